@@ -1,0 +1,37 @@
+"""oomdoctor: from what is left of a run that died to what ran out, where first, why, and what to change."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from oomdoctor.case.diagnosis import Diagnosis
+
+__version__ = "0.1.0"
+
+
+def diagnose(text_or_path: str | bytes | os.PathLike[str], *, rules: str | None = None, jobs: int = 1) -> Diagnosis:
+    """The diagnosis of a log.
+
+    A `PathLike`, or a string that names an existing file or folder, is read; any other string (and bytes) is the text
+    of a log itself. `rules` is a folder of rules to use instead of the built-in ones. Raises RuleError where a rule
+    file of that folder is wrong; what cannot be read in a log is a gap of the case and never an exception.
+    """
+    from oomdoctor.knowledge.pack import load_pack  # noqa: PLC0415 - importing the package stays free of its work
+    from oomdoctor.pipeline import diagnose as run  # noqa: PLC0415
+    from oomdoctor.scan.sources import expand  # noqa: PLC0415
+
+    pack = load_pack(rules)
+    if isinstance(text_or_path, str) and not _names_a_file(text_or_path):
+        text_or_path = text_or_path.encode("utf-8", "surrogateescape")
+    if isinstance(text_or_path, bytes):
+        return run(["<text>"], pack, jobs=jobs, text=text_or_path)
+    return run(list(expand([os.fspath(text_or_path)])), pack, jobs=jobs)
+
+
+def _names_a_file(text: str) -> bool:
+    try:
+        return "\n" not in text and len(text) < 4096 and os.path.exists(text)
+    except ValueError:
+        return False

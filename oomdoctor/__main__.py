@@ -1,0 +1,5 @@
+"""`python -m oomdoctor`"""
+
+from oomdoctor.cli.main import main
+
+main()

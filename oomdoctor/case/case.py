@@ -1,0 +1,58 @@
+"""A case: everything known about one run, and what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from oomdoctor.case.events import Certainty, Event, Kind, Value
+from oomdoctor.case.incident import Incident
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A thing that is not known, why, and how to learn it."""
+
+    what: str
+    why: str
+    how: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Whether memory failed, in one word, and what would settle it."""
+
+    memory_failure: str
+    """`yes`, `no` or `possible`."""
+    kind: Kind
+    certainty: Certainty
+    survived: bool = False
+    reason: str = ""
+    """Why it is so: a key of the report's texts, never shown as it is."""
+    settle: str | None = None
+    """The check that would settle a `possible`: a key of the report's texts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One input and how much of it was read."""
+
+    name: str
+    size: int
+    """Bytes read, after decompression."""
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One run: what its logs state, in order, and what is missing."""
+
+    sources: tuple[Source, ...]
+    events: tuple[Event, ...]
+    incidents: tuple[Incident, ...]
+    verdict: Verdict
+    facts: Mapping[str, Value] = field(default_factory=dict)
+    """What the log shows of the run's settings and machine, by name (`log.bf16`)."""
+    unread: int = 0
+    """Messages that were counted and not parsed, because thousands like them were."""
+    gaps: tuple[Gap, ...] = ()

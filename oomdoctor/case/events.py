@@ -1,0 +1,96 @@
+"""Events: facts that the evidence states. An event is a parsed message; a judgement is a Finding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Union
+
+Value = Union[int, float, str, tuple[int, ...], tuple[Mapping[str, Union[int, str, None]], ...]]
+"""What a field of a message can hold; sizes are int bytes and their names end in `_bytes`."""
+
+
+class Kind(str, Enum):
+    """What a message is about; the words of the report contract."""
+
+    DEVICE_OOM = "device-oom"
+    MASKED_DEVICE_OOM = "masked-device-oom"
+    HOST_OOM = "host-oom"
+    SHM_OOM = "shm-oom"
+    KERNEL_RESOURCE = "kernel-resource"
+    LOOK_ALIKE = "look-alike"
+    CONSEQUENCE = "consequence"
+    CONTEXT = "context"
+    NONE = "none"
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether a message of this kind speaks of exhausted memory."""
+        return self in _MEMORY
+
+
+_MEMORY = frozenset({Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM, Kind.HOST_OOM, Kind.SHM_OOM})
+
+
+class Certainty(str, Enum):
+    """How sure a message or a finding is of what it says."""
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+    POSSIBLE = "possible"
+
+
+class Outcome(str, Enum):
+    """Whether the program that prints the message gives up (failure) or may go on (pressure)."""
+
+    FAILURE = "failure"
+    PRESSURE = "pressure"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a message stands."""
+
+    source: str
+    """The name of the file or stream, as the user gave it."""
+
+    offset: int
+    """Byte offset of the line in the (decompressed) source."""
+
+    line: int | None = None
+    """1-based line number; None where counting would have cost more than finding."""
+
+    from_end: int | None = None
+    """Lines between this one and the end of the source, where that is known instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One message, parsed."""
+
+    signature: str
+    kind: Kind
+    certainty: Certainty | None
+    outcome: Outcome
+    place: Place
+    text: str
+    fields: Mapping[str, Value] = field(default_factory=dict)
+    rank: int | None = None
+    worker: str | None = None
+    time: str | None = None
+    phase: str | None = None
+    frame: str | None = None
+    """The innermost frame of the traceback that the message ends, `file:line in function`."""
+    caught: bool = False
+    """The words around it say that the program handled it (skipped the batch, retried)."""
+
+    def size(self, name: str) -> int | None:
+        """A byte figure of the message, None where it does not say."""
+        value = self.fields.get(name)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    @property
+    def is_failure(self) -> bool:
+        """A memory message that a program prints when it gives up."""
+        return self.kind.is_memory and self.outcome is Outcome.FAILURE

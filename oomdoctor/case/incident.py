@@ -1,0 +1,39 @@
+"""Incidents: one failure, its root event and the consequences that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from oomdoctor.case.events import Certainty, Event, Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One part of a memory, where it went; parts of one ledger add up to its total."""
+
+    what: str
+    bytes: int
+    of: str
+    source: str
+    """`measured` (printed), `derived` (computed from what is printed) or `estimated`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incident:
+    """One failure: the first message that states it, its repetitions, and what followed from it."""
+
+    root: Event
+    kind: Kind
+    certainty: Certainty
+    repeats: tuple[Event, ...] = ()
+    """Further messages of the same failure: other ranks, other lines."""
+    count: int = 1
+    """How often the root's message was seen, unread repetitions included."""
+    consequences: tuple[Event, ...] = ()
+    survived: bool = False
+    phase: str | None = None
+    ranks: tuple[int, ...] = ()
+    gpus: tuple[int, ...] = ()
+    derived: Mapping[str, int | float | str | None] = field(default_factory=dict)
+    ledger: tuple[Part, ...] = ()

@@ -1,0 +1,143 @@
+"""`oomdoctor diagnose`: from logs to a report."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from oomdoctor import __version__
+from oomdoctor.cli.progress import Progress
+from oomdoctor.errors import UsageError
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.pipeline import diagnose as run
+from oomdoctor.scan.sources import expand
+from oomdoctor.scan.streams import stdin_is_terminal
+
+if TYPE_CHECKING:
+    from oomdoctor.case.diagnosis import Diagnosis
+
+FORMATS = ("terminal", "markdown", "json", "html")
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("paths", nargs=-1, type=click.Path())
+@click.option("--format", "-f", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="Form of the report.")
+@click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the report to this file.")
+@click.option("--lang", type=click.Choice(["en", "zh"]), help="Language of the report (default: the locale's).")
+@click.option("--include", multiple=True, metavar="GLOB", help="In folders, read only files that match (repeatable).")
+@click.option("--exclude", multiple=True, metavar="GLOB", help="In folders, leave out files that match (repeatable).")
+@click.option("--env", default="auto", metavar="auto|none|FILE", help="Facts of the machine: auto, none, or a file with them.")
+@click.option("--rules", type=click.Path(exists=True, file_okay=False), help="Use the rules in this folder instead of the built-in ones.")
+@click.option("--jobs", "-j", type=click.IntRange(1, 64), default=None, help="Threads that read (default: the number of CPUs, at most 4).")
+@click.option("--no-redact", is_flag=True, help="Keep user and host names, paths, addresses and tokens as they are.")
+@click.option("--exit-zero", is_flag=True, help="End with status 0 also when a memory failure was found.")
+def diagnose(
+    paths: tuple[str, ...],
+    format_: str,
+    output: str | None,
+    lang: str | None,
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    env: str,
+    rules: str | None,
+    jobs: int | None,
+    no_redact: bool,
+    exit_zero: bool,
+) -> None:
+    """Say whether memory ran out in a run, what failed first, where the memory went, and what to change.
+
+    PATHS are the logs of one run: files (also .gz, .zst, .xz, .bz2), folders, globs, or - for standard input.
+
+    \b
+    Examples:
+      oomdoctor diagnose train.log
+      oomdoctor diagnose rank0.log rank1.log rank2.log
+      oomdoctor diagnose logs/ --include '*.err'
+      pbpaste | oomdoctor diagnose - --format markdown --lang zh
+
+    Exit status: 0 no memory failure, 1 a memory failure (certain or possible), 2 could not run.
+    """
+    names = list(expand(_inputs(paths), include, exclude))
+    _check_env(env)
+    with Progress() as progress:
+        found = run(names, load_pack(rules), jobs=jobs or min(4, os.cpu_count() or 1), progress=progress.read, early=progress.early)
+    language = lang or locale_language(os.environ)
+    write(render(found, format_, language, redact=not no_redact, to_terminal=output is None), output)
+    if not any(source.size for source in found.case.sources) and found.case.gaps:
+        for gap in found.case.gaps[:8]:
+            click.echo(f"oomdoctor: {gap.what}: {gap.why}" + (f" ({gap.how})" if gap.how else ""), err=True)
+        sys.exit(2)
+    if found.case.verdict.memory_failure != "no" and not exit_zero:
+        sys.exit(1)
+
+
+def render(found: Diagnosis, format_: str, lang: str, *, redact: bool, to_terminal: bool) -> str:
+    """The report as text."""
+    if format_ == "json":
+        import json  # noqa: PLC0415 - each format loads only what it needs
+
+        from oomdoctor.report.json_v1 import to_json  # noqa: PLC0415
+
+        return json.dumps(to_json(found, version=__version__, redact=redact, lang=lang), ensure_ascii=False, indent=1) + "\n"
+    from oomdoctor.report.compose import compose  # noqa: PLC0415
+    from oomdoctor.report.redact import redact as hide  # noqa: PLC0415
+
+    document = compose(found, lang, __version__)
+    if redact:
+        document = hide(document)
+    if format_ == "markdown":
+        from oomdoctor.report.markdown import render as markdown  # noqa: PLC0415
+
+        return markdown(document)
+    if format_ == "html":
+        from oomdoctor.report.html import render as html  # noqa: PLC0415
+
+        return html(document)
+    from oomdoctor.report.terminal import render as terminal  # noqa: PLC0415
+
+    colour = to_terminal and sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return terminal(document, width=_width(), color=colour)
+
+
+def write(text: str, output: str | None) -> None:
+    """The report to its file, whole or not at all, or to standard output."""
+    if output is None:
+        data = text.encode("utf-8", "replace")
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        with open(output, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as why:
+        raise UsageError(f"cannot write {output}: {(why.strerror or str(why)).lower()}") from why
+
+
+def locale_language(environ: Mapping[str, str]) -> str:
+    """zh where the locale says so, else en."""
+    named = next((value for name in ("LC_ALL", "LC_MESSAGES", "LANG") if (value := environ.get(name))), "")
+    return "zh" if named.lower().startswith("zh") else "en"
+
+
+def _inputs(paths: Sequence[str]) -> Sequence[str]:
+    if paths:
+        return paths
+    if stdin_is_terminal():
+        raise UsageError("name a log, a folder, or - for standard input (oomdoctor diagnose --help)")
+    return ["-"]
+
+
+def _check_env(env: str) -> None:
+    if env not in ("auto", "none", "here") and not os.path.isfile(env):
+        raise UsageError(f"--env {env}: no such file (auto, none, or a file)")
+
+
+def _width() -> int:
+    import shutil  # noqa: PLC0415 - only the terminal form asks
+
+    return max(40, min(shutil.get_terminal_size((80, 24)).columns, 120))

@@ -1,0 +1,57 @@
+"""`oomdoctor`: the commands, each in the file of its name, loaded when it is called."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from oomdoctor import __version__
+from oomdoctor.errors import OomdoctorError
+
+COMMANDS = {
+    "diagnose": "Say whether memory ran out, what failed first, and what to change.",
+    "rules": "List, show, test and start rules.",
+}
+
+
+class _Commands(click.Group):
+    """A group that imports a command's module only when it is used, so that starting stays fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's interface
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's interface
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"oomdoctor.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's interface
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", prog_name="oomdoctor", message="%(prog)s %(version)s")
+def cli() -> None:
+    """From what a dead run left behind to what ran out of memory, where first, why, and what to change.
+
+    \b
+    Examples:
+      oomdoctor diagnose train.log
+      oomdoctor diagnose logs/ --lang zh
+      kubectl logs trainer-0 | oomdoctor diagnose - --format markdown
+
+    Nothing is sent anywhere; torch and a GPU are not needed.
+    """
+
+
+def main() -> None:
+    """Runs the command line; wrong use ends with status 2 and one clear line."""
+    try:
+        cli.main(prog_name="oomdoctor", standalone_mode=True)
+    except OomdoctorError as why:
+        click.echo(f"oomdoctor: {why}", err=True)
+        sys.exit(2)

@@ -1,0 +1,66 @@
+"""What a person sees while a large log is read: a first answer from its end, and a bar when it takes longer."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from oomdoctor.case.events import Event
+from oomdoctor.report.safe import clean_line
+
+_AFTER_S = 1.0
+_EVERY_S = 0.1
+
+
+class Progress:
+    """On standard error, and only where it is a terminal."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr is not None and sys.stderr.isatty()
+        self._start = time.monotonic()
+        self._last = 0.0
+        self._bytes = 0
+        self._bar: Any = None
+        self._task: Any = None
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def read(self, count: int) -> None:
+        """So many bytes more were read."""
+        if not self._shown:
+            return
+        with self._lock:
+            self._bytes += count
+            now = time.monotonic()
+            if now - self._start < _AFTER_S or now - self._last < _EVERY_S:
+                return
+            self._last = now
+            self._show()
+
+    def early(self, events: Sequence[Event]) -> None:
+        """The end of a large log was read: the first sign of the failure, before the rest is looked at."""
+        first = next((event for event in events if event.is_failure), None)
+        if self._shown and first is not None:
+            near = f", {first.place.from_end} lines before the end" if first.place.from_end is not None else ""
+            sys.stderr.write(f"{clean_line(first.place.source, 200)}{near}: {clean_line(first.text, 160)}\nreading the rest ...\n")
+            sys.stderr.flush()
+
+    def _show(self) -> None:
+        if self._bar is None:
+            from rich.console import Console  # noqa: PLC0415 - only when it takes long
+            from rich.progress import BarColumn, DownloadColumn, Progress as Bar, TransferSpeedColumn  # noqa: PLC0415
+
+            self._bar = Bar("reading", BarColumn(), DownloadColumn(binary_units=True), TransferSpeedColumn(), console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task("reading", total=None)
+            self._bar.start()
+        self._bar.update(self._task, completed=self._bytes)

@@ -1,0 +1,1 @@
+"""Case + rules -> findings, with conditions that are true, false or unknown."""

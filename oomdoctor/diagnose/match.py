@@ -1,0 +1,171 @@
+"""The conditions of rules: a small closed language, with three answers.
+
+True, False and None: unknown. A rule whose condition is unknown can still speak, and names what would settle it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from oomdoctor.case.events import Event, Kind, Value
+from oomdoctor.units import parse_size
+
+Fact = Value | bool | float | None
+OPERATORS = ("is", "not", "lt", "le", "gt", "ge", "in", "contains", "known")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a condition came to, the events that it stands on, and the facts that were missing."""
+
+    truth: bool | None
+    events: tuple[Event, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What conditions are asked about: named facts and the events of the run."""
+
+    facts: Mapping[str, Fact]
+    events: Sequence[Event]
+    programs: Mapping[str, str] = field(default_factory=dict)
+    """Signature id -> program."""
+
+
+def evaluate(when: Mapping[str, Any], known: Known) -> Answer:
+    """The answer of a condition."""
+    if "all" in when:
+        return _all([evaluate(one, known) for one in when["all"]])
+    if "any" in when:
+        return _any([evaluate(one, known) for one in when["any"]])
+    if "not" in when:
+        inner = evaluate(when["not"], known)
+        return Answer(None if inner.truth is None else not inner.truth, (), inner.missing)
+    if "text" in when:
+        return _text(when["text"], known)
+    if "fact" in when:
+        return _fact(when, known)
+    return _event(when, known)
+
+
+def check(when: Any) -> str | None:
+    """What is wrong with a condition, None where it is right."""
+    if not isinstance(when, Mapping) or not when:
+        return "a condition is a mapping: all, any, not, event, program, kind, text or fact"
+    for word in ("all", "any"):
+        if word in when:
+            inner = when[word]
+            if len(when) > 1 or not isinstance(inner, list) or not inner:
+                return f"'{word}' stands alone and holds a list of conditions"
+            return next((why for one in inner if (why := check(one))), None)
+    if "not" in when:
+        return "'not' stands alone" if len(when) > 1 else check(when["not"])
+    if "text" in when:
+        return None if len(when) == 1 and isinstance(when["text"], str) else "'text' stands alone and holds a pattern"
+    if "fact" in when:
+        rest = set(when) - {"fact"}
+        return None if len(rest) == 1 and rest <= set(OPERATORS) else f"'fact' needs one of {', '.join(OPERATORS)}"
+    unknown = set(when) - {"event", "program", "kind", "where"}
+    return f"unknown word '{sorted(unknown)[0]}' in a condition" if unknown else None
+
+
+def _all(answers: list[Answer]) -> Answer:
+    if any(one.truth is False for one in answers):
+        return Answer(False)
+    events, missing = _joined(answers)
+    return Answer(None if any(one.truth is None for one in answers) else True, events, missing)
+
+
+def _any(answers: list[Answer]) -> Answer:
+    true = [one for one in answers if one.truth]
+    if true:
+        return Answer(True, _joined(true)[0])
+    unknown = [one for one in answers if one.truth is None]
+    return Answer(None, *_joined(unknown)) if unknown else Answer(False)
+
+
+def _joined(answers: list[Answer]) -> tuple[tuple[Event, ...], tuple[str, ...]]:
+    events = {id(event): event for one in answers for event in one.events}
+    return tuple(events.values()), tuple(dict.fromkeys(name for one in answers for name in one.missing))
+
+
+def _event(when: Mapping[str, Any], known: Known) -> Answer:
+    ids, programs, kinds = _listed(when.get("event")), _listed(when.get("program")), _listed(when.get("kind"))
+    where: Mapping[str, Mapping[str, Any]] = when.get("where", {})
+    found = [
+        event
+        for event in known.events
+        if (not ids or event.signature in ids)
+        and (not programs or known.programs.get(event.signature) in programs)
+        and (not kinds or event.kind.value in kinds)
+        and all(_holds(op, event.fields.get(name), value) for name, tests in where.items() for op, value in tests.items())
+    ]
+    return Answer(bool(found), tuple(found[:3]))
+
+
+def _text(pattern: str, known: Known) -> Answer:
+    form = re.compile(pattern)
+    found = [event for event in known.events if event.kind is not Kind.CONTEXT and form.search(event.text)]
+    return Answer(bool(found), tuple(found[:3]))
+
+
+def _fact(when: Mapping[str, Any], known: Known) -> Answer:
+    name = when["fact"]
+    value = known.facts.get(name)
+    operator = next(word for word in OPERATORS if word in when)
+    if operator == "known":
+        return Answer((value is not None) is bool(when["known"]))
+    if value is None:
+        return Answer(None, (), (name,))
+    return Answer(_holds(operator, value, when[operator]))
+
+
+def _holds(operator: str, value: Fact, wanted: Any) -> bool:
+    if operator == "known":
+        return (value is not None) is bool(wanted)
+    if value is None:
+        return False
+    if operator in ("is", "not"):
+        return (_plain(value) == _plain(wanted)) is (operator == "is")
+    if operator == "in":
+        return _plain(value) in [_plain(one) for one in wanted]
+    if operator == "contains":
+        return str(wanted).lower() in str(value).lower()
+    left, right = _comparable(value), _comparable(wanted)
+    return left is not None and right is not None and _COMPARE[operator](left, right)
+
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "lt": lambda left, right: bool(left < right),
+    "le": lambda left, right: bool(left <= right),
+    "gt": lambda left, right: bool(left > right),
+    "ge": lambda left, right: bool(left >= right),
+}
+
+
+def _plain(value: Any) -> str:
+    return str(value).strip().lower()
+
+
+def _comparable(value: Any) -> tuple[float, ...] | None:
+    """A number, a size or a dotted version as something that can be ordered."""
+    if isinstance(value, (bool, int, float)):
+        return (float(value),)
+    text = str(value).strip()
+    if re.fullmatch(r"\d{1,6}(?:\.\d{1,6}){2,4}(?:[+a-z].*)?", text):
+        return tuple(float(one) for one in re.findall(r"\d{1,6}", text)[:5])
+    size = parse_size(text)
+    if size is not None and not re.fullmatch(r"\d+\.\d+", text):
+        return (float(size),)
+    try:
+        return (float(text),)
+    except ValueError:
+        return None
+
+
+def _listed(value: Any) -> list[str]:
+    return [] if value is None else [value] if isinstance(value, str) else list(value)

@@ -1,0 +1,149 @@
+"""YAML rule files -> records, strictly: every mistake is reported as file:line:column, what is wrong, what is allowed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+
+from oomdoctor.errors import RuleError
+from oomdoctor.knowledge.records import (
+    FixRecord,
+    ProblemRecord,
+    SignatureFile,
+    SignatureRecord,
+    SourceFile,
+    SourceRecord,
+)
+
+T = TypeVar("T")
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_AT = re.compile(r"^(?P<why>.*?)(?: - at `(?P<path>\$.*)`)?$", re.S)
+_STEP = re.compile(r"\.([A-Za-z_]\w*)|\[(\d+|\.\.\.)\]")
+_MAX_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSignature:
+    """A signature and where it comes from."""
+
+    program: str
+    path: str
+    record: SignatureRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """All rule files of one folder, as records."""
+
+    signatures: tuple[LoadedSignature, ...]
+    problems: tuple[tuple[str, ProblemRecord], ...]
+    fixes: tuple[tuple[str, FixRecord], ...]
+    sources: tuple[SourceRecord, ...]
+
+
+def rule_files(root: Path) -> list[Path]:
+    """The rule files below `root`, in a fixed order."""
+    return sorted(path for path in root.rglob("*.yaml") if path.is_file())
+
+
+def load_rules(root: Path) -> Rules:
+    """Every rule below `root`. Raises RuleError at the first file that is not right."""
+    signatures: list[LoadedSignature] = []
+    for path in sorted((root / "signatures").rglob("*.yaml")):
+        signatures += load_signatures(path)
+    _unique([(one.path, one.record.id) for one in signatures])
+    problems = tuple((str(path), load_file(path, ProblemRecord)) for path in sorted((root / "problems").rglob("*.yaml")))
+    fixes = tuple((str(path), load_file(path, FixRecord)) for path in sorted((root / "fixes").rglob("*.yaml")))
+    _unique([(path, one.id) for path, one in problems])
+    _unique([(path, one.id) for path, one in fixes])
+    listed = root / "sources.yaml"
+    sources = tuple(load_file(listed, SourceFile).sources) if listed.is_file() else ()
+    return Rules(tuple(signatures), problems, fixes, sources)
+
+
+def load_signatures(path: Path) -> list[LoadedSignature]:
+    """The signatures of one file."""
+    loaded = load_file(path, SignatureFile)
+    return [LoadedSignature(loaded.program, str(path), one) for one in loaded.signatures]
+
+
+def load_file(path: Path, shape: type[T]) -> T:
+    """One YAML file as `shape`; RuleError points at the line where it is not."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+        text = data.decode("utf-8")
+    except (OSError, UnicodeDecodeError) as why:
+        raise RuleError(str(path), 1, 1, f"cannot be read: {why}") from why
+    if len(data) > _MAX_BYTES:
+        raise RuleError(str(path), 1, 1, "is larger than a rule file can be (4 MiB)")
+    try:
+        loader = _LOADER(text)
+        try:
+            node = loader.get_single_node()
+            value = loader.construct_document(node) if node is not None else None
+        finally:
+            loader.dispose()
+    except (yaml.YAMLError, RecursionError) as why:
+        mark = getattr(why, "problem_mark", None)
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        raise RuleError(str(path), line, column, str(getattr(why, "problem", None) or why)) from why
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError as why:
+        said, line, column = _explain(str(why), node, shape)
+        raise RuleError(str(path), line, column, said) from why
+
+
+def _explain(message: str, node: Any, shape: type[Any]) -> tuple[str, int, int]:
+    """A validation message with the line and column of the place that it names."""
+    found = _AT.match(message)
+    why, path = (found["why"], found["path"]) if found else (message, None)
+    at = _descend(node, path or "$")
+    unknown = re.search(r"unknown field `(\w+)`", why)
+    if unknown and isinstance(at, yaml.MappingNode):
+        at = next((key for key, _ in at.value if key.value == unknown[1]), at)
+        allowed = _fields_at(shape, path or "$")
+        why = f"unknown key '{unknown[1]}'" + (f"; allowed here: {', '.join(allowed)}" if allowed else "")
+    mark = at.start_mark if at is not None else None
+    return why, mark.line + 1 if mark else 1, mark.column + 1 if mark else 1
+
+
+def _descend(node: Any, path: str) -> Any:
+    for name, index in _STEP.findall(path):
+        if name and isinstance(node, yaml.MappingNode):
+            inner = next((value for key, value in node.value if key.value == name), None)
+        elif index.isdigit() and isinstance(node, yaml.SequenceNode) and int(index) < len(node.value):
+            inner = node.value[int(index)]
+        else:
+            inner = None
+        if inner is None:
+            return node
+        node = inner
+    return node
+
+
+def _fields_at(shape: type[Any], path: str) -> list[str]:
+    """The keys that the record at `path` may have."""
+    kind: Any = msgspec.inspect.type_info(shape)
+    for name, index in _STEP.findall(path):
+        if name and isinstance(kind, msgspec.inspect.StructType):
+            kind = next((one.type for one in kind.fields if one.name == name), None)
+        elif index and isinstance(kind, msgspec.inspect.ListType):
+            kind = kind.item_type
+        if isinstance(kind, msgspec.inspect.UnionType):
+            kind = next((one for one in kind.types if isinstance(one, msgspec.inspect.StructType)), kind)
+    return [one.name for one in kind.fields] if isinstance(kind, msgspec.inspect.StructType) else []
+
+
+def _unique(named: list[tuple[str, str]]) -> None:
+    first: dict[str, str] = {}
+    for path, name in named:
+        if name in first:
+            raise RuleError(path, 1, 1, f"the id '{name}' is already used in {first[name]}")
+        first[name] = path

@@ -1,0 +1,154 @@
+"""Windows -> events: which signatures to try where, and what an event keeps of its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from oomdoctor.case.events import Event, Kind, Place, Value
+from oomdoctor.parse import traceback
+from oomdoctor.parse.families import family
+from oomdoctor.parse.signature import Match, Signature
+from oomdoctor.scan.clean import Flow, flows
+from oomdoctor.scan.windows import CONTEXT, FAILURES, Quota, Window
+
+_LONGEST_TEXT = 1500
+_OWN_TRACEBACK = re.compile(rb"\[rank(\d{1,5})\]: Traceback \(most recent")
+_QUOTED_CODE = re.compile(
+    r"""^\s*(?:(?:raise|return|if|elif|assert|throw|print|printf|echo|warn|warnings\.warn|pytest\.raises|expect)\b|[\w.]{0,40}log(?:ger|ging)?\.\w+\(|#|//|/?\*)[^\n]{0,200}["'`]"""
+    r"""|\b(?:in|not in|==|!=) str\(\w+\)|^\s*["'][^"'\n]{0,400}["']\s+(?:not )?in\s"""
+)
+
+
+class Recogniser:
+    """All signatures, by literal. One for a run; threads may share it."""
+
+    def __init__(self, cores: Sequence[Mapping[str, Any]]) -> None:
+        self.signatures = {core["id"]: Signature(core) for core in cores}
+        by_literal: dict[bytes, list[Signature]] = {}
+        for one in self.signatures.values():
+            for literal in one.literals:
+                by_literal.setdefault(literal.encode(), []).append(one)
+        self.literals: list[bytes] = sorted(by_literal)
+        self._behind = [by_literal[literal] for literal in self.literals]
+        self._texts = [literal.decode() for literal in self.literals]
+        self.longest = max(map(len, self.literals), default=1)
+        self.quotas: list[Quota] = [
+            CONTEXT if all(one.kind is Kind.CONTEXT for one in behind) else FAILURES for behind in self._behind
+        ]
+
+    def events(self, window: Window, source: str) -> list[Event]:
+        """Every message in a window, in the order of the text."""
+        found: dict[tuple[str, int, int], tuple[Match, Flow]] = {}
+        for flow in flows(window.raw, window.base):
+            seen: dict[tuple[str, int], int] = {}
+            for match in self._matches(flow, window.literals):
+                line = flow.line_at(match.start)
+                # Two readings of one text (as it stands, and with cut lines joined) are one message: the same family
+                # or signature, the same line, the same turn on that line.
+                name = self.signatures[match.signature].family or match.signature
+                turn = seen[name, line.offset] = seen.get((name, line.offset), 0) + 1
+                key = (name, line.offset, turn)
+                known = found.get(key)
+                if known is None or len(match.fields) > len(known[0].fields):
+                    found[key] = (match, flow)
+        kept = self._without_doubles([(match, flow) for match, flow in found.values() if not _is_code(flow.text, match.start)])
+        out = [self._event(match, flow, window, source) for match, flow in kept]
+        out.sort(key=lambda event: event.place.offset)
+        return out
+
+    def _matches(self, flow: Flow, literals: Iterable[int]) -> Iterable[Match]:
+        candidates: dict[str, Signature] = {}
+        for number in literals:
+            for one in self._behind[number]:
+                candidates[one.id] = one
+        if flow.rejoined:
+            # Here the text differs from the bytes that were searched: a literal may only now be whole.
+            for number, text in enumerate(self._texts):
+                if text in flow.text:
+                    candidates.update((one.id, one) for one in self._behind[number])
+        families: dict[str, None] = {}
+        for one in candidates.values():
+            if one.family:
+                families[one.family] = None
+            else:
+                yield from one.matches(flow.text)
+        for name in families:
+            yield from (match for match in family(name)(flow.text) if match.signature in self.signatures)
+
+    def _without_doubles(self, found: list[tuple[Match, Flow]]) -> list[tuple[Match, Flow]]:
+        """Without what lies inside a longer message: a part of it with less to say, or a setting that its hint names."""
+        kept: list[tuple[Match, Flow]] = []
+        for match, flow in found:
+            context = self.signatures[match.signature].kind is Kind.CONTEXT
+            covered = any(
+                at is flow
+                and other.start <= match.start
+                and match.end <= other.end
+                and other.end - other.start > match.end - match.start
+                and (len(other.fields) > len(match.fields) or (context and self.signatures[other.signature].kind.is_memory))
+                for other, at in found
+            )
+            if not covered:
+                kept.append((match, flow))
+        return kept
+
+    def _event(self, match: Match, flow: Flow, window: Window, source: str) -> Event:
+        signature = self.signatures[match.signature]
+        line = flow.line_at(match.start)
+        at = line.offset - window.base
+        rank = _whole(match.fields.get("rank", line.rank if line.rank is not None else match.fields.get("local_rank")))
+        if rank is None and line.rank is None:
+            rank = _rank_after(window.raw, max(0, at))
+        memory = signature.kind.is_memory
+        trace = traceback.around(window.before + window.raw[:at], window.raw[at:], line.rank) if memory else traceback.Trace(None, None)
+        return Event(
+            signature=signature.id,
+            kind=signature.kind,
+            certainty=signature.certainty,
+            outcome=signature.outcome,
+            place=Place(
+                source,
+                line.offset,
+                None if window.line is None else window.line + window.raw.count(b"\n", 0, max(0, at)),
+            ),
+            text=_shown(flow.text, match),
+            fields={**signature.set, **match.fields},
+            rank=rank,
+            worker=line.worker,
+            time=line.time,
+            phase=trace.phase,
+            frame=trace.frame,
+            caught=memory and traceback.caught(flow.text, match.start, match.end),
+        )
+
+
+def _rank_after(raw: bytes, at: int) -> int | None:
+    """The rank whose traceback starts right after a message that carries none (a message above its own traceback)."""
+    found = _OWN_TRACEBACK.match(raw, raw.find(b"\n", at) + 1)
+    return int(found[1]) if found else None
+
+
+def _is_code(text: str, start: int) -> bool:
+    """Whether the message stands in a line of source code, as a traceback echoes it: a mention, not a message."""
+    line_start = text.rfind("\n", 0, start) + 1
+    line_end = text.find("\n", start)
+    before = text[line_start:start]
+    return bool(_QUOTED_CODE.search(before[-300:] if len(before) > 300 else before)) or bool(
+        re.search(r"\b(?:not )?in str\(", text[start : line_end if line_end >= 0 else len(text)][:300])
+    )
+
+
+def _whole(value: Value | None) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 20 else None
+
+
+def _shown(text: str, match: Match) -> str:
+    """The message as it is quoted: from the start of its line to its end, on one line for each line of the text."""
+    line_start = text.rfind("\n", 0, match.start) + 1
+    if match.start - line_start > 300:
+        line_start = match.start
+    line_end = text.find("\n", match.end)
+    end = match.end if line_end < 0 or line_end - match.end > 400 else line_end
+    return text[line_start : min(max(end, match.end), line_start + _LONGEST_TEXT)].strip()

@@ -1,0 +1,29 @@
+"""How far a run has come, read from progress bars and metric lines: a run that goes on after an error survived it."""
+
+from __future__ import annotations
+
+import re
+
+_STEPS = re.compile(
+    rb"\|\s{0,3}(?P<bar>\d{1,9})/\d{1,9} \["  # tqdm
+    rb"|\b(?:global_step|iteration|iter|step)[\"']?\s{0,3}[:=/ ]\s{0,3}(?P<step>\d{1,9})\b"
+    rb"|\bEpoch ?:?\[?\d{1,5}(?:/\d{1,5})?\]? ?[\[(](?P<batch>\d{1,9})/\d{1,9}[\])]"
+    rb"|^\s{0,6}(?P<keras>\d{1,9})/\d{1,9} \[[=>.]{5,60}\]",
+    re.MULTILINE,
+)
+
+
+def last_steps(data: bytes) -> dict[str, int]:
+    """The last counter of each kind in a piece of a log."""
+    found: dict[str, int] = {}
+    for one in _STEPS.finditer(data):
+        kind = one.lastgroup
+        if kind is not None:
+            found[kind] = int(one[kind])
+    return found
+
+
+def went_on(before: bytes, after: bytes, steps: int) -> bool:
+    """Whether a counter that stood before an error is higher by `steps` at least after it."""
+    start, end = last_steps(before), last_steps(after)
+    return any(end[kind] - start[kind] >= steps for kind in start.keys() & end.keys())

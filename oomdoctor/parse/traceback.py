@@ -1,0 +1,81 @@
+"""Python tracebacks: what the program was doing when it failed.
+
+Works on raw bytes around a message: frames are needed for failures only, and finding them must cost next to nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_HEAD = b"Traceback (most recent call last)"
+_FRAME = re.compile(
+    rb'File "(?P<file>[^"\n]{1,300})", line (?P<line>\d{1,7}), in (?P<name>[^\n\r]{1,120})'
+    rb"|(?:\xe2\x94\x82|\|) (?P<file2>/[^\s:]{1,300}\.py):(?P<line2>\d{1,7}) in +(?:\xe2\x94\x82|\|)?(?P<name2>[^\n\r]{0,120})"
+    rb"|File [~/](?P<file3>[^\s:\n]{1,300}\.py):(?P<line3>\d{1,7}), in (?P<name3>[^\n\r]{1,120})"
+)
+_REACH = 12 << 10
+
+_PHASES = (
+    ("checkpoint-save", re.compile(rb"save_checkpoint|save_model|save_pretrained|_save_|(?<!load_)state_dict\b|torch/serialization|save_file|_write_file")),
+    ("evaluation", re.compile(rb"\bin evaluat|evaluation_loop|eval_step|validation_step|\bin validat|prediction_step|prediction_loop|run_eval|\bin test\b")),
+    ("generation", re.compile(rb"generation/utils|\bin generate|_sample\b|/sampler|denois|vae_decode|decode_latents")),
+    ("optimizer-step", re.compile(rb"torch/optim/|optimizers?/\w{1,40}\.py|initialize_optimizer_states|optimizer_step|\bin _?init_states|_foreach_")),
+    ("backward", re.compile(rb"\bin backward|autograd/__init__|run_backward")),
+    ("model-load", re.compile(rb"from_pretrained|load_state_dict|load_model|load_checkpoint|load_weights|_load_pretrained|create_model|init_device|device_put")),
+    ("data-loading", re.compile(rb"utils/data/|dataloader|collate|pin_memory")),
+    ("forward", re.compile(rb"\bin forward|_call_impl|compute_loss|training_step|nn/functional")),
+)  # fmt: skip
+_LOADING = re.compile(rb"Loading checkpoint shards|Loading (?:safetensors|pt) checkpoint|Loading [\w./-]{2,80}\.\.\.|load_tensors:|Loading weights|shards:")
+_CAUGHT = re.compile(
+    r"[Ss]kipping (?:the |this )?batch|attempting to recover|[Rr]etrying|will retry|reducing batch|with exception:|[Ff]alling back|"
+    r"falling back to|lowering the batch|halving|has been split|ignored?\b.{0,20}continu"
+)
+
+
+class Trace(NamedTuple):
+    """What a traceback tells."""
+
+    phase: str | None
+    frame: str | None
+
+
+def around(before: bytes, after: bytes, rank: int | None) -> Trace:
+    """The traceback that ends in a message (`before` it) or, where programs print it later, starts after it."""
+    found = _trace(before[-_REACH:], rank, needs_head=False)
+    if found.frame is None and _HEAD in after[:600]:
+        found = _trace(after[:_REACH], rank, needs_head=True)
+    if found.phase is None and _LOADING.search(before[-1500:]):
+        found = found._replace(phase="model-load")
+    return found
+
+
+def caught(text: str, start: int, end: int) -> bool:
+    """Whether the words around a message say that the program handled it and went on."""
+    line_start = text.rfind("\n", 0, start) + 1
+    line_end = text.find("\n", end)
+    for _ in range(2):
+        line_end = text.find("\n", line_end + 1) if line_end >= 0 else -1
+    return _CAUGHT.search(text, max(line_start, start - 200), line_end if line_end >= 0 else min(len(text), end + 300)) is not None
+
+
+def _trace(data: bytes, rank: int | None, *, needs_head: bool) -> Trace:
+    if rank is not None:
+        tag = b"[rank%d]" % rank
+        if tag in data:
+            data = b"\n".join(line for line in data.split(b"\n") if tag in line)
+    head = data.rfind(_HEAD) if not needs_head else data.find(_HEAD)
+    frames = list(_FRAME.finditer(data, max(0, head)))
+    if not frames:
+        return Trace(None, None)
+    text = data[frames[0].start() : frames[-1].end() + 300]
+    phase = next((name for name, form in _PHASES if form.search(text)), None)
+    return Trace(phase, _describe(frames[-1]))
+
+
+def _describe(frame: re.Match[bytes]) -> str:
+    """`file:line in function` of a frame, the file shortened to what follows site-packages."""
+    groups = [frame["file"] or frame["file2"] or frame["file3"], frame["line"] or frame["line2"] or frame["line3"]]
+    name = (frame["name"] or frame["name2"] or frame["name3"] or b"").decode("utf-8", "replace").strip(" │|")
+    path = groups[0].decode("utf-8", "replace").rsplit("site-packages/", 1)[-1].rsplit("dist-packages/", 1)[-1]
+    return f"{path}:{groups[1].decode()}" + (f" in {name}" if name else "")

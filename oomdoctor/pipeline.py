@@ -1,0 +1,323 @@
+"""The natural path: inputs -> windows -> events -> incidents -> case -> findings."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from oomdoctor.case.case import Case, Gap, Source
+from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.case.events import Event, Place
+from oomdoctor.case.incident import Incident
+from oomdoctor.diagnose.derived import derived, ledger
+from oomdoctor.diagnose.engine import findings
+from oomdoctor.diagnose.facts import facts, log_facts
+from oomdoctor.diagnose.match import Known
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.parse.events import Recogniser
+from oomdoctor.parse.progress import went_on
+from oomdoctor.scan.prefilter import FindPrefilter, HyperscanPrefilter, prefilter
+from oomdoctor.scan.sources import Missing
+from oomdoctor.scan.streams import Opened, Unreadable, open_bytes, open_path
+from oomdoctor.scan.windows import CLOSELY, NUMBERED, TAIL, Tally, Window, part, walk
+from oomdoctor.timeline import incidents, verdict
+
+_LAST = 64 << 10
+_PROGRESS_STEPS = 2
+_MOST_EVENTS = 20_000
+_SPLIT = 32 << 20
+
+Progress = Callable[[int], None]
+Early = Callable[[Sequence[Event]], None]
+
+
+@dataclass(slots=True)
+class _Read:
+    """What reading one source gave."""
+
+    source: Source
+    events: list[Event] = field(default_factory=list)
+    before: dict[int, bytes] = field(default_factory=dict)
+    """Offset of a failure -> what stands before it, to see progress after it."""
+    last: bytes = b""
+    unread: int = 0
+    gaps: list[Gap] = field(default_factory=list)
+
+
+class Reading:
+    """One run of the tool: the rules, the prefilter for the size at hand, and how many threads may read."""
+
+    def __init__(self, pack: Pack, *, jobs: int = 1, progress: Progress | None = None, early: Early | None = None) -> None:
+        self.pack = pack
+        self.recogniser = Recogniser(pack.signatures)
+        self.jobs = max(1, jobs)
+        self.progress = progress
+        self.early = early
+        self._local = threading.local()
+        self._database: HyperscanPrefilter | None = None
+        self._lock = threading.Lock()
+
+    def prefilter(self, size: int | None) -> FindPrefilter | HyperscanPrefilter:
+        """The engine for an input of this size; its database is made once, its scratch space once a thread."""
+        own: FindPrefilter | HyperscanPrefilter | None = getattr(self._local, "engine", None)
+        if own is not None:
+            return own
+        with self._lock:
+            if self._database is None:
+                engine = prefilter(self.recogniser.literals, size)
+                if isinstance(engine, FindPrefilter):
+                    return engine
+                self._database = engine
+            self._local.engine = self._database.twin()
+        return self._local.engine
+
+    def read(self, names: Sequence[str]) -> list[_Read]:
+        """All sources, several at once where there are many."""
+        if self.jobs == 1 or len(names) < 8:
+            return [self.read_one(name) for name in names]
+        out: list[_Read | None] = [None] * len(names)
+        self.prefilter(None)
+        numbers = iter(range(len(names)))
+        jobs, self.jobs = self.jobs, 1
+
+        def work() -> None:
+            while True:
+                with self._lock:
+                    batch = [number for _, number in zip(range(32), numbers)]
+                if not batch:
+                    return
+                for number in batch:
+                    out[number] = self.read_one(names[number])
+
+        _together([work] * jobs)
+        self.jobs = jobs
+        return [one for one in out if one is not None]
+
+    def read_one(self, name: str, data: bytes | None = None) -> _Read:
+        """One source, with its events in the order of the file; what could not be read is a gap."""
+        opened = open_bytes(data) if data is not None else open_path(name)
+        read = _Read(Source(name=name, size=0, complete=False))
+        if isinstance(opened, Unreadable):
+            read.gaps.append(Gap(what=name, why=opened.reason, how=opened.how))
+            return read
+        try:
+            if opened.descriptor is not None and opened.size is not None and opened.size > CLOSELY:
+                self._by_ranges(opened, read)
+            else:
+                self._in_order(opened, read, len(data) if data is not None else opened.size)
+        finally:
+            opened.close()
+        read.gaps += [Gap(what=name, why=why) for why in opened.broken]
+        read.source = replace(read.source, complete=not opened.broken)
+        return read
+
+    def _in_order(self, opened: Opened, read: _Read, size: int | None) -> None:
+        engine = self.prefilter(size)
+        found = _Found(self.recogniser, read.source.name)
+        tally = Tally(self.recogniser.quotas, None if size is None or size > CLOSELY else 0)
+        done = walk(
+            opened.reader, engine, self.recogniser.longest, tally, found.window,
+            number_lines=True, keep_tail=size is None, progress=self.progress,
+        )  # fmt: skip
+        if size is None and done.end > 2 * TAIL:
+            start = done.end - len(done.tail)
+            close = Tally(self.recogniser.quotas, 0)
+            after_tail = open_bytes(done.tail)
+            walk(after_tail.reader, engine, self.recogniser.longest, close, found.window, start=start)
+        read.source = replace(read.source, size=done.end)
+        found.finish(read, [done.counts])
+        if found.handled:
+            read.last = done.tail[-_LAST:] if size is None else _end_of(opened, done.end)
+
+    def _by_ranges(self, opened: Opened, read: _Read) -> None:
+        """The end first, then the rest, in as many parts as there are threads."""
+        assert opened.descriptor is not None and opened.size is not None  # noqa: S101 - the caller looked
+        descriptor, size = opened.descriptor, opened.size
+        self.prefilter(size)
+        edge = size - TAIL
+        parts = self.jobs if edge > _SPLIT else 1
+        cuts = [edge * number // parts for number in range(parts + 1)]
+        ranges = [(edge, size), *zip(cuts, cuts[1:])]
+        founds = [_Found(self.recogniser, read.source.name) for _ in ranges]
+        counts: list[list[int]] = [[] for _ in ranges]
+
+        def one(number: int) -> None:
+            first, until = ranges[number]
+            tally = Tally(self.recogniser.quotas, edge)
+            reader, start = part(descriptor, first, until, size)
+            engine, longest, emit = self.prefilter(None), self.recogniser.longest, founds[number].window
+            done = walk(reader, engine, longest, tally, emit, start=start, first=first, until=until, progress=self.progress)
+            counts[number] = done.counts
+
+        one(0)
+        if self.early is not None:
+            self.early(_numbered(sorted(founds[0].events.values(), key=lambda event: event.place.offset), descriptor, size))
+        _together([lambda number=number: one(number) for number in range(1, len(ranges))], self.jobs)
+        whole = _Found(self.recogniser, read.source.name)
+        for found in founds:
+            whole.add(found)
+        read.source = replace(read.source, size=size)
+        whole.finish(read, counts)
+        read.events = _numbered(read.events, descriptor, size)
+        if whole.handled:
+            read.last = _end_of(opened, size)
+
+
+class _Found:
+    """Events of one walk; a message that two windows show is kept once."""
+
+    def __init__(self, recogniser: Recogniser, source: str) -> None:
+        self._recogniser = recogniser
+        self._source = source
+        self.events: dict[tuple[str, int, str], Event] = {}
+        self.before: dict[int, bytes] = {}
+        self.handled = False
+
+    def window(self, window: Window) -> None:
+        if len(self.events) >= _MOST_EVENTS:
+            return
+        for event in self._recogniser.events(window, self._source):
+            key = (event.signature, event.place.offset, event.text[:200])
+            known = self.events.get(key)
+            if known is None or len(event.fields) > len(known.fields):
+                self.events[key] = event
+            if event.is_failure and (event.caught or event.frame is None):
+                self.handled = True
+                if len(self.before) < 64:
+                    at = max(0, event.place.offset - window.base)
+                    self.before[event.place.offset] = (window.before + window.raw[:at])[-4096:]
+
+    def add(self, other: _Found) -> None:
+        self.events = {**other.events, **self.events}
+        self.before.update(other.before)
+        self.handled = self.handled or other.handled
+
+    def finish(self, read: _Read, counts: list[list[int]]) -> None:
+        read.events = sorted(self.events.values(), key=lambda event: event.place.offset)
+        read.before = self.before
+        total = [sum(column) for column in zip(*[one for one in counts if one])]
+        failing = [count for count, quota in zip(total, self._recogniser.quotas) if quota.far > 1]
+        read.unread = max(0, max(failing, default=0) - len(read.events))
+
+
+def diagnose(
+    names: Sequence[str | Missing],
+    pack: Pack,
+    *,
+    jobs: int = 1,
+    progress: Progress | None = None,
+    early: Early | None = None,
+    text: bytes | None = None,
+) -> Diagnosis:
+    """The diagnosis of one run from its logs (`names`), or from `text` at hand, which then has the name `names[0]`."""
+    reading = Reading(pack, jobs=jobs, progress=progress, early=early)
+    missing = [Gap(what=one.name, why=one.reason) for one in names if isinstance(one, Missing)]
+    present = [one for one in names if isinstance(one, str)]
+    reads = [reading.read_one(present[0], text)] if text is not None else reading.read(present)
+    return _diagnosis(reads, missing, pack, reading.recogniser)
+
+
+def events(text: str, recogniser: Recogniser) -> list[Event]:
+    """The messages in a text at hand, without weighing them."""
+    data = text.encode("utf-8", "surrogateescape")
+    found = _Found(recogniser, "<text>")
+    tally = Tally(recogniser.quotas, 0)
+    walk(open_bytes(data).reader, FindPrefilter(recogniser.literals), recogniser.longest, tally, found.window, number_lines=True)
+    return sorted(found.events.values(), key=lambda event: event.place.offset)
+
+
+def _diagnosis(reads: list[_Read], missing: list[Gap], pack: Pack, recogniser: Recogniser) -> Diagnosis:
+    by_source = {read.source.name: read for read in reads}
+    events = [event for read in reads for event in read.events]
+
+    def progressed(event: Event) -> bool:
+        read = by_source[event.place.source]
+        before = read.before.get(event.place.offset)
+        return before is not None and went_on(before, read.last, _PROGRESS_STEPS)
+
+    found = tuple(_with_figures(one) for one in incidents(events, progressed))
+    decided = verdict(found)
+    log = log_facts(events)
+    known = Known(facts(found, decided, log), events, {one.id: one.program for one in recogniser.signatures.values()})
+    gaps = [*missing, *(gap for read in reads for gap in read.gaps)]
+    if not any(read.source.size for read in reads):
+        decided = replace(decided, reason="nothing-read")
+    case = Case(
+        sources=tuple(read.source for read in reads),
+        events=tuple(events),
+        incidents=found,
+        verdict=decided,
+        facts=log,
+        unread=sum(read.unread for read in reads),
+        gaps=tuple(gaps),
+    )
+    return Diagnosis(case=case, findings=findings(pack, known))
+
+
+def _with_figures(incident: Incident) -> Incident:
+    return replace(incident, derived=derived(incident.root), ledger=ledger(incident.root))
+
+
+def _end_of(opened: Opened, size: int) -> bytes:
+    if opened.descriptor is None:
+        held = getattr(opened.reader, "_reader", opened.reader)
+        value = held.getvalue() if hasattr(held, "getvalue") else b""
+        return bytes(value[-_LAST:])
+    try:
+        return os.pread(opened.descriptor, _LAST, max(0, size - _LAST))
+    except OSError:
+        return b""
+
+
+def _numbered(events: list[Event], descriptor: int, size: int) -> list[Event]:
+    """Line numbers for the events near the start of a large file, lines from the end for those near its end."""
+    out: list[Event] = []
+    line, at = 1, 0
+    for event in events:
+        offset = event.place.offset
+        if offset <= NUMBERED:
+            line += _newlines(descriptor, at, offset)
+            at = offset
+            out.append(replace(event, place=replace(event.place, line=line)))
+        elif size - offset <= TAIL:
+            from_end = _newlines(descriptor, offset, size)
+            out.append(replace(event, place=Place(event.place.source, offset, None, from_end)))
+        else:
+            out.append(event)
+    return out
+
+
+def _newlines(descriptor: int, start: int, end: int) -> int:
+    count = 0
+    while start < end:
+        data = os.pread(descriptor, min(1 << 20, end - start), start)
+        if not data:
+            break
+        count += data.count(b"\n")
+        start += len(data)
+    return count
+
+
+def _together(tasks: Sequence[Callable[[], None]], jobs: int | None = None) -> None:
+    """Runs tasks in threads and waits; the first error is raised again."""
+    if len(tasks) == 1 or jobs == 1:
+        for task in tasks:
+            task()
+        return
+    errors: list[BaseException] = []
+
+    def guarded(task: Callable[[], None]) -> None:
+        try:
+            task()
+        except BaseException as why:  # noqa: BLE001 - carried over to the thread that waits
+            errors.append(why)
+
+    threads = [threading.Thread(target=guarded, args=(task,), daemon=True) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]

@@ -1,0 +1,194 @@
+"""Raw lines -> text that patterns can be matched in.
+
+Only lines near a hit come here. Terminal escapes, markup, quoting and the prefixes that launchers, containers and
+schedulers put before a line are removed; the rank, worker and time that they state are kept. Lines of different ranks
+are told apart, so that a message which two ranks wrote into each other's lines is read whole.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import NamedTuple
+
+_ESCAPES = re.compile(
+    r"\x1b\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\)?"  # OSC: titles, links, clipboard
+    r"|\x1b[PX^_][^\x1b]{0,2000}(?:\x1b\\)?"  # DCS, SOS, PM, APC
+    r"|\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]?"  # CSI: colours, cursor
+    r"|\x1b[ -/]{0,4}[0-~]?"
+    r"|\x9b[0-?]{0,64}[ -/]{0,8}[@-~]?"
+    r"|(?<![\w\]])\[(?:\d{1,3}(?:;\d{1,3}){0,6})?m(?=\S|\s|$)"  # a colour whose escape character the copying lost
+)
+_CONTROLS = {code: None for code in (*range(9), 11, *range(14, 32), 127, *range(0x80, 0xA0), 0x200B, 0xFEFF)}
+_BIDI = {code: None for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F)}
+_DROP = {**_CONTROLS, **_BIDI}
+_ENTITIES = (("&gt;", ">"), ("&lt;", "<"), ("&quot;", '"'), ("&#39;", "'"), ("&#x27;", "'"), ("&nbsp;", " "), ("&amp;", "&"))
+_TAG = re.compile(r"</?(?:span|div|pre|code|p|font|b|i|a|td|tr|samp|tt|em|strong)(?:\s[^<>\n]{0,200})?/?>")
+_BREAK = re.compile(r"<br\s{0,2}/?>")
+_ESCAPED_NEWLINE = re.compile(r"\\r\\n|\\n")
+_ESCAPED = re.compile(r"\\(?:u001b|x1b|033|e)\[[0-9;]{0,20}m|\\([\"'`tr])")
+_DRIVE = re.compile(r"\b[A-Za-z]:\\")
+
+_STAMP = r"\d{4}[-/]\d\d[-/]\d\d[T |]{1,3}\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+_PREFIX = re.compile(
+    r"\s{0,8}(?:"
+    r"\[(?:rank|default) ?(?P<rank>\d{1,5})\]:?[ ]?"
+    r"|rank ?(?P<rank2>\d{1,5}):[ ]"
+    r"|(?P<srun>\d{1,4}):[ ]{1,2}(?=\S)"
+    r"|\((?P<worker>[A-Za-z_][^\s()]{0,80}?)?(?:[ ]?rank=(?P<rank3>\d{1,5}))?[ ]?\bpid=(?P<pid>\d{1,8})(?:,[ ]?ip=[\w.:]{1,45})?\)[ ]?"
+    r"|\((?:raylet|gcs_server|autoscaler)(?:[ ,][^()]{0,60})?\)[ ]"
+    r"|(?!slurm|srun|prolog|GPU|CUDA|NPU|step|epoch|Epoch|Step)[A-Za-z][\w.-]{0,60}\d:[ ](?!error:)"
+    r"|[A-Za-z][\w.-]{0,60}[ ]{1,30}\|[ ](?=\S|[ ])"
+    r"|>{1,6}(?:[ ]|(?=\w))"
+    r"|E[ ]{3}"
+    r"|std(?:err|out):[ ]"
+    rf"|(?P<time>\[?{_STAMP}\]?)[ ]?(?:std(?:err|out)[ ][FP][ ])?"
+    r"|(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)[ ](?P<time2>\d\d-\d\d[ ]\d\d:\d\d:\d\d)(?:[.,]\d{1,6})?[ ]"
+    r"|\[(?P<time3>\d\d:\d\d:\d\d)\][ ]"
+    r"|\[[ ]{0,8}\d{1,9}\.\d{3,6}\][ ]?"
+    r"|\[[^\W\d]{2,3}\.?[ ][^\W\d]{2,4}\.?[ ]{1,2}\d{1,2}[ ]\d\d:\d\d:\d\d[ ]\d{4}\][ ]?"
+    r"|[A-Z][a-z]{2}[ ]{1,2}\d{1,2}[ ](?P<time4>\d\d:\d\d:\d\d)[ ](?:[\w.-]{1,64}[ ])?kernel:[ ]?"
+    r"|\[\d{2,8}\][ ](?=\[)"
+    r")"
+)
+_HEAD = re.compile(r"\s{0,4}(?:\[?[\w./-]{1,120}\.(?:py|cc|cpp|cu|go|rs|c|h):\d{1,6}\])[ ]?")
+_EXCEPTION = re.compile(r"(?:[\w.]{1,80}\.)?[A-Z]\w{0,60}(?:Error|Exception)\b")
+_LONGEST_LINE = 16384
+_WRAPPED = 60
+
+
+class Line(NamedTuple):
+    """One cleaned line: its text, where its raw line starts in the source, and what its prefix said."""
+
+    text: str
+    offset: int
+    rank: int | None
+    worker: str | None
+    time: str | None
+    width: int
+    """Length of the raw line, to tell a line that a terminal cut at its edge."""
+
+
+class Flow:
+    """Lines of one writer, joined: what patterns are matched in."""
+
+    __slots__ = ("_starts", "lines", "rejoined", "text")
+
+    def __init__(self, lines: list[Line], joined: list[str], *, rejoined: bool = False) -> None:
+        self.lines = lines
+        self.rejoined = rejoined
+        self._starts: list[int] = []
+        at = 0
+        for text in joined:
+            self._starts.append(at)
+            at += len(text)
+        self.text = "".join(joined)
+
+    def line_at(self, position: int) -> Line:
+        """The line in which a character of the text stands."""
+        return self.lines[max(0, bisect_right(self._starts, position) - 1)]
+
+
+def flows(raw: bytes, base: int) -> list[Flow]:
+    """The cleaned text of a window, one flow for each writer; `base` is the window's offset in its source."""
+    lines = clean_lines(raw, base)
+    writers: dict[tuple[int | None, str | None], list[Line]] = {}
+    for line in lines:
+        writers.setdefault((line.rank, line.worker), []).append(line)
+    out: list[Flow] = []
+    for own in writers.values():
+        out.append(Flow(own, [line.text + "\n" for line in own]))
+        rejoined = _rejoin(own)
+        if rejoined is not None:
+            out.append(Flow(own, rejoined, rejoined=True))
+    return out
+
+
+def clean_lines(raw: bytes, base: int) -> list[Line]:
+    """The lines of a window, cleaned, each with the writer that its prefix names."""
+    out: list[Line] = []
+    repeated = ""
+    for piece, offset in _physical(raw, base):
+        text = piece.decode("utf-8", "replace")
+        width = len(text)
+        for part in _plain(text):
+            line = _strip(part, offset, width)
+            head = _HEAD.match(line.text)
+            if head is not None:
+                if head[0] == repeated:
+                    line = line._replace(text=line.text[head.end() :])
+                repeated = head[0]
+            elif line.text:
+                repeated = ""
+            if line.rank is None and line.worker is None and out and _goes_on(out[-1], line.text):
+                line = line._replace(rank=out[-1].rank, worker=out[-1].worker)
+            out.append(line)
+    return out
+
+
+def _physical(raw: bytes, base: int) -> list[tuple[bytes, int]]:
+    """(line, offset) at every line end, carriage returns included; a line without an end is cut into pieces."""
+    out: list[tuple[bytes, int]] = []
+    at = 0
+    for piece in raw.replace(b"\r", b"\n").split(b"\n"):
+        for start in range(0, max(1, len(piece)), _LONGEST_LINE):
+            if len(piece) or at == 0:
+                out.append((piece[start : start + _LONGEST_LINE], base + at + start))
+        at += len(piece) + 1
+    return out
+
+
+def _plain(text: str) -> list[str]:
+    """A raw line without escapes, markup and control characters; one that holds escaped line ends becomes several."""
+    if "\x1b" in text or "\x9b" in text or "m" in text and "[" in text:
+        text = _ESCAPES.sub("", text)
+    if "&" in text:
+        for entity, char in _ENTITIES:
+            text = text.replace(entity, char)
+    if "<" in text and ">" in text:
+        text = _BREAK.sub("\n", _TAG.sub("", text))
+    if "\\" in text and not _DRIVE.search(text):
+        text = _ESCAPED.sub(lambda one: {"t": " ", "r": ""}.get(one[1], one[1]) if one[1] else "", _ESCAPED_NEWLINE.sub("\n", text))
+    if not text.isascii() or not text.isprintable():
+        text = text.translate(_DROP)
+    return text.split("\n")
+
+
+def _strip(text: str, offset: int, width: int) -> Line:
+    rank: int | None = None
+    worker: str | None = None
+    time: str | None = None
+    at = 0
+    for _ in range(8):
+        found = _PREFIX.match(text, at)
+        if found is None or found.end() == at:
+            break
+        group = found.groupdict()
+        named = group["rank"] or group["rank2"] or group["rank3"] or group["srun"]
+        rank = int(named) if named and rank is None else rank
+        if group["pid"] and worker is None:
+            worker = f"{group['worker'] or ''} pid={group['pid']}".strip()
+        time = time or group["time"] or group["time2"] or group["time3"] or group["time4"]
+        at = found.end()
+    return Line(text[at:] if at else text, offset, rank, worker, time.strip("[]") if time else None, width)
+
+
+def _goes_on(before: Line, text: str) -> bool:
+    """Whether a line without a prefix belongs to the writer of the line before it."""
+    if before.rank is None and before.worker is None:
+        return False
+    return bool(_EXCEPTION.match(text)) or (text[:1] in (" ", "\u2502") and bool(text.strip())) or "out of memory" in before.text
+
+
+def _rejoin(lines: list[Line]) -> list[str] | None:
+    """The lines with those joined that a terminal cut at its edge, in the middle of a word; None where none were."""
+    edge = 0
+    for line, after in zip(lines, lines[1:]):
+        if line.width >= _WRAPPED and line.width >= after.width and after.text and not after.text[0].isspace():
+            edge = max(edge, line.width) if line.width <= 400 else edge
+    if not edge:
+        return None
+    cut = [line.width == edge for line in lines]
+    if not any(cut[:-1]):
+        return None
+    return [line.text if is_cut else line.text + "\n" for line, is_cut in zip(lines, cut)]

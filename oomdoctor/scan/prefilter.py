@@ -1,0 +1,88 @@
+"""One pass over raw bytes for all literals at once; what has no literal is never looked at again.
+
+Small inputs use `bytes.find`, which needs no import; larger ones hyperscan, where it is installed. Both give the same
+hits (a property test holds them against each other).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Protocol
+
+SMALL = 256 << 10
+"""Up to here a search per literal is as fast as loading hyperscan."""
+
+Hit = tuple[int, int]
+"""(number of the literal, offset just after it)"""
+
+
+class Prefilter(Protocol):
+    """Finds every occurrence of every literal."""
+
+    def find(self, data: Any, start: int, end: int) -> list[Hit]:
+        """Hits in `data[start:end]` as offsets into `data`, in the order of their ends."""
+        ...
+
+
+class FindPrefilter:
+    """A `bytes.find` for each literal."""
+
+    def __init__(self, literals: list[bytes]) -> None:
+        self._literals = literals
+
+    def find(self, data: Any, start: int, end: int) -> list[Hit]:
+        part = bytes(data[start:end])
+        hits: list[Hit] = []
+        for number, literal in enumerate(self._literals):
+            at = part.find(literal)
+            while at >= 0:
+                hits.append((number, start + at + len(literal)))
+                at = part.find(literal, at + 1)
+        hits.sort(key=_by_end)
+        return hits
+
+
+class HyperscanPrefilter:
+    """All literals in one hyperscan database. One instance per thread: the scratch space is not shared."""
+
+    def __init__(self, literals: list[bytes], database: Any = None) -> None:
+        import hyperscan  # noqa: PLC0415 - only for inputs that are worth it
+
+        if database is None:
+            database = hyperscan.Database()
+            database.compile(
+                expressions=[re.escape(one) for one in literals],
+                ids=list(range(len(literals))),
+                elements=len(literals),
+                flags=[0] * len(literals),
+            )
+        self.database = database
+        self._scratch = hyperscan.Scratch(database)
+
+    def find(self, data: Any, start: int, end: int) -> list[Hit]:
+        hits: list[Hit] = []
+        self.database.scan(
+            memoryview(data)[start:end],
+            match_event_handler=lambda number, _from, to, _flags, _context: hits.append((number, start + to)),
+            scratch=self._scratch,
+        )
+        hits.sort(key=_by_end)
+        return hits
+
+    def twin(self) -> HyperscanPrefilter:
+        """The same literals for another thread."""
+        return HyperscanPrefilter([], self.database)
+
+
+def _by_end(hit: Hit) -> tuple[int, int]:
+    return hit[1], hit[0]
+
+
+def prefilter(literals: list[bytes], size: int | None) -> FindPrefilter | HyperscanPrefilter:
+    """The engine for an input of `size` bytes (None: unknown, so large)."""
+    if size is not None and size <= SMALL:
+        return FindPrefilter(literals)
+    try:
+        return HyperscanPrefilter(literals)
+    except ImportError:
+        return FindPrefilter(literals)

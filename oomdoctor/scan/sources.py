@@ -1,0 +1,106 @@
+"""Inputs as the user gives them -> the files to read: files, folders, globs, standard input."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+_NOT_LOGS = frozenset(
+    ".py .pyc .pyi .ipynb .c .cc .cpp .cu .cuh .h .hpp .rs .go .java .js .ts .css .html .md .rst .yaml .yml .toml .cfg .ini .lock .csv "
+    ".parquet .so .a .o .whl .zip .tar .png .jpg .jpeg .gif .pdf .bin .pt .pth .ckpt .safetensors .gguf .onnx .npy .npz .pickle .pkl "
+    ".arrow .model .idx .pack .json .ndjson".split()
+)
+"""Left out of folders (a file that is named itself is always read): source code, documents, weights, data."""
+_HIDDEN_FOLDERS = (".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", "venv", ".mypy_cache", ".pytest_cache", ".ruff_cache")
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """An input that names nothing that can be read."""
+
+    name: str
+    reason: str
+
+
+def expand(paths: Sequence[str], include: Sequence[str] = (), exclude: Sequence[str] = ()) -> Iterator[str | Missing]:
+    """The files behind the inputs, each once, in a fixed order.
+
+    A folder is walked without following links; `include` and `exclude` are globs over names and relative paths there.
+    """
+    seen: set[str] = set()
+    for path in paths:
+        for found in _behind(path, include, exclude):
+            name = found.name if isinstance(found, Missing) else found
+            if name not in seen:
+                seen.add(name)
+                yield found
+
+
+def _behind(path: str, include: Sequence[str], exclude: Sequence[str]) -> Iterator[str | Missing]:
+    if path == "-":
+        yield path
+        return
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError) as why:
+        matched = _glob(path)
+        if matched:
+            for one in matched:
+                yield from _behind(one, include, exclude)
+        else:
+            yield Missing(path, "no such file" if isinstance(why, FileNotFoundError) else str(getattr(why, "strerror", why)).lower())
+        return
+    if stat.S_ISDIR(mode):
+        yield from _walk(path, include, exclude)
+    else:
+        yield path
+
+
+def _glob(path: str) -> list[str]:
+    if not any(char in path for char in "*?["):
+        return []
+    import glob  # noqa: PLC0415 - shells expand globs; only quoted ones come here
+
+    return sorted(glob.glob(path, recursive=True))
+
+
+def _walk(root: str, include: Sequence[str], exclude: Sequence[str]) -> Iterator[str | Missing]:
+    broken: list[OSError] = []
+    for folder, folders, names in os.walk(root, onerror=broken.append):
+        folders[:] = sorted(one for one in folders if one not in _HIDDEN_FOLDERS)
+        for name in sorted(names):
+            full = os.path.join(folder, name)
+            if _wanted(name, os.path.relpath(full, root), include, exclude) and _is_plain(full):
+                yield full
+        while broken:
+            yield _cannot_enter(broken.pop(), root)
+    while broken:
+        yield _cannot_enter(broken.pop(), root)
+
+
+def _cannot_enter(why: OSError, root: str) -> Missing:
+    return Missing(str(why.filename or root), (why.strerror or str(why)).lower())
+
+
+def _wanted(name: str, relative: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
+    if include:
+        if not _matches(name, relative, include):
+            return False
+    elif os.path.splitext(name)[1].lower() in _NOT_LOGS or name.startswith("LICENSE"):
+        return False
+    return not exclude or not _matches(name, relative, exclude)
+
+
+def _matches(name: str, relative: str, globs: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatch(name, glob) or fnmatch.fnmatch(relative, glob) for glob in globs)
+
+
+def _is_plain(path: str) -> bool:
+    """Whether it is an ordinary file; pipes and devices inside folders are not opened."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False

@@ -1,0 +1,236 @@
+"""Walking a source: blocks of bytes go through the prefilter, and the places with hits come out as windows.
+
+A window is what is around some hits: enough lines before and after for a message of several lines, and a longer piece
+before it for the traceback. Blocks overlap by that much, so windows do not depend on where blocks end.
+
+A message that is repeated a million times is not parsed a million times. In the first and the last four MiB of a source
+a literal may open 512 windows in each MiB, elsewhere 16; all hits are counted. (A literal of context signatures alone:
+64 and 1, which samples a memory series.) The limits hang on positions only, so any split of the work gives the same.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from oomdoctor.scan.prefilter import Hit, Prefilter
+from oomdoctor.scan.streams import Reader
+
+BLOCK = 256 << 10
+TAIL = 4 << 20
+"""How much of the end (and of the start) of a source is read closely."""
+CLOSELY = 2 * TAIL
+"""A source up to this size is read closely from end to end."""
+NUMBERED = 64 << 20
+"""Lines are numbered up to here; counting them further would cost as much as finding the failure."""
+
+_BEFORE = 12 << 10
+_AFTER = 8 << 10
+_REGION = 20
+_LINES_BEFORE = 12
+_LINES_AFTER = 30
+_BYTES_BEFORE = 3 << 10
+_BYTES_AFTER = 6 << 10
+_WIDEST = 32 << 10
+_NEAR = 1 << 10
+
+
+class Window(NamedTuple):
+    """Bytes around some hits."""
+
+    raw: bytes
+    base: int
+    """Offset of `raw` in the source."""
+    literals: frozenset[int]
+    before: bytes
+    """What stands before `raw`, for the traceback that leads to it."""
+    line: int | None
+    """1-based number of the line in which `raw` starts, where it was counted."""
+
+
+class Quota(NamedTuple):
+    """How many windows a literal may open in a MiB."""
+
+    close: int
+    far: int
+
+
+FAILURES = Quota(512, 16)
+CONTEXT = Quota(64, 1)
+
+
+class Tally:
+    """Hits counted and limited, per literal."""
+
+    def __init__(self, quotas: list[Quota], closely_from: int | None) -> None:
+        self.counts = [0] * len(quotas)
+        self._quotas = quotas
+        self._region = [-1] * len(quotas)
+        self._used = [0] * len(quotas)
+        self._closely_from = closely_from
+
+    def accept(self, hits: list[Hit], base: int) -> list[Hit]:
+        """The hits that may open a window, with their offsets in the source."""
+        counts, regions, used = self.counts, self._region, self._used
+        accepted: list[Hit] = []
+        for number, end in hits:
+            counts[number] += 1
+            region = (base + end) >> _REGION
+            if regions[number] != region:
+                regions[number] = region
+                used[number] = 0
+            used[number] += 1
+            if used[number] <= self._quotas[number][0 if self._close(region) else 1]:
+                accepted.append((number, base + end))
+        return accepted
+
+    def _close(self, region: int) -> bool:
+        return region < TAIL >> _REGION or (self._closely_from is not None and region >= self._closely_from >> _REGION)
+
+
+class Walk(NamedTuple):
+    """What a walk saw besides its windows."""
+
+    end: int
+    counts: list[int]
+    tail: bytes
+    """The last bytes, where the walk was asked to keep them."""
+
+
+def walk(
+    reader: Reader,
+    prefilter: Prefilter,
+    longest: int,
+    tally: Tally,
+    emit: Callable[[Window], None],
+    *,
+    start: int = 0,
+    first: int | None = None,
+    until: int | None = None,
+    number_lines: bool = False,
+    keep_tail: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Walk:
+    """Reads `reader` (whose first byte has offset `start`) to its end and emits windows around the hits.
+
+    Hits count from `first` (default: `start`) to `until`; what is read before and after them is context only.
+    `longest` is the length of the longest literal.
+    """
+    buffer = bytearray(_BEFORE + BLOCK + _AFTER)
+    view = memoryview(buffer)
+    base, filled, scanned = start, 0, 0
+    first = start if first is None else first
+    line: int | None = 1 if number_lines else None
+    waiting: list[Hit] = []
+    kept: deque[bytes] = deque()
+    kept_bytes = 0
+    while True:
+        count = reader.readinto(view[filled:]) or 0
+        if keep_tail and count:
+            kept.append(bytes(view[filled : filled + count]))
+            kept_bytes += count
+            while kept_bytes - len(kept[0]) >= TAIL:
+                kept_bytes -= len(kept.popleft())
+        filled += count
+        if progress is not None:
+            progress(count)
+        if filled > scanned:
+            found = prefilter.find(buffer, max(0, scanned - longest + 1), filled)
+            if found:
+                low, high = max(first - base, scanned), filled if until is None else until - base
+                waiting += tally.accept([hit for hit in found if low < hit[1] <= high], base)
+            scanned = filled
+        if waiting:
+            ready = [hit for hit in waiting if not count or hit[1] <= base + filled - _AFTER]
+            if ready:
+                waiting = waiting[len(ready) :]
+                for window in _windows(buffer, base, filled, ready, line):
+                    emit(window)
+        if not count:
+            tail = b"".join(kept)
+            return Walk(base + filled, tally.counts, tail[-TAIL:])
+        gone = filled - _BEFORE - _AFTER
+        if gone > 0:
+            if line is not None:
+                line = line + buffer.count(b"\n", 0, gone) if base + gone <= NUMBERED else None
+            view[: filled - gone] = bytes(view[gone:filled])
+            base += gone
+            filled -= gone
+            scanned -= gone
+
+
+def _windows(buffer: bytearray, base: int, filled: int, hits: list[Hit], line: int | None) -> list[Window]:
+    """Hits near each other share a window."""
+    out: list[Window] = []
+    at = 0
+    while at < len(hits):
+        opening = hits[at][1]
+        last = opening
+        literals = set()
+        while at < len(hits) and hits[at][1] - last <= _NEAR and hits[at][1] - opening <= _WIDEST:
+            last = hits[at][1]
+            literals.add(hits[at][0])
+            at += 1
+        low = _line_start(buffer, opening - base)
+        high = _line_end(buffer, last - base, filled)
+        out.append(
+            Window(
+                raw=bytes(buffer[low:high]),
+                base=base + low,
+                literals=frozenset(literals),
+                before=bytes(buffer[max(0, low - _BEFORE) : low]),
+                line=None if line is None else line + buffer.count(b"\n", 0, low),
+            )
+        )
+    return out
+
+
+def _line_start(buffer: bytearray, at: int) -> int:
+    """Some lines before a hit; in a line that is too long, some bytes."""
+    floor = max(0, at - _BYTES_BEFORE)
+    for _ in range(_LINES_BEFORE + 1):
+        found = buffer.rfind(b"\n", floor, at)
+        if found < 0:
+            return floor
+        at = found
+    return at + 1
+
+
+def _line_end(buffer: bytearray, at: int, filled: int) -> int:
+    """Some lines after a hit; in a line that is too long, some bytes."""
+    ceiling = min(filled, at + _BYTES_AFTER)
+    at -= 1
+    for _ in range(_LINES_AFTER + 1):
+        found = buffer.find(b"\n", at, ceiling)
+        if found < 0:
+            return ceiling
+        at = found + 1
+    return at
+
+
+class Range:
+    """A part of a file as a Reader, by position, so that several can be read at once."""
+
+    def __init__(self, descriptor: int, start: int, end: int) -> None:
+        self._descriptor = descriptor
+        self._at = start
+        self._end = end
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        room = buffer[: max(0, min(len(buffer), self._end - self._at))]
+        if not room:
+            return 0
+        try:
+            count = os.preadv(self._descriptor, [room], self._at)
+        except OSError:
+            return 0
+        self._at += count
+        return count
+
+
+def part(descriptor: int, first: int, until: int, size: int) -> tuple[Range, int]:
+    """A reader for the hits between two offsets, with the context around them; and the offset of its first byte."""
+    start = max(0, first - _BEFORE - _BYTES_BEFORE)
+    return Range(descriptor, start, min(size, until + _AFTER)), start

@@ -1,0 +1,55 @@
+"""Sizes: the only module that reads and prints them. Everywhere else a size is an int of bytes.
+
+The programs that we read print binary sizes under every label (`GiB`, `GB`, `G`, `Gi`), so all of them are base 1024.
+"""
+
+from __future__ import annotations
+
+import re
+
+KIB = 1 << 10
+MIB = 1 << 20
+GIB = 1 << 30
+TIB = 1 << 40
+
+NOT_AVAILABLE = 1 << 64
+"""What torch prints as `17179869184.00 GiB`: an unsigned -1, so "no limit" or "the driver cannot tell"."""
+
+_POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+_SIZE = re.compile(r"\s*(-?\d[\d,_]*(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)\s*(?:([kKmMgGtTpP])i?[bB]?|[bB]|[bB]ytes?)?\s*\Z")
+
+
+def parse_size(text: str, unit: str = "") -> int | None:
+    """Bytes of a printed size (`1.25 GiB`, `81kB`, `6.48G`, `1,234 bytes`, `0B`); None when it is not one.
+
+    `unit` is used where the text is a bare number (`GiB` and so on; "" means bytes).
+    """
+    found = _SIZE.match(text)
+    if found is None:
+        return None
+    number = found[1].replace(",", "").replace("_", "")
+    bare = found.end(1) == len(text.rstrip())
+    letter = (unit[:1] if bare and unit[:1] not in "bB" else found[2]) or ""
+    scale = 1 << (10 * _POWER[letter.lower()])
+    if number.lstrip("-").isdigit():
+        return int(number[:40]) * scale
+    value = float(number) * scale
+    return round(value) if abs(value) < 1e30 else None
+
+
+def format_size(size: int) -> str:
+    """A size for a person: two decimals, the unit that keeps the number below 1024."""
+    sign, left = ("-", -size) if size < 0 else ("", size)
+    if left < KIB:
+        return f"{sign}{left} B"
+    for scale, name in ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        # One step below the border already rounds up to it: 1023.999 MiB is better read as 1.00 GiB.
+        if left >= scale - scale // 2048:
+            return f"{sign}{left / scale:.2f} {name}"
+    return f"{sign}{left} B"
+
+
+def format_share(share: float) -> str:
+    """A share of one as percent: `0.4 %`, `37 %`."""
+    percent = share * 100
+    return f"{percent:.1f} %" if abs(percent) < 10 else f"{percent:.0f} %"
