@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from oomdoctor.case.case import Case, Gap, Source
 from oomdoctor.case.diagnosis import Diagnosis
-from oomdoctor.case.events import Event, Place
+from oomdoctor.case.events import Event
 from oomdoctor.case.incident import Incident
 from oomdoctor.diagnose.derived import derived, ledger
 from oomdoctor.diagnose.engine import findings
@@ -18,10 +18,10 @@ from oomdoctor.diagnose.match import Known
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.parse.events import Recogniser
 from oomdoctor.parse.progress import went_on
-from oomdoctor.scan.prefilter import FindPrefilter, HyperscanPrefilter, prefilter
+from oomdoctor.scan.prefilter import FindPrefilter, prefilter
 from oomdoctor.scan.sources import Missing
 from oomdoctor.scan.streams import Opened, Unreadable, open_bytes, open_path
-from oomdoctor.scan.windows import CLOSELY, NUMBERED, TAIL, Tally, Window, part, walk
+from oomdoctor.scan.windows import CLOSELY, NUMBERED, TAIL, Engines, Tally, Window, part, walk
 from oomdoctor.timeline import incidents, verdict
 
 _LAST = 64 << 10
@@ -56,29 +56,29 @@ class Reading:
         self.progress = progress
         self.early = early
         self._local = threading.local()
-        self._database: HyperscanPrefilter | None = None
+        self._shared: Engines | None = None
         self._lock = threading.Lock()
 
-    def prefilter(self, size: int | None) -> FindPrefilter | HyperscanPrefilter:
-        """The engine for an input of this size; its database is made once, its scratch space once a thread."""
-        own: FindPrefilter | HyperscanPrefilter | None = getattr(self._local, "engine", None)
+    def engines(self, size: int | None) -> Engines:
+        """The engines for an input of this size; databases are made once, their scratch space once a thread."""
+        own: Engines | None = getattr(self._local, "engines", None)
         if own is not None:
             return own
         with self._lock:
-            if self._database is None:
-                engine = prefilter(self.recogniser.literals, size)
-                if isinstance(engine, FindPrefilter):
-                    return engine
-                self._database = engine
-            self._local.engine = self._database.twin()
-        return self._local.engine
+            if self._shared is None:
+                made = engines_for(self.recogniser, size)
+                if isinstance(made.every, FindPrefilter):
+                    return made
+                self._shared = made
+            self._local.engines = Engines(*(one.twin() for one in self._shared[:2]), self._shared.longest)  # type: ignore[attr-defined]
+        return self._local.engines  # type: ignore[no-any-return]
 
     def read(self, names: Sequence[str]) -> list[_Read]:
         """All sources, several at once where there are many."""
         if self.jobs == 1 or len(names) < 8:
             return [self.read_one(name) for name in names]
         out: list[_Read | None] = [None] * len(names)
-        self.prefilter(None)
+        self.engines(None)
         numbers = iter(range(len(names)))
         jobs, self.jobs = self.jobs, 1
 
@@ -114,18 +114,18 @@ class Reading:
         return read
 
     def _in_order(self, opened: Opened, read: _Read, size: int | None) -> None:
-        engine = self.prefilter(size)
+        engines = self.engines(size)
         found = _Found(self.recogniser, read.source.name)
         tally = Tally(self.recogniser.quotas, None if size is None or size > CLOSELY else 0)
         done = walk(
-            opened.reader, engine, self.recogniser.longest, tally, found.window,
+            opened.reader, engines, tally, found.window,
             number_lines=True, keep_tail=size is None, progress=self.progress,
         )  # fmt: skip
         if size is None and done.end > 2 * TAIL:
             start = done.end - len(done.tail)
             close = Tally(self.recogniser.quotas, 0)
             after_tail = open_bytes(done.tail)
-            walk(after_tail.reader, engine, self.recogniser.longest, close, found.window, start=start)
+            walk(after_tail.reader, engines, close, found.window, start=start)
         read.source = replace(read.source, size=done.end)
         found.finish(read, [done.counts])
         if found.handled:
@@ -135,7 +135,7 @@ class Reading:
         """The end first, then the rest, in as many parts as there are threads."""
         assert opened.descriptor is not None and opened.size is not None  # noqa: S101 - the caller looked
         descriptor, size = opened.descriptor, opened.size
-        self.prefilter(size)
+        self.engines(size)
         edge = size - TAIL
         parts = self.jobs if edge > _SPLIT else 1
         cuts = [edge * number // parts for number in range(parts + 1)]
@@ -147,8 +147,8 @@ class Reading:
             first, until = ranges[number]
             tally = Tally(self.recogniser.quotas, edge)
             reader, start = part(descriptor, first, until, size)
-            engine, longest, emit = self.prefilter(None), self.recogniser.longest, founds[number].window
-            done = walk(reader, engine, longest, tally, emit, start=start, first=first, until=until, progress=self.progress)
+            emit = founds[number].window
+            done = walk(reader, self.engines(None), tally, emit, start=start, first=first, until=until, progress=self.progress)
             counts[number] = done.counts
 
         one(0)
@@ -198,7 +198,7 @@ class _Found:
         read.events = sorted(self.events.values(), key=lambda event: event.place.offset)
         read.before = self.before
         total = [sum(column) for column in zip(*[one for one in counts if one])]
-        failing = [count for count, quota in zip(total, self._recogniser.quotas) if quota.far > 1]
+        failing = [count for count, quota in zip(total, self._recogniser.quotas) if not quota.sampled]
         read.unread = max(0, max(failing, default=0) - len(read.events))
 
 
@@ -219,12 +219,22 @@ def diagnose(
     return _diagnosis(reads, missing, pack, reading.recogniser)
 
 
+def engines_for(recogniser: Recogniser, size: int | None) -> Engines:
+    """The prefilters of all literals and of those of failures, for an input of `size` bytes."""
+    literals, quotas = recogniser.literals, recogniser.quotas
+    everywhere = [number for number, quota in enumerate(quotas) if not quota.sampled]
+    every = prefilter(literals, list(range(len(literals))), size)
+    if isinstance(every, FindPrefilter):
+        return Engines(every, every, recogniser.longest)
+    return Engines(every, prefilter([literals[number] for number in everywhere], everywhere, size), recogniser.longest)
+
+
 def events(text: str, recogniser: Recogniser) -> list[Event]:
     """The messages in a text at hand, without weighing them."""
     data = text.encode("utf-8", "surrogateescape")
     found = _Found(recogniser, "<text>")
     tally = Tally(recogniser.quotas, 0)
-    walk(open_bytes(data).reader, FindPrefilter(recogniser.literals), recogniser.longest, tally, found.window, number_lines=True)
+    walk(open_bytes(data).reader, engines_for(recogniser, 0), tally, found.window, number_lines=True)
     return sorted(found.events.values(), key=lambda event: event.place.offset)
 
 
@@ -240,7 +250,8 @@ def _diagnosis(reads: list[_Read], missing: list[Gap], pack: Pack, recogniser: R
     found = tuple(_with_figures(one) for one in incidents(events, progressed))
     decided = verdict(found)
     log = log_facts(events)
-    known = Known(facts(found, decided, log), events, {one.id: one.program for one in recogniser.signatures.values()})
+    programs = {one.id: one.program for one in recogniser.signatures.values()}
+    known = Known(facts(found, decided, log), events, programs, tuple(one.root for one in found[:1]))
     gaps = [*missing, *(gap for read in reads for gap in read.gaps)]
     if not any(read.source.size for read in reads):
         decided = replace(decided, reason="nothing-read")
@@ -273,20 +284,22 @@ def _end_of(opened: Opened, size: int) -> bytes:
 
 def _numbered(events: list[Event], descriptor: int, size: int) -> list[Event]:
     """Line numbers for the events near the start of a large file, lines from the end for those near its end."""
-    out: list[Event] = []
+    out = dict(enumerate(events))
     line, at = 1, 0
-    for event in events:
-        offset = event.place.offset
-        if offset <= NUMBERED:
-            line += _newlines(descriptor, at, offset)
-            at = offset
-            out.append(replace(event, place=replace(event.place, line=line)))
-        elif size - offset <= TAIL:
-            from_end = _newlines(descriptor, offset, size)
-            out.append(replace(event, place=Place(event.place.source, offset, None, from_end)))
-        else:
-            out.append(event)
-    return out
+    for number, event in enumerate(events):
+        if event.place.offset > NUMBERED:
+            break
+        line += _newlines(descriptor, at, event.place.offset)
+        at = event.place.offset
+        out[number] = replace(event, place=replace(event.place, line=line))
+    from_end, at = 0, size
+    for number, event in reversed(list(enumerate(events))):
+        if event.place.offset <= NUMBERED or size - event.place.offset > TAIL:
+            break
+        from_end += _newlines(descriptor, event.place.offset, at)
+        at = event.place.offset
+        out[number] = replace(event, place=replace(event.place, from_end=from_end))
+    return list(out.values())
 
 
 def _newlines(descriptor: int, start: int, end: int) -> int:

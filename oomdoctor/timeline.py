@@ -17,7 +17,7 @@ from oomdoctor.case.incident import Incident
 _DEVICE = frozenset({Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM})
 _STRONG = frozenset({Certainty.CERTAIN, Certainty.LIKELY})
 _ORDER = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.POSSIBLE: 2, None: 3}
-_FIGURES = ("requested_bytes", "total_bytes", "free_bytes", "allocated_bytes")
+_FIGURES = ("requested_bytes", "total_bytes", "free_bytes", "allocated_bytes", "anon_rss_bytes", "total_vm_bytes")
 
 
 def incidents(events: Sequence[Event], went_on: Callable[[Event], bool]) -> tuple[Incident, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from oomdoctor.errors import UsageError
-from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
+from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack, matching
 from oomdoctor.report.safe import clean, clean_line
 
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -113,7 +113,7 @@ def _complaints(root: Path, wanted: list[Path]) -> Iterator[tuple[str, str, str 
     from oomdoctor.knowledge.lint import lint  # noqa: PLC0415
     from oomdoctor.knowledge.load import LoadedSignature, Rules, load_rules, load_signatures  # noqa: PLC0415
     from oomdoctor.parse.events import Recogniser  # noqa: PLC0415
-    from oomdoctor.parse.signature import expand  # noqa: PLC0415
+    from oomdoctor.knowledge.pattern import expand  # noqa: PLC0415
 
     rules_found = load_rules(root)
     outside: list[LoadedSignature] = []
@@ -122,7 +122,7 @@ def _complaints(root: Path, wanted: list[Path]) -> Iterator[tuple[str, str, str 
             if root not in file.parents:
                 outside += load_signatures(file)
     pack = load_pack(str(root))
-    cores = [*pack.signatures, *(_core(one) for one in outside)]
+    cores = [*pack.signatures, *(matching(one) for one in outside)]
     recogniser = Recogniser(cores)
 
     def chosen(path: str) -> bool:
@@ -141,16 +141,6 @@ def _complaints(root: Path, wanted: list[Path]) -> Iterator[tuple[str, str, str 
         if chosen(path):
             yield path, problem.id, None
             yield from ((path, problem.id, why) for why in check_problem(problem, pack))
-
-
-def _core(loaded: object) -> dict[str, object]:
-    import msgspec  # noqa: PLC0415 - only for rules under test
-
-    from oomdoctor.knowledge.load import LoadedSignature  # noqa: PLC0415
-
-    assert isinstance(loaded, LoadedSignature)  # noqa: S101 - for the type checker
-    core: dict[str, object] = msgspec.to_builtins(loaded.record)
-    return {**{key: value for key, value in core.items() if value is not None}, "program": loaded.program}
 
 
 def _healthy(root: Path) -> list[str]:

@@ -74,9 +74,9 @@ def ledger(event: Event) -> tuple[Part, ...]:
     pools = min(event.size("private_pools_bytes") or 0, allocated)
     unused = _unused(event) or 0
     process = event.size("process_bytes")
-    parts = [("live tensors", allocated - pools, "measured"), ("private pools", pools, "measured"), ("reserved, not used", unused, "measured")]
+    parts = [("live tensors", allocated - pools, "measured"), ("private pools", pools, "measured"), ("reserved but unallocated", unused, "measured")]
     if process:
-        parts.append(("this process, outside PyTorch", max(0, process - allocated - unused), "derived"))
+        parts.append(("this process outside PyTorch", max(0, process - allocated - unused), "derived"))
     others = _neighbours(event, total).get("other_processes_bytes")
     if isinstance(others, int):
         parts.append(("other processes", others, "measured"))
@@ -86,7 +86,7 @@ def ledger(event: Event) -> tuple[Part, ...]:
         return ()
     out = [Part(what=what, bytes=size, of=of, source=source) for what, size, source in parts if size]
     if rest > 0:
-        out.append(Part(what="not explained", bytes=rest, of=of, source="derived"))
+        out.append(Part(what="unaccounted", bytes=rest, of=of, source="derived"))
     elif rest < 0 and out:
         largest = max(range(len(out)), key=lambda at: out[at].bytes)
         one = out[largest]

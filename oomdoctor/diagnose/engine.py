@@ -56,7 +56,7 @@ def _finding(pack: Texts, held: _Held, known: Known) -> Finding:
         confidence=held.confidence,
         title=_words(text["title"], known.facts),
         why=_words(text["why"], known.facts),
-        evidence=tuple(_evidence(event) for event in held.answer.events[:3]),
+        evidence=tuple(_evidence(event) for event in (held.answer.events or known.roots)[:3]),
         unknowns=tuple(Text(f"certain if {name} is known", f"若已知 {name} 即可确定") for name in held.answer.missing),
         fixes=tuple(fix for name in text.get("fixes", ()) if (fix := _fix(pack, name, known.facts)) is not None),
         cites=tuple(cite for one in text.get("cites", ()) if (cite := _cite(pack, one)) is not None),

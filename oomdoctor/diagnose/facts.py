@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from oomdoctor.case.case import Verdict
 from oomdoctor.case.events import Event, Kind, Value
 from oomdoctor.case.incident import Incident
 from oomdoctor.diagnose.match import Fact
+from oomdoctor.diagnose.series import memory_series
 
-_ADDED_UP = ("huggingface-shards-loaded", "hf-shards-loaded", "loading-checkpoint-shards")
+_SHARDS = "hf-checkpoint-shards"
+_VISION = re.compile(r"vis(?:ual|ion)|image|pixel", re.IGNORECASE)
 
 
 def log_facts(events: Sequence[Event]) -> dict[str, Value]:
-    """What messages of context show of the run's settings and machine: the last value of each field, as `log.<name>`."""
+    """What messages of context show of the run's settings and machine, as `log.<name>`: the last value of each field, and
+    what several of them show together."""
     out: dict[str, Value] = {}
     for event in events:
         if event.kind is Kind.CONTEXT:
             for name, value in event.fields.items():
                 out[f"log.{name}"] = value
+    bars = sum(event.signature == _SHARDS and event.fields.get("load_percent") == 100 for event in events)
+    if bars:
+        out["log.shard_bars"] = bars
+    series = memory_series(events)
+    if series != "none":
+        out["log.memory_series"] = series
+    if any(event.frame and _VISION.search(event.frame) for event in events):
+        out["log.vision"] = "true"
     return out
 
 

@@ -34,6 +34,8 @@ class Known:
     events: Sequence[Event]
     programs: Mapping[str, str] = field(default_factory=dict)
     """Signature id -> program."""
+    roots: tuple[Event, ...] = ()
+    """The root events of the incidents: what a rule over facts alone stands on."""
 
 
 def evaluate(when: Mapping[str, Any], known: Known) -> Answer:

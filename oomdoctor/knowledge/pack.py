@@ -13,7 +13,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from oomdoctor.knowledge.load import LoadedSignature
 
 FORMAT = 1
 _PACKED = "pack.json"
@@ -99,7 +102,7 @@ def compile_pack(root: str) -> bytes:
         put("sources", source.id, msgspec.to_builtins(source))
     head = {
         "format": FORMAT,
-        "signatures": [_matching(one.record, one.program) for one in rules.signatures],
+        "signatures": [matching(one) for one in rules.signatures],
         "problems": [
             {"id": one.id, "when": one.when, "confidence": one.confidence, "rank": one.rank, "silences": one.silences}
             for _, one in rules.problems
@@ -109,11 +112,15 @@ def compile_pack(root: str) -> bytes:
     return json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode() + b"\n" + b"".join(lines)
 
 
-def _matching(record: Any, program: str) -> dict[str, Any]:
+def matching(loaded: LoadedSignature) -> dict[str, Any]:
     """What the matcher needs of a signature; keys with their default value are left out."""
+    from oomdoctor.knowledge.pattern import expand, fragment  # noqa: PLC0415 - only for compiling
+
+    record, program = loaded.record, loaded.program
+    expression = None if record.pattern is None else expand(record.pattern)
     core = {
         "id": record.id, "program": program, "kind": record.kind, "certainty": record.certainty, "outcome": record.outcome,
-        "literals": record.literals, "pattern": record.pattern, "family": record.family, "set": record.set, "unit": record.unit,
+        "literals": record.literals, "pattern": expression, "needs": expression and fragment(expression), "family": record.family, "set": record.set, "unit": record.unit,
     }  # fmt: skip
     return {key: value for key, value in core.items() if value not in (None, {}, "failure")}
 

@@ -16,6 +16,9 @@ _NUMPY = re.compile(
     r"Unable\s+to\s+allocate\s+(?P<size>\d[\d.]{0,12}\s[KMGTPE]?i?[Bb](?:ytes)?|\d{1,20}\sbytes)\s+for\s+an\s+array\s+with\s+"
     r"shape\s+(?P<shape>\([\d, L]{0,200}\))\s+and\s+data\s+type\s+(?P<dtype>[<>|=\w]{1,30})"
 )
+_NUMPY_1_17 = re.compile(
+    r"Unable\s+to\s+allocate\s+array\s+with\s+shape\s+(?P<shape>\([\d, L]{0,200}\))\s+and\s+data\s+type\s+(?P<dtype>[<>|=\w]{1,30})"
+)
 _TENSORFLOW = re.compile(
     r"OOM\s+when\s+allocating\s+tensor\s+with\s+shape\s?(?P<shape>\[[\d,]{0,200}\])(?:\s+and\s+type\s+(?P<dtype>\w{1,20}))?"
     r"(?:\s+on\s+(?P<device>/job:\S{1,120}?))?(?:\s+by\s+allocator\s+(?P<allocator>\w{1,60}))?(?=[\s\[.,\"'{]|$)"
@@ -38,6 +41,12 @@ def parse(text: str) -> Iterator[Match]:
             fields["requested_bytes"] = size
         name = "numpy-memory-error-2x" if "numpy._core" in text[max(0, found.start() - 80) : found.start()] else "numpy-array-memory-error"
         yield Match(name, found.start(), found.end(), fields)
+    for found in _NUMPY_1_17.finditer(text):
+        fields = {"shape": found["shape"], "dtype": found["dtype"]}
+        size = _product(found["shape"], found["dtype"])
+        if size is not None:
+            fields["requested_bytes"] = size
+        yield Match("numpy-memory-error-117", found.start(), found.end(), fields)
     for found in _TENSORFLOW.finditer(text):
         yield _tensorflow(text, found)
 

@@ -18,7 +18,13 @@ _ENTRY = re.compile(
 )
 _ROOT = re.compile(r"Root Cause \(first observed failure\):")
 _SIGNAL = re.compile(r"Signal (\d{1,2}) \((SIG[A-Z]{2,8})\) received by PID (\d{1,9})")
-_NAMES = {-9: "elastic-childfailed-sigkill", -7: "elastic-childfailed-sigbus", -6: "elastic-childfailed-sigabrt"}
+_NAMES = {
+    -6: "elastic-childfailed-sigabrt",
+    -7: "elastic-childfailed-sigbus",
+    -9: "elastic-childfailed-sigkill",
+    -11: "elastic-childfailed-sigsegv",
+    -15: "elastic-childfailed-sigterm",
+}
 
 
 def parse(text: str) -> Iterator[Match]:

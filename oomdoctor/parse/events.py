@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
-from oomdoctor.case.events import Event, Kind, Place, Value
+from oomdoctor.case.events import Event, Kind, Outcome, Place, Value
 from oomdoctor.parse import traceback
 from oomdoctor.parse.families import family
 from oomdoctor.parse.signature import Match, Signature
@@ -35,7 +35,8 @@ class Recogniser:
         self._texts = [literal.decode() for literal in self.literals]
         self.longest = max(map(len, self.literals), default=1)
         self.quotas: list[Quota] = [
-            CONTEXT if all(one.kind is Kind.CONTEXT for one in behind) else FAILURES for behind in self._behind
+            CONTEXT if all(one.kind is Kind.CONTEXT or one.outcome is Outcome.PRESSURE for one in behind) else FAILURES
+            for behind in self._behind
         ]
 
     def events(self, window: Window, source: str) -> list[Event]:
@@ -58,12 +59,12 @@ class Recogniser:
         out.sort(key=lambda event: event.place.offset)
         return out
 
-    def _matches(self, flow: Flow, literals: Iterable[int]) -> Iterable[Match]:
+    def _matches(self, flow: Flow, literals: Set[int]) -> Iterable[Match]:
         candidates: dict[str, Signature] = {}
         for number in literals:
             for one in self._behind[number]:
                 candidates[one.id] = one
-        if flow.rejoined:
+        if flow.rejoined and any(not self.quotas[number].sampled for number in literals):
             # Here the text differs from the bytes that were searched: a literal may only now be whole.
             for number, text in enumerate(self._texts):
                 if text in flow.text:
@@ -81,18 +82,25 @@ class Recogniser:
         """Without what lies inside a longer message: a part of it with less to say, or a setting that its hint names."""
         kept: list[tuple[Match, Flow]] = []
         for match, flow in found:
-            context = self.signatures[match.signature].kind is Kind.CONTEXT
+            signature = self.signatures[match.signature]
             covered = any(
                 at is flow
                 and other.start <= match.start
                 and match.end <= other.end
                 and other.end - other.start > match.end - match.start
-                and (len(other.fields) > len(match.fields) or (context and self.signatures[other.signature].kind.is_memory))
+                and self._hides(self.signatures[other.signature], signature, len(other.fields) > len(match.fields))
                 for other, at in found
             )
             if not covered:
                 kept.append((match, flow))
         return kept
+
+    @staticmethod
+    def _hides(outer: Signature, inner: Signature, says_more: bool) -> bool:
+        """Whether a message leaves nothing to a shorter one inside it; the hint of an allocator message names settings."""
+        if inner.kind is Kind.CONTEXT:
+            return outer.family == "torch-allocator"
+        return says_more and inner.kind is outer.kind
 
     def _event(self, match: Match, flow: Flow, window: Window, source: str) -> Event:
         signature = self.signatures[match.signature]

@@ -66,9 +66,9 @@ def _line(line: str, offset: int, width: int) -> Iterator[Match]:
 
 
 def _killed_by(killed: re.Match[str]) -> str:
-    if killed["memcg"]:
-        return "kernel-oom-memcg"
-    return "kernel-oom-global" if killed["ed"] and killed["oom"] else "kernel-oom-4x"
+    if not killed["ed"] or not (killed["memcg"] or killed["oom"]):
+        return "kernel-oom-4x"
+    return "kernel-oom-memcg" if killed["memcg"] else "kernel-oom-global"
 
 
 def _victim(killed: re.Match[str], line: str) -> dict[str, Value]:

@@ -24,42 +24,72 @@ _START = re.compile(
     r"|(?P<address>\[ExpandableSegmentVA\]\s+Failed\s+to\s+reserve)"
 )
 _LONGEST = 6000
-_EXCEPTION = re.compile(r"([A-Za-z_][\w.]{0,80}(?:Error|Exception|Warning)):\s*(?:Capture cuda graph failed:\s*)?\Z")
-_CLONE = re.compile(r"Failed\s+to\s+clone\(\)\s+tensor(?:[^\n]{0,400}?\bon\s+rank\s+(\d{1,5}))?")
+_EXCEPTION = re.compile(
+    r"([A-Za-z_][\w.:]{0,80}(?:Error|Exception|Warning))(?:['’]?\s+what\(\))?:\s*(?:Capture cuda graph failed:\s*)?\Z|Exception during processing !!!\s*\Z"
+)
+_CLONE = re.compile(
+    r"Failed\s+to\s+clone\(\)\s+tensor(?:[^\n]{0,400}?\bon\s+rank\s+(\d{1,5}))?"
+    r"|(?:\bon\s+rank\s+(\d{1,5}))?\.\s+This\s+may\s+mean\s+that\s+this\s+state_dict\s+entry"
+)
 
-_CLAUSES = {
-    name: [re.compile(form) for form in forms]
-    for name, forms in {
-        "requested_bytes": [rf"[Tt]ried\s+to\s+allocate\s+{_SIZE}", rf"Requested\s+size:\s+{_SIZE}", rf"Requested\s*:\s*{_SIZE}"],
-        "total_bytes": [rf"total\s+capaci?ty\s+of\s+{_SIZE}", rf"{_SIZE}\s+total\s+capacity", rf"Device\s+limit\s*:\s*{_SIZE}"],
-        "free_bytes": [rf"of\s+which\s+{_SIZE}\s+is\s+free", rf"{_SIZE}\s+free\b", rf"Free\s+\(according\s+to\s+CUDA\)\s*:\s*{_SIZE}"],
-        "allocated_bytes": [
-            rf"allocated\s+memory\s+{_SIZE}\s+is\s+allocated",
-            rf"{_SIZE}\s+already\s+allocated",
-            rf"Currently\s+allocated\s*:\s*{_SIZE}",
-            rf"MPS\s+allocated:\s+{_SIZE}",
-        ],
-        "reserved_unallocated_bytes": [rf"{_SIZE}\s+is\s+reserved\s+by\s+PyTorch\s+but\s+unallocated"],
-        "reserved_bytes": [rf"{_SIZE}\s+reserved\s+in\s+total"],
-        "cached_bytes": [rf"{_SIZE}\s+cached"],
-        "active_bytes": [rf"{_SIZE}\s+current\s+active"],
-        "private_pools_bytes": [rf"with\s+{_SIZE}\s+allocated\s+in\s+private\s+pools"],
-        "other_allocations_bytes": [rf"other\s+allocations:\s+{_SIZE}"],
-        "limit_bytes": [
-            rf"{_SIZE}\s+allowed\s*;",
-            rf"max\s+allowed:\s+{_SIZE}",
-            rf"user-supplied\s+memory\s+fraction\)\s*:\s*{_SIZE}",
-        ],
-        "process_bytes": [rf"this\s+process\s+has\s+{_SIZE}\s+memory\s+in\s+use"],
-        "segment_reserve_bytes": [rf"expandable-segment\s+reserve\s+of\s+{_SIZE}"],
-    }.items()
-}
+
+
+def _forms(clauses: dict[str, str]) -> dict[str, re.Pattern[str]]:
+    return {name: re.compile(form) for name, form in clauses.items()}
+
+
+_REQUESTED = rf"(?:[Tt]ried\s+to\s+allocate|Requested\s+size:)\s+{_SIZE}"
+_OLD = _forms(  # 1.0 to 2.0, and the ports that kept it: (GPU 0; T total capacity; A already allocated; ...)
+    {
+        "requested_bytes": _REQUESTED,
+        "total_bytes": rf"{_SIZE}\s+total\s+capacity",
+        "allocated_bytes": rf"{_SIZE}\s+already\s+allocated",
+        "active_bytes": rf"{_SIZE}\s+current\s+active",
+        "free_bytes": rf"{_SIZE}\s+free\b",
+        "limit_bytes": rf"{_SIZE}\s+allowed\s*;",
+        "reserved_bytes": rf"{_SIZE}\s+reserved\s+in\s+total",
+        "cached_bytes": rf"{_SIZE}\s+cached",
+    }
+)
+_NEW = _forms(  # from 2.1: GPU 0 has a total capacity of T of which F is free. ...
+    {
+        "requested_bytes": _REQUESTED,
+        "total_bytes": rf"total\s+capaci?ty\s+of\s+{_SIZE}",
+        "free_bytes": rf"of\s+which\s+{_SIZE}\s+is\s+free",
+        "process_bytes": rf"this\s+process\s+has\s+{_SIZE}\s+memory\s+in\s+use",
+        "limit_bytes": rf"{_SIZE}\s+allowed\s*;",
+        "allocated_bytes": rf"allocated\s+memory\s+{_SIZE}\s+is\s+allocated",
+        "private_pools_bytes": rf"with\s+{_SIZE}\s+allocated\s+in\s+private\s+pools",
+        "reserved_unallocated_bytes": rf"{_SIZE}\s+is\s+reserved\s+by\s+PyTorch\s+but\s+unallocated",
+        "segment_reserve_bytes": rf"expandable-segment\s+reserve\s+of\s+{_SIZE}",
+    }
+)
+_ASYNC = _forms(  # cudaMallocAsync: one fact a line
+    {
+        "allocated_bytes": rf"Currently\s+allocated\s*:\s*{_SIZE}",
+        "requested_bytes": rf"Requested\s*:\s*{_SIZE}",
+        "total_bytes": rf"Device\s+limit\s*:\s*{_SIZE}",
+        "free_bytes": rf"Free\s+\(according\s+to\s+CUDA\)\s*:\s*{_SIZE}",
+        "limit_bytes": rf"user-supplied\s+memory\s+fraction\)\s*:\s*{_SIZE}",
+    }
+)
+_MPS = _forms(
+    {
+        "allocated_bytes": rf"MPS\s+allocated:\s+{_SIZE}",
+        "other_allocations_bytes": rf"other\s+allocations:\s+{_SIZE}",
+        "limit_bytes": rf"max\s+allowed:\s+{_SIZE}",
+        "requested_bytes": _REQUESTED,
+    }
+)
 _DEVICE = re.compile(r"\b(?:GPU|NPU|XPU|MLU|MUSA|GCU)\s+(\d{1,4})(?:\s*;|\s+has\b)|on\s+device\s+(\d{1,4})\b|device\s+id:\s*(\d{1,4})")
 _OTHERS = re.compile(rf"\bProcess\s+(\d{{1,9}})\s+has\s+{_SIZE}")
 _POOL = re.compile(r"on\s+(private|shared)\s+pool")
 _EXACT = re.compile(r"trying\s+to\s+(?:allocate|map)\s+(\d{1,20})\s+bytes(?:\s+\(free:\s+(\d{1,20}),\s+total:\s+(\d{1,20})\))?")
 _ADDRESS = re.compile(r"reserve\s+(\d{1,20})\s+bytes[^\n]{0,400}?on\s+device\s+(\d{1,4})(?:[^\n]{0,400}?reserving\s+(\d{1,20})\s+bytes)?")
 _HINT = re.compile(r"to\s+avoid\s+fragmentation\.?(?:\s+See\s+documentation[^\n]{0,300}(?:\n[^\n]{0,120}\))?)?")
+_EXCEEDS = re.compile(r"Allocation\s+on\s+device.{0,5}\s+would\s+exceed\s+allowed\s+memory")
+_CUT_DEVICE = re.compile(r"Allocation\s+on\s+device(?:\s+\d{1,3})?\s*(?:\n|$|[\"'`)\]])")
+_CUT_HEAD = re.compile(r"\.?\s+Tried\s+to\s+allocate\s*\Z")
 _ALONE = re.compile(r"\s*[.!]?\s*(?:\n|$|[\"'`)\]])")
 _ABSURD = 1 << 50
 """A request of a pebibyte is an uninitialised or negative length; no model asks for that."""
@@ -80,7 +110,7 @@ def _messages(text: str) -> Iterator[tuple[int, int, re.Match[str]]]:
     starts: list[re.Match[str]] = []
     for found in _START.finditer(text):
         if found["tried"] and starts and not starts[-1]["tried"] and found.start() - starts[-1].start() <= 400:
-            if not _CLAUSES["requested_bytes"][0].search(text, starts[-1].start(), found.start()):
+            if not _NEW["requested_bytes"].search(text, starts[-1].start(), found.start()):
                 continue
         starts.append(found)
     for lead, after in zip(starts, [*starts[1:], None]):
@@ -95,11 +125,12 @@ def _read(text: str, start: int, end: int, lead: re.Match[str]) -> Match | None:
         return _warning(body, start)
     if lead["address"]:
         return _address_space(body, start)
-    fields = _sizes(body)
+    fields, last = _sizes(body, lead)
+    last = max(last, lead.end() - start)
     device = _DEVICE.search(body)
     if device:
         fields["gpu_index"] = int(next(one for one in device.groups() if one is not None))
-    if head:
+    if head and head[1]:
         fields["exception"] = head[1]
     if lead["buffer"]:
         size = parse_size(re.split(r"[^\d.\sKMGTiBbytes]", body[lead.end() - start :], maxsplit=1)[0].strip())
@@ -112,30 +143,39 @@ def _read(text: str, start: int, end: int, lead: re.Match[str]) -> Match | None:
     clone = _CLONE.search(text, max(0, start - 1500), start)
     if clone and "\n\n" not in text[clone.start() : start]:
         name = "fsdp-clone-oom"
-        if clone[1]:
-            fields["rank"] = int(clone[1])
-    last = max((found.end() for forms in _CLAUSES.values() for form in forms if (found := form.search(body))), default=lead.end() - start)
+        if clone[1] or clone[2]:
+            fields["rank"] = int(clone[1] or clone[2])
     hint = _HINT.search(body, last, last + 400)
     last = hint.end() if hint else last
     return Match(name, head.start() if head else start, start + last, fields)
 
 
-def _sizes(body: str) -> dict[str, Value]:
+def _sizes(body: str, lead: re.Match[str]) -> tuple[dict[str, Value], int]:
+    """The figures of a message, and where the last of them ends."""
+    if lead["async"]:
+        forms = _ASYNC
+    elif lead["device"] == "MPS backend":
+        forms = _MPS
+    else:
+        forms = _OLD if "capacity;" in body or "already allocated" in body else _NEW
     fields: dict[str, Value] = {}
-    for name, forms in _CLAUSES.items():
-        found = next((one for form in forms if (one := form.search(body))), None)
+    last = 0
+    for name, form in forms.items():
+        found = form.search(body)
         size = parse_size(found[1]) if found else None
-        if size is not None and size != NOT_AVAILABLE:
-            fields[name] = size
-    return fields
+        if found and size is not None:
+            last = max(last, found.end())
+            if size != NOT_AVAILABLE:
+                fields[name] = size
+    return fields, last
 
 
 def _name(body: str, lead: re.Match[str], fields: dict[str, Value], headed: bool) -> str | None:
     """The generation that prints such a message; None where it is only a mention."""
     if lead["async"]:
-        if "would exceed" in body[:80]:
+        if _EXCEEDS.match(body):
             return "torch-cuda-oom-mallocasync"
-        return "torch-cuda-oom-mallocasync-truncated" if headed and _ALONE.match(body, lead.end() - lead.start()) else None
+        return "torch-cuda-oom-mallocasync-truncated" if headed and _CUT_DEVICE.match(body) else None
     device = lead["device"] or ""
     requested = fields.get("requested_bytes")
     if re.search(r"more\s+than\s+1EB\s+memory", body[:120]):
@@ -145,7 +185,7 @@ def _name(body: str, lead: re.Match[str], fields: dict[str, Value], headed: bool
     if isinstance(requested, int) and requested >= _ABSURD and isinstance(fields.get("total_bytes"), int):
         return "torch-cuda-oom-absurd-size"
     if device == "MPS backend":
-        return _mps(body, requested)
+        return _mps(body, requested, headed and _ALONE.match(body, lead.end() - lead.start()) is not None)
     if device == "NPU" and re.match(r"\s*NPU\s+out\s+of\s+memory\.\s+device\s+id:\s*\d", body):
         return "npu-oom-device-id"
     if "NPUWorkspaceAllocator" in body[:120]:
@@ -153,7 +193,8 @@ def _name(body: str, lead: re.Match[str], fields: dict[str, Value], headed: bool
     if requested is None:
         if device == "CUDA" and re.match(r"\s+occurred\s+when\s+warming\s+up", body[lead.end() - lead.start() :]):
             return None  # vLLM's own sentence has a signature of its own
-        bare = _ALONE.match(body, lead.end() - lead.start())
+        after = lead.end() - lead.start()
+        bare = _ALONE.match(body, after) or _CUT_HEAD.match(body, after)
         return "torch-cuda-oom-head" if device and bare and headed else None
     if device in _PORTS:
         if device == "XPU" and fields.get("allocated_bytes") == 0 and _covers(fields.get("free_bytes"), requested):
@@ -161,12 +202,14 @@ def _name(body: str, lead: re.Match[str], fields: dict[str, Value], headed: bool
         if device == "MUSA" and "total capacity;" in body:
             return "musa-oom-old"
         return _PORTS[device]
+    if device not in ("", "CUDA"):
+        return "torch-other-device-oom"
     return _cuda(body, fields)
 
 
-def _mps(body: str, requested: Value | None) -> str | None:
+def _mps(body: str, requested: Value | None, bare: bool) -> str | None:
     if requested is None:
-        return None
+        return "mps-oom-head" if bare else None
     if requested == 256:
         return "mps-oom-256-bytes"
     return "mps-oom-gib" if "GiB" in body[:160] else "mps-oom-gb"
@@ -192,7 +235,7 @@ def _cuda(body: str, fields: dict[str, Value]) -> str:
         return "torch-cuda-oom-private-pools"
     if "limit_bytes" in fields:
         return "torch-cuda-oom-allowed-2x"
-    if "total_bytes" not in fields:
+    if "total_bytes" not in fields or re.search(r"\.\s+GPU\s+has\s+a\s+total", body):
         return "torch-cuda-oom-230-cut"
     others = _OTHERS.findall(body)
     if any(parse_size(size) == NOT_AVAILABLE for _, size in others):

@@ -15,6 +15,8 @@ _FRAME = re.compile(
     rb"|File [~/](?P<file3>[^\s:\n]{1,300}\.py):(?P<line3>\d{1,7}), in (?P<name3>[^\n\r]{1,120})"
 )
 _REACH = 12 << 10
+_NEAR = 900
+"""A message ends the traceback whose last frame stands at most so many bytes before it (a long source line, markers)."""
 
 _PHASES = (
     ("checkpoint-save", re.compile(rb"save_checkpoint|save_model|save_pretrained|_save_|(?<!load_)state_dict\b|torch/serialization|save_file|_write_file")),
@@ -27,6 +29,7 @@ _PHASES = (
     ("forward", re.compile(rb"\bin forward|_call_impl|compute_loss|training_step|nn/functional")),
 )  # fmt: skip
 _LOADING = re.compile(rb"Loading checkpoint shards|Loading (?:safetensors|pt) checkpoint|Loading [\w./-]{2,80}\.\.\.|load_tensors:|Loading weights|shards:")
+_LOADED = re.compile(rb"100%|\bloss\b|[Tt]raining|[Ee]poch|\bstep\b")
 _CAUGHT = re.compile(
     r"[Ss]kipping (?:the |this )?batch|attempting to recover|[Rr]etrying|will retry|reducing batch|with exception:|[Ff]alling back|"
     r"falling back to|lowering the batch|halving|has been split|ignored?\b.{0,20}continu"
@@ -45,9 +48,17 @@ def around(before: bytes, after: bytes, rank: int | None) -> Trace:
     found = _trace(before[-_REACH:], rank, needs_head=False)
     if found.frame is None and _HEAD in after[:600]:
         found = _trace(after[:_REACH], rank, needs_head=True)
-    if found.phase is None and _LOADING.search(before[-1500:]):
+    if found.phase is None and _is_loading(before[-2000:]):
         found = found._replace(phase="model-load")
     return found
+
+
+def _is_loading(before: bytes) -> bool:
+    """Whether the last thing that a program said is that it loads a model, and not that it has done so."""
+    last = None
+    for last in _LOADING.finditer(before):
+        pass
+    return last is not None and not _LOADED.search(before, last.start())
 
 
 def caught(text: str, start: int, end: int) -> bool:
@@ -66,7 +77,7 @@ def _trace(data: bytes, rank: int | None, *, needs_head: bool) -> Trace:
             data = b"\n".join(line for line in data.split(b"\n") if tag in line)
     head = data.rfind(_HEAD) if not needs_head else data.find(_HEAD)
     frames = list(_FRAME.finditer(data, max(0, head)))
-    if not frames:
+    if not frames or (not needs_head and len(data) - frames[-1].end() > _NEAR):
         return Trace(None, None)
     text = data[frames[0].start() : frames[-1].end() + 300]
     phase = next((name for name, form in _PHASES if form.search(text)), None)

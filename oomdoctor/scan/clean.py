@@ -17,7 +17,7 @@ _ESCAPES = re.compile(
     r"|\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]?"  # CSI: colours, cursor
     r"|\x1b[ -/]{0,4}[0-~]?"
     r"|\x9b[0-?]{0,64}[ -/]{0,8}[@-~]?"
-    r"|(?<![\w\]])\[(?:\d{1,3}(?:;\d{1,3}){0,6})?m(?=\S|\s|$)"  # a colour whose escape character the copying lost
+    r"|(?<![\w\]])\[\d{1,3}(?:;\d{1,3}){0,6}m"  # a colour whose escape character the copying lost
 )
 _CONTROLS = {code: None for code in (*range(9), 11, *range(14, 32), 127, *range(0x80, 0xA0), 0x200B, 0xFEFF)}
 _BIDI = {code: None for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F)}
@@ -37,7 +37,7 @@ _PREFIX = re.compile(
     r"|(?P<srun>\d{1,4}):[ ]{1,2}(?=\S)"
     r"|\((?P<worker>[A-Za-z_][^\s()]{0,80}?)?(?:[ ]?rank=(?P<rank3>\d{1,5}))?[ ]?\bpid=(?P<pid>\d{1,8})(?:,[ ]?ip=[\w.:]{1,45})?\)[ ]?"
     r"|\((?:raylet|gcs_server|autoscaler)(?:[ ,][^()]{0,60})?\)[ ]"
-    r"|(?!slurm|srun|prolog|GPU|CUDA|NPU|step|epoch|Epoch|Step)[A-Za-z][\w.-]{0,60}\d:[ ](?!error:)"
+    r"|(?!slurm|srun)(?:[a-z][a-z0-9]{0,20}(?:-[a-z0-9]{1,30}){0,6}-[a-z0-9]{0,30}|(?:node|worker|host|dgx|hgx|gpu|server|compute|cn|gn))\d{1,5}:[ ](?!error:|[^\s]{1,40}\s*$)"
     r"|[A-Za-z][\w.-]{0,60}[ ]{1,30}\|[ ](?=\S|[ ])"
     r"|>{1,6}(?:[ ]|(?=\w))"
     r"|E[ ]{3}"
@@ -55,6 +55,7 @@ _HEAD = re.compile(r"\s{0,4}(?:\[?[\w./-]{1,120}\.(?:py|cc|cpp|cu|go|rs|c|h):\d{
 _EXCEPTION = re.compile(r"(?:[\w.]{1,80}\.)?[A-Z]\w{0,60}(?:Error|Exception)\b")
 _LONGEST_LINE = 16384
 _WRAPPED = 60
+_WIDEST_TERMINAL = 400
 
 
 class Line(NamedTuple):
@@ -182,13 +183,9 @@ def _goes_on(before: Line, text: str) -> bool:
 
 def _rejoin(lines: list[Line]) -> list[str] | None:
     """The lines with those joined that a terminal cut at its edge, in the middle of a word; None where none were."""
-    edge = 0
-    for line, after in zip(lines, lines[1:]):
-        if line.width >= _WRAPPED and line.width >= after.width and after.text and not after.text[0].isspace():
-            edge = max(edge, line.width) if line.width <= 400 else edge
-    if not edge:
+    edge = max((line.width for line in lines), default=0)
+    cut = [line.width == edge for line in lines[:-1]]
+    # One widest line is chance; two of the same width are the edge of a terminal.
+    if not _WRAPPED <= edge <= _WIDEST_TERMINAL or sum(cut) < 2:
         return None
-    cut = [line.width == edge for line in lines]
-    if not any(cut[:-1]):
-        return None
-    return [line.text if is_cut else line.text + "\n" for line, is_cut in zip(lines, cut)]
+    return [line.text if is_cut else line.text + "\n" for line, is_cut in zip(lines, [*cut, False])]

@@ -25,15 +25,15 @@ class Prefilter(Protocol):
 
 
 class FindPrefilter:
-    """A `bytes.find` for each literal."""
+    """A `bytes.find` for each literal; `numbers` are theirs where the list is a part of a longer one."""
 
-    def __init__(self, literals: list[bytes]) -> None:
-        self._literals = literals
+    def __init__(self, literals: list[bytes], numbers: list[int] | None = None) -> None:
+        self._literals = list(zip(range(len(literals)) if numbers is None else numbers, literals))
 
     def find(self, data: Any, start: int, end: int) -> list[Hit]:
         part = bytes(data[start:end])
         hits: list[Hit] = []
-        for number, literal in enumerate(self._literals):
+        for number, literal in self._literals:
             at = part.find(literal)
             while at >= 0:
                 hits.append((number, start + at + len(literal)))
@@ -45,14 +45,14 @@ class FindPrefilter:
 class HyperscanPrefilter:
     """All literals in one hyperscan database. One instance per thread: the scratch space is not shared."""
 
-    def __init__(self, literals: list[bytes], database: Any = None) -> None:
+    def __init__(self, literals: list[bytes], numbers: list[int] | None = None, database: Any = None) -> None:
         import hyperscan  # noqa: PLC0415 - only for inputs that are worth it
 
         if database is None:
             database = hyperscan.Database()
             database.compile(
                 expressions=[re.escape(one) for one in literals],
-                ids=list(range(len(literals))),
+                ids=list(range(len(literals))) if numbers is None else numbers,
                 elements=len(literals),
                 flags=[0] * len(literals),
             )
@@ -66,23 +66,22 @@ class HyperscanPrefilter:
             match_event_handler=lambda number, _from, to, _flags, _context: hits.append((number, start + to)),
             scratch=self._scratch,
         )
-        hits.sort(key=_by_end)
         return hits
 
     def twin(self) -> HyperscanPrefilter:
         """The same literals for another thread."""
-        return HyperscanPrefilter([], self.database)
+        return HyperscanPrefilter([], database=self.database)
 
 
 def _by_end(hit: Hit) -> tuple[int, int]:
     return hit[1], hit[0]
 
 
-def prefilter(literals: list[bytes], size: int | None) -> FindPrefilter | HyperscanPrefilter:
+def prefilter(literals: list[bytes], numbers: list[int], size: int | None) -> FindPrefilter | HyperscanPrefilter:
     """The engine for an input of `size` bytes (None: unknown, so large)."""
     if size is not None and size <= SMALL:
-        return FindPrefilter(literals)
+        return FindPrefilter(literals, numbers)
     try:
-        return HyperscanPrefilter(literals)
+        return HyperscanPrefilter(literals, numbers)
     except ImportError:
-        return FindPrefilter(literals)
+        return FindPrefilter(literals, numbers)

@@ -4,8 +4,10 @@ A window is what is around some hits: enough lines before and after for a messag
 before it for the traceback. Blocks overlap by that much, so windows do not depend on where blocks end.
 
 A message that is repeated a million times is not parsed a million times. In the first and the last four MiB of a source
-a literal may open 512 windows in each MiB, elsewhere 16; all hits are counted. (A literal of context signatures alone:
-64 and 1, which samples a memory series.) The limits hang on positions only, so any split of the work gives the same.
+a literal of failures may open 64 windows in each MiB, elsewhere 4; all hits are counted. A literal that only context and
+warnings have is looked for in the first and the last MiB (24 windows) and in the first MiB of each stretch (one); stretches
+grow with the offset, so that a long memory series is sampled evenly by its logarithm. All this hangs on positions alone:
+any split of the work gives the same.
 """
 
 from __future__ import annotations
@@ -28,11 +30,12 @@ NUMBERED = 64 << 20
 
 _BEFORE = 12 << 10
 _AFTER = 8 << 10
-_REGION = 20
-_LINES_BEFORE = 12
-_LINES_AFTER = 30
-_BYTES_BEFORE = 3 << 10
-_BYTES_AFTER = 6 << 10
+_MIB = 20
+_CLOSE = TAIL >> _MIB
+_LINES_BEFORE = 8
+_LINES_AFTER = 26
+_BYTES_BEFORE = 2 << 10
+_BYTES_AFTER = 5 << 10
 _WIDEST = 32 << 10
 _NEAR = 1 << 10
 
@@ -51,14 +54,18 @@ class Window(NamedTuple):
 
 
 class Quota(NamedTuple):
-    """How many windows a literal may open in a MiB."""
+    """How many windows a literal may open in one MiB."""
 
     close: int
+    """Near the start and the end of the source."""
     far: int
+    """Elsewhere."""
+    sampled: bool
+    """Looked for only at the edges and in the first MiB of each stretch."""
 
 
-FAILURES = Quota(512, 16)
-CONTEXT = Quota(64, 1)
+FAILURES = Quota(64, 4, False)
+CONTEXT = Quota(24, 1, True)
 
 
 class Tally:
@@ -67,27 +74,47 @@ class Tally:
     def __init__(self, quotas: list[Quota], closely_from: int | None) -> None:
         self.counts = [0] * len(quotas)
         self._quotas = quotas
-        self._region = [-1] * len(quotas)
-        self._used = [0] * len(quotas)
-        self._closely_from = closely_from
+        self._mib = [-1] * len(quotas)
+        self._left = [0] * len(quotas)
+        self._closely_from = 1 << 62 if closely_from is None else closely_from >> _MIB
 
-    def accept(self, hits: list[Hit], base: int) -> list[Hit]:
-        """The hits that may open a window, with their offsets in the source."""
-        counts, regions, used = self.counts, self._region, self._used
+    def samples(self, mib: int) -> bool:
+        """Whether literals of context are looked for in this MiB."""
+        return self._edge(mib) or _stretch(mib) != _stretch(mib - 1)
+
+    def accept(self, hits: list[Hit], base: int, mib: int) -> list[Hit]:
+        """The hits of one MiB that may open a window, with their offsets in the source."""
+        counts, mibs, left, quotas = self.counts, self._mib, self._left, self._quotas
+        close, edge = mib < _CLOSE or mib >= self._closely_from, self._edge(mib)
         accepted: list[Hit] = []
         for number, end in hits:
             counts[number] += 1
-            region = (base + end) >> _REGION
-            if regions[number] != region:
-                regions[number] = region
-                used[number] = 0
-            used[number] += 1
-            if used[number] <= self._quotas[number][0 if self._close(region) else 1]:
+            if mibs[number] != mib:
+                mibs[number] = mib
+                quota = quotas[number]
+                left[number] = quota.close if (edge if quota.sampled else close) else quota.far
+            if left[number]:
+                left[number] -= 1
                 accepted.append((number, base + end))
         return accepted
 
-    def _close(self, region: int) -> bool:
-        return region < TAIL >> _REGION or (self._closely_from is not None and region >= self._closely_from >> _REGION)
+    def _edge(self, mib: int) -> bool:
+        return mib == 0 or mib >= self._closely_from + _CLOSE - 1
+
+
+def _stretch(mib: int) -> int:
+    """The number of a stretch: four for each doubling of the offset."""
+    bits = max(1, mib.bit_length())
+    return 4 * bits + ((mib << 2 >> (bits - 1)) & 3)
+
+
+class Engines(NamedTuple):
+    """A prefilter for all literals, and one for those that are looked for everywhere."""
+
+    every: Prefilter
+    failures: Prefilter
+    longest: int
+    """Length of the longest literal."""
 
 
 class Walk(NamedTuple):
@@ -101,8 +128,7 @@ class Walk(NamedTuple):
 
 def walk(
     reader: Reader,
-    prefilter: Prefilter,
-    longest: int,
+    engines: Engines,
     tally: Tally,
     emit: Callable[[Window], None],
     *,
@@ -116,7 +142,6 @@ def walk(
     """Reads `reader` (whose first byte has offset `start`) to its end and emits windows around the hits.
 
     Hits count from `first` (default: `start`) to `until`; what is read before and after them is context only.
-    `longest` is the length of the longest literal.
     """
     buffer = bytearray(_BEFORE + BLOCK + _AFTER)
     view = memoryview(buffer)
@@ -136,12 +161,10 @@ def walk(
         filled += count
         if progress is not None:
             progress(count)
-        if filled > scanned:
-            found = prefilter.find(buffer, max(0, scanned - longest + 1), filled)
-            if found:
-                low, high = max(first - base, scanned), filled if until is None else until - base
-                waiting += tally.accept([hit for hit in found if low < hit[1] <= high], base)
-            scanned = filled
+        low, high = max(scanned, first - base), filled if until is None else min(filled, until - base)
+        if low < high:
+            waiting += _hits(buffer, base, low, high, engines, tally)
+        scanned = filled
         if waiting:
             ready = [hit for hit in waiting if not count or hit[1] <= base + filled - _AFTER]
             if ready:
@@ -159,6 +182,20 @@ def walk(
             base += gone
             filled -= gone
             scanned -= gone
+
+
+def _hits(buffer: bytearray, base: int, low: int, high: int, engines: Engines, tally: Tally) -> list[Hit]:
+    """The hits that end in buffer(low, high], each MiB of the source with the engine that it gets."""
+    out: list[Hit] = []
+    while low < high:
+        mib = (base + low) >> _MIB
+        cut = min(high, ((mib + 1) << _MIB) - base)
+        engine = engines.every if tally.samples(mib) else engines.failures
+        found = engine.find(buffer, max(0, low - engines.longest + 1), cut)
+        if found:
+            out += tally.accept([hit for hit in found if hit[1] > low], base, mib)
+        low = cut
+    return out
 
 
 def _windows(buffer: bytearray, base: int, filled: int, hits: list[Hit], line: int | None) -> list[Window]:

@@ -1,0 +1,1 @@
+"""From a diagnosis to something a person reads: words first (`compose`), then secrets out (`redact`), then a format."""

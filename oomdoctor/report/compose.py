@@ -1,0 +1,313 @@
+"""Diagnosis -> Document: what is said, in which order and in which words.
+
+The verdict first, then what was seen, the figures, what it means, what to do; what few people need is folded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from oomdoctor.case.case import Case, Verdict
+from oomdoctor.case.diagnosis import Cite, Diagnosis, Finding, Fix, Setting, Text
+from oomdoctor.case.events import Event, Place
+from oomdoctor.case.incident import Incident
+from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Step, Steps, Style
+from oomdoctor.report.figures import bars, rows
+from oomdoctor.report.headline import incident_sentence, settle_text, summary
+from oomdoctor.report.safe import clean_line
+from oomdoctor.report.texts import FRAMEWORKS, gap_words, say
+
+_FINDINGS = 3
+_STEPS = 3
+_FOLDED_STEPS = 12
+_SETTINGS = 4
+_CORRECTIONS = 2
+_FOLLOWED = 8
+_OTHERS = 8
+_GAPS = 5
+_RANKS = 3
+_CITES = 20
+_VERDICT = {"yes": Style.BAD, "possible": Style.WARN, "no": Style.GOOD}
+
+
+def compose(diagnosis: Diagnosis, lang: str, version: str) -> Document:
+    """The whole report in `lang` (`en` or `zh`), the verdict first."""
+    case = diagnosis.case
+    first = case.incidents[0] if case.incidents else None
+    blocks: list[Block] = [*_verdict(diagnosis, lang)]
+    if first is not None:
+        blocks += _seen(first, lang)
+        blocks += _figures(first, lang)
+    blocks += _meaning(diagnosis.findings, first, lang)
+    blocks += _steps(diagnosis.findings, lang)
+    blocks += _citations(diagnosis.findings, lang)
+    if first is not None:
+        blocks += _followed(first, lang)
+    blocks += _others(case.incidents[1:], lang)
+    blocks += _unknown(case, lang)
+    # What is folded comes last, together: a screen is read from the top, and these are its index.
+    blocks.sort(key=lambda block: isinstance(block, Folded))
+    return Document(title=f"oomdoctor {version} · {_inputs(case, lang)}", blocks=tuple(blocks), lang="zh" if lang == "zh" else "en")
+
+
+def _verdict(diagnosis: Diagnosis, lang: str) -> Iterator[Block]:
+    verdict = diagnosis.case.verdict
+    sentence = Span(summary(diagnosis, lang), _VERDICT.get(verdict.memory_failure, Style.WARN))
+    settle = settle_text(diagnosis.case, lang)
+    if settle is not None:
+        yield Paragraph((sentence,))
+        yield Paragraph((Span(say("settle", lang), Style.STRONG), *_spans(settle), Span(_stop(lang))))
+    elif _has_certainty(verdict):
+        yield Paragraph((sentence, Span(_blank(lang) + say(f"certainty-{verdict.certainty.value}", lang), Style.DIM)))
+    else:
+        yield Paragraph((sentence,))
+
+
+def _has_certainty(verdict: Verdict) -> bool:
+    return verdict.reason not in ("none", "nothing-read") and verdict.kind.value != "none"
+
+
+def _seen(incident: Incident, lang: str) -> Iterator[Block]:
+    root = incident.root
+    yield Heading(say("seen", lang))
+    yield Quote(where=_where(root, lang), text=root.text)
+    frame = say("frame", lang, frame=clean_line(root.frame, 300)) if root.frame else ""
+    same = _same(incident, lang)
+    if frame or same:
+        yield Paragraph((Span(frame, Style.DIM), Span(_blank(lang) if frame and same else ""), Span(same)))
+
+
+def _same(incident: Incident, lang: str) -> str:
+    """`The same on ranks 0, 1, 2 and 5 more; seen 16 times in all.`"""
+    ranks = {*incident.ranks, *(event.rank for event in incident.repeats if event.rank is not None)} - {incident.root.rank}
+    times = max(incident.count, len(incident.repeats) + 1)
+    if ranks and times > len(ranks) + 1:
+        return say("same-both", lang, ranks=_ranks(sorted(ranks), lang), n=times)
+    if ranks:
+        return say("same-ranks", lang, ranks=_ranks(sorted(ranks), lang))
+    return say("same-times", lang, n=times) if times > 1 else ""
+
+
+def _ranks(ranks: Sequence[int], lang: str) -> str:
+    if len(ranks) == 1:
+        return say("rank", lang, n=ranks[0])
+    comma = "、" if lang == "zh" else ", "
+    shown = comma.join(map(str, ranks[:_RANKS]))
+    if len(ranks) > _RANKS:
+        return say("ranks-more", lang, list=shown, n=len(ranks) - _RANKS)
+    return say("ranks", lang, list=shown)
+
+
+def _figures(incident: Incident, lang: str) -> Iterator[Block]:
+    figures, drawn = rows(incident.root, incident.ledger, lang), bars(incident.ledger, lang)
+    if not figures and not drawn:
+        return
+    yield Heading(say("figures", lang))
+    if figures:
+        yield Facts(figures)
+    yield from drawn[:1]
+    if drawn[1:]:
+        yield Folded(say("other-ledgers", lang), tuple(drawn[1:]), gist=_listed([bar.title for bar in drawn[1:]], lang))
+
+
+def _meaning(findings: Sequence[Finding], first: Incident | None, lang: str) -> Iterator[Block]:
+    if not findings:
+        return
+    seen = first.root.place if first else None
+    yield Heading(say("means", lang))
+    for finding in findings[:_FINDINGS]:
+        yield from _finding(finding, seen, lang)
+    rest = findings[_FINDINGS:]
+    if rest:
+        blocks = tuple(block for finding in rest[:_OTHERS] for block in _finding(finding, seen, lang))
+        yield Folded(
+            say("more-findings", lang, n=len(rest)),
+            (*blocks, *_rest(len(rest) - _OTHERS, lang)),
+            _listed([f.title.get(lang) for f in rest], lang),
+        )
+
+
+def _finding(finding: Finding, seen: Place | None, lang: str) -> Iterator[Block]:
+    sure = say(f"confidence-{finding.confidence.value}", lang)
+    if finding.evidence and all(one.place != seen for one in finding.evidence):
+        sure += ("，" if lang == "zh" else ", ") + _at(finding.evidence[0].place, lang)
+    aside = f"（{sure}）" if lang == "zh" else f" ({sure})"
+    spans = [
+        Span(_bare(finding.title, lang), Style.STRONG),
+        Span(aside + ("：" if lang == "zh" else ". "), Style.DIM),
+        *_spans(finding.why.get(lang)),
+    ]
+    if finding.unknowns:
+        unknown = ("；" if lang == "zh" else "; ").join(_bare(text, lang) for text in finding.unknowns[:_GAPS])
+        spans.append(Span(_blank(lang) + say("unknowns", lang) + unknown + _stop(lang), Style.DIM))
+    yield Paragraph(tuple(spans))
+
+
+def _steps(findings: Sequence[Finding], lang: str) -> Iterator[Block]:
+    """The best step in full, a few more in short, the rest folded."""
+    fixes = list({fix.id: fix for finding in reversed(findings) for fix in reversed(finding.fixes)}.values())[::-1]
+    if not fixes:
+        return
+    yield Heading(say("next", lang))
+    yield Steps((_step(fixes[0], lang),))
+    others = fixes[1:]
+    if others:
+        yield Paragraph((Span(say("then", lang), Style.DIM),))
+        yield Steps(tuple(_brief(fix, lang) for fix in others[:_STEPS]), first=2)
+        steps = Steps(tuple(_step(fix, lang) for fix in others[:_FOLDED_STEPS]), first=2)
+        title = say("details" if len(others) > 1 else "detail", lang, first=2, last=1 + len(others))
+        yield Folded(
+            title, (steps, *_rest(len(others) - _FOLDED_STEPS, lang)), _listed([fix.title.get(lang) for fix in others[_STEPS:]], lang)
+        )
+
+
+def _step(fix: Fix, lang: str) -> Step:
+    return Step(
+        title=_bare(fix.title, lang) + _stop(lang),
+        text=_spans(fix.how.get(lang)),
+        settings=tuple(_settings(fix.settings, lang, _SETTINGS)),
+        command=fix.command or "",
+        note=_spans(say("costs", lang) + _bare(fix.costs, lang) + _stop(lang)) if fix.costs is not None else (),
+    )
+
+
+def _brief(fix: Fix, lang: str) -> Step:
+    """A step in a line or two: what and where; how only if there is nothing to type."""
+    return Step(
+        title=_bare(fix.title, lang) + _stop(lang),
+        text=() if fix.settings or fix.command else _spans(fix.how.get(lang)),
+        settings=tuple(_settings(fix.settings, lang, 2)),
+        command=fix.command or "",
+    )
+
+
+def _settings(settings: Sequence[Setting], lang: str, most: int) -> Iterator[Row]:
+    label = ""
+    for one in settings[:most]:
+        framework = FRAMEWORKS.get(one.framework, one.framework)
+        name = f"{one.file} ({framework})" if one.file else framework
+        value = f"{one.key}: {one.before} → {one.to}" if one.before is not None else f"{one.key}: {one.to}"
+        yield Row("" if name == label else name, value, style=Style.CODE)
+        label = name
+    if len(settings) > most:
+        yield Row("", say("settings-more", lang, n=len(settings) - most), style=Style.DIM)
+
+
+def _citations(findings: Sequence[Finding], lang: str) -> Iterator[Block]:
+    cites = list(dict.fromkeys(cite for finding in findings for cite in finding.cites))
+    if not cites:
+        return
+    for cite in [cite for cite in cites if cite.correction is not None and cite.verdict in ("wrong", "partly")][:_CORRECTIONS]:
+        yield Heading(say("corrected" if cite.verdict == "wrong" else "partly", lang))
+        yield Paragraph(_correction(cite, lang))
+    blocks = [block for cite in cites[:_CITES] for block in _cite(cite, lang)]
+    yield Folded(say("sources", lang, n=len(cites)), (*blocks, *_rest(len(cites) - _CITES, lang)), _listed([c.title for c in cites], lang))
+
+
+def _correction(cite: Cite, lang: str) -> tuple[Span, ...]:
+    correction = say("correction", lang, correction=cite.correction.get(lang)) if cite.correction is not None else ""
+    return (*_spans(say("corrected-says", lang, source=cite.title, says=_bare(cite.says, lang))), *_spans(correction))
+
+
+def _cite(cite: Cite, lang: str) -> Iterator[Block]:
+    link = (Span(" "), Span(cite.url, Style.LINK)) if cite.url else ()
+    yield Paragraph((Span(cite.title, Style.STRONG), *link))
+    if cite.correction is not None and cite.verdict in ("wrong", "partly"):
+        yield Paragraph(_correction(cite, lang))
+    else:
+        yield Paragraph(_spans(cite.says.get(lang)))
+
+
+def _followed(incident: Incident, lang: str) -> Iterator[Block]:
+    events = incident.consequences
+    if not events:
+        return
+    shown = tuple(Row(_where(event, lang), clean_line(event.text, 160), style=Style.CODE) for event in events[:_FOLLOWED])
+    blocks: tuple[Block, ...] = (Facts(shown), *_rest(len(events) - _FOLLOWED, lang))
+    yield Folded(say("followed", lang, n=len(events)), blocks, clean_line(events[0].text, 100))
+
+
+def _others(incidents: Sequence[Incident], lang: str) -> Iterator[Block]:
+    if not incidents:
+        return
+    shown: list[Block] = []
+    for incident in incidents[:_OTHERS]:
+        shown.append(Paragraph((Span(incident_sentence(incident, lang)),)))
+        shown.append(Quote(where=_where(incident.root, lang), text=incident.root.text))
+    gist = incident_sentence(incidents[0], lang)
+    yield Folded(say("others", lang, n=len(incidents)), (*shown, *_rest(len(incidents) - _OTHERS, lang)), gist)
+
+
+def _unknown(case: Case, lang: str) -> Iterator[Block]:
+    gaps = [
+        Row(gap.what, gap_words(gap.why, lang), say("gap-learn", lang, how=gap_words(gap.how, lang)) if gap.how else "")
+        for gap in case.gaps
+    ]
+    gaps += [Row("", say("incomplete", lang, name=one.name)) for one in case.sources if not one.complete]
+    if case.unread:
+        gaps.append(Row("", say("unread", lang, n=case.unread)))
+    if gaps:
+        yield Heading(say("unknown", lang))
+        yield Facts(tuple(gaps[:_GAPS]))
+        yield from _rest(len(gaps) - _GAPS, lang)
+
+
+def _where(event: Event, lang: str) -> str:
+    """`train.log:1204, rank 3`: where a message stands and who wrote it."""
+    parts = [_at(event.place, lang)]
+    if event.rank is not None:
+        parts.append(say("rank", lang, n=event.rank))
+    if event.time:
+        parts.append(event.time)
+    return ("，" if lang == "zh" else ", ").join(parts)
+
+
+def _at(place: Place, lang: str) -> str:
+    name = place.source if place.source not in ("", "-") else say("input", lang)
+    if place.line is not None:
+        return f"{name}:{place.line}"
+    if place.from_end == 0:
+        back = say("at-end", lang)
+    elif place.from_end is not None:
+        back = say("from-end-1" if place.from_end == 1 else "from-end", lang, n=place.from_end)
+    else:
+        back = say("byte", lang, n=place.offset)
+    return f"{name}（{back}）" if lang == "zh" else f"{name} ({back})"
+
+
+def _inputs(case: Case, lang: str) -> str:
+    if not case.sources:
+        return say("input", lang)
+    name = case.sources[0].name if case.sources[0].name not in ("", "-") else say("input", lang)
+    return name if len(case.sources) == 1 else say("and-files", lang, name=name, n=len(case.sources), more=len(case.sources) - 1)
+
+
+def _rest(more: int, lang: str) -> tuple[Paragraph, ...]:
+    """A line that counts what a capped list leaves out."""
+    return (Paragraph((Span(say("and-more", lang, n=more), Style.DIM),)),) if more > 0 else ()
+
+
+def _stop(lang: str) -> str:
+    return "。" if lang == "zh" else "."
+
+
+def _blank(lang: str) -> str:
+    """What stands between two sentences."""
+    return "" if lang == "zh" else " "
+
+
+def _bare(text: Text, lang: str) -> str:
+    """A text of a rule without its full stop, to go on after it."""
+    return text.get(lang).rstrip(" .。")
+
+
+def _listed(texts: Iterable[str], lang: str) -> str:
+    return clean_line(("；" if lang == "zh" else "; ").join(text.rstrip(" .。") for text in texts), 160)
+
+
+def _spans(text: str) -> tuple[Span, ...]:
+    """Text of our own in which `backquotes` mark what is to be typed."""
+    pieces = text.split("`")
+    if len(pieces) % 2 == 0:
+        return (Span(text),)
+    return tuple(Span(piece, Style.CODE if at % 2 else Style.PLAIN) for at, piece in enumerate(pieces) if piece)

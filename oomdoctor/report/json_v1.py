@@ -1,0 +1,182 @@
+"""The report as JSON, `oomdoctor/report/v1`: a form of its own, so that the inside stays free to change.
+
+Additions are allowed, renames are not; `schema/report-v1.json` describes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from oomdoctor.case.case import Case, Gap, Source
+from oomdoctor.case.diagnosis import Cite, Diagnosis, Evidence, Finding, Fix, Setting
+from oomdoctor.case.events import Event, Place
+from oomdoctor.case.incident import Incident, Part
+from oomdoctor.report.headline import plain, settle_text, summary
+from oomdoctor.report.redact import redact_values
+from oomdoctor.report.safe import clean, clean_line
+
+SCHEMA = "oomdoctor/report/v1"
+_EVENTS = 2000
+_FOLLOWED = 50
+_REPEATS = 50
+_TEXT = 4000
+
+
+def to_json(diagnosis: Diagnosis, *, version: str, redact: bool, lang: str = "en") -> dict[str, object]:
+    """The diagnosis as plain dicts and lists, ready for a JSON encoder."""
+    case = diagnosis.case
+    report: dict[str, object] = {
+        "schema": SCHEMA,
+        "oomdoctor": version,
+        "verdict": _verdict(diagnosis, lang),
+        "incidents": [_incident(one) for one in case.incidents],
+        "events": [_event(one) for one in case.events[:_EVENTS]],
+        "events_more": max(0, len(case.events) - _EVENTS),
+        "unread": case.unread,
+        "sources": [_source(one) for one in case.sources],
+        "environment": {},
+        "training": _training(case),
+        "estimate": None,
+        "findings": [_finding(one, lang) for one in diagnosis.findings],
+        "gaps": [_gap(one) for one in case.gaps],
+    }
+    return redact_values(report) if redact else report
+
+
+def _verdict(diagnosis: Diagnosis, lang: str) -> dict[str, object]:
+    verdict = diagnosis.case.verdict
+    settle = settle_text(diagnosis.case, lang)
+    return {
+        "memory_failure": verdict.memory_failure,
+        "kind": verdict.kind.value,
+        "certainty": verdict.certainty.value,
+        "survived": verdict.survived,
+        "reason": clean_line(verdict.reason, 80),
+        "settle": None if settle is None else settle.replace("`", ""),
+        "summary": summary(diagnosis, lang),
+    }
+
+
+def _incident(incident: Incident) -> dict[str, object]:
+    return {
+        "kind": incident.kind.value,
+        "certainty": incident.certainty.value,
+        "survived": incident.survived,
+        "phase": incident.phase,
+        "ranks": list(incident.ranks),
+        "gpus": list(incident.gpus),
+        "count": incident.count,
+        "root": _event(incident.root),
+        "derived": _mapping(incident.derived),
+        "ledger": [_part(one) for one in incident.ledger],
+        "consequences": [_event(one) for one in incident.consequences[:_FOLLOWED]],
+        "consequences_more": max(0, len(incident.consequences) - _FOLLOWED),
+        "repeats": [_event(one) for one in incident.repeats[:_REPEATS]],
+        "repeats_more": max(0, len(incident.repeats) - _REPEATS),
+    }
+
+
+def _event(event: Event) -> dict[str, object]:
+    fields = _mapping(event.fields)
+    if event.rank is not None:
+        fields.setdefault("rank", event.rank)
+    return {
+        "signature": event.signature,
+        "kind": event.kind.value,
+        "certainty": event.certainty.value if event.certainty else None,
+        "outcome": event.outcome.value,
+        **_place(event.place),
+        "rank": event.rank,
+        "time": None if event.time is None else clean_line(event.time, 80),
+        "text": clean(event.text, _TEXT),
+        "phase": event.phase,
+        "frame": None if event.frame is None else clean_line(event.frame, 400),
+        "fields": fields,
+    }
+
+
+def _place(place: Place) -> dict[str, object]:
+    return {"source": clean_line(place.source, 1000), "line": place.line, "offset": place.offset, "lines_from_end": place.from_end}
+
+
+def _part(part: Part) -> dict[str, object]:
+    return {"what": clean_line(part.what, 200), "bytes": part.bytes, "of": clean_line(part.of, 80), "source": part.source}
+
+
+def _source(source: Source) -> dict[str, object]:
+    return {"name": clean_line(source.name, 1000), "size": source.size, "complete": source.complete}
+
+
+def _training(case: Case) -> dict[str, object]:
+    return _mapping({name.removeprefix("log."): value for name, value in case.facts.items()})
+
+
+def _finding(finding: Finding, lang: str) -> dict[str, object]:
+    return {
+        "id": finding.id,
+        "cause": finding.cause,
+        "severity": finding.severity,
+        "confidence": finding.confidence.value,
+        "title": plain(finding.title, lang),
+        "why": plain(finding.why, lang),
+        "evidence": [_evidence(one) for one in finding.evidence],
+        "unknowns": [plain(one, lang) for one in finding.unknowns],
+        "fixes": [_fix(one, lang) for one in finding.fixes],
+        "cites": [_cite(one, lang) for one in finding.cites],
+    }
+
+
+def _evidence(evidence: Evidence) -> dict[str, object]:
+    return {**_place(evidence.place), "text": clean(evidence.text, _TEXT)}
+
+
+def _fix(fix: Fix, lang: str) -> dict[str, object]:
+    return {
+        "id": fix.id,
+        "title": plain(fix.title, lang),
+        "how": plain(fix.how, lang),
+        "settings": [_setting(one) for one in fix.settings],
+        "command": None if fix.command is None else clean(fix.command, _TEXT),
+        "frees_bytes": None,
+        "fits": None,
+        "costs": plain(fix.costs, lang),
+        "safety": fix.safety,
+        "cites": list(fix.cites),
+    }
+
+
+def _setting(setting: Setting) -> dict[str, object]:
+    return {"framework": setting.framework, "file": setting.file, "key": setting.key, "from": setting.before, "to": setting.to}
+
+
+def _cite(cite: Cite, lang: str) -> dict[str, object]:
+    return {
+        "source": cite.source,
+        "title": clean_line(cite.title, 400),
+        "url": cite.url,
+        "says": plain(cite.says, lang),
+        "verdict": cite.verdict,
+        "correction": plain(cite.correction, lang),
+    }
+
+
+def _gap(gap: Gap) -> dict[str, object]:
+    how = None if gap.how is None else clean_line(gap.how, 400)
+    return {"what": clean_line(gap.what, 400), "why": clean_line(gap.why, 400), "how": how}
+
+
+def _mapping(values: Mapping[str, object]) -> dict[str, object]:
+    return {clean_line(str(name), 200): _value(value) for name, value in values.items()}
+
+
+def _value(value: object) -> object:
+    """A field of a message as JSON has it; NaN and infinity, which JSON lacks, are unknown."""
+    if isinstance(value, str):
+        return clean(value, _TEXT)
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else None
+    if isinstance(value, Mapping):
+        return _mapping(value)
+    if isinstance(value, Sequence):
+        return [_value(item) for item in value]
+    return value

@@ -1,0 +1,298 @@
+"""The report on a terminal: one screen, aligned in cells so that Chinese and Latin text share columns.
+
+rich gives the colours and the widths; it never reads markup here, and it never wraps: Chinese has no blanks to wrap at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from io import StringIO
+
+from rich.cells import cell_len, chop_cells
+from rich.console import Console
+from rich.text import Text
+
+from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Slice, Span, Step, Steps, Style
+from oomdoctor.units import format_share
+
+_WIDEST = 100
+_NARROWEST = 20
+_QUOTE_LINES = 3
+_GUTTER = 3
+_COLOURS = {
+    Style.PLAIN: "",
+    Style.STRONG: "bold",
+    Style.DIM: "dim",
+    Style.GOOD: "green",
+    Style.WARN: "yellow",
+    Style.BAD: "bold red",
+    Style.CODE: "cyan",
+    Style.LINK: "underline",
+}
+_FILLS = "█▓▒░▞▚▤▥"
+_FREE = "·"
+_HUES = ("blue", "cyan", "magenta", "bright_blue", "bright_cyan", "bright_magenta", "blue", "cyan")
+_NOT_FIRST = frozenset("，。、；：？！）》」』】”’…,.;:?!)]}%")
+_NOT_LAST = frozenset("（《「『【“‘([{")
+
+
+def render(document: Document, *, width: int, color: bool, full: bool = False) -> str:
+    """The report for a terminal of `width` cells; `full` opens what is folded."""
+    width = max(_NARROWEST, min(width, _WIDEST))
+    lines = list(_blocks(document.blocks, width, full))
+    lines += [Text(), *_wrapped([Span(document.title, Style.DIM)], width)]
+    out = StringIO()
+    console = Console(
+        file=out, width=width, color_system="standard" if color else None, force_terminal=color, no_color=not color,
+        highlight=False, markup=False, emoji=False, legacy_windows=False, _environ={},
+    )  # fmt: skip
+    for line in lines:
+        line.rstrip()
+        console.print(line, soft_wrap=True)
+    return out.getvalue()
+
+
+def _blocks(blocks: Sequence[Block], width: int, full: bool) -> Iterator[Text]:
+    before: Block | None = None
+    under_heading = False
+    for block in blocks:
+        if before is not None and _is_apart(before, block):
+            yield Text()
+        under_heading = not isinstance(block, Folded) and (under_heading or isinstance(block, Heading))
+        if under_heading and isinstance(block, Paragraph):
+            yield from _wrapped(_marked(block.spans), width, "  ", under="    ")
+        else:
+            yield from _block(block, width, full)
+        before = block
+
+
+def _is_apart(before: Block, block: Block) -> bool:
+    """Whether an empty line goes between two blocks: before a heading, around a bar, before the first folded part."""
+    if isinstance(block, Folded):
+        return not isinstance(before, Folded)
+    return isinstance(block, Heading) or isinstance(before, (Bar, Folded))
+
+
+def _block(block: Block, width: int, full: bool) -> Iterator[Text]:
+    if isinstance(block, Heading):
+        yield from _wrapped([Span(block.text, Style.STRONG)], width)
+    elif isinstance(block, Paragraph):
+        yield from _wrapped(_marked(block.spans), width)
+    elif isinstance(block, Facts):
+        yield from _facts(block.rows, width)
+    elif isinstance(block, Bar):
+        yield from _bar(block, width)
+    elif isinstance(block, Quote):
+        yield from _quote(block, width, full)
+    elif isinstance(block, Steps):
+        for number, step in enumerate(block.steps, block.first):
+            yield from _step(number, step, width)
+    else:
+        yield from _folded(block, width, full)
+
+
+def _facts(rows: Sequence[Row], width: int) -> Iterator[Text]:
+    """Labels and values in columns; twice beside each other where everything is short."""
+    label = min(max(cell_len(row.label) for row in rows), width // 2)
+    value = max(cell_len(row.value) for row in rows)
+    if any(2 + label + 2 + value + (2 + cell_len(row.note) if row.note else 0) > width for row in rows):
+        yield from (line for row in rows for line in _long(row, label, width))
+    else:
+        yield from _columns([_short(row, label, value) for row in rows], width)
+
+
+def _columns(entries: Sequence[Text], width: int) -> Iterator[Text]:
+    """The entries below each other, or in two columns if there are many and both fit."""
+    half = (len(entries) + 1) // 2
+    left = max((entry.cell_len for entry in entries[:half]), default=0)
+    right = max((entry.cell_len for entry in entries[half:]), default=0)
+    gutter = min(_GUTTER, width - 2 - left - right)
+    if len(entries) < 4 or gutter < 2:
+        for entry in entries:
+            if entry.cell_len + 2 <= width:
+                yield Text("  ").append_text(entry)
+            else:
+                yield from _wrapped([Span(entry.plain)], width, "  ", under="    ")
+        return
+    for at in range(half):
+        line = Text("  ").append_text(entries[at])
+        if at + half < len(entries):
+            line.append(" " * (2 + left + gutter - line.cell_len)).append_text(entries[at + half])
+        yield line
+
+
+def _short(row: Row, label: int, value: int) -> Text:
+    entry = Text(_padded(row.label, label) + "  " if label else "", _COLOURS[Style.DIM])
+    entry.append(" " * (value - cell_len(row.value)) if _is_size(row.value) else "")
+    entry.append(row.value, _COLOURS[row.style])
+    if row.note:
+        entry.append(" " * (0 if _is_size(row.value) else value - cell_len(row.value)))
+        entry.append(f"  {row.note:>5}", _COLOURS[Style.DIM])
+    return entry
+
+
+def _is_size(value: str) -> bool:
+    return value[:1].isdigit() and cell_len(value) <= 12
+
+
+def _long(row: Row, label: int, width: int) -> Iterator[Text]:
+    """A value that needs lines of its own, beside its label where there is room."""
+    value = [Span(row.value, row.style)] + ([Span(f" ({row.note})", Style.DIM)] if row.note else [])
+    if label <= width // 3:
+        lead = "  " + (_padded(row.label, label) + "  " if label else "")
+        yield from _wrapped(value, width, lead, Style.DIM)
+    else:
+        if row.label:
+            yield from _wrapped([Span(row.label, Style.DIM)], width, "  ")
+        yield from _wrapped(value, width, "    ")
+
+
+def _bar(bar: Bar, width: int) -> Iterator[Text]:
+    yield from _wrapped([Span(bar.title, Style.STRONG)], width, "  ")
+    line = Text("  ")
+    for at, (one, count) in enumerate(zip(bar.slices, _cells([one.share for one in bar.slices], width - 2))):
+        line.append(_fill(one, at) * count, _hue(one, at))
+    yield line
+    label = min(max((cell_len(one.label) for one in bar.slices), default=0), width // 2)
+    value = max((cell_len(one.value) for one in bar.slices), default=0)
+    yield from _columns([_key(one, at, label, value) for at, one in enumerate(bar.slices)], width)
+
+
+def _key(one: Slice, at: int, label: int, value: int) -> Text:
+    """One entry of a bar's legend."""
+    entry = Text(_fill(one, at) + " ", _hue(one, at))
+    entry.append(_padded(one.label, label) + " " * (2 + value - cell_len(one.value)) + one.value, "default")
+    entry.append(f"  {format_share(one.share):>5}", _COLOURS[Style.DIM])
+    return entry.append(f"  {one.note}" if one.note else "", _COLOURS[Style.DIM])
+
+
+def _cells(shares: Sequence[float], room: int) -> list[int]:
+    """Whole cells for each share, together exactly the room; what is not nothing is seen."""
+    cells = [max(1, int(share * room)) for share in shares]
+    while sum(cells) > room and max(cells) > 1:
+        cells[cells.index(max(cells))] -= 1
+    by_loss = sorted(range(len(cells)), key=lambda at: shares[at] * room - cells[at], reverse=True)
+    for at in by_loss[: max(0, room - sum(cells))]:
+        cells[at] += 1
+    return cells
+
+
+def _fill(one: Slice, at: int) -> str:
+    return _FREE if one.style is Style.GOOD else _FILLS[at % len(_FILLS)]
+
+
+def _hue(one: Slice, at: int) -> str:
+    return _HUES[at % len(_HUES)] if one.style is Style.PLAIN else _COLOURS[one.style]
+
+
+def _quote(quote: Quote, width: int, full: bool) -> Iterator[Text]:
+    yield from _wrapped([Span(quote.where, Style.DIM)], width, "  ")
+    lines = [line for text in quote.text.split("\n") for line in _wrapped([Span(text)], width, "  │ ", Style.DIM, "  │ ")]
+    if not full and len(lines) > _QUOTE_LINES:
+        lines = [*lines[: _QUOTE_LINES - 1], _ending(lines[_QUOTE_LINES - 1], width)]
+    yield from lines
+
+
+def _ending(line: Text, width: int) -> Text:
+    """A line that says that more came after it."""
+    line.rstrip()
+    if line.cell_len + 2 > width:
+        blank = line.plain.rfind(" ", len(line) - 20)
+        line.truncate(cell_len(line.plain[:blank]) if blank > 8 else width - 2)
+        line.rstrip()
+    return line.append(" …", _COLOURS[Style.DIM])
+
+
+def _step(number: int, step: Step, width: int) -> Iterator[Text]:
+    lead = f"  {number}. "
+    indent = " " * len(lead)
+    blank = "" if step.title.endswith("。") else " "
+    yield from _wrapped([Span(step.title, Style.STRONG), Span(blank), *_marked(step.text)], width, lead)
+    for line in _facts(step.settings, width - len(indent) + 2) if step.settings else ():
+        yield Text(indent[2:]).append_text(line)
+    for command in step.command.split("\n") if step.command else ():
+        yield from _wrapped([Span(command, Style.CODE)], width, indent + "$ ", Style.DIM)
+    if step.note:
+        yield from _wrapped([Span(one.text, Style.DIM) for one in _marked(step.note)], width, indent)
+
+
+def _folded(block: Folded, width: int, full: bool) -> Iterator[Text]:
+    if full:
+        yield from _wrapped([Span(block.title, Style.STRONG)], width, "▾ ")
+        for line in _blocks(block.blocks, width - 2, full):
+            yield Text("  ").append_text(line)
+        return
+    line = Text("▸ ").append(_fitting(block.title, width - 2))
+    if block.gist and line.cell_len + 12 < width:
+        line.append("  ")
+        line.append(_fitting(block.gist, width - line.cell_len), _COLOURS[Style.DIM])
+    yield line
+
+
+def _marked(spans: Sequence[Span]) -> list[Span]:
+    """Code in running text keeps its backquotes: without colour nothing else tells where it ends."""
+    return [Span(f"`{one.text}`", one.style) if one.style is Style.CODE else one for one in spans]
+
+
+def _fitting(text: str, room: int) -> str:
+    if cell_len(text) <= room:
+        return text
+    kept = ""
+    for char in text:
+        if cell_len(kept + char) > room - 1:
+            break
+        kept += char
+    return kept.rstrip() + "…"
+
+
+def _padded(text: str, width: int) -> str:
+    text = _fitting(text, width)
+    return text + " " * (width - cell_len(text))
+
+
+def _wrapped(spans: Sequence[Span], width: int, lead: str = "", style: Style = Style.PLAIN, under: str = "") -> Iterator[Text]:
+    """The spans on lines of at most `width` cells, the first after `lead`, the others after `under` or as many blanks."""
+    under = under or " " * cell_len(lead)
+    room = max(4, width - max(cell_len(lead), cell_len(under)))
+    line = Text().append(lead, _COLOURS[style])
+    used = 0
+    for word, colour in _words(spans, room):
+        length = cell_len(word)
+        if used and used + cell_len(word.rstrip(" ")) > room:
+            yield line
+            line, used = Text().append(under, _COLOURS[style]), 0
+        if not used:
+            word = word.lstrip(" ")
+            length = cell_len(word)
+        line.append(word, colour)
+        used += length
+    yield line
+
+
+def _words(spans: Sequence[Span], room: int) -> Iterator[tuple[str, str]]:
+    """Pieces between which a line may break: Latin words with the blanks after them, Chinese characters with their marks."""
+    pieces: list[list[str]] = []
+    glue = False
+    for span in spans:
+        style = _COLOURS[span.style]
+        for char in span.text:
+            last = pieces[-1] if pieces else None
+            joins = last is not None and (glue or _joins(last[0], char))
+            if joins and last is not None and last[1] == style and cell_len(last[0]) < room:
+                last[0] += char
+            else:
+                pieces.append([char, style])
+            glue = char in _NOT_LAST
+    for text, style in pieces:
+        if cell_len(text) <= room:
+            yield text, style
+        else:
+            yield from ((part, style) for part in chop_cells(text, room))
+
+
+def _joins(piece: str, char: str) -> bool:
+    if char == " ":
+        return True
+    if char in _NOT_FIRST:
+        return piece[-1] != " "
+    return piece[-1] != " " and cell_len(piece[-1]) < 2 and cell_len(char) < 2

@@ -1,0 +1,287 @@
+"""The words of the report in English and Chinese, by key; whoever wants to change a wording comes here.
+
+A key that is not in a table falls back to its `generic` entry, or to the key itself where that is a word of the programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oomdoctor.case.diagnosis import Text
+
+REASONS: Mapping[str, Text] = {
+    "device-oom": Text("{sure}{memory} ran out{place}{phase}{figures}.", "{place}{phase}{sure}{memory}不足{figures}。"),
+    "masked-device-oom": Text(
+        "{sure}{memory} ran out{place}{phase}; the message speaks of something else and hides it{figures}.",
+        "{place}{phase}{sure}{memory}不足，只是报错写的是别的，把它掩盖了{figures}。",
+    ),
+    "host-oom": Text(
+        "{sure}the host ran out of memory (RAM){place}{phase}{figures}.", "{place}{phase}{sure}主机内存（RAM）不足{figures}。"
+    ),
+    "shm-oom": Text(
+        "{sure}shared memory (/dev/shm) ran out{place}{phase}{figures}.", "{place}{phase}{sure}共享内存（/dev/shm）不足{figures}。"
+    ),
+    "kernel-resource": Text(
+        "No memory failure: one kernel needs more on-chip memory than the card has{figures}.",
+        "不是显存或内存不足：某个 kernel 需要的片上内存超过了显卡的上限{figures}。",
+    ),
+    "look-alike": Text("No memory failure: {what}.", "不是内存或显存不足：{what}。"),
+    "consequence": Text(
+        "Not decided yet: what failed first is not in what was read, only what followed from it.",
+        "还不能判断：读到的内容里只有后续的报错，最先出错的地方不在其中。",
+    ),
+    "killed": Text(
+        "Possibly the host killed it for memory{place}{phase}: the process ended by SIGKILL{code}, and the log does not say why.",
+        "{place}{phase}可能因主机内存不足被系统杀掉：进程以 SIGKILL{code}结束，日志里没有写明原因。",
+    ),
+    "survived": Text(
+        "No failure: {memory} ran short{times}{place}{phase}{figures}, and the program handled it and went on.",
+        "没有失败：{place}{phase}{memory}{times}不足{figures}，程序自行处理后继续运行了。",
+    ),
+    "pressure": Text(
+        "No failure: {memory} was tight{place}{phase}, but nothing that was read failed because of it.",
+        "没有失败：{place}{phase}{memory}紧张，但读到的内容里没有因此出错的地方。",
+    ),
+    "none": Text("No failure was found in what was read ({read}).", "在读到的内容中没有发现失败（{read}）。"),
+    "nothing-read": Text("Nothing could be read, so nothing can be said yet.", "没有读到任何内容，暂时无法判断。"),
+    "generic-yes": Text("{sure}memory ran out{place}{phase}{figures}.", "{place}{phase}{sure}内存或显存不足{figures}。"),
+    "generic-no": Text("No memory failure.", "不是内存或显存不足。"),
+    "generic-possible": Text(
+        "Possibly memory ran out{place}{phase}; the log alone does not decide it.", "{place}{phase}可能内存或显存不足；只看日志还不能确定。"
+    ),
+}
+
+SETTLE: Mapping[str, Text] = {
+    "sigkill": Text(
+        "look on that machine, at that time, for the OOM killer: `dmesg -T | grep -iE 'killed process|oom'` or the kernel log; "
+        "under Slurm `sacct -j JOB -o JobID,State,ExitCode,MaxRSS,ReqMem`; under Kubernetes `kubectl describe pod` (OOMKilled). "
+        "If there is nothing, a person, a scheduler or a time limit sent SIGKILL",
+        "在那台机器上查当时是否有 OOM killer 的记录：`dmesg -T | grep -iE 'killed process|oom'` 或内核日志；"
+        "Slurm 用 `sacct -j JOB -o JobID,State,ExitCode,MaxRSS,ReqMem`；Kubernetes 用 `kubectl describe pod`（看有没有 OOMKilled）。"
+        "如果都没有，那就是有人、调度器或时间限制发出了 SIGKILL",
+    ),
+    "library-not-initialized": Text(
+        "run `nvidia-smi` at that moment (is the card nearly full?), then run once more with a much smaller batch: "
+        "if it passes, it was memory. If it still fails, compare the driver with the CUDA version of the build, "
+        "and look further up for an index error (`device-side assert`), which also ends like this",
+        "在出错的时刻看 `nvidia-smi`（显存是否快满了），再用小得多的 batch 跑一次：能跑通就是显存不足。"
+        "仍然失败的话，核对驱动与 CUDA 版本是否匹配，并往前找有没有索引越界（`device-side assert`），它也会以这样的报错收场",
+    ),
+    "nccl-debug": Text(
+        "run once more with `NCCL_DEBUG=INFO`: the lines before the error name the call that failed, and whether it was an allocation",
+        "设置 `NCCL_DEBUG=INFO` 再跑一次：报错之前的几行会写明失败的是哪个调用，是不是分配内存",
+    ),
+    "first-rank-log": Text(
+        "read the log of the rank that failed first: the launcher and the other ranks only report that it was gone. "
+        "`oomdoctor diagnose LOGDIR` reads the logs of all ranks together",
+        "看最先出错的那个 rank 的日志：启动器和其他 rank 只是报告它已经退出。`oomdoctor diagnose 日志目录` 会把所有 rank 的日志一起读",
+    ),
+    "first-rank-log-known": Text(
+        "read the log of rank {rank}, which failed first: the launcher and the other ranks only report that it was gone. "
+        "`oomdoctor diagnose LOGDIR` reads the logs of all ranks together",
+        "看 rank {rank} 的日志，它最先出错：启动器和其他 rank 只是报告它已经退出。`oomdoctor diagnose 日志目录` 会把所有 rank 的日志一起读",
+    ),
+    "survived-later": Text(
+        "see whether the run went on after this: a later step, a saved checkpoint or an exit code of 0 means that it was handled",
+        "看程序之后有没有继续：后面还有训练步、保存了检查点、或退出码为 0，就说明已经处理好了",
+    ),
+    "generic": Text(
+        "keep the whole log, from the start and of every rank, and read it again; "
+        "on the machine, `nvidia-smi` and `free -h` during the run show which memory fills up",
+        "保留完整的日志（从头开始、所有 rank）再诊断一次；运行时在机器上看 `nvidia-smi` 和 `free -h`，就知道是哪种内存在涨",
+    ),
+}
+
+LABELS: Mapping[str, Text] = {
+    "sure-certain": Text("", ""),
+    "sure-likely": Text("most likely ", "很可能"),
+    "sure-possible": Text("possibly ", "可能"),
+    "certainty-certain": Text("Certain: the log states it.", "确定：日志里写明了。"),
+    "certainty-likely": Text("Likely: this is what such a message usually means.", "很可能：这类报错通常就是这个意思。"),
+    "certainty-possible": Text("Open: the log alone does not decide it.", "未定：只看日志还不能确定。"),
+    "confidence-certain": Text("certain", "确定"),
+    "confidence-likely": Text("likely", "很可能"),
+    "confidence-possible": Text("possible", "有可能"),
+    "settle": Text("To settle it: ", "怎样确定："),
+    "seen": Text("What was seen", "看到了什么"),
+    "figures": Text("The figures", "数字"),
+    "means": Text("What it means", "这说明什么"),
+    "next": Text("What to do next", "先做这一步"),
+    "then": Text("If that is not enough:", "如果还不够："),
+    "detail": Text("More on step {first}", "第 {first} 步详解"),
+    "details": Text("More on steps {first} to {last}", "第 {first} 至 {last} 步详解"),
+    "more-findings": Text("Further findings ({n})", "其他判断（{n} 条）"),
+    "sources": Text("Sources ({n})", "出处（{n} 条）"),
+    "corrected": Text("Common advice that does not hold", "常见但不成立的说法"),
+    "partly": Text("Common advice that holds only in part", "只对了一部分的说法"),
+    "corrected-says": Text("“{source}” says: {says}. ", "《{source}》说：{says}。"),
+    "correction": Text("In fact: {correction}", "实际上：{correction}"),
+    "followed": Text("What followed ({n})", "随后发生的（{n} 条）"),
+    "others": Text("Other failures ({n})", "其他失败（{n} 个）"),
+    "other-ledgers": Text("Other memories", "其他内存的去向"),
+    "unknown": Text("What is not known", "还不知道的"),
+    "and-more": Text("and {n} more", "还有 {n} 条"),
+    "more-label": Text("more", "其余"),
+    "same-ranks": Text("The same on {ranks}.", "{ranks} 也是同样的报错。"),
+    "same-times": Text("Seen {n} times in all.", "一共出现 {n} 次。"),
+    "same-both": Text("The same on {ranks}; seen {n} times in all.", "{ranks} 也是同样的报错，一共出现 {n} 次。"),
+    "frame": Text("Raised in {frame}.", "出错位置：{frame}。"),
+    "rank": Text("rank {n}", "rank {n}"),
+    "ranks": Text("ranks {list}", "rank {list}"),
+    "ranks-more": Text("ranks {list} and {n} more", "rank {list} 以及另外 {n} 个 rank"),
+    "gpu": Text("GPU {n}", "GPU {n}"),
+    "at-end": Text("the last line", "最后一行"),
+    "from-end": Text("{n} lines before the end", "距末尾 {n} 行"),
+    "from-end-1": Text("1 line before the end", "距末尾 1 行"),
+    "byte": Text("byte {n}", "第 {n} 字节"),
+    "estimated": Text("estimated", "估计"),
+    "unknowns": Text("Not known: ", "未知："),
+    "costs": Text("Costs: ", "代价："),
+    "settings-more": Text("and {n} more places", "还有 {n} 处"),
+    "gap-learn": Text("try: {how}", "可以试试：{how}"),
+    "unread": Text("{n} further messages like these were counted, not read one by one", "另有 {n} 条同类报错，只计了数，没有逐条解析"),
+    "incomplete": Text("{name} was not read to its end", "{name} 没有读到末尾"),
+    "files": Text("{n} files, {size}", "{n} 个文件，{size}"),
+    "and-files": Text("{name} and {more} more files", "{name} 等 {n} 个文件"),
+    "input": Text("the input", "输入"),
+    "memory-gpu": Text("GPU memory", "显存"),
+    "memory-device": Text("{device} memory", "{device} 内存"),
+    "memory-host": Text("host memory (RAM)", "主机内存（RAM）"),
+    "memory-shm": Text("shared memory (/dev/shm)", "共享内存（/dev/shm）"),
+    "any-memory": Text("memory", "内存"),
+    "exit-code": Text(" (exit code {n})", "（退出码 {n}）"),
+    "asked-free": Text(": {asked} were asked for, {free} were free", "：申请 {asked}，只剩 {free}"),
+    "asked-refused": Text(
+        ": {asked} were asked for and refused, although {free} were free", "：申请 {asked} 被拒绝，尽管当时还有 {free} 空闲"
+    ),
+    "asked-limit": Text(
+        ": {asked} were asked for and refused at a limit of {limit}, although {free} were free",
+        "：申请 {asked}，因 {limit} 的上限被拒绝，尽管当时还有 {free} 空闲",
+    ),
+    "asked-above": Text(": {asked} were asked for, more than the whole card has ({total})", "：申请 {asked}，比整张卡（{total}）还大"),
+    "asked": Text(": {asked} were asked for", "：申请 {asked}"),
+    "victim": Text(": {by} killed {victim}", "：{by}杀掉了 {victim}"),
+    "victim-held": Text(": {by} killed {victim}, which held {held}", "：{by}杀掉了 {victim}，它当时占用 {held}"),
+    "by-kernel": Text("the kernel", "内核"),
+    "by-cgroup": Text("the kernel, at the memory limit of a container or job,", "内核因容器或作业的内存上限"),
+    "a-process": Text("a process", "一个进程"),
+    "pid": Text("{name} (pid {pid})", "{name}（pid {pid}）"),
+    "limit": Text(": the limit was {limit}", "：上限是 {limit}"),
+    "of-limit": Text(": it asks for {asked}, the limit is {limit}", "：需要 {asked}，上限 {limit}"),
+    "times": Text(" {n} times", "曾 {n} 次"),
+    "once": Text("", "一度"),
+    "feature": Text("{feature} is not supported on this card", "这张卡不支持 {feature}"),
+    "stopped-with": Text("the run stopped with “{text}”", "程序因“{text}”而停止"),
+    "something-else": Text("the run stopped for another reason", "程序因其他原因停止"),
+}
+
+PHASES: Mapping[str, Text] = {
+    "startup": Text("during start-up", "在启动时"),
+    "model-load": Text("while loading the model", "在加载模型时"),
+    "training": Text("during training", "在训练时"),
+    "forward": Text("during the forward pass", "在前向计算时"),
+    "backward": Text("during backward", "在反向传播时"),
+    "optimizer-step": Text("during the optimizer step", "在优化器更新时"),
+    "data-loading": Text("while loading data", "在读取数据时"),
+    "evaluation": Text("during evaluation", "在评估时"),
+    "checkpoint-save": Text("while saving a checkpoint", "在保存检查点时"),
+    "checkpoint-load": Text("while loading a checkpoint", "在加载检查点时"),
+    "generation": Text("during generation", "在生成时"),
+    "inference": Text("during inference", "在推理时"),
+    "kv-cache-allocation": Text("while reserving the KV cache", "在分配 KV 缓存时"),
+    "graph-capture": Text("while capturing CUDA graphs", "在捕获 CUDA graph 时"),
+    "profiling": Text("during the profiling run", "在显存预跑（profiling）时"),
+    "compile": Text("while compiling", "在编译时"),
+    "generic": Text("during {phase}", "在 {phase} 阶段"),
+}
+
+FIGURES: Mapping[str, Text] = {
+    "requested_bytes": Text("Asked for", "申请"),
+    "free_bytes": Text("Free", "空闲"),
+    "total_bytes": Text("Whole card", "整卡"),
+    "limit_bytes": Text("Limit set", "设定的上限"),
+    "allocated_bytes": Text("PyTorch allocated", "PyTorch 已分配"),
+    "active_bytes": Text("Active", "正在使用"),
+    "private_pools_bytes": Text("in private pools", "其中私有池"),
+    "reserved_bytes": Text("PyTorch reserved", "PyTorch 共保留"),
+    "reserved_unallocated_bytes": Text("Reserved, unused", "已保留未使用"),
+    "cached_bytes": Text("Cached, unused", "已缓存未使用"),
+    "process_bytes": Text("This process", "本进程"),
+    "other_process_bytes": Text("Other processes", "其他进程"),
+    "other_allocations_bytes": Text("Outside PyTorch", "PyTorch 之外"),
+    "anon_rss_bytes": Text("Held in RAM (anon-rss)", "占用内存（anon-rss）"),
+    "rss_bytes": Text("Held in RAM (RSS)", "占用内存（RSS）"),
+    "total_vm_bytes": Text("Address space (total-vm)", "地址空间（total-vm）"),
+    "host_used_bytes": Text("RAM used", "已用内存"),
+    "host_available_bytes": Text("RAM available", "可用内存"),
+    "host_total_bytes": Text("RAM in all", "总内存"),
+    "host_required_bytes": Text("RAM needed", "需要的内存"),
+    "used_bytes": Text("Used", "已用"),
+    "shared_mem_required_bytes": Text("Needed by the kernel", "kernel 需要"),
+    "shared_mem_limit_bytes": Text("Limit of the card", "显卡上限"),
+}
+
+PARTS: Mapping[str, Text] = {
+    "live tensors": Text("live tensors", "在用的张量"),
+    "allocated by PyTorch": Text("PyTorch allocated", "PyTorch 已分配"),
+    "in private pools": Text("private pools", "私有池"),
+    "private pools": Text("private pools", "私有池"),
+    "reserved but unallocated": Text("reserved, unused", "已保留未使用"),
+    "reserved but unused": Text("reserved, unused", "已保留未使用"),
+    "cached": Text("cached, unused", "已缓存未使用"),
+    "non-PyTorch": Text("outside PyTorch", "PyTorch 之外"),
+    "this process outside PyTorch": Text("outside PyTorch", "PyTorch 之外"),
+    "other processes": Text("other processes", "其他进程"),
+    "unaccounted": Text("not accounted for", "去向不明"),
+    "free": Text("free", "空闲"),
+}
+
+FRAMEWORKS: Mapping[str, str] = {
+    "llamafactory": "LLaMA-Factory",
+    "deepspeed": "DeepSpeed",
+    "accelerate": "Accelerate",
+    "transformers": "Transformers",
+    "huggingface": "Transformers",
+    "glm4": "GLM-4",
+    "vllm": "vLLM",
+    "sglang": "SGLang",
+    "torch": "PyTorch",
+    "pytorch": "PyTorch",
+    "megatron": "Megatron",
+    "lightning": "Lightning",
+    "env": "environment",
+    "docker": "Docker",
+    "kubernetes": "Kubernetes",
+    "slurm": "Slurm",
+}
+
+
+def say(key: str, lang: str, /, **values: object) -> str:
+    """The label `key` in `lang`, filled in; values are never read as a template."""
+    return fill(LABELS[key], lang, **values)
+
+
+def fill(text: Text, lang: str, /, **values: object) -> str:
+    """A text of these tables with its values."""
+    return text.get(lang).format_map(values)
+
+GAPS: dict[str, str] = {
+    "no such file": "没有这个文件",
+    "permission denied": "没有读取权限",
+    "a loop of symbolic links": "符号链接成环",
+    "a folder": "这是一个文件夹",
+    "a device, not a log": "这是设备，不是日志",
+    "nobody writes to this pipe": "没有程序向这个管道写入",
+    "a zip archive": "这是 zip 压缩包",
+    "zstandard is not installed": "未安装 zstandard",
+    "check the path and its permissions": "请检查路径和权限",
+    "give the log file itself, or pipe it in with -": "请直接给出日志文件，或用 - 从管道读入",
+    "start the writer first, or use -": "请先启动写入方，或改用 -",
+    "unpack it and give the folder": "请先解压，再给出文件夹",
+}
+"""Chinese for what a gap can say; other reasons come from the system and are shown as they are."""
+
+
+def gap_words(text: str, lang: str) -> str:
+    """A gap's reason or remedy in the language of the report."""
+    return GAPS.get(text, text) if lang == "zh" else text

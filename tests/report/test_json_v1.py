@@ -1,0 +1,85 @@
+"""The JSON report: its schema, its caps, its texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from report import samples
+
+from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.report.headline import summary
+from oomdoctor.report.json_v1 import to_json
+
+SCHEMA = json.loads((files("oomdoctor.report") / "schema" / "report-v1.json").read_text(encoding="utf-8"))
+
+
+def _report(diagnosis: Diagnosis, *, redact: bool = False, lang: str = "en") -> Any:
+    return json.loads(json.dumps(to_json(diagnosis, version="0.1.0", redact=redact, lang=lang), allow_nan=False))
+
+
+def _strict(schema: Any) -> Any:
+    """The schema with no key allowed that it does not describe: additions belong into it."""
+    if isinstance(schema, dict):
+        return {key: _strict(value) if key != "additionalProperties" else False for key, value in schema.items()}
+    return [_strict(item) for item in schema] if isinstance(schema, list) else schema
+
+
+def test_the_schema_is_one() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize("redact", [False, True])
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("sample", samples.ALL.values(), ids=samples.ALL)
+def test_every_report_fits_the_schema(sample: Callable[[], Diagnosis], lang: str, redact: bool) -> None:
+    Draft202012Validator(_strict(SCHEMA)).validate(_report(sample(), redact=redact, lang=lang))
+
+
+def test_the_contract() -> None:
+    report = _report(samples.device_oom())
+    root = report["incidents"][0]["root"]
+    assert report["schema"] == "oomdoctor/report/v1"
+    assert report["verdict"]["summary"] == summary(samples.device_oom(), "en")
+    assert root["fields"]["requested_bytes"] == 2 << 30
+    assert root["fields"]["rank"] == root["rank"] == 3
+    assert root["fields"]["other_processes"] == [{"pid": 4711, "used_bytes": int(1.25 * (1 << 30))}]
+    assert report["findings"][0]["fixes"][0]["settings"][0] == {
+        "framework": "llamafactory", "file": "sft.yaml", "key": "per_device_train_batch_size", "from": "4", "to": "2",
+    }  # fmt: skip
+    assert report["training"] == {"bf16": "true", "batch_size": 4}
+
+
+def test_a_rank_that_the_message_names_stays() -> None:
+    base = samples.device_oom()
+    fields = {**base.case.incidents[0].root.fields, "rank": 7}
+    assert _report(samples.with_fields(base, fields))["incidents"][0]["root"]["fields"]["rank"] == 7
+
+
+def test_texts_are_in_the_language() -> None:
+    report = _report(samples.device_oom(), lang="zh")
+    assert report["findings"][0]["title"] == "模型之外放不下这么大的 batch"
+    assert _report(samples.host_kill_possible(), lang="zh")["verdict"]["settle"].startswith("在那台机器上")
+
+
+def test_long_lists_are_capped_and_counted() -> None:
+    base = samples.device_oom()
+    incident = base.case.incidents[0]
+    many = replace(incident, consequences=incident.consequences[:1] * 60, repeats=incident.repeats[:1] * 70)
+    case = replace(base.case, incidents=(many,), events=base.case.events[:1] * 2500)
+    report = _report(replace(base, case=case))
+    found = report["incidents"][0]
+    assert (len(found["consequences"]), found["consequences_more"]) == (50, 10)
+    assert (len(found["repeats"]), found["repeats_more"]) == (50, 20)
+    assert (len(report["events"]), report["events_more"]) == (2000, 500)
+
+
+def test_a_number_that_json_lacks_is_unknown_and_no_escape_gets_in() -> None:
+    base = samples.device_oom()
+    report = _report(samples.with_fields(base, {"share": float("nan"), "name": "\x1b[31mred\x00"}))
+    assert report["incidents"][0]["root"]["fields"] == {"share": None, "name": "red", "rank": 3}

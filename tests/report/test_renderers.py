@@ -1,0 +1,180 @@
+"""What every format must hold: nothing acts, nothing is lost, columns align."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from report import samples
+from rich.cells import cell_len
+
+from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.report import html, markdown, terminal
+from oomdoctor.report.compose import compose
+from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Slice, Span, Step, Steps, Style
+from oomdoctor.report.safe import clean, clean_line
+
+_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+_TEXT = st.one_of(
+    st.text(max_size=80),
+    st.lists(
+        st.sampled_from(
+            ["\x1b[31m", "\x1b]0;x\x07", "\u202e", "`", "```", "|", "[red]", "<b>", "@user", "#12", "显存", "\r", "\n", "\x9b2J", "a", " "]
+        ),
+        max_size=12,
+    ).map("".join),
+)
+_STYLES = st.sampled_from(list(Style))
+_SPANS = st.lists(st.builds(Span, _TEXT, _STYLES), max_size=4).map(tuple)
+_ROWS = st.lists(st.builds(Row, _TEXT, _TEXT, _TEXT, _STYLES), min_size=1, max_size=5).map(tuple)
+_SLICES = st.lists(st.builds(Slice, _TEXT, _TEXT, st.floats(0, 1), _STYLES), max_size=5).map(tuple)
+_STEP = st.builds(Step, _TEXT, _SPANS, st.one_of(st.just(()), _ROWS), _TEXT, _SPANS)
+_LEAVES: st.SearchStrategy[Block] = st.one_of(
+    st.builds(Heading, _TEXT),
+    st.builds(Paragraph, _SPANS),
+    st.builds(Facts, _ROWS),
+    st.builds(Bar, _TEXT, _SLICES),
+    st.builds(Quote, _TEXT, _TEXT),
+    st.builds(Steps, st.lists(_STEP, max_size=3).map(tuple)),
+)
+_FOLDED: st.SearchStrategy[Block] = st.builds(Folded, _TEXT, st.lists(_LEAVES, max_size=3).map(tuple), _TEXT)
+_DOCUMENTS = st.builds(Document, _TEXT, st.lists(st.one_of(_LEAVES, _FOLDED), max_size=5).map(tuple))
+
+
+@settings(deadline=None)
+@given(_DOCUMENTS, st.integers(1, 200), st.booleans())
+def test_no_control_character_gets_out(document: Document, width: int, full: bool) -> None:
+    for text in (terminal.render(document, width=width, color=False, full=full), markdown.render(document), html.render(document)):
+        assert not _CONTROL.search(text)
+
+
+@settings(deadline=None)
+@given(_DOCUMENTS, st.integers(20, 200), st.booleans())
+def test_no_line_is_wider_than_the_terminal(document: Document, width: int, full: bool) -> None:
+    lines = terminal.render(document, width=width, color=False, full=full).splitlines()
+    assert max(map(cell_len, lines), default=0) <= width
+
+
+@given(st.text(max_size=400))
+def test_cleaning_twice_changes_nothing(text: str) -> None:
+    for limit in (10, 1000):
+        assert clean(clean(text, limit), limit) == clean(text, limit)
+        assert clean_line(clean_line(text, limit), limit) == clean_line(text, limit)
+        assert len(clean(text, limit)) <= limit
+
+
+@given(st.text(alphabet="`~ab\n", max_size=60))
+def test_a_fence_is_longer_than_what_it_holds(text: str) -> None:
+    block = Quote("log", text)
+    lines = markdown.render(Document("t", (block,))).split("\n")
+    fence = re.match("`{3,}", lines[1])
+    assert fence is not None
+    end = next(at for at in range(2, len(lines)) if lines[at].startswith(fence[0]))
+    assert "\n".join(lines[2:end]) == block.text
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        pytest.param("a|b", "a\\|b", id="a bar does not split a cell"),
+        pytest.param("<img>", "&lt;img&gt;", id="no tag"),
+        pytest.param("ping @torvalds", "ping @<!-- -->torvalds", id="nobody is called"),
+        pytest.param("see #12", "see #<!-- -->12", id="no issue is linked"),
+        pytest.param("**x** _y_", "\\*\\*x\\*\\* \\_y\\_", id="no emphasis"),
+    ],
+)
+def test_text_is_text_in_markdown(text: str, escaped: str) -> None:
+    assert escaped in markdown.render(Document("t", (Facts((Row("l", text),)),)))
+
+
+@pytest.mark.parametrize("text", ["- x", "1. x", "# x", "+ x", "=== x"])
+def test_a_paragraph_stays_a_paragraph(text: str) -> None:
+    assert "\\" in markdown.render(Document("t", (Paragraph((Span(text),)),))).split("\n")[0]
+
+
+def test_log_text_is_no_markup_of_rich() -> None:
+    out = terminal.render(Document("t", (Quote("w", "[bold red]x[/] :smile: [/nope]"),)), width=80, color=False)
+    assert "[bold red]x[/] :smile: [/nope]" in out
+
+
+class _Tags(HTMLParser):
+    """Collects what a page opens and where it points."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.links += [value or "" for name, value in attrs if name in ("src", "href") or name.startswith("on")]
+
+
+@settings(deadline=None)
+@given(_DOCUMENTS)
+def test_a_page_has_no_scripts_and_nothing_from_elsewhere(document: Document) -> None:
+    tags = _Tags()
+    tags.feed(html.render(document))
+    assert not tags.tags & {"script", "img", "link", "iframe", "b", "object"}
+    assert all(re.match("https?://", link) for link in tags.links)
+
+
+def test_a_link_is_a_link_only_if_it_is_one() -> None:
+    out = html.render(Document("t", (Paragraph((Span("javascript:alert(1)", Style.LINK), Span("https://example.org/a_b", Style.LINK))),)))
+    assert 'href="javascript' not in out
+    assert 'href="https://example.org/a_b"' in out
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("sample", samples.ALL.values(), ids=samples.ALL)
+def test_a_case_is_one_screen(sample: Callable[[], Diagnosis], lang: str) -> None:
+    lines = terminal.render(compose(sample(), lang, "0.1.0"), width=80, color=False).splitlines()
+    assert len(lines) <= (56 if sample is samples.device_oom else 45)
+
+
+def test_colour_only_where_it_is_wanted() -> None:
+    document = compose(samples.device_oom(), "en", "0.1.0")
+    assert "\x1b[" in terminal.render(document, width=80, color=True)
+    assert "\x1b" not in terminal.render(document, width=80, color=False)
+
+
+def test_chinese_labels_align() -> None:
+    rows = (Row("申请", "2.00 GiB"), Row("PyTorch 已分配", "20.10 GiB"), Row("Free", "1.00 GiB"))
+    lines = terminal.render(Document("t", (Facts(rows),)), width=80, color=False).splitlines()[:3]
+    assert len({cell_len(line) for line in lines}) == 1
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 99])
+def test_a_bar_fills_its_line(width: int) -> None:
+    document = compose(samples.device_oom(), "en", "0.1.0")
+    bars = Document("t", tuple(block for block in document.blocks if isinstance(block, Bar)))
+    drawn = next(line for line in terminal.render(bars, width=width, color=False).splitlines() if line.strip().startswith("██"))
+    assert cell_len(drawn) == width
+    assert all(fill in drawn for fill in "█▓▒░·")
+
+
+def test_what_is_folded_is_there_in_full() -> None:
+    document = compose(samples.device_oom(), "en", "0.1.0")
+    assert "Abort COMPLETE" not in terminal.render(document, width=80, color=False)
+    assert "Abort COMPLETE" in terminal.render(document, width=80, color=False, full=True)
+    assert "Abort COMPLETE" in markdown.render(document)
+
+
+def test_a_bar_without_parts_is_drawn_as_nothing() -> None:
+    base = samples.device_oom()
+    incident = replace(base.case.incidents[0], ledger=tuple(replace(part, bytes=0) for part in base.case.incidents[0].ledger))
+    document = compose(replace(base, case=replace(base.case, incidents=(incident,))), "en", "0")
+    assert "GPU 3: 0 B" not in terminal.render(document, width=80, color=False)
+
+
+@pytest.mark.parametrize("module", ["compose", "json_v1", "markdown", "html", "redact"])
+def test_rich_is_for_the_terminal_only(module: str) -> None:
+    code = f"import sys, oomdoctor.report.{module}; sys.exit(any(name.split('.')[0] == 'rich' for name in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

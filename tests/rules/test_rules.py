@@ -1,0 +1,63 @@
+"""Every rule holds its own examples and leaves its near misses alone; no rule breaks the lint."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from oomdoctor.examples import check_problem, check_signature
+from oomdoctor.knowledge.lint import lint
+from oomdoctor.knowledge.load import LoadedSignature, Rules, load_rules
+from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
+from oomdoctor.knowledge.pattern import expand
+from oomdoctor.parse.events import Recogniser
+from oomdoctor.parse.families import FAMILIES
+
+ROOT = Path(builtin_rules())
+
+
+@cache
+def rules() -> Rules:
+    return load_rules(ROOT)
+
+
+@cache
+def pack() -> Pack:
+    return load_pack(str(ROOT))
+
+
+@cache
+def recogniser() -> Recogniser:
+    return Recogniser(pack().signatures)
+
+
+@pytest.mark.parametrize("loaded", [pytest.param(one, id=one.record.id) for one in rules().signatures])
+def test_signature_recognises_its_examples_and_only_them(loaded: LoadedSignature) -> None:
+    assert list(check_signature(loaded, pack(), recogniser())) == []
+
+
+@pytest.mark.parametrize("number", [pytest.param(number, id=problem.id) for number, (_, problem) in enumerate(rules().problems)])
+def test_problem_explains_its_examples_and_only_them(number: int) -> None:
+    assert list(check_problem(rules().problems[number][1], pack())) == []
+
+
+def test_no_rule_is_too_eager_too_slow_or_without_proof() -> None:
+    healthy = (ROOT / "healthy.txt").read_text(encoding="utf-8").splitlines()
+    assert [f"{one.id}: {one.why}" for one in lint(rules(), healthy, expand)] == []
+
+
+def test_every_family_that_a_rule_names_exists() -> None:
+    assert {one.record.family for one in rules().signatures if one.record.family} <= set(FAMILIES)
+
+
+def test_texts_are_in_both_languages() -> None:
+    texts = [text for _, one in rules().problems for text in (one.title, one.why)]
+    texts += [text for _, one in rules().fixes for text in (one.title, one.how)]
+    assert [text.zh for text in texts if not any("\u4e00" <= char <= "\u9fff" for char in text.zh)] == []
+
+
+def test_every_fix_that_changes_something_says_where_or_how() -> None:
+    empty = [one.id for _, one in rules().fixes if not one.settings and not one.command and len(one.how.en) < 20]
+    assert empty == []

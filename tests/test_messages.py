@@ -1,0 +1,76 @@
+"""The catalogue of known message formats: each gives the right signature, the right class and every figure."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oomdoctor import pipeline
+from oomdoctor.case.events import Event
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.parse.events import Recogniser
+
+MESSAGES = [json.loads(line) for line in (Path(__file__).parents[1] / "fixtures" / "messages.jsonl").read_text(encoding="utf-8").splitlines()]
+DEVICE = {"device-oom", "masked-device-oom"}
+"""The catalogue calls library codes device-oom; here they are masked-device-oom, because their text speaks of something else."""
+
+MISSED = {
+    "torch-cuda-oom-1eb": "the size is 'more than 1EB': no number, so no requested_bytes",
+    "torch-cuda-oom-mallocasync": "a limit of 2^64 bytes is no limit: limit_bytes is left out rather than 'unlimited'",
+    "deepspeed-launch-sigkill": "exit code -9 is filed as a possible host-oom, not as a consequence: often it is all that a log holds",
+    "sglang-decode-oom-retract": "filed as pressure on the device's cache, which is more than context",
+    "sglang-kv-pool-full": "filed as pressure on the device's cache, which is more than context",
+}
+SAME = {"root_rank": "rank", "root_exit_code": "exit_code", "root_pid": "pid"}
+"""The catalogue's second name for a field that has one name here."""
+
+
+@cache
+def recogniser() -> Recogniser:
+    return Recogniser(load_pack().signatures)
+
+
+@pytest.mark.parametrize("message", [pytest.param(one, id=one["id"]) for one in MESSAGES if one["id"] not in MISSED])
+def test_known_message(message: dict[str, Any]) -> None:
+    assert differences(message) == []
+
+
+@pytest.mark.parametrize("message", [pytest.param(one, id=one["id"]) for one in MESSAGES if one["id"] in MISSED])
+def test_message_that_is_read_differently_on_purpose(message: dict[str, Any]) -> None:
+    assert differences(message) != []
+
+
+def test_at_most_two_in_a_hundred_are_read_differently() -> None:
+    assert len(MISSED) <= 0.02 * len(MESSAGES)
+
+
+def differences(message: dict[str, Any]) -> list[str]:
+    events = pipeline.events(message["example"], recogniser())
+    own = [event for event in events if event.signature == message["id"]]
+    out = [] if own else [f"recognised as {sorted({event.signature for event in events})}"]
+    kinds = {event.kind.value for event in own or events}
+    wanted = message["class"]
+    if wanted not in kinds and not (wanted in DEVICE and kinds & DEVICE):
+        out.append(f"class {sorted(kinds)}")
+    for name, value in message["expected"].items():
+        got = found(events, SAME.get(name, name))
+        if not any(same(one, value) for one in got):
+            out.append(f"{name}: {got}, not {value!r}")
+    return out
+
+
+def found(events: list[Event], name: str) -> list[Any]:
+    values: list[Any] = [event.fields[name] for event in events if name in event.fields]
+    return values + [event.rank for event in events if name == "rank" and event.rank is not None]
+
+
+def same(got: Any, wanted: Any) -> bool:
+    if isinstance(wanted, list):
+        return [{key: "unknown" if value is None else value for key, value in one.items()} for one in got] == wanted
+    if isinstance(got, int) and isinstance(wanted, str) and wanted.lstrip("-").isdigit():
+        return got == int(wanted)
+    return str(got) == str(wanted)

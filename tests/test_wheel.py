@@ -1,0 +1,64 @@
+"""The wheel carries the rules and their pack, and what is installed from it works outside of the tree."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from oomdoctor.knowledge.pack import Pack, builtin_rules, compile_pack
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel, built from a copy of the tree without network."""
+    here = tmp_path_factory.mktemp("wheel")
+    kept = shutil.ignore_patterns(".git", ".venv", "build", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis")
+    shutil.copytree(ROOT, here / "tree", ignore=kept)
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(here), str(here / "tree")]
+    pytest.importorskip("build")
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONWARNINGS": "ignore"})
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return next(here.glob("*.whl"))
+
+
+def test_every_rule_file_is_in_the_wheel(wheel: Path) -> None:
+    inside = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("oomdoctor/rules/")}
+    rules = Path(builtin_rules())
+    wanted = {f"oomdoctor/rules/{path.relative_to(rules).as_posix()}" for path in rules.rglob("*.yaml")}
+    assert wanted <= inside
+    assert "oomdoctor/rules/pack.json" in inside
+
+
+def test_every_module_and_the_schema_are_in_the_wheel(wheel: Path) -> None:
+    inside = set(zipfile.ZipFile(wheel).namelist())
+    wanted = {path.relative_to(ROOT).as_posix() for path in (ROOT / "oomdoctor").rglob("*.py")}
+    assert wanted | {"oomdoctor/py.typed", "oomdoctor/report/schema/report-v1.json"} <= inside
+
+
+def test_the_shipped_pack_is_the_one_that_the_rules_give(wheel: Path) -> None:
+    shipped = zipfile.ZipFile(wheel).read("oomdoctor/rules/pack.json")
+    assert Pack(shipped).signatures == Pack(compile_pack(builtin_rules())).signatures
+
+
+@pytest.mark.parametrize("zipped", [pytest.param(False, id="unpacked"), pytest.param(True, id="imported from the zip itself")])
+def test_it_diagnoses_outside_of_the_tree(wheel: Path, tmp_path: Path, zipped: bool) -> None:
+    place = wheel if zipped else tmp_path / "site"
+    if not zipped:
+        zipfile.ZipFile(wheel).extractall(place)
+    log = tmp_path / "x.log"
+    log.write_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB.\n")
+    command = [sys.executable, "-m", "oomdoctor", "diagnose", str(log), "--format", "json", "--exit-zero"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(place), "XDG_CACHE_HOME": str(tmp_path / "no")}
+    )
+    assert json.loads(done.stdout)["verdict"]["memory_failure"] == "yes"
+    assert not (tmp_path / "no").exists()
