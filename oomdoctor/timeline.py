@@ -66,7 +66,8 @@ def verdict(found: Sequence[Incident]) -> Verdict:
         return Verdict(
             memory_failure="possible", kind=first.kind, certainty=first.certainty, reason=first.kind.value, settle=_settle(first.root)
         )
-    return Verdict(memory_failure="yes", kind=first.kind, certainty=first.certainty, reason=first.kind.value)
+    settle = "sigkill" if first.kind is Kind.HOST_OOM and first.certainty is Certainty.LIKELY and not _figures(first.root) else None
+    return Verdict(memory_failure="yes", kind=first.kind, certainty=first.certainty, reason=first.kind.value, settle=settle)
 
 
 def in_order(events: Iterable[Event]) -> list[Event]:

@@ -11,7 +11,8 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "oomdoctor"
 LEVELS = {
-    "cli": 9, "__main__": 9,
+    "__main__": 10,
+    "cli": 9,
     "report": 8, "examples": 8, "__init__": 8,
     "pipeline": 7,
     "scan": 6, "parse": 6, "timeline": 6, "diagnose": 6,

@@ -76,11 +76,14 @@ def _fix(pack: Texts, name: str, known: Mapping[str, Fact]) -> Fix | None:
         Setting(framework=one["framework"], key=one["key"], to=one["to"], before=_before(one["key"], known)) for one in text["settings"]
     )
     own = tuple(one for one in settings if framework and one.framework.lower() == framework.lower())
+    changing = tuple(one for one in own or settings if one.before is None or one.before.lower() != one.to.lower())
+    if settings and not changing and not text.get("command"):
+        return None
     return Fix(
         id=text["id"],
         title=_words(text["title"], known),
         how=_words(text["how"], known),
-        settings=own or settings,
+        settings=changing,
         command=text.get("command"),
         costs=_words(text["costs"], known) if text.get("costs") else None,
         safety=text.get("safety", "review"),

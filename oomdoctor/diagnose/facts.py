@@ -12,6 +12,17 @@ from oomdoctor.diagnose.match import Fact
 from oomdoctor.diagnose.series import memory_series
 
 _SHARDS = "hf-checkpoint-shards"
+_FRAMEWORKS = {
+    "llamafactory": re.compile(r"llamafactory|llmtuner|LLaMA-Factory"),
+    "axolotl": re.compile(r"\baxolotl\b"),
+    "ms-swift": re.compile(r"\bswift[/ ](?:llm|sft|cli|trainers)"),
+    "torchtune": re.compile(r"\btorchtune\b|\btune run\b"),
+    "glm4": re.compile(r"finetune(?:_vision)?\.py"),
+    "unsloth": re.compile(r"\b[Uu]nsloth\b"),
+    "vllm": re.compile(r"\bvllm\b"),
+    "sglang": re.compile(r"\bsglang\b"),
+}
+"""What names a framework in frames and messages; the outermost one first, as it is its config that a person edits."""
 _VISION = re.compile(r"vis(?:ual|ion)|image|pixel", re.IGNORECASE)
 
 
@@ -31,7 +42,15 @@ def log_facts(events: Sequence[Event]) -> dict[str, Value]:
         out["log.memory_series"] = series
     if any(event.frame and _VISION.search(event.frame) for event in events):
         out["log.vision"] = "true"
+    framework = next((name for name, form in _FRAMEWORKS.items() if any(form.search(text) for text in _naming(events))), None)
+    if framework is not None:
+        out["log.framework"] = framework
     return out
+
+
+def _naming(events: Sequence[Event]) -> list[str]:
+    """The texts in which a framework's name says that it runs: frames and what it prints itself."""
+    return [text for event in events[:400] for text in (event.frame, event.text[:300]) if text]
 
 
 def facts(found: Sequence[Incident], verdict: Verdict, log: Mapping[str, Value]) -> dict[str, Fact]:

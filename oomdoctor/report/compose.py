@@ -20,13 +20,14 @@ from oomdoctor.report.texts import FRAMEWORKS, gap_words, say
 _FINDINGS = 3
 _STEPS = 3
 _FOLDED_STEPS = 12
-_SETTINGS = 4
-_CORRECTIONS = 2
+_SETTINGS = 3
+_CORRECTIONS = 1
 _FOLLOWED = 8
 _OTHERS = 8
 _GAPS = 5
 _RANKS = 3
 _CITES = 20
+_NOT_RIGHT = ("wrong", "partly")
 _VERDICT = {"yes": Style.BAD, "possible": Style.WARN, "no": Style.GOOD}
 
 
@@ -176,7 +177,7 @@ def _brief(fix: Fix, lang: str) -> Step:
     return Step(
         title=_bare(fix.title, lang) + _stop(lang),
         text=() if fix.settings or fix.command else _spans(fix.how.get(lang)),
-        settings=tuple(_settings(fix.settings, lang, 2)),
+        settings=tuple(_settings(fix.settings, lang, 1)),
         command=fix.command or "",
     )
 
@@ -197,7 +198,8 @@ def _citations(findings: Sequence[Finding], lang: str) -> Iterator[Block]:
     cites = list(dict.fromkeys(cite for finding in findings for cite in finding.cites))
     if not cites:
         return
-    for cite in [cite for cite in cites if cite.correction is not None and cite.verdict in ("wrong", "partly")][:_CORRECTIONS]:
+    corrected = sorted((one for one in cites if one.correction is not None and one.verdict in _NOT_RIGHT), key=lambda one: one.verdict != "wrong")
+    for cite in corrected[:_CORRECTIONS]:
         yield Heading(say("corrected" if cite.verdict == "wrong" else "partly", lang))
         yield Paragraph(_correction(cite, lang))
     blocks = [block for cite in cites[:_CITES] for block in _cite(cite, lang)]
@@ -212,7 +214,7 @@ def _correction(cite: Cite, lang: str) -> tuple[Span, ...]:
 def _cite(cite: Cite, lang: str) -> Iterator[Block]:
     link = (Span(" "), Span(cite.url, Style.LINK)) if cite.url else ()
     yield Paragraph((Span(cite.title, Style.STRONG), *link))
-    if cite.correction is not None and cite.verdict in ("wrong", "partly"):
+    if cite.correction is not None and cite.verdict in _NOT_RIGHT:
         yield Paragraph(_correction(cite, lang))
     else:
         yield Paragraph(_spans(cite.says.get(lang)))
