@@ -13,7 +13,7 @@ from oomdoctor.knowledge.records import ProblemRecord, SignatureRecord
 from oomdoctor.parse.events import Recogniser
 
 
-def check_signature(loaded: LoadedSignature, pack: Pack, recogniser: Recogniser) -> Iterator[str]:
+def check_signature(loaded: LoadedSignature, recogniser: Recogniser) -> Iterator[str]:
     """What the examples of a signature show to be wrong with it."""
     record = loaded.record
     for example in record.examples:

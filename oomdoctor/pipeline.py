@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from oomdoctor.case.case import Case, Gap, Source
 from oomdoctor.case.diagnosis import Diagnosis
@@ -27,6 +28,7 @@ from oomdoctor.timeline import incidents, verdict
 _LAST = 64 << 10
 _PROGRESS_STEPS = 2
 _MOST_EVENTS = 20_000
+_SAMPLES = 24
 _SPLIT = 32 << 20
 
 Progress = Callable[[int], None]
@@ -70,8 +72,9 @@ class Reading:
                 if isinstance(made.every, FindPrefilter):
                     return made
                 self._shared = made
-            self._local.engines = Engines(*(one.twin() for one in self._shared[:2]), self._shared.longest)  # type: ignore[attr-defined]
-        return self._local.engines  # type: ignore[no-any-return]
+            mine = Engines(self._shared.every.twin(), self._shared.failures.twin(), self._shared.longest)
+            self._local.engines = mine
+        return mine
 
     def read(self, names: Sequence[str]) -> list[_Read]:
         """All sources, several at once where there are many."""
@@ -133,7 +136,8 @@ class Reading:
 
     def _by_ranges(self, opened: Opened, read: _Read) -> None:
         """The end first, then the rest, in as many parts as there are threads."""
-        assert opened.descriptor is not None and opened.size is not None  # noqa: S101 - the caller looked
+        assert opened.descriptor is not None  # noqa: S101 - the caller looked
+        assert opened.size is not None  # noqa: S101
         descriptor, size = opened.descriptor, opened.size
         self.engines(size)
         edge = size - TAIL
@@ -154,7 +158,7 @@ class Reading:
         one(0)
         if self.early is not None:
             self.early(_numbered(sorted(founds[0].events.values(), key=lambda event: event.place.offset), descriptor, size))
-        _together([lambda number=number: one(number) for number in range(1, len(ranges))], self.jobs)
+        _together([partial(one, number) for number in range(1, len(ranges))], self.jobs)
         whole = _Found(self.recogniser, read.source.name)
         for found in founds:
             whole.add(found)
@@ -251,7 +255,7 @@ def _diagnosis(reads: list[_Read], missing: list[Gap], pack: Pack, recogniser: R
     decided = verdict(found)
     log = log_facts(events)
     programs = {one.id: one.program for one in recogniser.signatures.values()}
-    known = Known(facts(found, decided, log), events, programs, tuple(one.root for one in found[:1]))
+    known = Known(facts(found, decided, log), _samples(events), programs, tuple(one.root for one in found[:1]))
     gaps = [*missing, *(gap for read in reads for gap in read.gaps)]
     if not any(read.source.size for read in reads):
         decided = replace(decided, reason="nothing-read")
@@ -265,6 +269,17 @@ def _diagnosis(reads: list[_Read], missing: list[Gap], pack: Pack, recogniser: R
         gaps=tuple(gaps),
     )
     return Diagnosis(case=case, findings=findings(pack, known))
+
+
+def _samples(events: Sequence[Event]) -> list[Event]:
+    """The first events of each signature: what rules look at, however often a message was repeated."""
+    seen: dict[str, int] = {}
+    out: list[Event] = []
+    for event in events:
+        seen[event.signature] = seen.get(event.signature, 0) + 1
+        if seen[event.signature] <= _SAMPLES:
+            out.append(event)
+    return out
 
 
 def _with_figures(incident: Incident) -> Incident:

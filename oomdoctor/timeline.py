@@ -163,7 +163,7 @@ def _weighed(event: Event, events: Sequence[Event]) -> Event:
         full = any(_number(value) >= 80 for value in used)
         if event.phase == "model-load" or full:
             return replace(event, certainty=Certainty.LIKELY)
-    if event.kind is Kind.MASKED_DEVICE_OOM and any(one.kind.is_memory and not one.is_failure or _card_is_full(one) for one in events):
+    if event.kind is Kind.MASKED_DEVICE_OOM and any((one.kind.is_memory and not one.is_failure) or _card_is_full(one) for one in events):
         return replace(event, certainty=Certainty.LIKELY)
     return event
 

@@ -14,7 +14,9 @@ from oomdoctor.case.events import Event
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.parse.events import Recogniser
 
-MESSAGES = [json.loads(line) for line in (Path(__file__).parents[1] / "fixtures" / "messages.jsonl").read_text(encoding="utf-8").splitlines()]
+MESSAGES = [
+    json.loads(line) for line in (Path(__file__).parents[1] / "fixtures" / "messages.jsonl").read_text(encoding="utf-8").splitlines()
+]
 DEVICE = {"device-oom", "masked-device-oom"}
 """The catalogue calls library codes device-oom; here they are masked-device-oom, because their text speaks of something else."""
 

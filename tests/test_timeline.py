@@ -61,7 +61,10 @@ def test_the_first_rank_is_the_root_and_the_others_are_counted() -> None:
     lines = [OOM.format(tag=f"[rank{rank}]: ", gpu=rank) for rank in (5, 0, 3)]
     (incident,) = case(*lines, SIGTERM, CHILD).incidents
     assert (incident.root.rank, incident.ranks, incident.gpus, incident.count) == (5, (0, 3, 5), (0, 3, 5), 3)
-    assert {event.signature for event in incident.consequences} == {"elastic-sending-sigterm", "elastic-exitcode-other"} or incident.consequences
+    assert {event.signature for event in incident.consequences} == {
+        "elastic-sending-sigterm",
+        "elastic-exitcode-other",
+    } or incident.consequences
 
 
 def test_a_kill_after_a_device_failure_is_its_consequence() -> None:
@@ -91,7 +94,11 @@ def test_a_warning_before_the_error_is_evidence_and_not_the_root() -> None:
 def test_files_of_several_ranks_are_ordered_by_time() -> None:
     late = "2026-01-05 10:00:09,000 " + OOM.format(tag="", gpu=0)
     early = "2026-01-05 10:00:01,000 " + OOM.format(tag="", gpu=1)
-    events = [event for name, text in (("a.log", late), ("b.log", early)) for event in pipeline.diagnose([name], pack(), text=text.encode()).case.events]
+    events = [
+        event
+        for name, text in (("a.log", late), ("b.log", early))
+        for event in pipeline.diagnose([name], pack(), text=text.encode()).case.events
+    ]
     from oomdoctor.timeline import incidents
 
     (incident,) = incidents(events, lambda _: False)

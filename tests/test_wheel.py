@@ -58,7 +58,12 @@ def test_it_diagnoses_outside_of_the_tree(wheel: Path, tmp_path: Path, zipped: b
     log.write_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB.\n")
     command = [sys.executable, "-m", "oomdoctor", "diagnose", str(log), "--format", "json", "--exit-zero"]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(place), "XDG_CACHE_HOME": str(tmp_path / "no")}
+        command,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(place), "XDG_CACHE_HOME": str(tmp_path / "no")},
     )
     assert json.loads(done.stdout)["verdict"]["memory_failure"] == "yes"
     assert not (tmp_path / "no").exists()

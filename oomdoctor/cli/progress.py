@@ -58,9 +58,17 @@ class Progress:
     def _show(self) -> None:
         if self._bar is None:
             from rich.console import Console  # noqa: PLC0415 - only when it takes long
-            from rich.progress import BarColumn, DownloadColumn, Progress as Bar, TransferSpeedColumn  # noqa: PLC0415
+            from rich.progress import BarColumn, DownloadColumn, TransferSpeedColumn  # noqa: PLC0415
+            from rich.progress import Progress as Bar  # noqa: PLC0415
 
-            self._bar = Bar("reading", BarColumn(), DownloadColumn(binary_units=True), TransferSpeedColumn(), console=Console(stderr=True), transient=True)
+            self._bar = Bar(
+                "reading",
+                BarColumn(),
+                DownloadColumn(binary_units=True),
+                TransferSpeedColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
             self._task = self._bar.add_task("reading", total=None)
             self._bar.start()
         self._bar.update(self._task, completed=self._bytes)

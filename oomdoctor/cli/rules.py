@@ -112,8 +112,8 @@ def _complaints(root: Path, wanted: list[Path]) -> Iterator[tuple[str, str, str 
     from oomdoctor.examples import check_problem, check_signature  # noqa: PLC0415 - testing loads YAML; the other commands do not
     from oomdoctor.knowledge.lint import lint  # noqa: PLC0415
     from oomdoctor.knowledge.load import LoadedSignature, Rules, load_rules, load_signatures  # noqa: PLC0415
-    from oomdoctor.parse.events import Recogniser  # noqa: PLC0415
     from oomdoctor.knowledge.pattern import expand  # noqa: PLC0415
+    from oomdoctor.parse.events import Recogniser  # noqa: PLC0415
 
     rules_found = load_rules(root)
     outside: list[LoadedSignature] = []
@@ -136,11 +136,11 @@ def _complaints(root: Path, wanted: list[Path]) -> Iterator[tuple[str, str, str 
     for loaded in everything.signatures:
         if chosen(loaded.path):
             yield loaded.path, loaded.record.id, None
-            yield from ((loaded.path, loaded.record.id, why) for why in check_signature(loaded, pack, recogniser))
-    for path, problem in everything.problems:
-        if chosen(path):
-            yield path, problem.id, None
-            yield from ((path, problem.id, why) for why in check_problem(problem, pack))
+            yield from ((loaded.path, loaded.record.id, why) for why in check_signature(loaded, recogniser))
+    for source, problem in everything.problems:
+        if chosen(source):
+            yield source, problem.id, None
+            yield from ((source, problem.id, why) for why in check_problem(problem, pack))
 
 
 def _healthy(root: Path) -> list[str]:

@@ -74,7 +74,11 @@ def ledger(event: Event) -> tuple[Part, ...]:
     pools = min(event.size("private_pools_bytes") or 0, allocated)
     unused = _unused(event) or 0
     process = event.size("process_bytes")
-    parts = [("live tensors", allocated - pools, "measured"), ("private pools", pools, "measured"), ("reserved but unallocated", unused, "measured")]
+    parts = [
+        ("live tensors", allocated - pools, "measured"),
+        ("private pools", pools, "measured"),
+        ("reserved but unallocated", unused, "measured"),
+    ]
     if process:
         parts.append(("this process outside PyTorch", max(0, process - allocated - unused), "derived"))
     others = _neighbours(event, total).get("other_processes_bytes")

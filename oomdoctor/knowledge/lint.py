@@ -8,14 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from oomdoctor.knowledge.load import LoadedSignature, Rules
+from oomdoctor.knowledge.pattern import sre_constants, sre_parse
 from oomdoctor.knowledge.records import SignatureRecord
-
-try:
-    from re import _constants as sre_constants  # type: ignore[attr-defined]
-    from re import _parser as sre_parse  # type: ignore[attr-defined]
-except ImportError:  # Python 3.10
-    import sre_constants  # type: ignore[no-redef]
-    import sre_parse  # type: ignore[no-redef]
 
 _LETTERS = 6
 _LONG = 2000

@@ -119,9 +119,18 @@ def matching(loaded: LoadedSignature) -> dict[str, Any]:
     record, program = loaded.record, loaded.program
     expression = None if record.pattern is None else expand(record.pattern)
     core = {
-        "id": record.id, "program": program, "kind": record.kind, "certainty": record.certainty, "outcome": record.outcome,
-        "literals": record.literals, "pattern": expression, "needs": expression and fragment(expression), "family": record.family, "set": record.set, "unit": record.unit,
-    }  # fmt: skip
+        "id": record.id,
+        "program": program,
+        "kind": record.kind,
+        "certainty": record.certainty,
+        "outcome": record.outcome,
+        "literals": record.literals,
+        "pattern": expression,
+        "needs": expression and fragment(expression),
+        "family": record.family,
+        "set": record.set,
+        "unit": record.unit,
+    }
     return {key: value for key, value in core.items() if value not in (None, {}, "failure")}
 
 

@@ -7,7 +7,13 @@ In a pattern a blank matches any run of white space (so a message that a termina
 from __future__ import annotations
 
 import re
+import sys
+from importlib import import_module
 from typing import Any
+
+# The parser of regular expressions has no public name; these are its names before and since Python 3.11.
+sre_parse: Any = import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
+sre_constants: Any = import_module("re._constants" if sys.version_info >= (3, 11) else "sre_constants")
 
 MACROS = {
     "size": r"\d[\d,.]{0,24}\s?(?:[KMGTP]i?B?|[kmg]i?[bB]?|[bB]ytes?|B)?",
@@ -53,40 +59,23 @@ def fragment(expression: str) -> str | None:
 
     Looking for it is a hundred times cheaper than trying the expression.
     """
-    tree = _parser().parse(expression, re.MULTILINE)
+    tree = sre_parse.parse(expression, re.MULTILINE)
     best = max(_runs(tree), key=len, default="")
     return best if len(best) >= _SHORTEST else None
 
 
 def _runs(tree: Any) -> list[str]:
     """The runs of plain characters that are in every match, in order."""
-    constants = _constants()
     runs = [""]
     for code, value in tree:
-        if code is constants.LITERAL:
+        if code is sre_constants.LITERAL:
             runs[-1] += chr(value)
-        elif code is constants.SUBPATTERN and not value[1] and not value[2]:
+        elif code is sre_constants.SUBPATTERN and not value[1] and not value[2]:
             inner = _runs(value[3])
             runs[-1] += inner[0]
             runs += inner[1:]
             if len(inner) == 1:
                 continue
-        elif code is not constants.AT:
+        elif code is not sre_constants.AT:
             runs.append("")
     return runs
-
-
-def _parser() -> Any:
-    try:
-        from re import _parser  # type: ignore[attr-defined]  # noqa: PLC0415 - its name before 3.11 is below
-    except ImportError:
-        import sre_parse as _parser  # type: ignore[no-redef]  # noqa: PLC0415
-    return _parser
-
-
-def _constants() -> Any:
-    try:
-        from re import _constants  # type: ignore[attr-defined]  # noqa: PLC0415
-    except ImportError:
-        import sre_constants as _constants  # type: ignore[no-redef]  # noqa: PLC0415
-    return _constants

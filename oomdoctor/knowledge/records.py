@@ -10,13 +10,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 Id = Annotated[str, Meta(pattern=r"^[a-z0-9]+(-[a-z0-9.]+)*$", max_length=80)]
-KindName = Literal[
-    "device-oom", "masked-device-oom", "host-oom", "shm-oom", "kernel-resource", "look-alike", "consequence", "context"
-]
+KindName = Literal["device-oom", "masked-device-oom", "host-oom", "shm-oom", "kernel-resource", "look-alike", "consequence", "context"]
 CertaintyName = Literal["certain", "likely", "possible"]
-FamilyName = Literal[
-    "torch-allocator", "nvml-assert", "kernel-oom", "nvidia-smi", "memory-summary", "elastic-box", "array-size"
-]
+FamilyName = Literal["torch-allocator", "nvml-assert", "kernel-oom", "nvidia-smi", "memory-summary", "elastic-box", "array-size"]
 UnitName = Literal["KiB", "MiB", "GiB", "TiB"]
 
 
@@ -24,28 +20,28 @@ class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Base of all records: immutable, and no key that nobody reads."""
 
 
-class Words(Record, kw_only=True):
+class Words(Record, frozen=True, kw_only=True):
     """One text in both languages."""
 
     en: Annotated[str, Meta(min_length=1)]
     zh: Annotated[str, Meta(min_length=1)]
 
 
-class Example(Record, kw_only=True):
+class Example(Record, frozen=True, kw_only=True):
     """A text that a signature must recognise, and the fields that it must find."""
 
     text: str
     fields: dict[str, Any] = {}
 
 
-class NearMiss(Record, kw_only=True):
+class NearMiss(Record, frozen=True, kw_only=True):
     """A text that must leave the signature quiet, and why."""
 
     text: str
     why: str
 
 
-class SignatureRecord(Record, kw_only=True):
+class SignatureRecord(Record, frozen=True, kw_only=True):
     """One message that a program prints."""
 
     id: Id
@@ -65,14 +61,14 @@ class SignatureRecord(Record, kw_only=True):
     near_misses: list[NearMiss] = []
 
 
-class SignatureFile(Record, kw_only=True):
+class SignatureFile(Record, frozen=True, kw_only=True):
     """rules/signatures/<program>.yaml"""
 
     program: str
     signatures: list[SignatureRecord]
 
 
-class CiteRecord(Record, kw_only=True):
+class CiteRecord(Record, frozen=True, kw_only=True):
     """A claim of a source, by number, or what the source says in a word."""
 
     source: str
@@ -80,7 +76,7 @@ class CiteRecord(Record, kw_only=True):
     says: Words | None = None
 
 
-class CaseExample(Record, kw_only=True):
+class CaseExample(Record, frozen=True, kw_only=True):
     """A log that a problem must explain, or leave alone."""
 
     name: str
@@ -88,7 +84,7 @@ class CaseExample(Record, kw_only=True):
     expect: Literal["match", "unknown", "none"] = "match"
 
 
-class ProblemRecord(Record, kw_only=True):
+class ProblemRecord(Record, frozen=True, kw_only=True):
     """rules/problems/<area>/<problem>.yaml: what it means."""
 
     id: Id
@@ -107,7 +103,7 @@ class ProblemRecord(Record, kw_only=True):
     near_misses: Annotated[list[CaseExample], Meta(min_length=1)]
 
 
-class SettingRecord(Record, kw_only=True):
+class SettingRecord(Record, frozen=True, kw_only=True):
     """One key of one framework."""
 
     framework: str
@@ -118,7 +114,7 @@ class SettingRecord(Record, kw_only=True):
     source: str
 
 
-class FixRecord(Record, kw_only=True):
+class FixRecord(Record, frozen=True, kw_only=True):
     """rules/fixes/<measure>.yaml: what to do."""
 
     id: Id
@@ -133,7 +129,7 @@ class FixRecord(Record, kw_only=True):
     cites: list[str] = []
 
 
-class Claim(Record, kw_only=True):
+class Claim(Record, frozen=True, kw_only=True):
     """One claim of a source, checked."""
 
     id: str
@@ -142,7 +138,7 @@ class Claim(Record, kw_only=True):
     correction: Words | None = None
 
 
-class SourceRecord(Record, kw_only=True):
+class SourceRecord(Record, frozen=True, kw_only=True):
     """A document that is cited."""
 
     id: Id
@@ -151,7 +147,7 @@ class SourceRecord(Record, kw_only=True):
     claims: list[Claim] = []
 
 
-class SourceFile(Record, kw_only=True):
+class SourceFile(Record, frozen=True, kw_only=True):
     """rules/sources.yaml"""
 
     sources: list[SourceRecord]

@@ -42,7 +42,7 @@ class Recogniser:
     def events(self, window: Window, source: str) -> list[Event]:
         """Every message in a window, in the order of the text."""
         found: dict[tuple[str, int, int], tuple[Match, Flow]] = {}
-        for flow in flows(window.raw, window.base):
+        for flow in flows(window.raw, window.base, rejoin=not window.context):
             seen: dict[tuple[str, int], int] = {}
             for match in self._matches(flow, window.literals):
                 line = flow.line_at(match.start)
@@ -64,7 +64,7 @@ class Recogniser:
         for number in literals:
             for one in self._behind[number]:
                 candidates[one.id] = one
-        if flow.rejoined and any(not self.quotas[number].sampled for number in literals):
+        if flow.rejoined:
             # Here the text differs from the bytes that were searched: a literal may only now be whole.
             for number, text in enumerate(self._texts):
                 if text in flow.text:

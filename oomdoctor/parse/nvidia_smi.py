@@ -17,7 +17,9 @@ _MEMORY = re.compile(r"(?P<used>\d{1,7})MiB\s{0,4}/\s{0,4}(?P<total>\d{1,7})MiB\
 _PROCESS = re.compile(
     r"\|\s{1,6}(?P<gpu>\d{1,3})\s{1,6}(?:(?:N/A|\d{1,3})\s{1,6}(?:N/A|\d{1,3})\s{1,12})?(?P<pid>\d{1,9})\s{1,12}(?P<type>C\+G|M\+C|C|G)\s{1,8}(?P<name>\S[^|\n]{0,80}?)\s{1,60}(?P<used>\d{1,7})MiB\s{0,3}\|"
 )
-_HEADER = re.compile(r"Driver Version:\s{1,4}(?P<driver>\d{3}\.\d{2,3}(?:\.\d{2,3})?)(?:\s{1,20}CUDA Version:\s{1,4}(?P<cuda>\d{1,2}\.\d))?")
+_HEADER = re.compile(
+    r"Driver Version:\s{1,4}(?P<driver>\d{3}\.\d{2,3}(?:\.\d{2,3})?)(?:\s{1,20}CUDA Version:\s{1,4}(?P<cuda>\d{1,2}\.\d))?"
+)
 
 
 def parse(text: str) -> Iterator[Match]:

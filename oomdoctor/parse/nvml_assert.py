@@ -44,8 +44,12 @@ _SYMBOL = re.compile(
     r"\br\.(?P<symbol>(?P<api>nvml|cu)\w{3,80}?)_\s[^\n]{0,120}?(?P<prefix>[^\s\"“”]{0,200})driver_api\.cpp[\"”“]?(?:\s?:\s?|[^\d\n]{1,40})(?P<line>\d{1,5})"
 )
 _LIBRARY = re.compile(r"Can't\s+find\s+\w{3,80}:\s+(?P<library>[^\s:]{1,400}):\s+undefined\s+symbol")
-_NO_LIBRARY = re.compile(r"handle_1\s[^\n]{0,120}?driver_api\.cpp[\"”“]?\s?:\s?(?P<line>\d{1,5})[^\n]{0,120}?Can't\s+open\s+(?P<library>libnvidia-ml[\w.]{1,20})")
-_WARNING = re.compile(r"\b(?P<call>nvml(?:Init_v2|DeviceGetHandleByPciBusId(?:_v2)?|DeviceGetComputeRunningProcesses))\s+failed;\s+omitting\s+per-process")
+_NO_LIBRARY = re.compile(
+    r"handle_1\s[^\n]{0,120}?driver_api\.cpp[\"”“]?\s?:\s?(?P<line>\d{1,5})[^\n]{0,120}?Can't\s+open\s+(?P<library>libnvidia-ml[\w.]{1,20})"
+)
+_WARNING = re.compile(
+    r"\b(?P<call>nvml(?:Init_v2|DeviceGetHandleByPciBusId(?:_v2)?|DeviceGetComputeRunningProcesses))\s+failed;\s+omitting\s+per-process"
+)
 
 
 def parse(text: str) -> Iterator[Match]:

@@ -33,7 +33,6 @@ _CLONE = re.compile(
 )
 
 
-
 def _forms(clauses: dict[str, str]) -> dict[str, re.Pattern[str]]:
     return {name: re.compile(form) for name, form in clauses.items()}
 

@@ -28,7 +28,9 @@ _PHASES = (
     ("data-loading", re.compile(rb"utils/data/|dataloader|collate|pin_memory")),
     ("forward", re.compile(rb"\bin forward|_call_impl|compute_loss|training_step|nn/functional")),
 )  # fmt: skip
-_LOADING = re.compile(rb"Loading checkpoint shards|Loading (?:safetensors|pt) checkpoint|Loading [\w./-]{2,80}\.\.\.|load_tensors:|Loading weights|shards:")
+_LOADING = re.compile(
+    rb"Loading checkpoint shards|Loading (?:safetensors|pt) checkpoint|Loading [\w./-]{2,80}\.\.\.|load_tensors:|Loading weights|shards:"
+)
 _LOADED = re.compile(rb"100%|\bloss\b|[Tt]raining|[Ee]poch|\bstep\b")
 _CAUGHT = re.compile(
     r"[Ss]kipping (?:the |this )?batch|attempting to recover|[Rr]etrying|will retry|reducing batch|with exception:|[Ff]alling back|"
@@ -55,10 +57,8 @@ def around(before: bytes, after: bytes, rank: int | None) -> Trace:
 
 def _is_loading(before: bytes) -> bool:
     """Whether the last thing that a program said is that it loads a model, and not that it has done so."""
-    last = None
-    for last in _LOADING.finditer(before):
-        pass
-    return last is not None and not _LOADED.search(before, last.start())
+    said = [found.start() for found in _LOADING.finditer(before)]
+    return bool(said) and not _LOADED.search(before, said[-1])
 
 
 def caught(text: str, start: int, end: int) -> bool:

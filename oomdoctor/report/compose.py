@@ -198,7 +198,9 @@ def _citations(findings: Sequence[Finding], lang: str) -> Iterator[Block]:
     cites = list(dict.fromkeys(cite for finding in findings for cite in finding.cites))
     if not cites:
         return
-    corrected = sorted((one for one in cites if one.correction is not None and one.verdict in _NOT_RIGHT), key=lambda one: one.verdict != "wrong")
+    corrected = sorted(
+        (one for one in cites if one.correction is not None and one.verdict in _NOT_RIGHT), key=lambda one: one.verdict != "wrong"
+    )
     for cite in corrected[:_CORRECTIONS]:
         yield Heading(say("corrected" if cite.verdict == "wrong" else "partly", lang))
         yield Paragraph(_correction(cite, lang))

@@ -265,6 +265,7 @@ def fill(text: Text, lang: str, /, **values: object) -> str:
     """A text of these tables with its values."""
     return text.get(lang).format_map(values)
 
+
 GAPS: dict[str, str] = {
     "no such file": "没有这个文件",
     "permission denied": "没有读取权限",

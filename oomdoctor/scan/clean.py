@@ -19,8 +19,8 @@ _ESCAPES = re.compile(
     r"|\x9b[0-?]{0,64}[ -/]{0,8}[@-~]?"
     r"|(?<![\w\]])\[\d{1,3}(?:;\d{1,3}){0,6}m"  # a colour whose escape character the copying lost
 )
-_CONTROLS = {code: None for code in (*range(9), 11, *range(14, 32), 127, *range(0x80, 0xA0), 0x200B, 0xFEFF)}
-_BIDI = {code: None for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F)}
+_CONTROLS = dict.fromkeys((*range(9), 11, *range(14, 32), 127, *range(128, 160), 8203, 65279))
+_BIDI = dict.fromkeys((*range(8234, 8239), *range(8294, 8298), 8206, 8207))
 _DROP = {**_CONTROLS, **_BIDI}
 _ENTITIES = (("&gt;", ">"), ("&lt;", "<"), ("&quot;", '"'), ("&#39;", "'"), ("&#x27;", "'"), ("&nbsp;", " "), ("&amp;", "&"))
 _TAG = re.compile(r"</?(?:span|div|pre|code|p|font|b|i|a|td|tr|samp|tt|em|strong)(?:\s[^<>\n]{0,200})?/?>")
@@ -37,7 +37,8 @@ _PREFIX = re.compile(
     r"|(?P<srun>\d{1,4}):[ ]{1,2}(?=\S)"
     r"|\((?P<worker>[A-Za-z_][^\s()]{0,80}?)?(?:[ ]?rank=(?P<rank3>\d{1,5}))?[ ]?\bpid=(?P<pid>\d{1,8})(?:,[ ]?ip=[\w.:]{1,45})?\)[ ]?"
     r"|\((?:raylet|gcs_server|autoscaler)(?:[ ,][^()]{0,60})?\)[ ]"
-    r"|(?!slurm|srun)(?:[a-z][a-z0-9]{0,20}(?:-[a-z0-9]{1,30}){0,6}-[a-z0-9]{0,30}|(?:node|worker|host|dgx|hgx|gpu|server|compute|cn|gn))\d{1,5}:[ ](?!error:|[^\s]{1,40}\s*$)"
+    r"|(?!slurm|srun)(?:[a-z][a-z0-9]{0,20}(?:-[a-z0-9]{1,30}){0,6}-[a-z0-9]{0,30}"
+    r"|(?:node|worker|host|dgx|hgx|gpu|server|compute|cn|gn))\d{1,5}:[ ](?!error:|[^\s]{1,40}\s*$)"
     r"|[A-Za-z][\w.-]{0,60}[ ]{1,30}\|[ ](?=\S|[ ])"
     r"|>{1,6}(?:[ ]|(?=\w))"
     r"|E[ ]{3}"
@@ -90,8 +91,11 @@ class Flow:
         return self.lines[max(0, bisect_right(self._starts, position) - 1)]
 
 
-def flows(raw: bytes, base: int) -> list[Flow]:
-    """The cleaned text of a window, one flow for each writer; `base` is the window's offset in its source."""
+def flows(raw: bytes, base: int, *, rejoin: bool = True) -> list[Flow]:
+    """The cleaned text of a window, one flow for each writer; `base` is the window's offset in its source.
+
+    With `rejoin` a second reading follows where lines were cut at the edge of a terminal.
+    """
     lines = clean_lines(raw, base)
     writers: dict[tuple[int | None, str | None], list[Line]] = {}
     for line in lines:
@@ -99,7 +103,7 @@ def flows(raw: bytes, base: int) -> list[Flow]:
     out: list[Flow] = []
     for own in writers.values():
         out.append(Flow(own, [line.text + "\n" for line in own]))
-        rejoined = _rejoin(own)
+        rejoined = _rejoin(own) if rejoin else None
         if rejoined is not None:
             out.append(Flow(own, rejoined, rejoined=True))
     return out
@@ -141,7 +145,7 @@ def _physical(raw: bytes, base: int) -> list[tuple[bytes, int]]:
 
 def _plain(text: str) -> list[str]:
     """A raw line without escapes, markup and control characters; one that holds escaped line ends becomes several."""
-    if "\x1b" in text or "\x9b" in text or "m" in text and "[" in text:
+    if "\x1b" in text or "\x9b" in text or ("m" in text and "[" in text):
         text = _ESCAPES.sub("", text)
     if "&" in text:
         for entity, char in _ENTITIES:

@@ -12,6 +12,11 @@ from typing import Any, Protocol
 SMALL = 256 << 10
 """Up to here a search per literal is as fast as loading hyperscan."""
 
+_ENOUGH = 1060
+"""From about 1,000 literals on hyperscan hashes with a wider table: padding 840 literals to this many made the scan of a
+1 GiB log 1.9 times as fast (0.85 s to 0.45 s, hyperscan 0.9.1)."""
+_PADDING = (1 << 30) + 1
+
 Hit = tuple[int, int]
 """(number of the literal, offset just after it)"""
 
@@ -21,6 +26,10 @@ class Prefilter(Protocol):
 
     def find(self, data: Any, start: int, end: int) -> list[Hit]:
         """Hits in `data[start:end]` as offsets into `data`, in the order of their ends."""
+        ...
+
+    def twin(self) -> Prefilter:
+        """The same engine for another thread."""
         ...
 
 
@@ -41,6 +50,10 @@ class FindPrefilter:
         hits.sort(key=_by_end)
         return hits
 
+    def twin(self) -> FindPrefilter:
+        """Itself: searching changes nothing in it."""
+        return self
+
 
 class HyperscanPrefilter:
     """All literals in one hyperscan database. One instance per thread: the scratch space is not shared."""
@@ -49,13 +62,12 @@ class HyperscanPrefilter:
         import hyperscan  # noqa: PLC0415 - only for inputs that are worth it
 
         if database is None:
+            ids = list(range(len(literals))) if numbers is None else list(numbers)
+            padding = _padding(_ENOUGH - len(literals))
+            expressions = [re.escape(one) for one in (*literals, *padding)]
+            ids += [_PADDING] * len(padding)
             database = hyperscan.Database()
-            database.compile(
-                expressions=[re.escape(one) for one in literals],
-                ids=list(range(len(literals))) if numbers is None else numbers,
-                elements=len(literals),
-                flags=[0] * len(literals),
-            )
+            database.compile(expressions=expressions, ids=ids, elements=len(ids), flags=[0] * len(ids))
         self.database = database
         self._scratch = hyperscan.Scratch(database)
 
@@ -66,11 +78,17 @@ class HyperscanPrefilter:
             match_event_handler=lambda number, _from, to, _flags, _context: hits.append((number, start + to)),
             scratch=self._scratch,
         )
-        return hits
+        return [hit for hit in hits if hit[0] != _PADDING] if hits else hits
 
     def twin(self) -> HyperscanPrefilter:
         """The same literals for another thread."""
         return HyperscanPrefilter([], database=self.database)
+
+
+def _padding(count: int) -> list[bytes]:
+    """Literals of bytes that no text in UTF-8 holds."""
+    strange = range(0xF5, 0x100)
+    return [bytes([0xFF, *(strange[number // 11**place % 11] for place in range(5))]) for number in range(count)]
 
 
 def _by_end(hit: Hit) -> tuple[int, int]:

@@ -176,7 +176,7 @@ def _decompressor(name: str, reader: Any) -> Any:
         try:
             from isal import igzip  # noqa: PLC0415 - three times as fast where it is installed
 
-            return igzip.IGzipFile(fileobj=reader)
+            return igzip.IGzipFile(fileobj=reader)  # type: ignore[no-untyped-call,unused-ignore]
         except ImportError:
             import gzip  # noqa: PLC0415
 
@@ -288,7 +288,12 @@ class _Utf16:
 
 
 def _reason(why: OSError) -> str:
-    known = {errno.ENOENT: "no such file", errno.EACCES: "permission denied", errno.ELOOP: "a loop of symbolic links", errno.EISDIR: "a folder"}
+    known = {
+        errno.ENOENT: "no such file",
+        errno.EACCES: "permission denied",
+        errno.ELOOP: "a loop of symbolic links",
+        errno.EISDIR: "a folder",
+    }
     return known.get(why.errno or 0) or (why.strerror or str(why)).lower()
 
 

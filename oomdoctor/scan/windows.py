@@ -5,7 +5,7 @@ before it for the traceback. Blocks overlap by that much, so windows do not depe
 
 A message that is repeated a million times is not parsed a million times. In the first and the last four MiB of a source
 a literal of failures may open 64 windows in each MiB, elsewhere 4; all hits are counted. A literal that only context and
-warnings have is looked for in the first and the last MiB (24 windows) and in the first MiB of each stretch (one); stretches
+warnings have is looked for in the first and the last MiB (16 windows) and in the first MiB of each stretch (one); stretches
 grow with the offset, so that a long memory series is sampled evenly by its logarithm. All this hangs on positions alone:
 any split of the work gives the same.
 """
@@ -32,12 +32,21 @@ _BEFORE = 12 << 10
 _AFTER = 8 << 10
 _MIB = 20
 _CLOSE = TAIL >> _MIB
-_LINES_BEFORE = 8
-_LINES_AFTER = 26
-_BYTES_BEFORE = 2 << 10
-_BYTES_AFTER = 5 << 10
+_BYTES_BEFORE = 1536
+_BYTES_AFTER = 4 << 10
 _WIDEST = 32 << 10
 _NEAR = 1 << 10
+
+
+class Around(NamedTuple):
+    """How many lines around its hits a window has."""
+
+    before: int
+    after: int
+
+
+_FAILURE = Around(8, 26)
+_CONTEXT = Around(2, 10)
 
 
 class Window(NamedTuple):
@@ -47,6 +56,8 @@ class Window(NamedTuple):
     base: int
     """Offset of `raw` in the source."""
     literals: frozenset[int]
+    context: bool
+    """Only literals of context and warnings stand in it."""
     before: bytes
     """What stands before `raw`, for the traceback that leads to it."""
     line: int | None
@@ -65,7 +76,7 @@ class Quota(NamedTuple):
 
 
 FAILURES = Quota(64, 4, False)
-CONTEXT = Quota(24, 1, True)
+CONTEXT = Quota(16, 1, True)
 
 
 class Tally:
@@ -77,6 +88,10 @@ class Tally:
         self._mib = [-1] * len(quotas)
         self._left = [0] * len(quotas)
         self._closely_from = 1 << 62 if closely_from is None else closely_from >> _MIB
+
+    def is_sampled(self, number: int) -> bool:
+        """Whether a literal has only context and warnings behind it."""
+        return self._quotas[number].sampled
 
     def samples(self, mib: int) -> bool:
         """Whether literals of context are looked for in this MiB."""
@@ -169,7 +184,7 @@ def walk(
             ready = [hit for hit in waiting if not count or hit[1] <= base + filled - _AFTER]
             if ready:
                 waiting = waiting[len(ready) :]
-                for window in _windows(buffer, base, filled, ready, line):
+                for window in _windows(buffer, base, filled, ready, line, tally):
                     emit(window)
         if not count:
             tail = b"".join(kept)
@@ -198,7 +213,7 @@ def _hits(buffer: bytearray, base: int, low: int, high: int, engines: Engines, t
     return out
 
 
-def _windows(buffer: bytearray, base: int, filled: int, hits: list[Hit], line: int | None) -> list[Window]:
+def _windows(buffer: bytearray, base: int, filled: int, hits: list[Hit], line: int | None, tally: Tally) -> list[Window]:
     """Hits near each other share a window."""
     out: list[Window] = []
     at = 0
@@ -210,13 +225,16 @@ def _windows(buffer: bytearray, base: int, filled: int, hits: list[Hit], line: i
             last = hits[at][1]
             literals.add(hits[at][0])
             at += 1
-        low = _line_start(buffer, opening - base)
-        high = _line_end(buffer, last - base, filled)
+        context = all(tally.is_sampled(number) for number in literals)
+        around = _CONTEXT if context else _FAILURE
+        low = _line_start(buffer, opening - base, around.before)
+        high = _line_end(buffer, last - base, filled, around.after)
         out.append(
             Window(
                 raw=bytes(buffer[low:high]),
                 base=base + low,
                 literals=frozenset(literals),
+                context=context,
                 before=bytes(buffer[max(0, low - _BEFORE) : low]),
                 line=None if line is None else line + buffer.count(b"\n", 0, low),
             )
@@ -224,10 +242,10 @@ def _windows(buffer: bytearray, base: int, filled: int, hits: list[Hit], line: i
     return out
 
 
-def _line_start(buffer: bytearray, at: int) -> int:
+def _line_start(buffer: bytearray, at: int, lines: int) -> int:
     """Some lines before a hit; in a line that is too long, some bytes."""
     floor = max(0, at - _BYTES_BEFORE)
-    for _ in range(_LINES_BEFORE + 1):
+    for _ in range(lines + 1):
         found = buffer.rfind(b"\n", floor, at)
         if found < 0:
             return floor
@@ -235,11 +253,11 @@ def _line_start(buffer: bytearray, at: int) -> int:
     return at + 1
 
 
-def _line_end(buffer: bytearray, at: int, filled: int) -> int:
+def _line_end(buffer: bytearray, at: int, filled: int, lines: int) -> int:
     """Some lines after a hit; in a line that is too long, some bytes."""
     ceiling = min(filled, at + _BYTES_AFTER)
     at -= 1
-    for _ in range(_LINES_AFTER + 1):
+    for _ in range(lines + 1):
         found = buffer.find(b"\n", at, ceiling)
         if found < 0:
             return ceiling

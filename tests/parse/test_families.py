@@ -55,7 +55,9 @@ def test_an_assert_of_the_peer_code_is_no_memory_failure() -> None:
 
 def test_a_kernel_line_that_a_terminal_padded_in_the_middle_of_a_word() -> None:
     pad = " " * 54
-    text = f"[1.2] Out of memory: Killed process 77 (python3) total-vm:900{pad}0kB, anon-rss:80{pad}00kB, file-rss:4kB, shmem-rss:0kB, UID:0"
+    text = (
+        f"[1.2] Out of memory: Killed process 77 (python3) total-vm:900{pad}0kB, anon-rss:80{pad}00kB, file-rss:4kB, shmem-rss:0kB, UID:0"
+    )
     ((name, fields),) = read(kernel_oom.parse, text)
     assert (name, fields["pid"], fields["total_vm_bytes"], fields["anon_rss_bytes"]) == ("kernel-oom-global", 77, 9000 * 1024, 8000 * 1024)
 

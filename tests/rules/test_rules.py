@@ -35,7 +35,7 @@ def recogniser() -> Recogniser:
 
 @pytest.mark.parametrize("loaded", [pytest.param(one, id=one.record.id) for one in rules().signatures])
 def test_signature_recognises_its_examples_and_only_them(loaded: LoadedSignature) -> None:
-    assert list(check_signature(loaded, pack(), recogniser())) == []
+    assert list(check_signature(loaded, recogniser())) == []
 
 
 @pytest.mark.parametrize("number", [pytest.param(number, id=problem.id) for number, (_, problem) in enumerate(rules().problems)])
