@@ -142,7 +142,7 @@ def many(work: Path, make_log: str, files: int) -> list[Job]:
     planted: dict[str, list[dict[str, Any]]] = {}
     for row in _rows(truth):
         planted.setdefault(row["file"], []).append(row)
-    paths = [path for path in sorted(folder.rglob("*.log"))]
+    paths = sorted(folder.rglob("*.log"))
     return [Job(str(path), "small logs", "mixed", "none", planted.get(str(path.relative_to(folder)), [])) for path in paths]
 
 
@@ -153,7 +153,8 @@ def shapes(work: Path, make_log: str, size: str) -> Iterator[Job]:
         log, truth = work / f"{stem}.log", work / f"{stem}.truth"
         if not truth.exists():
             failure = "none" if shape in QUIET else ALL
-            _make(make_log, "--size", size, "--shape", shape, "--prefix", prefix, "--ranks", 16, "--failure", failure, "-o", log, "--truth", truth)
+            form = ("--size", size, "--shape", shape, "--prefix", prefix, "--ranks", 16, "--failure", failure)
+            _make(make_log, *form, "-o", log, "--truth", truth)
         yield Job(str(log), f"{shape}, prefix {prefix}", shape, prefix, _rows(truth))
     middle, first, then = work / f"middle-{size}.log", work / f"mixed-none-{size}.log", work / f"clean-none-{size}.log"
     if not middle.exists():
@@ -193,7 +194,7 @@ def _is_size(value: object) -> bool:
 
 def _size(text: str) -> int:
     number, unit = text.split()
-    return round(float(number) * 1024 ** ("BKMGT".index(unit[0])))
+    return round(float(number) * (1 << 10 * "BKMGT".index(unit[0])))
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:

@@ -53,7 +53,7 @@ class Reading:
 
     def __init__(self, pack: Pack, *, jobs: int = 1, progress: Progress | None = None, early: Early | None = None) -> None:
         self.pack = pack
-        self.recogniser = Recogniser(pack.signatures)
+        self.recogniser = Recogniser(pack)
         self.jobs = max(1, jobs)
         self.progress = progress
         self.early = early

@@ -18,7 +18,9 @@ LEVELS = {
     "scan": 6, "parse": 6, "timeline": 6, "diagnose": 6,
     "knowledge": 5,
     "case": 4,
-    "units": 3, "errors": 3,
+    "units": 3,
+    "errors": 3,
+    "cache": 3,
 }  # fmt: skip
 FROM_SCAN = {"parse": {"oomdoctor.scan.clean", "oomdoctor.scan.windows"}}
 """Windows are what scanning hands to parsing: the one thing that two packages of a level share besides `case`."""

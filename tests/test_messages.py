@@ -33,7 +33,7 @@ SAME = {"root_rank": "rank", "root_exit_code": "exit_code", "root_pid": "pid"}
 
 @cache
 def recogniser() -> Recogniser:
-    return Recogniser(load_pack().signatures)
+    return Recogniser(load_pack())
 
 
 @pytest.mark.parametrize("message", [pytest.param(one, id=one["id"]) for one in MESSAGES if one["id"] not in MISSED])

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from oomdoctor.errors import UsageError
-from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack, matching
+from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack, packed
 from oomdoctor.report.safe import clean, clean_line
 
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -58,7 +58,7 @@ def list_rules(kind: str | None, program: str | None, problems: bool, folder: st
             text = pack.text("problems", name) or {}
             click.echo(f"{name:<44} {text['title']['en']}")
         return
-    for core in pack.signatures:
+    for core in sorted(pack.signatures, key=lambda core: (core["program"], core["id"])):
         if (kind is None or core["kind"] == kind) and (program is None or core["program"] == program):
             click.echo(f"{core['id']:<44} {core['kind']:<18} {core.get('certainty', '-'):<9} {core['program']}")
 
@@ -121,15 +121,14 @@ def _complaints(root: Path, wanted: list[Path]) -> Iterator[tuple[str, str, str 
         for file in [path] if path.is_file() else sorted(path.rglob("*.yaml")):
             if root not in file.parents:
                 outside += load_signatures(file)
-    pack = load_pack(str(root))
-    cores = [*pack.signatures, *(matching(one) for one in outside)]
-    recogniser = Recogniser(cores)
 
     def chosen(path: str) -> bool:
         here = Path(path).resolve()
         return not wanted or any(one == here or one in here.parents for one in wanted)
 
     everything = Rules((*rules_found.signatures, *outside), rules_found.problems, rules_found.fixes, rules_found.sources)
+    pack = Pack(packed(everything, str(root)))
+    recogniser = Recogniser(pack)
     for complaint in lint(everything, _healthy(root), expand):
         if chosen(complaint.path):
             yield complaint.path, complaint.id, complaint.why

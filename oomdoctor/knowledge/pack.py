@@ -1,7 +1,7 @@
 """The compiled pack: all rules in one file that is read without YAML, and only as far as it is needed.
 
-Layout: a first line of JSON with what matching needs (literals, patterns, conditions) and, for every text, the place of
-its line; then one JSON line per text (problems, fixes, sources). A report reads only the lines of the rules that fired.
+Layout: a first line of JSON with the literals, the conditions of problems and the places of all else; then one JSON line
+each for the signatures, problems, fixes and sources. A diagnosis reads only the lines of what it met.
 
 A wheel carries its pack, made from the same files at build time. For a checkout or `--rules DIR` the pack lies in the
 user's cache under a name made of every rule file's path, size and time, and of this code's own: a changed file has
@@ -15,33 +15,63 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from oomdoctor.knowledge.load import LoadedSignature
+from oomdoctor import cache as cached
 
-FORMAT = 1
+if TYPE_CHECKING:
+    from oomdoctor.knowledge.load import LoadedSignature, Rules
+
+FORMAT = 2
 _PACKED = "pack.json"
-_KEPT = 8
 
 
 class Pack:
-    """The rules as they are matched; texts are read when asked for."""
+    """The rules as they are matched; signatures are read when a literal of theirs was seen, texts when a rule fired."""
 
     def __init__(self, data: bytes) -> None:
         head, _, self._texts = data.partition(b"\n")
         self._head: dict[str, Any] = json.loads(head)
         if self._head.get("format") != FORMAT:
             raise ValueError("a pack of another format")
-        self.signatures: list[dict[str, Any]] = self._head["signatures"]
+        self.literals: list[str] = self._head["literals"]
+        """All literals, sorted; their numbers are what the prefilter reports."""
+        self.behind: list[list[int]] = self._head["behind"]
+        """For each literal the numbers of the signatures that have it."""
+        self.sampled: set[int] = set(self._head["sampled"])
+        """The numbers of the literals that only context and warnings have."""
+        self.families: dict[str, list[int]] = self._head["families"]
+        """For each family the numbers of the signatures whose ids it gives."""
         self.problems: list[dict[str, Any]] = self._head["problems"]
+        self._cores: list[list[int]] = self._head["cores"]
+
+    @property
+    def size(self) -> int:
+        """How many signatures there are."""
+        return len(self._cores)
+
+    def core(self, number: int) -> dict[str, Any]:
+        """What the matcher needs of one signature."""
+        at, length = self._cores[number]
+        core: dict[str, Any] = json.loads(self._texts[at : at + length])
+        return core
+
+    @property
+    def signatures(self) -> list[dict[str, Any]]:
+        """What the matcher needs of all signatures."""
+        return [self.core(number) for number in range(self.size)]
 
     def text(self, part: str, name: str) -> Mapping[str, Any] | None:
-        """The texts of one rule: part is `problems`, `fixes` or `sources`."""
-        at = self._head["texts"][part].get(name)
+        """All of one rule: part is `signatures`, `problems`, `fixes` or `sources`."""
+        at = self._places(part).get(name)
         return None if at is None else json.loads(self._texts[at[0] : at[0] + at[1]])
 
     def names(self, part: str) -> list[str]:
         """The ids of one part, in the order of the files."""
-        return list(self._head["texts"][part])
+        return list(self._places(part))
+
+    def _places(self, part: str) -> dict[str, list[int]]:
+        at, length = self._head["places"][part]
+        places: dict[str, list[int]] = json.loads(self._texts[at : at + length])
+        return places
 
 
 def builtin_rules() -> str:
@@ -59,15 +89,14 @@ def load_pack(root: str | None = None, cache: str | None = None) -> Pack:
         if shipped is not None:
             return Pack(shipped)
     name = f"pack-{_stamp(folder)}.json"
-    where = cache if cache is not None else cache_folder()
-    kept = _read(os.path.join(where, name))
+    kept = cached.read(name, cache)
     if kept is not None:
         try:
             return Pack(kept)
         except (ValueError, KeyError):
             pass
     data = compile_pack(folder)
-    _keep(where, name, data)
+    cached.keep(name, data, cache)
     return Pack(data)
 
 
@@ -75,41 +104,57 @@ def compile_pack(root: str) -> bytes:
     """The rule files below `root`, checked and packed."""
     from pathlib import Path  # noqa: PLC0415 - only compiling pays for YAML, msgspec and pathlib
 
-    import msgspec  # noqa: PLC0415
-
     from oomdoctor.knowledge.load import load_rules  # noqa: PLC0415
 
-    rules = load_rules(Path(root))
+    return packed(load_rules(Path(root)), root)
+
+
+def packed(rules: Rules, root: str) -> bytes:
+    """Rules as a pack; paths in it are relative to `root`."""
+    import msgspec  # noqa: PLC0415
+
     lines: list[bytes] = []
-    places: dict[str, dict[str, list[int]]] = {"signatures": {}, "problems": {}, "fixes": {}, "sources": {}}
     end = 0
 
-    def put(part: str, name: str, value: Mapping[str, Any]) -> None:
+    def put(value: Any) -> list[int]:
         nonlocal end
         line = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-        places[part][name] = [end, len(line)]
         lines.append(line)
-        end += len(line)
+        at, end = end, end + len(line)
+        return [at, len(line)]
 
-    for loaded in rules.signatures:
-        record = msgspec.to_builtins(loaded.record)
-        put("signatures", loaded.record.id, {"program": loaded.program, "path": os.path.relpath(loaded.path, root), **record})
-    for path, problem in rules.problems:
-        put("problems", problem.id, {"path": os.path.relpath(path, root), **msgspec.to_builtins(problem)})
-    for path, fix in rules.fixes:
-        put("fixes", fix.id, {"path": os.path.relpath(path, root), **msgspec.to_builtins(fix)})
-    for source in rules.sources:
-        put("sources", source.id, msgspec.to_builtins(source))
+    def whole(record: Any, path: str, **more: str) -> list[int]:
+        return put({**more, "path": os.path.relpath(path, root), **msgspec.to_builtins(record)})
+
+    places = {
+        "signatures": {one.record.id: whole(one.record, one.path, program=one.program) for one in rules.signatures},
+        "problems": {one.id: whole(one, path) for path, one in rules.problems},
+        "fixes": {one.id: whole(one, path) for path, one in rules.fixes},
+        "sources": {one.id: put(msgspec.to_builtins(one)) for one in rules.sources},
+    }
+    cores = [matching(one) for one in rules.signatures]
+    literals = sorted({literal for core in cores for literal in core["literals"]})
+    families = sorted({core["family"] for core in cores if "family" in core})
+    behind = [[number for number, core in enumerate(cores) if literal in core["literals"]] for literal in literals]
     head = {
         "format": FORMAT,
-        "signatures": [matching(one) for one in rules.signatures],
+        "literals": literals,
+        "behind": behind,
+        "sampled": [number for number, own in enumerate(behind) if all(_is_aside(cores[one]) for one in own)],
+        "families": {name: [number for number, core in enumerate(cores) if core.get("family") == name] for name in families},
+        "cores": [put(core) for core in cores],
         "problems": [
             {"id": one.id, "when": one.when, "confidence": one.confidence, "rank": one.rank, "silences": one.silences}
             for _, one in rules.problems
         ],
-        "texts": places,
+        "places": {part: put(own) for part, own in places.items()},
     }
     return json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode() + b"\n" + b"".join(lines)
+
+
+def _is_aside(core: Mapping[str, Any]) -> bool:
+    """Whether a signature is only context or a warning."""
+    return core["kind"] == "context" or core.get("outcome") == "pressure"
 
 
 def matching(loaded: LoadedSignature) -> dict[str, Any]:
@@ -132,12 +177,6 @@ def matching(loaded: LoadedSignature) -> dict[str, Any]:
         "unit": record.unit,
     }
     return {key: value for key, value in core.items() if value not in (None, {}, "failure")}
-
-
-def cache_folder() -> str:
-    """Where compiled packs of a checkout are kept."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "oomdoctor")
 
 
 def _stamp(root: str) -> str:
@@ -174,20 +213,3 @@ def _from_zip(folder: str) -> bytes | None:
         return pkgutil.get_data("oomdoctor", f"rules/{_PACKED}")
     except OSError:
         return None
-
-
-def _keep(where: str, name: str, data: bytes) -> None:
-    """Writes the pack beside earlier ones, whole or not at all; a cache that cannot be written is no error."""
-    import tempfile  # noqa: PLC0415 - only when a pack was compiled
-
-    try:
-        os.makedirs(where, mode=0o700, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=where, prefix="pack-", suffix=".new")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(temporary, os.path.join(where, name))
-        packs = [os.path.join(where, one) for one in os.listdir(where) if one.startswith("pack-") and one.endswith(".json")]
-        for old in sorted(packs, key=os.path.getmtime)[:-_KEPT]:
-            os.unlink(old)
-    except OSError:
-        return

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Any
+from collections.abc import Iterable, Mapping, Set
+from typing import Any, Protocol
 
-from oomdoctor.case.events import Event, Kind, Outcome, Place, Value
+from oomdoctor.case.events import Event, Kind, Place, Value
 from oomdoctor.parse import traceback
 from oomdoctor.parse.families import family
 from oomdoctor.parse.signature import Match, Signature
@@ -14,6 +14,21 @@ from oomdoctor.scan.clean import Flow, flows
 from oomdoctor.scan.windows import CONTEXT, FAILURES, Quota, Window
 
 _LONGEST_TEXT = 1500
+
+
+class Rules(Protocol):
+    """What the recogniser reads of a rule pack."""
+
+    literals: list[str]
+    behind: list[list[int]]
+    sampled: set[int]
+    families: dict[str, list[int]]
+
+    def core(self, number: int) -> Mapping[str, Any]:
+        """What matching needs of one signature."""
+        ...
+
+
 _OWN_TRACEBACK = re.compile(rb"\[rank(\d{1,5})\]: Traceback \(most recent")
 _QUOTED_CODE = re.compile(
     r"""^\s*(?:(?:raise|return|if|elif|assert|throw|print|printf|echo|warn|warnings\.warn|pytest\.raises|expect)\b|[\w.]{0,40}log(?:ger|ging)?\.\w+\(|#|//|/?\*)[^\n]{0,200}["'`]"""
@@ -22,22 +37,30 @@ _QUOTED_CODE = re.compile(
 
 
 class Recogniser:
-    """All signatures, by literal. One for a run; threads may share it."""
+    """All signatures, by literal; each is read from the pack when a literal of it is first seen. Threads may share one."""
 
-    def __init__(self, cores: Sequence[Mapping[str, Any]]) -> None:
-        self.signatures = {core["id"]: Signature(core) for core in cores}
-        by_literal: dict[bytes, list[Signature]] = {}
-        for one in self.signatures.values():
-            for literal in one.literals:
-                by_literal.setdefault(literal.encode(), []).append(one)
-        self.literals: list[bytes] = sorted(by_literal)
-        self._behind = [by_literal[literal] for literal in self.literals]
-        self._texts = [literal.decode() for literal in self.literals]
+    def __init__(self, pack: Rules) -> None:
+        self._pack = pack
+        self.signatures: dict[str, Signature] = {}
+        """Those that were read so far, by id."""
+        self.literals: list[bytes] = [literal.encode() for literal in pack.literals]
         self.longest = max(map(len, self.literals), default=1)
-        self.quotas: list[Quota] = [
-            CONTEXT if all(one.kind is Kind.CONTEXT or one.outcome is Outcome.PRESSURE for one in behind) else FAILURES
-            for behind in self._behind
-        ]
+        self.quotas: list[Quota] = [CONTEXT if number in pack.sampled else FAILURES for number in range(len(self.literals))]
+        self._behind: list[list[Signature] | None] = [None] * len(self.literals)
+        self._by_number: dict[int, Signature] = {}
+
+    def behind(self, literal: int) -> list[Signature]:
+        """The signatures of a literal."""
+        own = self._behind[literal]
+        if own is None:
+            own = self._behind[literal] = [self._signature(number) for number in self._pack.behind[literal]]
+        return own
+
+    def _signature(self, number: int) -> Signature:
+        if number not in self._by_number:
+            signature = Signature(self._pack.core(number))
+            self._by_number[number] = self.signatures[signature.id] = signature
+        return self._by_number[number]
 
     def events(self, window: Window, source: str) -> list[Event]:
         """Every message in a window, in the order of the text."""
@@ -62,13 +85,13 @@ class Recogniser:
     def _matches(self, flow: Flow, literals: Set[int]) -> Iterable[Match]:
         candidates: dict[str, Signature] = {}
         for number in literals:
-            for one in self._behind[number]:
+            for one in self.behind(number):
                 candidates[one.id] = one
         if flow.rejoined:
             # Here the text differs from the bytes that were searched: a literal may only now be whole.
-            for number, text in enumerate(self._texts):
+            for number, text in enumerate(self._pack.literals):
                 if text in flow.text:
-                    candidates.update((one.id, one) for one in self._behind[number])
+                    candidates.update((one.id, one) for one in self.behind(number))
         families: dict[str, None] = {}
         for one in candidates.values():
             if one.family:
@@ -76,6 +99,8 @@ class Recogniser:
             else:
                 yield from one.matches(flow.text)
         for name in families:
+            for number in self._pack.families[name]:
+                self._signature(number)
             yield from (match for match in family(name)(flow.text) if match.signature in self.signatures)
 
     def _without_doubles(self, found: list[tuple[Match, Flow]]) -> list[tuple[Match, Flow]]:

@@ -64,7 +64,7 @@ class Placeholders:
         lower = text.lower()
         for rule in RULES:
             if any(need in lower for need in rule.needs):
-                text = rule.pattern.sub(partial(self._replaced, rule), text)
+                text = rule.compiled().sub(partial(self._replaced, rule), text)
         return text
 
     def _replaced(self, rule: Rule, found: re.Match[str]) -> str:

@@ -23,8 +23,12 @@ class Rule(NamedTuple):
     """A pattern that is tried where one of `needs` (in lower case) stands in the text; `holds` looks at what it found."""
 
     needs: tuple[str, ...]
-    pattern: re.Pattern[str]
+    pattern: str
     holds: Callable[[str], bool]
+
+    def compiled(self) -> re.Pattern[str]:
+        """The pattern, compiled when a text first needs it."""
+        return re.compile(self.pattern)
 
 
 def has_digit(secret: str) -> bool:
@@ -68,7 +72,7 @@ def _always(_: str) -> bool:
 
 
 def _rule(needs: str, *pattern: str, holds: Callable[[str], bool] = _always) -> Rule:
-    return Rule(tuple(needs.split("|")), re.compile("".join(pattern)), holds)
+    return Rule(tuple(needs.split("|")), "".join(pattern), holds)
 
 
 _KEYS = (

@@ -6,10 +6,13 @@ hits (a property test holds them against each other).
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any, Protocol
 
-SMALL = 256 << 10
+from oomdoctor import cache
+
+SMALL = 32 << 10
 """Up to here a search per literal is as fast as loading hyperscan."""
 
 _ENOUGH = 1060
@@ -61,15 +64,8 @@ class HyperscanPrefilter:
     def __init__(self, literals: list[bytes], numbers: list[int] | None = None, database: Any = None) -> None:
         import hyperscan  # noqa: PLC0415 - only for inputs that are worth it
 
-        if database is None:
-            ids = list(range(len(literals))) if numbers is None else list(numbers)
-            padding = _padding(_ENOUGH - len(literals))
-            expressions = [re.escape(one) for one in (*literals, *padding)]
-            ids += [_PADDING] * len(padding)
-            database = hyperscan.Database()
-            database.compile(expressions=expressions, ids=ids, elements=len(ids), flags=[0] * len(ids))
-        self.database = database
-        self._scratch = hyperscan.Scratch(database)
+        self.database = _database(hyperscan, literals, numbers) if database is None else database
+        self._scratch = hyperscan.Scratch(self.database)
 
     def find(self, data: Any, start: int, end: int) -> list[Hit]:
         hits: list[Hit] = []
@@ -83,6 +79,28 @@ class HyperscanPrefilter:
     def twin(self) -> HyperscanPrefilter:
         """The same literals for another thread."""
         return HyperscanPrefilter([], database=self.database)
+
+
+def _database(hyperscan: Any, literals: list[bytes], numbers: list[int] | None) -> Any:
+    """The compiled literals, from the cache where the same ones were compiled before by the same hyperscan."""
+    import hashlib  # noqa: PLC0415 - only where hyperscan is worth it
+
+    ids = list(range(len(literals))) if numbers is None else list(numbers)
+    padding = _padding(_ENOUGH - len(literals))
+    ids += [_PADDING] * len(padding)
+    literals = [*literals, *padding]
+    made_of = repr((hyperscan.__file__, hyperscan.__version__, os.stat(hyperscan.__file__).st_mtime_ns, literals, ids))
+    name = f"literals-{hashlib.sha256(made_of.encode()).hexdigest()[:32]}.db"
+    kept = cache.read(name)
+    if kept is not None:
+        try:
+            return hyperscan.loadb(kept, hyperscan.HS_MODE_BLOCK)
+        except hyperscan.error:
+            pass
+    database = hyperscan.Database()
+    database.compile(expressions=[re.escape(one) for one in literals], ids=ids, elements=len(ids), flags=[0] * len(ids))
+    cache.keep(name, hyperscan.dumpb(database))
+    return database
 
 
 def _padding(count: int) -> list[bytes]:

@@ -30,7 +30,7 @@ def pack() -> Pack:
 
 @cache
 def recogniser() -> Recogniser:
-    return Recogniser(pack().signatures)
+    return Recogniser(pack())
 
 
 @pytest.mark.parametrize("loaded", [pytest.param(one, id=one.record.id) for one in rules().signatures])
