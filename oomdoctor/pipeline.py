@@ -78,10 +78,11 @@ class Reading:
 
     def read(self, names: Sequence[str]) -> list[_Read]:
         """All sources, several at once where there are many."""
+        if len(names) > 1:
+            self.engines(None)
         if self.jobs == 1 or len(names) < 8:
             return [self.read_one(name) for name in names]
         out: list[_Read | None] = [None] * len(names)
-        self.engines(None)
         numbers = iter(range(len(names)))
         jobs, self.jobs = self.jobs, 1
 
@@ -228,8 +229,8 @@ def engines_for(recogniser: Recogniser, size: int | None) -> Engines:
     literals, quotas = recogniser.literals, recogniser.quotas
     everywhere = [number for number, quota in enumerate(quotas) if not quota.sampled]
     every = prefilter(literals, list(range(len(literals))), size)
-    if isinstance(every, FindPrefilter):
-        return Engines(every, every, recogniser.longest)
+    if isinstance(every, FindPrefilter) or (size is not None and size <= 1 << 20):
+        return Engines(every, every, recogniser.longest)  # the first MiB gets all literals anyway
     return Engines(every, prefilter([literals[number] for number in everywhere], everywhere, size), recogniser.longest)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from oomdoctor.case.events import Value
 from oomdoctor.parse.signature import Match
@@ -33,12 +34,14 @@ _CLONE = re.compile(
 )
 
 
-def _forms(clauses: dict[str, str]) -> dict[str, re.Pattern[str]]:
-    return {name: re.compile(form) for name, form in clauses.items()}
+@cache
+def _compiled(generation: str) -> dict[str, re.Pattern[str]]:
+    """The clauses of one generation; most logs hold messages of one only."""
+    return {name: re.compile(form) for name, form in _CLAUSES[generation].items()}
 
 
 _REQUESTED = rf"(?:[Tt]ried\s+to\s+allocate|Requested\s+size:)\s+{_SIZE}"
-_OLD = _forms(  # 1.0 to 2.0, and the ports that kept it: (GPU 0; T total capacity; A already allocated; ...)
+_OLD = (  # 1.0 to 2.0, and the ports that kept it: (GPU 0; T total capacity; A already allocated; ...)
     {
         "requested_bytes": _REQUESTED,
         "total_bytes": rf"{_SIZE}\s+total\s+capacity",
@@ -50,7 +53,7 @@ _OLD = _forms(  # 1.0 to 2.0, and the ports that kept it: (GPU 0; T total capaci
         "cached_bytes": rf"{_SIZE}\s+cached",
     }
 )
-_NEW = _forms(  # from 2.1: GPU 0 has a total capacity of T of which F is free. ...
+_NEW = (  # from 2.1: GPU 0 has a total capacity of T of which F is free. ...
     {
         "requested_bytes": _REQUESTED,
         "total_bytes": rf"total\s+capaci?ty\s+of\s+{_SIZE}",
@@ -63,7 +66,7 @@ _NEW = _forms(  # from 2.1: GPU 0 has a total capacity of T of which F is free. 
         "segment_reserve_bytes": rf"expandable-segment\s+reserve\s+of\s+{_SIZE}",
     }
 )
-_ASYNC = _forms(  # cudaMallocAsync: one fact a line
+_ASYNC = (  # cudaMallocAsync: one fact a line
     {
         "allocated_bytes": rf"Currently\s+allocated\s*:\s*{_SIZE}",
         "requested_bytes": rf"Requested\s*:\s*{_SIZE}",
@@ -72,14 +75,14 @@ _ASYNC = _forms(  # cudaMallocAsync: one fact a line
         "limit_bytes": rf"user-supplied\s+memory\s+fraction\)\s*:\s*{_SIZE}",
     }
 )
-_MPS = _forms(
-    {
-        "allocated_bytes": rf"MPS\s+allocated:\s+{_SIZE}",
-        "other_allocations_bytes": rf"other\s+allocations:\s+{_SIZE}",
-        "limit_bytes": rf"max\s+allowed:\s+{_SIZE}",
-        "requested_bytes": _REQUESTED,
-    }
-)
+_MPS = {
+    "allocated_bytes": rf"MPS\s+allocated:\s+{_SIZE}",
+    "other_allocations_bytes": rf"other\s+allocations:\s+{_SIZE}",
+    "limit_bytes": rf"max\s+allowed:\s+{_SIZE}",
+    "requested_bytes": _REQUESTED,
+}
+_CLAUSES = {"old": _OLD, "new": _NEW, "async": _ASYNC, "mps": _MPS}
+_TRIED = re.compile(_REQUESTED)
 _DEVICE = re.compile(r"\b(?:GPU|NPU|XPU|MLU|MUSA|GCU)\s+(\d{1,4})(?:\s*;|\s+has\b)|on\s+device\s+(\d{1,4})\b|device\s+id:\s*(\d{1,4})")
 _OTHERS = re.compile(rf"\bProcess\s+(\d{{1,9}})\s+has\s+{_SIZE}")
 _POOL = re.compile(r"on\s+(private|shared)\s+pool")
@@ -109,7 +112,7 @@ def _messages(text: str) -> Iterator[tuple[int, int, re.Match[str]]]:
     starts: list[re.Match[str]] = []
     for found in _START.finditer(text):
         if found["tried"] and starts and not starts[-1]["tried"] and found.start() - starts[-1].start() <= 400:
-            if not _NEW["requested_bytes"].search(text, starts[-1].start(), found.start()):
+            if not _TRIED.search(text, starts[-1].start(), found.start()):
                 continue
         starts.append(found)
     for lead, after in zip(starts, [*starts[1:], None]):
@@ -152,14 +155,14 @@ def _read(text: str, start: int, end: int, lead: re.Match[str]) -> Match | None:
 def _sizes(body: str, lead: re.Match[str]) -> tuple[dict[str, Value], int]:
     """The figures of a message, and where the last of them ends."""
     if lead["async"]:
-        forms = _ASYNC
+        generation = "async"
     elif lead["device"] == "MPS backend":
-        forms = _MPS
+        generation = "mps"
     else:
-        forms = _OLD if "capacity;" in body or "already allocated" in body else _NEW
+        generation = "old" if "capacity;" in body or "already allocated" in body else "new"
     fields: dict[str, Value] = {}
     last = 0
-    for name, form in forms.items():
+    for name, form in _compiled(generation).items():
         found = form.search(body)
         size = parse_size(found[1]) if found else None
         if found and size is not None:
