@@ -12,10 +12,10 @@ from oomdoctor.case.case import Case, Gap, Source
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.events import Event
 from oomdoctor.case.incident import Incident
-from oomdoctor.diagnose.derived import derived, ledger
-from oomdoctor.diagnose.engine import findings
-from oomdoctor.diagnose.facts import facts, log_facts
-from oomdoctor.diagnose.match import Known
+from oomdoctor.findings.derived import derived, ledger
+from oomdoctor.findings.engine import findings
+from oomdoctor.findings.facts import facts, log_facts
+from oomdoctor.findings.match import Known
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.parse.events import Recogniser
 from oomdoctor.parse.progress import went_on

@@ -15,7 +15,7 @@ LEVELS = {
     "cli": 9,
     "report": 8, "examples": 8, "__init__": 8,
     "pipeline": 7,
-    "scan": 6, "parse": 6, "timeline": 6, "diagnose": 6,
+    "scan": 6, "parse": 6, "timeline": 6, "findings": 6,
     "knowledge": 5,
     "case": 4,
     "units": 3,

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from oomdoctor.case.case import Verdict
 from oomdoctor.case.events import Event, Kind, Value
 from oomdoctor.case.incident import Incident
-from oomdoctor.diagnose.match import Fact
-from oomdoctor.diagnose.series import memory_series
+from oomdoctor.findings.match import Fact
+from oomdoctor.findings.series import memory_series
 
 _SHARDS = "hf-checkpoint-shards"
 _FRAMEWORKS = {

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from oomdoctor.case.diagnosis import Cite, Evidence, Finding, Fix, Setting, Text
 from oomdoctor.case.events import Certainty, Event
-from oomdoctor.diagnose.match import Answer, Fact, Known, evaluate
+from oomdoctor.findings.match import Answer, Fact, Known, evaluate
 from oomdoctor.units import format_share, format_size
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+\.[A-Za-z_0-9.]+)\}")

@@ -1,0 +1,114 @@
+"""Figures that follow from a message, the ledger of a card, the shape of a series, the language of conditions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oomdoctor.case.events import Certainty, Event, Kind, Outcome, Place
+from oomdoctor.findings.derived import derived, ledger
+from oomdoctor.findings.match import Known, check, evaluate
+from oomdoctor.findings.series import shape
+from oomdoctor.units import GIB, MIB
+
+
+def event(**fields: Any) -> Event:
+    place = Place("x.log", 0, 1)
+    return Event(
+        signature="torch-cuda-oom-22",
+        kind=Kind.DEVICE_OOM,
+        certainty=Certainty.CERTAIN,
+        outcome=Outcome.FAILURE,
+        place=place,
+        text="",
+        fields=fields,
+    )
+
+
+FULL = {
+    "requested_bytes": 2 * GIB,
+    "total_bytes": 24 * GIB,
+    "free_bytes": GIB,
+    "allocated_bytes": 18 * GIB,
+    "reserved_unallocated_bytes": 3 * GIB,
+}
+
+
+def test_what_follows_from_a_message() -> None:
+    found = derived(event(**FULL))
+    assert found["unaccounted_bytes"] == 2 * GIB
+    assert found["request_share"] == round(2 / 24, 4)
+    assert found["unallocated_share"] == round(3 / 24, 4)
+    assert found["free_covers_request"] is False
+    assert found["free_and_unallocated_cover_request"] is True
+
+
+def test_reserved_in_total_is_all_that_is_held() -> None:
+    found = derived(event(total_bytes=16 * GIB, allocated_bytes=10 * GIB, reserved_bytes=12 * GIB, free_bytes=3 * GIB))
+    assert (found["unallocated_bytes"], found["unaccounted_bytes"]) == (2 * GIB, GIB)
+
+
+def test_more_allocated_than_the_card_has_leaves_the_rest_unknown() -> None:
+    found = derived(event(total_bytes=8 * GIB, allocated_bytes=22 * GIB, reserved_unallocated_bytes=0, free_bytes=0))
+    assert "unaccounted_bytes" not in found
+    assert ledger(event(total_bytes=8 * GIB, allocated_bytes=22 * GIB, free_bytes=0)) == ()
+
+
+SIZE = st.integers(0, 80 * GIB)
+
+
+@given(SIZE, SIZE, SIZE, SIZE, SIZE, SIZE)
+def test_a_ledger_adds_up_to_the_card_exactly(total: int, free: int, allocated: int, unused: int, process: int, other: int) -> None:
+    parts = ledger(
+        event(
+            total_bytes=total,
+            free_bytes=free,
+            allocated_bytes=allocated,
+            reserved_unallocated_bytes=unused,
+            process_bytes=process,
+            other_processes=({"pid": 1, "used_bytes": other},),
+        )  # fmt: skip
+    )
+    assert not parts or sum(part.bytes for part in parts) == total
+    assert all(part.bytes >= 0 for part in parts) or sum(part.bytes < 0 for part in parts) == 0
+
+
+@pytest.mark.parametrize(("values", "wanted"), [
+    ([10, 10, 10, 10, 10, 10], "flat"), ([10, 10, 12, 12, 12, 15, 15, 15, 15, 18], "staircase"),
+    ([10, 11, 12, 13, 14, 15, 16], "growth"), ([10, 12], "none"), ([10, 18, 11, 19, 10, 18, 12], "none"), ([20, 18, 16, 14, 12, 10], "none"),
+])  # fmt: skip
+def test_shape_of_a_series(values: list[int], wanted: str) -> None:
+    assert shape([value * GIB for value in values]) == wanted
+
+
+KNOWN = Known(
+    {"event.total_bytes": 24 * GIB, "derived.request_share": 0.08, "log.torch_version": "2.10.0", "log.bf16": "true"}, [event(**FULL)]
+)
+
+
+@pytest.mark.parametrize(("when", "truth"), [
+    ({"fact": "event.total_bytes", "lt": "25 GiB"}, True), ({"fact": "event.total_bytes", "gt": "25 GiB"}, False),
+    ({"fact": "log.torch_version", "ge": "2.9.1"}, True), ({"fact": "log.torch_version", "lt": "2.9.1"}, False),
+    ({"fact": "log.bf16", "is": True}, True), ({"fact": "log.driver", "lt": "470.42.01"}, None),
+    ({"not": {"fact": "log.driver", "lt": "470.42.01"}}, None), ({"fact": "log.driver", "known": False}, True),
+    ({"any": [{"fact": "log.driver", "is": "1"}, {"fact": "log.bf16", "is": True}]}, True),
+    ({"all": [{"fact": "log.driver", "is": "1"}, {"fact": "log.bf16", "is": False}]}, False),
+    ({"all": [{"fact": "log.driver", "is": "1"}, {"fact": "log.bf16", "is": True}]}, None),
+    ({"event": "torch-cuda-oom-22", "where": {"requested_bytes": {"ge": 2 * GIB}}}, True),
+    ({"event": "torch-cuda-oom-22", "where": {"requested_bytes": {"lt": 2 * MIB}}}, False),
+    ({"kind": "host-oom"}, False),
+])  # fmt: skip
+def test_conditions_are_true_false_or_unknown(when: dict[str, Any], truth: bool | None) -> None:
+    assert evaluate(when, KNOWN).truth is truth
+
+
+@pytest.mark.parametrize("when", [
+    pytest.param({"fact": "x"}, id="a fact without a question"), pytest.param({"al": []}, id="a word that is none"),
+    pytest.param({"all": []}, id="an empty list"), pytest.param({"fact": "x", "lt": 1, "gt": 0}, id="two questions at once"),
+    pytest.param([], id="no mapping"), pytest.param({"any": [{"what": 1}]}, id="a mistake deep inside"),
+])  # fmt: skip
+def test_a_wrong_condition_is_named(when: Any) -> None:
+    assert check(when)
