@@ -69,6 +69,8 @@ class Line(NamedTuple):
     time: str | None
     width: int
     """Length of the raw line, to tell a line that a terminal cut at its edge."""
+    bare: bool = True
+    """Without a prefix, so it can be the rest of the line before it."""
 
 
 class Flow:
@@ -175,7 +177,7 @@ def _strip(text: str, offset: int, width: int) -> Line:
             worker = f"{group['worker'] or ''} pid={group['pid']}".strip()
         time = time or group["time"] or group["time2"] or group["time3"] or group["time4"]
         at = found.end()
-    return Line(text[at:] if at else text, offset, rank, worker, time.strip("[]") if time else None, width)
+    return Line(text[at:] if at else text, offset, rank, worker, time.strip("[]") if time else None, width, not at)
 
 
 def _goes_on(before: Line, text: str) -> bool:
@@ -188,8 +190,8 @@ def _goes_on(before: Line, text: str) -> bool:
 def _rejoin(lines: list[Line]) -> list[str] | None:
     """The lines with those joined that a terminal cut at its edge, in the middle of a word; None where none were."""
     edge = max((line.width for line in lines), default=0)
-    cut = [line.width == edge for line in lines[:-1]]
-    # One widest line is chance; two of the same width are the edge of a terminal.
-    if not _WRAPPED <= edge <= _WIDEST_TERMINAL or sum(cut) < 2:
+    cut = [line.width == edge and after.bare for line, after in zip(lines, lines[1:])]
+    # One widest line is chance; two in a row of the same width are a long line that a terminal cut at its edge.
+    if not _WRAPPED <= edge <= _WIDEST_TERMINAL or not any(first and second for first, second in zip(cut, cut[1:])):
         return None
     return [line.text if is_cut else line.text + "\n" for line, is_cut in zip(lines, [*cut, False])]

@@ -70,7 +70,7 @@ def test_a_ledger_adds_up_to_the_card_exactly(total: int, free: int, allocated: 
             reserved_unallocated_bytes=unused,
             process_bytes=process,
             other_processes=({"pid": 1, "used_bytes": other},),
-        )  # fmt: skip
+        )
     )
     assert not parts or sum(part.bytes for part in parts) == total
     assert all(part.bytes >= 0 for part in parts) or sum(part.bytes < 0 for part in parts) == 0
