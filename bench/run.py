@@ -197,8 +197,10 @@ def cases(inputs: Inputs, python: str, literals: str) -> dict[str, Callable[[], 
             Case("P6", f"{names[shape]} / `rg -j1`", 0.60, ours(log), rg(log), verdict="no" if shape == "binary" else "yes")
             for shape, log in shapes.items()
         ]
+        # With -c ripgrep leaves a line at its first hit, so of a log in one line it looks for little more than the end.
+        whole = Case("P6", "the same line / `rg -j1 -o`", 0.60, ours(shapes["oneline"]), rg(shapes["oneline"], how="-o"), verdict="yes")
         wide, plain = inputs.of_shape("utf16"), inputs.of_shape("mixed")
-        return [*out, Case("P6", "UTF-16 / the same text in UTF-8", 3.0, ours(wide), ours(plain), verdict="yes")]
+        return [*out, whole, Case("P6", "UTF-16 / the same text in UTF-8", 3.0, ours(wide), ours(plain), verdict="yes")]
 
     def p7() -> list[Case]:
         log, imports = inputs.log("100KiB"), Command((python, "-c", "import click, rich.console"))

@@ -24,7 +24,7 @@ def diagnose(text_or_path: str | bytes | os.PathLike[str], *, rules: str | None 
 
     pack = load_pack(rules)
     if isinstance(text_or_path, str) and not _names_a_file(text_or_path):
-        text_or_path = text_or_path.encode("utf-8", "surrogateescape")
+        text_or_path = text_or_path.encode("utf-8", "surrogatepass")
     if isinstance(text_or_path, bytes):
         return run(["<text>"], pack, jobs=jobs, text=text_or_path)
     return run(list(expand([os.fspath(text_or_path)])), pack, jobs=jobs)

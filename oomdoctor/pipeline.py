@@ -21,7 +21,7 @@ from oomdoctor.parse.events import Recogniser
 from oomdoctor.parse.progress import went_on
 from oomdoctor.scan.prefilter import FindPrefilter, prefilter
 from oomdoctor.scan.sources import Missing
-from oomdoctor.scan.streams import Opened, Unreadable, open_bytes, open_path
+from oomdoctor.scan.streams import Opened, Unreadable, open_bytes, open_path, plain_bytes
 from oomdoctor.scan.windows import CLOSELY, NUMBERED, TAIL, Engines, Tally, Window, part, walk
 from oomdoctor.timeline import incidents, verdict
 
@@ -29,6 +29,8 @@ _LAST = 64 << 10
 _PROGRESS_STEPS = 2
 _MOST_EVENTS = 20_000
 _SAMPLES = 24
+_WITH_CONTEXT = 64
+"""Of very many logs only the first are searched for settings and memory series."""
 _SPLIT = 32 << 20
 
 Progress = Callable[[int], None]
@@ -81,7 +83,7 @@ class Reading:
         if len(names) > 1:
             self.engines(None)
         if self.jobs == 1 or len(names) < 8:
-            return [self.read_one(name) for name in names]
+            return [self.read_one(name, context=number < _WITH_CONTEXT) for number, name in enumerate(names)]
         out: list[_Read | None] = [None] * len(names)
         numbers = iter(range(len(names)))
         jobs, self.jobs = self.jobs, 1
@@ -93,15 +95,18 @@ class Reading:
                 if not batch:
                     return
                 for number in batch:
-                    out[number] = self.read_one(names[number])
+                    out[number] = self.read_one(names[number], context=number < _WITH_CONTEXT)
 
         _together([work] * jobs)
         self.jobs = jobs
         return [one for one in out if one is not None]
 
-    def read_one(self, name: str, data: bytes | None = None) -> _Read:
-        """One source, with its events in the order of the file; what could not be read is a gap."""
-        opened = open_bytes(data) if data is not None else open_path(name)
+    def read_one(self, name: str, data: bytes | None = None, *, context: bool = True) -> _Read:
+        """One source, with its events in the order of the file; what could not be read is a gap.
+
+        Without `context` only failures are looked for: the settings of a run stand in its first logs too.
+        """
+        opened = open_path(name) if data is None else open_bytes(data)
         read = _Read(Source(name=name, size=0, complete=False))
         if isinstance(opened, Unreadable):
             read.gaps.append(Gap(what=name, why=opened.reason, how=opened.how))
@@ -110,25 +115,27 @@ class Reading:
             if opened.descriptor is not None and opened.size is not None and opened.size > CLOSELY:
                 self._by_ranges(opened, read)
             else:
-                self._in_order(opened, read, len(data) if data is not None else opened.size)
+                self._in_order(opened, read, len(data) if data is not None else opened.size, context)
         finally:
             opened.close()
         read.gaps += [Gap(what=name, why=why) for why in opened.broken]
         read.source = replace(read.source, complete=not opened.broken)
         return read
 
-    def _in_order(self, opened: Opened, read: _Read, size: int | None) -> None:
+    def _in_order(self, opened: Opened, read: _Read, size: int | None, context: bool) -> None:
         engines = self.engines(size)
+        if not context:
+            engines = engines._replace(every=engines.failures)
         found = _Found(self.recogniser, read.source.name)
-        tally = Tally(self.recogniser.quotas, None if size is None or size > CLOSELY else 0)
+        tally = Tally(self.recogniser.quotas, None if size is None or size > CLOSELY else 0, size)
         done = walk(
             opened.reader, engines, tally, found.window,
             number_lines=True, keep_tail=size is None, progress=self.progress,
         )  # fmt: skip
-        if size is None and done.end > 2 * TAIL:
+        if size is None and done.end > TAIL:
             start = done.end - len(done.tail)
-            close = Tally(self.recogniser.quotas, 0)
-            after_tail = open_bytes(done.tail)
+            close = Tally(self.recogniser.quotas, 0, done.end)
+            after_tail = plain_bytes(done.tail)
             walk(after_tail.reader, engines, close, found.window, start=start)
         read.source = replace(read.source, size=done.end)
         found.finish(read, [done.counts])
@@ -143,14 +150,15 @@ class Reading:
         self.engines(size)
         edge = size - TAIL
         parts = self.jobs if edge > _SPLIT else 1
-        cuts = [edge * number // parts for number in range(parts + 1)]
+        # Cut at whole MiB: limits are counted in each, so the events do not depend on the number of threads.
+        cuts = [edge * number // parts >> 20 << 20 for number in range(parts)] + [edge]
         ranges = [(edge, size), *zip(cuts, cuts[1:])]
         founds = [_Found(self.recogniser, read.source.name) for _ in ranges]
         counts: list[list[int]] = [[] for _ in ranges]
 
         def one(number: int) -> None:
             first, until = ranges[number]
-            tally = Tally(self.recogniser.quotas, edge)
+            tally = Tally(self.recogniser.quotas, edge, size)
             reader, start = part(descriptor, first, until, size)
             emit = founds[number].window
             done = walk(reader, self.engines(None), tally, emit, start=start, first=first, until=until, progress=self.progress)
@@ -202,9 +210,10 @@ class _Found:
     def finish(self, read: _Read, counts: list[list[int]]) -> None:
         read.events = sorted(self.events.values(), key=lambda event: event.place.offset)
         read.before = self.before
-        total = [sum(column) for column in zip(*[one for one in counts if one])]
-        failing = [count for count, quota in zip(total, self._recogniser.quotas) if not quota.sampled]
-        read.unread = max(0, max(failing, default=0) - len(read.events))
+        total = counts[0] if len(counts) == 1 else [sum(column) for column in zip(*counts)]
+        if any(total):
+            failing = [count for count, quota in zip(total, self._recogniser.quotas) if count and not quota.sampled]
+            read.unread = max(0, max(failing, default=0) - len(read.events))
 
 
 def diagnose(
@@ -236,10 +245,10 @@ def engines_for(recogniser: Recogniser, size: int | None) -> Engines:
 
 def events(text: str, recogniser: Recogniser) -> list[Event]:
     """The messages in a text at hand, without weighing them."""
-    data = text.encode("utf-8", "surrogateescape")
+    data = text.encode("utf-8", "surrogatepass")
     found = _Found(recogniser, "<text>")
-    tally = Tally(recogniser.quotas, 0)
-    walk(open_bytes(data).reader, engines_for(recogniser, 0), tally, found.window, number_lines=True)
+    tally = Tally(recogniser.quotas, 0, len(data))
+    walk(plain_bytes(data).reader, engines_for(recogniser, 0), tally, found.window, number_lines=True)
     return sorted(found.events.values(), key=lambda event: event.place.offset)
 
 
@@ -250,7 +259,8 @@ def _diagnosis(reads: list[_Read], missing: list[Gap], pack: Pack, recogniser: R
     def progressed(event: Event) -> bool:
         read = by_source[event.place.source]
         before = read.before.get(event.place.offset)
-        return before is not None and went_on(before, read.last, _PROGRESS_STEPS)
+        own = event.place.offset + len(event.text) - (read.source.size - len(read.last))
+        return before is not None and went_on(before, read.last[max(0, own) :], _PROGRESS_STEPS)
 
     found = tuple(_with_figures(one) for one in incidents(events, progressed))
     decided = verdict(found)

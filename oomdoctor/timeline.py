@@ -27,7 +27,8 @@ def incidents(events: Sequence[Event], went_on: Callable[[Event], bool]) -> tupl
     """
     ordered = in_order(events)
     failures = [event for event in ordered if event.is_failure]
-    survived = {id(event) for event in failures if _survived(event, failures, went_on)}
+    last = max((_position(event) for event in failures if not event.caught), default=("", -1))
+    survived = {id(event) for event in failures if _survived(event, last, went_on)}
     living = [event for event in failures if id(event) not in survived]
     look_alikes = [event for event in ordered if event.kind in (Kind.LOOK_ALIKE, Kind.KERNEL_RESOURCE)]
     echoes = [event for event in ordered if event.kind is Kind.CONSEQUENCE]
@@ -146,14 +147,13 @@ def _figures(event: Event) -> int:
     return sum(name in event.fields for name in _FIGURES)
 
 
-def _survived(event: Event, failures: Sequence[Event], went_on: Callable[[Event], bool]) -> bool:
-    """Handled by the program, with progress after it and no failure that it could have led to."""
+def _survived(event: Event, last: tuple[str, int], went_on: Callable[[Event], bool]) -> bool:
+    """Handled by the program, with progress after it and no failure (`last`: the last unhandled one) that it could have led to."""
     if not event.caught and "exception" in event.fields:
         return False
     if not event.caught and event.frame is not None:
         return False
-    later = [one for one in failures if one is not event and not one.caught and _position(one) > _position(event)]
-    return not later and went_on(event)
+    return last <= _position(event) and went_on(event)
 
 
 def _weighed(event: Event, events: Sequence[Event]) -> Event:

@@ -16,6 +16,7 @@ NOT_AVAILABLE = 1 << 64
 """What torch prints as `17179869184.00 GiB`: an unsigned -1, so "no limit" or "the driver cannot tell"."""
 
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+_DIGITS = 30
 _SIZE = re.compile(r"\s*(-?\d[\d,_]*(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)\s*(?:([kKmMgGtTpP])i?[bB]?|[bB]|[bB]ytes?)?\s*\Z")
 
 
@@ -32,7 +33,7 @@ def parse_size(text: str, unit: str = "") -> int | None:
     letter = (unit[:1] if bare and unit[:1] not in "bB" else found[2]) or ""
     scale = 1 << (10 * _POWER[letter.lower()])
     if number.lstrip("-").isdigit():
-        return int(number[:40]) * scale
+        return int(number) * scale if len(number) <= _DIGITS else None
     value = float(number) * scale
     return round(value) if abs(value) < 1e30 else None
 

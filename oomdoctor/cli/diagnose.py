@@ -14,6 +14,7 @@ from oomdoctor.cli.progress import Progress
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.pipeline import diagnose as run
+from oomdoctor.report.safe import clean_line
 from oomdoctor.scan.sources import expand
 from oomdoctor.scan.streams import stdin_is_terminal
 
@@ -69,7 +70,8 @@ def diagnose(
     write(render(found, format_, language, redact=not no_redact, to_terminal=output is None), output)
     if not any(source.size for source in found.case.sources) and found.case.gaps:
         for gap in found.case.gaps[:8]:
-            click.echo(f"oomdoctor: {gap.what}: {gap.why}" + (f" ({gap.how})" if gap.how else ""), err=True)
+            said = f"{gap.what}: {gap.why}" + (f" ({gap.how})" if gap.how else "")
+            click.echo(f"oomdoctor: {clean_line(said, 600)}", err=True)
         sys.exit(2)
     if found.case.verdict.memory_failure != "no" and not exit_zero:
         sys.exit(1)

@@ -53,5 +53,7 @@ def main() -> None:
     try:
         cli.main(prog_name="oomdoctor", standalone_mode=True)
     except OomdoctorError as why:
-        click.echo(f"oomdoctor: {why}", err=True)
+        from oomdoctor.report.safe import clean_line  # noqa: PLC0415 - only for an error
+
+        click.echo(f"oomdoctor: {clean_line(str(why), 600)}", err=True)
         sys.exit(2)

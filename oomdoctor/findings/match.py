@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oomdoctor.case.events import Event, Kind, Value
+from oomdoctor.knowledge.conditions import OPERATORS
 from oomdoctor.units import parse_size
 
 Fact = Value | bool | float | None
-OPERATORS = ("is", "not", "lt", "le", "gt", "ge", "in", "contains", "known")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Known:
 def evaluate(when: Mapping[str, Any], known: Known) -> Answer:
     """The answer of a condition."""
     if "all" in when:
-        return _all([evaluate(one, known) for one in when["all"]])
+        return _all(when["all"], known)
     if "any" in when:
         return _any([evaluate(one, known) for one in when["any"]])
     if "not" in when:
@@ -54,30 +54,14 @@ def evaluate(when: Mapping[str, Any], known: Known) -> Answer:
     return _event(when, known)
 
 
-def check(when: Any) -> str | None:
-    """What is wrong with a condition, None where it is right."""
-    if not isinstance(when, Mapping) or not when:
-        return "a condition is a mapping: all, any, not, event, program, kind, text or fact"
-    for word in ("all", "any"):
-        if word in when:
-            inner = when[word]
-            if len(when) > 1 or not isinstance(inner, list) or not inner:
-                return f"'{word}' stands alone and holds a list of conditions"
-            return next((why for one in inner if (why := check(one))), None)
-    if "not" in when:
-        return "'not' stands alone" if len(when) > 1 else check(when["not"])
-    if "text" in when:
-        return None if len(when) == 1 and isinstance(when["text"], str) else "'text' stands alone and holds a pattern"
-    if "fact" in when:
-        rest = set(when) - {"fact"}
-        return None if len(rest) == 1 and rest <= set(OPERATORS) else f"'fact' needs one of {', '.join(OPERATORS)}"
-    unknown = set(when) - {"event", "program", "kind", "where"}
-    return f"unknown word '{sorted(unknown)[0]}' in a condition" if unknown else None
-
-
-def _all(answers: list[Answer]) -> Answer:
-    if any(one.truth is False for one in answers):
-        return Answer(False)
+def _all(parts: Sequence[Mapping[str, Any]], known: Known) -> Answer:
+    answers: list[Answer] = []
+    # Texts are searched last: most rules are ruled out by a fact.
+    for one in sorted(parts, key=lambda part: "text" in part or "any" in part):
+        answer = evaluate(one, known)
+        if answer.truth is False:
+            return Answer(False)
+        answers.append(answer)
     events, missing = _joined(answers)
     return Answer(None if any(one.truth is None for one in answers) else True, events, missing)
 

@@ -11,6 +11,7 @@ import msgspec
 import yaml
 
 from oomdoctor.errors import RuleError
+from oomdoctor.knowledge.conditions import check
 from oomdoctor.knowledge.records import (
     FixRecord,
     ProblemRecord,
@@ -25,6 +26,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _AT = re.compile(r"^(?P<why>.*?)(?: - at `(?P<path>\$.*)`)?$", re.S)
 _STEP = re.compile(r"\.([A-Za-z_]\w*)|\[(\d+|\.\.\.)\]")
 _MAX_BYTES = 4 << 20
+_DEEPEST = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,10 @@ def load_rules(root: Path) -> Rules:
     problems = tuple((str(path), load_file(path, ProblemRecord)) for path in sorted((root / "problems").rglob("*.yaml")))
     fixes = tuple((str(path), load_file(path, FixRecord)) for path in sorted((root / "fixes").rglob("*.yaml")))
     _unique([(path, one.id) for path, one in problems])
+    for source, problem in problems:
+        wrong = check(problem.when)
+        if wrong is not None:
+            raise RuleError(source, 1, 1, f"when: {wrong}")
     _unique([(path, one.id) for path, one in fixes])
     listed = root / "sources.yaml"
     sources = tuple(load_file(listed, SourceFile).sources) if listed.is_file() else ()
@@ -94,10 +100,30 @@ def load_file(path: Path, shape: type[T]) -> T:
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         raise RuleError(str(path), line, column, str(getattr(why, "problem", None) or why)) from why
     try:
+        twice = _repeated_key(node, 0)
+        if twice is not None:
+            mark = twice.start_mark
+            raise RuleError(str(path), mark.line + 1, mark.column + 1, f"the key '{twice.value}' stands here twice")
         return msgspec.convert(value, shape)
+    except RecursionError as why:
+        raise RuleError(str(path), 1, 1, "is nested deeper than a rule can be") from why
     except msgspec.ValidationError as why:
         said, line, column = _explain(str(why), node, shape)
         raise RuleError(str(path), line, column, said) from why
+
+
+def _repeated_key(node: Any, depth: int) -> Any:
+    """The first key of a mapping that has it already; YAML itself would silently keep the last."""
+    if depth > _DEEPEST:
+        raise RecursionError
+    children = node.value if isinstance(node, yaml.SequenceNode) else []
+    if isinstance(node, yaml.MappingNode):
+        keys = [key for key, _ in node.value]
+        named = [key.value for key in keys if isinstance(key, yaml.ScalarNode)]
+        if len(set(named)) < len(named):
+            return next(key for number, key in enumerate(keys) if key.value in named[:number])
+        children = [value for _, value in node.value]
+    return next((found for child in children if (found := _repeated_key(child, depth + 1)) is not None), None)
 
 
 def _explain(message: str, node: Any, shape: type[Any]) -> tuple[str, int, int]:

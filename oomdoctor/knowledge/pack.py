@@ -4,14 +4,15 @@ Layout: a first line of JSON with the literals, the conditions of problems and t
 each for the signatures, problems, fixes and sources. A diagnosis reads only the lines of what it met.
 
 A wheel carries its pack, made from the same files at build time. For a checkout or `--rules DIR` the pack lies in the
-user's cache under a name made of every rule file's path, size and time, and of this code's own: a changed file has
-another name, so a pack can be missing but never stale. Where nothing can be written the rules are compiled in memory.
+user's cache under a name made of every rule file's path and content, and of this code's own: changed rules have another
+name, so a pack can be missing but never stale. Where nothing can be written the rules are compiled in memory.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from oomdoctor import cache as cached
 if TYPE_CHECKING:
     from oomdoctor.knowledge.load import LoadedSignature, Rules
 
-FORMAT = 2
+FORMAT = 3
 _PACKED = "pack.json"
 
 
@@ -30,8 +31,8 @@ class Pack:
     def __init__(self, data: bytes) -> None:
         head, _, self._texts = data.partition(b"\n")
         self._head: dict[str, Any] = json.loads(head)
-        if self._head.get("format") != FORMAT:
-            raise ValueError("a pack of another format")
+        if self._head["format"] != FORMAT or self._head["check"] != zlib.crc32(self._texts):
+            raise ValueError("a pack of another format, or a damaged one")
         self.literals: list[str] = self._head["literals"]
         """All literals, sorted; their numbers are what the prefilter reports."""
         self.behind: list[list[int]] = self._head["behind"]
@@ -93,8 +94,8 @@ def load_pack(root: str | None = None, cache: str | None = None) -> Pack:
     if kept is not None:
         try:
             return Pack(kept)
-        except (ValueError, KeyError):
-            pass
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+            pass  # damaged in the cache: it is made again
     data = compile_pack(folder)
     cached.keep(name, data, cache)
     return Pack(data)
@@ -149,7 +150,8 @@ def packed(rules: Rules, root: str) -> bytes:
         ],
         "places": {part: put(own) for part, own in places.items()},
     }
-    return json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode() + b"\n" + b"".join(lines)
+    texts = b"".join(lines)
+    return json.dumps({**head, "check": zlib.crc32(texts)}, ensure_ascii=False, separators=(",", ":")).encode() + b"\n" + texts
 
 
 def _is_aside(core: Mapping[str, Any]) -> bool:
@@ -190,8 +192,8 @@ def _stamp(root: str) -> str:
             for name in sorted(names):
                 if name.endswith((".yaml", ".py")):
                     full = os.path.join(path, name)
-                    stat = os.stat(full)
-                    digest.update(f"{full}\0{stat.st_size}\0{stat.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
+                    digest.update(full.encode("utf-8", "surrogateescape") + b"\0")
+                    digest.update(cached.read(full, "") or b"")
     return digest.hexdigest()[:32]
 
 

@@ -60,6 +60,8 @@ def fragment(expression: str) -> str | None:
     Looking for it is a hundred times cheaper than trying the expression.
     """
     tree = sre_parse.parse(expression, re.MULTILINE)
+    if tree.state.flags & re.IGNORECASE:
+        return None
     best = max(_runs(tree), key=len, default="")
     return best if len(best) >= _SHORTEST else None
 

@@ -10,10 +10,11 @@ from oomdoctor.case.events import Event, Kind, Place, Value
 from oomdoctor.parse import traceback
 from oomdoctor.parse.families import family
 from oomdoctor.parse.signature import Match, Signature
-from oomdoctor.scan.clean import Flow, flows
+from oomdoctor.scan.clean import Flow, Line, flows
 from oomdoctor.scan.windows import CONTEXT, FAILURES, Quota, Window
 
 _LONGEST_TEXT = 1500
+_LONG_LINE = 1500
 
 
 class Rules(Protocol):
@@ -131,9 +132,10 @@ class Recogniser:
     def _event(self, match: Match, flow: Flow, window: Window, source: str) -> Event:
         signature = self.signatures[match.signature]
         line = flow.line_at(match.start)
-        at = line.offset - window.base
+        offset = _offset(window, flow.text, match.start, line)
+        at = offset - window.base
         rank = _whole(match.fields.get("rank", line.rank if line.rank is not None else match.fields.get("local_rank")))
-        if rank is None and line.rank is None:
+        if rank is None and line.rank is None and "exception" in match.fields:
             rank = _rank_after(window.raw, max(0, at))
         memory = signature.kind.is_memory
         trace = traceback.around(window.before + window.raw[:at], window.raw[at:], line.rank) if memory else traceback.Trace(None, None)
@@ -144,7 +146,7 @@ class Recogniser:
             outcome=signature.outcome,
             place=Place(
                 source,
-                line.offset,
+                offset,
                 None if window.line is None else window.line + window.raw.count(b"\n", 0, max(0, at)),
             ),
             text=_shown(flow.text, match),
@@ -156,6 +158,14 @@ class Recogniser:
             frame=trace.frame,
             caught=memory and traceback.caught(flow.text, match.start, match.end),
         )
+
+
+def _offset(window: Window, text: str, start: int, line: Line) -> int:
+    """Where a message stands: the offset of its line, and on a line of many kilobytes its own."""
+    if line.width < _LONG_LINE:
+        return line.offset
+    found = window.raw.find(text[start : start + 24].encode(), max(0, line.offset - window.base))
+    return line.offset if found < 0 else window.base + found
 
 
 def _rank_after(raw: bytes, at: int) -> int | None:

@@ -23,6 +23,8 @@ _NUMBERS = {
     "shmem_rss_bytes": re.compile(r"shmem-rss:(\d{1,15})kB"),
     "pgtables_bytes": re.compile(r"pgtables:(\d{1,15})kB"),
 }
+_FIGURES = 400
+"""The figures stand within so many characters after the name of the process."""
 _ADJUST = re.compile(r"oom_score_adj:(-?\d{1,5})")
 _INVOKED = re.compile(r"(?P<comm>[^\n\[\]]{1,64}?) invoked oom-killer: gfp_mask=")
 _CONSTRAINT = re.compile(r"oom-kill:constraint=(?P<constraint>CONSTRAINT_\w{1,20})(?P<rest>[^\n]{0,1500})")
@@ -44,7 +46,8 @@ def _line(line: str, offset: int, width: int) -> Iterator[Match]:
     end = offset + width
     killed = _KILLED.search(line)
     if killed and (killed["memcg"] or killed["oom"] or "total-vm:" in line):
-        yield Match(_killed_by(killed), offset + killed.start(), end, _victim(killed, line))
+        last = min(end, offset + killed.end() + _FIGURES)
+        yield Match(_killed_by(killed), offset + killed.start(), last, _victim(killed, line[killed.start() : killed.end() + _FIGURES]))
     invoked = _INVOKED.search(line)
     if invoked:
         comm = invoked["comm"].strip()

@@ -12,6 +12,10 @@ _STEPS = re.compile(
     re.MULTILINE,
 )
 
+_LOSS = re.compile(rb"\b[Ll]oss[\"']?\s{0,3}[:=]\s{0,3}\d{1,6}\.\d")
+_LOSSES = 2
+"""So many metric lines after an error are a run that goes on."""
+
 
 def last_steps(data: bytes) -> dict[str, int]:
     """The last counter of each kind in a piece of a log."""
@@ -26,4 +30,15 @@ def last_steps(data: bytes) -> dict[str, int]:
 def went_on(before: bytes, after: bytes, steps: int) -> bool:
     """Whether a counter that stood before an error is higher by `steps` at least after it."""
     start, end = last_steps(before), last_steps(after)
-    return any(end[kind] - start[kind] >= steps for kind in start.keys() & end.keys())
+    if any(end[kind] - start[kind] >= steps for kind in start.keys() & end.keys()):
+        return True
+    return _rises(after) or len(_LOSS.findall(after)) >= _LOSSES
+
+
+def _rises(data: bytes) -> bool:
+    """Whether a counter that was not there before an error rises after it."""
+    values: dict[str, list[int]] = {}
+    for one in _STEPS.finditer(data):
+        if one.lastgroup is not None:
+            values.setdefault(one.lastgroup, []).append(int(one[one.lastgroup]))
+    return any(rising[-1] > rising[0] for rising in values.values())

@@ -18,7 +18,7 @@ from oomdoctor.units import NOT_AVAILABLE, parse_size
 _SIZE = r"(\d[\d.]{0,24}\s*(?:bytes|[KMGT]i?B))"
 _START = re.compile(
     r"\b(?P<device>[A-Z]{2,6}|MPS backend)\s+out\s+of\s+memory\b"
-    r"|(?P<tried>[Tt]ried\s+to\s+allocate\s+(?=\d|more\s+than))"
+    r"|(?P<tried>(?<!you\s)[Tt]ried\s+to\s+allocate\s+(?=\d|more\s+than))"
     r"|(?P<async>Allocation\s+on\s+device\b)"
     r"|(?P<warning>memory\s+(?:allocation|mapping)\s+failed\s+with\s+OOM\s+on\s+device)"
     r"|(?P<buffer>Invalid\s+buffer\s+size:\s+(?=\d))"

@@ -14,6 +14,7 @@ _FRAME = re.compile(
     rb"|(?:\xe2\x94\x82|\|) (?P<file2>/[^\s:]{1,300}\.py):(?P<line2>\d{1,7}) in +(?:\xe2\x94\x82|\|)?(?P<name2>[^\n\r]{0,120})"
     rb"|File [~/](?P<file3>[^\s:\n]{1,300}\.py):(?P<line3>\d{1,7}), in (?P<name3>[^\n\r]{1,120})"
 )
+_FRAME_SIGN = re.compile(rb'File ["~/]|\.py:\d')
 _REACH = 12 << 10
 _NEAR = 900
 """A message ends the traceback whose last frame stands at most so many bytes before it (a long source line, markers)."""
@@ -57,6 +58,8 @@ def around(before: bytes, after: bytes, rank: int | None) -> Trace:
 
 def _is_loading(before: bytes) -> bool:
     """Whether the last thing that a program said is that it loads a model, and not that it has done so."""
+    if b"oading" not in before and b"shards" not in before and b"load_" not in before:
+        return False
     said = [found.start() for found in _LOADING.finditer(before)]
     return bool(said) and not _LOADED.search(before, said[-1])
 
@@ -65,7 +68,7 @@ def caught(text: str, start: int, end: int) -> bool:
     """Whether the words around a message say that the program handled it and went on."""
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", end)
-    for _ in range(2):
+    for _ in range(4):
         line_end = text.find("\n", line_end + 1) if line_end >= 0 else -1
     return _CAUGHT.search(text, max(line_start, start - 200), line_end if line_end >= 0 else min(len(text), end + 300)) is not None
 
@@ -75,6 +78,8 @@ def _trace(data: bytes, rank: int | None, *, needs_head: bool) -> Trace:
         tag = b"[rank%d]" % rank
         if tag in data:
             data = b"\n".join(line for line in data.split(b"\n") if tag in line)
+    if not needs_head and not _FRAME_SIGN.search(data, max(0, len(data) - _NEAR - 600)):
+        return Trace(None, None)
     head = data.rfind(_HEAD) if not needs_head else data.find(_HEAD)
     frames = list(_FRAME.finditer(data, max(0, head)))
     if not frames or (not needs_head and len(data) - frames[-1].end() > _NEAR):

@@ -19,7 +19,7 @@ _ESCAPES = re.compile(
     r"|\x9b[0-?]{0,64}[ -/]{0,8}[@-~]?"
     r"|(?<![\w\]])\[\d{1,3}(?:;\d{1,3}){0,6}m"  # a colour whose escape character the copying lost
 )
-_CONTROLS = dict.fromkeys((*range(9), 11, *range(14, 32), 127, *range(128, 160), 8203, 65279))
+_CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127, *range(128, 160), 8203, 65279))
 _BIDI = dict.fromkeys((*range(8234, 8239), *range(8294, 8298), 8206, 8207))
 _DROP = {**_CONTROLS, **_BIDI}
 _ENTITIES = (("&gt;", ">"), ("&lt;", "<"), ("&quot;", '"'), ("&#39;", "'"), ("&#x27;", "'"), ("&nbsp;", " "), ("&amp;", "&"))
@@ -43,6 +43,7 @@ _PREFIX = re.compile(
     r"|>{1,6}(?:[ ]|(?=\w))"
     r"|E[ ]{3}"
     r"|std(?:err|out):[ ]"
+    r"|\[\d{4}-\d\d-\d\d[ ]\d\d:\d\d:\d\d(?:[ ]DP\d{1,4})?[ ]TP(?P<rank4>\d{1,5})(?:[ ][A-Z]{2}\d{1,4}){0,2}\][ ]"
     rf"|(?P<time>\[?{_STAMP}\]?)[ ]?(?:std(?:err|out)[ ][FP][ ])?"
     r"|(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)[ ](?P<time2>\d\d-\d\d[ ]\d\d:\d\d:\d\d)(?:[.,]\d{1,6})?[ ]"
     r"|\[(?P<time3>\d\d:\d\d:\d\d)\][ ]"
@@ -50,6 +51,8 @@ _PREFIX = re.compile(
     r"|\[[^\W\d]{2,3}\.?[ ][^\W\d]{2,4}\.?[ ]{1,2}\d{1,2}[ ]\d\d:\d\d:\d\d[ ]\d{4}\][ ]?"
     r"|[A-Z][a-z]{2}[ ]{1,2}\d{1,2}[ ](?P<time4>\d\d:\d\d:\d\d)[ ](?:[\w.-]{1,64}[ ])?kernel:[ ]?"
     r"|\[\d{2,8}\][ ](?=\[)"
+    r"|\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\][ ]"
+    r"|(?:\[[\w.:-]{1,60}\][ ]){0,3}(?:\[PID:\d{1,8}\][ ])?\[(?:RANK|Rank)[ :](?P<rank5>\d{1,5})\](?:[ ]\[[A-Z]\])?[ ]"
     r")"
 )
 _HEAD = re.compile(r"\s{0,4}(?:\[?[\w./-]{1,120}\.(?:py|cc|cpp|cu|go|rs|c|h):\d{1,6}\])[ ]?")
@@ -171,7 +174,7 @@ def _strip(text: str, offset: int, width: int) -> Line:
         if found is None or found.end() == at:
             break
         group = found.groupdict()
-        named = group["rank"] or group["rank2"] or group["rank3"] or group["srun"]
+        named = group["rank"] or group["rank2"] or group["rank3"] or group["rank4"] or group["rank5"] or group["srun"]
         rank = int(named) if named and rank is None else rank
         if group["pid"] and worker is None:
             worker = f"{group['worker'] or ''} pid={group['pid']}".strip()

@@ -7,7 +7,6 @@ hits (a property test holds them against each other).
 from __future__ import annotations
 
 import os
-import re
 from typing import Any, Protocol
 
 from oomdoctor import cache
@@ -98,9 +97,14 @@ def _database(hyperscan: Any, literals: list[bytes], numbers: list[int] | None) 
         except hyperscan.error:
             pass
     database = hyperscan.Database()
-    database.compile(expressions=[re.escape(one) for one in literals], ids=ids, elements=len(ids), flags=[0] * len(ids))
+    database.compile(expressions=[_escaped(one) for one in literals], ids=ids, elements=len(ids), flags=[0] * len(ids))
     cache.keep(name, hyperscan.dumpb(database))
     return database
+
+
+def _escaped(literal: bytes) -> bytes:
+    """A literal as an expression; every byte that could mean something, NUL included, as its number."""
+    return b"".join(bytes([char]) if chr(char).isalnum() and char < 128 else b"\\x%02x" % char for char in literal)
 
 
 def _padding(count: int) -> list[bytes]:

@@ -7,6 +7,7 @@ memory does not depend on the size of what is read. What cannot be read is `Unre
 from __future__ import annotations
 
 import errno
+import io
 import os
 import select
 import stat
@@ -15,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+_FIRST = 18
+"""Bytes that tell what a source is; the longest head of a zstd frame."""
 _FIRST_BYTES_S = 10.0
 _NESTED = 3
 _BOMB = 64 << 30
@@ -69,7 +72,7 @@ def open_path(path: str) -> Opened | Unreadable:
         if not stat.S_ISREG(mode.st_mode):
             os.close(handle)
             return Unreadable("a device, not a log", "give the log file itself, or pipe it in with -")
-        first = os.pread(handle, 8, 0) if hasattr(os, "pread") else b""
+        first = os.pread(handle, _FIRST, 0) if hasattr(os, "pread") else b""
         broken: list[str] = []
         return _wrap(_Descriptor(handle, broken), mode.st_size, handle, lambda: os.close(handle), first, broken)
     except OSError as why:
@@ -77,13 +80,14 @@ def open_path(path: str) -> Opened | Unreadable:
         return Unreadable(_reason(why))
 
 
-def open_bytes(data: bytes) -> Opened:
-    """Bytes at hand as a source."""
-    import io  # noqa: PLC0415 - loaded already in every Python
+def open_bytes(data: bytes) -> Opened | Unreadable:
+    """Bytes at hand as a source, decompressed like a file."""
+    return _wrap(io.BytesIO(data), None, None, lambda: None, data[:_FIRST])
 
-    opened = _wrap(io.BytesIO(data), None, None, lambda: None, data[:8])
-    assert isinstance(opened, Opened)  # noqa: S101 - only a missing decompressor is Unreadable, and then:
-    return opened
+
+def plain_bytes(data: bytes) -> Opened:
+    """Bytes at hand as they are."""
+    return Opened(io.BytesIO(data), len(data), None, lambda: None, [])
 
 
 def _open_pipe(handle: int) -> Opened | Unreadable:
@@ -135,7 +139,7 @@ def _wrap(
     broken = broken if broken is not None else getattr(reader, "_broken", [])
     if not first:
         reader = _Ahead(reader)
-        first = reader.peek(8)
+        first = reader.peek(_FIRST)
     for _ in range(_NESTED):
         name = _compression(first)
         if name is None:
@@ -144,8 +148,8 @@ def _wrap(
         if isinstance(plain, Unreadable):
             close()
             return plain
-        reader = _Ahead(_Guarded(plain, name, broken))
-        first = reader.peek(8)
+        reader = _Ahead(_Guarded(plain, name, broken, _promised(name, first)))
+        first = reader.peek(_FIRST)
         size = descriptor = None
     else:
         if _compression(first) is not None:
@@ -194,10 +198,24 @@ def _decompressor(name: str, reader: Any) -> Any:
     return zstandard.ZstdDecompressor(max_window_size=128 << 20).stream_reader(reader, read_across_frames=True)
 
 
+def _promised(name: str, first: bytes) -> int | None:
+    """The size that a zstd frame states in its head; its decompressor does not complain when the rest is missing."""
+    if name != "zstd":
+        return None
+    import zstandard  # noqa: PLC0415 - it was just loaded
+
+    try:
+        stated = zstandard.get_frame_parameters(first).content_size
+    except zstandard.ZstdError:
+        return 1
+    return None if stated >= 1 << 62 else stated
+
+
 class _Guarded:
     """A decompressor whose damage and greed end the stream instead of the program."""
 
-    def __init__(self, plain: Any, name: str, broken: list[str]) -> None:
+    def __init__(self, plain: Any, name: str, broken: list[str], promised: int | None) -> None:
+        self._promised = promised
         self._plain = plain
         self._name = name
         self._broken = broken
@@ -212,6 +230,8 @@ class _Guarded:
         except Exception as why:  # noqa: BLE001 - gzip, isal, zstandard, lzma and bz2 each raise errors of their own
             return self._end(f"the {self._name} data is damaged or cut off ({why or type(why).__name__})")
         self._given += count
+        if not count and self._promised is not None and self._given < self._promised:
+            return self._end(f"the {self._name} data is cut off")
         if self._given > _BOMB:
             return self._end(f"the {self._name} data unpacks to more than {_BOMB >> 30} GiB; the rest was not read")
         return int(count)

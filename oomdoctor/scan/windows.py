@@ -23,8 +23,12 @@ from oomdoctor.scan.streams import Reader
 BLOCK = 256 << 10
 TAIL = 4 << 20
 """How much of the end (and of the start) of a source is read closely."""
+STREAM_TAIL = 1 << 20
+"""How much of the end of a stream is kept and read closely once it has ended."""
 CLOSELY = 2 * TAIL
 """A source up to this size is read closely from end to end."""
+_LAST = 64 << 10
+"""In so many last bytes no failure is left out: they hold what ended the run."""
 NUMBERED = 64 << 20
 """Lines are numbered up to here; counting them further would cost as much as finding the failure."""
 
@@ -82,7 +86,9 @@ CONTEXT = Quota(16, 1, True)
 class Tally:
     """Hits counted and limited, per literal."""
 
-    def __init__(self, quotas: list[Quota], closely_from: int | None) -> None:
+    def __init__(self, quotas: list[Quota], closely_from: int | None, end: int | None = None) -> None:
+        """`closely_from`: where the close reading of the end begins; `end`: the size of the source. None: not known."""
+        self._openly_from = 1 << 62 if end is None else end - _LAST
         self.counts = [0] * len(quotas)
         self._quotas = quotas
         self._mib = [-1] * len(quotas)
@@ -110,6 +116,8 @@ class Tally:
                 left[number] = quota.close if (edge if quota.sampled else close) else quota.far
             if left[number]:
                 left[number] -= 1
+                accepted.append((number, base + end))
+            elif base + end > self._openly_from and not quotas[number].sampled:
                 accepted.append((number, base + end))
         return accepted
 
@@ -171,7 +179,7 @@ def walk(
         if keep_tail and count:
             kept.append(bytes(view[filled : filled + count]))
             kept_bytes += count
-            while kept_bytes - len(kept[0]) >= TAIL:
+            while kept_bytes - len(kept[0]) >= STREAM_TAIL:
                 kept_bytes -= len(kept.popleft())
         filled += count
         if progress is not None:
@@ -187,8 +195,7 @@ def walk(
                 for window in _windows(buffer, base, filled, ready, line, tally):
                     emit(window)
         if not count:
-            tail = b"".join(kept)
-            return Walk(base + filled, tally.counts, tail[-TAIL:])
+            return Walk(base + filled, tally.counts, b"".join(kept))
         gone = filled - _BEFORE - _AFTER
         if gone > 0:
             if line is not None:
@@ -257,10 +264,11 @@ def _line_end(buffer: bytearray, at: int, filled: int, lines: int) -> int:
     """Some lines after a hit; in a line that is too long, some bytes."""
     ceiling = min(filled, at + _BYTES_AFTER)
     at -= 1
-    for _ in range(lines + 1):
+    for number in range(lines + 1):
         found = buffer.find(b"\n", at, ceiling)
         if found < 0:
-            return ceiling
+            # A line that would be cut is left out, unless it is the one with the hit or the last of the source.
+            return ceiling if number == 0 or ceiling == filled else at
         at = found + 1
     return at
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from oomdoctor.case.events import Certainty, Event, Kind, Outcome, Place
 from oomdoctor.findings.derived import derived, ledger
-from oomdoctor.findings.match import Known, check, evaluate
+from oomdoctor.findings.match import Known, evaluate
 from oomdoctor.findings.series import shape
+from oomdoctor.knowledge.conditions import check
 from oomdoctor.units import GIB, MIB
 
 

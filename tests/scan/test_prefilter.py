@@ -102,8 +102,8 @@ def test_without_hyperscan_the_plain_search_does_the_work(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("damage", [
-    pytest.param(lambda data: b"", id="empty"),
-    pytest.param(lambda data: b"not a database at all", id="something else"),
+    pytest.param(lambda _data: b"", id="empty"),
+    pytest.param(lambda _data: b"not a database at all", id="something else"),
     pytest.param(lambda data: data[: len(data) // 2], id="cut off"),
     pytest.param(lambda data: data[:100] + bytes([data[100] ^ 255]) + data[101:], id="one byte near the start is wrong"),
     pytest.param(lambda data: data[:-50] + bytes([data[-50] ^ 255]) + data[-49:], id="one byte near the end is wrong"),

@@ -166,7 +166,7 @@ def test_each_hit_belongs_to_one_part_of_a_split_walk(gaps: list[int], data: st.
     for first, until in ((0, cut), (cut, len(whole))):
         start = max(0, first - 20_000)
         done = walk(
-            Pieces(whole[start:], [1 << 30]), engines, Tally(QUOTAS, 0), lambda window: None, start=start, first=first, until=until,
+            Pieces(whole[start:], [1 << 30]), engines, Tally(QUOTAS, 0), lambda _window: None, start=start, first=first, until=until,
         )  # fmt: skip
         counts = [one + other for one, other in zip(counts, done.counts)]
     assert counts == found(whole)[1]

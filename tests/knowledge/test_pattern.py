@@ -1,0 +1,106 @@
+"""The notation of patterns: blanks, values, and what must stand in a text for one to match."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oomdoctor.knowledge.load import LoadedSignature, load_rules
+from oomdoctor.knowledge.pack import builtin_rules
+from oomdoctor.knowledge.pattern import MACROS, expand, fragment
+
+
+@pytest.mark.parametrize(("pattern", "text"), [
+    pytest.param("out of memory", "out\n   of\tmemory", id="a blank is any white space"),
+    pytest.param(r"a\ b", "a b", id="a blank behind a backslash is a blank"),
+    pytest.param("a[ b]c", "a c", id="a blank in a class is a blank"),
+    pytest.param("a[] b]c", "a]c", id="a class that begins with its end"),
+    pytest.param("a[^] b]c", "axc", id="a class of everything else"),
+    pytest.param(r"a[\]x y]c", "a]c", id="a bracket behind a backslash"),
+    pytest.param(r"used \[ here \]", "used   [\there ]", id="brackets that are no class"),
+    pytest.param("{size} of {size}", "1.25 GiB of 81kB", id="sizes"),
+    pytest.param("{int}/{num}", "-3/2.50", id="numbers"),
+    pytest.param("on {word}: {path}", "on gpu-1:  /a/b.py", id="words and paths"),
+    pytest.param("end{rest}", "end of the line", id="the rest"),
+    pytest.param("x{2,3}", "xxx", id="a count is no value"),
+])  # fmt: skip
+def test_matches(pattern: str, text: str) -> None:
+    assert re.fullmatch(expand(pattern), text)
+
+
+@pytest.mark.parametrize(("pattern", "text"), [
+    pytest.param("out of memory", "outofmemory", id="a blank is not nothing"),
+    pytest.param(r"a\ b", "a\tb", id="a blank behind a backslash is no tab"),
+    pytest.param("a[ b]c", "a\tc", id="a blank in a class is no tab"),
+    pytest.param("end{rest}", "end\nof", id="the rest ends with the line"),
+    pytest.param("{word}", "two words", id="a word is one word"),
+])  # fmt: skip
+def test_does_not_match(pattern: str, text: str) -> None:
+    assert not re.fullmatch(expand(pattern), text)
+
+
+WORDS = st.lists(st.text(min_size=1, max_size=6).filter(lambda word: not re.search(r"\s", word)), min_size=1, max_size=5)
+BLANKS = st.text(" \t\n", min_size=1, max_size=3)
+
+
+@given(WORDS, st.data())
+def test_an_expanded_text_matches_itself_with_any_white_space(words: list[str], data: st.DataObject) -> None:
+    pattern = " ".join(re.escape(word) for word in words)
+    spread = words[0] + "".join(data.draw(BLANKS) + word for word in words[1:])
+    assert re.fullmatch(expand(pattern), spread)
+    assert re.fullmatch(expand(pattern), " ".join(words))
+
+
+@given(st.text("ab1 .[]^-\\+?(|){}", max_size=12), st.text("ab1 .[]^-", max_size=12))
+def test_expanding_changes_only_what_blanks_match(pattern: str, text: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of brackets in brackets
+        try:
+            plain = re.compile(pattern)
+        except re.error:
+            return
+        wider = re.compile(expand(pattern))
+    found = plain.search(text)
+    if found:
+        assert wider.search(text)
+    if " " not in pattern:
+        assert expand(pattern) == pattern
+
+
+@cache
+def loaded() -> tuple[LoadedSignature, ...]:
+    return load_rules(Path(builtin_rules())).signatures
+
+
+@pytest.mark.parametrize("one", [pytest.param(one, id=one.record.id) for one in loaded() if one.record.pattern])
+def test_a_rule_matches_what_its_plain_pattern_matches(one: LoadedSignature) -> None:
+    pattern = one.record.pattern or ""
+    plain = pattern
+    for name, form in MACROS.items():
+        plain = plain.replace("{" + name + "}", f"(?:{form})")
+    wide, needed = re.compile(expand(pattern), re.MULTILINE), fragment(expand(pattern))
+    for text in (example.text for example in one.record.examples):
+        for found in re.finditer(plain, text, re.MULTILINE):
+            assert any(match.start() < found.end() and found.start() < match.end() for match in wide.finditer(text))
+        assert all(needed is None or needed in match[0] for match in wide.finditer(text))
+
+
+@pytest.mark.parametrize(("expression", "needed"), [
+    pytest.param(r"CUDA error: (?P<what>\w{1,9})", "CUDA error: ", id="the plain beginning"),
+    pytest.param(r"(?:maybe )?certainly", "certainly", id="what is optional is not needed"),
+    pytest.param(r"(?:first|second)", None, id="what has a choice is not needed"),
+    pytest.param(r"a(?:bcde)f", "abcdef", id="a group is read through"),
+    pytest.param(r"ab\s+cd", None, id="too short to be worth a look"),
+    pytest.param(r"(?i:quietly)", None, id="any case"),
+    pytest.param(r"(?i)quietly", None, id="any case, said at the start"),
+    pytest.param(r"(?!never)always", "always", id="what must not stand there is not needed"),
+    pytest.param(r"(?:abcd){0,3}efgh", "efgh", id="what may be repeated not at all"),
+])  # fmt: skip
+def test_what_a_text_must_hold(expression: str, needed: str | None) -> None:
+    assert fragment(expression) == needed
