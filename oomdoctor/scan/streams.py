@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-_FIRST = 18
-"""Bytes that tell what a source is; the longest head of a zstd frame."""
+_FIRST = 8
+"""Bytes that tell what a source is."""
 _FIRST_BYTES_S = 10.0
 _NESTED = 3
 _BOMB = 64 << 30
@@ -148,7 +148,7 @@ def _wrap(
         if isinstance(plain, Unreadable):
             close()
             return plain
-        reader = _Ahead(_Guarded(plain, name, broken, _promised(name, first)))
+        reader = _Ahead(_Guarded(plain, name, broken))
         first = reader.peek(_FIRST)
         size = descriptor = None
     else:
@@ -194,28 +194,46 @@ def _decompressor(name: str, reader: Any) -> Any:
         import zstandard  # noqa: PLC0415
     except ImportError:
         return Unreadable("zstandard is not installed", 'pip install "oomdoctor[compression]"')
-    # A frame may ask for a window of its own size; 128 MiB is what `zstd` itself accepts without --long.
-    return zstandard.ZstdDecompressor(max_window_size=128 << 20).stream_reader(reader, read_across_frames=True)
+    return _Zstd(reader, zstandard)
 
 
-def _promised(name: str, first: bytes) -> int | None:
-    """The size that a zstd frame states in its head; its decompressor does not complain when the rest is missing."""
-    if name != "zstd":
-        return None
-    import zstandard  # noqa: PLC0415 - it was just loaded
+class _Zstd:
+    """Zstandard frames as a Reader; its own stream reader does not say when the rest of a frame is missing.
 
-    try:
-        stated = zstandard.get_frame_parameters(first).content_size
-    except zstandard.ZstdError:
-        return 1
-    return None if stated >= 1 << 62 else stated
+    Input goes in by the kilobyte: four bytes of it can be 128 KiB of output, so no more than 32 MiB are held at once.
+    """
+
+    def __init__(self, reader: Any, zstandard: Any) -> None:
+        # A frame may ask for a window of its own size; 128 MiB is what `zstd` itself accepts without --long.
+        self._decompressor = zstandard.ZstdDecompressor(max_window_size=128 << 20)
+        self._reader = reader
+        self._frame: Any = None
+        self._held = memoryview(b"")
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        while not self._held:
+            data = b""
+            if self._frame is not None and self._frame.eof:
+                data = self._frame.unused_data
+                self._frame = None
+            data = data or self._reader.read(1024)
+            if not data:
+                if self._frame is not None:
+                    raise EOFError("the last frame is not complete")
+                return 0
+            if self._frame is None:
+                self._frame = self._decompressor.decompressobj()
+            self._held = memoryview(self._frame.decompress(data))
+        part = self._held[: len(buffer)]
+        buffer[: len(part)] = part
+        self._held = self._held[len(part) :]
+        return len(part)
 
 
 class _Guarded:
     """A decompressor whose damage and greed end the stream instead of the program."""
 
-    def __init__(self, plain: Any, name: str, broken: list[str], promised: int | None) -> None:
-        self._promised = promised
+    def __init__(self, plain: Any, name: str, broken: list[str]) -> None:
         self._plain = plain
         self._name = name
         self._broken = broken
@@ -230,8 +248,6 @@ class _Guarded:
         except Exception as why:  # noqa: BLE001 - gzip, isal, zstandard, lzma and bz2 each raise errors of their own
             return self._end(f"the {self._name} data is damaged or cut off ({why or type(why).__name__})")
         self._given += count
-        if not count and self._promised is not None and self._given < self._promised:
-            return self._end(f"the {self._name} data is cut off")
         if self._given > _BOMB:
             return self._end(f"the {self._name} data unpacks to more than {_BOMB >> 30} GiB; the rest was not read")
         return int(count)
