@@ -93,16 +93,11 @@ def _endless(tree: Any) -> Iterator[bool]:
     for code, value in tree:
         if code in _REPEATS:
             _, high, inner = value
-            yield high > _LONG and not _is_blank(inner)
+            yield high > _LONG
             yield from _endless(inner)
         else:
             for inner in _parts(code, value):
                 yield from _endless(inner)
-
-
-def _is_blank(inner: Any) -> bool:
-    """Whether a repetition is of white space only, as every blank of a pattern is."""
-    return list(inner) == [(sre_constants.IN, [(sre_constants.CATEGORY, sre_constants.CATEGORY_SPACE)])]
 
 
 def _parts(code: Any, value: Any) -> list[Any]:

@@ -25,6 +25,8 @@ MACROS = {
 }
 _MACRO = re.compile(r"\{(" + "|".join(MACROS) + r")\}")
 _CLASS = re.compile(r"\[\^?\]?")
+BLANK = r"\s{1,100}"
+"""What a blank of a pattern matches; bounded, so that two neighbours cannot try a long run against each other."""
 _SHORTEST = 4
 
 
@@ -46,7 +48,7 @@ def expand(pattern: str) -> str:
         elif char == "]":
             inside = False
         elif char == " " and not inside:
-            out.append(r"\s+")
+            out.append(BLANK)
             at += 1
             continue
         out.append(piece)

@@ -46,8 +46,10 @@ def _line(line: str, offset: int, width: int) -> Iterator[Match]:
     end = offset + width
     killed = _KILLED.search(line)
     if killed and (killed["memcg"] or killed["oom"] or "total-vm:" in line):
-        last = min(end, offset + killed.end() + _FIGURES)
-        yield Match(_killed_by(killed), offset + killed.start(), last, _victim(killed, line[killed.start() : killed.end() + _FIGURES]))
+        figures = line[: killed.end() + _FIGURES]
+        forms = (*_NUMBERS.values(), _ADJUST)
+        last = max((found.end() for form in forms if (found := form.search(figures, killed.end()))), default=killed.end())
+        yield Match(_killed_by(killed), offset + killed.start(), min(end, offset + last), _victim(killed, figures[killed.start() :]))
     invoked = _INVOKED.search(line)
     if invoked:
         comm = invoked["comm"].strip()

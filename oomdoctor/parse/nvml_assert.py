@@ -35,14 +35,12 @@ _SYMBOL_LINES = {22: "2.1", 28: "2.2", 27: "2.3-2.4", 33: "2.5-2.7", 38: "2.8-2.
 _PREFIXES = {"2.1": ("../c10", "/opt/conda"), "2.9": ("/pytorch/",), "2.10": ("/pytorch/",)}
 """Where two releases share a line, the path in front of the file decides: pip 2.1 prints `../c10`, later `/pytorch/c10`."""
 
-_ALLOCATOR = re.compile(
-    r"NVML_SUCCESS\s*==\s*(?P<what>r\b|DriverAPI::get\(\)->(?P<call>nvml\w{3,60}?)_\s?\([^\n)]{0,80}\)?)"
-    r"[^\n]{0,200}?(?P<prefix>[^\s\"“”]{0,200})CUDACachingAllocator\.cpp[\"”“]?(?:\s?:\s?|[^\d\n]{1,40})(?P<line>\d{1,5})"
-)
-_PEER = re.compile(r"DriverAPI::get\(\)->(nvml\w{3,60}?)_\s?\([^\n)]{0,80}\)?[^\n]{0,200}?PeerToPeerAccess\.cpp")
-_SYMBOL = re.compile(
-    r"\br\.(?P<symbol>(?P<api>nvml|cu)\w{3,80}?)_\s[^\n]{0,120}?(?P<prefix>[^\s\"“”]{0,200})driver_api\.cpp[\"”“]?(?:\s?:\s?|[^\d\n]{1,40})(?P<line>\d{1,5})"
-)
+_FILE = re.compile(r"(?P<file>CUDACachingAllocator|PeerToPeerAccess|driver_api)\.cpp(?:[\"”“]?(?:\s?:\s?|[^\d\n]{1,40})(?P<line>\d{1,5}))?")
+_CONDITION = re.compile(r"NVML_SUCCESS\s*==\s*(?:r\b|DriverAPI::get\(\)->(?P<call>nvml\w{3,60}?)_\s?\()")
+_LOOKED_UP = re.compile(r"\br\.(?P<symbol>(?P<api>nvml|cu)\w{3,80}?)_\s")
+_PREFIX = re.compile(r"[^\s\"“”]{0,200}\Z")
+_BACK = 420
+"""The condition of an assert stands at most so many characters before its file."""
 _LIBRARY = re.compile(r"Can't\s+find\s+\w{3,80}:\s+(?P<library>[^\s:]{1,400}):\s+undefined\s+symbol")
 _NO_LIBRARY = re.compile(
     r"handle_1\s[^\n]{0,120}?driver_api\.cpp[\"”“]?\s?:\s?(?P<line>\d{1,5})[^\n]{0,120}?Can't\s+open\s+(?P<library>libnvidia-ml[\w.]{1,20})"
@@ -54,50 +52,68 @@ _WARNING = re.compile(
 
 def parse(text: str) -> Iterator[Match]:
     """Every NVML assert or warning in `text`."""
-    for found in _ALLOCATOR.finditer(text):
-        yield _allocator(found)
-    for found in _PEER.finditer(text):
-        fields: dict[str, Value] = {"nvml_call": found[1], "source_file": "PeerToPeerAccess.cpp"}
-        yield Match("nvml-p2p-assert", found.start(), found.end(), fields)
-    for found in _SYMBOL.finditer(text):
-        yield _symbol(text, found)
+    for file in _FILE.finditer(text):
+        before = text[max(0, file.start() - _BACK) : file.start()].rpartition("\n\n")[2]
+        match = _assert(text, file, before)
+        if match is not None:
+            yield match
     for found in _NO_LIBRARY.finditer(text):
-        fields = {"library": found["library"], "source_line": int(found["line"]), "torch_version_hint": "2.1"}
+        fields: dict[str, Value] = {"library": found["library"], "source_line": int(found["line"]), "torch_version_hint": "2.1"}
         yield Match("nvml-library-missing-21", found.start(), found.end(), fields)
     for found in _WARNING.finditer(text):
         yield Match("nvml-warning-omitting", found.start(), found.end(), {"nvml_call": found["call"]})
 
 
-def _allocator(found: re.Match[str]) -> Match:
-    call = found["call"] or "nvmlDeviceGetComputeRunningProcesses"
+def _assert(text: str, file: re.Match[str], before: str) -> Match | None:
+    """The assert that names a file: what it asked stands before the file, the line after it."""
+    form = _LOOKED_UP if file["file"] == "driver_api" else _CONDITION
+    candidates = list(form.finditer(before))
+    if not candidates:
+        return None
+    asked = candidates[-1]
+    start = file.start() - len(before) + asked.start()
+    if file["file"] == "PeerToPeerAccess":
+        peer: dict[str, Value] = {"source_file": "PeerToPeerAccess.cpp"}
+        if asked["call"]:
+            peer["nvml_call"] = asked["call"]
+        return Match("nvml-p2p-assert", start, file.end(), peer)
+    if file["line"] is None:
+        return None
+    prefix = _PREFIX.search(before)
+    path = prefix[0] if prefix else ""
+    if file["file"] == "driver_api":
+        return _symbol(text, start, file, asked)
+    return _allocator(start, file, asked["call"] or "nvmlDeviceGetComputeRunningProcesses", path)
+
+
+def _allocator(start: int, file: re.Match[str], call: str, prefix: str) -> Match:
     name, column = _CALLS.get(call, ("nvml-procs-assert", 2))
-    line = int(found["line"])
+    line = int(file["line"])
     fields: dict[str, Value] = {"nvml_call": call, "source_line": line, "source_file": "CUDACachingAllocator.cpp"}
     versions = [version for version, lines in _ALLOCATOR_LINES.items() if lines[column] == line]
     if len(versions) > 1:
-        prefix = found["prefix"]
         versions = [one for one in versions if any(prefix.startswith(start) for start in _PREFIXES.get(one, ()))] or versions
     if versions:
         fields["torch_version_hint"] = "-".join(versions[:: max(1, len(versions) - 1)])
-    if name == "nvml-procs-assert" and found["prefix"].startswith("/opt/conda"):
+    if name == "nvml-procs-assert" and prefix.startswith("/opt/conda"):
         name = "nvml-procs-assert-conda"
-    return Match(name, found.start(), found.end(), fields)
+    return Match(name, start, file.end(), fields)
 
 
-def _symbol(text: str, found: re.Match[str]) -> Match:
-    line = int(found["line"])
-    fields: dict[str, Value] = {"symbol": found["symbol"], "source_line": line, "source_file": "driver_api.cpp"}
-    library = _LIBRARY.search(text, found.end(), found.end() + 600)
+def _symbol(text: str, start: int, file: re.Match[str], asked: re.Match[str]) -> Match:
+    line = int(file["line"])
+    fields: dict[str, Value] = {"symbol": asked["symbol"], "source_line": line, "source_file": "driver_api.cpp"}
+    library = _LIBRARY.search(text, file.end(), file.end() + 600)
     if library:
         fields["library"] = library["library"]
-    if found["api"] == "cu":
-        return Match("cuda-symbol-missing", found.start(), library.end() if library else found.end(), fields)
+    if asked["api"] == "cu":
+        return Match("cuda-symbol-missing", start, library.end() if library else file.end(), fields)
     if line in _SYMBOL_LINES:
         fields["torch_version_hint"] = _SYMBOL_LINES[line]
-    if found["symbol"] != "nvmlDeviceGetNvLinkRemoteDeviceType":
+    if asked["symbol"] != "nvmlDeviceGetNvLinkRemoteDeviceType":
         name = "nvml-symbol-missing-any"
     elif library and not re.match(r"/(?:usr/)?lib(?:64|/[\w-]+-linux-gnu)?/", library["library"]):
         name = "nvml-symbol-missing-shim"
     else:
         name = "nvml-symbol-missing-remotedevicetype"
-    return Match(name, found.start(), library.end() if library else found.end(), fields)
+    return Match(name, start, library.end() if library else file.end(), fields)

@@ -152,11 +152,11 @@ def _plain(text: str) -> list[str]:
     """A raw line without escapes, markup and control characters; one that holds escaped line ends becomes several."""
     if "\x1b" in text or "\x9b" in text or ("m" in text and "[" in text):
         text = _ESCAPES.sub("", text)
+    if "<" in text and ">" in text:
+        text = _BREAK.sub("\n", _TAG.sub("", text))
     if "&" in text:
         for entity, char in _ENTITIES:
             text = text.replace(entity, char)
-    if "<" in text and ">" in text:
-        text = _BREAK.sub("\n", _TAG.sub("", text))
     if "\\" in text and not _DRIVE.search(text):
         text = _ESCAPED.sub(lambda one: {"t": " ", "r": ""}.get(one[1], one[1]) if one[1] else "", _ESCAPED_NEWLINE.sub("\n", text))
     if not text.isascii() or not text.isprintable():

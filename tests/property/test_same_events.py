@@ -141,7 +141,7 @@ def test_a_compressed_log_and_a_pasted_one_give_what_the_file_gives(made_of: Log
     (tmp_path / "run.log.gz").write_bytes(gzip.compress(data, 1))
     wanted = read(tmp_path / "run.log")
     assert [key(event) for event in pipeline.diagnose(["pasted"], pack(), text=data).case.events] == wanted
-    if len(data) <= pipeline.TAIL:
+    if len(data) <= windows.TAIL:
         assert read(tmp_path / "run.log.gz") == wanted
 
 
