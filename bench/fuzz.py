@@ -35,6 +35,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from oomdoctor import __version__, pipeline
+from oomdoctor import reading as read_sources
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
 from oomdoctor.parse.families import FAMILIES, family
 from oomdoctor.parse.signature import Match, Signature
@@ -105,8 +106,8 @@ def pack() -> Pack:
 
 
 @cache
-def reading() -> pipeline.Reading:
-    return pipeline.Reading(pack())
+def reading() -> read_sources.Reading:
+    return read_sources.Reading(pack())
 
 
 @cache

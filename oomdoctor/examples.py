@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from oomdoctor import pipeline
+from oomdoctor import pipeline, reading
 from oomdoctor.case.events import Event
 from oomdoctor.knowledge.load import LoadedSignature
 from oomdoctor.knowledge.pack import Pack
@@ -17,7 +17,7 @@ def check_signature(loaded: LoadedSignature, recogniser: Recogniser) -> Iterator
     """What the examples of a signature show to be wrong with it."""
     record = loaded.record
     for example in record.examples:
-        events = pipeline.events(example.text, recogniser)
+        events = reading.events(example.text, recogniser)
         same = [event for event in events if event.signature == record.id]
         if not same:
             said = ", ".join(sorted({event.signature for event in events})) or "nothing"
@@ -28,7 +28,7 @@ def check_signature(loaded: LoadedSignature, recogniser: Recogniser) -> Iterator
                 got = [event.fields.get(name) for event in same]
                 yield f"field {name}: expected {wanted!r}, found {got!r} in {_short(example.text)}"
     for near in record.near_misses:
-        if any(event.signature == record.id for event in pipeline.events(near.text, recogniser)):
+        if any(event.signature == record.id for event in reading.events(near.text, recogniser)):
             yield f"fires on a near miss ({near.why}): {_short(near.text)}"
 
 

@@ -16,7 +16,8 @@ from oomdoctor.report.redact import redact_values
 from oomdoctor.report.safe import clean, clean_line
 
 SCHEMA = "oomdoctor/report/v1"
-_EVENTS = 2000
+_EVENTS = 1000
+"""Where there are more, the first and the last half of so many: runs begin with their settings and end with their failure."""
 _FOLLOWED = 50
 _REPEATS = 50
 _TEXT = 4000
@@ -30,7 +31,7 @@ def to_json(diagnosis: Diagnosis, *, version: str, redact: bool, lang: str = "en
         "oomdoctor": version,
         "verdict": _verdict(diagnosis, lang),
         "incidents": [_incident(one) for one in case.incidents],
-        "events": [_event(one) for one in case.events[:_EVENTS]],
+        "events": [_event(one) for one in _ends(case.events)],
         "events_more": max(0, len(case.events) - _EVENTS),
         "unread": case.unread,
         "sources": [_source(one) for one in case.sources],
@@ -41,6 +42,10 @@ def to_json(diagnosis: Diagnosis, *, version: str, redact: bool, lang: str = "en
         "gaps": [_gap(one) for one in case.gaps],
     }
     return redact_values(report) if redact else report
+
+
+def _ends(events: Sequence[Event]) -> Sequence[Event]:
+    return events if len(events) <= _EVENTS else [*events[: _EVENTS // 2], *events[-_EVENTS // 2 :]]
 
 
 def _verdict(diagnosis: Diagnosis, lang: str) -> dict[str, object]:

@@ -4,7 +4,7 @@ A window is what is around some hits: enough lines before and after for a messag
 before it for the traceback. Blocks overlap by that much, so windows do not depend on where blocks end.
 
 A message that is repeated a million times is not parsed a million times. In the first and the last four MiB of a source
-a literal of failures may open 64 windows in each MiB, elsewhere 4; all hits are counted. A literal that only context and
+a literal of failures may open 32 windows in each MiB, elsewhere 2; all hits are counted. A literal that only context and
 warnings have is looked for in the first and the last MiB (16 windows) and in the first MiB of each stretch (one); stretches
 grow with the offset, so that a long memory series is sampled evenly by its logarithm. All this hangs on positions alone:
 any split of the work gives the same.
@@ -79,7 +79,7 @@ class Quota(NamedTuple):
     """Looked for only at the edges and in the first MiB of each stretch."""
 
 
-FAILURES = Quota(64, 4, False)
+FAILURES = Quota(32, 2, False)
 CONTEXT = Quota(16, 1, True)
 
 

@@ -82,7 +82,8 @@ def test_complains_about_one_and_not_about_its_neighbour(bad: dict[str, Any], sa
     pytest.param(r"(a)?(?(1)b*|c)", r"(a)?(?(1)b|c)", id="inside a condition"),
     pytest.param(r"one|two|.*", r"one|two|.{0,9}", id="in one branch"),
     pytest.param(r"(?P<all>.+?)end", r"(?P<all>.{1,80}?)end", id="a lazy one"),
-    pytest.param(r"(?:a|\s+)*b", r"a\s+b", id="blanks inside a repetition"),
+    pytest.param(r"(?:a|\s+)*b", r"a\s{1,80}b", id="blanks inside a repetition"),
+    pytest.param(r"a\s+b", r"a\s{1,80}b", id="blanks without end"),
 ])  # fmt: skip
 def test_slow_patterns(bad: str, good: str) -> None:
     assert list(slow(bad)) != []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from oomdoctor import pipeline
+from oomdoctor import reading
 from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.pack import Pack, builtin_rules, compile_pack, load_pack
 from oomdoctor.parse.events import Recogniser
@@ -44,7 +44,7 @@ def write(folder: Path, name: str, file: str = "prog.yaml") -> Path:
 
 
 def ids(pack: Pack) -> list[str]:
-    return [event.signature for event in pipeline.events("no room for apples\n\nno room for olives\n", Recogniser(pack))]
+    return [event.signature for event in reading.events("no room for apples\n\nno room for olives\n", Recogniser(pack))]
 
 
 def load(folder: Path, cache: Path) -> Pack:
@@ -170,7 +170,7 @@ def test_only_texts_of_asked_rules_are_parsed(rules: Path) -> None:
     checked = json.dumps({**json.loads(head), "check": zlib.crc32(texts)}).encode()
     pack = Pack(checked + b"\n" + texts)
     assert (pack.text("signatures", "prog-apples") or {})["program"] == "prog"
-    assert [event.signature for event in pipeline.events("no room for apples", Recogniser(pack))] == ["prog-apples"]
+    assert [event.signature for event in reading.events("no room for apples", Recogniser(pack))] == ["prog-apples"]
     with pytest.raises(json.JSONDecodeError):
         pack.text("signatures", "prog-olives")
 

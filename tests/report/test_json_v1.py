@@ -76,7 +76,7 @@ def test_long_lists_are_capped_and_counted() -> None:
     found = report["incidents"][0]
     assert (len(found["consequences"]), found["consequences_more"]) == (50, 10)
     assert (len(found["repeats"]), found["repeats_more"]) == (50, 20)
-    assert (len(report["events"]), report["events_more"]) == (2000, 500)
+    assert (len(report["events"]), report["events_more"]) == (1000, 1500)
 
 
 def test_a_number_that_json_lacks_is_unknown_and_no_escape_gets_in() -> None:
