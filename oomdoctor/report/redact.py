@@ -25,6 +25,8 @@ class Placeholders:
         self._names: dict[tuple[str, str], str] = {}
         self._counts: dict[str, int] = {}
         self._done: dict[str, str] = {}
+        self._without: set[str] = set()
+        """Texts in which no rule finds a secret, whatever is known."""
         self._elsewhere: tuple[int, re.Pattern[str] | None] = (0, None)
 
     def learn(self, texts: Iterable[str]) -> None:
@@ -33,8 +35,7 @@ class Placeholders:
         for text in texts:
             for kind, number in _PLACEHOLDER.findall(text):
                 self._counts[kind] = max(self._counts.get(kind, 0), int(number))
-        for text in texts:
-            self._by_rules(text)
+        self._without.update(text for text in texts if self._by_rules(text) == text)
         self._done.clear()
 
     def redact(self, text: str) -> str:
@@ -54,7 +55,7 @@ class Placeholders:
 
     def _until_stable(self, text: str) -> str:
         for _ in range(_ROUNDS):
-            changed = self._known_elsewhere(self._by_rules(text))
+            changed = self._known_elsewhere(text if text in self._without else self._by_rules(text))
             if changed == text:
                 break
             text = changed
@@ -63,7 +64,7 @@ class Placeholders:
     def _by_rules(self, text: str) -> str:
         lower = text.lower()
         for rule in RULES:
-            if any(need in lower for need in rule.needs):
+            if any(map(lower.__contains__, rule.needs)):
                 text = rule.compiled().sub(partial(self._replaced, rule), text)
         return text
 
