@@ -7,6 +7,7 @@ hits (a property test holds them against each other).
 from __future__ import annotations
 
 import os
+import zlib
 from typing import Any, Protocol
 
 from oomdoctor import cache
@@ -82,23 +83,23 @@ class HyperscanPrefilter:
 
 def _database(hyperscan: Any, literals: list[bytes], numbers: list[int] | None) -> Any:
     """The compiled literals, from the cache where the same ones were compiled before by the same hyperscan."""
-    import hashlib  # noqa: PLC0415 - only where hyperscan is worth it
-
     ids = list(range(len(literals))) if numbers is None else list(numbers)
     padding = _padding(_ENOUGH - len(literals))
     ids += [_PADDING] * len(padding)
     literals = [*literals, *padding]
     made_of = repr((hyperscan.__file__, hyperscan.__version__, os.stat(hyperscan.__file__).st_mtime_ns, literals, ids))
-    name = f"literals-{hashlib.sha256(made_of.encode()).hexdigest()[:32]}.db"
+    head = made_of.encode() + b"\n"
+    # The name only finds the file; what it was made of stands in it. (Importing hashlib takes longer than reading it.)
+    name = f"literals-{zlib.crc32(head):08x}.db"
     kept = cache.read(name)
-    if kept is not None:
+    if kept is not None and kept.startswith(head):
         try:
-            return hyperscan.loadb(kept, hyperscan.HS_MODE_BLOCK)
+            return hyperscan.loadb(kept[len(head) :], hyperscan.HS_MODE_BLOCK)
         except hyperscan.error:
             pass
     database = hyperscan.Database()
     database.compile(expressions=[_escaped(one) for one in literals], ids=ids, elements=len(ids), flags=[0] * len(ids))
-    cache.keep(name, hyperscan.dumpb(database))
+    cache.keep(name, head + hyperscan.dumpb(database))
     return database
 
 

@@ -40,6 +40,9 @@ _BYTES_BEFORE = 1536
 _BYTES_AFTER = 4 << 10
 _WIDEST = 32 << 10
 _NEAR = 1 << 10
+_LEAD = _BEFORE + _BYTES_BEFORE
+_KEPT = _LEAD + _WIDEST + _AFTER
+"""What of a block is needed with the next one: all that a window which waits for it may reach back to."""
 
 
 class Around(NamedTuple):
@@ -166,7 +169,7 @@ def walk(
 
     Hits count from `first` (default: `start`) to `until`; what is read before and after them is context only.
     """
-    buffer = bytearray(_BEFORE + BLOCK + _AFTER)
+    buffer = bytearray(_KEPT + BLOCK)
     view = memoryview(buffer)
     base, filled, scanned = start, 0, 0
     first = start if first is None else first
@@ -189,14 +192,12 @@ def walk(
             waiting += _hits(buffer, base, low, high, engines, tally)
         scanned = filled
         if waiting:
-            ready = [hit for hit in waiting if not count or hit[1] <= base + filled - _AFTER]
-            if ready:
-                waiting = waiting[len(ready) :]
-                for window in _windows(buffer, base, filled, ready, line, tally):
-                    emit(window)
+            windows, waiting = _windows(buffer, base, filled, waiting, line, tally, ended=not count)
+            for window in windows:
+                emit(window)
         if not count:
             return Walk(base + filled, tally.counts, b"".join(kept))
-        gone = filled - _BEFORE - _AFTER
+        gone = filled - _KEPT
         if gone > 0:
             if line is not None:
                 line = line + buffer.count(b"\n", 0, gone) if base + gone <= NUMBERED else None
@@ -220,18 +221,23 @@ def _hits(buffer: bytearray, base: int, low: int, high: int, engines: Engines, t
     return out
 
 
-def _windows(buffer: bytearray, base: int, filled: int, hits: list[Hit], line: int | None, tally: Tally) -> list[Window]:
-    """Hits near each other share a window."""
+def _windows(
+    buffer: bytearray, base: int, filled: int, hits: list[Hit], line: int | None, tally: Tally, *, ended: bool
+) -> tuple[list[Window], list[Hit]]:
+    """Windows, and the hits whose window needs what follows. Hits near each other in one MiB share a window."""
     out: list[Window] = []
     at = 0
     while at < len(hits):
-        opening = hits[at][1]
-        last = opening
+        begin = at
+        opening = last = hits[at][1]
+        mib = opening - 1 >> _MIB
         literals = set()
-        while at < len(hits) and hits[at][1] - last <= _NEAR and hits[at][1] - opening <= _WIDEST:
+        while at < len(hits) and hits[at][1] - last <= _NEAR and hits[at][1] - opening <= _WIDEST and hits[at][1] - 1 >> _MIB == mib:
             last = hits[at][1]
             literals.add(hits[at][0])
             at += 1
+        if not ended and last > base + filled - _AFTER:
+            return out, hits[begin:]
         context = all(tally.is_sampled(number) for number in literals)
         around = _CONTEXT if context else _FAILURE
         low = _line_start(buffer, opening - base, around.before)
@@ -246,7 +252,7 @@ def _windows(buffer: bytearray, base: int, filled: int, hits: list[Hit], line: i
                 line=None if line is None else line + buffer.count(b"\n", 0, low),
             )
         )
-    return out
+    return out, []
 
 
 def _line_start(buffer: bytearray, at: int, lines: int) -> int:
@@ -295,5 +301,5 @@ class Range:
 
 def part(descriptor: int, first: int, until: int, size: int) -> tuple[Range, int]:
     """A reader for the hits between two offsets, with the context around them; and the offset of its first byte."""
-    start = max(0, first - _BEFORE - _BYTES_BEFORE)
+    start = max(0, first - _LEAD)
     return Range(descriptor, start, min(size, until + _AFTER)), start

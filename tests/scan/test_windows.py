@@ -125,6 +125,10 @@ def scattered(gaps: list[int], filler: bytes) -> bytes:
 @settings(max_examples=60, deadline=None)
 @example(gaps=[700] * 1200, filler=b"a line of a log\n", block=48 << 10)
 @example(gaps=[200] * 3000, filler=b"no end of line ", block=100_003)
+@example(gaps=[0, 0, 0, 17752, 60000, 8167], filler=b"a line of a log\n", block=64 << 10)  # a hit that waits needs what is before it too
+@example(
+    gaps=[50_000, *[900] * 30, 20_000], filler=b"a line of a log\n", block=64 << 10
+)  # hits that share a window over the end of a block
 @given(gaps=GAPS, filler=st.sampled_from([b"a line of a log\n", b"no end of line ", b"\r\x1b[1m|"]), block=st.sampled_from(BLOCKS))
 def test_windows_do_not_depend_on_the_block_size(gaps: list[int], filler: bytes, block: int) -> None:
     data = scattered(gaps, filler)
