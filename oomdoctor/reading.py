@@ -14,7 +14,7 @@ from oomdoctor.knowledge.pack import Pack
 from oomdoctor.parse.events import Recogniser
 from oomdoctor.scan.prefilter import FindPrefilter, prefilter
 from oomdoctor.scan.streams import Opened, Unreadable, open_bytes, open_path, plain_bytes
-from oomdoctor.scan.windows import CLOSELY, NUMBERED, TAIL, Engines, Tally, Window, part, walk
+from oomdoctor.scan.windows import CLOSELY, NUMBERED, TAIL, Engines, Tally, Window, edge, part, walk
 
 _LAST = 64 << 10
 """How much of a source's end is kept where it must be seen whether a run went on."""
@@ -118,7 +118,7 @@ class Reading:
         if not context:
             engines = engines._replace(every=engines.failures)
         found = _Found(self.recogniser, read.source.name)
-        tally = Tally(self.recogniser.quotas, None if size is None or size > CLOSELY else 0, size)
+        tally = Tally(self.recogniser.quotas, None if size is None else edge(size), size)
         done = walk(
             opened.reader, engines, tally, found.window,
             number_lines=True, keep_tail=size is None, progress=self.progress,
@@ -139,17 +139,17 @@ class Reading:
         assert opened.size is not None  # noqa: S101
         descriptor, size = opened.descriptor, opened.size
         self.engines(size)
-        edge = size - TAIL
-        parts = self.jobs if edge > _SPLIT else 1
+        end = edge(size)
+        parts = self.jobs if end > _SPLIT else 1
         # Cut at whole MiB: limits are counted in each, so the events do not depend on the number of threads.
-        cuts = [edge * number // parts >> 20 << 20 for number in range(parts)] + [edge]
-        ranges = [(edge, size), *zip(cuts, cuts[1:])]
+        cuts = [end * number // parts >> 20 << 20 for number in range(parts)] + [end]
+        ranges = [(end, size), *zip(cuts, cuts[1:])]
         founds = [_Found(self.recogniser, read.source.name) for _ in ranges]
         counts: list[list[int]] = [[] for _ in ranges]
 
         def one(number: int) -> None:
             first, until = ranges[number]
-            tally = Tally(self.recogniser.quotas, edge, size)
+            tally = Tally(self.recogniser.quotas, end, size)
             reader, start = part(descriptor, first, until, size)
             emit = founds[number].window
             done = walk(reader, self.engines(None), tally, emit, start=start, first=first, until=until, progress=self.progress)

@@ -299,6 +299,11 @@ class Range:
         return count
 
 
+def edge(size: int) -> int:
+    """Where the close reading of the end of a source begins: at a whole MiB, as limits are counted in each."""
+    return 0 if size <= CLOSELY else size - TAIL >> _MIB << _MIB
+
+
 def part(descriptor: int, first: int, until: int, size: int) -> tuple[Range, int]:
     """A reader for the hits between two offsets, with the context around them; and the offset of its first byte."""
     start = max(0, first - _LEAD)
