@@ -14,7 +14,7 @@ from oomdoctor.knowledge.pack import Pack
 from oomdoctor.parse.events import Recogniser
 from oomdoctor.scan.prefilter import FindPrefilter, prefilter
 from oomdoctor.scan.streams import Opened, Unreadable, open_bytes, open_path, plain_bytes
-from oomdoctor.scan.windows import CLOSELY, NUMBERED, TAIL, Engines, Tally, Window, edge, part, walk
+from oomdoctor.scan.windows import CLOSELY, LEAD, NUMBERED, TAIL, Engines, Tally, Window, edge, part, walk
 
 _LAST = 64 << 10
 """How much of a source's end is kept where it must be seen whether a run went on."""
@@ -127,7 +127,8 @@ class Reading:
             start = done.end - len(done.tail)
             close = Tally(self.recogniser.quotas, 0, done.end)
             after_tail = plain_bytes(done.tail)
-            walk(after_tail.reader, engines, close, found.window, start=start)
+            # What is kept may begin inside a message: its first bytes are context only.
+            walk(after_tail.reader, engines, close, found.window, start=start, first=start + LEAD if start else 0)
         read.source = replace(read.source, size=done.end)
         found.finish(read, [done.counts])
         if found.handled:

@@ -40,8 +40,9 @@ _BYTES_BEFORE = 1536
 _BYTES_AFTER = 4 << 10
 _WIDEST = 32 << 10
 _NEAR = 1 << 10
-_LEAD = _BEFORE + _BYTES_BEFORE
-_KEPT = _LEAD + _WIDEST + _AFTER
+LEAD = _BEFORE + _BYTES_BEFORE
+"""How far before its hit a window and what stands before it reach."""
+_KEPT = LEAD + _WIDEST + _AFTER
 """What of a block is needed with the next one: all that a window which waits for it may reach back to."""
 
 
@@ -182,7 +183,7 @@ def walk(
         if keep_tail and count:
             kept.append(bytes(view[filled : filled + count]))
             kept_bytes += count
-            while kept_bytes - len(kept[0]) >= STREAM_TAIL:
+            while kept_bytes - len(kept[0]) >= STREAM_TAIL + LEAD:
                 kept_bytes -= len(kept.popleft())
         filled += count
         if progress is not None:
@@ -306,5 +307,5 @@ def edge(size: int) -> int:
 
 def part(descriptor: int, first: int, until: int, size: int) -> tuple[Range, int]:
     """A reader for the hits between two offsets, with the context around them; and the offset of its first byte."""
-    start = max(0, first - _LEAD)
+    start = max(0, first - LEAD)
     return Range(descriptor, start, min(size, until + _AFTER)), start
