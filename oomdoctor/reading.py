@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from oomdoctor.case.case import Gap, Source
 from oomdoctor.case.events import Event
@@ -28,8 +30,7 @@ Progress = Callable[[int], None]
 Early = Callable[[Sequence[Event]], None]
 
 
-@dataclass(slots=True)
-class Read:
+class Read(Struct):
     """What reading one source gave."""
 
     source: Source

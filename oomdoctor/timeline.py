@@ -8,7 +8,8 @@ device-side assert is its echo. A refusal that the program handled, with progres
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from oomdoctor.case.case import Verdict
 from oomdoctor.case.events import Certainty, Event, Kind

@@ -1,1 +1,1 @@
-"""The vocabulary: frozen dataclasses that every layer shares, from a line of evidence to a diagnosis."""
+"""The vocabulary: frozen structs that every layer shares, from a line of evidence to a diagnosis."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from oomdoctor.case.events import Certainty, Event, Kind, Value
 from oomdoctor.case.incident import Incident
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Struct, frozen=True):
     """A thing that is not known, why, and how to learn it."""
 
     what: str
@@ -18,8 +18,7 @@ class Gap:
     how: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(Struct, frozen=True, kw_only=True):
     """Whether memory failed, in one word, and what would settle it."""
 
     memory_failure: str
@@ -33,8 +32,7 @@ class Verdict:
     """The check that would settle a `possible`: a key of the report's texts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(Struct, frozen=True, kw_only=True):
     """One input and how much of it was read."""
 
     name: str
@@ -43,8 +41,7 @@ class Source:
     complete: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Case(Struct, frozen=True, kw_only=True):
     """One run: what its logs state, in order, and what is missing."""
 
     sources: tuple[Source, ...]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from oomdoctor.case.case import Case
 from oomdoctor.case.events import Certainty, Place
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """One text in both languages."""
 
     en: str
@@ -20,8 +19,7 @@ class Text:
         return (self.zh if lang == "zh" else self.en) or self.en
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(Struct, frozen=True, kw_only=True):
     """One key of one framework's config, with the value before and after."""
 
     framework: str
@@ -31,8 +29,7 @@ class Setting:
     before: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cite:
+class Cite(Struct, frozen=True, kw_only=True):
     """A source, what it says, and whether that holds."""
 
     source: str
@@ -43,8 +40,7 @@ class Cite:
     correction: Text | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fix:
+class Fix(Struct, frozen=True, kw_only=True):
     """One thing to do."""
 
     id: str
@@ -58,16 +54,14 @@ class Fix:
     cites: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(Struct, frozen=True, kw_only=True):
     """The line that a finding stands on."""
 
     place: Place
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     """A rule's judgement, with its texts filled in; a saved report needs no rule pack."""
 
     id: str
@@ -82,8 +76,7 @@ class Finding:
     cites: tuple[Cite, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True, kw_only=True):
     """What `oomdoctor diagnose` knows at the end."""
 
     case: Case

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Union
+
+from msgspec import Struct, field
 
 Value = Union[int, float, str, tuple[int, ...], tuple[Mapping[str, Union[int, str, None]], ...]]
 """What a field of a message can hold; sizes are int bytes and their names end in `_bytes`."""
@@ -48,8 +49,7 @@ class Outcome(str, Enum):
     PRESSURE = "pressure"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a message stands."""
 
     source: str
@@ -65,8 +65,7 @@ class Place:
     """Lines between this one and the end of the source, where that is known instead."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Struct, frozen=True, kw_only=True):
     """One message, parsed."""
 
     signature: str

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from oomdoctor.case.events import Certainty, Event, Kind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Struct, frozen=True, kw_only=True):
     """One part of a memory, where it went; parts of one ledger add up to its total."""
 
     what: str
@@ -19,8 +19,7 @@ class Part:
     """`measured` (printed), `derived` (computed from what is printed) or `estimated`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Incident:
+class Incident(Struct, frozen=True, kw_only=True):
     """One failure: the first message that states it, its repetitions, and what followed from it."""
 
     root: Event

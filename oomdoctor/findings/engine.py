@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from oomdoctor.case.diagnosis import Cite, Evidence, Finding, Fix, Setting, Text
 from oomdoctor.case.events import Certainty, Event
@@ -26,8 +27,7 @@ class Texts(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(Struct, frozen=True):
     core: Mapping[str, Any]
     answer: Answer
     confidence: Certainty

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from oomdoctor.case.events import Event, Kind, Value
 from oomdoctor.knowledge.conditions import OPERATORS
@@ -17,8 +18,7 @@ from oomdoctor.units import parse_size
 Fact = Value | bool | float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What a condition came to, the events that it stands on, and the facts that were missing."""
 
     truth: bool | None
@@ -26,8 +26,7 @@ class Answer:
     missing: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """What conditions are asked about: named facts and the events of the run."""
 
     facts: Mapping[str, Fact]

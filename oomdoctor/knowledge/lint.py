@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from oomdoctor.knowledge.load import LoadedSignature, Rules
 from oomdoctor.knowledge.pattern import sre_constants, sre_parse
@@ -17,8 +18,7 @@ _LONG = 2000
 _REPEATS = (sre_constants.MAX_REPEAT, sre_constants.MIN_REPEAT)
 
 
-@dataclass(frozen=True, slots=True)
-class Complaint:
+class Complaint(Struct, frozen=True):
     """One thing that is wrong with one rule."""
 
     path: str

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 import yaml
+from msgspec import Struct
 
 from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.conditions import check
@@ -29,8 +29,7 @@ _MAX_BYTES = 4 << 20
 _DEEPEST = 60
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedSignature:
+class LoadedSignature(Struct, frozen=True):
     """A signature and where it comes from."""
 
     program: str
@@ -38,8 +37,7 @@ class LoadedSignature:
     record: SignatureRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """All rule files of one folder, as records."""
 
     signatures: tuple[LoadedSignature, ...]

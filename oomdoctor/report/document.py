@@ -7,9 +7,11 @@ hold a control character or an endless text, whoever builds it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
-from typing import cast
+from typing import ClassVar, cast
+
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
 from oomdoctor.report.safe import clean, clean_line
 
@@ -30,22 +32,19 @@ class Style(Enum):
     LINK = "link"
 
 
-class _Block:
+class _Block(Struct, frozen=True):
     """Cleans the texts of a block when it is built; fields named in `_LONG` keep their lines."""
 
-    __slots__ = ()
-    _LONG: frozenset[str] = frozenset()
+    _LONG: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
-        for field in fields(self):  # type: ignore[arg-type]  # every child is a dataclass
-            value = getattr(self, field.name)
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
             if type(value) is str:
-                safe = clean(value, _TEXT) if field.name in self._LONG else clean_line(value, _LINE)
-                object.__setattr__(self, field.name, safe)
+                force_setattr(self, name, clean(value, _TEXT) if name in self._LONG else clean_line(value, _LINE))
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """A run of text in one style. Blanks at its ends count: spans are joined as they are."""
 
     text: str
@@ -55,25 +54,22 @@ class Span:
         core = clean_line(self.text, _LINE)
         lead = " " if self.text[:1] == " " else ""
         tail = " " if core and self.text[-1:] == " " else ""
-        object.__setattr__(self, "text", f"{lead}{core}{tail}")
+        force_setattr(self, "text", f"{lead}{core}{tail}")
 
 
-@dataclass(frozen=True, slots=True)
-class Heading(_Block):
+class Heading(_Block, frozen=True):
     """The name of the part that follows."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
+class Paragraph(Struct, frozen=True):
     """Running text."""
 
     spans: tuple[Span, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Row(_Block):
+class Row(_Block, frozen=True):
     """One labelled value."""
 
     label: str
@@ -82,15 +78,13 @@ class Row(_Block):
     style: Style = Style.PLAIN
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """Labelled values, in order."""
 
     rows: tuple[Row, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Slice(_Block):
+class Slice(_Block, frozen=True):
     """One part of a bar; `share` is of the whole, between 0 and 1."""
 
     label: str
@@ -100,16 +94,14 @@ class Slice(_Block):
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Bar(_Block):
+class Bar(_Block, frozen=True):
     """Parts that add up to a whole, drawn as one bar."""
 
     title: str
     slices: tuple[Slice, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Quote(_Block):
+class Quote(_Block, frozen=True):
     """Lines of a log, word by word, and where they stand."""
 
     _LONG = frozenset({"text"})
@@ -118,8 +110,7 @@ class Quote(_Block):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Step(_Block):
+class Step(_Block, frozen=True):
     """One thing to do: what, how, the values to set, a command to run, an aside."""
 
     _LONG = frozenset({"command"})
@@ -131,16 +122,14 @@ class Step(_Block):
     note: tuple[Span, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Struct, frozen=True):
     """Things to do, numbered from `first`."""
 
     steps: tuple[Step, ...]
     first: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Folded(_Block):
+class Folded(_Block, frozen=True):
     """Blocks for whoever wants to know more; `gist` is what the others see of them."""
 
     title: str
@@ -151,8 +140,7 @@ class Folded(_Block):
 Block = Heading | Paragraph | Facts | Bar | Quote | Steps | Folded
 
 
-@dataclass(frozen=True, slots=True)
-class Document(_Block):
+class Document(_Block, frozen=True):
     """A whole report."""
 
     title: str
@@ -170,6 +158,6 @@ def _map(value: object, change: Callable[[str], str]) -> object:
         return change(value)
     if isinstance(value, tuple):
         return tuple(_map(item, change) for item in value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{field.name: _map(getattr(value, field.name), change) for field in fields(value)})
+    if isinstance(value, Struct):
+        return replace(value, **{name: _map(getattr(value, name), change) for name in value.__struct_fields__})
     return value

@@ -1,18 +1,16 @@
 """The report on a terminal: one screen, aligned in cells so that Chinese and Latin text share columns.
 
-rich gives the colours and the widths; it never reads markup here, and it never wraps: Chinese has no blanks to wrap at.
+Lines are broken here: Chinese has no blanks to break at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from io import StringIO
 
 from rich.cells import cell_len, chop_cells
-from rich.console import Console
-from rich.text import Text
 
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Slice, Span, Step, Steps, Style
+from oomdoctor.report.styled import Line
 from oomdoctor.units import format_share
 
 _WIDEST = 100
@@ -40,24 +38,16 @@ def render(document: Document, *, width: int, color: bool, full: bool = False) -
     """The report for a terminal of `width` cells; `full` opens what is folded."""
     width = max(_NARROWEST, min(width, _WIDEST))
     lines = list(_blocks(document.blocks, width, full))
-    lines += [Text(), *_wrapped([Span(document.title, Style.DIM)], width)]
-    out = StringIO()
-    console = Console(
-        file=out, width=width, color_system="standard" if color else None, force_terminal=color, no_color=not color,
-        highlight=False, markup=False, emoji=False, legacy_windows=False, _environ={},
-    )  # fmt: skip
-    for line in lines:
-        line.rstrip()
-        console.print(line, soft_wrap=True)
-    return out.getvalue()
+    lines += [Line(), *_wrapped([Span(document.title, Style.DIM)], width)]
+    return "".join(line.render(color=color) + "\n" for line in lines)
 
 
-def _blocks(blocks: Sequence[Block], width: int, full: bool) -> Iterator[Text]:
+def _blocks(blocks: Sequence[Block], width: int, full: bool) -> Iterator[Line]:
     before: Block | None = None
     under_heading = False
     for block in blocks:
         if before is not None and _is_apart(before, block):
-            yield Text()
+            yield Line()
         under_heading = not isinstance(block, Folded) and (under_heading or isinstance(block, Heading))
         if under_heading and isinstance(block, Paragraph):
             yield from _wrapped(_marked(block.spans), width, "  ", under="    ")
@@ -73,7 +63,7 @@ def _is_apart(before: Block, block: Block) -> bool:
     return isinstance(block, Heading) or isinstance(before, (Bar, Folded))
 
 
-def _block(block: Block, width: int, full: bool) -> Iterator[Text]:
+def _block(block: Block, width: int, full: bool) -> Iterator[Line]:
     if isinstance(block, Heading):
         yield from _wrapped([Span(block.text, Style.STRONG)], width)
     elif isinstance(block, Paragraph):
@@ -91,7 +81,7 @@ def _block(block: Block, width: int, full: bool) -> Iterator[Text]:
         yield from _folded(block, width, full)
 
 
-def _facts(rows: Sequence[Row], width: int) -> Iterator[Text]:
+def _facts(rows: Sequence[Row], width: int) -> Iterator[Line]:
     """Labels and values in columns; twice beside each other where everything is short."""
     label = min(max(cell_len(row.label) for row in rows), width // 2)
     value = max(cell_len(row.value) for row in rows)
@@ -101,28 +91,28 @@ def _facts(rows: Sequence[Row], width: int) -> Iterator[Text]:
         yield from _columns([_short(row, label, value) for row in rows], width)
 
 
-def _columns(entries: Sequence[Text], width: int) -> Iterator[Text]:
+def _columns(entries: Sequence[Line], width: int) -> Iterator[Line]:
     """The entries below each other, or in two columns if there are many and both fit."""
     half = (len(entries) + 1) // 2
-    left = max((entry.cell_len for entry in entries[:half]), default=0)
-    right = max((entry.cell_len for entry in entries[half:]), default=0)
+    left = max((entry.width for entry in entries[:half]), default=0)
+    right = max((entry.width for entry in entries[half:]), default=0)
     gutter = min(_GUTTER, width - 2 - left - right)
     if len(entries) < 4 or gutter < 2:
         for entry in entries:
-            if entry.cell_len + 2 <= width:
-                yield Text("  ").append_text(entry)
+            if entry.width + 2 <= width:
+                yield Line("  ").extend(entry)
             else:
                 yield from _wrapped([Span(entry.plain)], width, "  ", under="    ")
         return
     for at in range(half):
-        line = Text("  ").append_text(entries[at])
+        line = Line("  ").extend(entries[at])
         if at + half < len(entries):
-            line.append(" " * (2 + left + gutter - line.cell_len)).append_text(entries[at + half])
+            line.append(" " * (2 + left + gutter - line.width)).extend(entries[at + half])
         yield line
 
 
-def _short(row: Row, label: int, value: int) -> Text:
-    entry = Text(_padded(row.label, label) + "  " if label else "", _COLOURS[Style.DIM])
+def _short(row: Row, label: int, value: int) -> Line:
+    entry = Line(_padded(row.label, label) + "  " if label else "", _COLOURS[Style.DIM])
     entry.append(" " * (value - cell_len(row.value)) if _is_size(row.value) else "")
     entry.append(row.value, _COLOURS[row.style])
     if row.note:
@@ -135,7 +125,7 @@ def _is_size(value: str) -> bool:
     return value[:1].isdigit() and cell_len(value) <= 12
 
 
-def _long(row: Row, label: int, width: int) -> Iterator[Text]:
+def _long(row: Row, label: int, width: int) -> Iterator[Line]:
     """A value that needs lines of its own, beside its label where there is room."""
     value = [Span(row.value, row.style)] + ([Span(f" ({row.note})", Style.DIM)] if row.note else [])
     if label <= width // 3:
@@ -147,9 +137,9 @@ def _long(row: Row, label: int, width: int) -> Iterator[Text]:
         yield from _wrapped(value, width, "    ")
 
 
-def _bar(bar: Bar, width: int) -> Iterator[Text]:
+def _bar(bar: Bar, width: int) -> Iterator[Line]:
     yield from _wrapped([Span(bar.title, Style.STRONG)], width, "  ")
-    line = Text("  ")
+    line = Line("  ")
     for at, (one, count) in enumerate(zip(bar.slices, _cells([one.share for one in bar.slices], width - 2))):
         line.append(_fill(one, at) * count, _hue(one, at))
     yield line
@@ -158,10 +148,10 @@ def _bar(bar: Bar, width: int) -> Iterator[Text]:
     yield from _columns([_key(one, at, label, value) for at, one in enumerate(bar.slices)], width)
 
 
-def _key(one: Slice, at: int, label: int, value: int) -> Text:
+def _key(one: Slice, at: int, label: int, value: int) -> Line:
     """One entry of a bar's legend."""
-    entry = Text(_fill(one, at) + " ", _hue(one, at))
-    entry.append(_padded(one.label, label) + " " * (2 + value - cell_len(one.value)) + one.value, "default")
+    entry = Line(_fill(one, at) + " ", _hue(one, at))
+    entry.append(_padded(one.label, label) + " " * (2 + value - cell_len(one.value)) + one.value)
     entry.append(f"  {format_share(one.share):>5}", _COLOURS[Style.DIM])
     return entry.append(f"  {one.note}" if one.note else "", _COLOURS[Style.DIM])
 
@@ -185,7 +175,7 @@ def _hue(one: Slice, at: int) -> str:
     return _HUES[at % len(_HUES)] if one.style is Style.PLAIN else _COLOURS[one.style]
 
 
-def _quote(quote: Quote, width: int, full: bool) -> Iterator[Text]:
+def _quote(quote: Quote, width: int, full: bool) -> Iterator[Line]:
     yield from _wrapped([Span(quote.where, Style.DIM)], width, "  ")
     lines = [line for text in quote.text.split("\n") for line in _wrapped([Span(text)], width, "  │ ", Style.DIM, "  │ ")]
     if not full and len(lines) > _QUOTE_LINES:
@@ -193,39 +183,38 @@ def _quote(quote: Quote, width: int, full: bool) -> Iterator[Text]:
     yield from lines
 
 
-def _ending(line: Text, width: int) -> Text:
+def _ending(line: Line, width: int) -> Line:
     """A line that says that more came after it."""
-    line.rstrip()
-    if line.cell_len + 2 > width:
-        blank = line.plain.rfind(" ", len(line) - 20)
-        line.truncate(cell_len(line.plain[:blank]) if blank > 8 else width - 2)
-        line.rstrip()
+    line = line.cut(len(line.plain))
+    if line.width + 2 > width:
+        blank = line.plain.rfind(" ", len(line.plain) - 20)
+        line = line.cut(blank if blank > 8 else len(_fitting(line.plain, width - 2)) - 1)
     return line.append(" …", _COLOURS[Style.DIM])
 
 
-def _step(number: int, step: Step, width: int) -> Iterator[Text]:
+def _step(number: int, step: Step, width: int) -> Iterator[Line]:
     lead = f"  {number}. "
     indent = " " * len(lead)
     blank = "" if step.title.endswith("。") else " "
     yield from _wrapped([Span(step.title, Style.STRONG), Span(blank), *_marked(step.text)], width, lead)
     for line in _facts(step.settings, width - len(indent) + 2) if step.settings else ():
-        yield Text(indent[2:]).append_text(line)
+        yield Line(indent[2:]).extend(line)
     for command in step.command.split("\n") if step.command else ():
         yield from _wrapped([Span(command, Style.CODE)], width, indent + "$ ", Style.DIM)
     if step.note:
         yield from _wrapped([Span(one.text, Style.DIM) for one in _marked(step.note)], width, indent)
 
 
-def _folded(block: Folded, width: int, full: bool) -> Iterator[Text]:
+def _folded(block: Folded, width: int, full: bool) -> Iterator[Line]:
     if full:
         yield from _wrapped([Span(block.title, Style.STRONG)], width, "▾ ")
         for line in _blocks(block.blocks, width - 2, full):
-            yield Text("  ").append_text(line)
+            yield Line("  ").extend(line)
         return
-    line = Text("▸ ").append(_fitting(block.title, width - 2))
-    if block.gist and line.cell_len + 12 < width:
+    line = Line("▸ ").append(_fitting(block.title, width - 2))
+    if block.gist and line.width + 12 < width:
         line.append("  ")
-        line.append(_fitting(block.gist, width - line.cell_len), _COLOURS[Style.DIM])
+        line.append(_fitting(block.gist, width - line.width), _COLOURS[Style.DIM])
     yield line
 
 
@@ -250,17 +239,17 @@ def _padded(text: str, width: int) -> str:
     return text + " " * (width - cell_len(text))
 
 
-def _wrapped(spans: Sequence[Span], width: int, lead: str = "", style: Style = Style.PLAIN, under: str = "") -> Iterator[Text]:
+def _wrapped(spans: Sequence[Span], width: int, lead: str = "", style: Style = Style.PLAIN, under: str = "") -> Iterator[Line]:
     """The spans on lines of at most `width` cells, the first after `lead`, the others after `under` or as many blanks."""
     under = under or " " * cell_len(lead)
     room = max(4, width - max(cell_len(lead), cell_len(under)))
-    line = Text().append(lead, _COLOURS[style])
+    line = Line().append(lead, _COLOURS[style])
     used = 0
     for word, colour in _words(spans, room):
         length = cell_len(word)
         if used and used + cell_len(word.rstrip(" ")) > room:
             yield line
-            line, used = Text().append(under, _COLOURS[style]), 0
+            line, used = Line().append(under, _COLOURS[style]), 0
         if not used:
             word = word.lstrip(" ")
             length = cell_len(word)

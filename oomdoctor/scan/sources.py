@@ -6,7 +6,8 @@ import fnmatch
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _NOT_LOGS = frozenset(
     [
@@ -72,8 +73,7 @@ _NOT_LOGS = frozenset(
 _HIDDEN_FOLDERS = (".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", "venv", ".mypy_cache", ".pytest_cache", ".ruff_cache")
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(Struct, frozen=True):
     """An input that names nothing that can be read."""
 
     name: str

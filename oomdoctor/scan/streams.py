@@ -13,8 +13,9 @@ import select
 import stat
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 _FIRST = 8
 """Bytes that tell what a source is."""
@@ -30,8 +31,7 @@ class Reader(Protocol):
     def readinto(self, buffer: memoryview, /) -> int | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """A readable source."""
 
     reader: Reader
@@ -44,8 +44,7 @@ class Opened:
     """Filled while reading: why the source ended before its end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(Struct, frozen=True):
     """A source that cannot be read, why, and what would help."""
 
     reason: str

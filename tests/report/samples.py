@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from oomdoctor.case.case import Case, Gap, Source, Verdict
 from oomdoctor.case.diagnosis import Cite, Diagnosis, Evidence, Finding, Fix, Setting, Text
