@@ -140,6 +140,10 @@ def _check_env(env: str) -> None:
 
 
 def _width() -> int:
-    import shutil  # noqa: PLC0415 - only the terminal form asks
-
-    return max(40, min(shutil.get_terminal_size((80, 24)).columns, 120))
+    # shutil says the same, and loads every compressor to say it.
+    named = os.environ.get("COLUMNS", "")
+    try:
+        columns = int(named) if named.isdecimal() and int(named) else os.get_terminal_size(sys.__stdout__.fileno()).columns
+    except (OSError, ValueError, AttributeError):
+        columns = 80
+    return max(40, min(columns, 120))

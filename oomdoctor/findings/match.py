@@ -47,7 +47,7 @@ def evaluate(when: Mapping[str, Any], known: Known) -> Answer:
         inner = evaluate(when["not"], known)
         return Answer(None if inner.truth is None else not inner.truth, (), inner.missing)
     if "text" in when:
-        return _text(when["text"], known)
+        return _text(when["text"], when.get("needs"), known)
     if "fact" in when:
         return _fact(when, known)
     return _event(when, known)
@@ -92,9 +92,12 @@ def _event(when: Mapping[str, Any], known: Known) -> Answer:
     return Answer(bool(found), tuple(found[:3]))
 
 
-def _text(pattern: str, known: Known) -> Answer:
-    form = re.compile(pattern)
-    found = [event for event in known.events if event.kind is not Kind.CONTEXT and form.search(event.text)]
+def _text(pattern: str, needs: Sequence[str] | None, known: Known) -> Answer:
+    said = [event for event in known.events if event.kind is not Kind.CONTEXT]
+    if needs is not None:
+        said = [event for event in said if any(needed in event.text for needed in needs)]
+    form = re.compile(pattern) if said else None
+    found = [event for event in said if form is not None and form.search(event.text)]
     return Answer(bool(found), tuple(found[:3]))
 
 

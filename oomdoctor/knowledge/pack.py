@@ -10,18 +10,20 @@ name, so a pack can be missing but never stale. Where nothing can be written the
 
 from __future__ import annotations
 
-import json
 import os
 import zlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
+from msgspec.json import decode, encode
 
 from oomdoctor import cache as cached
 
 if TYPE_CHECKING:
     from oomdoctor.knowledge.load import LoadedSignature, Rules
 
-FORMAT = 3
+FORMAT = 4
 _PACKED = "pack.json"
 
 
@@ -30,7 +32,7 @@ class Pack:
 
     def __init__(self, data: bytes) -> None:
         head, _, self._texts = data.partition(b"\n")
-        self._head: dict[str, Any] = json.loads(head)
+        self._head: dict[str, Any] = decode(head)
         if self._head["format"] != FORMAT or self._head["check"] != zlib.crc32(self._texts):
             raise ValueError("a pack of another format, or a damaged one")
         self.literals: list[str] = self._head["literals"]
@@ -43,6 +45,7 @@ class Pack:
         """For each family the numbers of the signatures whose ids it gives."""
         self.problems: list[dict[str, Any]] = self._head["problems"]
         self._cores: list[list[int]] = self._head["cores"]
+        self._read: dict[str, dict[str, list[int]]] = {}
 
     @property
     def size(self) -> int:
@@ -52,7 +55,7 @@ class Pack:
     def core(self, number: int) -> dict[str, Any]:
         """What the matcher needs of one signature."""
         at, length = self._cores[number]
-        core: dict[str, Any] = json.loads(self._texts[at : at + length])
+        core: dict[str, Any] = decode(self._texts[at : at + length])
         return core
 
     @property
@@ -63,16 +66,17 @@ class Pack:
     def text(self, part: str, name: str) -> Mapping[str, Any] | None:
         """All of one rule: part is `signatures`, `problems`, `fixes` or `sources`."""
         at = self._places(part).get(name)
-        return None if at is None else json.loads(self._texts[at[0] : at[0] + at[1]])
+        return None if at is None else decode(self._texts[at[0] : at[0] + at[1]])
 
     def names(self, part: str) -> list[str]:
         """The ids of one part, in the order of the files."""
         return list(self._places(part))
 
     def _places(self, part: str) -> dict[str, list[int]]:
-        at, length = self._head["places"][part]
-        places: dict[str, list[int]] = json.loads(self._texts[at : at + length])
-        return places
+        if part not in self._read:
+            at, length = self._head["places"][part]
+            self._read[part] = decode(self._texts[at : at + length])
+        return self._read[part]
 
 
 def builtin_rules() -> str:
@@ -112,26 +116,24 @@ def compile_pack(root: str) -> bytes:
 
 def packed(rules: Rules, root: str) -> bytes:
     """Rules as a pack; paths in it are relative to `root`."""
-    import msgspec  # noqa: PLC0415
-
     lines: list[bytes] = []
     end = 0
 
     def put(value: Any) -> list[int]:
         nonlocal end
-        line = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        line = encode(value) + b"\n"
         lines.append(line)
         at, end = end, end + len(line)
         return [at, len(line)]
 
     def whole(record: Any, path: str, **more: str) -> list[int]:
-        return put({**more, "path": os.path.relpath(path, root), **msgspec.to_builtins(record)})
+        return put({**more, "path": os.path.relpath(path, root), **to_builtins(record)})
 
     places = {
         "signatures": {one.record.id: whole(one.record, one.path, program=one.program) for one in rules.signatures},
         "problems": {one.id: whole(one, path) for path, one in rules.problems},
         "fixes": {one.id: whole(one, path) for path, one in rules.fixes},
-        "sources": {one.id: put(msgspec.to_builtins(one)) for one in rules.sources},
+        "sources": {one.id: put(to_builtins(one)) for one in rules.sources},
     }
     cores = [matching(one) for one in rules.signatures]
     literals = sorted({literal for core in cores for literal in core["literals"]})
@@ -145,13 +147,13 @@ def packed(rules: Rules, root: str) -> bytes:
         "families": {name: [number for number, core in enumerate(cores) if core.get("family") == name] for name in families},
         "cores": [put(core) for core in cores],
         "problems": [
-            {"id": one.id, "when": one.when, "confidence": one.confidence, "rank": one.rank, "silences": one.silences}
+            {"id": one.id, "when": with_needs(one.when), "confidence": one.confidence, "rank": one.rank, "silences": one.silences}
             for _, one in rules.problems
         ],
         "places": {part: put(own) for part, own in places.items()},
     }
     texts = b"".join(lines)
-    return json.dumps({**head, "check": zlib.crc32(texts)}, ensure_ascii=False, separators=(",", ":")).encode() + b"\n" + texts
+    return encode({**head, "check": zlib.crc32(texts)}) + b"\n" + texts
 
 
 def _is_aside(core: Mapping[str, Any]) -> bool:
@@ -161,7 +163,7 @@ def _is_aside(core: Mapping[str, Any]) -> bool:
 
 def matching(loaded: LoadedSignature) -> dict[str, Any]:
     """What the matcher needs of a signature; keys with their default value are left out."""
-    from oomdoctor.knowledge.pattern import expand, fragment  # noqa: PLC0415 - only for compiling
+    from oomdoctor.knowledge.pattern import expand, fragments  # noqa: PLC0415 - only for compiling
 
     record, program = loaded.record, loaded.program
     expression = None if record.pattern is None else expand(record.pattern)
@@ -173,12 +175,24 @@ def matching(loaded: LoadedSignature) -> dict[str, Any]:
         "outcome": record.outcome,
         "literals": record.literals,
         "pattern": expression,
-        "needs": expression and fragment(expression),
+        "needs": expression and fragments(expression),
         "family": record.family,
         "set": record.set,
         "unit": record.unit,
     }
     return {key: value for key, value in core.items() if value not in (None, {}, "failure")}
+
+
+def with_needs(when: Mapping[str, Any]) -> dict[str, Any]:
+    """A condition in which each text to search says what it must hold, so that most are never compiled."""
+    from oomdoctor.knowledge.pattern import fragments  # noqa: PLC0415 - only for compiling
+
+    if "text" in when:
+        needed = fragments(when["text"])
+        return {**when, "needs": needed} if needed else dict(when)
+    if "not" in when and isinstance(when["not"], Mapping):
+        return {"not": with_needs(when["not"])}
+    return {word: [with_needs(one) for one in inner] if word in ("all", "any") else inner for word, inner in when.items()}
 
 
 def _stamp(root: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -28,6 +29,7 @@ _CLASS = re.compile(r"\[\^?\]?")
 BLANK = r"\s{1,100}"
 """What a blank of a pattern matches; bounded, so that two neighbours cannot try a long run against each other."""
 _SHORTEST = 4
+_MOST_CHOICES = 12
 
 
 def expand(pattern: str) -> str:
@@ -56,16 +58,37 @@ def expand(pattern: str) -> str:
     return "".join(out)
 
 
-def fragment(expression: str) -> str | None:
-    """The longest text that every match of a regular expression holds; None where there is no such text.
+def fragments(expression: str) -> list[str] | None:
+    """Texts of which every match of a regular expression holds at least one; None where there are no such texts.
 
-    Looking for it is a hundred times cheaper than trying the expression.
+    Looking for them is a hundred times cheaper than trying the expression, or compiling it.
     """
     tree = sre_parse.parse(expression, re.MULTILINE)
     if tree.state.flags & re.IGNORECASE:
         return None
+    return _needed(tree)
+
+
+def _needed(tree: Any) -> list[str] | None:
+    """The longest run of plain characters, or where there is none the needed texts of each branch of one choice."""
     best = max(_runs(tree), key=len, default="")
-    return best if len(best) >= _SHORTEST else None
+    if len(best) >= _SHORTEST:
+        return [best]
+    for choice in _choices(tree):
+        needed = [_needed(branch) for branch in choice]
+        texts = [text for own in needed for text in own or ()]
+        if all(needed) and len(texts) <= _MOST_CHOICES:
+            return texts
+    return None
+
+
+def _choices(tree: Any) -> Iterator[list[Any]]:
+    """The choices of which every match takes one branch."""
+    for code, value in tree:
+        if code is sre_constants.BRANCH:
+            yield value[1]
+        elif code is sre_constants.SUBPATTERN and not value[1] and not value[2]:
+            yield from _choices(value[3])
 
 
 def _runs(tree: Any) -> list[str]:

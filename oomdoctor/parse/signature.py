@@ -39,12 +39,12 @@ class Signature:
         self.set: Mapping[str, Value] = core.get("set", {})
         self.unit: Mapping[str, str] = core.get("unit", {})
         self._pattern: str | None = core.get("pattern")
-        self._needs: str | None = core.get("needs")
+        self._needs: list[str] | None = core.get("needs")
         self._compiled: re.Pattern[str] | None = None
 
     def matches(self, text: str) -> Iterator[Match]:
         """Every place in `text` where the message stands."""
-        if self._needs is not None and self._needs not in text:
+        if self._needs is not None and not any(needed in text for needed in self._needs):
             return
         if self._compiled is None:
             if self._pattern is None:

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from oomdoctor import reading
@@ -171,7 +172,7 @@ def test_only_texts_of_asked_rules_are_parsed(rules: Path) -> None:
     pack = Pack(checked + b"\n" + texts)
     assert (pack.text("signatures", "prog-apples") or {})["program"] == "prog"
     assert [event.signature for event in reading.events("no room for apples", Recogniser(pack))] == ["prog-apples"]
-    with pytest.raises(json.JSONDecodeError):
+    with pytest.raises(msgspec.DecodeError):
         pack.text("signatures", "prog-olives")
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from oomdoctor.knowledge.load import LoadedSignature, load_rules
 from oomdoctor.knowledge.pack import builtin_rules
-from oomdoctor.knowledge.pattern import MACROS, expand, fragment
+from oomdoctor.knowledge.pattern import MACROS, expand, fragments
 
 
 @pytest.mark.parametrize(("pattern", "text"), [
@@ -84,23 +84,26 @@ def test_a_rule_matches_what_its_plain_pattern_matches(one: LoadedSignature) -> 
     plain = pattern
     for name, form in MACROS.items():
         plain = plain.replace("{" + name + "}", f"(?:{form})")
-    wide, needed = re.compile(expand(pattern), re.MULTILINE), fragment(expand(pattern))
+    wide, needed = re.compile(expand(pattern), re.MULTILINE), fragments(expand(pattern))
     for text in (example.text for example in one.record.examples):
         for found in re.finditer(plain, text, re.MULTILINE):
             assert any(match.start() < found.end() and found.start() < match.end() for match in wide.finditer(text))
-        assert all(needed is None or needed in match[0] for match in wide.finditer(text))
+        assert all(needed is None or any(part in match[0] for part in needed) for match in wide.finditer(text))
 
 
 @pytest.mark.parametrize(("expression", "needed"), [
-    pytest.param(r"CUDA error: (?P<what>\w{1,9})", "CUDA error: ", id="the plain beginning"),
-    pytest.param(r"(?:maybe )?certainly", "certainly", id="what is optional is not needed"),
-    pytest.param(r"(?:first|second)", None, id="what has a choice is not needed"),
-    pytest.param(r"a(?:bcde)f", "abcdef", id="a group is read through"),
+    pytest.param(r"CUDA error: (?P<what>\w{1,9})", ["CUDA error: "], id="the plain beginning"),
+    pytest.param(r"(?:maybe )?certainly", ["certainly"], id="what is optional is not needed"),
+    pytest.param(r"(?:first|second)", ["first", "second"], id="of a choice one is needed"),
+    pytest.param(r"\d+(?:first|(?:next|last)\b)", ["first", "next", "last"], id="of a choice in a choice as well"),
+    pytest.param(r"(?:first|\d+)", None, id="a choice with a branch that could be anything"),
+    pytest.param(r"(?:first|second)?", None, id="a choice that need not be made"),
+    pytest.param(r"a(?:bcde)f", ["abcdef"], id="a group is read through"),
     pytest.param(r"ab\s+cd", None, id="too short to be worth a look"),
     pytest.param(r"(?i:quietly)", None, id="any case"),
     pytest.param(r"(?i)quietly", None, id="any case, said at the start"),
-    pytest.param(r"(?!never)always", "always", id="what must not stand there is not needed"),
-    pytest.param(r"(?:abcd){0,3}efgh", "efgh", id="what may be repeated not at all"),
+    pytest.param(r"(?!never)always", ["always"], id="what must not stand there is not needed"),
+    pytest.param(r"(?:abcd){0,3}efgh", ["efgh"], id="what may be repeated not at all"),
 ])  # fmt: skip
-def test_what_a_text_must_hold(expression: str, needed: str | None) -> None:
-    assert fragment(expression) == needed
+def test_what_a_text_must_hold(expression: str, needed: list[str] | None) -> None:
+    assert fragments(expression) == needed
