@@ -117,7 +117,7 @@ class Reading:
     def _in_order(self, opened: Opened, read: Read, size: int | None, context: bool) -> None:
         engines = self.engines(size)
         if not context:
-            engines = engines._replace(every=engines.failures)
+            engines = replace(engines, every=engines.failures)
         found = _Found(self.recogniser, read.source.name)
         tally = Tally(self.recogniser.quotas, None if size is None else edge(size), size)
         done = walk(

@@ -143,7 +143,7 @@ def _width() -> int:
     # shutil says the same, and loads every compressor to say it.
     named = os.environ.get("COLUMNS", "")
     try:
-        columns = int(named) if named.isdecimal() and int(named) else os.get_terminal_size(sys.__stdout__.fileno()).columns
+        columns = int(named) if named.isdecimal() and int(named) else os.get_terminal_size(sys.stdout.fileno()).columns
     except (OSError, ValueError, AttributeError):
         columns = 80
     return max(40, min(columns, 120))

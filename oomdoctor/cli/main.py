@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
+from typing import NoReturn
 
 import click
 
@@ -48,7 +50,7 @@ def cli() -> None:
     """
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Runs the command line; wrong use ends with status 2 and one clear line."""
     try:
         cli.main(prog_name="oomdoctor", standalone_mode=True)
@@ -56,4 +58,19 @@ def main() -> None:
         from oomdoctor.report.safe import clean_line  # noqa: PLC0415 - only for an error
 
         click.echo(f"oomdoctor: {clean_line(str(why), 600)}", err=True)
-        sys.exit(2)
+        _leave(2)
+    except SystemExit as done:
+        if isinstance(done.code, int):
+            _leave(done.code)
+        raise
+    _leave(0)
+
+
+def _leave(status: int) -> NoReturn:
+    """Ends the process without taking it apart object by object, which is a tenth of the time of a short run."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        sys.exit(status)
+    os._exit(status)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from oomdoctor.case.events import Certainty, Kind, Outcome, Value
 from oomdoctor.units import NOT_AVAILABLE, parse_size
@@ -12,7 +14,7 @@ from oomdoctor.units import NOT_AVAILABLE, parse_size
 _INTEGER = re.compile(r"-?\d{1,18}\Z")
 
 
-class Match(NamedTuple):
+class Match(Struct, frozen=True):
     """One message found in a text: whose, where, and what it says."""
 
     signature: str

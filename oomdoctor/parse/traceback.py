@@ -6,7 +6,9 @@ Works on raw bytes around a message: frames are needed for failures only, and fi
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 _HEAD = b"Traceback (most recent call last)"
 _FRAME = re.compile(
@@ -39,7 +41,7 @@ _CAUGHT = re.compile(
 )
 
 
-class Trace(NamedTuple):
+class Trace(Struct, frozen=True):
     """What a traceback tells."""
 
     phase: str | None
@@ -52,7 +54,7 @@ def around(before: bytes, after: bytes, rank: int | None) -> Trace:
     if found.frame is None and _HEAD in after[:600]:
         found = _trace(after[:_REACH], rank, needs_head=True)
     if found.phase is None and _is_loading(before[-2000:]):
-        found = found._replace(phase="model-load")
+        found = replace(found, phase="model-load")
     return found
 
 

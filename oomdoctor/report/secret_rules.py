@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+
+from msgspec import Struct
 
 _NAME = r"[A-Za-z0-9_][\w.-]{0,62}"
 _NODES = r"[A-Za-z0-9_][\w.-]{0,62}(?:\[[\d,-]{1,60}\])?"
@@ -19,7 +20,7 @@ _NO_HOSTS = frozenset(
 )
 
 
-class Rule(NamedTuple):
+class Rule(Struct, frozen=True):
     """A pattern that is tried where one of `needs` (in lower case) stands in the text; `holds` looks at what it found."""
 
     needs: tuple[str, ...]

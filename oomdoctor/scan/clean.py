@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 _ESCAPES = re.compile(
     r"\x1b\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\)?"  # OSC: titles, links, clipboard
@@ -27,6 +29,8 @@ _TAG = re.compile(r"</?(?:span|div|pre|code|p|font|b|i|a|td|tr|samp|tt|em|strong
 _BREAK = re.compile(r"<br\s{0,2}/?>")
 _ESCAPED_NEWLINE = re.compile(r"\\r\\n|\\n")
 _ESCAPED = re.compile(r"\\(?:u001b|x1b|033|e)\[[0-9;]{0,20}m|\\([\"'`tr])")
+_ODD = re.compile(rb"[^\t\n\r -~]|[<&\\]|\[\d{1,3}[;m]")
+"""What one of the steps of `_plain` may change; most windows hold none of it."""
 _DRIVE = re.compile(r"\b[A-Za-z]:\\")
 
 _STAMP = r"\d{4}[-/]\d\d[-/]\d\d[T |]{1,3}\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
@@ -62,7 +66,7 @@ _WRAPPED = 60
 _WIDEST_TERMINAL = 400
 
 
-class Line(NamedTuple):
+class Line(Struct, frozen=True):
     """One cleaned line: its text, where its raw line starts in the source, and what its prefix said."""
 
     text: str
@@ -118,20 +122,21 @@ def clean_lines(raw: bytes, base: int) -> list[Line]:
     """The lines of a window, cleaned, each with the writer that its prefix names."""
     out: list[Line] = []
     repeated = ""
+    is_plain = _ODD.search(raw) is None
     for piece, offset in _physical(raw, base):
         text = piece.decode("utf-8", "replace")
         width = len(text)
-        for part in _plain(text):
+        for part in (text,) if is_plain else _plain(text):
             line = _strip(part, offset, width)
-            head = _HEAD.match(line.text)
+            head = _HEAD.match(line.text) if "]" in line.text else None
             if head is not None:
                 if head[0] == repeated:
-                    line = line._replace(text=line.text[head.end() :])
+                    line = replace(line, text=line.text[head.end() :])
                 repeated = head[0]
             elif line.text:
                 repeated = ""
             if line.rank is None and line.worker is None and out and _goes_on(out[-1], line.text):
-                line = line._replace(rank=out[-1].rank, worker=out[-1].worker)
+                line = replace(line, rank=out[-1].rank, worker=out[-1].worker)
             out.append(line)
     return out
 
@@ -173,12 +178,11 @@ def _strip(text: str, offset: int, width: int) -> Line:
         found = _PREFIX.match(text, at)
         if found is None or found.end() == at:
             break
-        group = found.groupdict()
-        named = group["rank"] or group["rank2"] or group["rank3"] or group["rank4"] or group["rank5"] or group["srun"]
+        named = next(filter(None, found.group("rank", "rank2", "rank3", "rank4", "rank5", "srun")), None)
         rank = int(named) if named and rank is None else rank
-        if group["pid"] and worker is None:
-            worker = f"{group['worker'] or ''} pid={group['pid']}".strip()
-        time = time or group["time"] or group["time2"] or group["time3"] or group["time4"]
+        if found["pid"] and worker is None:
+            worker = f"{found['worker'] or ''} pid={found['pid']}".strip()
+        time = time or next(filter(None, found.group("time", "time2", "time3", "time4")), None)
         at = found.end()
     return Line(text[at:] if at else text, offset, rank, worker, time.strip("[]") if time else None, width, not at)
 

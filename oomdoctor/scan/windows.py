@@ -15,7 +15,8 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from oomdoctor.scan.prefilter import Hit, Prefilter
 from oomdoctor.scan.streams import Reader
@@ -46,7 +47,7 @@ _KEPT = LEAD + _WIDEST + _AFTER
 """What of a block is needed with the next one: all that a window which waits for it may reach back to."""
 
 
-class Around(NamedTuple):
+class Around(Struct, frozen=True):
     """How many lines around its hits a window has."""
 
     before: int
@@ -57,7 +58,7 @@ _FAILURE = Around(8, 26)
 _CONTEXT = Around(2, 10)
 
 
-class Window(NamedTuple):
+class Window(Struct, frozen=True):
     """Bytes around some hits."""
 
     raw: bytes
@@ -72,7 +73,7 @@ class Window(NamedTuple):
     """1-based number of the line in which `raw` starts, where it was counted."""
 
 
-class Quota(NamedTuple):
+class Quota(Struct, frozen=True):
     """How many windows a literal may open in one MiB."""
 
     close: int
@@ -135,7 +136,7 @@ def _stretch(mib: int) -> int:
     return 4 * bits + ((mib << 2 >> (bits - 1)) & 3)
 
 
-class Engines(NamedTuple):
+class Engines(Struct, frozen=True):
     """A prefilter for all literals, and one for those that are looked for everywhere."""
 
     every: Prefilter
@@ -144,7 +145,7 @@ class Engines(NamedTuple):
     """Length of the longest literal."""
 
 
-class Walk(NamedTuple):
+class Walk(Struct, frozen=True):
     """What a walk saw besides its windows."""
 
     end: int
