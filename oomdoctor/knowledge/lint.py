@@ -48,7 +48,8 @@ def _signature(loaded: LoadedSignature, healthy: Sequence[str], expand: Any) -> 
     if not record.near_misses:
         yield "needs a near miss: a text close to it that must leave it quiet, and why"
     for example in record.examples:
-        if not any(literal in example.text for literal in record.literals):
+        # A text begins like a line: a literal may begin with the end of the line before it.
+        if not any(literal in f"\n{example.text}" for literal in record.literals):
             yield f"no literal stands in its example: {example.text[:60]!r}"
 
 

@@ -142,7 +142,7 @@ def _read(text: str, start: int, end: int, lead: re.Match[str]) -> Match | None:
         return None
     _processes(body, fields)
     _asides(body, fields)
-    clone = _CLONE.search(text, max(0, start - 1500), start)
+    clone = _cloning(text, start)
     if clone and "\n\n" not in text[clone.start() : start]:
         name = "fsdp-clone-oom"
         if clone[1] or clone[2]:
@@ -150,6 +150,14 @@ def _read(text: str, start: int, end: int, lead: re.Match[str]) -> Match | None:
     hint = _HINT.search(body, last, last + 400)
     last = hint.end() if hint else last
     return Match(name, head.start() if head else start, start + last, fields)
+
+
+def _cloning(text: str, start: int) -> re.Match[str] | None:
+    """FSDP's own message around this one, if it was copying a state dict."""
+    near = max(0, start - 1500)
+    if text.find("clone()", near, start) < 0 and text.find("state_dict", near, start) < 0:
+        return None
+    return _CLONE.search(text, near, start)
 
 
 def _sizes(body: str, lead: re.Match[str]) -> tuple[dict[str, Value], int]:
@@ -239,7 +247,7 @@ def _cuda(body: str, fields: dict[str, Value]) -> str:
         return "torch-cuda-oom-allowed-2x"
     if "total_bytes" not in fields or re.search(r"\.\s+GPU\s+has\s+a\s+total", body):
         return "torch-cuda-oom-230-cut"
-    others = _OTHERS.findall(body)
+    others = _others(body)
     if any(parse_size(size) == NOT_AVAILABLE for _, size in others):
         return "torch-cuda-oom-process-na"
     if len(others) > 1:
@@ -253,13 +261,18 @@ def _cuda(body: str, fields: dict[str, Value]) -> str:
     return "torch-cuda-oom-24-rename" if fields.get("exception") == "torch.OutOfMemoryError" else "torch-cuda-oom-22"
 
 
+def _others(body: str) -> list[tuple[str, str]]:
+    """(pid, size) of each `Process N has`."""
+    return _OTHERS.findall(body) if "Process" in body else []
+
+
 def _processes(body: str, fields: dict[str, Value]) -> None:
     """Who else holds memory on the card.
 
     In a container NVML gives the process numbers of the host, and this process is one of the listed ones: the one whose
     use lies just above what its allocator holds.
     """
-    listed = [{"pid": int(pid), "used_bytes": _known(parse_size(size))} for pid, size in _OTHERS.findall(body)[:256]]
+    listed = [{"pid": int(pid), "used_bytes": _known(parse_size(size))} for pid, size in _others(body)[:256]]
     allocated, unused = fields.get("allocated_bytes"), fields.get("reserved_unallocated_bytes", 0)
     if listed and "process_bytes" not in fields and isinstance(allocated, int) and isinstance(unused, int):
         own = min(

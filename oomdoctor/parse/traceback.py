@@ -39,6 +39,10 @@ _CAUGHT = re.compile(
     r"[Ss]kipping (?:the |this )?batch|attempting to recover|[Rr]etrying|will retry|reducing batch|with exception:|[Ff]alling back|"
     r"falling back to|lowering the batch|halving|has been split|ignored?\b.{0,20}continu"
 )
+_CAUGHT_SIGNS = (
+    "kipping", "recover", "etrying", "retry", "reducing", "with exception:", "alling back", "lowering", "halving", "been split", "ignore",
+)  # fmt: skip
+"""One of these stands in all that `_CAUGHT` matches; looking for them is twenty times cheaper."""
 
 
 class Trace(Struct, frozen=True):
@@ -72,7 +76,8 @@ def caught(text: str, start: int, end: int) -> bool:
     line_end = text.find("\n", end)
     for _ in range(4):
         line_end = text.find("\n", line_end + 1) if line_end >= 0 else -1
-    return _CAUGHT.search(text, max(line_start, start - 200), line_end if line_end >= 0 else min(len(text), end + 300)) is not None
+    around = text[max(line_start, start - 200) : line_end if line_end >= 0 else min(len(text), end + 300)]
+    return any(sign in around for sign in _CAUGHT_SIGNS) and _CAUGHT.search(around) is not None
 
 
 def _trace(data: bytes, rank: int | None, *, needs_head: bool) -> Trace:

@@ -19,6 +19,7 @@ _ENOUGH = 1060
 """From about 1,000 literals on hyperscan hashes with a wider table: padding 840 literals to this many made the scan of a
 1 GiB log 1.9 times as fast (0.85 s to 0.45 s, hyperscan 0.9.1)."""
 _PADDING = (1 << 30) + 1
+_PADDING_START = b"\xff"
 
 Hit = tuple[int, int]
 """(number of the literal, offset just after it)"""
@@ -74,7 +75,9 @@ class HyperscanPrefilter:
             match_event_handler=lambda number, _from, to, _flags, _context: hits.append((number, start + to)),
             scratch=self._scratch,
         )
-        return [hit for hit in hits if hit[0] != _PADDING] if hits else hits
+        if hits and data.find(_PADDING_START, start, end) >= 0:
+            return [hit for hit in hits if hit[0] != _PADDING]
+        return hits
 
     def twin(self) -> HyperscanPrefilter:
         """The same literals for another thread."""
@@ -111,7 +114,7 @@ def _escaped(literal: bytes) -> bytes:
 def _padding(count: int) -> list[bytes]:
     """Literals of bytes that no text in UTF-8 holds."""
     strange = range(0xF5, 0x100)
-    return [bytes([0xFF, *(strange[number // 11**place % 11] for place in range(5))]) for number in range(count)]
+    return [bytes([*_PADDING_START, *(strange[number // 11**place % 11] for place in range(5))]) for number in range(count)]
 
 
 def _by_end(hit: Hit) -> tuple[int, int]:

@@ -13,8 +13,10 @@ any split of the work gives the same.
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
+from operator import itemgetter
 
 from msgspec import Struct
 
@@ -32,6 +34,8 @@ _LAST = 64 << 10
 """In so many last bytes no failure is left out: they hold what ended the run."""
 NUMBERED = 64 << 20
 """Lines are numbered up to here; counting them further would cost as much as finding the failure."""
+
+_end = itemgetter(1)
 
 _BEFORE = 12 << 10
 _AFTER = 8 << 10
@@ -212,15 +216,25 @@ def walk(
 def _hits(buffer: bytearray, base: int, low: int, high: int, engines: Engines, tally: Tally) -> list[Hit]:
     """The hits that end in buffer(low, high], each MiB of the source with the engine that it gets."""
     out: list[Hit] = []
+    if base == 0 and low < engines.longest:
+        out += tally.accept(_at_the_start(buffer, low, high, engines), 0, 0)
     while low < high:
         mib = (base + low) >> _MIB
         cut = min(high, ((mib + 1) << _MIB) - base)
         engine = engines.every if tally.samples(mib) else engines.failures
         found = engine.find(buffer, max(0, low - engines.longest + 1), cut)
         if found:
-            out += tally.accept([hit for hit in found if hit[1] > low], base, mib)
+            out += tally.accept(found[bisect_right(found, low, key=_end) :], base, mib)
         low = cut
     return out
+
+
+def _at_the_start(buffer: bytearray, low: int, high: int, engines: Engines) -> list[Hit]:
+    """A source begins like a line: hits at its first byte of literals that begin with a line end."""
+    head = bytes(buffer[: min(high, engines.longest)])
+    inside = set(engines.every.find(head, 0, len(head)))
+    hits = [(number, end - 1) for number, end in engines.every.find(b"\n" + head, 0, len(head) + 1)]
+    return [hit for hit in hits if hit not in inside and hit[1] > low]
 
 
 def _windows(

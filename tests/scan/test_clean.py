@@ -167,3 +167,13 @@ def test_offsets_lie_inside_the_window_and_do_not_fall(raw: bytes, base: int) ->
     offsets = [line.offset for line in clean_lines(raw, base)]
     assert offsets == sorted(offsets)
     assert all(base <= offset <= base + len(raw) for offset in offsets)
+
+
+PRINTABLE = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=80)
+
+
+@given(st.lists(st.tuples(DECORATIONS, PRINTABLE), max_size=6))
+def test_a_window_without_odd_bytes_is_read_as_any_other(lines: list[tuple[list[str], str]]) -> None:
+    plain = ["".join(decorations) + printed for decorations, printed in lines]
+    odd = "a line with an odd byte \u00e9"
+    assert texts("\n".join([*plain, odd]))[:-1] == texts("\n".join([*plain, ""]))[: len(plain)]

@@ -174,3 +174,16 @@ def test_each_hit_belongs_to_one_part_of_a_split_walk(gaps: list[int], data: st.
         )  # fmt: skip
         counts = [one + other for one, other in zip(counts, done.counts)]
     assert counts == found(whole)[1]
+
+
+@pytest.mark.parametrize(("data", "count"), [
+    pytest.param(b"ALARM first\n", 1, id="the first bytes of a source begin a line"),
+    pytest.param(b"\nALARM second\n", 1, id="a real line end is counted once"),
+    pytest.param(b"ALARM\nALARM\n", 2, id="the first line and the second"),
+    pytest.param(b" ALARM\n", 0, id="not at the start of a line"),
+])  # fmt: skip
+@pytest.mark.parametrize("piece", [1, 3, 5, 1 << 20])
+def test_a_source_begins_like_a_line(data: bytes, count: int, piece: int) -> None:
+    every = FindPrefilter([b"\nALARM"])
+    done = walk(Pieces(data, [piece]), Engines(every, every, 6), Tally([FAILURES], 0), lambda _window: None)
+    assert done.counts == [count]
