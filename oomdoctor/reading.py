@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -24,7 +25,9 @@ _MOST_EVENTS = 20_000
 _WITH_CONTEXT = 64
 """Of very many logs only the first are searched for settings and memory series."""
 _SPLIT = 32 << 20
-"""From this size on a file is read in as many parts as there are threads."""
+"""From this size on the threads read a file together."""
+_PARTS = 4
+"""How many parts of a large file each thread gets, so that one which was held up does not hold up all."""
 
 Progress = Callable[[int], None]
 Early = Callable[[Sequence[Event]], None]
@@ -89,7 +92,7 @@ class Reading:
                 for number in batch:
                     out[number] = self.read_one(names[number], context=number < _WITH_CONTEXT)
 
-        _together([work] * jobs)
+        _together([work] * jobs, jobs)
         self.jobs = jobs
         return [one for one in out if one is not None]
 
@@ -136,13 +139,13 @@ class Reading:
             read.last = done.tail[-_LAST:] if size is None else _end_of(opened, done.end)
 
     def _by_ranges(self, opened: Opened, read: Read) -> None:
-        """The end first, then the rest, in as many parts as there are threads."""
+        """The end first, and the rest in parts that the threads share."""
         assert opened.descriptor is not None  # noqa: S101 - the caller looked
         assert opened.size is not None  # noqa: S101
         descriptor, size = opened.descriptor, opened.size
         self.engines(size)
         end = edge(size)
-        parts = self.jobs if end > _SPLIT else 1
+        parts = _PARTS * self.jobs if end > _SPLIT and self.jobs > 1 else 1
         # Cut at whole MiB: limits are counted in each, so the events do not depend on the number of threads.
         cuts = [end * number // parts >> 20 << 20 for number in range(parts)] + [end]
         ranges = [(end, size), *zip(cuts, cuts[1:])]
@@ -156,11 +159,10 @@ class Reading:
             emit = founds[number].window
             done = walk(reader, self.engines(None), tally, emit, start=start, first=first, until=until, progress=self.progress)
             counts[number] = done.counts
+            if number == 0 and self.early is not None:
+                self.early(_numbered(sorted(founds[0].events.values(), key=lambda event: event.place.offset), descriptor, size))
 
-        one(0)
-        if self.early is not None:
-            self.early(_numbered(sorted(founds[0].events.values(), key=lambda event: event.place.offset), descriptor, size))
-        _together([partial(one, number) for number in range(1, len(ranges))], self.jobs)
+        _together([partial(one, number) for number in range(len(ranges))], self.jobs)
         whole = _Found(self.recogniser, read.source.name)
         for found in founds:
             whole.add(found)
@@ -270,21 +272,28 @@ def _newlines(descriptor: int, start: int, end: int) -> int:
     return count
 
 
-def _together(tasks: Sequence[Callable[[], None]], jobs: int | None = None) -> None:
-    """Runs tasks in threads and waits; the first error is raised again."""
-    if len(tasks) == 1 or jobs == 1:
+def _together(tasks: Sequence[Callable[[], None]], jobs: int) -> None:
+    """Runs tasks in their order, at most `jobs` at once, and waits; the first error is raised again."""
+    if jobs == 1 or len(tasks) == 1:
         for task in tasks:
             task()
         return
     errors: list[BaseException] = []
+    left = deque(tasks)
 
-    def guarded(task: Callable[[], None]) -> None:
-        try:
-            task()
-        except BaseException as why:  # noqa: BLE001 - carried over to the thread that waits
-            errors.append(why)
+    def work() -> None:
+        while True:
+            try:
+                task = left.popleft()
+            except IndexError:
+                return
+            try:
+                task()
+            except BaseException as why:  # noqa: BLE001 - carried over to the thread that waits
+                errors.append(why)
+                return
 
-    threads = [threading.Thread(target=guarded, args=(task,), daemon=True) for task in tasks]
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(min(jobs, len(tasks)))]
     for thread in threads:
         thread.start()
     for thread in threads:
