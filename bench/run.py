@@ -31,7 +31,9 @@ LITERALS = """
 import sys
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.parse.events import Recogniser
-open(sys.argv[1], "wb").write(b"\\n".join(Recogniser(load_pack()).literals) + b"\\n")
+# ripgrep looks inside lines only: a literal that begins with a line end is looked for without it.
+found = sorted({literal.strip(b"\\r\\n") for literal in Recogniser(load_pack()).literals})
+open(sys.argv[1], "wb").write(b"\\n".join(found) + b"\\n")
 """
 MIB = 1 << 20
 
