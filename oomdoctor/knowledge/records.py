@@ -103,15 +103,70 @@ class ProblemRecord(Record, frozen=True, kw_only=True):
     near_misses: Annotated[list[CaseExample], Meta(min_length=1)]
 
 
+HarmName = Literal["none", "slower", "effort", "quality", "hardware"]
+TermName = Literal[
+    "weights", "gradients", "optimizer states", "activations", "logits", "kv cache", "allocator slack", "evaluation", "loading",
+    "host memory", "other processes",
+]  # fmt: skip
+ChangeName = Literal["divide", "at-most", "at-least", "fitting", "option", "keep-batch"]
+
+
 class SettingRecord(Record, frozen=True, kw_only=True):
-    """One key of one framework."""
+    """One key of one framework, and the value that it gets."""
 
     framework: str
     key: str
+    """As it is written: `a.b` is nested, `-x` is an option, `CAPITALS` are a variable, `call(name)` stands in code."""
     to: str
+    """The value to write; with `change` the value where the old one is unknown, and the bound where it is known."""
+    sets: str | None = None
+    """The setting behind the key, by the name that all frameworks share (`training.<sets>`). A row without it only goes along."""
+    means: str | None = None
+    """The value of that setting, where it is not `to` itself (`disable_gradient_checkpointing: false` means true)."""
+    also: list[str] = []
+    """Values of the setting that serve as well: with one of them in force there is nothing to change."""
+    change: ChangeName | None = None
+    """How the new value follows from the old one; findings/settings.py says what each word does."""
+    by: Annotated[float, Meta(gt=0)] = 2
+    """What `divide` divides by, and what `fitting` rounds down to."""
+    facts: Annotated[list[str], Meta(max_length=2)] = []
+    """What `fitting` reads: one fact, or two whose quotient counts."""
     since: str | None = None
     until: str | None = None
     source: str
+
+
+class FreesRecord(Record, frozen=True, kw_only=True):
+    """What a fix frees, in terms of the memory model, in words, and in bytes where they follow from the number of parameters."""
+
+    terms: list[TermName] = []
+    says: Words
+    per_parameter: float = 0
+    """Bytes per parameter of the model."""
+    per_trainable: float = 0
+    """Bytes per parameter that is trained."""
+    shared: bool = False
+    """Whether only the part of the other cards is freed: times (1 - 1 / cards)."""
+    source: str | None = None
+    """Where the bytes come from."""
+
+
+class NeedRecord(Record, frozen=True, kw_only=True):
+    """What must hold for a fix to help. Where it is false the fix is left out, where it is unknown the words are shown."""
+
+    when: dict[str, Any]
+    says: Words
+
+
+class NotThisRecord(Record, frozen=True, kw_only=True):
+    """Advice that people meet and that is wrong for some problems."""
+
+    advice: Words
+    why: Words
+    problems: Annotated[list[str], Meta(min_length=1)]
+    when: dict[str, Any] | None = None
+    """Shown only where this is true."""
+    cites: Annotated[list[str], Meta(min_length=1)]
 
 
 class FixRecord(Record, frozen=True, kw_only=True):
@@ -121,11 +176,17 @@ class FixRecord(Record, frozen=True, kw_only=True):
     title: Words
     how: Words
     settings: list[SettingRecord] = []
+    """The frameworks that people use most come first: their lines are shown where the framework is unknown."""
     command: str | None = None
-    frees: str | None = None
-    """The term of the memory model that it lowers."""
+    frees: FreesRecord | None = None
+    """None for a step that only looks or repairs."""
+    harm: HarmName
+    """The worst of what it costs."""
     costs: Words | None = None
+    needs: list[NeedRecord] = []
     safety: Literal["safe", "review"] = "review"
+    not_this: list[NotThisRecord] = []
+    """Wrong advice about this very measure."""
     cites: list[str] = []
 
 

@@ -109,7 +109,7 @@ def problem(**changes: Any) -> ProblemRecord:
     pytest.param({"cites": [CiteRecord(source="paper", claim="9")]}, "a claim that paper does not have: 9", id="a claim"),
 ])  # fmt: skip
 def test_names_that_point_nowhere(changes: dict[str, Any], says: str | None) -> None:
-    fix = FixRecord(id="less-of-it", title=WORDS, how=WORDS)
+    fix = FixRecord(id="less-of-it", title=WORDS, how=WORDS, harm="none")
     source = SourceRecord(id="paper", title="A paper", claims=[Claim(id="1", says=WORDS, verdict="right")])
     found = [one.why for one in lint(Rules((), (("p.yaml", problem(**changes)),), (("f.yaml", fix),), (source,)), (), expand)]
     assert [says in why for why in found if says] == ([True] if says else [])
@@ -117,7 +117,7 @@ def test_names_that_point_nowhere(changes: dict[str, Any], says: str | None) -> 
 
 
 def test_a_fix_cites_what_exists() -> None:
-    fix = FixRecord(id="less-of-it", title=WORDS, how=WORDS, cites=["book"])
+    fix = FixRecord(id="less-of-it", title=WORDS, how=WORDS, harm="none", cites=["book"])
     (found,) = lint(Rules((), (), (("f.yaml", fix),), ()), (), expand)
     assert (found.path, found.id) == ("f.yaml", "less-of-it") and "book" in found.why
 

@@ -26,7 +26,7 @@ signatures:
       - text: 'prog: no room'
         why: 'another message'
 """
-FIX = "id: less-of-it\ntitle: {en: Less, zh: 少}\nhow: {en: Take less of it., zh: 少用一点。}\n"
+FIX = "id: less-of-it\ntitle: {en: Less, zh: 少}\nhow: {en: Take less of it., zh: 少用一点。}\nharm: none\n"
 PROBLEM = """\
 id: too-much
 confidence: certain
