@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from oomdoctor import __version__
+from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.cli.progress import Progress
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
@@ -91,39 +92,7 @@ def render(found: Diagnosis, format_: str, lang: str, *, redact: bool, to_termin
     document = compose(found, lang, __version__)
     if redact:
         document = hide(document)
-    if format_ == "markdown":
-        from oomdoctor.report.markdown import render as markdown  # noqa: PLC0415
-
-        return markdown(document)
-    if format_ == "html":
-        from oomdoctor.report.html import render as html  # noqa: PLC0415
-
-        return html(document)
-    from oomdoctor.report.terminal import render as terminal  # noqa: PLC0415
-
-    colour = to_terminal and sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return terminal(document, width=_width(), color=colour)
-
-
-def write(text: str, output: str | None) -> None:
-    """The report to its file, whole or not at all, or to standard output."""
-    if output is None:
-        data = text.encode("utf-8", "replace")
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-        return
-    try:
-        with open(output, "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as why:
-        raise UsageError(f"cannot write {output}: {(why.strerror or str(why)).lower()}") from why
-
-
-def locale_language(environ: Mapping[str, str]) -> str:
-    """zh where the locale says so, else en."""
-    named = next((value for name in ("LC_ALL", "LC_MESSAGES", "LANG") if (value := environ.get(name))), "")
-    return "zh" if named.lower().startswith("zh") else "en"
+    return show(document, format_, to_terminal=to_terminal)
 
 
 def _inputs(paths: Sequence[str]) -> Sequence[str]:
@@ -137,13 +106,3 @@ def _inputs(paths: Sequence[str]) -> Sequence[str]:
 def _check_env(env: str) -> None:
     if env not in ("auto", "none", "here") and not os.path.isfile(env):
         raise UsageError(f"--env {env}: no such file (auto, none, or a file)")
-
-
-def _width() -> int:
-    # shutil says the same, and loads every compressor to say it.
-    named = os.environ.get("COLUMNS", "")
-    try:
-        columns = int(named) if named.isdecimal() and int(named) else os.get_terminal_size(sys.stdout.fileno()).columns
-    except (OSError, ValueError, AttributeError):
-        columns = 80
-    return max(40, min(columns, 120))

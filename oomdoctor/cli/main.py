@@ -14,6 +14,7 @@ from oomdoctor.errors import OomdoctorError
 
 COMMANDS = {
     "diagnose": "Say whether memory ran out, what failed first, and what to change.",
+    "explain": "Explain a problem, a fix or a message like a page of a handbook.",
     "rules": "List, show, test and start rules.",
 }
 

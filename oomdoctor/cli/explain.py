@@ -1,0 +1,85 @@
+"""`oomdoctor explain`: one problem, fix, message or source as a page of a handbook."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from oomdoctor import __version__
+from oomdoctor.cli.output import locale_language, show, write
+from oomdoctor.errors import UsageError
+from oomdoctor.knowledge.book import Book
+from oomdoctor.knowledge.pack import load_pack
+
+_LONGEST = 20_000
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("words", metavar="[ID|TEXT]", nargs=-1)
+@click.option(
+    "--format",
+    "-f",
+    "format_",
+    type=click.Choice(["terminal", "markdown", "json"]),
+    default="terminal",
+    show_default=True,
+    help="Form of the page.",
+)
+@click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the page to this file.")
+@click.option("--lang", type=click.Choice(["en", "zh"]), help="Language of the page (default: the locale's).")
+@click.option("--rules", type=click.Path(exists=True, file_okay=False), help="Use the rules in this folder instead of the built-in ones.")
+def explain(words: tuple[str, ...], format_: str, output: str | None, lang: str | None, rules: str | None) -> None:
+    """Explain a problem, a fix, a cause, a message or a source: what it is, why it happens, what to do, what does not help.
+
+    ID is an id of a report or of `oomdoctor rules list`, an area such as `device`, or `fixes`, `signatures`, `sources`.
+    TEXT is a piece of a message: the page of that message is shown. Without either, the areas are listed.
+
+    \b
+    Examples:
+      oomdoctor explain
+      oomdoctor explain fragmentation
+      oomdoctor explain smaller-batch --lang zh
+      oomdoctor explain 'CUDA out of memory'
+      oomdoctor explain article-nvml-assert --format markdown
+
+    Exit status: 0, or 2 where nothing has that name.
+    """
+    book = Book(load_pack(rules))
+    text = " ".join(words)[:_LONGEST]
+    name = found_in(book, text) if text.strip() else None
+    write(_page(book, name, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
+
+
+def found_in(book: Book, text: str) -> str:
+    """The id that a text is, or the message that stands in it. Raises UsageError with what is near where there is none."""
+    spelled = text.strip().lower().replace(" ", "-").replace("_", "-")
+    if book.part_of(spelled) is not None:
+        return spelled
+    message = _message(book, text) or book.with_example(text)
+    if message is not None:
+        return message
+    near = book.near(text)
+    raise UsageError(
+        f"nothing is called '{text.strip()[:80]}'"
+        + (f"; near it: {', '.join(near)}" if near else "; `oomdoctor explain` lists what there is")
+    )
+
+
+def _message(book: Book, text: str) -> str | None:
+    """The signature of the first message in a text, failures before what only tells about a run."""
+    from oomdoctor import pipeline  # noqa: PLC0415 - an id needs no parser
+
+    events = pipeline.diagnose(["text"], book.pack, text=text.encode("utf-8", "replace")).case.events
+    return next((one.signature for one in sorted(events, key=lambda one: one.kind.value == "context")), None)
+
+
+def _page(book: Book, name: str | None, format_: str, lang: str, *, to_terminal: bool) -> str:
+    from oomdoctor.report.handbook import as_json, contents, page  # noqa: PLC0415 - a wrong name needs no page
+
+    if format_ == "json":
+        import json  # noqa: PLC0415 - only for this format
+
+        return json.dumps(as_json(book, name, __version__), ensure_ascii=False, indent=1) + "\n"
+    document = contents(book, lang, __version__) if name is None else page(book, name, lang, __version__)
+    return show(document, format_, to_terminal=to_terminal, full=True)

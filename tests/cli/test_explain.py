@@ -1,0 +1,161 @@
+"""`oomdoctor explain`: a page for every id, a message for a quoted piece of one, and help where nothing has that name."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import pytest
+from click.testing import CliRunner
+
+from oomdoctor.cli.explain import found_in
+from oomdoctor.cli.main import cli
+from oomdoctor.errors import UsageError
+from oomdoctor.knowledge.book import Book
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.report.document import Document, Facts, Heading, Paragraph, Steps, map_text
+from oomdoctor.report.handbook import contents, page
+from oomdoctor.report.handbook_texts import AREAS, KINDS, WORDS
+from oomdoctor.report.terminal import render as terminal
+
+
+@cache
+def book() -> Book:
+    return Book(load_pack())
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(cli, ["explain", *arguments])
+    return done.exit_code, done.output + str(done.exception or "")
+
+
+def headings(document: Document) -> list[str]:
+    return [block.text for block in document.blocks if isinstance(block, Heading)]
+
+
+def text_of(document: Document) -> str:
+    """All texts of a page, a line each; spans of one paragraph on one line."""
+    out: list[str] = []
+    for block in document.blocks:
+        texts: list[str] = []
+        map_text(Document("", (block,)), lambda text, texts=texts: texts.append(text) or text)  # type: ignore[misc]
+        out.append(("" if isinstance(block, Paragraph) else "\n").join(texts))
+    return "\n".join(out)
+
+
+NAMES = [
+    *book().problems,
+    *book().pack.names("fixes"),
+    *book().pack.names("sources"),
+    *book().areas,
+    "problems",
+    "fixes",
+    "signatures",
+    "sources",
+]
+SIGNATURES = book().pack.names("signatures")
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("name", [*NAMES, *SIGNATURES[::40]])
+def test_every_id_has_a_page_without_holes(name: str, lang: str) -> None:
+    document = page(book(), name, lang, "0")
+    said = text_of(document)
+    assert len(document.blocks) >= 2
+    assert "{event." not in said and "{derived." not in said and "{log." not in said
+    assert not any(isinstance(block, Facts) and not block.rows for block in document.blocks)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize("name", ["fragmentation", "smaller-batch", "nvml-procs-assert", "article-llama31-staircase", "training"])
+def test_no_line_of_a_page_is_wider_than_the_terminal(name: str, width: int) -> None:
+    from rich.cells import cell_len
+
+    for lang in ("en", "zh"):
+        lines = terminal(page(book(), name, lang, "0"), width=width, color=False, full=True).splitlines()
+        assert [line for line in lines if cell_len(line) > width] == []
+
+
+def test_a_problem_is_explained_with_the_figures_of_its_example() -> None:
+    document = page(book(), "working-set-fills-card", "en", "0")
+    assert headings(document)[:4] == ["Why it happens, with the figures of the example", "How sure", "Example", "What stands in it"]
+    assert "22.71 GiB of 23.65 GiB were live tensors" in text_of(document)
+
+
+def test_a_problem_lists_its_fixes_in_order_with_the_keys_of_every_framework() -> None:
+    steps = next(block for block in page(book(), "working-set-fills-card", "en", "0").blocks if isinstance(block, Steps)).steps
+    named = [book().fix(name).title.en for name in book().problems["working-set-fills-card"].fixes]
+    assert [step.title.rstrip(".") for step in steps] == [title.rstrip(".") for title in named]
+    keys = {row.value.partition(":")[0] for row in steps[named.index(book().fix("smaller-batch").title.en)].settings}
+    assert {"per_device_train_batch_size", "micro_batch_size"} <= keys
+
+
+def test_what_a_cited_article_gets_wrong_is_corrected_and_not_repeated_as_a_source() -> None:
+    said = text_of(page(book(), "variable-length-staircase", "en", "0"))
+    assert said.index("What does not help") < said.index("Reduce context") < said.index("In fact:") < said.index("\nSources\n")
+    assert "Reduce context" not in said.partition("\nSources\n")[2]
+
+
+def test_a_source_shows_each_claim_with_its_verdict() -> None:
+    found = book().source("article-nvml-assert")
+    paragraphs = [block for block in page(book(), "article-nvml-assert", "en", "0").blocks if isinstance(block, Paragraph)]
+    shown = ["".join(span.text for span in block.spans) for block in paragraphs]
+    for claim in found.claims:
+        assert any(one.startswith(f"{claim.id} {'right in part' if claim.verdict == 'partly' else claim.verdict}: ") for one in shown)
+
+
+def test_a_signature_shows_what_is_read_and_what_must_stay_quiet() -> None:
+    said = text_of(page(book(), "nvml-procs-assert", "en", "0"))
+    assert "nvmlDeviceGetComputeRunningProcesses" in said
+    assert "a monitor without NVML" in said
+
+
+@pytest.mark.parametrize(("text", "name"), [
+    pytest.param("fragmentation", "fragmentation", id="an id"),
+    pytest.param("Smaller Batch", "smaller-batch", id="an id with blanks and capitals"),
+    pytest.param("near_limit", "near-limit", id="a cause, with an underscore"),
+    pytest.param("device", "device", id="an area"),
+    pytest.param("DefaultCPUAllocator: can't allocate memory: you tried to allocate 81920 bytes.", "cpu-allocator-linux", id="a message"),
+    pytest.param("CUDA out of memory", "torch-cuda-oom-head", id="a piece that no message consists of"),
+])  # fmt: skip
+def test_what_a_text_means(text: str, name: str) -> None:
+    assert found_in(book(), text) == name
+
+
+@pytest.mark.parametrize(("text", "near"), [
+    pytest.param("fragmentatin", "fragmentation", id="a slip of the finger"),
+    pytest.param("batch", "smaller-batch", id="a word of an id"),
+    pytest.param("碎片", "fragmentation-hint-does-not-apply", id="a word of a Chinese title"),
+])  # fmt: skip
+def test_a_near_miss_is_suggested(text: str, near: str) -> None:
+    with pytest.raises(UsageError, match="near it: .*" + near):
+        found_in(book(), text)
+
+
+@pytest.mark.parametrize("text", ["qwertyuiop asdfgh", "\x1b[31m", "x" * 50_000, "{", "\udc80"])
+def test_nonsense_is_a_clear_message(text: str) -> None:
+    with pytest.raises(UsageError, match="nothing is called"):
+        found_in(book(), text)
+
+
+def test_without_a_name_the_areas_are_listed() -> None:
+    said = text_of(contents(book(), "en", "0"))
+    assert [area for area in book().areas if f"\n{area}\n" not in f"\n{said}"] == []
+    assert run()[0] == 0
+
+
+def test_json_gives_the_records_and_the_fixes_that_they_name() -> None:
+    found = json.loads(run("fragmentation", "--format", "json")[1])
+    assert (found["schema"], found["part"], found["records"][0]["id"]) == ("oomdoctor/explain/v1", "problems", "fragmentation")
+    assert [one["id"] for one in found["fixes"]] == book().problems["fragmentation"].fixes
+    assert json.loads(run("--format", "json")[1])["areas"].keys() == book().areas.keys()
+
+
+def test_every_word_of_the_handbook_is_in_both_languages() -> None:
+    assert set(AREAS) >= set(book().areas)
+    for table in (WORDS, AREAS, KINDS):
+        for key, text in table.items():
+            assert text.en and text.zh and not {"!", "！", "—"} & {*text.en, *text.zh}, key
+            assert {piece.split("}")[0] for piece in text.en.split("{")[1:]} == {piece.split("}")[0] for piece in text.zh.split("{")[1:]}, (
+                key
+            )
