@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from oomdoctor.case.case import Case, Verdict
 from oomdoctor.case.diagnosis import Cite, Diagnosis, Finding, Fix, Setting, Text
-from oomdoctor.case.events import Event, Place
+from oomdoctor.case.events import Place
 from oomdoctor.case.incident import Incident
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Step, Steps, Style
 from oomdoctor.report.figures import bars, rows
 from oomdoctor.report.headline import incident_sentence, settle_text, summary
+from oomdoctor.report.places import at, repeated, where
 from oomdoctor.report.safe import clean_line
 from oomdoctor.report.texts import FRAMEWORKS, gap_words, say
 
@@ -25,7 +26,6 @@ _CORRECTIONS = 1
 _FOLLOWED = 8
 _OTHERS = 8
 _GAPS = 5
-_RANKS = 3
 _CITES = 20
 _NOT_RIGHT = ("wrong", "partly")
 _VERDICT = {"yes": Style.BAD, "possible": Style.WARN, "no": Style.GOOD}
@@ -71,32 +71,13 @@ def _has_certainty(verdict: Verdict) -> bool:
 def _seen(incident: Incident, lang: str) -> Iterator[Block]:
     root = incident.root
     yield Heading(say("seen", lang))
-    yield Quote(where=_where(root, lang), text=root.text)
+    yield Quote(where=where(root, lang), text=root.text)
     frame = say("frame", lang, frame=clean_line(root.frame, 300)) if root.frame else ""
-    same = _same(incident, lang)
-    if frame or same:
-        yield Paragraph((Span(frame, Style.DIM), Span(_blank(lang) if frame and same else ""), Span(same)))
+    again = repeated(incident, lang)
+    if frame or again:
+        yield Paragraph((Span(frame, Style.DIM), Span(_blank(lang) if frame and again else ""), Span(again)))
 
 
-def _same(incident: Incident, lang: str) -> str:
-    """`The same on ranks 0, 1, 2 and 5 more; seen 16 times in all.`"""
-    ranks = {*incident.ranks, *(event.rank for event in incident.repeats if event.rank is not None)} - {incident.root.rank}
-    times = max(incident.count, len(incident.repeats) + 1)
-    if ranks and times > len(ranks) + 1:
-        return say("same-both", lang, ranks=_ranks(sorted(ranks), lang), n=times)
-    if ranks:
-        return say("same-ranks", lang, ranks=_ranks(sorted(ranks), lang))
-    return say("same-times", lang, n=times) if times > 1 else ""
-
-
-def _ranks(ranks: Sequence[int], lang: str) -> str:
-    if len(ranks) == 1:
-        return say("rank", lang, n=ranks[0])
-    comma = "、" if lang == "zh" else ", "
-    shown = comma.join(map(str, ranks[:_RANKS]))
-    if len(ranks) > _RANKS:
-        return say("ranks-more", lang, list=shown, n=len(ranks) - _RANKS)
-    return say("ranks", lang, list=shown)
 
 
 def _figures(incident: Incident, lang: str) -> Iterator[Block]:
@@ -131,7 +112,7 @@ def _meaning(findings: Sequence[Finding], first: Incident | None, lang: str) -> 
 def _finding(finding: Finding, seen: Place | None, lang: str) -> Iterator[Block]:
     sure = say(f"confidence-{finding.confidence.value}", lang)
     if finding.evidence and all(one.place != seen for one in finding.evidence):
-        sure += ("，" if lang == "zh" else ", ") + _at(finding.evidence[0].place, lang)
+        sure += ("，" if lang == "zh" else ", ") + at(finding.evidence[0].place, lang)
     aside = f"（{sure}）" if lang == "zh" else f" ({sure})"
     spans = [
         Span(_bare(finding.title, lang), Style.STRONG),
@@ -226,7 +207,7 @@ def _followed(incident: Incident, lang: str) -> Iterator[Block]:
     events = incident.consequences
     if not events:
         return
-    shown = tuple(Row(_where(event, lang), clean_line(event.text, 160), style=Style.CODE) for event in events[:_FOLLOWED])
+    shown = tuple(Row(where(event, lang), clean_line(event.text, 160), style=Style.CODE) for event in events[:_FOLLOWED])
     blocks: tuple[Block, ...] = (Facts(shown), *_rest(len(events) - _FOLLOWED, lang))
     yield Folded(say("followed", lang, n=len(events)), blocks, clean_line(events[0].text, 100))
 
@@ -237,7 +218,7 @@ def _others(incidents: Sequence[Incident], lang: str) -> Iterator[Block]:
     shown: list[Block] = []
     for incident in incidents[:_OTHERS]:
         shown.append(Paragraph((Span(incident_sentence(incident, lang)),)))
-        shown.append(Quote(where=_where(incident.root, lang), text=incident.root.text))
+        shown.append(Quote(where=where(incident.root, lang), text=incident.root.text))
     gist = incident_sentence(incidents[0], lang)
     yield Folded(say("others", lang, n=len(incidents)), (*shown, *_rest(len(incidents) - _OTHERS, lang)), gist)
 
@@ -256,27 +237,6 @@ def _unknown(case: Case, lang: str) -> Iterator[Block]:
         yield from _rest(len(gaps) - _GAPS, lang)
 
 
-def _where(event: Event, lang: str) -> str:
-    """`train.log:1204, rank 3`: where a message stands and who wrote it."""
-    parts = [_at(event.place, lang)]
-    if event.rank is not None:
-        parts.append(say("rank", lang, n=event.rank))
-    if event.time:
-        parts.append(event.time)
-    return ("，" if lang == "zh" else ", ").join(parts)
-
-
-def _at(place: Place, lang: str) -> str:
-    name = place.source if place.source not in ("", "-") else say("input", lang)
-    if place.line is not None:
-        return f"{name}:{place.line}"
-    if place.from_end == 0:
-        back = say("at-end", lang)
-    elif place.from_end is not None:
-        back = say("from-end-1" if place.from_end == 1 else "from-end", lang, n=place.from_end)
-    else:
-        back = say("byte", lang, n=place.offset)
-    return f"{name}（{back}）" if lang == "zh" else f"{name} ({back})"
 
 
 def _inputs(case: Case, lang: str) -> str:
