@@ -78,8 +78,6 @@ def _seen(incident: Incident, lang: str) -> Iterator[Block]:
         yield Paragraph((Span(frame, Style.DIM), Span(_blank(lang) if frame and again else ""), Span(again)))
 
 
-
-
 def _figures(incident: Incident, lang: str) -> Iterator[Block]:
     figures, drawn = rows(incident.root, incident.ledger, lang), bars(incident.ledger, lang)
     if not figures and not drawn:
@@ -235,8 +233,6 @@ def _unknown(case: Case, lang: str) -> Iterator[Block]:
         yield Heading(say("unknown", lang))
         yield Facts(tuple(gaps[:_GAPS]))
         yield from _rest(len(gaps) - _GAPS, lang)
-
-
 
 
 def _inputs(case: Case, lang: str) -> str:
