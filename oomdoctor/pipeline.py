@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
 from oomdoctor.case.case import Case, Gap
 from oomdoctor.case.diagnosis import Diagnosis
-from oomdoctor.case.events import Event
+from oomdoctor.case.events import Event, Value
 from oomdoctor.case.incident import Incident
-from oomdoctor.findings.derived import derived, ledger
+from oomdoctor.findings.derived import derived
 from oomdoctor.findings.engine import findings
 from oomdoctor.findings.facts import facts, log_facts
+from oomdoctor.findings.ledger import ledger
 from oomdoctor.findings.match import Known
+from oomdoctor.findings.moments import moments
+from oomdoctor.findings.product import request_reading
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.parse.events import Recogniser
-from oomdoctor.parse.progress import went_on
+from oomdoctor.parse.progress import last_steps, went_on
 from oomdoctor.reading import Early, Progress, Read, Reading
 from oomdoctor.scan.sources import Missing
 from oomdoctor.timeline import incidents, verdict
@@ -52,11 +55,13 @@ def _diagnosis(reads: list[Read], missing: list[Gap], pack: Pack, recogniser: Re
         own = event.place.offset + len(event.text) - (read.source.size - len(read.last))
         return before is not None and went_on(before, read.last[max(0, own) :], _PROGRESS_STEPS)
 
-    found = tuple(_with_figures(one) for one in incidents(events, progressed))
-    decided = verdict(found)
     log = log_facts(events)
+    found = tuple(_with_figures(one, events, log) for one in incidents(events, progressed))
+    decided = verdict(found)
     programs = {one.id: one.program for one in recogniser.signatures.values()}
-    known = Known(facts(found, decided, log), _samples(events), programs, tuple(one.root for one in found[:1]))
+    named = facts(found, decided, log)
+    named.update(moments(_step(found, by_source), named))
+    known = Known(named, _samples(events), programs, tuple(one.root for one in found[:1]))
     gaps = [*missing, *(gap for read in reads for gap in read.gaps)]
     if not any(read.source.size for read in reads):
         decided = replace(decided, reason="nothing-read")
@@ -83,5 +88,14 @@ def _samples(events: Sequence[Event]) -> list[Event]:
     return out
 
 
-def _with_figures(incident: Incident) -> Incident:
-    return replace(incident, derived=derived(incident.root), ledger=ledger(incident.root))
+def _with_figures(incident: Incident, events: Sequence[Event], settings: Mapping[str, Value]) -> Incident:
+    figures = {**derived(incident.root), **request_reading(incident.root, settings)}
+    return replace(incident, derived=figures, ledger=ledger(incident.root, events))
+
+
+def _step(found: Sequence[Incident], by_source: Mapping[str, Read]) -> int | None:
+    """The last step that progress showed before the first failure."""
+    if not found:
+        return None
+    place = found[0].root.place
+    return max(last_steps(by_source[place.source].before.get(place.offset, b"")).values(), default=None)

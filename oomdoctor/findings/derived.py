@@ -1,98 +1,104 @@
 """Figures that no message prints but every message implies: sums, differences and shares of what it says.
 
 Every name here can be used in a rule as `derived.<name>`. Nothing is guessed: a figure whose parts are missing is left out.
+Names end in `_bytes` (bytes), `_share` (part of the card, 0 to 1 and above), or are true and false.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Union
 
 from oomdoctor.case.events import Event
-from oomdoctor.case.incident import Part
 
-_ROUNDING = 0.02
-"""Figures are printed with two decimals, so sums of them may miss the total by a little."""
+Figures = dict[str, Union[int, float, str, None]]
+
+_NEAR = 8
+"""Ranks of one launcher have process numbers so near each other, on average."""
+_ROUNDING = 0.001
+"""Figures are printed with two decimals: a figure smaller than this part of the card is no figure."""
 
 
-def derived(event: Event) -> dict[str, int | float | str | None]:
+def derived(event: Event) -> Figures:
     """What follows from the figures of one message."""
-    size = event.size
-    total, free, requested, allocated = size("total_bytes"), size("free_bytes"), size("requested_bytes"), size("allocated_bytes")
-    unused = _unused(event)
-    out: dict[str, int | float | str | None] = {}
-    if unused is not None:
-        out["unallocated_bytes"] = unused
-    if total:
-        if requested is not None:
-            out["request_share"] = round(requested / total, 4)
-        if unused is not None:
-            out["unallocated_share"] = round(unused / total, 4)
-        if allocated is not None:
-            out["allocated_share"] = round(allocated / total, 4)
-        if free is not None and allocated is not None and unused is not None and allocated + unused <= total:
-            out["unaccounted_bytes"] = max(0, total - free - allocated - unused)
-            out["unaccounted_share"] = round(max(0, total - free - allocated - unused) / total, 4)
-    if requested is not None and free is not None:
-        out["free_covers_request"] = free >= requested
-        if unused is not None:
-            out["free_and_unallocated_cover_request"] = free + unused >= requested
-    out.update(_neighbours(event, total))
-    return out
+    return {**_shares(event), **_left(event), **_covers(event), **_neighbours(event)}
 
 
-def _unused(event: Event) -> int | None:
+def unused(event: Event) -> int | None:
     """Memory that the allocator holds and no tensor uses."""
-    unused, reserved, allocated = event.size("reserved_unallocated_bytes"), event.size("reserved_bytes"), event.size("allocated_bytes")
-    if unused is not None:
-        return unused
+    printed, reserved, allocated = event.size("reserved_unallocated_bytes"), event.size("reserved_bytes"), event.size("allocated_bytes")
+    if printed is not None:
+        return printed
     if reserved is not None and allocated is not None:
         return max(0, reserved - allocated)
     return event.size("cached_bytes")
 
 
-def _neighbours(event: Event, total: int | None) -> dict[str, int | float | str | None]:
-    listed = event.fields.get("other_processes")
-    if not isinstance(listed, tuple):
-        return {}
-    others = [one for one in listed if isinstance(one, Mapping)]
-    used = [value for one in others if isinstance(value := one.get("used_bytes"), int)]
-    pids = sorted(pid for one in others if isinstance(pid := one.get("pid"), int))
-    out: dict[str, int | float | str | None] = {"other_processes_count": len(others), "other_processes_bytes": sum(used)}
+def other_processes(event: Event) -> int | None:
+    """The sum over all `Process N has ...`."""
+    used = _used_by_others(event)
+    return sum(used) if used is not None else None
+
+
+def _shares(event: Event) -> Figures:
+    """Each printed figure as a part of the card."""
+    out: Figures = {}
+    held, total = unused(event), event.size("total_bytes")
+    if held is not None:
+        out["unallocated_bytes"] = held
     if total:
-        out["other_share"] = round(sum(used) / total, 4)
-    out["equal_neighbours"] = len(pids) > 1 and pids[-1] - pids[0] <= 8 * len(pids)
+        parts = {"request": event.size("requested_bytes"), "unallocated": held, "allocated": event.size("allocated_bytes")}
+        out.update({f"{name}_share": round(size / total, 4) for name, size in parts.items() if size is not None})
     return out
 
 
-def ledger(event: Event) -> tuple[Part, ...]:
-    """Where the memory of the card went, in parts that add up to its total; empty where the message does not tell."""
-    total, free, allocated = event.size("total_bytes"), event.size("free_bytes"), event.size("allocated_bytes")
-    if not total or free is None or allocated is None or "MPS" in event.text[:200] or allocated > total:
-        return ()
-    gpu = event.fields.get("gpu_index")
-    of = f"gpu {gpu}" if gpu is not None else "gpu"
-    pools = min(event.size("private_pools_bytes") or 0, allocated)
-    unused = _unused(event) or 0
-    process = event.size("process_bytes")
-    parts = [
-        ("live tensors", allocated - pools, "measured"),
-        ("private pools", pools, "measured"),
-        ("reserved but unallocated", unused, "measured"),
-    ]
-    if process:
-        parts.append(("this process outside PyTorch", max(0, process - allocated - unused), "derived"))
-    others = _neighbours(event, total).get("other_processes_bytes")
-    if isinstance(others, int):
-        parts.append(("other processes", others, "measured"))
-    parts.append(("free", free, "measured"))
-    rest = total - sum(size for _, size, _ in parts)
-    if rest < -_ROUNDING * total:
-        return ()
-    out = [Part(what=what, bytes=size, of=of, source=source) for what, size, source in parts if size]
-    if rest > 0:
-        out.append(Part(what="unaccounted", bytes=rest, of=of, source="derived"))
-    elif rest < 0 and out:
-        largest = max(range(len(out)), key=lambda at: out[at].bytes)
-        one = out[largest]
-        out[largest] = Part(what=one.what, bytes=one.bytes + rest, of=one.of, source="derived")
-    return tuple(out)
+def _left(event: Event) -> Figures:
+    """What is left of the card when all that the message names is taken away.
+
+    `unaccounted`: not free and not PyTorch's; other processes, sibling ranks, contexts. `neither`: neither free nor allocated,
+    where the message does not say what is reserved; the allocator's cache is in it.
+    """
+    total, free, allocated, held = event.size("total_bytes"), event.size("free_bytes"), event.size("allocated_bytes"), unused(event)
+    if not total or free is None or allocated is None or allocated + (held or 0) > total:
+        return {}
+    rest = max(0, total - free - allocated - (held or 0))
+    name = "neither" if held is None else "unaccounted"
+    if rest < _ROUNDING * total:
+        rest = 0
+    return {f"{name}_bytes": rest, f"{name}_share": round(rest / total, 4)}
+
+
+def _covers(event: Event) -> Figures:
+    """Whether what is free, alone or with what is held, would have been enough for the request."""
+    requested, free, held = event.size("requested_bytes"), event.size("free_bytes"), unused(event)
+    if requested is None or free is None:
+        return {}
+    out: Figures = {"free_covers_request": free >= requested}
+    if held is not None:
+        out["free_and_unallocated_cover_request"] = free + held >= requested
+    neither = _left(event).get("neither_bytes")
+    if isinstance(neither, int):
+        out["free_and_neither_cover_request"] = free + neither >= requested
+    return out
+
+
+def _neighbours(event: Event) -> Figures:
+    """The other processes of the message; ranks of one run have neighbouring numbers and use the same."""
+    used = _used_by_others(event)
+    listed = event.fields.get("other_processes")
+    if used is None or not isinstance(listed, tuple):
+        return {}
+    pids = sorted(pid for one in listed if isinstance(one, Mapping) and isinstance(pid := one.get("pid"), int))
+    total = event.size("total_bytes")
+    out: Figures = {"other_processes_count": len(listed), "other_processes_bytes": sum(used)}
+    if total:
+        out["other_share"] = round(sum(used) / total, 4)
+    out["equal_neighbours"] = len(pids) > 1 and pids[-1] - pids[0] <= _NEAR * len(pids)
+    return out
+
+
+def _used_by_others(event: Event) -> list[int] | None:
+    listed = event.fields.get("other_processes")
+    if not isinstance(listed, tuple):
+        return None
+    return [used for one in listed if isinstance(one, Mapping) and isinstance(used := one.get("used_bytes"), int)]

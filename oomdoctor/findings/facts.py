@@ -37,6 +37,7 @@ def log_facts(events: Sequence[Event]) -> dict[str, Value]:
     bars = sum(event.signature == _SHARDS and event.fields.get("load_percent") == 100 for event in events)
     if bars:
         out["log.shard_bars"] = bars
+    out.update(_smi(events))
     series = memory_series(events)
     if series != "none":
         out["log.memory_series"] = series
@@ -46,6 +47,18 @@ def log_facts(events: Sequence[Event]) -> dict[str, Value]:
     if framework is not None:
         out["log.framework"] = framework
     return out
+
+
+def _smi(events: Sequence[Event]) -> dict[str, Value]:
+    """`log.smi_unlisted_bytes`: what nvidia-smi counts as used on a card and gives to no process of its table."""
+    listed: dict[Value | None, int] = {}
+    for event in events:
+        if event.signature == "nvidia-smi-process-row":
+            gpu = event.fields.get("gpu_index")
+            listed[gpu] = listed.get(gpu, 0) + (event.size("used_bytes") or 0)
+    rows = [event for event in events if event.signature == "nvidia-smi-gpu-row" and event.fields.get("table") == "whole"]
+    rest = [(event.size("used_bytes") or 0) - listed.get(event.fields.get("gpu_index"), 0) for event in rows]
+    return {"log.smi_unlisted_bytes": max(rest)} if rest and max(rest) > 0 else {}
 
 
 def _naming(events: Sequence[Event]) -> list[str]:

@@ -17,6 +17,8 @@ _MEMORY = re.compile(r"(?P<used>\d{1,7})MiB\s{0,4}/\s{0,4}(?P<total>\d{1,7})MiB\
 _PROCESS = re.compile(
     r"\|\s{1,6}(?P<gpu>\d{1,3})\s{1,6}(?:(?:N/A|\d{1,3})\s{1,6}(?:N/A|\d{1,3})\s{1,12})?(?P<pid>\d{1,9})\s{1,12}(?P<type>C\+G|M\+C|C|G)\s{1,8}(?P<name>\S[^|\n]{0,80}?)\s{1,60}(?P<used>\d{1,7})MiB\s{0,3}\|"
 )
+_WHOLE = re.compile(r"\| Processes:[^\n]{0,120}\n(?:\|[^\n]{0,120}\n){1,200}\+-{20,120}\+")
+"""The table of processes, from its head to its last line: only then a card without a process is known to have none listed."""
 _HEADER = re.compile(
     r"Driver Version:\s{1,4}(?P<driver>\d{3}\.\d{2,3}(?:\.\d{2,3})?)(?:\s{1,20}CUDA Version:\s{1,4}(?P<cuda>\d{1,2}\.\d))?"
 )
@@ -31,9 +33,16 @@ def parse(text: str) -> Iterator[Match]:
             facts["driver_cuda_version"] = header["cuda"]
         yield Match("nvidia-smi-header", header.start(), header.end(), facts)
     covered: set[int] = set()
+    table: dict[str, Value] = {"table": "whole"} if _WHOLE.search(text) else {}
     for card in _CARD.finditer(text):
         covered.add(card.start("used"))
-        fields: dict[str, Value] = {"gpu_index": int(card["gpu"]), "name": card["name"].strip(), "bus_id": card["bus"], **_memory(card)}
+        fields: dict[str, Value] = {
+            "gpu_index": int(card["gpu"]),
+            "name": card["name"].strip(),
+            "bus_id": card["bus"],
+            **_memory(card),
+            **table,
+        }
         yield Match("nvidia-smi-gpu-row", card.start(), card.end(), fields)
     for memory in _MEMORY.finditer(text):
         if memory.start("used") not in covered:

@@ -223,6 +223,11 @@ FIGURES: Mapping[str, Text] = {
 
 PARTS: Mapping[str, Text] = {
     "live tensors": Text("live tensors", "在用的张量"),
+    "other live tensors": Text("other live tensors", "其他在用的张量"),
+    "weights": Text("weights", "权重"),
+    "KV cache": Text("KV cache", "KV cache"),
+    "activations": Text("activations of the trial run", "试跑时的激活值"),
+    "left to others by the share": Text("not in the server's share", "不在服务份额之内"),
     "allocated by PyTorch": Text("PyTorch allocated", "PyTorch 已分配"),
     "in private pools": Text("private pools", "私有池"),
     "private pools": Text("private pools", "私有池"),

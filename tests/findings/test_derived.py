@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oomdoctor.case.events import Certainty, Event, Kind, Outcome, Place
-from oomdoctor.findings.derived import derived, ledger
+from oomdoctor.findings.derived import derived
+from oomdoctor.findings.ledger import ledger
 from oomdoctor.findings.match import Known, evaluate
 from oomdoctor.findings.series import shape
 from oomdoctor.knowledge.conditions import check

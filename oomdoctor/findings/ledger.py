@@ -1,0 +1,109 @@
+"""Where the memory of a card went, from the log alone: parts that add up to the total exactly, each measured or derived.
+
+Two sources tell it: a message of the allocator, and what a server printed of its own plan before it gave up. Where a server
+printed what its weights and its KV cache take, the live tensors of the allocator's message are split further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from oomdoctor.case.events import Event, Kind
+from oomdoctor.case.incident import Part
+from oomdoctor.findings.derived import other_processes, unused
+
+_ROUNDING = 0.02
+"""Figures are printed with two decimals, so sums of them may miss the total by a little."""
+_LIVE = "live tensors"
+_PLANNED = (
+    ("weights", "weights_bytes"),
+    ("KV cache", "kv_cache_bytes"),
+    ("activations", "activation_peak_bytes"),
+)  # fmt: skip
+
+_Parts = list[tuple[str, int, str]]
+"""(what, bytes, measured or derived)"""
+
+
+def ledger(root: Event, events: Sequence[Event] = ()) -> tuple[Part, ...]:
+    """The parts of the card's memory at the moment of `root`; empty where the log does not tell. `events`: the rest of the log."""
+    planned = _planned(root, events)
+    found = _of_message(root, planned)
+    total = root.size("total_bytes")
+    if not found and planned and _is_server(root):
+        found, total = _of_plan(planned)
+    if not found or not total:
+        return ()
+    gpu = root.fields.get("gpu_index")
+    return _closed(found, total, f"gpu {gpu}" if gpu is not None else "gpu")
+
+
+def _of_message(event: Event, planned: dict[str, int]) -> _Parts:
+    """The parts that a message of the allocator states."""
+    total, free, allocated = event.size("total_bytes"), event.size("free_bytes"), event.size("allocated_bytes")
+    if not total or free is None or allocated is None or "MPS" in event.text[:200] or allocated > total:
+        return []
+    pools = min(event.size("private_pools_bytes") or 0, allocated)
+    held = unused(event) or 0
+    process, others = event.size("process_bytes"), other_processes(event)
+    parts = [*_split(allocated - pools, planned), ("private pools", pools, "measured"), ("reserved but unallocated", held, "measured")]
+    if process:
+        parts.append(("this process outside PyTorch", max(0, process - allocated - held), "derived"))
+    if others is not None:
+        parts.append(("other processes", others, "measured"))
+    return [*parts, ("free", free, "measured")]
+
+
+def _split(live: int, planned: dict[str, int]) -> _Parts:
+    """Live tensors as weights, KV cache and the rest, where both were printed and fit in."""
+    named = [(what, planned[name]) for what, name in _PLANNED[:2] if planned.get(name, 0) > 0]
+    rest = live - sum(size for _, size in named)
+    if not named or rest < 0:
+        return [(_LIVE, live, "measured")]
+    return [*((what, size, "measured") for what, size in named), ("other live tensors", rest, "derived")]
+
+
+def _of_plan(planned: dict[str, int]) -> tuple[_Parts, int | None]:
+    """The parts of a server's plan: its share of the card, and what the weights and the trial run leave for the KV cache."""
+    total, budget = planned.get("total_bytes"), planned.get("budget_bytes")
+    if not total or not budget or budget > total or "weights_bytes" not in planned:
+        return [], None
+    parts: _Parts = [(what, planned[name], "measured") for what, name in _PLANNED if planned.get(name, 0) > 0]
+    parts.append(("this process outside PyTorch", max(0, planned.get("non_torch_bytes", 0)), "measured"))
+    parts.append(("left to others by the share", total - budget, "derived"))
+    return parts, total
+
+
+def _closed(parts: _Parts, total: int, of: str) -> tuple[Part, ...]:
+    """The parts with what is missing to the total; empty where they exceed it by more than rounding."""
+    rest = total - sum(size for _, size, _ in parts)
+    if rest < -_ROUNDING * total:
+        return ()
+    out = [Part(what=what, bytes=size, of=of, source=source) for what, size, source in parts if size]
+    if rest > 0:
+        out.append(Part(what="unaccounted", bytes=rest, of=of, source="derived"))
+    elif rest < 0 and out:
+        largest = max(range(len(out)), key=lambda at: out[at].bytes)
+        one = out[largest]
+        out[largest] = Part(what=one.what, bytes=one.bytes + rest, of=one.of, source="derived")
+    return tuple(out)
+
+
+def _planned(root: Event, events: Sequence[Event]) -> dict[str, int]:
+    """What a server printed of its plan before the failure, of the same rank; the last of each figure."""
+    out: dict[str, int] = {}
+    for event in events:
+        if event.kind is Kind.CONTEXT and event.place.source == root.place.source and event.rank in (None, root.rank):
+            names = [name for name in event.fields if name in _SERVER_FIGURES]
+            if "weights_bytes" in names or "budget_bytes" in names:
+                out.update({name: size for name in names if (size := event.size(name)) is not None})
+    return out
+
+
+_SERVER_FIGURES = frozenset(
+    {"total_bytes", "budget_bytes", "weights_bytes", "kv_cache_bytes", "activation_peak_bytes", "non_torch_bytes"}
+)  # fmt: skip
+
+
+def _is_server(event: Event) -> bool:
+    return event.signature.startswith(("vllm-", "sglang-"))

@@ -1,0 +1,95 @@
+"""A failed request as a product of the run's own dimensions: which tensor it was.
+
+A request of batch x tokens x vocabulary x 2 or 4 bytes is the logits, parameters x bytes / N a copy or a shard of the weights.
+A product is named only where the model's dimensions are known and it meets the printed size within its rounding; sources:
+docs of the loss implementations (float32 copies of the logits) and ZeRO (flat buffers of parameters / ranks).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from oomdoctor.case.events import Event, Value
+from oomdoctor.knowledge.models import model
+from oomdoctor.units import GIB, MIB
+
+_BYTES = (2, 4)
+_MOST_SHARES = 64
+_WHOLE = 64
+"""Tokens of a batch that is not known: only multiples of this are taken for one."""
+_EXACT = 0.002
+
+
+class Product(Struct, frozen=True):
+    """One reading of a request."""
+
+    kind: str
+    """`logits`, `hidden` (one activation of a layer) or `parameters`."""
+    text: str
+    """`2 x 2048 x 151552 x 4`"""
+    bytes: int
+
+
+def request_reading(root: Event, settings: Mapping[str, Value]) -> dict[str, int | float | str | None]:
+    """`request_as_product` and `request_kind` of a failure, where the run names its model."""
+    requested, name = root.size("requested_bytes"), settings.get("training.model", settings.get("log.model_name_or_path"))
+    known = model(str(name)) if requested and name else None
+    if requested is None or known is None:
+        return {}
+    batch = _first_whole(settings, "training.micro_batch", "log.per_device_train_batch_size")
+    length = _first_whole(settings, "training.sequence_length", "log.cutoff_len", "log.max_seq_length", "log.max_length")
+    found = products(requested, known, batch, length)
+    return {"request_as_product": found[0].text, "request_kind": found[0].kind} if found else {}
+
+
+def _first_whole(settings: Mapping[str, Value], *names: str) -> int | None:
+    values = (settings.get(name) for name in names)
+    return next((value for value in values if isinstance(value, int) and not isinstance(value, bool)), None)
+
+
+def products(requested: int, shape: Mapping[str, Any], batch: int | None, length: int | None) -> tuple[Product, ...]:
+    """The readings of a request of `requested` bytes, the most telling first; empty where none fits."""
+    tolerance = _rounding(requested)
+    tokens = batch * length if batch and length else None
+    found = [
+        *_of_tokens("logits", requested, tolerance, shape.get("vocab_size"), tokens, batch, length),
+        *_of_parameters(requested, tolerance, shape.get("params_total_published") or shape.get("params_total_formula")),
+        *_of_tokens("hidden", requested, tolerance, shape.get("hidden_size"), tokens, batch, length),
+    ]
+    return tuple(found)
+
+
+def _rounding(requested: int) -> int:
+    """Half of the last printed digit: two decimals of GiB or MiB."""
+    return (GIB if requested >= GIB else MIB) // 200
+
+
+def _of_tokens(
+    kind: str, requested: int, tolerance: int, width: int | None, tokens: int | None, batch: int | None, length: int | None
+) -> Iterator[Product]:
+    if not width:
+        return
+    for size in _BYTES:
+        row = width * size
+        count = round(requested / row)
+        if count < _WHOLE or abs(count * row - requested) > tolerance:
+            continue
+        if tokens is not None and abs(tokens * row - requested) <= tolerance:
+            yield Product(kind, f"{batch} x {length} x {width} x {size}", tokens * row)
+        elif tokens is None and tolerance < row // 2 and count % _WHOLE == 0:
+            # Fine enough that the number of tokens is exact.
+            yield Product(kind, f"{count} x {width} x {size}", count * row)
+
+
+def _of_parameters(requested: int, tolerance: int, parameters: int | None) -> Iterator[Product]:
+    if not parameters:
+        return
+    for size in _BYTES:
+        shares = round(parameters * size / requested)
+        if 1 <= shares <= _MOST_SHARES and abs(parameters * size / shares - requested) <= max(tolerance, requested * _EXACT):
+            text = f"{parameters} x {size}" + (f" / {shares}" if shares > 1 else "")
+            yield Product("parameters", text, parameters * size // shares)
+            return

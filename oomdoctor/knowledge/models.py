@@ -1,0 +1,56 @@
+"""The shapes of well-known models, by the names that people give them: hub names, local folders, quantised copies."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from oomdoctor.knowledge.pack import builtin_rules
+
+_SUFFIX = re.compile(
+    r"[-_.](?:instruct|chat|base|hf|it|pt|gptq|awq|bnb|gguf|int[48]|[48]bit|fp16|bf16|fp8|unsloth|v\d(?:\.\d)?|\d{1,4}k|thinking|lora|sft|merged)$"
+)
+_LONGEST = 300
+
+
+def model(name: str) -> Mapping[str, Any] | None:
+    """What `rules/tables/models.json` knows of a model; None for a name that it does not know.
+
+    `name` is what a config says: `Qwen/Qwen2.5-7B-Instruct`, `/data/models/Qwen2___5-7B` (ModelScope writes a dot so).
+    """
+    short = _short(name)
+    known = _table()
+    while short:
+        if short in known:
+            return known[short]
+        shorter = _SUFFIX.sub("", short)
+        if shorter == short:
+            return None
+        short = shorter
+    return None
+
+
+def _short(name: str) -> str:
+    name = name[-_LONGEST:].rstrip("/\\")
+    # Hub caches: models--ORG--NAME/snapshots/HASH
+    cached = re.search(r"models--[\w.-]{1,100}--([\w.-]{1,100})", name)
+    last = cached[1] if cached else re.split(r"[/\\]", name)[-1]
+    return last.replace("___", ".").lower()
+
+
+@cache
+def _table() -> Mapping[str, Mapping[str, Any]]:
+    from msgspec.json import decode  # noqa: PLC0415 - only where a model is named
+
+    with open(os.path.join(builtin_rules(), "tables", "models.json"), "rb") as file:
+        models: dict[str, Mapping[str, Any]] = decode(file.read())
+    out: dict[str, Mapping[str, Any]] = {}
+    for name, facts in models.items():
+        short = _short(name)
+        facts = {"id": name, **facts}
+        out.setdefault(short, facts)
+        out.setdefault(_SUFFIX.sub("", short), facts)
+    return out
