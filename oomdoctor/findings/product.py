@@ -16,7 +16,7 @@ from oomdoctor.case.events import Event, Value
 from oomdoctor.knowledge.models import model
 from oomdoctor.units import GIB, MIB
 
-_BYTES = (2, 4)
+_BYTES = (4, 2)
 _MOST_SHARES = 64
 _WHOLE = 64
 """Tokens of a batch that is not known: only multiples of this are taken for one."""
@@ -70,24 +70,21 @@ def _rounding(requested: int) -> int:
 def _of_tokens(
     kind: str, requested: int, tolerance: int, width: int | None, tokens: int | None, batch: int | None, length: int | None
 ) -> Iterator[Product]:
-    if not width:
-        return
-    for size in _BYTES:
-        row = width * size
-        count = round(requested / row)
-        if count < _WHOLE or abs(count * row - requested) > tolerance:
-            continue
+    """Tokens x width x bytes: of the known batch, or logits of any number of tokens where the size is printed finely enough."""
+    for size in _BYTES if width else ():
+        row = (width or 0) * size
         if tokens is not None and abs(tokens * row - requested) <= tolerance:
             yield Product(kind, f"{batch} x {length} x {width} x {size}", tokens * row)
-        elif tokens is None and tolerance < row // 2 and count % _WHOLE == 0:
-            # Fine enough that the number of tokens is exact.
-            yield Product(kind, f"{count} x {width} x {size}", count * row)
+        count = round(requested / row)
+        if tokens is None and kind == "logits" and count >= _WHOLE and count % _WHOLE == 0 and tolerance < row // 2:
+            if abs(count * row - requested) <= tolerance:
+                yield Product(kind, f"{count} x {width} x {size}", count * row)
 
 
 def _of_parameters(requested: int, tolerance: int, parameters: int | None) -> Iterator[Product]:
     if not parameters:
         return
-    for size in _BYTES:
+    for size in reversed(_BYTES):
         shares = round(parameters * size / requested)
         if 1 <= shares <= _MOST_SHARES and abs(parameters * size / shares - requested) <= max(tolerance, requested * _EXACT):
             text = f"{parameters} x {size}" + (f" / {shares}" if shares > 1 else "")
