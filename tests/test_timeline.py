@@ -107,6 +107,11 @@ def test_files_of_several_ranks_are_ordered_by_time() -> None:
 
 @pytest.mark.parametrize(("lines", "phase"), [
     pytest.param(['  File "/x/torch/autograd/__init__.py", line 9, in backward', "    run()"], "backward", id="backward"),
+    pytest.param(
+        ['  File "/x/transformers/trainer.py", line 9, in training_step', "    self.accelerator.backward(loss, **kwargs)"],
+        "backward",
+        id="a traceback that is cut at the call of backward",
+    ),
     pytest.param(['  File "/x/transformers/trainer.py", line 9, in evaluation_loop', "    x"], "evaluation", id="evaluation"),
     pytest.param(['  File "/x/transformers/modeling_utils.py", line 9, in from_pretrained', "    x"], "model-load", id="load"),
     pytest.param(['  File "/x/torch/optim/adamw.py", line 9, in step', "    x"], "optimizer-step", id="optimizer"),

@@ -14,7 +14,9 @@ from oomdoctor.findings.derived import other_processes, unused
 
 _ROUNDING = 0.02
 """Figures are printed with two decimals, so sums of them may miss the total by a little."""
+_SMALLEST = 0.001
 _LIVE = "live tensors"
+_OUTSIDE = "this process outside PyTorch"
 _PLANNED = (
     ("weights", "weights_bytes"),
     ("KV cache", "kv_cache_bytes"),
@@ -48,7 +50,7 @@ def _of_message(event: Event, planned: dict[str, int]) -> _Parts:
     process, others = event.size("process_bytes"), other_processes(event)
     parts = [*_split(allocated - pools, planned), ("private pools", pools, "measured"), ("reserved but unallocated", held, "measured")]
     if process:
-        parts.append(("this process outside PyTorch", max(0, process - allocated - held), "derived"))
+        parts.append((_OUTSIDE, max(0, process - allocated - held), "derived"))
     if others is not None:
         parts.append(("other processes", others, "measured"))
     return [*parts, ("free", free, "measured")]
@@ -69,7 +71,7 @@ def _of_plan(planned: dict[str, int]) -> tuple[_Parts, int | None]:
     if not total or not budget or budget > total or "weights_bytes" not in planned:
         return [], None
     parts: _Parts = [(what, planned[name], "measured") for what, name in _PLANNED if planned.get(name, 0) > 0]
-    parts.append(("this process outside PyTorch", max(0, planned.get("non_torch_bytes", 0)), "measured"))
+    parts.append((_OUTSIDE, max(0, planned.get("non_torch_bytes", 0)), "measured"))
     parts.append(("left to others by the share", total - budget, "derived"))
     return parts, total
 
@@ -79,6 +81,11 @@ def _closed(parts: _Parts, total: int, of: str) -> tuple[Part, ...]:
     rest = total - sum(size for _, size, _ in parts)
     if rest < -_ROUNDING * total:
         return ()
+    outside = next((at for at, (what, _, _) in enumerate(parts) if what == _OUTSIDE), None)
+    if outside is not None and 0 < rest <= _SMALLEST * total:
+        # Less than the printed figures are rounded by: no part of its own.
+        parts[outside] = (_OUTSIDE, parts[outside][1] + rest, "derived")
+        rest = 0
     out = [Part(what=what, bytes=size, of=of, source=source) for what, size, source in parts if size]
     if rest > 0:
         out.append(Part(what="unaccounted", bytes=rest, of=of, source="derived"))

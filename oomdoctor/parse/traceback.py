@@ -26,7 +26,7 @@ _PHASES = (
     ("evaluation", re.compile(rb"\bin evaluat|evaluation_loop|eval_step|validation_step|\bin validat|prediction_step|prediction_loop|run_eval|\bin test\b")),
     ("generation", re.compile(rb"generation/utils|\bin generate|_sample\b|/sampler|denois|vae_decode|decode_latents")),
     ("optimizer-step", re.compile(rb"torch/optim/|optimizers?/\w{1,40}\.py|initialize_optimizer_states|optimizer_step|\bin _?init_states|_foreach_")),
-    ("backward", re.compile(rb"\bin backward|autograd/__init__|run_backward")),
+    ("backward", re.compile(rb"\bin backward|autograd/__init__|run_backward|\.backward\(")),
     ("model-load", re.compile(rb"from_pretrained|load_state_dict|load_model|load_checkpoint|load_weights|_load_pretrained|create_model|init_device|device_put")),
     ("data-loading", re.compile(rb"utils/data/|dataloader|collate|pin_memory")),
     ("forward", re.compile(rb"\bin forward|_call_impl|compute_loss|training_step|nn/functional")),
