@@ -26,7 +26,11 @@ class Setting(Struct, frozen=True, kw_only=True):
     key: str
     to: str
     file: str | None = None
+    line: int | None = None
     before: str | None = None
+    """The value in force, as it is written; None where it is unknown."""
+    note: Text | None = None
+    """What the change keeps or when it applies."""
 
 
 class Cite(Struct, frozen=True, kw_only=True):
@@ -48,9 +52,26 @@ class Fix(Struct, frozen=True, kw_only=True):
     how: Text
     settings: tuple[Setting, ...] = ()
     command: str | None = None
+    frees: Text | None = None
+    terms: tuple[str, ...] = ()
+    """The terms of the memory model that it lowers."""
+    frees_bytes: int | None = None
+    """Bytes per card, estimated from the number of parameters; None where that does not decide."""
     costs: Text | None = None
+    harm: str = "none"
+    """The worst of what it costs: none, slower, effort, quality or hardware."""
+    needs: tuple[Text, ...] = ()
+    """What must hold for it to help and is not known."""
     safety: str = "review"
     """`safe`: a tool may apply it; `review`: a person decides."""
+    cites: tuple[str, ...] = ()
+
+
+class NotThis(Struct, frozen=True, kw_only=True):
+    """Advice that people meet and that is wrong here, and why."""
+
+    advice: Text
+    why: Text
     cites: tuple[str, ...] = ()
 
 
@@ -73,6 +94,9 @@ class Finding(Struct, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...] = ()
     unknowns: tuple[Text, ...] = ()
     fixes: tuple[Fix, ...] = ()
+    already: tuple[Setting, ...] = ()
+    """What the run does already, so that it need not be proposed."""
+    not_this: tuple[NotThis, ...] = ()
     cites: tuple[Cite, ...] = ()
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from oomdoctor.knowledge.conditions import check
 from oomdoctor.knowledge.load import LoadedSignature, Rules
 from oomdoctor.knowledge.pattern import sre_constants, sre_parse
 from oomdoctor.knowledge.records import SignatureRecord
@@ -131,6 +132,13 @@ def _references(rules: Rules) -> Iterator[Complaint]:
             elif cite.claim is not None and cite.claim not in sources[cite.source]:
                 yield Complaint(path, problem.id, f"cites a claim that {cite.source} does not have: {cite.claim}")
     for path, fix in rules.fixes:
-        for name in fix.cites:
+        for name in (*fix.cites, *(name for one in fix.not_this for name in one.cites)):
             if name not in sources:
                 yield Complaint(path, fix.id, f"cites a source that does not exist: {name}")
+        for name in (name for one in fix.not_this for name in one.problems):
+            if name not in problems:
+                yield Complaint(path, fix.id, f"speaks of a problem that does not exist: {name}")
+        for when in (*(one.when for one in fix.needs), *(one.when for one in fix.not_this if one.when is not None)):
+            wrong = check(when)
+            if wrong is not None:
+                yield Complaint(path, fix.id, f"when: {wrong}")

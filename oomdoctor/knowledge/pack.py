@@ -23,7 +23,7 @@ from oomdoctor import cache as cached
 if TYPE_CHECKING:
     from oomdoctor.knowledge.load import LoadedSignature, Rules
 
-FORMAT = 4
+FORMAT = 5
 _PACKED = "pack.json"
 
 
@@ -134,6 +134,7 @@ def packed(rules: Rules, root: str) -> bytes:
         "problems": {one.id: whole(one, path) for path, one in rules.problems},
         "fixes": {one.id: whole(one, path) for path, one in rules.fixes},
         "sources": {one.id: put(to_builtins(one)) for one in rules.sources},
+        "not_this": {name: put({"advice": entries}) for name, entries in _wrong_advice(rules).items()},
     }
     cores = [matching(one) for one in rules.signatures]
     literals = sorted({literal for core in cores for literal in core["literals"]})
@@ -154,6 +155,16 @@ def packed(rules: Rules, root: str) -> bytes:
     }
     texts = b"".join(lines)
     return encode({**head, "check": zlib.crc32(texts)}) + b"\n" + texts
+
+
+def _wrong_advice(rules: Rules) -> dict[str, list[Any]]:
+    """For each problem the advice that is wrong for it; it stands with the fixes, and is asked for by problem."""
+    out: dict[str, list[Any]] = {}
+    for _, fix in rules.fixes:
+        for one in fix.not_this:
+            for problem in one.problems:
+                out.setdefault(problem, []).append(to_builtins(one))
+    return out
 
 
 def _is_aside(core: Mapping[str, Any]) -> bool:

@@ -120,17 +120,25 @@ class SettingRecord(Record, frozen=True, kw_only=True):
     to: str
     """The value to write; with `change` the value where the old one is unknown, and the bound where it is known."""
     sets: str | None = None
-    """The setting behind the key, by the name that all frameworks share (`training.<sets>`). A row without it only goes along."""
+    """The setting behind the key, by the name that all frameworks share (`training.<sets>`)."""
     means: str | None = None
     """The value of that setting, where it is not `to` itself (`disable_gradient_checkpointing: false` means true)."""
     also: list[str] = []
     """Values of the setting that serve as well: with one of them in force there is nothing to change."""
     change: ChangeName | None = None
     """How the new value follows from the old one; findings/settings.py says what each word does."""
+    least: Annotated[int, Meta(ge=0)] | None = None
+    """Where `divide` stops; `to` where it is not given."""
     by: Annotated[float, Meta(gt=0)] = 2
     """What `divide` divides by, and what `fitting` rounds down to."""
+    along: bool = False
+    """Whether it only goes along with another row, and is not the point of the fix."""
     facts: Annotated[list[str], Meta(max_length=2)] = []
     """What `fitting` reads: one fact, or two whose quotient counts."""
+    was: str | None = None
+    """A fact that states the value in force, where neither config nor log has it under this key."""
+    when: dict[str, Any] | None = None
+    """The row is for runs of which this is true."""
     since: str | None = None
     until: str | None = None
     source: str
@@ -141,6 +149,8 @@ class FreesRecord(Record, frozen=True, kw_only=True):
 
     terms: list[TermName] = []
     says: Words
+    fact: str | None = None
+    """The fact that says how many bytes at most."""
     per_parameter: float = 0
     """Bytes per parameter of the model."""
     per_trainable: float = 0

@@ -8,20 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from oomdoctor.case.case import Case, Verdict
-from oomdoctor.case.diagnosis import Cite, Diagnosis, Finding, Fix, Setting, Text
+from oomdoctor.case.diagnosis import Cite, Diagnosis, Finding, Text
 from oomdoctor.case.events import Place
 from oomdoctor.case.incident import Incident
-from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Step, Steps, Style
+from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.figures import bars, rows
 from oomdoctor.report.headline import incident_sentence, settle_text, summary
 from oomdoctor.report.places import at, repeated, where
 from oomdoctor.report.safe import clean_line
-from oomdoctor.report.texts import FRAMEWORKS, gap_words, say
+from oomdoctor.report.steps import not_this, steps
+from oomdoctor.report.texts import gap_words, say
 
 _FINDINGS = 3
-_STEPS = 3
-_FOLDED_STEPS = 12
-_SETTINGS = 3
 _CORRECTIONS = 1
 _FOLLOWED = 8
 _OTHERS = 8
@@ -40,7 +38,8 @@ def compose(diagnosis: Diagnosis, lang: str, version: str) -> Document:
         blocks += _seen(first, lang)
         blocks += _figures(first, lang)
     blocks += _meaning(diagnosis.findings, first, lang)
-    blocks += _steps(diagnosis.findings, lang)
+    blocks += steps(diagnosis.findings, lang)
+    blocks += not_this(diagnosis.findings, lang)
     blocks += _citations(diagnosis.findings, lang)
     if first is not None:
         blocks += _followed(first, lang)
@@ -121,56 +120,6 @@ def _finding(finding: Finding, seen: Place | None, lang: str) -> Iterator[Block]
         unknown = ("；" if lang == "zh" else "; ").join(_bare(text, lang) for text in finding.unknowns[:_GAPS])
         spans.append(Span(_blank(lang) + say("unknowns", lang) + unknown + _stop(lang), Style.DIM))
     yield Paragraph(tuple(spans))
-
-
-def _steps(findings: Sequence[Finding], lang: str) -> Iterator[Block]:
-    """The best step in full, a few more in short, the rest folded."""
-    fixes = list({fix.id: fix for finding in reversed(findings) for fix in reversed(finding.fixes)}.values())[::-1]
-    if not fixes:
-        return
-    yield Heading(say("next", lang))
-    yield Steps((_step(fixes[0], lang),))
-    others = fixes[1:]
-    if others:
-        yield Paragraph((Span(say("then", lang), Style.DIM),))
-        yield Steps(tuple(_brief(fix, lang) for fix in others[:_STEPS]), first=2)
-        steps = Steps(tuple(_step(fix, lang) for fix in others[:_FOLDED_STEPS]), first=2)
-        title = say("details" if len(others) > 1 else "detail", lang, first=2, last=1 + len(others))
-        yield Folded(
-            title, (steps, *_rest(len(others) - _FOLDED_STEPS, lang)), _listed([fix.title.get(lang) for fix in others[_STEPS:]], lang)
-        )
-
-
-def _step(fix: Fix, lang: str) -> Step:
-    return Step(
-        title=_bare(fix.title, lang) + _stop(lang),
-        text=_spans(fix.how.get(lang)),
-        settings=tuple(_settings(fix.settings, lang, _SETTINGS)),
-        command=fix.command or "",
-        note=_spans(say("costs", lang) + _bare(fix.costs, lang) + _stop(lang)) if fix.costs is not None else (),
-    )
-
-
-def _brief(fix: Fix, lang: str) -> Step:
-    """A step in a line or two: what and where; how only if there is nothing to type."""
-    return Step(
-        title=_bare(fix.title, lang) + _stop(lang),
-        text=() if fix.settings or fix.command else _spans(fix.how.get(lang)),
-        settings=tuple(_settings(fix.settings, lang, 1)),
-        command=fix.command or "",
-    )
-
-
-def _settings(settings: Sequence[Setting], lang: str, most: int) -> Iterator[Row]:
-    label = ""
-    for one in settings[:most]:
-        framework = FRAMEWORKS.get(one.framework, one.framework)
-        name = f"{one.file} ({framework})" if one.file else framework
-        value = f"{one.key}: {one.before} → {one.to}" if one.before is not None else f"{one.key}: {one.to}"
-        yield Row("" if name == label else name, value, style=Style.CODE)
-        label = name
-    if len(settings) > most:
-        yield Row("", say("settings-more", lang, n=len(settings) - most), style=Style.DIM)
 
 
 def _citations(findings: Sequence[Finding], lang: str) -> Iterator[Block]:

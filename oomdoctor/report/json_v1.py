@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from oomdoctor.case.case import Case, Gap, Source
-from oomdoctor.case.diagnosis import Cite, Diagnosis, Evidence, Finding, Fix, Setting
+from oomdoctor.case.diagnosis import Cite, Diagnosis, Evidence, Finding, Fix, NotThis, Setting
 from oomdoctor.case.events import Event, Place
 from oomdoctor.case.incident import Incident, Part
 from oomdoctor.report.headline import plain, settle_text, summary
@@ -127,6 +127,8 @@ def _finding(finding: Finding, lang: str) -> dict[str, object]:
         "evidence": [_evidence(one) for one in finding.evidence],
         "unknowns": [plain(one, lang) for one in finding.unknowns],
         "fixes": [_fix(one, lang) for one in finding.fixes],
+        "already": [_setting(one, lang) for one in finding.already],
+        "not_this": [_not_this(one, lang) for one in finding.not_this],
         "cites": [_cite(one, lang) for one in finding.cites],
     }
 
@@ -140,18 +142,34 @@ def _fix(fix: Fix, lang: str) -> dict[str, object]:
         "id": fix.id,
         "title": plain(fix.title, lang),
         "how": plain(fix.how, lang),
-        "settings": [_setting(one) for one in fix.settings],
+        "settings": [_setting(one, lang) for one in fix.settings],
         "command": None if fix.command is None else clean(fix.command, _TEXT),
-        "frees_bytes": None,
+        "frees": plain(fix.frees, lang),
+        "frees_terms": list(fix.terms),
+        "frees_bytes": fix.frees_bytes,
         "fits": None,
         "costs": plain(fix.costs, lang),
+        "harm": fix.harm,
+        "needs": [plain(one, lang) for one in fix.needs],
         "safety": fix.safety,
         "cites": list(fix.cites),
     }
 
 
-def _setting(setting: Setting) -> dict[str, object]:
-    return {"framework": setting.framework, "file": setting.file, "key": setting.key, "from": setting.before, "to": setting.to}
+def _setting(setting: Setting, lang: str) -> dict[str, object]:
+    return {
+        "framework": setting.framework,
+        "file": setting.file,
+        "line": setting.line,
+        "key": setting.key,
+        "from": None if setting.before is None else clean_line(setting.before, 400),
+        "to": clean_line(setting.to, 400),
+        "note": plain(setting.note, lang),
+    }
+
+
+def _not_this(one: NotThis, lang: str) -> dict[str, object]:
+    return {"advice": plain(one.advice, lang), "why": plain(one.why, lang), "cites": list(one.cites)}
 
 
 def _cite(cite: Cite, lang: str) -> dict[str, object]:

@@ -1,0 +1,167 @@
+"""The fixes of one finding for one run: those that change something, with their values, the most useful first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
+
+from oomdoctor.case.diagnosis import Fix, NotThis, Setting, Text
+from oomdoctor.findings.frameworks import Row, framework, meant
+from oomdoctor.findings.match import Fact, Known, evaluate
+from oomdoctor.findings.settings import WORLD, Change, changes, first_number
+from oomdoctor.findings.words import words
+
+if TYPE_CHECKING:
+    from oomdoctor.case.training import Training
+
+_HARM = {"none": 0.0, "slower": 1.0, "effort": 1.5, "quality": 2.0, "hardware": 4.0}
+"""How many places a fix moves back in the order of its finding for what it costs: small against the order itself,
+which is what is known of the cause, and large enough that of two neighbours the gentler one comes first."""
+_NOT_ENOUGH = 6.0
+"""The same for a fix that would free less than is missing."""
+_UNKNOWN_NEED = 1.0
+_NO_KEY = 2.0
+"""The same where the framework found has no setting for it, and code must be written."""
+_PARAMETERS = ("training.parameters", "log.all_params")
+_TRAINABLE = ("training.trainable_parameters", "log.trainable_params")
+
+
+class Texts(Protocol):
+    """The part of a rule pack that is read here."""
+
+    def text(self, part: str, name: str) -> Mapping[str, Any] | None:
+        """The texts of one rule."""
+        ...
+
+
+class Advice(Struct, frozen=True):
+    """What to do about a finding, what is done already, and what would not help."""
+
+    fixes: tuple[Fix, ...]
+    already: tuple[Setting, ...]
+    not_this: tuple[NotThis, ...]
+
+
+class _Plan(Struct, frozen=True):
+    fix: Fix
+    behind: float
+
+
+def advice(pack: Texts, problem: Mapping[str, Any], known: Known, training: Training | None) -> Advice:
+    """The advice for one problem that holds."""
+    places = training.places if training is not None else {}
+    plans, already = [], []
+    for place, name in enumerate(problem.get("fixes", ())):
+        text = pack.text("fixes", name)
+        if text is None or (needs := _open_needs(text, known)) is None:
+            continue
+        found = changes(_rows(text, known, training), known.facts, places)
+        counting = [one for one in found if one.counts]
+        if counting and all(one.in_force for one in counting):
+            already += [one.setting for one in counting]
+        else:
+            plans.append(_plan(text, found, needs, known, place))
+    plans.sort(key=lambda one: one.behind)
+    against = (pack.text("not_this", problem["id"]) or {}).get("advice", ())
+    return Advice(tuple(one.fix for one in plans), tuple(dict.fromkeys(already)), tuple(_against(against, known)))
+
+
+def _rows(text: Mapping[str, Any], known: Known, training: Training | None) -> list[Row]:
+    """The rows of a fix that this run can use, in the version that it has."""
+    places = training.places if training is not None else {}
+    written = {name: given.framework for name, given in places.items()}
+    rows: list[Row] = []
+    for row in text["settings"]:
+        if row.get("when") is not None and not evaluate(row["when"], known).truth:
+            continue
+        version = _numbers(_version(row["framework"], known.facts, training))
+        if not version:
+            rows.append(row)
+        elif _has_version(row, version):
+            rows.append({**row, "since": None, "until": None})
+    return meant(rows, known, written)
+
+
+def _open_needs(text: Mapping[str, Any], known: Known) -> tuple[Text, ...] | None:
+    """The needs that are unknown; None where one is not met."""
+    answers = [(evaluate(one["when"], known).truth, one["says"]) for one in text["needs"]]
+    if any(truth is False for truth, _ in answers):
+        return None
+    return tuple(Text(says["en"], says["zh"]) for truth, says in answers if truth is None)
+
+
+def _plan(text: Mapping[str, Any], found: Sequence[Change], needs: tuple[Text, ...], known: Known, place: int) -> _Plan:
+    facts = known.facts
+    settings = tuple(one.setting for one in found if not one.in_force)
+    frees = text.get("frees")
+    size = None if frees is None else _bytes(frees, facts)
+    missing = _missing(facts)
+    fix = Fix(
+        id=text["id"],
+        title=words(text["title"], facts),
+        how=words(text["how"], facts),
+        settings=settings,
+        command=text.get("command"),
+        frees=None if frees is None else words(frees["says"], facts),
+        terms=() if frees is None else tuple(frees["terms"]),
+        frees_bytes=size,
+        costs=words(text["costs"], facts) if text.get("costs") else None,
+        harm=text["harm"],
+        needs=needs,
+        safety=text.get("safety", "review"),
+        cites=tuple(text.get("cites", ())),
+    )
+    behind = place + _HARM[fix.harm] + _UNKNOWN_NEED * bool(needs)
+    if size is not None and missing is not None and size < missing:
+        behind += _NOT_ENOUGH
+    if text["settings"] and not settings and framework(known) is not None:
+        behind += _NO_KEY
+    return _Plan(fix, behind)
+
+
+def _bytes(frees: Mapping[str, Any], facts: Mapping[str, Fact]) -> int | None:
+    """The bytes that a fix frees on each card at most, as far as a fact or the number of parameters says them."""
+    if frees.get("fact"):
+        size = first_number(facts, (frees["fact"],))
+        return None if size is None else int(size)
+    total = 0.0
+    for each, names in ((frees["per_parameter"], _PARAMETERS), (frees["per_trainable"], _TRAINABLE)):
+        count = first_number(facts, names) if each else 0
+        if count is None:
+            return None
+        total += each * count
+    cards = first_number(facts, WORLD) if frees["shared"] else None
+    if not total or (frees["shared"] and not cards):
+        return None
+    return int(total * (1 - 1 / cards)) if cards else int(total)
+
+
+def _missing(facts: Mapping[str, Fact]) -> float | None:
+    """The bytes that the failed request lacked."""
+    asked, free = first_number(facts, ("event.requested_bytes",)), first_number(facts, ("event.free_bytes",))
+    return None if asked is None else max(0.0, asked - free) if free is not None else asked
+
+
+def _version(name: str, facts: Mapping[str, Fact], training: Training | None) -> str | None:
+    if training is not None and training.version and training.framework == name:
+        return training.version
+    value = facts.get("log.torch_version" if name in ("environment", "pytorch") else f"log.{name.replace('-', '_')}_version")
+    return None if value is None else str(value)
+
+
+def _has_version(row: Row, version: tuple[int, ...]) -> bool:
+    """Whether a version knows the row; `until: 4.57` holds for 4.57.3 too."""
+    since, until = _numbers(row.get("since")), _numbers(row.get("until"))
+    return version >= since and (not until or version[: len(until)] <= until)
+
+
+def _numbers(version: str | None) -> tuple[int, ...]:
+    return tuple(int(one) for one in (version or "").split("+")[0].split(".")[:4] if one.isdigit() and len(one) < 9)
+
+
+def _against(entries: Sequence[Mapping[str, Any]], known: Known) -> Iterator[NotThis]:
+    for one in entries:
+        if one.get("when") is None or evaluate(one["when"], known).truth:
+            yield NotThis(advice=words(one["advice"], known.facts), why=words(one["why"], known.facts), cites=tuple(one["cites"]))
