@@ -1,49 +1,126 @@
-"""Whole diagnoses of the logs under fixtures/cases/, as a person reads them, in both languages."""
+"""Whole diagnoses of the runs under fixtures/cases/, as a person reads them, in both languages.
+
+A case is a folder: one log, or one for each rank, the configs that expect.yaml names, and the reports. expect.yaml says what
+is true of the situation, written before any report was looked at; so a blessed report cannot drift away from it.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
+import msgspec
 import pytest
 
 from oomdoctor import pipeline
-from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.case.diagnosis import Diagnosis, Finding
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.compose import compose
 from oomdoctor.report.markdown import render as markdown
 from oomdoctor.report.redact import redact
 from oomdoctor.report.terminal import render as terminal
 
-CASES = sorted(path.parent for path in (Path(__file__).parents[2] / "fixtures" / "cases").glob("*/train.log"))
-VERDICTS = {
-    "glm4-lora-multi-gpu": ("yes", "device-oom", "data-parallel-full-replica"),
-    "glm4v-vision-tuning": ("yes", "device-oom", "replicas-gather-on-card-zero"),
-    "healthy-run": ("no", "none", None),
-    "host-kill-dmesg": ("yes", "host-oom", "kernel-killed-a-process"),
-    "llama31-staircase": ("yes", "device-oom", "variable-length-staircase"),
-    "llamafactory-p4-qlora": ("yes", "device-oom", "small-cards-do-not-add-up"),
-    "nvml-assert": ("yes", "masked-device-oom", "nvml-symbol-missing"),
-    "shm-bus-error": ("yes", "shm-oom", "shm-too-small"),
-    "survived-smaller-batch": ("no", "none", "pressure-survived"),
-    "vllm-full-card": ("yes", "device-oom", "card-occupied-at-start"),
-}
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+CASES = sorted(path for path in (FIXTURES / "cases").iterdir() if path.is_dir())
+
+
+class Expect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What must come out. What a log alone cannot decide is left out, and then not judged."""
+
+    memory_failure: Literal["yes", "no", "possible"]
+    kind: str
+    cause: str | msgspec.UnsetType | None = msgspec.UNSET
+    """Of the first finding; null where it must not name one."""
+    finding: str | None = None
+    """Id of the first finding."""
+    also: tuple[str, ...] = ()
+    """Findings that must be there at any place."""
+    fixes: tuple[str, ...] = ()
+    """Fixes that the first finding must have."""
+    never: tuple[str, ...] = ()
+    """Findings and fixes that would mislead."""
+    ranks: tuple[int, ...] | None = None
+    root: str | None = None
+    """`file:line` of the message that states the failure first."""
+    config: tuple[str, ...] = ()
+    open: str | None = None
+    """What the program does not know yet: the case is expected to fail, and the test says when it no longer does."""
+
+
+@cache
+def expected(case: Path) -> Expect:
+    return msgspec.yaml.decode((case / "expect.yaml").read_bytes(), type=Expect)
+
+
+@contextmanager
+def inside(folder: Path) -> Iterator[None]:
+    """Names in a report are those that a person would give in that folder."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 @cache
 def diagnosis(case: Path) -> Diagnosis:
-    return pipeline.diagnose(["train.log"], load_pack(), text=(case / "train.log").read_bytes())
+    with inside(case):
+        return pipeline.diagnose(sorted(path.name for path in case.glob("*.log")), load_pack(), config=expected(case).config)
 
 
-def test_every_case_is_listed() -> None:
-    assert [case.name for case in CASES] == sorted(VERDICTS)
+def test_there_are_at_least_forty_cases() -> None:
+    assert len(CASES) >= 40
+
+
+def test_the_readme_says_of_every_case_how_it_was_made() -> None:
+    rows = re.findall(r"^\| ([a-z0-9-]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", (FIXTURES / "README.md").read_text(encoding="utf-8"), re.M)
+    assert sorted(name for name, *_ in rows[1:]) == [case.name for case in CASES]
+    assert all(cell.strip() for row in rows for cell in row)
+
+
+def _mistakes(found: Diagnosis, wanted: Expect) -> list[str]:
+    """What differs from the expectation, a line each."""
+    verdict, findings = found.case.verdict, found.findings
+    first = findings[0] if findings else None
+    ids = {one.id for one in findings}
+    said = ids | {fix.id for one in findings for fix in one.fixes}
+    pairs: list[tuple[str, object, object]] = [
+        ("memory failure", verdict.memory_failure, wanted.memory_failure),
+        ("kind", verdict.kind.value, wanted.kind),
+    ]
+    if wanted.cause is not msgspec.UNSET:
+        pairs.append(("cause of the first finding", first and first.cause, wanted.cause))
+    if wanted.finding is not None:
+        pairs.append(("first finding", first and first.id, wanted.finding))
+    if wanted.ranks is not None or wanted.root is not None:
+        incident = found.case.incidents[0] if found.case.incidents else None
+        place = incident.root.place if incident else None
+        if wanted.ranks is not None:
+            pairs.append(("ranks", incident and incident.ranks, wanted.ranks))
+        if wanted.root is not None:
+            pairs.append(("first message", place and f"{place.source}:{place.line}", wanted.root))
+    mistakes = [f"{what}: {wants!r} is true, said was {says!r}" for what, says, wants in pairs if says != wants]
+    mistakes += [f"finding {one} is missing" for one in wanted.also if one not in ids]
+    mistakes += [f"fix {one} is missing in the first finding" for one in wanted.fixes if one not in _fixes(first)]
+    return mistakes + [f"{one} misleads here" for one in wanted.never if one in said]
+
+
+def _fixes(finding: Finding | None) -> set[str]:
+    return {fix.id for fix in finding.fixes} if finding else set()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.name))
-def test_verdict_and_first_finding(case: Path) -> None:
-    found = diagnosis(case)
-    first = found.findings[0].id if found.findings else None
-    assert (found.case.verdict.memory_failure, found.case.verdict.kind.value, first) == VERDICTS[case.name]
+def test_what_is_true_of_the_situation_is_said(case: Path, request: pytest.FixtureRequest) -> None:
+    wanted = expected(case)
+    if wanted.open:
+        request.applymarker(pytest.mark.xfail(reason=wanted.open, strict=True))
+    assert _mistakes(diagnosis(case), wanted) == []
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
