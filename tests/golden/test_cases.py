@@ -48,6 +48,8 @@ class Expect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     root: str | None = None
     """`file:line` of the message that states the failure first."""
     config: tuple[str, ...] = ()
+    complaints: tuple[str, ...] = ()
+    """What must be said about the config."""
     open: str | None = None
     """What the program does not know yet: the case is expected to fail, and the test says when it no longer does."""
 
@@ -106,6 +108,8 @@ def _mistakes(found: Diagnosis, wanted: Expect) -> list[str]:
         if wanted.root is not None:
             pairs.append(("first message", place and f"{place.source}:{place.line}", wanted.root))
     mistakes = [f"{what}: {wants!r} is true, said was {says!r}" for what, says, wants in pairs if says != wants]
+    complained = {one.id for one in found.case.training.complaints} if found.case.training else set()
+    mistakes += [f"complaint {one} is missing" for one in wanted.complaints if one not in complained]
     mistakes += [f"finding {one} is missing" for one in wanted.also if one not in ids]
     mistakes += [f"fix {one} is missing in the first finding" for one in wanted.fixes if one not in _fixes(first)]
     return mistakes + [f"{one} misleads here" for one in wanted.never if one in said]
