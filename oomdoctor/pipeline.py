@@ -10,6 +10,7 @@ from oomdoctor.case.case import Case, Gap
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.events import Event, Value
 from oomdoctor.case.incident import Incident
+from oomdoctor.case.training import Training
 from oomdoctor.findings.derived import derived
 from oomdoctor.findings.engine import findings
 from oomdoctor.findings.facts import facts, log_facts
@@ -23,6 +24,9 @@ from oomdoctor.parse.progress import last_steps, went_on
 from oomdoctor.reading import Early, Progress, Read, Reading
 from oomdoctor.scan.sources import Missing
 from oomdoctor.timeline import incidents, verdict
+from oomdoctor.training.checks import facts as training_facts
+from oomdoctor.training.configs import training
+from oomdoctor.training.files import read_files
 
 _PROGRESS_STEPS = 2
 _SAMPLES = 24
@@ -36,16 +40,20 @@ def diagnose(
     progress: Progress | None = None,
     early: Early | None = None,
     text: bytes | None = None,
+    config: Sequence[str] = (),
 ) -> Diagnosis:
-    """The diagnosis of one run from its logs (`names`), or from `text` at hand, which then has the name `names[0]`."""
+    """The diagnosis of one run from its logs (`names`), or from `text` at hand, which then has the name `names[0]`.
+
+    `config` are paths of the run's config files; those beside them that they name are read too.
+    """
     reading = Reading(pack, jobs=jobs, progress=progress, early=early)
     missing = [Gap(what=one.name, why=one.reason) for one in names if isinstance(one, Missing)]
     present = [one for one in names if isinstance(one, str)]
     reads = [reading.read_one(present[0], text)] if text is not None else reading.read(present)
-    return _diagnosis(reads, missing, pack, reading.recogniser)
+    return _diagnosis(reads, missing, pack, reading.recogniser, config)
 
 
-def _diagnosis(reads: list[Read], missing: list[Gap], pack: Pack, recogniser: Recogniser) -> Diagnosis:
+def _diagnosis(reads: list[Read], missing: list[Gap], pack: Pack, recogniser: Recogniser, config: Sequence[str]) -> Diagnosis:
     by_source = {read.source.name: read for read in reads}
     events = [event for read in reads for event in read.events]
 
@@ -59,10 +67,11 @@ def _diagnosis(reads: list[Read], missing: list[Gap], pack: Pack, recogniser: Re
     found = tuple(_with_figures(one, events, log) for one in incidents(events, progressed))
     decided = verdict(found)
     programs = {one.id: one.program for one in recogniser.signatures.values()}
-    named = facts(found, decided, log)
+    settings, unread = _training(config, events, log, pack)
+    named = {**facts(found, decided, log), **(training_facts(settings) if settings is not None else {})}
     named.update(moments(_step(found, by_source), named))
     known = Known(named, _samples(events), programs, tuple(one.root for one in found[:1]))
-    gaps = [*missing, *(gap for read in reads for gap in read.gaps)]
+    gaps = [*missing, *unread, *(gap for read in reads for gap in read.gaps)]
     if not any(read.source.size for read in reads):
         decided = replace(decided, reason="nothing-read")
     case = Case(
@@ -71,10 +80,17 @@ def _diagnosis(reads: list[Read], missing: list[Gap], pack: Pack, recogniser: Re
         incidents=found,
         verdict=decided,
         facts=log,
+        training=settings,
         unread=sum(read.unread for read in reads),
         gaps=tuple(gaps),
     )
-    return Diagnosis(case=case, findings=findings(pack, known))
+    return Diagnosis(case=case, findings=findings(pack, known, settings))
+
+
+def _training(config: Sequence[str], events: Sequence[Event], log: Mapping[str, Value], pack: Pack) -> tuple[Training | None, list[Gap]]:
+    """The settings of the run from its config files and its log, and which files could not be read."""
+    sheets, gaps = read_files(config)
+    return training(sheets, events, log, pack), gaps
 
 
 def _samples(events: Sequence[Event]) -> list[Event]:

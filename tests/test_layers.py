@@ -16,6 +16,7 @@ LEVELS = {
     "report": 8, "examples": 8, "__init__": 8,
     "pipeline": 7.5,
     "reading": 7,
+    "training": 6.5,
     "scan": 6, "parse": 6, "timeline": 6, "findings": 6,
     "knowledge": 5,
     "case": 4,

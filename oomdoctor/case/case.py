@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from oomdoctor.case.events import Certainty, Event, Kind, Value
 from oomdoctor.case.incident import Incident
+
+if TYPE_CHECKING:
+    from oomdoctor.case.training import Training
 
 
 class Gap(Struct, frozen=True):
@@ -50,6 +54,8 @@ class Case(Struct, frozen=True, kw_only=True):
     verdict: Verdict
     facts: Mapping[str, Value] = field(default_factory=dict)
     """What the log shows of the run's settings and machine, by name (`log.bf16`)."""
+    training: Training | None = None
+    """The settings of the run, from its config files and its log."""
     unread: int = 0
     """Messages that were counted and not parsed, because thousands like them were."""
     gaps: tuple[Gap, ...] = ()

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.conditions import check
+from oomdoctor.knowledge.config_records import CheckFile, CheckRecord, FrameworkRecord, KeysRecord
 from oomdoctor.knowledge.records import (
     FixRecord,
     ProblemRecord,
@@ -44,6 +45,9 @@ class Rules(Struct, frozen=True):
     problems: tuple[tuple[str, ProblemRecord], ...]
     fixes: tuple[tuple[str, FixRecord], ...]
     sources: tuple[SourceRecord, ...]
+    frameworks: tuple[tuple[str, FrameworkRecord], ...] = ()
+    keys: tuple[tuple[str, KeysRecord], ...] = ()
+    checks: tuple[tuple[str, CheckRecord], ...] = ()
 
 
 def rule_files(root: Path) -> list[Path]:
@@ -60,14 +64,19 @@ def load_rules(root: Path) -> Rules:
     problems = tuple((str(path), load_file(path, ProblemRecord)) for path in sorted((root / "problems").rglob("*.yaml")))
     fixes = tuple((str(path), load_file(path, FixRecord)) for path in sorted((root / "fixes").rglob("*.yaml")))
     _unique([(path, one.id) for path, one in problems])
-    for source, problem in problems:
-        wrong = check(problem.when)
+    frameworks = tuple((str(path), load_file(path, FrameworkRecord)) for path in sorted((root / "tables" / "settings").glob("*.yaml")))
+    keys = tuple((str(path), load_file(path, KeysRecord)) for path in sorted((root / "tables" / "config_keys").glob("*.yaml")))
+    checks = tuple((str(path), one) for path in sorted((root / "checks").rglob("*.yaml")) for one in load_file(path, CheckFile).checks)
+    _unique([(path, one.id) for path, one in checks])
+    conditions = [*((path, one.id, one.when) for path, one in problems), *((path, one.id, one.when) for path, one in checks)]
+    for source, name, when in conditions:
+        wrong = check(when)
         if wrong is not None:
-            raise RuleError(source, 1, 1, f"when: {wrong}")
+            raise RuleError(source, 1, 1, f"{name}: when: {wrong}")
     _unique([(path, one.id) for path, one in fixes])
     listed = root / "sources.yaml"
     sources = tuple(load_file(listed, SourceFile).sources) if listed.is_file() else ()
-    return Rules(tuple(signatures), problems, fixes, sources)
+    return Rules(tuple(signatures), problems, fixes, sources, frameworks, keys, checks)
 
 
 def load_signatures(path: Path) -> list[LoadedSignature]:

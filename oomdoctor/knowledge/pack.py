@@ -64,7 +64,7 @@ class Pack:
         return [self.core(number) for number in range(self.size)]
 
     def text(self, part: str, name: str) -> Mapping[str, Any] | None:
-        """All of one rule: part is `signatures`, `problems`, `fixes` or `sources`."""
+        """All of one rule: part is `signatures`, `problems`, `fixes`, `sources`, `frameworks`, `config_keys` or `checks`."""
         at = self._places(part).get(name)
         return None if at is None else decode(self._texts[at[0] : at[0] + at[1]])
 
@@ -135,6 +135,9 @@ def packed(rules: Rules, root: str) -> bytes:
         "fixes": {one.id: whole(one, path) for path, one in rules.fixes},
         "sources": {one.id: put(to_builtins(one)) for one in rules.sources},
         "not_this": {name: put({"advice": entries}) for name, entries in _wrong_advice(rules).items()},
+        "frameworks": {one.framework: whole(one, path) for path, one in rules.frameworks},
+        "config_keys": {one.framework: whole(one, path) for path, one in rules.keys},
+        "checks": {one.id: whole(one, path) for path, one in rules.checks},
     }
     cores = [matching(one) for one in rules.signatures]
     literals = sorted({literal for core in cores for literal in core["literals"]})

@@ -1,0 +1,67 @@
+"""The settings of a run: what its config files, its command line and its log say, and what of it does not take effect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, Union
+
+from msgspec import Struct, field
+
+from oomdoctor.case.diagnosis import Text
+
+Scalar = Union[str, int, float, bool, None]
+Severity = Literal["error", "warning", "note"]
+
+
+class Given(Struct, frozen=True, kw_only=True):
+    """One setting, as somebody wrote it."""
+
+    key: str
+    """The key as written; the keys of the blocks that it stands in come before it, with dots."""
+    value: Scalar | tuple[Scalar, ...]
+    """None for `null`, for a block of further keys, and for what the file does not say (a shell variable)."""
+    file: str
+    line: int
+    """1-based."""
+    framework: str | None = None
+    """Whose key it is; None where that is not known."""
+    block: bool = False
+    """Whether the key holds a block of further keys."""
+
+    @property
+    def name(self) -> str:
+        """The key as programs compare it: no leading dashes, and underscores for dashes."""
+        return self.key.lstrip("-").replace("-", "_")
+
+
+class Complaint(Struct, frozen=True, kw_only=True):
+    """Something in a config that does not do what it seems to do."""
+
+    id: str
+    severity: Severity
+    """`error`: the run stops or the setting is void; `warning`: memory is lost; `note`: worth knowing."""
+    key: str
+    file: str
+    line: int
+    what: Text
+    why: Text
+    instead: str | None = None
+    """What to write, in the words of the file."""
+    cites: tuple[str, ...] = ()
+
+
+class Training(Struct, frozen=True, kw_only=True):
+    """The settings of one run. A name that is missing in `settings` is unknown."""
+
+    framework: str | None = None
+    """The framework whose file a person edits."""
+    reason: str | None = None
+    """The key or program that shows the framework."""
+    version: str | None = None
+    given: tuple[Given, ...] = ()
+    settings: Mapping[str, Scalar] = field(default_factory=dict)
+    """By the names that all frameworks share (`micro_batch`, `zero_stage`)."""
+    places: Mapping[str, Given] = field(default_factory=dict)
+    """Where each of them stands; one that was worked out from others has no place."""
+    complaints: tuple[Complaint, ...] = ()
+    """The worst first."""

@@ -1,0 +1,108 @@
+"""The shape of what rules/ knows of configs: frameworks and their keys (rules/tables), and checks (rules/checks).
+
+Only loading and lint import this module (msgspec); reading a compiled pack does not.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from oomdoctor.knowledge.records import Id, Words
+
+Plain = str | int | float | bool | None
+
+
+class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of these records: immutable, and no key that nobody reads."""
+
+
+class FromKey(Record, frozen=True, kw_only=True):
+    """A key whose values mean something else in the common words: `bf16: true` is precision bf16.
+
+    `map` goes from the value, in lower case, to what it means; `*` stands for any other value, and means the value itself
+    where it maps to `*`. A value that is not listed says nothing.
+    """
+
+    key: str
+    map: dict[str, Plain]
+
+
+class FrameworkRecord(Record, frozen=True, kw_only=True):
+    """rules/tables/settings/<framework>.yaml: how to know a framework's config, and what its keys mean."""
+
+    framework: str
+    title: str
+    order: int
+    """Frameworks are tried in this order: those with keys of their own first."""
+    shares: list[str] = []
+    """Frameworks whose keys are keys of this one too."""
+    roots: list[str] = []
+    """Blocks under which the shared keys stand."""
+    programs: list[str] = []
+    """What a command begins with."""
+    signs: list[list[str]]
+    """Keys that together show the framework."""
+    extra: list[str] = []
+    """Keys that its packages do not list."""
+    blocks: dict[str, list[str]] = {}
+    """A block -> keys that count only inside it."""
+    inner: list[str] = []
+    """Blocks whose keys are in the table of keys too."""
+    open: bool = False
+    """Whether it takes any key."""
+    settings: dict[str, list[str | FromKey]]
+    """The common name -> the keys that give it, the first one that is there counts."""
+    renamed: dict[str, str] = {}
+    source: str
+
+
+class KeySpan(Record, frozen=True, kw_only=True):
+    """Keys that came and went together; versions are the first and the last examined one that has them."""
+
+    names: str
+    since: str | None = None
+    until: str | None = None
+
+
+class KeysRecord(Record, frozen=True, kw_only=True):
+    """rules/tables/config_keys/<framework>.yaml, made by tools/config_keys.py."""
+
+    framework: str
+    source: str
+    versions: Annotated[list[str], Meta(min_length=1)]
+    keys: list[KeySpan]
+
+
+class CheckExample(Record, frozen=True, kw_only=True):
+    """Config files, by name, of which one check must speak, or none."""
+
+    name: str
+    files: dict[str, str]
+    known: dict[str, Plain] = {}
+    """Facts of the log, `log.transformers_version`."""
+
+
+class CheckRecord(Record, frozen=True, kw_only=True):
+    """A combination of settings that does not do what it seems to do."""
+
+    id: Id
+    severity: Literal["error", "warning", "note"]
+    at: Annotated[list[str], Meta(min_length=1)]
+    """The facts that name its place: `training.NAME` or `given.FRAMEWORK.KEY`; the first one that is there counts."""
+    when: dict[str, Any]
+    what: Words
+    why: Words
+    instead: str | None = None
+    source: str
+    """Where it stands that it is so."""
+    cites: list[str] = []
+    examples: Annotated[list[CheckExample], Meta(min_length=1)]
+    near_misses: Annotated[list[CheckExample], Meta(min_length=1)]
+
+
+class CheckFile(Record, frozen=True, kw_only=True):
+    """rules/checks/<subject>.yaml"""
+
+    checks: list[CheckRecord]

@@ -1,0 +1,89 @@
+"""The checks of rules/checks: combinations of settings, asked as conditions over facts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.training import Complaint, Given, Training
+from oomdoctor.findings.match import Fact, Known, evaluate
+from oomdoctor.training.frameworks import Frameworks, Tables, names, word
+from oomdoctor.training.sheet import Sheet
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+\.[A-Za-z_0-9.]+)\}")
+_HF = "transformers"
+
+
+def facts(training: Training) -> dict[str, Fact]:
+    """The settings as rules ask for them: `training.micro_batch`. What is missing is unknown."""
+    out: dict[str, Fact] = {f"training.{name}": value for name, value in training.settings.items() if value is not None}
+    if training.framework is not None:
+        out["training.framework"] = training.framework
+    return out
+
+
+def given_facts(sheets: Sequence[Sheet], frameworks: Frameworks) -> dict[str, tuple[Fact, Given]]:
+    """Every key as it is written, as `given.FRAMEWORK.KEY`; those of transformers' family also as `given.hf.KEY`."""
+    found: dict[str, tuple[Fact, Given]] = {}
+    for sheet in sheets:
+        if sheet.framework is None or sheet.framework not in frameworks.records:
+            continue
+        families = [sheet.framework, *(["hf"] if _HF in frameworks.family(sheet.framework) else [])]
+        for name, one in names(sheet.given, frameworks.records[sheet.framework]["roots"]).items():
+            for family in families:
+                found.setdefault(f"given.{family}.{name}", (word(one), one))
+        for family in families:
+            if sheet.given:
+                found.setdefault(f"given.{family}", ("there", sheet.given[0]))
+    return found
+
+
+def checks(training: Training, written: Mapping[str, tuple[Fact, Given]], known: Mapping[str, Fact], tables: Tables) -> Iterator[Complaint]:
+    """What the checks say of these settings; a check that depends on something unknown stays quiet."""
+    every = {**known, **facts(training), **_compared(training), **{name: value for name, (value, _) in written.items()}}
+    asked = Known(every, ())
+    for name in tables.names("checks"):
+        record = tables.text("checks", name)
+        if record is None or not evaluate(record["when"], asked).truth:
+            continue
+        at = next((place for one in record["at"] if (place := _place(one, training, written)) is not None), None)
+        if at is not None:
+            yield Complaint(
+                id=name,
+                severity=record["severity"],
+                key=at.key,
+                file=at.file,
+                line=at.line,
+                what=_words(record["what"], every),
+                why=_words(record["why"], every),
+                instead=None if record.get("instead") is None else _filled(record["instead"], every),
+                cites=tuple(record["cites"]),
+            )
+
+
+def _compared(training: Training) -> dict[str, Fact]:
+    """What conditions cannot say themselves: how two settings compare."""
+    out: dict[str, Fact] = {}
+    batch, evaluation = training.settings.get("micro_batch"), training.settings.get("eval_batch")
+    if isinstance(batch, int) and isinstance(evaluation, int):
+        out["config.eval_batch_above_train"] = evaluation > batch
+    world, cards = training.settings.get("world_size"), training.settings.get("visible_devices")
+    if isinstance(world, int) and cards is not None and re.fullmatch(r"\d{1,3}(?:,\d{1,3}){0,63}", str(cards)):
+        out["config.more_processes_than_cards"] = world > len(str(cards).split(","))
+    return out
+
+
+def _place(name: str, training: Training, written: Mapping[str, tuple[Fact, Given]]) -> Given | None:
+    if name.startswith("training."):
+        return training.places.get(name.removeprefix("training."))
+    found = written.get(name)
+    return None if found is None else found[1]
+
+
+def _words(text: Mapping[str, str], known: Mapping[str, Fact]) -> Text:
+    return Text(_filled(text["en"], known), _filled(text["zh"], known))
+
+
+def _filled(text: str, known: Mapping[str, Fact]) -> str:
+    return _PLACEHOLDER.sub(lambda found: str(known.get(found[1], found[0])), text)

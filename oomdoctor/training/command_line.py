@@ -1,0 +1,232 @@
+"""Command lines and the shell scripts that hold them. They are read, never run.
+
+A script gives one sheet for the variables that it sets, and for each command one for the launcher and one for the program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from oomdoctor.case.training import Given, Scalar
+from oomdoctor.training.json_reader import read_json
+from oomdoctor.training.sheet import LONGEST, MOST_KEYS, Sheet, plain
+
+_PIECE = re.compile(
+    r"""(?P<join>\\\r?\n|\^\r?\n|`\r?\n)"""
+    r"""|(?P<blank>[ \t]+)"""
+    r"""|(?P<end>\r?\n|\r|&&|\|\||[;|&])"""
+    r"""|(?P<double>"(?:[^"\\]|\\.)*"?)"""
+    r"""|(?P<single>'[^']*'?)"""
+    r"""|(?P<escape>\\.)"""
+    r"""|(?P<comment>\#[^\n]*)"""
+    r"""|(?P<bare>[^\s\\;|&"'^`#]+|[\^`#\\])""",
+    re.DOTALL,
+)
+_ASSIGNED = re.compile(r"([A-Za-z_]\w{0,100})=(.*)\Z", re.DOTALL)
+_OVERRIDE = re.compile(r"(\+{0,2}~?[A-Za-z_][\w.]{0,150})=(.*)\Z", re.DOTALL)
+_OPTION = re.compile(r"(--?[A-Za-z][\w.-]{0,150})(?:=(.*))?\Z", re.DOTALL)
+_VARIABLE = re.compile(r"\$(?:(\w{1,100})|\{(\w{1,100})(?::?[-=]([^}]{0,200}))?\})")
+_CONFIG = re.compile(r"[^\s=]{1,300}\.(?:ya?ml|json)\Z", re.IGNORECASE)
+_OF_INTEREST = re.compile(r"ALLOC|CUDA|TORCH|NPROC|NNODES|WORLD_SIZE|OLLAMA|LLAMA_ARG|VLLM|SGLANG|PIXELS|TOKEN_NUM|XLA|PJRT")
+_SECRET = re.compile(r"TOKEN$|KEY|SECRET|PASS")
+_LAUNCHERS = (
+    "torchrun",
+    "deepspeed",
+    "accelerate launch",
+    "python -m torch.distributed.run",
+    "python -m torch.distributed.launch",
+    "python -m accelerate.commands.launch",
+    "colossalai run",
+)
+_PROGRAMS = (
+    "llamafactory-cli", "swift", "megatron", "trl", "axolotl", "tune run", "vllm", "ollama", "llama-server", "llama-cli",
+    "python -m llamafactory.cli", "python -m vllm.entrypoints", "python -m sglang", "sglang serve", "python -m axolotl",
+    "accelerate", "python",
+)  # fmt: skip
+_SKIPPED = ("sudo", "env", "nohup", "time", "exec", "srun", "nice", "export", "set", "setx", "declare", "poetry", "uv", "pipenv", "run")
+
+
+class Word(Struct, frozen=True):
+    """One word of a command, without its quotes."""
+
+    text: str
+    line: int
+
+
+def read_command_line(file: str, text: str) -> list[Sheet]:
+    """The sheets of a script or of one command line; a script without any command of interest gives none."""
+    variables: dict[str, str] = {}
+    environment: list[Given] = []
+    sheets: list[Sheet] = []
+    for words in _commands(text):
+        words = [Word(_filled(word.text, variables), word.line) for word in words]
+        start = _assignments(words, file, variables, environment)
+        sheets += _sections(file, words[start:])
+    if environment:
+        sheets.append(Sheet(file=file, form="environment", given=tuple(environment), framework="environment"))
+    return sheets
+
+
+def _commands(text: str) -> Iterator[list[Word]]:
+    """The commands of a script as lists of words; 1-based lines, continuations joined."""
+    words: list[Word] = []
+    open_word: list[str] | None = None
+    line = word_line = 1
+    count = 0
+    for found in _PIECE.finditer(text):
+        kind, piece = found.lastgroup, found[0]
+        if kind in ("double", "single", "escape", "bare") or (kind == "comment" and open_word is not None):
+            if open_word is None:
+                open_word, word_line = [], line
+            open_word.append(_unquoted(kind or "", piece))
+        else:
+            if open_word is not None:
+                words.append(Word("".join(open_word)[:LONGEST], word_line))
+                open_word, count = None, count + 1
+            if kind == "end" and words:
+                yield words
+                words = []
+        line += piece.count("\n")
+        if count > MOST_KEYS:
+            break
+    if open_word is not None:
+        words.append(Word("".join(open_word)[:LONGEST], word_line))
+    if words:
+        yield words
+
+
+def _unquoted(kind: str, piece: str) -> str:
+    if kind == "single":
+        return piece.strip("'")
+    if kind == "double":
+        return re.sub(r'\\(["\\$`])', r"\1", piece[1:].removesuffix('"')).replace("\\\n", "")
+    return piece[1:] if kind == "escape" else piece
+
+
+def _filled(text: str, variables: dict[str, str]) -> str:
+    """`$NAME` with the value that the script gave it; unknown ones stay."""
+    if "$" not in text:
+        return text
+    return _VARIABLE.sub(lambda found: variables.get(found[1] or found[2], found[3] or found[0]), text)[:LONGEST]
+
+
+def _assignments(words: Sequence[Word], file: str, variables: dict[str, str], environment: list[Given]) -> int:
+    """Takes in the variables that a command begins with; how many words they are."""
+    at = 0
+    while at < len(words):
+        text, line = words[at].text, words[at].line
+        found = _ASSIGNED.match(text)
+        if found is not None:
+            name, value = found[1], found[2]
+            variables[name] = value
+            if _OF_INTEREST.search(name) and not _SECRET.search(name):
+                environment.append(Given(key=name, value=value[:LONGEST], file=file, line=line, framework="environment"))
+        elif text.rsplit("/", 1)[-1] not in _SKIPPED and not (at and text.startswith("-")):
+            break
+        at += 1
+    return at
+
+
+def _sections(file: str, words: Sequence[Word]) -> Iterator[Sheet]:
+    """A launcher and what it launches are two programs with options of their own."""
+    launcher = _begins_with(words, _LAUNCHERS)
+    if launcher:
+        first = len(launcher.split())
+        end = next((at for at in range(first, len(words)) if _is_target(words, at)), len(words))
+        yield _sheet(file, launcher, words[first:end])
+        words = words[end:]
+    program = _begins_with(words, _PROGRAMS)
+    if program:
+        yield _sheet(file, _full_name(program, words), words[len(program.split()) :])
+    elif words and words[0].text.endswith(".py"):
+        yield _sheet(file, words[0].text, words[1:])
+    elif words and words[0].text.startswith("--") and len(words) > 1:
+        yield _sheet(file, "", words)
+
+
+def _is_target(words: Sequence[Word], at: int) -> bool:
+    """Whether the program that a launcher starts begins here."""
+    text = words[at].text
+    if text.endswith(".py") or text in ("llamafactory-cli", "axolotl", "swift"):
+        return True
+    return words[at - 1].text in ("-m", "--module") and "." in text
+
+
+def _begins_with(words: Sequence[Word], programs: Sequence[str]) -> str | None:
+    for program in programs:
+        parts = program.split()
+        if len(words) >= len(parts) and all(
+            _same(word.text, part, last=part == parts[-1]) for word, part in zip(words, parts, strict=False)
+        ):
+            return program
+    return None
+
+
+def _same(word: str, part: str, *, last: bool) -> bool:
+    name = word.rsplit("/", 1)[-1].rsplit("\\", 1)[-1].removesuffix(".exe")
+    if part == "python":
+        return re.fullmatch(r"python[\d.]{0,5}", name) is not None
+    return name == part or (last and "." in part and word.startswith(part))
+
+
+def _full_name(program: str, words: Sequence[Word]) -> str:
+    """`vllm serve`, `python train.py`: the program and the words after it that are no options."""
+    number = len(program.split())
+    rest = [word.text for word in words[number : number + 2]]
+    if rest[:1] == ["-m"] and len(rest) > 1:
+        return f"{program} -m {rest[1]}"
+    return " ".join([program, *(text for text in rest[:1] if not text.startswith("-") and "=" not in text and not _CONFIG.match(text))])
+
+
+def _sheet(file: str, program: str, words: Sequence[Word]) -> Sheet:
+    given: list[Given] = []
+    named: list[str] = []
+    at = 0
+    while at < len(words):
+        word = words[at]
+        option = _OPTION.match(word.text)
+        override = None if option else _OVERRIDE.match(word.text)
+        at += 1
+        if option is not None and option[2] is not None:
+            given += _option(file, option[1], [Word(option[2], word.line)], word.line)
+        elif option is not None:
+            values = _values(words, at)
+            given += _option(file, option[1], values, word.line)
+            named += [value.text for value in values if _CONFIG.match(value.text)]
+            at += len(values)
+        elif override is not None:
+            given.append(Given(key=override[1].lstrip("+~"), value=_read(override[2]), file=file, line=word.line))
+        elif _CONFIG.match(word.text):
+            named.append(word.text)
+    return Sheet(file=file, form="command", given=tuple(given), program=program or None, named=tuple(named))
+
+
+def _values(words: Sequence[Word], at: int) -> list[Word]:
+    """The words that belong to an option: up to the next option, as programs with lists take them."""
+    out: list[Word] = []
+    for word in words[at:]:
+        if _OPTION.match(word.text) and not re.match(r"-\d", word.text):
+            break
+        out.append(word)
+    return out
+
+
+def _option(file: str, key: str, values: Sequence[Word], line: int) -> Iterator[Given]:
+    if len(values) == 1 and values[0].text.lstrip().startswith("{"):
+        yield from read_json(file, values[0].text, prefix=key, line=line).given
+        return
+    value: Scalar | tuple[Scalar, ...]
+    if not values:
+        value = True
+    else:
+        read = [_read(word.text) for word in values]
+        value = read[0] if len(read) == 1 else tuple(read)
+    yield Given(key=key, value=value, file=file, line=line)
+
+
+def _read(text: str) -> Scalar:
+    """A word as a value; None where it holds a variable or a command whose result is not known."""
+    return None if "$" in text or "`" in text else plain(text)

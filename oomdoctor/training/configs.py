@@ -1,0 +1,95 @@
+"""Sheets and the events of the log -> the training config of a run, with what is wrong in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from oomdoctor.case.events import Event
+from oomdoctor.case.training import Complaint, Given, Training
+from oomdoctor.findings.match import Fact
+from oomdoctor.training.alloc_conf import alloc_conf
+from oomdoctor.training.checks import checks, given_facts
+from oomdoctor.training.contradictions import contradictions
+from oomdoctor.training.frameworks import Frameworks, Tables
+from oomdoctor.training.keys import Keys
+from oomdoctor.training.merge import Merged, log_sheet, merge
+from oomdoctor.training.sheet import Sheet
+from oomdoctor.training.unknown_keys import unknown_keys
+
+_ORDER = {"error": 0, "warning": 1, "note": 2}
+_ASIDE = ("launcher", "environment", "log", "deepspeed", "accelerate", "fsdp")
+_NESTED = "deepspeed."
+
+
+def training(sheets: Sequence[Sheet], events: Sequence[Event], known: Mapping[str, Fact], tables: Tables) -> Training | None:
+    """The settings in `sheets` and in the log; None where neither says anything. `known` are the facts of the log."""
+    printed = log_sheet(events)
+    if not sheets and not printed.given:
+        return None
+    frameworks = Frameworks(tables)
+    read = [one for sheet in sheets for one in _with_nested(frameworks.known(sheet))]
+    merged = merge([*read, printed], frameworks)
+    main = next((one for one in sorted(read, key=lambda one: one.form != "command") if one.framework not in (None, *_ASIDE)), None)
+    main = main or next((one for one in read if one.framework in _ASIDE[3:]), None)
+    versions = _versions(known)
+    found = Training(
+        framework=main.framework if main else None,
+        reason=main.reason if main else None,
+        version=versions.get(main.framework or "") if main else None,
+        given=tuple(one for sheet in read for one in sheet.given),
+        settings=merged.settings,
+        places=merged.places,
+    )
+    return replace(found, complaints=_worst_first(_complaints(found, merged, read, printed, known, versions, frameworks, tables)))
+
+
+def _with_nested(sheet: Sheet) -> Iterator[Sheet]:
+    """A DeepSpeed config that stands inside a trainer's is one of its own."""
+    yield sheet
+    inner = tuple(
+        replace(one, key=one.name.removeprefix("training_args.").removeprefix(_NESTED), framework="deepspeed")
+        for one in sheet.given
+        if one.name.removeprefix("training_args.").startswith(_NESTED)
+    )
+    if inner:
+        yield Sheet(file=sheet.file, form="json", given=inner, framework="deepspeed", reason="deepspeed")
+
+
+def _versions(known: Mapping[str, Fact]) -> dict[str, str]:
+    """Framework -> version, as the log states it."""
+    named = {name.removeprefix("log.").removesuffix("_version"): str(value) for name, value in known.items() if name.endswith("_version")}
+    return {{"swift": "ms-swift"}.get(name, name): version for name, version in named.items()}
+
+
+def _complaints(
+    found: Training,
+    merged: Merged,
+    read: Sequence[Sheet],
+    printed: Sheet,
+    known: Mapping[str, Fact],
+    versions: Mapping[str, str],
+    frameworks: Frameworks,
+    tables: Tables,
+) -> Iterator[Complaint]:
+    for sheet in read:
+        yield from sheet.complaints
+        yield from unknown_keys(sheet, frameworks, tables, versions)
+    yield from contradictions(merged)
+    options = Keys(tables.text("config_keys", "alloc_conf") or {"versions": [], "keys": []})
+    for one in _variables(read):
+        yield from alloc_conf(one, options, versions.get("torch"), windows=str(known.get("log.os", "")).lower().startswith("win"))
+    yield from checks(found, given_facts([*read, printed], frameworks), known, tables)
+
+
+def _variables(read: Sequence[Sheet]) -> Iterator[Given]:
+    for sheet in read:
+        if sheet.framework == "environment":
+            yield from sheet.given
+
+
+def _worst_first(complaints: Iterator[Complaint]) -> tuple[Complaint, ...]:
+    """One complaint of a kind for each line, errors before notes."""
+    once = {(one.id, one.file, one.line, one.key): one for one in complaints}
+    return tuple(sorted(once.values(), key=lambda one: (_ORDER[one.severity], one.file, one.line)))

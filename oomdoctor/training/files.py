@@ -1,0 +1,70 @@
+"""Config files at the edge: those that were named, and those that they name and that lie beside them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+
+from oomdoctor.case.case import Gap
+from oomdoctor.training.readers import read_config
+from oomdoctor.training.sheet import MOST_BYTES, Sheet
+
+_NAMING = re.compile(r"(?:^|[._-])(?:deepspeed|deepspeed_config_file|config_file|config|fsdp_config|use_config_file)\Z")
+_CONFIG = re.compile(r"[^\s\0]{1,300}\.(?:json|ya?ml)\Z", re.IGNORECASE)
+_MOST = 32
+"""Files that are read in all."""
+
+
+def read_files(paths: Sequence[str]) -> tuple[list[Sheet], list[Gap]]:
+    """The sheets of the files in `paths` and of those beside them that they name, and what could not be read."""
+    sheets: list[Sheet] = []
+    gaps: list[Gap] = []
+    todo, done = list(paths), {os.path.basename(path) for path in paths}
+    while todo and len(done) <= _MOST:
+        path = todo.pop(0)
+        own, gap = _read(path)
+        sheets += own
+        gaps += [gap] if gap else []
+        for named in _named(own):
+            if os.path.basename(named) in done:
+                continue
+            done.add(os.path.basename(named))
+            beside = _beside(path, named)
+            if beside is None:
+                gaps.append(Gap(what=named, why="a config that another one names", how="give it with --config"))
+            else:
+                todo.append(beside)
+    return sheets, gaps
+
+
+def _read(path: str) -> tuple[list[Sheet], Gap | None]:
+    try:
+        if not os.path.isfile(path):
+            return [], Gap(
+                what=path, why="no such file" if not os.path.exists(path) else "a folder" if os.path.isdir(path) else "not a file"
+            )
+        with open(path, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as why:
+        return [], Gap(what=path, why=(getattr(why, "strerror", None) or str(why)).lower())
+    sheets = read_config(path, data)
+    return (sheets, None) if sheets is not None else ([], Gap(what=path, why="a binary file, not a config"))
+
+
+def _named(sheets: Sequence[Sheet]) -> Iterator[str]:
+    """The config files that sheets name, in a command or as the value of a key that takes one."""
+    for sheet in sheets:
+        yield from sheet.named
+        for one in sheet.given:
+            if isinstance(one.value, str) and _NAMING.search(one.name) and _CONFIG.match(one.value):
+                yield one.value
+
+
+def _beside(path: str, named: str) -> str | None:
+    """The file of that name in the folder of `path`, or below it; nothing outside of that folder is opened."""
+    folder = os.path.dirname(path)
+    named = named.replace("\\", "/")
+    inside = [] if named.startswith("/") or ".." in named.split("/") or ":" in named else [named]
+    candidates = [os.path.join(folder, one) for one in (*inside, named.rsplit("/", 1)[-1])]
+    return next((one for one in candidates if os.path.isfile(one)), None)

@@ -1,0 +1,74 @@
+"""Which keys a framework has at which version, and what the writer of an unknown one may have meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+State = Literal["there", "gone", "not-yet", "elsewhere", "unknown"]
+_NUMBERS = re.compile(r"\d{1,6}")
+_NEAR = 0.84
+
+
+class Standing(Struct, frozen=True):
+    """How a key stands at a version. `elsewhere`: other versions have it, and this one was not said."""
+
+    state: State
+    until: str | None = None
+    """The last examined version that has it."""
+    since: str | None = None
+    """The first one."""
+
+
+class Keys:
+    """The keys of one table of rules/tables/config_keys."""
+
+    def __init__(self, record: Mapping[str, Any]) -> None:
+        self._versions: list[str] = record["versions"]
+        self._spans = {name: span for span in record["keys"] for name in span["names"].split()}
+
+    def standing(self, name: str, version: str | None) -> Standing:
+        """Whether the key counts. Between two examined versions a change is not known, and the key passes."""
+        span = self._spans.get(name)
+        if span is None:
+            return Standing("unknown")
+        since, until = span.get("since"), span.get("until")
+        gone, before = self._next(until, 1), self._next(since, -1)
+        if version is None:
+            return Standing("elsewhere" if until else "there", until, since)
+        at = order(version)
+        if gone is not None and at >= order(gone):
+            return Standing("gone", until, since)
+        if before is not None and at <= order(before):
+            return Standing("not-yet", until, since)
+        return Standing("there", until, since)
+
+    def _next(self, version: str | None, step: int) -> str | None:
+        return None if version is None else self._versions[self._versions.index(version) + step]
+
+    def current(self) -> list[str]:
+        """The keys of the newest examined version."""
+        return [name for name, span in self._spans.items() if span.get("until") is None]
+
+    def covers(self, version: str | None) -> bool:
+        """Whether the version is not newer than the newest examined one."""
+        return version is None or order(version)[:2] <= order(self._versions[-1])[:2]
+
+
+def order(version: str) -> tuple[int, ...]:
+    """A version as something that can be compared: 4.46.0.dev0 counts as 4.46.0."""
+    return tuple(int(part) for part in _NUMBERS.findall(version.split("+")[0])[:3])
+
+
+def meant(name: str, known: list[str]) -> str | None:
+    """The key that was probably meant, None where none is near."""
+    import difflib  # noqa: PLC0415 - only an unknown key pays for it
+
+    squeezed = {one.replace("_", ""): one for one in known}
+    same = squeezed.get(name.replace("_", "").replace("-", "").lower())
+    if same is not None:
+        return same
+    return next(iter(difflib.get_close_matches(name.lower(), known, 1, _NEAR)), None)
