@@ -22,12 +22,17 @@ from oomdoctor.scan.streams import stdin_is_terminal
 if TYPE_CHECKING:
     from oomdoctor.case.diagnosis import Diagnosis
 
+_PASTED = 64 << 20
+"""The longest text from standard input that is answered; a log of this size comes as a file."""
+_BEGINNING = 200_000
+
 FORMATS = ("terminal", "markdown", "json", "html")
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("paths", nargs=-1, type=click.Path())
 @click.option("--format", "-f", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="Form of the report.")
+@click.option("--reply", is_flag=True, help="A short answer to the reporter, in the reporter's language, as Markdown to paste.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the report to this file.")
 @click.option("--lang", type=click.Choice(["en", "zh"]), help="Language of the report (default: the locale's).")
 @click.option("--include", multiple=True, metavar="GLOB", help="In folders, read only files that match (repeatable).")
@@ -40,6 +45,7 @@ FORMATS = ("terminal", "markdown", "json", "html")
 def diagnose(
     paths: tuple[str, ...],
     format_: str,
+    reply: bool,
     output: str | None,
     lang: str | None,
     include: tuple[str, ...],
@@ -60,19 +66,28 @@ def diagnose(
       oomdoctor diagnose rank0.log rank1.log rank2.log
       oomdoctor diagnose logs/ --include '*.err'
       pbpaste | oomdoctor diagnose - --format markdown --lang zh
+      pbpaste | oomdoctor diagnose - --reply
 
     Exit status: 0 no memory failure, 1 a memory failure (certain or possible), 2 could not run.
     """
-    names = list(expand(_inputs(paths), include, exclude))
+    names = list(expand(inputs(paths), include, exclude))
     _check_env(env)
+    pasted = first_text(names) if reply else None
     with Progress() as progress:
-        found = run(names, load_pack(rules), jobs=jobs or min(4, os.cpu_count() or 1), progress=progress.read, early=progress.early)
+        found = run(
+            names,
+            load_pack(rules),
+            jobs=jobs or min(4, os.cpu_count() or 1),
+            progress=progress.read,
+            early=None if reply else progress.early,
+            text=pasted if names == ["-"] else None,
+        )
     language = lang or locale_language(os.environ)
-    write(render(found, format_, language, redact=not no_redact, to_terminal=output is None), output)
-    if not any(source.size for source in found.case.sources) and found.case.gaps:
-        for gap in found.case.gaps[:8]:
-            said = f"{gap.what}: {gap.why}" + (f" ({gap.how})" if gap.how else "")
-            click.echo(f"oomdoctor: {clean_line(said, 600)}", err=True)
+    if reply:
+        write(answer(found, lang, pasted or b"", redact=not no_redact), output)
+    else:
+        write(render(found, format_, language, redact=not no_redact, to_terminal=output is None), output)
+    if say_gaps(found):
         sys.exit(2)
     if found.case.verdict.memory_failure != "no" and not exit_zero:
         sys.exit(1)
@@ -95,7 +110,42 @@ def render(found: Diagnosis, format_: str, lang: str, *, redact: bool, to_termin
     return show(document, format_, to_terminal=to_terminal)
 
 
-def _inputs(paths: Sequence[str]) -> Sequence[str]:
+def answer(found: Diagnosis, lang: str | None, pasted: bytes, *, redact: bool) -> str:
+    """The answer to the reporter: in `lang`, else in the language of what was pasted, else in the locale's."""
+    from oomdoctor.report.redact import redact as hide  # noqa: PLC0415 - as in render
+    from oomdoctor.report.reply import language_of, reply  # noqa: PLC0415
+
+    language = lang or language_of(pasted.decode("utf-8", "replace")) or locale_language(os.environ)
+    document = reply(found, language, __version__)
+    return show(hide(document) if redact else document, "markdown", to_terminal=False)
+
+
+def first_text(names: Sequence[object]) -> bytes:
+    """What was pasted or the beginning of the first file, to see in which language its author writes."""
+    if list(names) == ["-"]:
+        data = sys.stdin.buffer.read(_PASTED + 1)
+        if len(data) > _PASTED:
+            raise UsageError("--reply answers an issue; give a log of this size as a file")
+        return data
+    try:
+        with open(str(names[0]), "rb") as file:
+            return file.read(_BEGINNING)
+    except (OSError, IndexError, ValueError):
+        return b""
+
+
+def say_gaps(found: Diagnosis) -> bool:
+    """Whether nothing at all could be read; then standard error says why."""
+    if any(source.size for source in found.case.sources) or not found.case.gaps:
+        return False
+    for gap in found.case.gaps[:8]:
+        said = f"{gap.what}: {gap.why}" + (f" ({gap.how})" if gap.how else "")
+        click.echo(f"oomdoctor: {clean_line(said, 600)}", err=True)
+    return True
+
+
+def inputs(paths: Sequence[str]) -> Sequence[str]:
+    """The inputs as they were named; standard input where none was and something comes in there."""
     if paths:
         return paths
     if stdin_is_terminal():

@@ -14,8 +14,9 @@ from oomdoctor.errors import OomdoctorError
 
 COMMANDS = {
     "diagnose": "Say whether memory ran out, what failed first, and what to change.",
+    "report": "Write an issue: message, figures, versions, settings, what is missing.",
     "explain": "Explain a problem, a fix or a message like a page of a handbook.",
-    "rules": "List, show, test and start rules.",
+    "rules": "List, show, test, start and print rules.",
 }
 
 

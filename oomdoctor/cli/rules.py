@@ -1,4 +1,4 @@
-"""`oomdoctor rules`: the knowledge, listed, shown, tested and started."""
+"""`oomdoctor rules`: the knowledge, listed, shown, tested, started and printed as a catalogue."""
 
 from __future__ import annotations
 
@@ -14,33 +14,76 @@ from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack, packed
 from oomdoctor.report.safe import clean, clean_line
 
 _HELP = {"help_option_names": ["-h", "--help"]}
-_TEMPLATE = """\
-program: {program}
+_SIGNATURE = """\
+program: PROGRAM
 signatures:
-  - id: {id}
+  - id: NAME
     kind: device-oom        # device-oom masked-device-oom host-oom shm-oom kernel-resource look-alike consequence context
     certainty: certain      # certain likely possible
     literals: ['a rare part of the message, six letters at least']
-    pattern: 'a rare part of the message, six letters at least: (?P<requested_bytes>{{size}}) wanted'
+    pattern: 'a rare part of the message, six letters at least: (?P<requested_bytes>{size}) wanted'
     source: where the format was seen
     examples:
       - text: 'a rare part of the message, six letters at least: 2.00 GiB wanted'
-        fields: {{requested_bytes: 2147483648}}
+        fields: {requested_bytes: 2147483648}
     near_misses:
       - text: 'a rare part of the message, six letters at least, in a help text'
         why: it names no size
 """
 
+_PROBLEM = """\
+id: NAME
+severity: error           # error warning note
+confidence: likely        # certain likely possible
+title: {en: 'What is wrong, in one line', zh: 一句话说明出了什么问题}
+when:
+  all:
+    - {fact: incident.survived, is: false}
+    - {event: [torch-cuda-oom-head]}
+why:
+  en: What was seen, then what it means.
+  zh: 先写看到了什么，再写它说明什么。
+fixes: [smaller-batch]
+silences: [device-memory-full]
+cites:
+  - source: pytorch-cuda-notes
+examples:
+  - name: the message alone
+    log: 'torch.cuda.OutOfMemoryError: CUDA out of memory.'
+near_misses:
+  - name: advice that names the message
+    log: 'If the log says CUDA out of memory, lower the batch size and start again.'
+    expect: none
+"""
+_FIX = """\
+id: NAME
+title: {en: What to change, zh: 改什么}
+how:
+  en: How to do it, and when it does not help.
+  zh: 怎么做，什么时候没有用。
+settings:
+  - {framework: PROGRAM, key: the_key, to: '1', source: where the key was read}
+frees:
+  terms: [activations]    # weights gradients optimizer states activations logits kv cache allocator slack ...
+  says: {en: activations, zh: 激活值}
+harm: slower              # the worst of what it costs: none slower effort quality hardware
+costs: {en: Steps take longer., zh: 每步变慢。}
+safety: review            # safe: a tool may apply it; review: a person decides
+cites: [pytorch-cuda-notes]
+"""
+_TEMPLATES = {"signature": _SIGNATURE, "problem": _PROBLEM, "fix": _FIX}
+
 
 @click.group(context_settings=_HELP)
 def rules() -> None:
-    """List, show, test and start rules.
+    """List, show, test, start and print rules.
 
     \b
     Examples:
       oomdoctor rules list --kind host-oom
       oomdoctor rules show nvml-procs-assert
       oomdoctor rules test
+      oomdoctor rules catalogue docs/catalogue
       oomdoctor rules new my-program my-program-out-of-memory > my-program.yaml
     """
 
@@ -102,9 +145,35 @@ def test(paths: tuple[str, ...], folder: str | None) -> None:
 @rules.command("new", context_settings=_HELP)
 @click.argument("program")
 @click.argument("name", metavar="ID")
-def new(program: str, name: str) -> None:
-    """A new signature file to fill in, on standard output."""
-    click.echo(_TEMPLATE.format(program=program, id=name), nl=False)
+@click.option("--as", "part", type=click.Choice(list(_TEMPLATES)), default="signature", show_default=True, help="What to start.")
+def new(program: str, name: str, part: str) -> None:
+    """A new rule to fill in, on standard output.
+
+    PROGRAM is the program that prints a message, the area of a problem, or the framework of a fix. As it stands the
+    rule passes `oomdoctor rules test`; CONTRIBUTING.md goes through it line by line.
+    """
+    click.echo(_TEMPLATES[part].replace("PROGRAM", program).replace("NAME", name), nl=False)
+
+
+@rules.command("catalogue", context_settings=_HELP)
+@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False))
+@click.option("--rules", "root", type=click.Path(exists=True, file_okay=False), help="The rules of this folder.")
+def catalogue(folder: str, root: str | None) -> None:
+    """Write all rules as Markdown pages into DIR, in English and Chinese.
+
+    Status 2 when a page cannot be written.
+    """
+    from oomdoctor.knowledge.book import Book  # noqa: PLC0415 - the other commands need no book
+    from oomdoctor.report.catalogue import catalogue as pages  # noqa: PLC0415
+
+    where = Path(folder)
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        for name, text in pages(Book(load_pack(root))).items():
+            (where / name).write_text(text, encoding="utf-8")
+            click.echo(where / name)
+    except OSError as why:
+        raise UsageError(f"cannot write {folder}: {(why.strerror or str(why)).lower()}") from why
 
 
 def _complaints(root: Path, wanted: list[Path]) -> Iterator[tuple[str, str, str | None]]:
@@ -136,6 +205,9 @@ def _complaints(root: Path, wanted: list[Path]) -> Iterator[tuple[str, str, str 
         if chosen(loaded.path):
             yield loaded.path, loaded.record.id, None
             yield from ((loaded.path, loaded.record.id, why) for why in check_signature(loaded, recogniser))
+    for source, fix in everything.fixes:
+        if chosen(source):
+            yield source, fix.id, None
     for source, problem in everything.problems:
         if chosen(source):
             yield source, problem.id, None

@@ -76,6 +76,11 @@ class Book:
         """A source. Raises KeyError where there is none of that id."""
         return self._record("sources", name, SourceRecord)
 
+    def fixes_of(self, problem: ProblemRecord) -> list[FixRecord]:
+        """The fixes of a problem, in its order; a name that points nowhere is for the lint to tell."""
+        known = set(self.pack.names("fixes"))
+        return [self.fix(name) for name in problem.fixes if name in known]
+
     def with_cause(self, cause: str) -> list[ProblemRecord]:
         """The problems that have this cause."""
         return [one for one in self.problems.values() if one.cause == cause]
@@ -118,13 +123,13 @@ class Book:
         holding = [name for name, title in titles.items() if len(wanted) > 1 and wanted in f"{title.en.lower()} {title.zh}"]
         close = get_close_matches(wanted.replace(" ", "-"), named, n=most, cutoff=0.6)
         inside = [name for name in named if len(wanted) > 2 and wanted.replace(" ", "-") in name]
-        return list(dict.fromkeys([*close, *holding, *inside]))[:most]
+        return list(dict.fromkeys([*close, *inside, *holding]))[:most]
 
     def with_example(self, text: str) -> str | None:
-        """The signature with the shortest example that holds a text: the message that a quoted part most likely is from."""
+        """The signature with the shortest example that holds a text of several words: most likely the message that it is from."""
         wanted = " ".join(text.lower().split())
         found: dict[str, int] = {}
-        for name in self.pack.names("signatures") if len(wanted) >= 6 else ():
+        for name in self.pack.names("signatures") if " " in wanted else ():
             record = self.signature(name)
             lengths = [
                 len(one.text) for one in record.examples if record.kind != "context" and wanted in " ".join(one.text.lower().split())

@@ -11,6 +11,7 @@ from typing import Any
 from oomdoctor import pipeline
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.events import Event
+from oomdoctor.findings.words import words
 from oomdoctor.knowledge.book import PARTS, Book
 from oomdoctor.knowledge.records import (
     CiteRecord,
@@ -26,6 +27,7 @@ from oomdoctor.knowledge.records import (
 from oomdoctor.report.document import Block, Document, Facts, Heading, Paragraph, Quote, Row, Span, Step, Steps, Style
 from oomdoctor.report.figures import bars, rows
 from oomdoctor.report.handbook_texts import AREAS, KINDS, word
+from oomdoctor.report.phrases import bare, blank, spans, stopped, written
 from oomdoctor.report.safe import clean_line
 from oomdoctor.report.texts import FRAMEWORKS, fill
 
@@ -77,7 +79,7 @@ def as_json(book: Book, name: str | None, version: str) -> dict[str, Any]:
         "id": name,
         "part": part,
         "records": records,
-        "fixes": [book.whole("fixes", one) for one in fixes],
+        "fixes": [book.whole("fixes", one) for one in fixes if one in book.pack.names("fixes")],
     }
 
 
@@ -120,12 +122,12 @@ def listing(book: Book, name: str, lang: str) -> Iterator[Block]:
 
 def problem(book: Book, record: ProblemRecord, lang: str) -> Iterator[Block]:
     """What a problem is, with its first example diagnosed."""
-    found = _diagnosed(book, record.examples[0].log)
+    found = diagnosed(book, record.examples[0].log)
     yield from _titled(text_of(record.title, lang), [word("problem", lang), book.area(record.id), record.id, *_cause(record, lang)])
     yield Heading(word("why-example" if "{" in record.why.en else "why", lang))
     yield Paragraph(spans(explained(record, found, lang)))
     yield Heading(word("sure", lang))
-    yield Paragraph((Span(word(f"sure-{record.confidence}", lang) + _blank(lang) + word("sure-unknown", lang)),))
+    yield Paragraph((Span(word(f"sure-{record.confidence}", lang) + blank(lang) + word("sure-unknown", lang)),))
     yield Facts(tuple(Row("", line, style=Style.CODE) for line in conditions(record.when)))
     yield from _example(record.examples[0].log, found, lang, named=record.examples[0].name if lang != "zh" else word("example", lang))
     yield from what_to_do(book, record, lang)
@@ -158,10 +160,10 @@ def signature(book: Book, record: SignatureRecord, lang: str) -> Iterator[Block]
     program = book.program(record.id)
     yield from _titled(record.id, [word("signature", lang, program=program)])
     yield Heading(word("meaning", lang))
-    yield Paragraph((Span(fill(KINDS[record.kind], lang) + (_blank(lang) + _certainty(record, lang) if record.kind != "context" else "")),))
+    yield Paragraph((Span(fill(KINDS[record.kind], lang) + (blank(lang) + _certainty(record, lang) if record.kind != "context" else "")),))
     yield Facts(tuple(_provenance(record, program, lang)))
     if record.examples:
-        found = _diagnosed(book, record.examples[0].text)
+        found = diagnosed(book, record.examples[0].text)
         yield from _example(record.examples[0].text, found, lang, named=word("as-printed", lang, program=program), wanted=record.id)
         yield from _leads_to(found, lang)
     if record.near_misses:
@@ -197,7 +199,7 @@ def claim(one: Claim, lang: str) -> tuple[Span, ...]:
     )
     if one.correction is None:
         return said
-    return (*said, *spans(_blank(lang) + word("in-fact", lang, correction=text_of(one.correction, lang))))
+    return (*said, *spans(blank(lang) + word("in-fact", lang, correction=text_of(one.correction, lang))))
 
 
 def explained(record: ProblemRecord, found: Diagnosis, lang: str) -> str:
@@ -214,32 +216,49 @@ def conditions(when: Mapping[str, Any]) -> Iterator[str]:
 
 def what_to_do(book: Book, record: ProblemRecord, lang: str) -> Iterator[Block]:
     """The fixes of a problem, in its order, with their keys in every framework."""
-    if not record.fixes:
-        return
-    yield Heading(word("do", lang))
-    yield Steps(tuple(_step(book.fix(name), lang) for name in record.fixes))
+    fixes = book.fixes_of(record)
+    if fixes:
+        yield Heading(word("do", lang))
+        yield Steps(tuple(_step(one, lang) for one in fixes))
 
 
 def what_does_not_help(book: Book, advice: Iterable[NotThisRecord], cites: Sequence[CiteRecord], lang: str) -> Iterator[Block]:
     """Advice that people meet and that is wrong here, then claims of cited articles that do not hold, with what is so instead."""
-    said = [_corrected(None, one.advice, one.why, lang) for one in advice]
+    said = [_corrected(None, text_of(one.advice, lang), why_not(book, one, lang), lang) for one in advice]
     wrong = [(found, one) for cite in cites for found, one in _claims(book, cite) if one.verdict in _NOT_RIGHT]
     for found, one in sorted(wrong, key=lambda pair: pair[1].verdict != "wrong"):
         if one.correction is not None:
-            said.append(_corrected(found.title, one.says, one.correction, lang, word(f"verdict-{one.verdict}", lang)))
+            verdict = word(f"verdict-{one.verdict}", lang)
+            said.append(_corrected(found.title, text_of(one.says, lang), text_of(one.correction, lang), lang, verdict))
     if said:
         yield Heading(word("not", lang))
         yield from said
 
 
-def _corrected(title: str | None, says: Words, correction: Words, lang: str, verdict: str = "") -> Paragraph:
-    """`wrong: "Article" says: advice. In fact: ...`, or where nobody is quoted `Advice. In fact: ...`."""
-    colon = "：" if lang == "zh" else ": "
-    lead = (Span(verdict, Style.STRONG), Span(colon)) if verdict else ()
+def why_not(book: Book, advice: NotThisRecord, lang: str) -> str:
+    """Why advice is wrong, with the figures of an example of the first problem for which it is."""
+    if "{" not in advice.why.en or advice.problems[0] not in book.problems:
+        return text_of(advice.why, lang)
+    found = diagnosed(book, book.problems[advice.problems[0]].examples[0].log)
+    return words({"en": advice.why.en, "zh": advice.why.zh}, _figures(found)).get(lang)
+
+
+def _figures(found: Diagnosis) -> Mapping[str, Any]:
+    """The figures of the first failure, under the names that rules use."""
+    incident = found.case.incidents[0] if found.case.incidents else None
+    if incident is None:
+        return {}
+    event = {f"event.{name}": value for name, value in incident.root.fields.items()}
+    return event | {f"derived.{name}": value for name, value in incident.derived.items()}
+
+
+def _corrected(title: str | None, says: str, correction: str, lang: str, verdict: str = "") -> Paragraph:
+    """`wrong: "Article" says: advice. In fact: ...`, or where nobody is quoted `Advice. Why it is wrong.`"""
     if title is None:
-        return Paragraph((Span(stopped(text_of(says, lang), lang) + _blank(lang), Style.STRONG), *spans(text_of(correction, lang))))
-    quoted = word("says", lang, source=title, says=bare(text_of(says, lang)))
-    return Paragraph((*lead, *spans(quoted + word("in-fact", lang, correction=text_of(correction, lang)))))
+        return Paragraph((Span(stopped(says, lang) + blank(lang), Style.STRONG), *spans(correction)))
+    lead = (Span(verdict, Style.STRONG), Span("：" if lang == "zh" else ": "))
+    quoted = word("says", lang, source=title, says=bare(says))
+    return Paragraph((*lead, *spans(quoted + word("in-fact", lang, correction=correction))))
 
 
 def settings(found: Sequence[SettingRecord], lang: str) -> Iterator[Row]:
@@ -249,7 +268,7 @@ def settings(found: Sequence[SettingRecord], lang: str) -> Iterator[Row]:
         grouped.setdefault((one.key, one.to, one.since, one.until), []).append(FRAMEWORKS.get(one.framework, one.framework))
     for (key, to, since, until), frameworks in grouped.items():
         comma = "、" if lang == "zh" else ", "
-        yield Row(comma.join(dict.fromkeys(frameworks)), f"{key}: {to}", versions(since, until, lang), Style.CODE)
+        yield Row(comma.join(dict.fromkeys(frameworks)), written(key, to), versions(since, until, lang), Style.CODE)
 
 
 def balance(record: FixRecord, lang: str) -> Iterator[Row]:
@@ -275,24 +294,6 @@ def text_of(words: Words, lang: str) -> str:
     return words.zh if lang == "zh" else words.en
 
 
-def bare(text: str) -> str:
-    """A text without its full stop, to go on after it."""
-    return text.rstrip(" .。")
-
-
-def stopped(text: str, lang: str) -> str:
-    """A text with its full stop."""
-    return bare(text) + ("。" if lang == "zh" else ".")
-
-
-def spans(text: str) -> tuple[Span, ...]:
-    """Text of our own in which `backquotes` mark what is to be typed."""
-    pieces = text.split("`")
-    if len(pieces) % 2 == 0:
-        return (Span(text),)
-    return tuple(Span(piece, Style.CODE if at % 2 else Style.PLAIN) for at, piece in enumerate(pieces) if piece)
-
-
 def _document(blocks: Iterable[Block], about: str, lang: str, version: str) -> Document:
     return Document(title=f"oomdoctor {version} · {about}", blocks=tuple(blocks), lang="zh" if lang == "zh" else "en")
 
@@ -308,7 +309,7 @@ def _cause(record: ProblemRecord, lang: str) -> list[str]:
 
 def _certainty(record: SignatureRecord, lang: str) -> str:
     said = word(f"message-{record.certainty or 'possible'}", lang)
-    return said + _blank(lang) + word("pressure", lang) if record.outcome == "pressure" else said
+    return said + blank(lang) + word("pressure", lang) if record.outcome == "pressure" else said
 
 
 def _provenance(record: SignatureRecord, program: str, lang: str) -> Iterator[Row]:
@@ -400,7 +401,8 @@ def _see_also(book: Book, record: ProblemRecord, lang: str) -> Iterator[Block]:
         yield Facts(found)
 
 
-def _diagnosed(book: Book, text: str) -> Diagnosis:
+def diagnosed(book: Book, text: str) -> Diagnosis:
+    """What the tool makes of an example."""
     return pipeline.diagnose(["example.log"], book.pack, text=text.encode())
 
 
@@ -447,8 +449,3 @@ def _shortened(text: str) -> str:
 
 def _text(found: Any, otherwise: str, lang: str) -> str:
     return fill(found, lang) if found is not None else otherwise
-
-
-def _blank(lang: str) -> str:
-    """What stands between two sentences."""
-    return "" if lang == "zh" else " "

@@ -20,6 +20,9 @@ WORDS: Mapping[str, Text] = {
     "sure-certain": Text("Certain where all of this holds.", "以下各项都成立时，可以确定。"),
     "sure-likely": Text("Likely where all of this holds.", "以下各项都成立时，很可能就是它。"),
     "sure-possible": Text("Possible where all of this holds.", "以下各项都成立时，有可能是它。"),
+    "confidence-certain": Text("certain", "确定"),
+    "confidence-likely": Text("likely", "很可能"),
+    "confidence-possible": Text("possible", "有可能"),
     "sure-unknown": Text(
         "Where one of them is not known, the report says “possible” and names what is missing.",
         "其中某一项未知时，报告只说“有可能”，并写明缺的是什么。",

@@ -22,14 +22,14 @@ _FILLS = "█▓▒░▞▚▤▥"
 
 def render(document: Document) -> str:
     """The report as Markdown."""
-    parts = [*_blocks(document.blocks), f"<sub>{_text(document.title)}</sub>"]
+    parts = [*_blocks(document.blocks), f"<sub>{escaped(document.title)}</sub>"]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _blocks(blocks: Sequence[Block]) -> Iterator[str]:
     for block in blocks:
         if isinstance(block, Heading):
-            yield f"#### {_text(block.text)}"
+            yield f"#### {escaped(block.text)}"
         elif isinstance(block, Paragraph):
             yield _start(_spans(block.spans))
         elif isinstance(block, Facts):
@@ -37,7 +37,7 @@ def _blocks(blocks: Sequence[Block]) -> Iterator[str]:
         elif isinstance(block, Bar):
             yield _bar(block)
         elif isinstance(block, Quote):
-            yield f"{_start(_text(block.where))}\n{_fenced(block.text)}"
+            yield f"{_start(escaped(block.where))}\n{_fenced(block.text)}"
         elif isinstance(block, Steps):
             yield "\n".join(_step(number, step) for number, step in enumerate(block.steps, block.first)).rstrip("\n")
         else:
@@ -54,15 +54,15 @@ def _span(span: Span) -> str:
         return span.text
     lead, tail = span.text[: len(span.text) - len(span.text.lstrip(" "))], span.text[len(span.text.rstrip(" ")) :]
     if span.style is Style.CODE:
-        return f"{lead}{_code(core)}{tail}"
+        return f"{lead}{code(core)}{tail}"
     if span.style is Style.LINK and _LINK.match(core):
         return f"{lead}<{core}>{tail}"
     if span.style in (Style.STRONG, Style.BAD, Style.GOOD, Style.WARN):
-        return f"{lead}**{_text(core)}**{tail}"
-    return f"{lead}{_text(core)}{tail}"
+        return f"{lead}**{escaped(core)}**{tail}"
+    return f"{lead}{escaped(core)}{tail}"
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
     """Text that means itself: no emphasis, no link, no mention."""
     escaped = _SPECIAL.sub(lambda found: _entity(found[0]), text)
     return _REFERENCE.sub(r"\1<!-- -->", escaped)
@@ -77,7 +77,7 @@ def _start(text: str) -> str:
     return _MARKER.sub(lambda found: f"{found[1]}{found[2]}\\" if found[2].isdigit() else f"{found[1]}\\{found[2]}", text)
 
 
-def _code(text: str) -> str:
+def code(text: str) -> str:
     """Inline code, in more backquotes than the text has in a row."""
     fence = "`" * (_longest_run(text) + 1)
     pad = " " if text.startswith("`") or text.endswith("`") else ""
@@ -98,13 +98,13 @@ def _table(rows: Sequence[Row]) -> str:
     head = "| | | |\n|---|---:|---|" if with_notes and all(row.value[:1].isdigit() for row in rows) else "| | | |\n|---|---|---|"
     if not with_notes:
         head = "| | |\n|---|---|"
-    lines = [f"| {_text(row.label)} | {_cell(row)} |" + (f" {_text(row.note)} |" if with_notes else "") for row in rows]
+    lines = [f"| {escaped(row.label)} | {_cell(row)} |" + (f" {escaped(row.note)} |" if with_notes else "") for row in rows]
     return "\n".join([head, *lines])
 
 
 def _cell(row: Row) -> str:
     # A bar splits a table's cells even inside code.
-    return _code(row.value).replace("|", "\\|") if row.style is Style.CODE and row.value else _text(row.value)
+    return code(row.value).replace("|", "\\|") if row.style is Style.CODE and row.value else escaped(row.value)
 
 
 def _bar(bar: Bar) -> str:
@@ -123,8 +123,8 @@ def _fill(at: int, style: Style) -> str:
 
 
 def _step(number: int, step: Step) -> str:
-    parts = [f"{number}. **{_text(step.title)}**" + (f"  \n    {_start(_spans(step.text))}" if step.text else "")]
-    parts += ["    - " + (f"{_text(row.label)}: " if row.label else "") + _cell(row).replace("\\|", "|") for row in step.settings]
+    parts = [f"{number}. **{escaped(step.title)}**" + (f"  \n    {_start(_spans(step.text))}" if step.text else "")]
+    parts += ["    - " + (f"{escaped(row.label)}: " if row.label else "") + _cell(row).replace("\\|", "|") for row in step.settings]
     if step.command:
         parts.append("\n" + "\n".join("    " + line for line in _fenced(step.command, "sh").split("\n")))
     if step.note:

@@ -124,7 +124,7 @@ def test_what_a_text_means(text: str, name: str) -> None:
 
 @pytest.mark.parametrize(("text", "near"), [
     pytest.param("fragmentatin", "fragmentation", id="a slip of the finger"),
-    pytest.param("batch", "smaller-batch", id="a word of an id"),
+    pytest.param("checkpointing", "gradient-checkpointing", id="a word of an id"),
     pytest.param("碎片", "fragmentation-hint-does-not-apply", id="a word of a Chinese title"),
 ])  # fmt: skip
 def test_a_near_miss_is_suggested(text: str, near: str) -> None:

@@ -1,0 +1,163 @@
+"""The answer to a reporter and the issue to file: short, kind, exact, in the right language, and never more than is known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report import samples
+
+from oomdoctor import pipeline
+from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.report.document import Document
+from oomdoctor.report.issue import WORDS as ISSUE_WORDS
+from oomdoctor.report.issue import issue
+from oomdoctor.report.markdown import render as markdown
+from oomdoctor.report.phrases import first_sentences, stopped, written
+from oomdoctor.report.redact import redact
+from oomdoctor.report.reply import WORDS as REPLY_WORDS
+from oomdoctor.report.reply import language_of, reply
+from oomdoctor.report.wanted import WANTED, wanted
+
+CASES = sorted(path.parent for path in (Path(__file__).parents[2] / "fixtures" / "cases").glob("*/train.log"))
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity of 23.69 GiB of which 1.02 GiB is free."
+
+
+@cache
+def of_case(case: Path) -> Diagnosis:
+    return pipeline.diagnose(["train.log"], load_pack(), text=(case / "train.log").read_bytes())
+
+
+def named(name: str) -> Path:
+    return next(case for case in CASES if case.name == name)
+
+
+def of_text(text: str) -> Diagnosis:
+    return pipeline.diagnose(["-"], load_pack(), text=text.encode())
+
+
+def shown(document: Document) -> str:
+    """What is seen before anything is opened."""
+    return re.sub(r"<details>.*?</details>\n\n", "", markdown(redact(document)), flags=re.S)
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.name))
+def test_an_answer_is_short_and_an_issue_fits_its_page(case: Path, lang: str) -> None:
+    assert len(shown(reply(of_case(case), lang, "0")).splitlines()) < 20
+    assert len(shown(issue(of_case(case), lang, "0")).splitlines()) < 60
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("form", [reply, issue])
+@pytest.mark.parametrize("sample", samples.ALL.values(), ids=samples.ALL)
+def test_every_kind_of_verdict_can_be_written(sample: Callable[[], Diagnosis], form: Callable[..., Document], lang: str) -> None:
+    text = markdown(form(sample(), lang, "0"))
+    assert "{" not in text and "None" not in text
+    assert bool(re.search("[\u4e00-\u9fff]", re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.S))) is (lang == "zh") or lang == "en"
+
+
+def test_an_answer_says_what_the_log_shows_with_its_line() -> None:
+    said = shown(reply(of_text(f"step 1\n{OOM}\n"), "en", "0"))
+    assert said.startswith("Thank you for the report. GPU memory ran out on GPU 1: 2.00 GiB were asked for, 1.02 GiB were free. (line 2)")
+
+
+def test_an_answer_names_at_most_three_steps_and_asks_for_at_most_two_things() -> None:
+    said = shown(reply(samples.device_oom(), "en", "0"))
+    assert re.findall(r"^(\d)\. ", said, re.M) in (["1", "2", "3"], ["1", "2"], ["1"])
+    assert said.count("; and ") <= 1
+
+
+def test_steps_come_in_the_order_of_the_findings() -> None:
+    found = of_case(named("vllm-full-card"))
+    first = found.findings[0].fixes[0].title.en.rstrip(".")
+    assert f"1. **{first}.**" in shown(reply(found, "en", "0"))
+
+
+@pytest.mark.parametrize(("lang", "part"), [("en", "This is not memory. It is this: "), ("zh", "这不是内存或显存不足，而是：")])
+def test_a_look_alike_is_said_to_be_one(lang: str, part: str) -> None:
+    found = of_text(
+        "RuntimeError: The NVIDIA driver on your system is too old (found version 11040). Please update your GPU driver by downloading"
+    )
+    assert part in shown(reply(found, lang, "0"))
+
+
+def test_a_survived_shortage_is_not_asked_about() -> None:
+    said = shown(reply(samples.survived(), "en", "0"))
+    assert "please add" not in said and "No failure" in said
+
+
+def test_where_nothing_failed_the_whole_log_is_asked_for() -> None:
+    said = shown(reply(of_text("all is well\n"), "en", "0"))
+    assert "shows no failure" in said and "log of every rank" in said and "Worth trying" not in said
+
+
+def test_an_open_verdict_says_what_would_settle_it_and_does_not_ask_for_it_again() -> None:
+    said = shown(reply(of_text("Killed\n"), "en", "0"))
+    assert said.count("dmesg -T | grep -iE 'killed process|oom'") == 1
+
+
+@pytest.mark.parametrize(("text", "lang"), [
+    pytest.param("训练到一半显存就不够了，请问怎么办？\n```\nCUDA error\n```", "zh", id="a question in Chinese above the log"),
+    pytest.param("RuntimeError: x\n\n请问这是什么原因", "zh", id="a question below it"),
+    pytest.param("我用 LLaMA-Factory 微调 GLM-4-9B，batch size 为 1 也 OOM，求助", "zh", id="Chinese with names in Latin letters"),
+    pytest.param("Training dies.\n```\n[INFO] 样本：你好，请介绍一下你自己。\n```\nAny idea?", None, id="Chinese data inside the log of an English report"),
+    pytest.param("CUDA out of memory\n", None, id="a log alone"),
+    pytest.param("File \"/home/张三/train.py\", line 3, in main", None, id="a name in a path"),
+    pytest.param("", None, id="nothing"),
+])  # fmt: skip
+def test_the_language_is_that_of_the_sentences_around_the_log(text: str, lang: str | None) -> None:
+    assert language_of(text) == lang
+
+
+@given(st.text(max_size=400))
+def test_any_text_has_a_language_or_none(text: str) -> None:
+    assert language_of(text) in ("zh", None)
+
+
+def test_an_issue_shows_the_message_word_by_word_and_a_ledger_that_adds_up() -> None:
+    text = markdown(issue(of_case(named("glm4-lora-multi-gpu")), "en", "0"))
+    assert "```text\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 222.00 MiB." in text
+    total = next(part for part in text.split("\n") if part.startswith("| in all |"))
+    assert "23.69 GiB" in total
+
+
+def test_an_issue_holds_no_secret_of_the_log() -> None:
+    log = f'  File "/home/somebody/run.py", line 3, in main\nper_device_train_batch_size=4\n{OOM}\n'
+    assert "somebody" in markdown(issue(of_text(log), "en", "0"))
+    assert "somebody" not in markdown(redact(issue(of_text(log), "en", "0")))
+
+
+def test_what_the_log_shows_is_not_asked_for() -> None:
+    plain, richer = of_text(OOM), of_text(f"per_device_train_batch_size=4\ntorch version: 2.4.0\n{OOM}")
+    asked = [{one.what.en.split(",")[0] for one in wanted(found.case)} for found in (plain, richer)]
+    assert "batch size" in asked[0] and "batch size" not in asked[1]
+
+
+@pytest.mark.parametrize(("key", "value", "text"), [
+    ("--max-model-len", "8192", "--max-model-len 8192"), ("docker run --shm-size", "16g", "docker run --shm-size 16g"),
+    ("OLLAMA_NUM_PARALLEL", "1", "OLLAMA_NUM_PARALLEL=1"), ("BitsAndBytesConfig(load_in_4bit)", "True", "BitsAndBytesConfig(load_in_4bit=True)"),
+    ("training_args.bf16", "true", "training_args.bf16: true"),
+])  # fmt: skip
+def test_a_setting_is_written_as_a_person_types_it(key: str, value: str, text: str) -> None:
+    assert written(key, value) == text
+
+
+@given(st.lists(st.text("ab12 显存", min_size=1, max_size=8).filter(str.strip), min_size=1, max_size=5), st.sampled_from(["en", "zh"]))
+def test_the_first_sentences_end_like_sentences(sentences: list[str], lang: str) -> None:
+    text = ("" if lang == "zh" else " ").join(stopped(one.strip(), lang) for one in sentences)
+    first = first_sentences(text, lang, 2)
+    assert text.startswith(first) and first.endswith(stopped("", lang))
+
+
+def test_all_words_are_in_both_languages_and_calm() -> None:
+    texts = [*ISSUE_WORDS.values(), *REPLY_WORDS.values(), *(one.what for one in WANTED), *(one.how for one in WANTED)]
+    for text in texts:
+        assert text.en and text.zh and not {"!", "！", "—"} & {*text.en, *text.zh}
+        assert set(re.findall(r"\{(\w+)\}", text.en)) == set(re.findall(r"\{(\w+)\}", text.zh))
