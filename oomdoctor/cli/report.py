@@ -26,6 +26,7 @@ from oomdoctor.scan.sources import expand
     show_default=True,
     help="Markdown for an issue, or plain text.",
 )
+@click.option("--config", multiple=True, type=click.Path(), metavar="FILE", help="A config file or launch script of the run (repeatable).")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the report to this file.")
 @click.option("--lang", type=click.Choice(["en", "zh"]), help="Language of the report (default: the locale's).")
 @click.option("--rules", type=click.Path(exists=True, file_okay=False), help="Use the rules in this folder instead of the built-in ones.")
@@ -34,6 +35,7 @@ from oomdoctor.scan.sources import expand
 def report(
     paths: tuple[str, ...],
     for_: str,
+    config: tuple[str, ...],
     output: str | None,
     lang: str | None,
     rules: str | None,
@@ -48,6 +50,7 @@ def report(
     \b
     Examples:
       oomdoctor report train.log
+      oomdoctor report train.log --config sft.yaml
       oomdoctor report logs/ --lang en --output issue.md
       oomdoctor report train.log --for plain
 
@@ -57,7 +60,7 @@ def report(
     from oomdoctor.report.redact import redact  # noqa: PLC0415
 
     with Progress() as progress:
-        found = run(list(expand(inputs(paths), (), ())), load_pack(rules), jobs=min(4, os.cpu_count() or 1), progress=progress.read)
+        found = run(list(expand(inputs(paths))), load_pack(rules), jobs=min(4, os.cpu_count() or 1), progress=progress.read, config=config)
     document = issue(found, lang or locale_language(os.environ), __version__)
     form = "markdown" if for_ == "github" else "terminal"
     write(show(document if no_redact else redact(document), form, to_terminal=False, full=True), output)

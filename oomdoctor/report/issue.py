@@ -11,6 +11,7 @@ from oomdoctor.case.case import Case
 from oomdoctor.case.diagnosis import Diagnosis, Finding, Text
 from oomdoctor.case.events import Event, Kind, Place
 from oomdoctor.case.incident import Incident, Part
+from oomdoctor.case.training import Given
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.figures import rows
 from oomdoctor.report.headline import settle_text, summary
@@ -23,6 +24,7 @@ from oomdoctor.units import format_share, format_size
 
 _FINDINGS = 2
 _SETTINGS = 8
+_COMPLAINTS = 3
 _MORE = 60
 _TRIED = 4
 _FOLLOWED = 6
@@ -46,6 +48,7 @@ _SETTING_SIGNS = (
 WORDS = {
     "versions": Text("Versions and card", "版本与显卡"),
     "settings": Text("Settings in force", "生效的设置"),
+    "config": Text("In the config", "配置里的问题"),
     "more-settings": Text("More settings ({n})", "其他设置（{n} 项）"),
     "ledger": Text("Where the memory went ({of})", "内存去向（{of}）"),
     "points": Text("What it points to", "初步判断"),
@@ -71,6 +74,7 @@ def issue(diagnosis: Diagnosis, lang: str, version: str) -> Document:
     blocks += _versions(case, first, lang)
     settings = _settings(case, lang)
     blocks += _section("settings", settings[:_SETTINGS], lang)
+    blocks += _section("config", _config(case, lang), lang)
     blocks += _section("tried", _tried(diagnosis.findings), lang)
     blocks += _section("missing", [_missing(one, lang) for one in wanted(case)], lang)
     blocks += _folded(case, first, settings[_SETTINGS:], lang)
@@ -141,14 +145,39 @@ def _versions(case: Case, first: Incident | None, lang: str) -> Iterator[Block]:
 
 
 def _settings(case: Case, lang: str) -> list[Row]:
-    """What the log shows of the settings, each with its place, the last value of each name."""
-    found: dict[str, Row] = {}
+    """The settings of the run with their places: first those that decide about memory, then what else the log shows."""
+    rows = {given.name: Row(given.key, _value(given.value), _written(given, case, lang)) for given in _placed(case)}
+    if case.training is not None:
+        worked_out = {name: value for name, value in case.training.settings.items() if name not in case.training.places}
+        rows |= {name: Row(name.replace("_", " "), _value(value), fill(WORDS["derived"], lang)) for name, value in worked_out.items()}
     for event in case.events:
         if event.kind is Kind.CONTEXT and event.signature.startswith(_SETTING_SIGNS):
-            for name, value in event.fields.items():
-                if not isinstance(value, tuple):
-                    found[name] = Row(name, clean_line(str(value), 80), _printed(event.place, case, lang))
-    return list(found.values())
+            shown = {name: value for name, value in event.fields.items() if not isinstance(value, tuple)}
+            rows |= {name: Row(name, _value(value), _printed(event.place, case, lang)) for name, value in shown.items() if name not in rows}
+    return list(rows.values())
+
+
+def _placed(case: Case) -> list[Given]:
+    return list(case.training.places.values()) if case.training is not None else []
+
+
+def _value(value: object) -> str:
+    return clean_line(str(value), 80)
+
+
+def _written(given: Given, case: Case, lang: str) -> str:
+    """Where a setting is written: a config file by its name, the one log by the line alone."""
+    if [source.name for source in case.sources] == [given.file]:
+        return fill(WORDS["line"], lang, n=given.line)
+    return f"{given.file}:{given.line}"
+
+
+def _config(case: Case, lang: str) -> Iterator[Row]:
+    """What in the config does not do what it seems to do, the worst first."""
+    complaints = case.training.complaints if case.training is not None else ()
+    for one in [one for one in complaints if one.severity != "note"][:_COMPLAINTS]:
+        instead = f" → {one.instead}" if one.instead else ""
+        yield Row(f"{one.file}:{one.line}", bare(one.what.get(lang)) + instead)
 
 
 def _printed(place: Place, case: Case, lang: str) -> str:

@@ -119,6 +119,8 @@ def wanted(case: Case) -> Iterator[Wanted]:
 def _known(case: Case) -> set[str]:
     """The names of the facts that the case holds, and of the check that its report asks for anyway."""
     known = {*case.facts, f"settle.{case.verdict.settle}"}
+    if case.training is not None:
+        known |= {f"training.{name}" for name in case.training.settings}
     if case.incidents:
         first = case.incidents[0]
         known |= {f"event.{name}" for name in first.root.fields}
