@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from oomdoctor.case.events import Event, Kind
 
 _FIELDS = (
-    "reserved_bytes", "peak_reserved_bytes", "peak_allocated_bytes", "peak_bytes", "allocated_bytes", "used_bytes", "memory_bytes",
+    "reserved_bytes", "peak_reserved_bytes", "peak_allocated_bytes", "peak_bytes", "allocated_bytes", "used_bytes", "peak_used_bytes",
+    "memory_bytes",
 )  # fmt: skip
 _SHORTEST = 5
 _STEP = 0.01

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 from msgspec import Struct
+from msgspec.structs import replace
 
 from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.conditions import check
@@ -61,7 +62,7 @@ def load_rules(root: Path) -> Rules:
     for path in sorted((root / "signatures").rglob("*.yaml")):
         signatures += load_signatures(path)
     _unique([(one.path, one.record.id) for one in signatures])
-    problems = tuple((str(path), load_file(path, ProblemRecord)) for path in sorted((root / "problems").rglob("*.yaml")))
+    problems = _with_groups([(str(path), load_file(path, ProblemRecord)) for path in sorted((root / "problems").rglob("*.yaml"))])
     fixes = tuple((str(path), load_file(path, FixRecord)) for path in sorted((root / "fixes").rglob("*.yaml")))
     _unique([(path, one.id) for path, one in problems])
     frameworks = tuple((str(path), load_file(path, FrameworkRecord)) for path in sorted((root / "tables" / "settings").glob("*.yaml")))
@@ -77,6 +78,20 @@ def load_rules(root: Path) -> Rules:
     listed = root / "sources.yaml"
     sources = tuple(load_file(listed, SourceFile).sources) if listed.is_file() else ()
     return Rules(tuple(signatures), problems, fixes, sources, frameworks, keys, checks)
+
+
+def _with_groups(problems: list[tuple[str, ProblemRecord]]) -> tuple[tuple[str, ProblemRecord], ...]:
+    """The problems with each silenced group spelt out as its members."""
+    groups: dict[str, list[str]] = {}
+    for _, one in problems:
+        if one.group is not None:
+            groups.setdefault(one.group, []).append(one.id)
+
+    def spelt(one: ProblemRecord) -> ProblemRecord:
+        names = [name for given in one.silences for name in groups.get(given, [given]) if name != one.id]
+        return replace(one, silences=list(dict.fromkeys(names)))
+
+    return tuple((path, spelt(one)) for path, one in problems)
 
 
 def load_signatures(path: Path) -> list[LoadedSignature]:

@@ -98,6 +98,9 @@ class ProblemRecord(Record, frozen=True, kw_only=True):
     why: Words
     fixes: list[str] = []
     silences: list[str] = []
+    """Problems, or groups of them, that this one leaves nothing to say."""
+    group: str | None = None
+    """A name for problems that are silenced together: the readings of figures that any better explanation replaces."""
     cites: list[CiteRecord] = []
     examples: Annotated[list[CaseExample], Meta(min_length=1)]
     near_misses: Annotated[list[CaseExample], Meta(min_length=1)]

@@ -22,7 +22,7 @@ _NEAR = 900
 """A message ends the traceback whose last frame stands at most so many bytes before it (a long source line, markers)."""
 
 _PHASES = (
-    ("checkpoint-save", re.compile(rb"save_checkpoint|save_model|save_pretrained|_save_|(?<!load_)state_dict\b|torch/serialization|save_file|_write_file")),
+    ("checkpoint-save", re.compile(rb"save_checkpoint|save_model|save_pretrained|_save_(?!evaluate)|(?<!load_)state_dict\b|torch/serialization|save_file|_write_file")),
     ("evaluation", re.compile(rb"\bin evaluat|evaluation_loop|eval_step|validation_step|\bin validat|prediction_step|prediction_loop|run_eval|\bin test\b")),
     ("generation", re.compile(rb"generation/utils|\bin generate|_sample\b|/sampler|denois|vae_decode|decode_latents")),
     ("optimizer-step", re.compile(rb"torch/optim/|optimizers?/\w{1,40}\.py|initialize_optimizer_states|optimizer_step|\bin _?init_states|_foreach_")),
