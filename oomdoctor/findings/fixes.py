@@ -16,7 +16,7 @@ from oomdoctor.findings.words import words
 if TYPE_CHECKING:
     from oomdoctor.case.training import Training
 
-_HARM = {"none": 0.0, "slower": 1.0, "effort": 1.5, "quality": 2.0, "hardware": 4.0}
+_HARM = {"none": 0.0, "slower": 1.0, "effort": 1.0, "quality": 2.0, "hardware": 4.0}
 """How many places a fix moves back in the order of its finding for what it costs: small against the order itself,
 which is what is known of the cause, and large enough that of two neighbours the gentler one comes first."""
 _NOT_ENOUGH = 6.0
@@ -25,6 +25,9 @@ _UNKNOWN_NEED = 1.0
 _NO_KEY = 2.0
 """The same where the framework found has no setting for it, and code must be written."""
 _PARAMETERS = ("training.parameters", "log.all_params")
+_STAGES = ("training.zero_stage", "log.zero_stage")
+_GRADIENTS_SHARED = 2
+"""The ZeRO stage from which on gradients and optimizer state are divided over the cards (ZeRO paper)."""
 _TRAINABLE = ("training.trainable_parameters", "log.trainable_params")
 
 
@@ -74,8 +77,6 @@ def _rows(text: Mapping[str, Any], known: Known, training: Training | None) -> l
     written = {name: given.framework for name, given in places.items()}
     rows: list[Row] = []
     for row in text["settings"]:
-        if row.get("when") is not None and not evaluate(row["when"], known).truth:
-            continue
         version = _numbers(_version(row["framework"], known.facts, training))
         if not version:
             rows.append(row)
@@ -126,16 +127,17 @@ def _bytes(frees: Mapping[str, Any], facts: Mapping[str, Fact]) -> int | None:
     if frees.get("fact"):
         size = first_number(facts, (frees["fact"],))
         return None if size is None else int(size)
-    total = 0.0
-    for each, names in ((frees["per_parameter"], _PARAMETERS), (frees["per_trainable"], _TRAINABLE)):
-        count = first_number(facts, names) if each else 0
-        if count is None:
-            return None
-        total += each * count
-    cards = first_number(facts, WORLD) if frees["shared"] else None
-    if not total or (frees["shared"] and not cards):
+    model, trained = first_number(facts, _PARAMETERS), first_number(facts, _TRAINABLE)
+    stage, cards = first_number(facts, _STAGES) or 0, first_number(facts, WORLD)
+    per_trainable = 0 if frees["shared"] and stage >= _GRADIENTS_SHARED else frees["per_trainable"]
+    if (frees["per_parameter"] and model is None) or (per_trainable and trained is None):
         return None
-    return int(total * (1 - 1 / cards)) if cards else int(total)
+    total = frees["per_parameter"] * (model or 0) + per_trainable * (trained or 0)
+    divided = frees["sharded_from"] is not None and stage >= frees["sharded_from"]
+    if not total or ((frees["shared"] or divided) and not cards):
+        return None
+    share = 1 - 1 / cards if frees["shared"] and cards else 1 / cards if divided and cards else 1
+    return int(total * share)
 
 
 def _missing(facts: Mapping[str, Fact]) -> float | None:

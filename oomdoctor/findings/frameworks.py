@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from oomdoctor.findings.match import Fact, Known
+from oomdoctor.findings.match import Fact, Known, evaluate
 
 Row = Mapping[str, Any]
 """One setting of a fix, as the pack has it: a `SettingRecord`."""
@@ -51,7 +51,7 @@ def meant(rows: Sequence[Row], known: Known, written: Mapping[str, str | None]) 
     first = [name for name in named if name not in _SIGNS and name not in _ALWAYS][:_LIKELY] if own is None else [_base(own, named)]
     tiers = [first, *([layer] for layer in (*layers(known.facts), *_ALWAYS) if layer not in first)]
     tier = {name: number for number, names in enumerate(tiers) for name in names}
-    near = sorted((row for row in rows if row["framework"] in tier), key=lambda row: tier[row["framework"]])
+    near = sorted((row for row in rows if row["framework"] in tier and _holds(row, known)), key=lambda row: tier[row["framework"]])
     chosen: dict[str, int] = {}
     for row in near:
         chosen.setdefault(_about(row), tier[row["framework"]])
@@ -63,6 +63,10 @@ def meant(rows: Sequence[Row], known: Known, written: Mapping[str, str | None]) 
 def _base(own: str, named: Sequence[str]) -> str:
     """The framework itself where it has rows, else the one whose settings it takes."""
     return next((name for name in (own, *_BASES.get(own, ())) if name in named), own)
+
+
+def _holds(row: Row, known: Known) -> bool:
+    return row["when"] is None or bool(evaluate(row["when"], known).truth)
 
 
 def _about(row: Row) -> str:

@@ -159,7 +159,9 @@ class FreesRecord(Record, frozen=True, kw_only=True):
     per_trainable: float = 0
     """Bytes per parameter that is trained."""
     shared: bool = False
-    """Whether only the part of the other cards is freed: times (1 - 1 / cards)."""
+    """Whether the other cards take their part over: times (1 - 1 / cards), of what they do not hold already."""
+    sharded_from: Annotated[int, Meta(ge=1, le=3)] | None = None
+    """The ZeRO stage from which on each card holds its part of these bytes only: divided by the cards."""
     source: str | None = None
     """Where the bytes come from."""
 

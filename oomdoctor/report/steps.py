@@ -26,10 +26,9 @@ def steps(findings: Sequence[Finding], lang: str) -> Iterator[Block]:
         yield Heading(say("next", lang))
         yield Steps((_full(fixes[0], lang),))
         yield from _others(fixes[1:], lang)
-    already = list(dict.fromkeys(one for finding in findings for one in finding.already))[:_ALREADY]
+    already = list(dict.fromkeys(written(one.key, one.before or one.to) for finding in findings for one in finding.already))
     if already:
-        lines = comma(lang).join(f"`{written(one.key, one.before or one.to)}`" for one in already)
-        yield Paragraph(spans(say("already", lang, lines=lines)))
+        yield Paragraph(spans(say("already", lang, lines=comma(lang).join(f"`{line}`" for line in already[:_ALREADY]))))
 
 
 def proposed(findings: Sequence[Finding]) -> list[Fix]:

@@ -150,6 +150,15 @@ LLAMAFACTORY: dict[str, Fact] = {"training.framework": "llamafactory"}
     ),
     pytest.param("optimizer-8bit-paged", {**LLAMAFACTORY, "training.optimizer": "adamw_torch"}, ["optim: adamw_torch → adamw_bnb_8bit"], id="another optimizer"),
     pytest.param("optimizer-8bit-paged", {**LLAMAFACTORY, "training.optimizer": "paged_adamw_8bit"}, [], id="another one of 8 bit does as well"),
+    pytest.param("optimizer-8bit-paged", {**LLAMAFACTORY, "training.offload_optimizer": "cpu"}, [], id="state that is not on the card"),
+    pytest.param(
+        "offload-optimizer", {**LLAMAFACTORY, "log.deepspeed": "my/zero.json"}, ["zero_optimization.offload_optimizer.device: cpu"],
+        id="a DeepSpeed file of one's own is edited",
+    ),
+    pytest.param(
+        "offload-optimizer", {**LLAMAFACTORY, "log.deepspeed": "None"}, ["deepspeed: None → examples/deepspeed/ds_z2_offload_config.json"],
+        id="without DeepSpeed a file that comes with the framework",
+    ),
     pytest.param(
         "zero2-zero3", {**LLAMAFACTORY, "training.zero_stage": 2, "training.world_size": 4, "log.deepspeed": "ds_z2.json"},
         ["deepspeed: ds_z2.json → examples/deepspeed/ds_z3_config.json"], id="stage 2 becomes 3",
@@ -286,6 +295,15 @@ def test_the_order(names: list[str], facts: dict[str, Fact], expected: list[str]
         "zero2-zero3", {"log.all_params": 8_000_000, "log.trainable_params": 0, "training.world_size": 4}, 12_000_000, id="three quarters go to others",
     ),
     pytest.param("zero2-zero3", {"log.all_params": 8_000_000, "log.trainable_params": 0}, None, id="an unknown number of cards"),
+    pytest.param(
+        "zero2-zero3", {"log.all_params": 8_000_000, "log.trainable_params": 8_000_000, "training.world_size": 4, "training.zero_stage": 2},
+        12_000_000, id="stage 2 shares the optimizer state already",
+    ),
+    pytest.param(
+        "optimizer-8bit-paged", {"log.trainable_params": 1_000_000, "training.world_size": 4, "log.zero_stage": 1}, 1_500_000,
+        id="each card holds a quarter of the state",
+    ),
+    pytest.param("optimizer-8bit-paged", {"log.trainable_params": 1_000_000, "log.zero_stage": 1}, None, id="a part of unknown size"),
     pytest.param("optimizer-8bit-paged", {}, None, id="an unknown number of parameters"),
     pytest.param("free-the-card", {"derived.other_processes_bytes": 3 * GIB}, 3 * GIB, id="what the message lists"),
     pytest.param("smaller-batch", {"log.all_params": 8_000_000}, None, id="activations do not follow from the parameters"),
