@@ -56,7 +56,7 @@ def found_in(book: Book, text: str) -> str:
     spelled = text.strip().lower().replace(" ", "-").replace("_", "-")
     if book.part_of(spelled) is not None:
         return spelled
-    message = _message(book, text) or book.with_example(text)
+    message = _message(book, text) or book.with_example(text) or book.with_literal(text)
     if message is not None:
         return message
     near = book.near(text)

@@ -138,6 +138,15 @@ class Book:
                 found[name] = min(lengths)
         return min(found, key=found.__getitem__, default=None)
 
+    def with_literal(self, text: str) -> str | None:
+        """The signature with the longest literal that stands in a text of several words: what is near a message that is cut."""
+        found: dict[str, int] = {}
+        for core in self.pack.signatures if " " in text.strip() else ():
+            lengths = [len(literal) for literal in core["literals"] if literal in text]
+            if lengths and core["kind"] != "context":
+                found[core["id"]] = max(lengths)
+        return max(found, key=found.__getitem__, default=None)
+
     def _record(self, part: str, name: str, shape: type[T]) -> T:
         whole = self.whole(part, name)
         return convert({key: value for key, value in whole.items() if key not in _BESIDE}, shape)

@@ -27,12 +27,14 @@ from oomdoctor.knowledge.records import (
 from oomdoctor.report.document import Block, Document, Facts, Heading, Paragraph, Quote, Row, Span, Step, Steps, Style
 from oomdoctor.report.figures import bars, rows
 from oomdoctor.report.handbook_texts import AREAS, KINDS, word
-from oomdoctor.report.phrases import bare, blank, spans, stopped, written
+from oomdoctor.report.phrases import bare, blank, comma, spans, stopped, written
 from oomdoctor.report.safe import clean_line
 from oomdoctor.report.texts import FRAMEWORKS, fill
 
 SCHEMA = "oomdoctor/explain/v1"
 _NEAR_MISSES = 3
+_HELPED = 8
+_ABREAST = 2
 _EXAMPLE_LINES = 12
 _NOT_RIGHT = ("wrong", "partly")
 _SIGNS = {"is": "=", "not": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥", "in": "∈", "contains": "∋"}
@@ -147,10 +149,12 @@ def fix(book: Book, record: FixRecord, lang: str) -> Iterator[Block]:
         yield Facts(tuple(settings(record.settings, lang)))
         read = list(dict.fromkeys(one.source for one in record.settings))
         yield Paragraph((Span(word("keys-from", lang, list=("；" if lang == "zh" else "; ").join(read)), Style.DIM),))
-    helped = [Row(one.id, text_of(one.title, lang)) for one in book.with_fix(record.id)]
+    helped = sorted(book.with_fix(record.id), key=lambda one: one.fixes.index(record.id))
     if helped:
         yield Heading(word("for", lang))
-        yield Facts(tuple(helped))
+        yield Facts(tuple(Row(one.id, text_of(one.title, lang)) for one in helped[:_HELPED]))
+    if helped[_HELPED:]:
+        yield Paragraph((Span(word("for-more", lang, list=", ".join(one.id for one in helped[_HELPED:])), Style.DIM),))
     yield from what_does_not_help(book, record.not_this, (), lang)
     yield from _cited(book, [CiteRecord(source=name) for name in record.cites], lang)
 
@@ -262,13 +266,22 @@ def _corrected(title: str | None, says: str, correction: str, lang: str, verdict
 
 
 def settings(found: Sequence[SettingRecord], lang: str) -> Iterator[Row]:
-    """The keys of a fix; frameworks that share key and value share a line."""
-    grouped: dict[tuple[str, str, str | None, str | None], list[str]] = {}
+    """The keys of a fix; up to two frameworks that share key and value share a line."""
+    grouped: dict[tuple[str, str], list[str]] = {}
     for one in found:
-        grouped.setdefault((one.key, one.to, one.since, one.until), []).append(FRAMEWORKS.get(one.framework, one.framework))
-    for (key, to, since, until), frameworks in grouped.items():
-        comma = "、" if lang == "zh" else ", "
-        yield Row(comma.join(dict.fromkeys(frameworks)), written(key, to), versions(since, until, lang), Style.CODE)
+        value = one.key if one.change == "keep-batch" else written(one.key, one.to)
+        grouped.setdefault((value, _aside(one, lang)), []).append(FRAMEWORKS.get(one.framework, one.framework))
+    for (value, aside), named in grouped.items():
+        frameworks = list(dict.fromkeys(named))
+        for at in range(0, len(frameworks), _ABREAST):
+            label = ("、" if lang == "zh" else ", ").join(frameworks[at : at + _ABREAST])
+            yield Row(label, value, aside, Style.CODE)
+
+
+def _aside(one: SettingRecord, lang: str) -> str:
+    """How the value follows from the one in force, and the versions in which the key counts."""
+    change = word(f"change-{one.change}", lang, by=f"{one.by:g}") if one.change is not None and one.change != "option" else ""
+    return comma(lang).join(part for part in (change, versions(one.since, one.until, lang)) if part)
 
 
 def balance(record: FixRecord, lang: str) -> Iterator[Row]:

@@ -82,13 +82,19 @@ def _block(block: Block, width: int, full: bool) -> Iterator[Line]:
 
 
 def _facts(rows: Sequence[Row], width: int) -> Iterator[Line]:
-    """Labels and values in columns; twice beside each other where everything is short."""
+    """Labels and values in columns; twice beside each other where everything is short. A row that is too long gets lines of its own."""
     label = min(max(cell_len(row.label) for row in rows), width // 2)
-    value = max(cell_len(row.value) for row in rows)
-    if any(2 + label + 2 + value + (2 + cell_len(row.note) if row.note else 0) > width for row in rows):
+    fitting = [row for row in rows if 4 + label + cell_len(row.value) + (2 + cell_len(row.note) if row.note else 0) <= width]
+    value = max((cell_len(row.value) for row in fitting), default=0)
+    noted = max((2 + cell_len(row.note) for row in fitting if row.note), default=0)
+    if len(fitting) == len(rows) and 4 + label + value + noted <= width:
+        yield from _columns([_short(row, label, value) for row in rows], width)
+    elif 2 * len(fitting) < len(rows) or label > width // 2:
         yield from (line for row in rows for line in _long(row, label, width))
     else:
-        yield from _columns([_short(row, label, value) for row in rows], width)
+        column = min(value, width - 4 - label - noted)
+        for row in rows:
+            yield from [Line("  ").extend(_short(row, label, column))] if row in fitting else _long(row, label, width)
 
 
 def _columns(entries: Sequence[Line], width: int) -> Iterator[Line]:

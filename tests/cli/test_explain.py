@@ -116,6 +116,7 @@ def test_a_signature_shows_what_is_read_and_what_must_stay_quiet() -> None:
     pytest.param("near_limit", "near-limit", id="a cause, with an underscore"),
     pytest.param("device", "device", id="an area"),
     pytest.param("DefaultCPUAllocator: can't allocate memory: you tried to allocate 81920 bytes.", "cpu-allocator-linux", id="a message"),
+    pytest.param("NCCL WARN Cuda failure", "nccl-cuda-failure-oom", id="a message that is cut"),
     pytest.param("CUDA out of memory", "torch-cuda-oom-head", id="a piece that no message consists of"),
 ])  # fmt: skip
 def test_what_a_text_means(text: str, name: str) -> None:
