@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 import oomdoctor
 from oomdoctor import pipeline
@@ -12,6 +17,18 @@ from oomdoctor.knowledge.pack import load_pack
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+PRINTED = re.findall(r"^<!-- printed: (.*?) -->\n```\w*\n(.*?)^```", README, re.M | re.S)
+
+
+@pytest.mark.parametrize(("command", "output"), PRINTED, ids=[command for command, _ in PRINTED])
+def test_what_the_readme_shows_is_what_the_command_prints(command: str, output: str) -> None:
+    environ = os.environ | {"COLUMNS": "100", "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(
+        [sys.executable, "-m", "oomdoctor", *command.split()], cwd=ROOT, env=environ, capture_output=True, encoding="utf-8"
+    )
+    assert (done.returncode, done.stdout) == (0, output)
 
 
 def test_every_command_stands_in_the_readme() -> None:
@@ -32,7 +49,7 @@ def test_the_number_of_messages_is_not_exaggerated() -> None:
 
 def test_every_file_that_the_documents_name_exists() -> None:
     text = README + (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"\b(?:docs|fixtures|oomdoctor)/[\w/.-]+\w", text))
+    named = set(re.findall(r"(?<![\w/])(?:docs|fixtures|oomdoctor)/[\w/.-]+\w", text))
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 
 
