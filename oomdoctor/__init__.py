@@ -6,17 +6,22 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from oomdoctor.case.diagnosis import Diagnosis
 
 __version__ = "0.1.0"
 
 
-def diagnose(text_or_path: str | bytes | os.PathLike[str], *, rules: str | None = None, jobs: int = 1) -> Diagnosis:
+def diagnose(
+    text_or_path: str | bytes | os.PathLike[str], *, config: Sequence[str] = (), rules: str | None = None, jobs: int = 1
+) -> Diagnosis:
     """The diagnosis of a log.
 
     A `PathLike`, or a string that names an existing file or folder, is read; any other string (and bytes) is the text
-    of a log itself. `rules` is a folder of rules to use instead of the built-in ones. Raises RuleError where a rule
-    file of that folder is wrong; what cannot be read in a log is a gap of the case and never an exception.
+    of a log itself. `config` are paths of the run's config files, `rules` is a folder of rules to use instead of the
+    built-in ones. Raises RuleError where a rule file of that folder is wrong; what cannot be read in a log is a gap of the
+    case and never an exception.
     """
     from oomdoctor.knowledge.pack import load_pack  # noqa: PLC0415 - importing the package stays free of its work
     from oomdoctor.pipeline import diagnose as run  # noqa: PLC0415
@@ -26,8 +31,8 @@ def diagnose(text_or_path: str | bytes | os.PathLike[str], *, rules: str | None 
     if isinstance(text_or_path, str) and not _names_a_file(text_or_path):
         text_or_path = text_or_path.encode("utf-8", "surrogatepass")
     if isinstance(text_or_path, bytes):
-        return run(["<text>"], pack, jobs=jobs, text=text_or_path)
-    return run(list(expand([os.fspath(text_or_path)])), pack, jobs=jobs)
+        return run(["<text>"], pack, jobs=jobs, text=text_or_path, config=config)
+    return run(list(expand([os.fspath(text_or_path)])), pack, jobs=jobs, config=config)
 
 
 def _names_a_file(text: str) -> bool:

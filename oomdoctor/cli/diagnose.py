@@ -33,6 +33,14 @@ FORMATS = ("terminal", "markdown", "json", "html")
 @click.argument("paths", nargs=-1, type=click.Path())
 @click.option("--format", "-f", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="Form of the report.")
 @click.option("--reply", is_flag=True, help="A short answer to the reporter, in the reporter's language, as Markdown to paste.")
+@click.option(
+    "--config",
+    "-c",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="A config file or launch script of the run (repeatable).",
+)
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the report to this file.")
 @click.option("--lang", type=click.Choice(["en", "zh"]), help="Language of the report (default: the locale's).")
 @click.option("--include", multiple=True, metavar="GLOB", help="In folders, read only files that match (repeatable).")
@@ -46,6 +54,7 @@ def diagnose(
     paths: tuple[str, ...],
     format_: str,
     reply: bool,
+    config: tuple[str, ...],
     output: str | None,
     lang: str | None,
     include: tuple[str, ...],
@@ -65,6 +74,7 @@ def diagnose(
       oomdoctor diagnose train.log
       oomdoctor diagnose rank0.log rank1.log rank2.log
       oomdoctor diagnose logs/ --include '*.err'
+      oomdoctor diagnose train.log --config sft.yaml --config ds_z3.json
       pbpaste | oomdoctor diagnose - --format markdown --lang zh
       pbpaste | oomdoctor diagnose - --reply
 
@@ -81,6 +91,7 @@ def diagnose(
             progress=progress.read,
             early=None if reply else progress.early,
             text=pasted if names == ["-"] else None,
+            config=config,
         )
     language = lang or locale_language(os.environ)
     if reply:

@@ -11,6 +11,7 @@ from oomdoctor.case.case import Case, Verdict
 from oomdoctor.case.diagnosis import Cite, Diagnosis, Finding, Text
 from oomdoctor.case.events import Place
 from oomdoctor.case.incident import Incident
+from oomdoctor.report.config_lines import in_config
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.figures import bars, rows
 from oomdoctor.report.headline import incident_sentence, settle_text, summary
@@ -38,6 +39,7 @@ def compose(diagnosis: Diagnosis, lang: str, version: str) -> Document:
         blocks += _seen(first, lang)
         blocks += _figures(first, lang)
     blocks += _meaning(diagnosis.findings, first, lang)
+    blocks += in_config(case.training, lang)
     blocks += steps(diagnosis.findings, lang)
     blocks += not_this(diagnosis.findings, lang)
     blocks += _citations(diagnosis.findings, lang)

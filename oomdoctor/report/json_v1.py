@@ -11,6 +11,7 @@ from oomdoctor.case.case import Case, Gap, Source
 from oomdoctor.case.diagnosis import Cite, Diagnosis, Evidence, Finding, Fix, NotThis, Setting
 from oomdoctor.case.events import Event, Place
 from oomdoctor.case.incident import Incident, Part
+from oomdoctor.case.training import Complaint, Given, Training
 from oomdoctor.report.headline import plain, settle_text, summary
 from oomdoctor.report.redact import redact_values
 from oomdoctor.report.safe import clean, clean_line
@@ -21,6 +22,7 @@ _EVENTS = 1000
 _FOLLOWED = 50
 _REPEATS = 50
 _TEXT = 4000
+_COMPLAINTS = 50
 
 
 def to_json(diagnosis: Diagnosis, *, version: str, redact: bool, lang: str = "en") -> dict[str, object]:
@@ -36,7 +38,7 @@ def to_json(diagnosis: Diagnosis, *, version: str, redact: bool, lang: str = "en
         "unread": case.unread,
         "sources": [_source(one) for one in case.sources],
         "environment": {},
-        "training": _training(case),
+        "training": _training(case, lang),
         "estimate": None,
         "findings": [_finding(one, lang) for one in diagnosis.findings],
         "gaps": [_gap(one) for one in case.gaps],
@@ -112,8 +114,41 @@ def _source(source: Source) -> dict[str, object]:
     return {"name": clean_line(source.name, 1000), "size": source.size, "complete": source.complete}
 
 
-def _training(case: Case) -> dict[str, object]:
-    return _mapping({name.removeprefix("log."): value for name, value in case.facts.items()})
+def _training(case: Case, lang: str) -> dict[str, object]:
+    shown = _mapping({name.removeprefix("log."): value for name, value in case.facts.items()})
+    return shown if case.training is None else {**shown, "config": _config(case.training, lang)}
+
+
+def _config(training: Training, lang: str) -> dict[str, object]:
+    """The settings in the words that all frameworks share, each with its place, and what of them does not take effect."""
+    return {
+        "framework": training.framework,
+        "version": None if training.version is None else clean_line(training.version, 80),
+        "settings": {name: {"value": _value(value), **_given(training.places.get(name))} for name, value in training.settings.items()},
+        "complaints": [_complaint(one, lang) for one in training.complaints[:_COMPLAINTS]],
+        "complaints_more": max(0, len(training.complaints) - _COMPLAINTS),
+    }
+
+
+def _given(given: Given | None) -> dict[str, object]:
+    """Where a setting stands; one that was worked out from others stands nowhere."""
+    if given is None:
+        return {"key": None, "file": None, "line": None}
+    return {"key": clean_line(given.key, 400), "file": clean_line(given.file, 1000), "line": given.line}
+
+
+def _complaint(complaint: Complaint, lang: str) -> dict[str, object]:
+    return {
+        "id": complaint.id,
+        "severity": complaint.severity,
+        "key": clean_line(complaint.key, 400),
+        "file": clean_line(complaint.file, 1000),
+        "line": complaint.line,
+        "what": plain(complaint.what, lang),
+        "why": plain(complaint.why, lang),
+        "instead": None if complaint.instead is None else clean_line(complaint.instead, 400),
+        "cites": list(complaint.cites),
+    }
 
 
 def _finding(finding: Finding, lang: str) -> dict[str, object]:

@@ -11,7 +11,7 @@ from oomdoctor.findings.match import Fact, Known, evaluate
 from oomdoctor.training.frameworks import Frameworks, Tables, names, word
 from oomdoctor.training.sheet import Sheet
 
-_PLACEHOLDER = re.compile(r"\{([a-z_]+\.[A-Za-z_0-9.]+)\}")
+_PLACEHOLDER = re.compile(r"\{([a-z_]+\.[A-Za-z_0-9.-]+)\}")
 _HF = "transformers"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from oomdoctor.training.frameworks import Frameworks, Tables
 from oomdoctor.training.keys import Keys
 from oomdoctor.training.merge import Merged, log_sheet, merge
 from oomdoctor.training.sheet import Sheet
-from oomdoctor.training.unknown_keys import unknown_keys
+from oomdoctor.training.unknown_keys import misplaced, unknown_keys
 
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 _ASIDE = ("launcher", "environment", "log", "deepspeed", "accelerate", "fsdp")
@@ -30,7 +31,7 @@ def training(sheets: Sequence[Sheet], events: Sequence[Event], known: Mapping[st
         return None
     frameworks = Frameworks(tables)
     read = [one for sheet in sheets for one in _with_nested(frameworks.known(sheet))]
-    merged = merge([*read, printed], frameworks)
+    merged = merge([*_in_force(read, frameworks), printed], frameworks)
     main = next((one for one in sorted(read, key=lambda one: one.form != "command") if one.framework not in (None, *_ASIDE)), None)
     main = main or next((one for one in read if one.framework in _ASIDE[3:]), None)
     versions = _versions(known)
@@ -43,6 +44,18 @@ def training(sheets: Sequence[Sheet], events: Sequence[Event], known: Mapping[st
         places=merged.places,
     )
     return replace(found, complaints=_worst_first(_complaints(found, merged, read, printed, known, versions, frameworks, tables)))
+
+
+def _in_force(read: Sequence[Sheet], frameworks: Frameworks) -> list[Sheet]:
+    """The sheets without those that are named only where nobody looks (`deepspeed` under `generation_config`)."""
+    void = {(one.file, one.line) for sheet in read for one in misplaced(sheet, frameworks)}
+    naming = [one for sheet in read for one in sheet.given if isinstance(one.value, str) and one.value.endswith((".json", ".yaml", ".yml"))]
+
+    def is_void(sheet: Sheet) -> bool:
+        named = [(one.file, one.line) for one in naming if os.path.basename(str(one.value)) == os.path.basename(sheet.file)]
+        return bool(named) and void.issuperset(named)
+
+    return [sheet for sheet in read if not is_void(sheet)]
 
 
 def _with_nested(sheet: Sheet) -> Iterator[Sheet]:
@@ -90,6 +103,6 @@ def _variables(read: Sequence[Sheet]) -> Iterator[Given]:
 
 
 def _worst_first(complaints: Iterator[Complaint]) -> tuple[Complaint, ...]:
-    """One complaint of a kind for each line, errors before notes."""
+    """One complaint of a kind for each line; errors before notes, the form of a file before what it says."""
     once = {(one.id, one.file, one.line, one.key): one for one in complaints}
-    return tuple(sorted(once.values(), key=lambda one: (_ORDER[one.severity], one.file, one.line)))
+    return tuple(sorted(once.values(), key=lambda one: _ORDER[one.severity]))

@@ -39,10 +39,9 @@ class Keys:
         gone, before = self._next(until, 1), self._next(since, -1)
         if version is None:
             return Standing("elsewhere" if until else "there", until, since)
-        at = order(version)
-        if gone is not None and at >= order(gone):
+        if gone is not None and until is not None and _after(order(version), order(until), order(gone)):
             return Standing("gone", until, since)
-        if before is not None and at <= order(before):
+        if before is not None and since is not None and not _within(order(version), order(before), order(since)):
             return Standing("not-yet", until, since)
         return Standing("there", until, since)
 
@@ -61,6 +60,16 @@ class Keys:
 def order(version: str) -> tuple[int, ...]:
     """A version as something that can be compared: 4.46.0.dev0 counts as 4.46.0."""
     return tuple(int(part) for part in _NUMBERS.findall(version.split("+")[0])[:3])
+
+
+def _after(at: tuple[int, ...], until: tuple[int, ...], gone: tuple[int, ...]) -> bool:
+    """Whether a version is past a removal. Keys do not go in a patch release where a minor one lies between."""
+    return at >= gone or (until[:2] != gone[:2] and at[:2] == gone[:2])
+
+
+def _within(at: tuple[int, ...], before: tuple[int, ...], since: tuple[int, ...]) -> bool:
+    """Whether a version is past an addition, or may be."""
+    return at > before and not (before[:2] != since[:2] and at[:2] == before[:2])
 
 
 def meant(name: str, known: list[str]) -> str | None:

@@ -24,7 +24,7 @@ def unknown_keys(sheet: Sheet, frameworks: Frameworks, tables: Tables, versions:
     record = frameworks.records.get(sheet.framework or "")
     if record is None or sheet.framework is None:
         return
-    yield from _misplaced(sheet, record["blocks"], frameworks.title(sheet.framework))
+    yield from misplaced(sheet, frameworks)
     family = [name for name in frameworks.family(sheet.framework) if name in tables.names("config_keys")]
     listed = {name: Keys(found) for name in family if (found := tables.text("config_keys", name)) is not None}
     if record["open"] or not listed or sheet.form == "dump":
@@ -110,14 +110,16 @@ def _made(identity: str, severity: Severity, one: Given, what: Text, why: Text, 
     return Complaint(id=identity, severity=severity, key=one.key, file=one.file, line=one.line, what=what, why=why, instead=instead)
 
 
-def _misplaced(sheet: Sheet, blocks: Mapping[str, list[str]], title: str) -> Iterator[Complaint]:
-    """A key that counts only inside one block, and stands elsewhere."""
+def misplaced(sheet: Sheet, frameworks: Frameworks) -> Iterator[Complaint]:
+    """Complaints about keys that count only inside one block, and stand elsewhere."""
+    record = frameworks.records.get(sheet.framework or "", {"blocks": {}, "title": ""})
+    blocks: Mapping[str, list[str]] = record["blocks"]
     present = {one.name for one in sheet.given}
     for block, keys in blocks.items():
         for one in sheet.given:
             around, _, name = one.name.rpartition(".")
             if name in keys and not _belongs(around, name, blocks) and f"{block}.{name}" not in present and sheet.form != "command":
-                yield _under_wrong_block(one, around, block, title)
+                yield _under_wrong_block(one, around, block, record["title"])
 
 
 def _belongs(around: str, name: str, blocks: Mapping[str, list[str]]) -> bool:
