@@ -15,7 +15,7 @@ from oomdoctor.findings.derived import derived
 from oomdoctor.findings.engine import findings
 from oomdoctor.findings.facts import facts, log_facts
 from oomdoctor.findings.ledger import ledger
-from oomdoctor.findings.match import Known
+from oomdoctor.findings.match import Fact, Known
 from oomdoctor.findings.moments import moments
 from oomdoctor.findings.product import request_reading
 from oomdoctor.knowledge.pack import Pack
@@ -64,11 +64,12 @@ def _diagnosis(reads: list[Read], missing: list[Gap], pack: Pack, recogniser: Re
         return before is not None and went_on(before, read.last[max(0, own) :], _PROGRESS_STEPS)
 
     log = log_facts(events)
-    found = tuple(_with_figures(one, events, log) for one in incidents(events, progressed))
+    settings, unread = _training(config, events, log, pack)
+    set_values = {**log, **(training_facts(settings) if settings is not None else {})}
+    found = tuple(_with_figures(one, events, set_values) for one in incidents(events, progressed))
     decided = verdict(found)
     programs = {one.id: one.program for one in recogniser.signatures.values()}
-    settings, unread = _training(config, events, log, pack)
-    named = {**facts(found, decided, log), **(training_facts(settings) if settings is not None else {})}
+    named = facts(found, decided, set_values)
     named.update(moments(_step(found, by_source), named))
     known = Known(named, _samples(events), programs, tuple(one.root for one in found[:1]))
     gaps = [*missing, *unread, *(gap for read in reads for gap in read.gaps)]
@@ -104,14 +105,16 @@ def _samples(events: Sequence[Event]) -> list[Event]:
     return out
 
 
-def _with_figures(incident: Incident, events: Sequence[Event], settings: Mapping[str, Value]) -> Incident:
+def _with_figures(incident: Incident, events: Sequence[Event], settings: Mapping[str, Fact]) -> Incident:
     figures = {**derived(incident.root), **request_reading(incident.root, settings)}
     return replace(incident, derived=figures, ledger=ledger(incident.root, events))
 
 
 def _step(found: Sequence[Incident], by_source: Mapping[str, Read]) -> int | None:
-    """The last step that progress showed before the first failure."""
+    """The last step that progress showed before the first failure, or before another of the same log."""
     if not found:
         return None
     place = found[0].root.place
-    return max(last_steps(by_source[place.source].before.get(place.offset, b"")).values(), default=None)
+    before = by_source[place.source].before
+    shown = [before.get(place.offset, b""), *(text for offset, text in before.items() if offset != place.offset)]
+    return next((max(steps.values()) for text in shown if (steps := last_steps(text))), None)

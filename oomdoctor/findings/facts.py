@@ -66,7 +66,7 @@ def _naming(events: Sequence[Event]) -> list[str]:
     return [text for event in events[:400] for text in (event.frame, event.text[:300]) if text]
 
 
-def facts(found: Sequence[Incident], verdict: Verdict, log: Mapping[str, Value]) -> dict[str, Fact]:
+def facts(found: Sequence[Incident], verdict: Verdict, log: Mapping[str, Fact]) -> dict[str, Fact]:
     """Every fact of a case, by name. A name that is missing here is unknown."""
     out: dict[str, Fact] = {"verdict.memory_failure": verdict.memory_failure, "verdict.kind": verdict.kind.value, **log}
     if found:

@@ -12,7 +12,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from oomdoctor.case.events import Event, Value
+from oomdoctor.case.events import Event
+from oomdoctor.findings.match import Fact
 from oomdoctor.knowledge.models import model
 from oomdoctor.units import GIB, MIB
 
@@ -33,11 +34,11 @@ class Product(Struct, frozen=True):
     bytes: int
 
 
-def request_reading(root: Event, settings: Mapping[str, Value]) -> dict[str, int | float | str | None]:
+def request_reading(root: Event, settings: Mapping[str, Fact]) -> dict[str, int | float | str | None]:
     """`request_as_product` and `request_kind` of a failure, where the run names its model."""
-    requested, name = root.size("requested_bytes"), settings.get("training.model", settings.get("log.model_name_or_path"))
-    known = model(str(name)) if requested and name else None
-    if requested is None or known is None:
+    requested = root.size("requested_bytes")
+    known = _shape(settings)
+    if not requested or not known:
         return {}
     batch = _first_whole(settings, "training.micro_batch", "log.per_device_train_batch_size")
     length = _first_whole(settings, "training.sequence_length", "log.cutoff_len", "log.max_seq_length", "log.max_length")
@@ -45,7 +46,15 @@ def request_reading(root: Event, settings: Mapping[str, Value]) -> dict[str, int
     return {"request_as_product": found[0].text, "request_kind": found[0].kind} if found else {}
 
 
-def _first_whole(settings: Mapping[str, Value], *names: str) -> int | None:
+def _shape(settings: Mapping[str, Fact]) -> Mapping[str, Any]:
+    """The model's dimensions: printed by the log, else those of the model that is named."""
+    name = settings.get("training.model", settings.get("log.model_name_or_path"))
+    named = (model(str(name)) if name else None) or {}
+    printed = {key: settings.get(f"log.{key}") for key in ("vocab_size", "hidden_size")}
+    return {**named, **{key: value for key, value in printed.items() if isinstance(value, int)}}
+
+
+def _first_whole(settings: Mapping[str, Fact], *names: str) -> int | None:
     values = (settings.get(name) for name in names)
     return next((value for value in values if isinstance(value, int) and not isinstance(value, bool)), None)
 

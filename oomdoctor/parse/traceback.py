@@ -28,9 +28,11 @@ _PHASES = (
     ("optimizer-step", re.compile(rb"torch/optim/|optimizers?/\w{1,40}\.py|initialize_optimizer_states|optimizer_step|\bin _?init_states|_foreach_")),
     ("backward", re.compile(rb"\bin backward|autograd/__init__|run_backward|\.backward\(")),
     ("model-load", re.compile(rb"from_pretrained|load_state_dict|load_model|load_checkpoint|load_weights|_load_pretrained|create_model|init_device|device_put")),
-    ("data-loading", re.compile(rb"utils/data/|dataloader|collate|pin_memory")),
     ("forward", re.compile(rb"\bin forward|_call_impl|compute_loss|training_step|nn/functional")),
 )  # fmt: skip
+_DATA = re.compile(rb"utils/data/|dataloader|collate|pin_memory")
+"""Loading of data: only where it is what the last frames do, for its names stand in the frames of every training loop."""
+_LAST_FRAMES = 4
 _LOADING = re.compile(
     rb"Loading checkpoint shards|Loading (?:safetensors|pt) checkpoint|Loading [\w./-]{2,80}\.\.\.|load_tensors:|Loading weights|shards:"
 )
@@ -92,7 +94,8 @@ def _trace(data: bytes, rank: int | None, *, needs_head: bool) -> Trace:
     if not frames or (not needs_head and len(data) - frames[-1].end() > _NEAR):
         return Trace(None, None)
     text = data[frames[0].start() : frames[-1].end() + 300]
-    phase = next((name for name, form in _PHASES if form.search(text)), None)
+    near = data[frames[-_LAST_FRAMES:][0].start() : frames[-1].end() + 300]
+    phase = "data-loading" if _DATA.search(near) else next((name for name, form in _PHASES if form.search(text)), None)
     return Trace(phase, _describe(frames[-1]))
 
 

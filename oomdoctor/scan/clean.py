@@ -194,10 +194,15 @@ def _goes_on(before: Line, text: str) -> bool:
     return bool(_EXCEPTION.match(text)) or (text[:1] in (" ", "\u2502") and bool(text.strip())) or "out of memory" in before.text
 
 
+def _begins(before: str, text: str) -> bool:
+    """Whether a line is a new one, whatever the width of the line before it: a line of a traceback, or the exception that ends one."""
+    return text.startswith("  ") or (before.startswith("  ") and _EXCEPTION.match(text) is not None)
+
+
 def _rejoin(lines: list[Line]) -> list[str] | None:
     """The lines with those joined that a terminal cut at its edge, in the middle of a word; None where none were."""
     edge = max((line.width for line in lines), default=0)
-    cut = [line.width == edge and after.bare for line, after in zip(lines, lines[1:])]
+    cut = [line.width == edge and after.bare and not _begins(line.text, after.text) for line, after in zip(lines, lines[1:])]
     # One widest line is chance; two in a row of the same width are a long line that a terminal cut at its edge.
     if not _WRAPPED <= edge <= _WIDEST_TERMINAL or not any(first and second for first, second in zip(cut, cut[1:])):
         return None

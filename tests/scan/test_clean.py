@@ -169,6 +169,13 @@ def test_offsets_lie_inside_the_window_and_do_not_fall(raw: bytes, base: int) ->
     assert all(base <= offset <= base + len(raw) for offset in offsets)
 
 
+def test_two_lines_of_a_traceback_of_one_width_are_not_one_line() -> None:
+    lines = ['  File "/opt/env/graph.py", line 744, in _engine_run', "    return engine.run(  # the C++ engine, backward one", MESSAGE]
+    width = max(map(len, lines[:2]))
+    raw = "\n".join([line.ljust(width, "x") for line in lines[:2]] + lines[2:])
+    assert [flow.text.count("\n") for flow in flows(raw.encode(), 0)] == [3]
+
+
 PRINTABLE = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=80)
 
 
