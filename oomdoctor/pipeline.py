@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from oomdoctor.case.case import Case, Gap
 from oomdoctor.case.diagnosis import Diagnosis
-from oomdoctor.case.events import Event, Value
+from oomdoctor.case.events import Event, Kind, Value
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.training import Training
 from oomdoctor.findings.derived import derived
@@ -24,9 +24,6 @@ from oomdoctor.parse.progress import last_steps, went_on
 from oomdoctor.reading import Early, Progress, Read, Reading
 from oomdoctor.scan.sources import Missing
 from oomdoctor.timeline import incidents, verdict
-from oomdoctor.training.checks import facts as training_facts
-from oomdoctor.training.configs import training
-from oomdoctor.training.files import read_files
 
 _PROGRESS_STEPS = 2
 _SAMPLES = 24
@@ -65,7 +62,7 @@ def _diagnosis(reads: list[Read], missing: list[Gap], pack: Pack, recogniser: Re
 
     log = log_facts(events)
     settings, unread = _training(config, events, log, pack)
-    set_values = {**log, **(training_facts(settings) if settings is not None else {})}
+    set_values = {**log, **(settings.facts() if settings is not None else {})}
     found = tuple(_with_figures(one, events, set_values) for one in incidents(events, progressed))
     decided = verdict(found)
     programs = {one.id: one.program for one in recogniser.signatures.values()}
@@ -90,6 +87,14 @@ def _diagnosis(reads: list[Read], missing: list[Gap], pack: Pack, recogniser: Re
 
 def _training(config: Sequence[str], events: Sequence[Event], log: Mapping[str, Value], pack: Pack) -> tuple[Training | None, list[Gap]]:
     """The settings of the run from its config files and its log, and which files could not be read."""
+    if not config and not any(event.kind is Kind.CONTEXT for event in events):
+        return None, []
+    from oomdoctor.training.configs import training  # noqa: PLC0415 - many logs show no setting
+
+    if not config:
+        return training((), events, log, pack), []
+    from oomdoctor.training.files import read_files  # noqa: PLC0415 - the readers are for those who give files
+
     sheets, gaps = read_files(config)
     return training(sheets, events, log, pack), gaps
 

@@ -65,3 +65,8 @@ class Training(Struct, frozen=True, kw_only=True):
     """Where each of them stands; one that was worked out from others has no place."""
     complaints: tuple[Complaint, ...] = ()
     """The worst first."""
+
+    def facts(self) -> dict[str, Scalar]:
+        """The settings as rules ask for them, `training.micro_batch`. What is missing is unknown."""
+        named: dict[str, Scalar] = {f"training.{name}": value for name, value in self.settings.items() if value is not None}
+        return named if self.framework is None else {**named, "training.framework": self.framework}

@@ -15,14 +15,6 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+\.[A-Za-z_0-9.-]+)\}")
 _HF = "transformers"
 
 
-def facts(training: Training) -> dict[str, Fact]:
-    """The settings as rules ask for them: `training.micro_batch`. What is missing is unknown."""
-    out: dict[str, Fact] = {f"training.{name}": value for name, value in training.settings.items() if value is not None}
-    if training.framework is not None:
-        out["training.framework"] = training.framework
-    return out
-
-
 def given_facts(sheets: Sequence[Sheet], frameworks: Frameworks) -> dict[str, tuple[Fact, Given]]:
     """Every key as it is written, as `given.FRAMEWORK.KEY`; those of transformers' family also as `given.hf.KEY`."""
     found: dict[str, tuple[Fact, Given]] = {}
@@ -41,7 +33,7 @@ def given_facts(sheets: Sequence[Sheet], frameworks: Frameworks) -> dict[str, tu
 
 def checks(training: Training, written: Mapping[str, tuple[Fact, Given]], known: Mapping[str, Fact], tables: Tables) -> Iterator[Complaint]:
     """What the checks say of these settings; a check that depends on something unknown stays quiet."""
-    every = {**known, **facts(training), **_compared(training), **{name: value for name, (value, _) in written.items()}}
+    every = {**known, **training.facts(), **_compared(training), **{name: value for name, (value, _) in written.items()}}
     asked = Known(every, ())
     for name in tables.names("checks"):
         record = tables.text("checks", name)
