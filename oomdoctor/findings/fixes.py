@@ -10,7 +10,7 @@ from msgspec import Struct
 from oomdoctor.case.diagnosis import Fix, NotThis, Setting, Text
 from oomdoctor.findings.frameworks import Row, framework, meant
 from oomdoctor.findings.match import Fact, Known, evaluate
-from oomdoctor.findings.settings import WORLD, Change, changes, first_number
+from oomdoctor.findings.settings import WORLD, Change, changes, config_of, first_number
 from oomdoctor.findings.words import words
 
 if TYPE_CHECKING:
@@ -54,13 +54,13 @@ class _Plan(Struct, frozen=True):
 
 def advice(pack: Texts, problem: Mapping[str, Any], known: Known, training: Training | None) -> Advice:
     """The advice for one problem that holds."""
-    places = training.places if training is not None else {}
+    config = config_of(training)
     plans, already = [], []
     for place, name in enumerate(problem.get("fixes", ())):
         text = pack.text("fixes", name)
         if text is None or (needs := _open_needs(text, known)) is None:
             continue
-        found = changes(_rows(text, known, training), known.facts, places)
+        found = changes(_rows(text, known, training), known.facts, config)
         counting = [one for one in found if one.counts]
         if counting and all(one.in_force for one in counting):
             already += [one.setting for one in counting]

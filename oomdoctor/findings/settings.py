@@ -23,7 +23,7 @@ from oomdoctor.findings.frameworks import Row
 from oomdoctor.findings.match import Fact
 
 if TYPE_CHECKING:
-    from oomdoctor.case.training import Given
+    from oomdoctor.case.training import Given, Training
 
 WORLD = ("training.world_size", "log.world_size", "log.num_processes", "log.nproc_per_node")
 """The facts that say how many processes train together; the first that is known counts."""
@@ -34,6 +34,17 @@ _ELSEWHERE = "auto"
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
+class Config(Struct, frozen=True):
+    """What the config files say, as the rows of fixes ask for it."""
+
+    framework: str | None = None
+    """The framework whose config was read: what it does not name has its default there."""
+    places: Mapping[str, Given] = {}
+    """By the name that all frameworks share."""
+    keys: Mapping[tuple[str | None, str], Given] = {}
+    """By framework and key."""
+
+
 class Change(Struct, frozen=True):
     """A setting, and whether it has this value already."""
 
@@ -41,6 +52,7 @@ class Change(Struct, frozen=True):
     in_force: bool
     counts: bool
     """Whether the setting is the point of the fix, or only goes along with another one."""
+    was: float | None = None
 
 
 class _Old(Struct, frozen=True):
@@ -49,15 +61,23 @@ class _Old(Struct, frozen=True):
     """What the new value is compared with: `to` as it is written, or what it means in the words that all frameworks share."""
     written: str | None = None
     given: Given | None = None
+    default: bool = False
 
 
-def changes(rows: Sequence[Row], facts: Mapping[str, Fact], places: Mapping[str, Given]) -> list[Change]:
+def config_of(training: Training | None) -> Config:
+    """The config as the rows of fixes ask for it."""
+    if training is None:
+        return Config()
+    return Config(training.framework, training.places, {(one.framework, one.name): one for one in training.given})
+
+
+def changes(rows: Sequence[Row], facts: Mapping[str, Fact], config: Config) -> list[Change]:
     """What the rows of a fix come to in this run; a row from which nothing follows is left out."""
-    found = [(row, _old(row, facts, places)) for row in rows]
-    out = [one for row, old in found if row.get("change") != "keep-batch" and (one := _change(row, old, facts)) is not None]
+    found = [(row, _old(row, facts, config)) for row in rows]
+    out = [one for row, old in found if row["change"] != "keep-batch" and (one := _change(row, old, facts)) is not None]
     for row, old in found:
-        if row.get("change") == "keep-batch":
-            out += [one for smaller in out if _is_batch(smaller, row) for one in _kept(row, old, smaller.setting, facts)]
+        if row["change"] == "keep-batch":
+            out += [one for smaller in out if _is_batch(smaller, row) for one in _kept(row, old, smaller, facts)]
     return out
 
 
@@ -74,20 +94,28 @@ def first_number(facts: Mapping[str, Fact], names: Sequence[str]) -> float | Non
     return next((one for name in names if (one := number(facts.get(name))) is not None), None)
 
 
-def _old(row: Row, facts: Mapping[str, Fact], places: Mapping[str, Given]) -> _Old:
+def _old(row: Row, facts: Mapping[str, Fact], config: Config) -> _Old:
     """The value in force. The config knows best, then what the log prints under this key, then what else it shows."""
-    name, tail = row.get("sets"), _tail(row["key"])
-    given = places.get(name) if name else None
-    if given is not None and (given.framework != row["framework"] or _tail(given.key) != tail):
-        given = None
-    printed = facts.get(f"log.{tail}", facts.get(row.get("was") or ""))
+    name, tail, means = row["sets"], _tail(row["key"]), row["means"] or row["to"]
+    given = _given(row, config)
     shared = next((one for part in ("training", "log") if name and (one := facts.get(f"{part}.{name}")) is not None), None)
-    written = given.value if given is not None else printed
+    printed = facts.get(f"log.{tail}", facts.get(row["was"] or "")) if given is None else _fact(given.value)
+    if shared is None and printed is None and row["default"] is not None and config.framework == row["framework"]:
+        return _Old(row["default"], means, default=True)
     if shared is None:
-        return _Old(printed, row["to"], _shown(printed))
-    if written is None and not row.get("means"):
-        written = shared
-    return _Old(shared, row.get("means") or row["to"], _shown(written), given)
+        return _Old(printed, row["to"], _shown(printed), given)
+    if printed is None and not row["means"]:
+        printed = shared
+    return _Old(shared, means, _shown(printed), given)
+
+
+def _given(row: Row, config: Config) -> Given | None:
+    """Where the config has this very key."""
+    key = row["key"].lstrip("-").replace("-", "_")
+    place = config.places.get(row["sets"] or "")
+    if place is not None and (place.framework, place.name) == (row["framework"], key):
+        return place
+    return config.keys.get((row["framework"], key))
 
 
 def _change(row: Row, old: _Old, facts: Mapping[str, Fact]) -> Change | None:
@@ -96,9 +124,9 @@ def _change(row: Row, old: _Old, facts: Mapping[str, Fact]) -> Change | None:
     new = _new(row, old, facts)
     if new is None:
         return None
-    in_force = old.value is not None and any(_same(old.value, one) for one in (new, *row.get("also", ())))
+    in_force = old.value is not None and any(_same(old.value, one) for one in (new, *row["also"]))
     to = row["to"] if new == old.goal else new
-    return Change(_setting(row, old, to), in_force, not row["along"])
+    return Change(_setting(row, old, to), in_force, not row["along"], number(old.value))
 
 
 def _setting(row: Row, old: _Old, to: str, note: Text | None = None) -> Setting:
@@ -110,12 +138,12 @@ def _setting(row: Row, old: _Old, to: str, note: Text | None = None) -> Setting:
         before=None if old.written is not None and _same(old.written, to) else old.written,
         file=place.file if place else None,
         line=place.line if place else None,
-        note=note or _dated(row),
+        note=note or (_by_default(row) if old.default else _dated(row)),
     )
 
 
 def _new(row: Row, old: _Old, facts: Mapping[str, Fact]) -> str | None:
-    was, bound, word = number(old.value), number(old.goal), row.get("change")
+    was, bound, word = number(old.value), number(old.goal), row["change"]
     if word == "option":
         return _with_option(None if old.value is None else str(old.value), row["to"])
     if word == "fitting" and (fitting := _fitting(row, facts)) is not None:
@@ -152,9 +180,9 @@ def _is_batch(change: Change, row: Row) -> bool:
     return change.setting.framework == row["framework"] and change.counts and not change.in_force
 
 
-def _kept(row: Row, old: _Old, smaller: Setting, facts: Mapping[str, Fact]) -> Iterator[Change]:
+def _kept(row: Row, old: _Old, smaller: Change, facts: Mapping[str, Fact]) -> Iterator[Change]:
     """Accumulation steps beside a smaller batch: exact where both are known, else the factor, else nothing."""
-    was, new, steps = number(smaller.before), number(smaller.to), number(old.value)
+    was, new, steps = smaller.was, number(smaller.setting.to), number(old.value)
     if not was or not new:
         return
     if steps is None:
@@ -169,6 +197,10 @@ def _kept(row: Row, old: _Old, smaller: Setting, facts: Mapping[str, Fact]) -> I
     else:
         note = Text(f"the effective batch becomes {after}, it was {before}", f"有效批大小由 {before} 变为 {after}")
     yield Change(_setting(row, old, _digits(now), note), False, False)
+
+
+def _by_default(row: Row) -> Text:
+    return Text(f"the default is {row['default']}", f"默认为 {row['default']}")
 
 
 def _dated(row: Row) -> Text | None:
@@ -188,6 +220,11 @@ def _tail(key: str) -> str:
 
 def _digits(value: float) -> str:
     return str(int(value)) if value == int(value) else f"{value:g}"
+
+
+def _fact(value: object) -> Fact:
+    """A value of a config as a fact; a block or a list is none."""
+    return value if isinstance(value, (str, int, float, bool)) else None
 
 
 def _shown(value: object) -> str | None:

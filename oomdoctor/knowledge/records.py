@@ -140,6 +140,8 @@ class SettingRecord(Record, frozen=True, kw_only=True):
     """What `fitting` reads: one fact, or two whose quotient counts."""
     was: str | None = None
     """A fact that states the value in force, where neither config nor log has it under this key."""
+    default: str | None = None
+    """The value of the setting where the config at hand does not name it."""
     when: dict[str, Any] | None = None
     """The row is for runs of which this is true."""
     since: str | None = None

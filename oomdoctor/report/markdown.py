@@ -122,9 +122,14 @@ def _fill(at: int, style: Style) -> str:
     return "·" if style is Style.GOOD else _FILLS[at % len(_FILLS)]
 
 
+def _setting(row: Row) -> str:
+    label, note = f"{escaped(row.label)}: " if row.label else "", f" ({escaped(row.note)})" if row.note else ""
+    return f"    - {label}" + _cell(row).replace("\\|", "|") + note
+
+
 def _step(number: int, step: Step) -> str:
     parts = [f"{number}. **{escaped(step.title)}**" + (f"  \n    {_start(_spans(step.text))}" if step.text else "")]
-    parts += ["    - " + (f"{escaped(row.label)}: " if row.label else "") + _cell(row).replace("\\|", "|") for row in step.settings]
+    parts += [_setting(row) for row in step.settings]
     if step.command:
         parts.append("\n" + "\n".join("    " + line for line in _fenced(step.command, "sh").split("\n")))
     if step.note:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.case.diagnosis import Finding, Fix, NotThis, Setting
@@ -101,13 +102,19 @@ def settings(found: Sequence[Setting], lang: str, most: int) -> Iterator[Row]:
     """Settings as lines to type, each with the file where it stands."""
     label = ""
     for one in found[:most]:
-        framework = say("environment", lang) if one.framework == "environment" else FRAMEWORKS.get(one.framework, one.framework)
-        place = one.file if one.line is None else f"{one.file}:{one.line}"
-        name = f"{place} ({framework})" if one.file else framework
+        name = _place(one, lang)
         yield Row("" if name == label else name, *_line(one, lang), style=Style.CODE)
         label = name
     if len(found) > most:
         yield Row("", say("settings-more", lang, n=len(found) - most), style=Style.DIM)
+
+
+def _place(setting: Setting, lang: str) -> str:
+    """The line of the file where a setting stands; else whose setting it is."""
+    if setting.file:
+        name = os.path.basename(setting.file)
+        return name if setting.line is None else f"{name}:{setting.line}"
+    return say("environment", lang) if setting.framework == "environment" else FRAMEWORKS.get(setting.framework, setting.framework)
 
 
 def _line(setting: Setting, lang: str) -> tuple[str, str]:

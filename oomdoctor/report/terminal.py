@@ -16,6 +16,8 @@ from oomdoctor.units import format_share
 _WIDEST = 100
 _NARROWEST = 20
 _QUOTE_LINES = 3
+_NOTE = 5
+"""Notes are at least so wide: shares (`1.3 %`) stand below each other."""
 _GUTTER = 3
 _COLOURS = {
     Style.PLAIN: "",
@@ -84,9 +86,9 @@ def _block(block: Block, width: int, full: bool) -> Iterator[Line]:
 def _facts(rows: Sequence[Row], width: int) -> Iterator[Line]:
     """Labels and values in columns; twice beside each other where everything is short. A row that is too long gets lines of its own."""
     label = min(max(cell_len(row.label) for row in rows), width // 2)
-    fitting = [row for row in rows if 4 + label + cell_len(row.value) + (2 + cell_len(row.note) if row.note else 0) <= width]
+    fitting = [row for row in rows if 4 + label + cell_len(row.value) + _noted(row) <= width]
     value = max((cell_len(row.value) for row in fitting), default=0)
-    noted = max((2 + cell_len(row.note) for row in fitting if row.note), default=0)
+    noted = max(map(_noted, fitting), default=0)
     if len(fitting) == len(rows) and 4 + label + value + noted <= width:
         yield from _columns([_short(row, label, value) for row in rows], width)
     elif 2 * len(fitting) < len(rows) or label > width // 2:
@@ -95,6 +97,11 @@ def _facts(rows: Sequence[Row], width: int) -> Iterator[Line]:
         column = min(value, width - 4 - label - noted)
         for row in rows:
             yield from [Line("  ").extend(_short(row, label, column))] if row in fitting else _long(row, label, width)
+
+
+def _noted(row: Row) -> int:
+    """The room that a note takes behind a value, the blanks before it and those that put shares below each other included."""
+    return 2 + max(_NOTE, cell_len(row.note)) if row.note else 0
 
 
 def _columns(entries: Sequence[Line], width: int) -> Iterator[Line]:
@@ -123,7 +130,7 @@ def _short(row: Row, label: int, value: int) -> Line:
     entry.append(row.value, _COLOURS[row.style])
     if row.note:
         entry.append(" " * (0 if _is_size(row.value) else value - cell_len(row.value)))
-        entry.append(f"  {row.note:>5}", _COLOURS[Style.DIM])
+        entry.append(f"  {row.note:>{_NOTE}}", _COLOURS[Style.DIM])
     return entry
 
 
@@ -134,7 +141,7 @@ def _is_size(value: str) -> bool:
 def _long(row: Row, label: int, width: int) -> Iterator[Line]:
     """A value that needs lines of its own, beside its label where there is room."""
     value = [Span(row.value, row.style)] + ([Span(f" ({row.note})", Style.DIM)] if row.note else [])
-    if label <= width // 3:
+    if label <= 2 * width // 5:
         lead = "  " + (_padded(row.label, label) + "  " if label else "")
         yield from _wrapped(value, width, lead, Style.DIM)
     else:

@@ -19,7 +19,7 @@ from oomdoctor.case.training import Given, Training
 from oomdoctor.findings.engine import findings
 from oomdoctor.findings.fixes import Advice, advice
 from oomdoctor.findings.match import Fact, Known
-from oomdoctor.findings.settings import changes
+from oomdoctor.findings.settings import Config, changes
 from oomdoctor.knowledge.load import load_rules
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
 from oomdoctor.knowledge.records import FixRecord, SettingRecord
@@ -229,7 +229,7 @@ def test_a_value_shows_the_file_and_line_where_it_stands() -> None:
     training = Training(framework="llamafactory", settings={"micro_batch": 4}, places={"micro_batch": place})
     (fix,) = advised("smaller-batch", facts={**LLAMAFACTORY, "training.micro_batch": 4}, training=training).fixes
     row = next(settings(fix.settings, "en", 1))
-    assert (row.label, row.value) == ("sft.yaml:12 (LLaMA-Factory)", "per_device_train_batch_size: 4 → 1")
+    assert (row.label, row.value) == ("sft.yaml:12", "per_device_train_batch_size: 4 → 1")
 
 
 def test_a_setting_is_shown_in_the_layer_where_it_is_written() -> None:
@@ -237,6 +237,29 @@ def test_a_setting_is_shown_in_the_layer_where_it_is_written() -> None:
     facts: dict[str, Fact] = {**LLAMAFACTORY, "training.zero_stage": 2, "training.world_size": 2}
     (fix,) = advised("zero2-zero3", facts=facts, training=Training(places={"zero_stage": place})).fixes
     assert lines(fix.settings) == ["zero_optimization.stage: 2 → 3"] and fix.settings[0].file == "ds.json"
+
+
+READ = Given(key="stage", value="sft", file="sft.yaml", line=1, framework="llamafactory")
+
+
+@pytest.mark.parametrize(("name", "facts", "expected"), [
+    pytest.param(
+        "smaller-batch", {}, ["per_device_train_batch_size: 2 (the default is 8)", "gradient_accumulation_steps: 4 (keeps the effective batch at 8)"],
+        id="a key that the config does not name has its default",
+    ),
+    pytest.param("gradient-checkpointing", {}, [], id="LLaMA-Factory checkpoints by itself"),
+    pytest.param("gradient-checkpointing", {"training.gradient_checkpointing": False}, ["disable_gradient_checkpointing: false"], id="unless it is told not to"),
+    pytest.param("shorter-sequences", {"training.sequence_length": 512}, ["cutoff_len: 512 → 256"], id="what is known is no default"),
+])  # fmt: skip
+def test_a_config_at_hand_has_defaults(name: str, facts: dict[str, Fact], expected: list[str]) -> None:
+    training = Training(framework="llamafactory", given=(READ,))
+    assert shown(name, {**LLAMAFACTORY, **facts}, training=training) == expected
+
+
+def test_a_key_of_one_framework_only_is_found_too() -> None:
+    given = Given(key="max_input_length", value=1024, file="lora.yaml", line=9, framework="glm4")
+    (fix,) = advised("shorter-sequences", facts={"training.framework": "glm4"}, training=Training(framework="glm4", given=(given,))).fixes
+    assert lines(fix.settings) == ["max_input_length: 1024 → 512", "max_output_length: 512"] and fix.settings[0].line == 9
 
 
 def test_the_version_of_the_config_counts() -> None:
@@ -450,7 +473,7 @@ def test_what_was_changed_is_not_proposed_again(record: FixRecord, facts: dict[s
     for row in rows:
         own = dict(facts)
         for turn in range(25):
-            changing = [one for one in changes([row], own, {}) if not one.in_force]
+            changing = [one for one in changes([row], own, Config()) if not one.in_force]
             if not changing:
                 break
             assert turn == 0 or row["change"] == "divide"
