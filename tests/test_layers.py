@@ -17,7 +17,7 @@ LEVELS = {
     "pipeline": 7.5,
     "reading": 7,
     "training": 6.5,
-    "scan": 6, "parse": 6, "timeline": 6, "findings": 6,
+    "scan": 6, "parse": 6, "environment": 6, "timeline": 6, "findings": 6,
     "knowledge": 5,
     "case": 4,
     "units": 3,

@@ -1,0 +1,95 @@
+"""Work that may crash or hang in a driver's library, done in a process apart that can be left."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import DecodeError, Struct
+from msgspec.msgpack import decode, encode
+
+_CHUNK = 1 << 16
+_MOST = 8 << 20
+
+
+class Lost(Struct, frozen=True):
+    """The process did not come back."""
+
+    why: str
+    """`timeout`, or the name of the signal that ended it."""
+
+
+def apart(work: Callable[[], Any], seconds: float) -> Any:
+    """What `work` returns (numbers, texts, lists, dicts), or Lost. Where there is no fork it is done here."""
+    if not hasattr(os, "fork"):
+        return work()
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _child(work, reader, writer)
+    os.close(writer)
+    data = _all(reader, time.monotonic() + seconds)
+    os.close(reader)
+    if data is None:
+        _kill(pid)
+        return Lost("timeout")
+    _, status = os.waitpid(pid, 0)
+    if os.WIFSIGNALED(status):
+        return Lost(_name(os.WTERMSIG(status)))
+    try:
+        return decode(data)
+    except (DecodeError, UnicodeDecodeError):
+        return Lost(f"exit status {os.WEXITSTATUS(status)}")
+
+
+def _child(work: Callable[[], Any], reader: int, writer: int) -> None:
+    status = 1
+    try:
+        os.close(reader)
+        # A crashing library writes to these; what it says there is nothing for the person at the terminal.
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        data = memoryview(encode(work()))
+        while data:
+            data = data[os.write(writer, data) :]
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _all(reader: int, until: float) -> bytes | None:
+    import select  # noqa: PLC0415 - only where there is a process to wait for
+
+    data = b""
+    while len(data) <= _MOST:
+        left = until - time.monotonic()
+        if left <= 0 or not select.select([reader], [], [], left)[0]:
+            return None
+        chunk = os.read(reader, _CHUNK)
+        if not chunk:
+            return data
+        data += chunk
+    return None
+
+
+def _kill(pid: int) -> None:
+    """Ends the process. One that waits inside the kernel dies when the kernel lets it; nobody waits for that."""
+    import signal  # noqa: PLC0415 - only for a process that hangs
+
+    try:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, os.WNOHANG)
+    except OSError:
+        pass
+
+
+def _name(number: int) -> str:
+    import signal  # noqa: PLC0415 - only for a process that died
+
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,92 @@
+"""Asks another interpreter with the probe: in a process of its own, with a time limit, whatever it prints, hangs on or dies of."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from msgspec import DecodeError, Struct
+from msgspec.json import decode
+
+_PROBE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "probe.py")
+_MARK = b"\noomdoctor-probe:"
+_SAID = 600
+_MOST = 1 << 20
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """What came back. `said` is None where no answer did."""
+
+    said: Mapping[str, Any] | None = None
+    signal: str | None = None
+    """What ended it, `SIGSEGV`."""
+    timed_out: bool = False
+    error: str | None = None
+    """The last lines of what it printed, or why it could not be started."""
+
+
+def ask(python: str, environ: Mapping[str, str], seconds: float, *, deep: bool = False) -> Answer:
+    """The probe's answer from the interpreter `python`, after `seconds` at the latest."""
+    import subprocess  # noqa: PLC0415 - where our own interpreter is meant nothing is started
+    import tempfile  # noqa: PLC0415
+
+    # Files, not pipes: a process that leaves children behind or floods its output can then neither block us nor fill our memory.
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        try:
+            process = subprocess.Popen(
+                [python, "-B", _PROBE, *(["--deep"] if deep else [])],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env={**environ, "PYTHONDONTWRITEBYTECODE": "1"},
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as why:
+            return Answer(error=getattr(why, "strerror", None) or str(why))
+        try:
+            status = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            _end(process.pid)
+            return Answer(timed_out=True, error=_last(err))
+        out.seek(max(0, out.seek(0, os.SEEK_END) - _MOST))
+        said = _answer(out.read())
+        if said is not None:
+            return Answer(said=said)
+        return Answer(signal=_signal(status), error=_last(err) or f"exit status {status}")
+
+
+def _end(pid: int) -> None:
+    """Ends the process and its children. One that the kernel will not let go of is left behind."""
+    import signal  # noqa: PLC0415 - only for a process that hangs
+
+    with suppress(OSError, AttributeError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _answer(printed: bytes) -> Mapping[str, Any] | None:
+    line = printed.rpartition(_MARK)[2].partition(b"\n")[0] if _MARK in printed else b""
+    try:
+        said = decode(line)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _signal(status: int) -> str | None:
+    if status >= 0:
+        return None
+    import signal  # noqa: PLC0415 - only for a process that died
+
+    try:
+        return signal.Signals(-status).name
+    except ValueError:
+        return f"signal {-status}"
+
+
+def _last(file: Any) -> str | None:
+    file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
+    lines = [line.strip() for line in re.split(r"[\r\n]+", file.read().decode("utf-8", "replace")) if line.strip()]
+    return "; ".join(lines[-3:])[-_SAID:] or None
