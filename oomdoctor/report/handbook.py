@@ -270,12 +270,16 @@ def settings(found: Sequence[SettingRecord], lang: str) -> Iterator[Row]:
     grouped: dict[tuple[str, str], list[str]] = {}
     for one in found:
         value = one.key if one.change == "keep-batch" else written(one.key, one.to)
-        grouped.setdefault((value, _aside(one, lang)), []).append(FRAMEWORKS.get(one.framework, one.framework))
+        grouped.setdefault((value, _aside(one, lang)), []).append(_framework(one, lang))
     for (value, aside), named in grouped.items():
         frameworks = list(dict.fromkeys(named))
         for at in range(0, len(frameworks), _ABREAST):
             label = ("、" if lang == "zh" else ", ").join(frameworks[at : at + _ABREAST])
             yield Row(label, value, aside, Style.CODE)
+
+
+def _framework(one: SettingRecord, lang: str) -> str:
+    return word("environment", lang) if one.framework == "environment" else FRAMEWORKS.get(one.framework, one.framework)
 
 
 def _aside(one: SettingRecord, lang: str) -> str:

@@ -52,6 +52,7 @@ WORDS: Mapping[str, Text] = {
     "safety-safe": Text("a tool may apply it", "工具可以代为修改"),
     "safety-review": Text("a person should look first", "应由人先看过"),
     "for": Text("Where it helps", "适用于"),
+    "environment": Text("environment", "环境"),
     "for-more": Text("Also: {list}", "还有：{list}"),
     "change-divide": Text("or old ÷ {by}", "或原值 ÷ {by}"),
     "change-at-most": Text("at most", "不超过"),

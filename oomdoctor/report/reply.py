@@ -31,7 +31,7 @@ _SAMPLE = 200_000
 
 WORDS = {
     "thanks": Text("Thank you for the report.", "感谢反馈。"),
-    "not-memory": Text("This is not memory. It is this: {what}.", "这不是内存或显存不足，而是：{what}。"),
+    "not-memory": Text("This is not a lack of memory. {what}.", "这不是内存或显存不足：{what}。"),
     "nothing": Text("The text that was posted shows no failure.", "贴出的内容里没有看到失败。"),
     "unread": Text("Nothing of the report could be read.", "没有读到任何内容。"),
     "place": Text("({place})", "（{place}）"),
@@ -136,7 +136,8 @@ def _step(fix: Fix, lang: str) -> Step:
         for number, one in enumerate(own):
             pieces += [Span(comma(lang))] if number else []
             pieces.append(Span(_change(one), Style.CODE))
-        return Step(title=title, text=(*pieces, Span(fill(WORDS["in"], lang, where=_where(own[0])))))
+        place = _where(own[0])
+        return Step(title=title, text=(*pieces, Span(fill(WORDS["in"], lang, where=place) if place else "")))
     if fix.command and "\n" not in fix.command:
         return Step(title=title, text=(Span(fix.command, Style.CODE),))
     return Step(title=title, text=spans(first_sentences(fix.how.get(lang), lang, _SENTENCES)))
@@ -147,8 +148,10 @@ def _change(one: Setting) -> str:
 
 
 def _where(one: Setting) -> str:
-    name = FRAMEWORKS.get(one.framework, one.framework)
-    return f"{name}, {one.file}" if one.file else name
+    """Whose key it is and in which file; a variable or a command needs neither."""
+    name = FRAMEWORKS.get(one.framework, one.framework) if one.framework != "environment" else ""
+    place = f"{one.file}:{one.line}" if one.file and one.line else one.file or ""
+    return ", ".join(part for part in (name, place) if part)
 
 
 def _asked(case: Case, lang: str, *, first: bool) -> Iterator[Block]:

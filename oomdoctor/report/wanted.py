@@ -60,7 +60,7 @@ WANTED = (
         known_by=("event.total_bytes", "log.bus_id"),
     ),
     Wanted(
-        what=Text("versions of torch, CUDA and the driver", "torch、CUDA 和驱动的版本"),
+        what=Text("versions of torch, CUDA and the driver", "版本信息：torch、CUDA 和驱动"),
         how=Text(f"`{_VERSIONS}`", f"`{_VERSIONS}`"),
         kinds=_DEVICE | _LOOKS,
         known_by=("log.torch_version",),
@@ -77,22 +77,22 @@ WANTED = (
         what=Text("what the kernel says about the kill", "内核对这次杀进程的记录"),
         how=Text("`dmesg -T | grep -iE 'killed process|oom'`", "`dmesg -T | grep -iE 'killed process|oom'`"),
         kinds=_HOST,
-        known_by=("event.anon_rss_bytes", "event.total_vm_bytes", "event.limit_bytes", "settle.sigkill"),
+        known_by=("event.anon_rss_bytes", "event.total_vm_bytes", "event.limit_bytes", "settle.sigkill", "machine.windows"),
     ),
     Wanted(
         what=Text("how much RAM there is and which limit the job has", "主机内存有多大，作业的上限是多少"),
         how=Text("`free -h; cat /sys/fs/cgroup/memory.max`", "`free -h; cat /sys/fs/cgroup/memory.max`"),
         kinds=_HOST,
-        known_by=("event.host_total_bytes", "event.limit_bytes", "log.host_total_bytes"),
+        known_by=("event.host_total_bytes", "event.limit_bytes", "log.host_total_bytes", "machine.windows"),
     ),
     Wanted(
-        what=Text("the size of /dev/shm", "/dev/shm 的大小"),
+        what=Text("the size of /dev/shm", "共享内存 /dev/shm 的大小"),
         how=Text("`df -h /dev/shm`, inside the container", "在容器里执行 `df -h /dev/shm`"),
         kinds=_SHM,
         known_by=("event.limit_bytes", "event.total_bytes"),
     ),
     Wanted(
-        what=Text("the number of DataLoader workers", "DataLoader 的 worker 数"),
+        what=Text("the number of DataLoader workers", "数据加载的 worker 数"),
         how=Text("the launch command and the config file, whole", "完整的启动命令和配置文件"),
         kinds=_SHM,
         known_by=("training.dataloader_workers", "log.dataloader_num_workers"),
@@ -117,13 +117,15 @@ def wanted(case: Case) -> Iterator[Wanted]:
 
 
 def _known(case: Case) -> set[str]:
-    """The names of the facts that the case holds, and of the check that its report asks for anyway."""
+    """The names of the facts that the case holds, and what makes a question needless: the report asks it anyway, or another system."""
     known = {*case.facts, f"settle.{case.verdict.settle}"}
     if case.training is not None:
         known |= {f"training.{name}" for name in case.training.settings}
     if case.incidents:
         first = case.incidents[0]
         known |= {f"event.{name}" for name in first.root.fields}
+        if "windows" in first.root.signature:
+            known.add("machine.windows")
         if first.phase or first.root.phase:
             known.add("incident.phase")
     return known

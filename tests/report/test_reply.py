@@ -74,13 +74,18 @@ def test_an_answer_names_at_most_three_steps_and_asks_for_at_most_two_things() -
     assert said.count("; and ") <= 1
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_person_on_windows_is_not_sent_to_the_linux_kernel(lang: str) -> None:
+    assert not {"dmesg", "cgroup"} & set(re.findall(r"[a-z]+", shown(reply(of_case(named("windows-page-file")), lang, "0"))))
+
+
 def test_steps_come_in_the_order_of_the_findings() -> None:
     found = of_case(named("vllm-full-card"))
     first = found.findings[0].fixes[0].title.en.rstrip(".")
     assert f"1. **{first}.**" in shown(reply(found, "en", "0"))
 
 
-@pytest.mark.parametrize(("lang", "part"), [("en", "This is not memory. It is this: "), ("zh", "这不是内存或显存不足，而是：")])
+@pytest.mark.parametrize(("lang", "part"), [("en", "This is not a lack of memory. "), ("zh", "这不是内存或显存不足：")])
 def test_a_look_alike_is_said_to_be_one(lang: str, part: str) -> None:
     found = of_text(
         "RuntimeError: The NVIDIA driver on your system is too old (found version 11040). Please update your GPU driver by downloading"
