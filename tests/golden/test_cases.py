@@ -76,8 +76,8 @@ def diagnosis(case: Path) -> Diagnosis:
         return pipeline.diagnose(sorted(path.name for path in case.glob("*.log")), load_pack(), config=expected(case).config)
 
 
-def test_there_are_at_least_forty_cases() -> None:
-    assert len(CASES) >= 40
+def test_there_are_at_least_fifty_cases() -> None:
+    assert len(CASES) >= 50
 
 
 def test_the_readme_says_of_every_case_how_it_was_made() -> None:
