@@ -12,6 +12,7 @@ from oomdoctor.case.diagnosis import Diagnosis, Finding, Text
 from oomdoctor.case.events import Event, Kind, Place
 from oomdoctor.case.incident import Incident, Part
 from oomdoctor.case.training import Given
+from oomdoctor.report.config_lines import in_config
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.figures import rows
 from oomdoctor.report.headline import settle_text, summary
@@ -24,7 +25,6 @@ from oomdoctor.units import format_share, format_size
 
 _FINDINGS = 2
 _SETTINGS = 8
-_COMPLAINTS = 3
 _MORE = 60
 _TRIED = 4
 _FOLLOWED = 6
@@ -48,7 +48,6 @@ _SETTING_SIGNS = (
 WORDS = {
     "versions": Text("Versions and card", "版本与显卡"),
     "settings": Text("Settings in force", "生效的设置"),
-    "config": Text("In the config", "配置里的问题"),
     "more-settings": Text("More settings ({n})", "其他设置（{n} 项）"),
     "ledger": Text("Where the memory went ({of})", "内存去向（{of}）"),
     "points": Text("What it points to", "初步判断"),
@@ -74,10 +73,11 @@ def issue(diagnosis: Diagnosis, lang: str, version: str) -> Document:
     blocks += _versions(case, first, lang)
     settings = _settings(case, lang)
     blocks += _section("settings", settings[:_SETTINGS], lang)
-    blocks += _section("config", _config(case, lang), lang)
+    blocks += in_config(case.training, lang)
     blocks += _section("tried", _tried(diagnosis.findings), lang)
     blocks += _section("missing", [_missing(one, lang) for one in wanted(case)], lang)
     blocks += _folded(case, first, settings[_SETTINGS:], lang)
+    blocks.sort(key=lambda block: isinstance(block, Folded))
     return Document(title=f"oomdoctor {version}", blocks=tuple(blocks), lang="zh" if lang == "zh" else "en")
 
 
@@ -170,14 +170,6 @@ def _written(given: Given, case: Case, lang: str) -> str:
     if [source.name for source in case.sources] == [given.file]:
         return fill(WORDS["line"], lang, n=given.line)
     return f"{given.file}:{given.line}"
-
-
-def _config(case: Case, lang: str) -> Iterator[Row]:
-    """What in the config does not do what it seems to do, the worst first."""
-    complaints = case.training.complaints if case.training is not None else ()
-    for one in [one for one in complaints if one.severity != "note"][:_COMPLAINTS]:
-        instead = f" → {one.instead}" if one.instead else ""
-        yield Row(f"{one.file}:{one.line}", bare(one.what.get(lang)) + instead)
 
 
 def _printed(place: Place, case: Case, lang: str) -> str:

@@ -15,7 +15,7 @@ from oomdoctor.report.document import Block, Document, Paragraph, Span, Step, St
 from oomdoctor.report.headline import settle_text, summary
 from oomdoctor.report.phrases import bare, blank, comma, first_sentences, spans, stop, stopped, written
 from oomdoctor.report.places import at
-from oomdoctor.report.texts import FRAMEWORKS, fill
+from oomdoctor.report.texts import FRAMEWORKS, fill, say
 from oomdoctor.report.wanted import wanted
 
 _STEPS = 3
@@ -40,6 +40,7 @@ WORDS = {
     "certain": Text("What it is: ", "原因："),
     "possible": Text("What it may be: ", "可能是："),
     "settle": Text("The log alone does not decide it. To settle it: {check}.", "只看日志还不能确定。可以这样确认：{check}。"),
+    "config": Text("In the config, {place}: ", "配置 {place}："),
     "try": Text("Worth trying, in this order:", "建议依次尝试："),
     "try-one": Text("Worth trying:", "建议尝试："),
     "avoid": Text("To keep it from happening again:", "想避免再次出现："),
@@ -59,7 +60,9 @@ def reply(diagnosis: Diagnosis, lang: str, version: str) -> Document:
     if check is not None:
         blocks.append(Paragraph(spans(fill(WORDS["settle"], lang, check=check))))
     blocks += _meaning(findings, case, lang)
-    steps = _steps(findings, lang)
+    void = _void(case, lang)
+    blocks += void
+    steps = _steps(findings, lang)[: _STEPS - len(void)]
     if steps:
         lead = "avoid" if case.verdict.survived else "try" if len(steps) > 1 else "try-one"
         blocks += [Paragraph((Span(fill(WORDS[lead], lang)),)), Steps(steps)]
@@ -119,6 +122,17 @@ def _meaning(findings: Sequence[Finding], case: Case, lang: str) -> Iterator[Blo
                 *why,
             )
         )
+
+
+def _void(case: Case, lang: str) -> list[Block]:
+    """The worst that is wrong in the config: what is void there helps nobody."""
+    grave = [one for one in case.training.complaints if one.severity != "note"] if case.training is not None else []
+    if not grave:
+        return []
+    one = grave[0]
+    write = (*spans(blank(lang) + say("write-instead", lang)), Span(one.instead, Style.CODE), Span(stop(lang))) if one.instead else ()
+    lead = fill(WORDS["config"], lang, place=f"{one.file}:{one.line}")
+    return [Paragraph((Span(lead), *spans(stopped(one.what.get(lang), lang)), *write))]
 
 
 def _steps(findings: Sequence[Finding], lang: str) -> tuple[Step, ...]:

@@ -31,7 +31,8 @@ OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. G
 
 @cache
 def of_case(case: Path) -> Diagnosis:
-    return pipeline.diagnose(["train.log"], load_pack(), text=(case / "train.log").read_bytes())
+    config = sorted(str(path) for pattern in ("*config*.*", "*.json") for path in case.glob(pattern))
+    return pipeline.diagnose(["train.log"], load_pack(), text=(case / "train.log").read_bytes(), config=config)
 
 
 def named(name: str) -> Path:
@@ -91,6 +92,16 @@ def test_a_look_alike_is_said_to_be_one(lang: str, part: str) -> None:
         "RuntimeError: The NVIDIA driver on your system is too old (found version 11040). Please update your GPU driver by downloading"
     )
     assert part in shown(reply(found, lang, "0"))
+
+
+def test_what_is_void_in_a_config_comes_before_what_to_try(tmp_path: Path) -> None:
+    config = tmp_path / "sft.yaml"
+    config.write_text("stage: sft\ndo_train: true\nfinetuning_type: lora\nfp16: true\nbf16: true\n", encoding="utf-8")
+    found = pipeline.diagnose(["-"], load_pack(), text=OOM.encode(), config=[str(config)])
+    said = shown(reply(found, "en", "0"))
+    assert said.index("In the config, ") < said.index("Worth trying")
+    assert len(said.splitlines()) < 20
+    assert "In your config" in shown(issue(found, "en", "0"))
 
 
 def test_a_survived_shortage_is_not_asked_about() -> None:
