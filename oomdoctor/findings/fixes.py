@@ -10,7 +10,8 @@ from msgspec import Struct
 from oomdoctor.case.diagnosis import Fix, NotThis, Setting, Text
 from oomdoctor.findings.frameworks import Row, framework, meant
 from oomdoctor.findings.match import Fact, Known, evaluate
-from oomdoctor.findings.settings import WORLD, Change, changes, config_of, first_number
+from oomdoctor.findings.savings import freed, missing
+from oomdoctor.findings.settings import Change, changes, config_of
 from oomdoctor.findings.words import words
 
 if TYPE_CHECKING:
@@ -24,11 +25,6 @@ _NOT_ENOUGH = 6.0
 _UNKNOWN_NEED = 1.0
 _NO_KEY = 2.0
 """The same where the framework found has no setting for it, and code must be written."""
-_PARAMETERS = ("training.parameters", "log.all_params")
-_STAGES = ("training.zero_stage", "log.zero_stage")
-_GRADIENTS_SHARED = 2
-"""The ZeRO stage from which on gradients and optimizer state are divided over the cards (ZeRO paper)."""
-_TRAINABLE = ("training.trainable_parameters", "log.trainable_params")
 
 
 class Texts(Protocol):
@@ -97,8 +93,8 @@ def _plan(text: Mapping[str, Any], found: Sequence[Change], needs: tuple[Text, .
     facts = known.facts
     settings = tuple(one.setting for one in found if not one.in_force)
     frees = text.get("frees")
-    size = None if frees is None else _bytes(frees, facts)
-    missing = _missing(facts)
+    size = None if frees is None else freed(frees, facts)
+    lacking = missing(facts)
     fix = Fix(
         id=text["id"],
         title=words(text["title"], facts),
@@ -115,35 +111,11 @@ def _plan(text: Mapping[str, Any], found: Sequence[Change], needs: tuple[Text, .
         cites=tuple(text.get("cites", ())),
     )
     behind = place + _HARM[fix.harm] + _UNKNOWN_NEED * bool(needs)
-    if size is not None and missing is not None and size < missing:
+    if size is not None and lacking is not None and size < lacking:
         behind += _NOT_ENOUGH
     if text["settings"] and not settings and framework(known) is not None:
         behind += _NO_KEY
     return _Plan(fix, behind)
-
-
-def _bytes(frees: Mapping[str, Any], facts: Mapping[str, Fact]) -> int | None:
-    """The bytes that a fix frees on each card at most, as far as a fact or the number of parameters says them."""
-    if frees.get("fact"):
-        size = first_number(facts, (frees["fact"],))
-        return None if size is None else int(size)
-    model, trained = first_number(facts, _PARAMETERS), first_number(facts, _TRAINABLE)
-    stage, cards = first_number(facts, _STAGES) or 0, first_number(facts, WORLD)
-    per_trainable = 0 if frees["shared"] and stage >= _GRADIENTS_SHARED else frees["per_trainable"]
-    if (frees["per_parameter"] and model is None) or (per_trainable and trained is None):
-        return None
-    total = frees["per_parameter"] * (model or 0) + per_trainable * (trained or 0)
-    divided = frees["sharded_from"] is not None and stage >= frees["sharded_from"]
-    if not total or ((frees["shared"] or divided) and not cards):
-        return None
-    share = 1 - 1 / cards if frees["shared"] and cards else 1 / cards if divided and cards else 1
-    return int(total * share)
-
-
-def _missing(facts: Mapping[str, Fact]) -> float | None:
-    """The bytes that the failed request lacked."""
-    asked, free = first_number(facts, ("event.requested_bytes",)), first_number(facts, ("event.free_bytes",))
-    return None if asked is None else max(0.0, asked - free) if free is not None else asked
 
 
 def _version(name: str, facts: Mapping[str, Fact], training: Training | None) -> str | None:
