@@ -9,7 +9,7 @@ from msgspec import Struct
 from oomdoctor.case.events import Event, Kind
 from oomdoctor.case.training import Given, Scalar
 from oomdoctor.training.frameworks import Frameworks
-from oomdoctor.training.sheet import Sheet
+from oomdoctor.training.sheet import Sheet, plain
 
 NUMBERS = frozenset({
     "micro_batch", "accumulation", "world_size", "global_batch", "eval_batch", "sequence_length", "load_bits", "lora_rank", "zero_stage",
@@ -76,7 +76,7 @@ def _typed(name: str, value: Scalar) -> Scalar:
     """The value as its name promises, None where it is something else."""
     if name in NUMBERS:
         if isinstance(value, str):
-            value = int(value.replace(",", "")) if value.replace(",", "").isdecimal() and len(value) < 16 else None
+            value = plain(value.replace(",", ""))
         return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
     if name in _FLAGS:
         return value if isinstance(value, bool) else None
