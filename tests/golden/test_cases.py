@@ -42,6 +42,8 @@ class Expect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Findings that must be there at any place."""
     fixes: tuple[str, ...] = ()
     """Fixes that the first finding must have."""
+    leads: str | None = None
+    """The first fix of the first finding: what a person tries first."""
     never: tuple[str, ...] = ()
     """Findings and fixes that would mislead."""
     ranks: tuple[int, ...] | None = None
@@ -100,6 +102,8 @@ def _mistakes(found: Diagnosis, wanted: Expect) -> list[str]:
         pairs.append(("cause of the first finding", first and first.cause, wanted.cause))
     if wanted.finding is not None:
         pairs.append(("first finding", first and first.id, wanted.finding))
+    if wanted.leads is not None:
+        pairs.append(("first fix", first.fixes[0].id if first and first.fixes else None, wanted.leads))
     if wanted.ranks is not None or wanted.root is not None:
         incident = found.case.incidents[0] if found.case.incidents else None
         place = incident.root.place if incident else None
