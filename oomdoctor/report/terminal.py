@@ -5,7 +5,7 @@ Lines are broken here: Chinese has no blanks to break at.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len, chop_cells
 
@@ -258,17 +258,30 @@ def _wrapped(spans: Sequence[Span], width: int, lead: str = "", style: Style = S
     room = max(4, width - max(cell_len(lead), cell_len(under)))
     line = Line().append(lead, _COLOURS[style])
     used = 0
-    for word, colour in _words(spans, room):
-        length = cell_len(word)
-        if used and used + cell_len(word.rstrip(" ")) > room:
+    for group in _unbroken(_words(spans, room), room):
+        if used and used + cell_len("".join(text for text, _ in group).rstrip(" ")) > room:
             yield line
             line, used = Line().append(under, _COLOURS[style]), 0
-        if not used:
-            word = word.lstrip(" ")
-            length = cell_len(word)
-        line.append(word, colour)
-        used += length
+        for text, colour in group:
+            text = text if used else text.lstrip(" ")
+            line.append(text, colour)
+            used += cell_len(text)
     yield line
+
+
+def _unbroken(words: Iterable[tuple[str, str]], room: int) -> Iterator[list[tuple[str, str]]]:
+    """Words with the marks that follow them in another style: a full stop after code does not begin a line."""
+    group: list[tuple[str, str]] = []
+    for word in words:
+        before = "".join(text for text, _ in group)
+        if before and word[0][0] in _NOT_FIRST and before[-1] != " " and cell_len(before + word[0].rstrip(" ")) <= room:
+            group.append(word)
+        else:
+            if group:
+                yield group
+            group = [word]
+    if group:
+        yield group
 
 
 def _words(spans: Sequence[Span], room: int) -> Iterator[tuple[str, str]]:

@@ -145,6 +145,14 @@ def test_colour_only_where_it_is_wanted() -> None:
     assert "\x1b" not in terminal.render(document, width=80, color=False)
 
 
+@pytest.mark.parametrize("width", range(24, 60))
+def test_no_line_begins_with_the_mark_that_ends_a_sentence(width: int) -> None:
+    code = [Span("set "), Span("per_device_eval_batch_size: 1", Style.CODE), Span(", then run "), Span("train.sh", Style.CODE), Span(".")]
+    document = Document("t", (Paragraph(tuple(code)),))
+    lines = terminal.render(document, width=width, color=False).splitlines()
+    assert not [line for line in lines if line.lstrip()[:1] in (".", ",")]
+
+
 def test_chinese_labels_align() -> None:
     rows = (Row("申请", "2.00 GiB"), Row("PyTorch 已分配", "20.10 GiB"), Row("Free", "1.00 GiB"))
     lines = terminal.render(Document("t", (Facts(rows),)), width=80, color=False).splitlines()[:3]
