@@ -29,6 +29,7 @@ WORLD = ("training.world_size", "log.world_size", "log.num_processes", "log.npro
 """The facts that say how many processes train together; the first that is known counts."""
 _NUMBER = re.compile(r"-?\d{1,15}(?:,\d{3}){0,5}(?:\.\d{1,9})?")
 _OPTION = re.compile(r"[^,\[\]]{1,80}(?:\[[^\[\]]{0,200}\])?")
+_LARGEST = 1e18
 _ELSEWHERE = "auto"
 """DeepSpeed's word for a value that the framework above it sets."""
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
@@ -84,7 +85,7 @@ def changes(rows: Sequence[Row], facts: Mapping[str, Fact], config: Config) -> l
 def number(value: Fact) -> float | None:
     """A number as logs and configs write it (`4`, `0.92`, `2,048`); None for anything else."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
+        return float(value) if abs(value) < _LARGEST else None
     text = str(value).strip()
     return float(text.replace(",", "")) if _NUMBER.fullmatch(text) else None
 
@@ -189,14 +190,20 @@ def _kept(row: Row, old: _Old, smaller: Change, facts: Mapping[str, Fact]) -> It
         if not was % new:
             yield Change(_setting(row, old, f"× {_digits(was / new)}"), False, False)
         return
-    samples, world = was * steps, first_number(facts, WORLD) or 1
-    now = -(-samples // new)
-    before, after = _digits(samples * world), _digits(now * new * world)
-    if before == after:
-        note = Text(f"keeps the effective batch at {after}", f"有效批大小仍为 {after}")
-    else:
-        note = Text(f"the effective batch becomes {after}, it was {before}", f"有效批大小由 {before} 变为 {after}")
-    yield Change(_setting(row, old, _digits(now), note), False, False)
+    samples, now = was * steps, -(-was * steps // new)
+    yield Change(_setting(row, old, _digits(now), _batch_note(samples, now * new, first_number(facts, WORLD))), False, False)
+
+
+def _batch_note(before: float, after: float, world: float | None) -> Text:
+    """What becomes of the samples of one update: of all cards where their number is known, else of each."""
+    old, new = _digits(before * (world or 1)), _digits(after * (world or 1))
+    if world is None:
+        if old == new:
+            return Text(f"keeps {new} samples per card and update", f"每卡每次更新仍为 {new} 个样本")
+        return Text(f"{new} samples per card and update, it was {old}", f"每卡每次更新由 {old} 个样本变为 {new} 个")
+    if old == new:
+        return Text(f"keeps the effective batch at {new}", f"有效批大小仍为 {new}")
+    return Text(f"the effective batch becomes {new}, it was {old}", f"有效批大小由 {old} 变为 {new}")
 
 
 def _by_default(row: Row) -> Text:

@@ -80,22 +80,27 @@ LLAMAFACTORY: dict[str, Fact] = {"training.framework": "llamafactory"}
     pytest.param(
         "smaller-batch",
         {"log.framework": "glm4", "log.per_device_train_batch_size": "2", "log.gradient_accumulation_steps": "8"},
-        ["training_args.per_device_train_batch_size: 2 → 1", "training_args.gradient_accumulation_steps: 8 → 16 (keeps the effective batch at 16)"],
+        ["training_args.per_device_train_batch_size: 2 → 1", "training_args.gradient_accumulation_steps: 8 → 16 (keeps 16 samples per card and update)"],
         id="what the log prints under the key counts where no config is known",
     ),
     pytest.param(
         "smaller-batch", {**LLAMAFACTORY, "training.micro_batch": 64, "training.accumulation": 1},
-        ["per_device_train_batch_size: 64 → 16", "gradient_accumulation_steps: 1 → 4 (keeps the effective batch at 64)"],
+        ["per_device_train_batch_size: 64 → 16", "gradient_accumulation_steps: 1 → 4 (keeps 64 samples per card and update)"],
         id="a large batch becomes a quarter, not one",
     ),
     pytest.param(
-        "smaller-batch", {**LLAMAFACTORY, "training.micro_batch": 11, "training.accumulation": 1},
-        ["per_device_train_batch_size: 11 → 2", "gradient_accumulation_steps: 1 → 6 (the effective batch becomes 12, it was 11)"],
+        "smaller-batch", {**LLAMAFACTORY, "training.micro_batch": 11, "training.accumulation": 1, "training.world_size": 2},
+        ["per_device_train_batch_size: 11 → 2", "gradient_accumulation_steps: 1 → 6 (the effective batch becomes 24, it was 22)"],
         id="where it cannot stay the same the new one is named",
     ),
     pytest.param(
         "smaller-batch", {**LLAMAFACTORY, "training.micro_batch": 4},
         ["per_device_train_batch_size: 4 → 1", "gradient_accumulation_steps: × 4"], id="an unknown accumulation gets the factor",
+    ),
+    pytest.param(
+        "smaller-batch", {**LLAMAFACTORY, "training.micro_batch": 7, "training.accumulation": 2},
+        ["per_device_train_batch_size: 7 → 1", "gradient_accumulation_steps: 2 → 14 (keeps 14 samples per card and update)"],
+        id="where the number of cards is unknown it speaks of one card",
     ),
     pytest.param("smaller-batch", LLAMAFACTORY, ["per_device_train_batch_size: 1"], id="an unknown batch gets the value alone"),
     pytest.param("smaller-batch", {**LLAMAFACTORY, "training.micro_batch": 1, "training.accumulation": 8}, [], id="a batch of one cannot be smaller"),
@@ -244,7 +249,7 @@ READ = Given(key="stage", value="sft", file="sft.yaml", line=1, framework="llama
 
 @pytest.mark.parametrize(("name", "facts", "expected"), [
     pytest.param(
-        "smaller-batch", {}, ["per_device_train_batch_size: 2 (the default is 8)", "gradient_accumulation_steps: 4 (keeps the effective batch at 8)"],
+        "smaller-batch", {}, ["per_device_train_batch_size: 2 (the default is 8)", "gradient_accumulation_steps: 4 (keeps 8 samples per card and update)"],
         id="a key that the config does not name has its default",
     ),
     pytest.param("gradient-checkpointing", {}, [], id="LLaMA-Factory checkpoints by itself"),
@@ -456,7 +461,7 @@ def test_every_measure_has_a_fix() -> None:
 # Properties.
 
 VALUES = st.one_of(
-    st.integers(0, 10**6), st.floats(0, 1, allow_nan=False).map(lambda one: round(one, 3)), st.booleans(),
+    st.integers(), st.floats(), st.floats(0, 1, allow_nan=False).map(lambda one: round(one, 3)), st.booleans(),
     st.sampled_from(["auto", "none", "adamw_torch", "paged_adamw_8bit", "eager", "sdpa", "bf16", "full", "lora", "cpu", "fp8"]),
     st.lists(st.sampled_from(["max_split_size_mb:64", "expandable_segments:False", "backend:native", "", "a:[1,2]"])).map(",".join),
     st.text(max_size=30),
