@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import HealthCheck, given
+from hypothesis import settings as runs
 from hypothesis import strategies as st
 
 from oomdoctor.case.diagnosis import Finding, Setting
@@ -460,6 +461,8 @@ def test_every_measure_has_a_fix() -> None:
 
 # Properties.
 
+SETTINGS = runs(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
 VALUES = st.one_of(
     st.integers(), st.floats(), st.floats(0, 1, allow_nan=False).map(lambda one: round(one, 3)), st.booleans(),
     st.sampled_from(["auto", "none", "adamw_torch", "paged_adamw_8bit", "eager", "sdpa", "bf16", "full", "lora", "cpu", "fp8"]),
@@ -469,6 +472,7 @@ VALUES = st.one_of(
 FACTS = st.dictionaries(st.sampled_from([f"training.{name}" for name in SHARED]), VALUES, max_size=12)
 
 
+@SETTINGS
 @given(st.sampled_from([one for one in records() if one.settings]), FACTS)
 def test_what_was_changed_is_not_proposed_again(record: FixRecord, facts: dict[str, Fact]) -> None:
     """A change that halves goes on until it reaches its bound; all others are made once."""
@@ -488,6 +492,7 @@ def test_what_was_changed_is_not_proposed_again(record: FixRecord, facts: dict[s
             pytest.fail("it never ends")
 
 
+@SETTINGS
 @given(st.integers(1, 4096), st.integers(1, 512), st.integers(1, 64))
 def test_the_effective_batch_never_shrinks(micro: int, steps: int, cards: int) -> None:
     facts: dict[str, Fact] = {**LLAMAFACTORY, "training.micro_batch": micro, "training.accumulation": steps, "training.world_size": cards}
@@ -500,6 +505,7 @@ def test_the_effective_batch_never_shrinks(micro: int, steps: int, cards: int) -
     assert 0 <= int(batch.to) * int(accumulation.to) - micro * steps < int(batch.to)
 
 
+@SETTINGS
 @given(FACTS, st.sampled_from([one.id for one in records()]), st.sampled_from([None, "llamafactory", "vllm", "deepspeed", "unheard-of"]))
 def test_any_value_is_met_with_calm(facts: dict[str, Fact], name: str, framework: str | None) -> None:
     found = advised(name, facts=facts if framework is None else {**facts, "training.framework": framework})
