@@ -12,6 +12,7 @@ from oomdoctor.training.frameworks import Frameworks, Tables, names, word
 from oomdoctor.training.sheet import Sheet
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+\.[A-Za-z_0-9.-]+)\}")
+_SETTING = re.compile(r"(-{0,2}\w[\w-]*): (\S+)\Z")
 _HF = "transformers"
 
 
@@ -33,7 +34,8 @@ def given_facts(sheets: Sequence[Sheet], frameworks: Frameworks) -> dict[str, tu
 
 def checks(training: Training, written: Mapping[str, tuple[Fact, Given]], known: Mapping[str, Fact], tables: Tables) -> Iterator[Complaint]:
     """What the checks say of these settings; a check that depends on something unknown stays quiet."""
-    every = {**known, **training.facts(), **_compared(training), **{name: value for name, (value, _) in written.items()}}
+    keys = {f"key.{name}": place.key.rpartition(".")[2] for name, place in training.places.items()}
+    every = {**known, **training.facts(), **_compared(training), **keys, **{name: value for name, (value, _) in written.items()}}
     asked = Known(every, ())
     for name in tables.names("checks"):
         record = tables.text("checks", name)
@@ -49,7 +51,7 @@ def checks(training: Training, written: Mapping[str, tuple[Fact, Given]], known:
                 line=at.line,
                 what=_words(record["what"], every),
                 why=_words(record["why"], every),
-                instead=None if record.get("instead") is None else _filled(record["instead"], every),
+                instead=None if record.get("instead") is None else _typed(_filled(record["instead"], every), at),
                 cites=tuple(record["cites"]),
             )
 
@@ -60,7 +62,8 @@ def _compared(training: Training) -> dict[str, Fact]:
     batch, evaluation = training.settings.get("micro_batch"), training.settings.get("eval_batch")
     if isinstance(batch, int) and isinstance(evaluation, int):
         out["config.eval_batch_above_train"] = evaluation > batch
-    world, cards = training.settings.get("world_size"), training.settings.get("visible_devices")
+    cards = training.settings.get("visible_devices")
+    world = training.settings.get("tensor_parallel" if training.settings.get("method") == "serve" else "world_size")
     if isinstance(world, int) and cards is not None and re.fullmatch(r"\d{1,3}(?:,\d{1,3}){0,63}", str(cards)):
         out["config.more_processes_than_cards"] = world > len(str(cards).split(","))
     return out
@@ -71,6 +74,14 @@ def _place(name: str, training: Training, written: Mapping[str, tuple[Fact, Give
         return training.places.get(name.removeprefix("training."))
     found = written.get(name)
     return None if found is None else found[1]
+
+
+def _typed(instead: str, at: Given) -> str:
+    """A setting in the form of the file: `--key value` where it stands in a command."""
+    found = _SETTING.match(instead)
+    if found is None or not at.key.startswith("-"):
+        return instead
+    return f"--{found[1].lstrip('-')} {found[2]}"
 
 
 def _words(text: Mapping[str, str], known: Mapping[str, Fact]) -> Text:

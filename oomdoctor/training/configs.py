@@ -43,7 +43,10 @@ def training(sheets: Sequence[Sheet], events: Sequence[Event], known: Mapping[st
         settings=merged.settings,
         places=merged.places,
     )
-    return replace(found, complaints=_worst_first(_complaints(found, merged, read, printed, known, versions, frameworks, tables)))
+    wrong = _worst_first(
+        _of_files(read, versions, frameworks, tables), _of_settings(found, merged, [*read, printed], known, frameworks, tables)
+    )
+    return replace(found, complaints=wrong)
 
 
 def _in_force(read: Sequence[Sheet], frameworks: Frameworks) -> list[Sheet]:
@@ -76,24 +79,23 @@ def _versions(known: Mapping[str, Fact]) -> dict[str, str]:
     return {{"swift": "ms-swift"}.get(name, name): version for name, version in named.items()}
 
 
-def _complaints(
-    found: Training,
-    merged: Merged,
-    read: Sequence[Sheet],
-    printed: Sheet,
-    known: Mapping[str, Fact],
-    versions: Mapping[str, str],
-    frameworks: Frameworks,
-    tables: Tables,
-) -> Iterator[Complaint]:
+def _of_files(read: Sequence[Sheet], versions: Mapping[str, str], frameworks: Frameworks, tables: Tables) -> Iterator[Complaint]:
+    """What is wrong with the form of the files and with their keys."""
     for sheet in read:
         yield from sheet.complaints
         yield from unknown_keys(sheet, frameworks, tables, versions)
+
+
+def _of_settings(
+    found: Training, merged: Merged, sheets: Sequence[Sheet], known: Mapping[str, Fact], frameworks: Frameworks, tables: Tables
+) -> Iterator[Complaint]:
+    """What is wrong with the values, alone and together."""
     yield from contradictions(merged)
     options = Keys(tables.text("config_keys", "alloc_conf") or {"versions": [], "keys": []})
-    for one in _variables(read):
-        yield from alloc_conf(one, options, versions.get("torch"), windows=str(known.get("log.os", "")).lower().startswith("win"))
-    yield from checks(found, given_facts([*read, printed], frameworks), known, tables)
+    windows = str(known.get("log.os", "")).lower().startswith("win")
+    for one in _variables(sheets):
+        yield from alloc_conf(one, options, _versions(known).get("torch"), windows=windows)
+    yield from checks(found, given_facts(sheets, frameworks), known, tables)
 
 
 def _variables(read: Sequence[Sheet]) -> Iterator[Given]:
@@ -102,7 +104,8 @@ def _variables(read: Sequence[Sheet]) -> Iterator[Given]:
             yield from sheet.given
 
 
-def _worst_first(complaints: Iterator[Complaint]) -> tuple[Complaint, ...]:
-    """One complaint of a kind for each line; errors before notes, the form of a file before what it says."""
-    once = {(one.id, one.file, one.line, one.key): one for one in complaints}
-    return tuple(sorted(once.values(), key=lambda one: _ORDER[one.severity]))
+def _worst_first(*stages: Iterator[Complaint]) -> tuple[Complaint, ...]:
+    """One complaint of a kind for each line; errors before notes, then earlier stages: they can explain the later ones."""
+    once = {(one.id, one.file, one.line, one.key): (stage, one) for stage, own in enumerate(stages) for one in own}
+    ordered = sorted(once.values(), key=lambda staged: (_ORDER[staged[1].severity], staged[0], staged[1].file, staged[1].line))
+    return tuple(one for _, one in ordered)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.training import Complaint, Given, Severity
-from oomdoctor.training.frameworks import Frameworks, Tables
+from oomdoctor.training.frameworks import Frameworks, Tables, word
 from oomdoctor.training.keys import Keys, Standing, meant
 from oomdoctor.training.sheet import Sheet
 
@@ -140,5 +140,5 @@ def _under_wrong_block(one: Given, around: str, block: str, title: str) -> Compl
         line=one.line,
         what=what,
         why=why,
-        instead=f"{block}: {name}",
+        instead=f"{block}.{name}" if one.block or one.value is None else f"{block}.{name}: {word(one)}",
     )

@@ -122,4 +122,4 @@ def test_a_complaint_says_where_and_what_to_write() -> None:
     (one,) = read(files).complaints
     assert (one.file, one.line, one.key) == ("f.yaml", 7, "training_args.generation_config.deepspeed")
     assert one.what.en == "`deepspeed` stands under `training_args.generation_config`; it counts only under `training_args`"
-    assert one.instead == "training_args: deepspeed"
+    assert one.instead == "training_args.deepspeed: configs/ds.json"
