@@ -144,18 +144,21 @@ def _setting(row: Row, old: _Old, to: str, note: Text | None = None) -> Setting:
 
 
 def _new(row: Row, old: _Old, facts: Mapping[str, Fact]) -> str | None:
+    """The value to write; the old one where that keeps the bound already."""
     was, bound, word = number(old.value), number(old.goal), row["change"]
     if word == "option":
         return _with_option(None if old.value is None else str(old.value), row["to"])
     if word == "fitting" and (fitting := _fitting(row, facts)) is not None:
         fits, step = fitting
-        return None if fits < step else _digits(min(fits, was) if was is not None and was > 0 else fits)
+        if fits < step:
+            return None
+        return str(old.value) if was is not None and 0 < was <= fits else _digits(fits)
     if word is None or was is None or bound is None or was < 0:
         return old.goal
-    if word == "divide":
-        least = bound if row["least"] is None else row["least"]
-        return _digits(max(was // row["by"], least)) if was > least else _digits(was)
-    return _digits(max(was, bound) if word == "at-least" else min(was, bound))
+    least = bound if row["least"] is None else row["least"]
+    if was >= bound if word == "at-least" else was <= (least if word == "divide" else bound):
+        return str(old.value)
+    return _digits(max(was // row["by"], least)) if word == "divide" else old.goal
 
 
 def _fitting(row: Row, facts: Mapping[str, Fact]) -> tuple[float, float] | None:
