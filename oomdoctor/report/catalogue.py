@@ -11,9 +11,11 @@ from oomdoctor.case.diagnosis import Text
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.records import Claim, FixRecord, NotThisRecord, ProblemRecord, SignatureRecord, SourceRecord
 from oomdoctor.report.document import Row
-from oomdoctor.report.handbook import balance, diagnosed, explained, settings, text_of, versions, why_not
 from oomdoctor.report.handbook_texts import AREAS, KINDS, word
 from oomdoctor.report.markdown import code, escaped
+from oomdoctor.report.page_fix import balance, settings
+from oomdoctor.report.page_parts import diagnosed, text_of, versions, why_not
+from oomdoctor.report.page_problem import explained
 from oomdoctor.report.phrases import bare, blank, comma, stopped
 from oomdoctor.report.safe import clean_line
 from oomdoctor.report.texts import fill

@@ -15,6 +15,7 @@ from oomdoctor.report.config_lines import in_config
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.figures import bars, rows
 from oomdoctor.report.headline import incident_sentence, settle_text, summary
+from oomdoctor.report.phrases import blank, spans, stop
 from oomdoctor.report.places import at, repeated, where
 from oomdoctor.report.safe import clean_line
 from oomdoctor.report.steps import not_this, steps
@@ -58,9 +59,9 @@ def _verdict(diagnosis: Diagnosis, lang: str) -> Iterator[Block]:
     settle = settle_text(diagnosis.case, lang)
     if settle is not None:
         yield Paragraph((sentence,))
-        yield Paragraph((Span(say("settle", lang), Style.STRONG), *_spans(settle), Span(_stop(lang))))
+        yield Paragraph((Span(say("settle", lang), Style.STRONG), *spans(settle), Span(stop(lang))))
     elif _has_certainty(verdict):
-        yield Paragraph((sentence, Span(_blank(lang) + say(f"certainty-{verdict.certainty.value}", lang), Style.DIM)))
+        yield Paragraph((sentence, Span(blank(lang) + say(f"certainty-{verdict.certainty.value}", lang), Style.DIM)))
     else:
         yield Paragraph((sentence,))
 
@@ -76,7 +77,7 @@ def _seen(incident: Incident, lang: str) -> Iterator[Block]:
     frame = say("frame", lang, frame=clean_line(root.frame, 300)) if root.frame else ""
     again = repeated(incident, lang)
     if frame or again:
-        yield Paragraph((Span(frame, Style.DIM), Span(_blank(lang) if frame and again else ""), Span(again)))
+        yield Paragraph((Span(frame, Style.DIM), Span(blank(lang) if frame and again else ""), Span(again)))
 
 
 def _figures(incident: Incident, lang: str) -> Iterator[Block]:
@@ -113,15 +114,15 @@ def _finding(finding: Finding, seen: Place | None, lang: str) -> Iterator[Block]
     if finding.evidence and all(one.place != seen for one in finding.evidence):
         sure += ("，" if lang == "zh" else ", ") + at(finding.evidence[0].place, lang)
     aside = f"（{sure}）" if lang == "zh" else f" ({sure})"
-    spans = [
+    pieces = [
         Span(_bare(finding.title, lang), Style.STRONG),
         Span(aside + ("：" if lang == "zh" else ". "), Style.DIM),
-        *_spans(finding.why.get(lang)),
+        *spans(finding.why.get(lang)),
     ]
     if finding.unknowns:
         unknown = ("；" if lang == "zh" else "; ").join(_bare(text, lang) for text in finding.unknowns[:_GAPS])
-        spans.append(Span(_blank(lang) + say("unknowns", lang) + unknown + _stop(lang), Style.DIM))
-    yield Paragraph(tuple(spans))
+        pieces.append(Span(blank(lang) + say("unknowns", lang) + unknown + stop(lang), Style.DIM))
+    yield Paragraph(tuple(pieces))
 
 
 def _citations(findings: Sequence[Finding], lang: str) -> Iterator[Block]:
@@ -140,7 +141,7 @@ def _citations(findings: Sequence[Finding], lang: str) -> Iterator[Block]:
 
 def _correction(cite: Cite, lang: str) -> tuple[Span, ...]:
     correction = say("correction", lang, correction=cite.correction.get(lang)) if cite.correction is not None else ""
-    return (*_spans(say("corrected-says", lang, source=cite.title, says=_bare(cite.says, lang))), *_spans(correction))
+    return (*spans(say("corrected-says", lang, source=cite.title, says=_bare(cite.says, lang))), *spans(correction))
 
 
 def _cite(cite: Cite, lang: str) -> Iterator[Block]:
@@ -149,7 +150,7 @@ def _cite(cite: Cite, lang: str) -> Iterator[Block]:
     if cite.correction is not None and cite.verdict in _NOT_RIGHT:
         yield Paragraph(_correction(cite, lang))
     else:
-        yield Paragraph(_spans(cite.says.get(lang)))
+        yield Paragraph(spans(cite.says.get(lang)))
 
 
 def _followed(incident: Incident, lang: str) -> Iterator[Block]:
@@ -198,15 +199,6 @@ def _rest(more: int, lang: str) -> tuple[Paragraph, ...]:
     return (Paragraph((Span(say("and-more", lang, n=more), Style.DIM),)),) if more > 0 else ()
 
 
-def _stop(lang: str) -> str:
-    return "。" if lang == "zh" else "."
-
-
-def _blank(lang: str) -> str:
-    """What stands between two sentences."""
-    return "" if lang == "zh" else " "
-
-
 def _bare(text: Text, lang: str) -> str:
     """A text of a rule without its full stop, to go on after it."""
     return text.get(lang).rstrip(" .。")
@@ -214,11 +206,3 @@ def _bare(text: Text, lang: str) -> str:
 
 def _listed(texts: Iterable[str], lang: str) -> str:
     return clean_line(("；" if lang == "zh" else "; ").join(text.rstrip(" .。") for text in texts), 160)
-
-
-def _spans(text: str) -> tuple[Span, ...]:
-    """Text of our own in which `backquotes` mark what is to be typed."""
-    pieces = text.split("`")
-    if len(pieces) % 2 == 0:
-        return (Span(text),)
-    return tuple(Span(piece, Style.CODE if at % 2 else Style.PLAIN) for at, piece in enumerate(pieces) if piece)

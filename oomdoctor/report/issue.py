@@ -19,12 +19,12 @@ from oomdoctor.report.headline import settle_text, summary
 from oomdoctor.report.phrases import bare, blank, comma, spans, stopped, written
 from oomdoctor.report.places import at, repeated, where
 from oomdoctor.report.safe import clean_line, cut
-from oomdoctor.report.texts import FRAMEWORKS, PARTS, fill, say
+from oomdoctor.report.texts import PARTS, fill, say
 from oomdoctor.report.wanted import Wanted, wanted
 from oomdoctor.units import format_share, format_size
 
 _FINDINGS = 2
-_SETTINGS = 8
+_SETTINGS = 7
 _MORE = 60
 _TRIED = 4
 _FOLLOWED = 6
@@ -74,7 +74,7 @@ def issue(diagnosis: Diagnosis, lang: str, version: str) -> Document:
     settings = _settings(case, lang)
     blocks += _section("settings", settings[:_SETTINGS], lang)
     blocks += in_config(case.training, lang)
-    blocks += _section("tried", _tried(diagnosis.findings), lang)
+    blocks += _tried(diagnosis.findings, lang)
     blocks += _section("missing", [_missing(one, lang) for one in wanted(case)], lang)
     blocks += _folded(case, first, settings[_SETTINGS:], lang)
     blocks.sort(key=lambda block: isinstance(block, Folded))
@@ -179,12 +179,12 @@ def _printed(place: Place, case: Case, lang: str) -> str:
     return at(place, lang)
 
 
-def _tried(findings: Sequence[Finding]) -> Iterator[Row]:
+def _tried(findings: Sequence[Finding], lang: str) -> Iterator[Block]:
     """Measures that are in force already, so that nobody proposes them again."""
-    seen = {(one.framework, one.key): one for finding in findings for one in finding.already}
-    for one in list(seen.values())[:_TRIED]:
-        place = f"{one.file}:{one.line}" if one.file and one.line else one.file or ""
-        yield Row(FRAMEWORKS.get(one.framework, one.framework), written(one.key, one.before or one.to), place, Style.CODE)
+    lines = list(dict.fromkeys(written(one.key, one.before or one.to) for finding in findings for one in finding.already))
+    if lines:
+        yield Heading(fill(WORDS["tried"], lang))
+        yield Paragraph(spans(comma(lang).join(f"`{line}`" for line in lines[:_TRIED])))
 
 
 def _missing(one: Wanted, lang: str) -> Row:

@@ -15,6 +15,7 @@ from oomdoctor.report.document import Block, Document, Paragraph, Span, Step, St
 from oomdoctor.report.headline import settle_text, summary
 from oomdoctor.report.phrases import bare, blank, comma, first_sentences, spans, stop, stopped, written
 from oomdoctor.report.places import at
+from oomdoctor.report.steps import proposed
 from oomdoctor.report.texts import FRAMEWORKS, fill, say
 from oomdoctor.report.wanted import wanted
 
@@ -136,8 +137,7 @@ def _void(case: Case, lang: str) -> list[Block]:
 
 
 def _steps(findings: Sequence[Finding], lang: str) -> tuple[Step, ...]:
-    fixes = {fix.id: fix for finding in findings for fix in finding.fixes}
-    return tuple(_step(fix, lang) for fix in list(fixes.values())[:_STEPS])
+    return tuple(_step(fix, lang) for fix in proposed(findings)[:_STEPS])
 
 
 def _step(fix: Fix, lang: str) -> Step:
