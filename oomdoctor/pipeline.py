@@ -20,7 +20,7 @@ from oomdoctor.findings.moments import moments
 from oomdoctor.findings.product import request_reading
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.parse.events import Recogniser
-from oomdoctor.parse.progress import last_steps, went_on
+from oomdoctor.parse.progress import went_on
 from oomdoctor.reading import Early, Progress, Read, Reading
 from oomdoctor.scan.sources import Missing
 from oomdoctor.timeline import incidents, verdict
@@ -120,6 +120,5 @@ def _step(found: Sequence[Incident], by_source: Mapping[str, Read]) -> int | Non
     if not found:
         return None
     place = found[0].root.place
-    before = by_source[place.source].before
-    shown = [before.get(place.offset, b""), *(text for offset, text in before.items() if offset != place.offset)]
-    return next((max(steps.values()) for text in shown if (steps := last_steps(text))), None)
+    steps = by_source[place.source].steps
+    return steps.get(place.offset, max(steps.values(), default=None))

@@ -15,6 +15,7 @@ from oomdoctor.case.case import Gap, Source
 from oomdoctor.case.events import Event
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.parse.events import Recogniser
+from oomdoctor.parse.progress import last_steps
 from oomdoctor.scan.prefilter import FindPrefilter, prefilter
 from oomdoctor.scan.streams import Opened, Unreadable, open_bytes, open_path, plain_bytes
 from oomdoctor.scan.windows import CLOSELY, LEAD, NUMBERED, TAIL, Engines, Tally, Window, edge, part, walk
@@ -22,6 +23,9 @@ from oomdoctor.scan.windows import CLOSELY, LEAD, NUMBERED, TAIL, Engines, Tally
 _LAST = 64 << 10
 """How much of a source's end is kept where it must be seen whether a run went on."""
 _MOST_EVENTS = 20_000
+_MOST_STEPS = 64
+_BEFORE = 4 << 10
+"""So much before a failure shows how far the run had come."""
 _WITH_CONTEXT = 64
 """Of very many logs only the first are searched for settings and memory series."""
 _SPLIT = 32 << 20
@@ -40,6 +44,8 @@ class Read(Struct):
     events: list[Event] = field(default_factory=list)
     before: dict[int, bytes] = field(default_factory=dict)
     """Offset of a failure -> what stands before it, to see progress after it."""
+    steps: dict[int, int] = field(default_factory=dict)
+    """Offset of a failure -> the last step that progress showed before it."""
     last: bytes = b""
     unread: int = 0
     gaps: list[Gap] = field(default_factory=list)
@@ -181,6 +187,7 @@ class _Found:
         self._source = source
         self.events: dict[tuple[str, int, str], Event] = {}
         self.before: dict[int, bytes] = {}
+        self.steps: dict[int, int] = {}
         self.handled = False
 
     def window(self, window: Window) -> None:
@@ -191,20 +198,29 @@ class _Found:
             known = self.events.get(key)
             if known is None or len(event.fields) > len(known.fields):
                 self.events[key] = event
-            if event.is_failure and (event.caught or event.frame is None):
-                self.handled = True
-                if len(self.before) < 64:
-                    at = max(0, event.place.offset - window.base)
-                    self.before[event.place.offset] = (window.before + window.raw[:at])[-4096:]
+            if event.is_failure and len(self.steps) < _MOST_STEPS:
+                self._progress(window, event)
+
+    def _progress(self, window: Window, event: Event) -> None:
+        """How far the run had come; what stands before a failure is kept where nothing says that the program ended with it."""
+        before = (window.before + window.raw[: max(0, event.place.offset - window.base)])[-_BEFORE:]
+        steps = last_steps(before)
+        if steps:
+            self.steps[event.place.offset] = max(steps.values())
+        if event.caught or event.frame is None:
+            self.handled = True
+            self.before[event.place.offset] = before
 
     def add(self, other: _Found) -> None:
         self.events = {**other.events, **self.events}
         self.before.update(other.before)
+        self.steps.update(other.steps)
         self.handled = self.handled or other.handled
 
     def finish(self, read: Read, counts: list[list[int]]) -> None:
         read.events = sorted(self.events.values(), key=lambda event: event.place.offset)
         read.before = self.before
+        read.steps = self.steps
         total = counts[0] if len(counts) == 1 else [sum(column) for column in zip(*counts)]
         if any(total):
             failing = [count for count, quota in zip(total, self._recogniser.quotas) if count and not quota.sampled]

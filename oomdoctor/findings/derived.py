@@ -21,7 +21,7 @@ _ROUNDING = 0.001
 
 def derived(event: Event) -> Figures:
     """What follows from the figures of one message."""
-    return {**_shares(event), **_left(event), **_covers(event), **_neighbours(event)}
+    return {**_shares(event), **_left(event), **_covers(event), **_neighbours(event), **_cache(event)}
 
 
 def unused(event: Event) -> int | None:
@@ -80,6 +80,12 @@ def _covers(event: Event) -> Figures:
     if isinstance(neither, int):
         out["free_and_neither_cover_request"] = free + neither >= requested
     return out
+
+
+def _cache(event: Event) -> Figures:
+    """How many times the KV cache that there is one request of the full length needs."""
+    needed, available = event.size("kv_needed_bytes"), event.size("kv_available_bytes")
+    return {"kv_needed_times": round(needed / available, 2)} if needed and available and available > 0 else {}
 
 
 def _neighbours(event: Event) -> Figures:

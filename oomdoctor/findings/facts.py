@@ -9,7 +9,7 @@ from oomdoctor.case.case import Verdict
 from oomdoctor.case.events import Event, Kind, Value
 from oomdoctor.case.incident import Incident
 from oomdoctor.findings.match import Fact
-from oomdoctor.findings.series import memory_series
+from oomdoctor.findings.series import memory_series, shape
 
 _SHARDS = "hf-checkpoint-shards"
 _FRAMEWORKS = {
@@ -17,7 +17,7 @@ _FRAMEWORKS = {
     "axolotl": re.compile(r"\baxolotl\b"),
     "ms-swift": re.compile(r"\bswift[/ ](?:llm|sft|cli|trainers)"),
     "torchtune": re.compile(r"\btorchtune\b|\btune run\b"),
-    "glm4": re.compile(r"finetune(?:_vision)?\.py"),
+    "glm4": re.compile(r"finetune_(?:hf|vision)\.py|finetune_demo|(?i:glm-?4)[^\n]{0,60}\bfinetune\.py|\bfinetune\.py[^\n]{0,120}(?i:glm-?4)"),
     "unsloth": re.compile(r"\b[Uu]nsloth\b"),
     "vllm": re.compile(r"\bvllm\b"),
     "sglang": re.compile(r"\bsglang\b"),
@@ -39,14 +39,21 @@ def log_facts(events: Sequence[Event]) -> dict[str, Value]:
         out["log.shard_bars"] = bars
     out.update(_smi(events))
     series = memory_series(events)
-    if series != "none":
-        out["log.memory_series"] = series
+    if shape(series) != "none":
+        out["log.memory_series"] = shape(series)
+        out["log.series_highest_bytes"] = max(series)
     if any(event.frame and _VISION.search(event.frame) for event in events):
         out["log.vision"] = "true"
     framework = next((name for name, form in _FRAMEWORKS.items() if any(form.search(text) for text in _naming(events))), None)
     if framework is not None:
         out["log.framework"] = framework
     return out
+
+
+def _against_the_series(root: Event, log: Mapping[str, Fact]) -> dict[str, Fact]:
+    """`derived.over_series`: what was allocated at the failure, as a multiple of the highest value that the run had printed."""
+    highest, allocated = log.get("log.series_highest_bytes"), root.size("allocated_bytes")
+    return {"derived.over_series": round(allocated / highest, 2)} if isinstance(highest, int) and highest and allocated else {}
 
 
 def _smi(events: Sequence[Event]) -> dict[str, Value]:
@@ -81,4 +88,5 @@ def facts(found: Sequence[Incident], verdict: Verdict, log: Mapping[str, Fact]) 
         out["incident.ranks"] = len(first.ranks)
         out.update({f"event.{name}": value for name, value in first.root.fields.items()})
         out.update({f"derived.{name}": value for name, value in first.derived.items() if value is not None})
+        out.update(_against_the_series(first.root, log))
     return out

@@ -15,8 +15,8 @@ _STEP = 0.01
 """A change below this share of the highest value is noise."""
 
 
-def memory_series(events: Sequence[Event]) -> str:
-    """`none`, `flat`, `staircase` or `growth`, of the longest series of one rank and one kind of line."""
+def memory_series(events: Sequence[Event]) -> list[int]:
+    """The longest series in bytes, of one rank and one kind of line."""
     series: dict[tuple[str, str, int | None], list[int]] = {}
     for event in events:
         if event.kind is not Kind.CONTEXT or "total_bytes" in event.fields:
@@ -24,11 +24,11 @@ def memory_series(events: Sequence[Event]) -> str:
         name = next((name for name in _FIELDS if event.size(name) is not None), None)
         if name is not None:
             series.setdefault((event.signature, name, event.rank), []).append(event.size(name) or 0)
-    return shape(max(series.values(), key=len, default=[]))
+    return max(series.values(), key=len, default=[])
 
 
 def shape(values: Sequence[int]) -> str:
-    """The shape of a series: a staircase rises a few times and stands between, growth rises at most points."""
+    """`none`, `flat`, `staircase` or `growth`: a staircase rises a few times and stands between, growth rises at most points."""
     if len(values) < _SHORTEST:
         return "none"
     least = max(max(values) * _STEP, 1)

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oomdoctor.case.events import Certainty, Event, Kind, Outcome, Place, Value
+from oomdoctor.case.events import Certainty, Event, Kind, Outcome, Place
 from oomdoctor.findings.ledger import ledger
 from oomdoctor.units import GIB
 
 SIZE = st.integers(0, 192 * GIB)
-PLAN: dict[str, Value] = {
+PLAN = {
     "total_bytes": 80 * GIB,
     "budget_bytes": 72 * GIB,
     "weights_bytes": 30 * GIB,
