@@ -35,7 +35,7 @@ def given_facts(sheets: Sequence[Sheet], frameworks: Frameworks) -> dict[str, tu
 def checks(training: Training, written: Mapping[str, tuple[Fact, Given]], known: Mapping[str, Fact], tables: Tables) -> Iterator[Complaint]:
     """What the checks say of these settings; a check that depends on something unknown stays quiet."""
     keys = {f"key.{name}": place.key.rpartition(".")[2] for name, place in training.places.items()}
-    every = {**known, **training.facts(), **_compared(training), **keys, **{name: value for name, (value, _) in written.items()}}
+    every = {**known, **training.facts(), **keys, **{name: value for name, (value, _) in written.items()}}
     asked = Known(every, ())
     for name in tables.names("checks"):
         record = tables.text("checks", name)
@@ -56,16 +56,12 @@ def checks(training: Training, written: Mapping[str, tuple[Fact, Given]], known:
             )
 
 
-def _compared(training: Training) -> dict[str, Fact]:
-    """What conditions cannot say themselves: how two settings compare."""
+def compared(training: Training) -> dict[str, Fact]:
+    """What conditions cannot say themselves: how two settings compare, as `config.NAME`."""
     out: dict[str, Fact] = {}
     batch, evaluation = training.settings.get("micro_batch"), training.settings.get("eval_batch")
     if isinstance(batch, int) and isinstance(evaluation, int):
         out["config.eval_batch_above_train"] = evaluation > batch
-    cards = training.settings.get("visible_devices")
-    world = training.settings.get("tensor_parallel" if training.settings.get("method") == "serve" else "world_size")
-    if isinstance(world, int) and cards is not None and re.fullmatch(r"\d{1,3}(?:,\d{1,3}){0,63}", str(cards)):
-        out["config.more_processes_than_cards"] = world > len(str(cards).split(","))
     return out
 
 

@@ -1,6 +1,7 @@
 """Command lines and the shell scripts that hold them. They are read, never run.
 
-A script gives one sheet for the variables that it sets, and for each command one for the launcher and one for the program.
+A script gives one sheet for the variables that it sets for all, and for each command one for the launcher, one for the
+program and one for the variables before it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from oomdoctor.case.training import Given, Scalar
 from oomdoctor.training.json_reader import read_json
@@ -20,9 +22,10 @@ _PIECE = re.compile(
     r"""|(?P<end>\r?\n|\r|&&|\|\||[;|&])"""
     r"""|(?P<double>"(?:[^"\\]|\\.)*"?)"""
     r"""|(?P<single>'[^']*'?)"""
+    r"""|(?P<result>\$\([^()\n]{0,300}\)|`[^`\n]{0,300}`)"""
     r"""|(?P<escape>\\.)"""
     r"""|(?P<comment>\#[^\n]*)"""
-    r"""|(?P<bare>[^\s\\;|&"'^`#]+|[\^`#\\])""",
+    r"""|(?P<bare>[^\s\\;|&"'^`#$]+|[\^`#\\$])""",
     re.DOTALL,
 )
 _ASSIGNED = re.compile(r"([A-Za-z_]\w{0,100})=(.*)\Z", re.DOTALL)
@@ -59,15 +62,21 @@ class Word(Struct, frozen=True):
 def read_command_line(file: str, text: str) -> list[Sheet]:
     """The sheets of a script or of one command line; a script without any command of interest gives none."""
     variables: dict[str, str] = {}
-    environment: list[Given] = []
+    exported: list[Given] = []
     sheets: list[Sheet] = []
-    for words in _commands(text):
-        words = [Word(_filled(word.text, variables), word.line) for word in words]
-        start = _assignments(words, file, variables, environment)
-        sheets += _sections(file, words[start:])
-    if environment:
-        sheets.append(Sheet(file=file, form="environment", given=tuple(environment), framework="environment"))
-    return sheets
+    for number, command in enumerate(_commands(text), 1):
+        words = [Word(_filled(word.text, variables), word.line) for word in command]
+        own: list[Given] = []
+        start = _assignments(words, file, variables, own)
+        if start < len(words):
+            sheets += [replace(one, command=number) for one in (*_sections(file, words[start:]), *_environment(file, own))]
+        else:
+            exported += own
+    return [*sheets, *_environment(file, exported)]
+
+
+def _environment(file: str, given: Sequence[Given]) -> list[Sheet]:
+    return [Sheet(file=file, form="environment", given=tuple(given), framework="environment")] if given else []
 
 
 def _commands(text: str) -> Iterator[list[Word]]:
@@ -78,7 +87,7 @@ def _commands(text: str) -> Iterator[list[Word]]:
     count = 0
     for found in _PIECE.finditer(text):
         kind, piece = found.lastgroup, found[0]
-        if kind in ("double", "single", "escape", "bare") or (kind == "comment" and open_word is not None):
+        if kind in ("double", "single", "result", "escape", "bare") or (kind == "comment" and open_word is not None):
             if open_word is None:
                 open_word, word_line = [], line
             open_word.append(_unquoted(kind or "", piece))

@@ -11,7 +11,8 @@ from oomdoctor.case.events import Event
 from oomdoctor.case.training import Complaint, Given, Training
 from oomdoctor.findings.match import Fact
 from oomdoctor.training.alloc_conf import alloc_conf
-from oomdoctor.training.checks import checks, given_facts
+from oomdoctor.training.cards import more_processes_than_cards
+from oomdoctor.training.checks import checks, compared, given_facts
 from oomdoctor.training.contradictions import contradictions
 from oomdoctor.training.frameworks import Frameworks, Tables
 from oomdoctor.training.keys import Keys
@@ -95,7 +96,8 @@ def _of_settings(
     windows = str(known.get("log.os", "")).lower().startswith("win")
     for one in _variables(sheets):
         yield from alloc_conf(one, options, _versions(known).get("torch"), windows=windows)
-    yield from checks(found, given_facts(sheets, frameworks), known, tables)
+    together = {**compared(found), "config.more_processes_than_cards": more_processes_than_cards(sheets, frameworks)}
+    yield from checks(found, given_facts(sheets, frameworks), {**known, **together}, tables)
 
 
 def _variables(read: Sequence[Sheet]) -> Iterator[Given]:

@@ -30,6 +30,8 @@ class Sheet(Struct, frozen=True, kw_only=True):
     form: Form
     given: tuple[Given, ...] = ()
     complaints: tuple[Complaint, ...] = ()
+    command: int = 0
+    """Which command of a script it belongs to, counted from 1; 0 for a file, and for what a script sets for all."""
     program: str | None = None
     """The program of a command (`torchrun`, `vllm serve`)."""
     framework: str | None = None
