@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from oomdoctor import pipeline, reading
+from oomdoctor.case.diagnosis import Finding
+from oomdoctor.case.environment import Environment
 from oomdoctor.case.events import Event
+from oomdoctor.judge import judge
 from oomdoctor.knowledge.load import LoadedSignature
 from oomdoctor.knowledge.pack import Pack
-from oomdoctor.knowledge.records import ProblemRecord, SignatureRecord
+from oomdoctor.knowledge.records import CaseExample, ProblemRecord, SignatureRecord
 from oomdoctor.parse.events import Recogniser
 
 
@@ -35,12 +40,19 @@ def check_signature(loaded: LoadedSignature, recogniser: Recogniser) -> Iterator
 def check_problem(problem: ProblemRecord, pack: Pack) -> Iterator[str]:
     """What the examples of a problem show to be wrong with it."""
     for example in [*problem.examples, *problem.near_misses]:
-        found = pipeline.diagnose(["example.log"], pack, text=example.log.encode())
-        finding = next((one for one in found.findings if one.id == problem.id), None)
+        found = explained(example, pack)
+        finding = next((one for one in found if one.id == problem.id), None)
         said = "none" if finding is None else "unknown" if finding.unknowns else "match"
         if said != example.expect:
-            others = ", ".join(one.id for one in found.findings) or "nothing"
+            others = ", ".join(one.id for one in found) or "nothing"
             yield f"example '{example.name}': expected {example.expect}, came to {said} (findings: {others})"
+
+
+def explained(example: CaseExample, pack: Pack) -> tuple[Finding, ...]:
+    """What the rules make of one example."""
+    if example.environment is not None:
+        return judge(msgspec.convert(example.environment, Environment), pack)
+    return pipeline.diagnose(["example.log"], pack, text=example.log.encode()).findings
 
 
 def is_recognised(record: SignatureRecord, events: Sequence[Event]) -> bool:

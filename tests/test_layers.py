@@ -14,7 +14,7 @@ LEVELS = {
     "__main__": 10,
     "cli": 9,
     "report": 8, "examples": 8, "__init__": 8,
-    "pipeline": 7.5,
+    "pipeline": 7.5, "judge": 7.5,
     "reading": 7,
     "training": 6.5,
     "scan": 6, "parse": 6, "environment": 6, "timeline": 6, "findings": 6,

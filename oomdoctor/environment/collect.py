@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from oomdoctor.environment import memory as memories
 from oomdoctor.environment.accelerators import accelerators
 from oomdoctor.environment.apart import Lost, apart
 from oomdoctor.environment.ask import Answer, ask
+from oomdoctor.environment.cards import known_card, visible
 from oomdoctor.environment.cgroup import cgroup
 from oomdoctor.environment.found import Found
 from oomdoctor.environment.host import Uname, machine, uname
@@ -65,7 +65,7 @@ def collect(
     others = accelerators(root, said, host.value.ram_bytes)
     settings = variables(environ, table("variables"))
     gpus = driver.gpus if driver.gpus or not others.value else others.value
-    gpus = _known_cards(_visible(_with_torch(gpus, answer), environ))
+    gpus = visible(tuple(known_card(gpu) for gpu in _with_torch(gpus, answer)), environ)
     origins = {
         **host.origins,
         **others.origins,
@@ -251,38 +251,6 @@ def _with_build(found: Mapping[str, Package], torch: TorchBuild | None) -> Mappi
     if torch is None or torch.version is None or "torch" not in found or "+" in found["torch"].version:
         return found
     return {**found, "torch": replace(found["torch"], version=torch.version)} if torch.version.startswith(found["torch"].version) else found
-
-
-def _visible(gpus: tuple[Gpu, ...], environ: Mapping[str, str]) -> tuple[Gpu, ...]:
-    """Which cards CUDA_VISIBLE_DEVICES shows.
-
-    CUDA may count cards by speed, NVML counts them by slot: the numbers agree where CUDA is told to or all cards are alike.
-    """
-    shown = environ.get("CUDA_VISIBLE_DEVICES")
-    alike = len({gpu.name for gpu in gpus}) < 2 or environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
-    if shown is None or not gpus:
-        return tuple(replace(gpu, visible=True) for gpu in gpus)
-    numbers = [one.strip() for one in shown.split(",")] if shown.strip() not in ("", "-1", "NoDevFiles") else []
-    if not alike or not all(re.fullmatch(r"\d{1,3}", one) for one in numbers):
-        return gpus
-    return tuple(replace(gpu, visible=str(gpu.index) in numbers) for gpu in gpus)
-
-
-def _known_cards(gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
-    """What the table of cards knows and the driver does not say: the compute capability, and whether memory is shared with the CPU."""
-    return tuple(known_card(gpu) for gpu in gpus)
-
-
-def known_card(gpu: Gpu) -> Gpu:
-    """A card with what its name tells. Its memory is never taken from the name: several cards have two sizes."""
-    if gpu.name is None:
-        return gpu
-    bare = gpu.name.removeprefix("NVIDIA ")
-    row = next((one for one in table("cards") if bare in [name.removeprefix("NVIDIA ") for name in one["names"].split("|")]), None)
-    if row is None:
-        return gpu
-    unified = gpu.unified if gpu.unified is not None else row["unified"] == "yes"
-    return replace(gpu, compute_capability=gpu.compute_capability or row["compute_capability"] or None, unified=unified)
 
 
 def _driver_origins(found: Collected) -> dict[str, str]:

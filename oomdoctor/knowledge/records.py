@@ -77,10 +77,12 @@ class CiteRecord(Record, frozen=True, kw_only=True):
 
 
 class CaseExample(Record, frozen=True, kw_only=True):
-    """A log that a problem must explain, or leave alone."""
+    """A log, or an environment, that a problem must explain, or leave alone."""
 
     name: str
-    log: str
+    log: str = ""
+    environment: dict[str, Any] | None = None
+    """As in the JSON of `oomdoctor env`; the problem is then asked about it instead of about a log."""
     expect: Literal["match", "unknown", "none"] = "match"
 
 
