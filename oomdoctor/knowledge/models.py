@@ -33,6 +33,11 @@ def model(name: str) -> Mapping[str, Any] | None:
     return None
 
 
+def models() -> tuple[Mapping[str, Any], ...]:
+    """Every model of the table once."""
+    return tuple({facts["id"]: facts for facts in _table().values()}.values())
+
+
 def _short(name: str) -> str:
     name = name[-_LONGEST:].rstrip("/\\")
     # Hub caches: models--ORG--NAME/snapshots/HASH

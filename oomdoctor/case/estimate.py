@@ -1,0 +1,208 @@
+"""What a run is, as far as memory asks (`Setup`), and what it takes (`Estimate`): bytes per card, term by term, phase by phase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.shape import Shape
+
+Task = Literal["train", "infer", "serve"]
+Counter = Literal["max_allocated", "max_reserved", "nvidia-smi", "unknown"]
+"""Which figure is predicted: torch's peak of live tensors, torch's peak of reserved memory, or what the driver says."""
+Checkpointing = Literal["none", "selective", "full"]
+Engine = Literal["none", "ddp", "deepspeed", "fsdp1", "fsdp2", "device_map"]
+
+
+class Format(Struct, frozen=True, kw_only=True):
+    """How weights are stored."""
+
+    name: str
+    bytes_per_param: float
+    """Of what is packed, scales included."""
+    packed: bool = False
+    """Whether only the matrices inside layers have it and the rest stays 16-bit."""
+    packs_tower: bool = False
+    """Whether the matrices of a vision tower are packed too."""
+    unpacks: bool = False
+    """Whether a matrix is unpacked to 16 bit when it is used."""
+    source: str = ""
+
+
+class Optimizer(Struct, frozen=True, kw_only=True):
+    """What an optimizer keeps."""
+
+    name: str
+    states: float = 2.0
+    """Copies of the parameters, in their own type."""
+    bytes_per_param: float | None = None
+    """Bytes for each parameter whatever their type; None where `states` says it."""
+    foreach_temporary: bool = False
+    """Whether a step needs another copy of the parameters."""
+    paged: bool = False
+    """Whether the states may move to host memory."""
+    in_backward: bool = False
+    """Whether gradients are used up as they come."""
+    source: str = ""
+
+
+class Stack(Struct, frozen=True, kw_only=True):
+    """What a framework does that no setting says."""
+
+    name: str
+    logits: float
+    """Bytes that one logit takes at the peak around the loss, all copies."""
+    logits_low: float
+    logits_high: float
+    full_weights: str = "fp32"
+    """The format of the weights in full training, where the config does not say."""
+    unties: bool = False
+    """Whether tied models get an output projection of their own."""
+    packs_head: bool = False
+    """Whether a packed format holds the output projection too."""
+    adapter_bytes: int = 4
+    """Bytes of one adapter weight."""
+    adapter_input: float = 3.0
+    """Bytes that an adapter saves for each element of its input."""
+    keeps_unpacked_input: bool = False
+    """Whether frozen packed matrices keep their input (bitsandbytes before 0.43)."""
+    flat_gradients: bool = False
+    """Whether FSDP makes gradients for frozen parameters too, as they share flat tensors with trained ones."""
+    repeats_kv: bool = False
+    """Whether keys and values are written out for every query head."""
+    compiled: float = 1.0
+    """What torch.compile leaves of the activations, where the framework uses it."""
+    accumulates: bool = False
+    """Whether its example configs accumulate gradients, where the config does not say."""
+    longest_first: bool = False
+    """Whether batches have one length, or the longest comes first, so that blocks are reused."""
+    optimizer: str = "adamw"
+    source: str = ""
+
+
+class Adapters(Struct, frozen=True, kw_only=True):
+    """What is trained beside the frozen weights."""
+
+    rank: int
+    targets: frozenset[str]
+    """Of `q k v o gate up down head`."""
+    full: frozenset[str] = frozenset()
+    """Whole modules that are trained as copies: `embed`, `head`."""
+    count: int | None = None
+    """The number of trained parameters, where it is known."""
+    blocks: int = 0
+    """Whole layers that are trained (freeze tuning, LLaMA-Pro)."""
+    dropout: bool = True
+
+
+class Layout(Struct, frozen=True, kw_only=True):
+    """How a run is spread over cards."""
+
+    engine: Engine = "none"
+    cards: int = 1
+    stage: int = 0
+    """ZeRO stage; FSDP is 3."""
+    tensor: int = 1
+    pipeline: int = 1
+    context: int = 1
+    expert: int = 1
+
+    @property
+    def data(self) -> int:
+        """Over how many cards states can be sharded: context ranks are part of that group (torchtitan, DeepSpeed Ulysses)."""
+        return max(1, self.cards // (self.tensor * self.pipeline))
+
+    def sharded(self, stage: int) -> int:
+        """Over how many cards something is spread that stage `stage` and higher shard."""
+        return self.data if self.engine in ("deepspeed", "fsdp1", "fsdp2") and self.stage >= stage else 1
+
+
+class Setup(Struct, frozen=True, kw_only=True):
+    """Everything that the arithmetic asks about one run. Sizes are numbers of elements, samples or tokens."""
+
+    shape: Shape
+    task: Task
+    stack: Stack
+    weights: Format
+    optimizer: Optimizer
+    adapters: Adapters | None = None
+    """None is full training."""
+    layout: Layout = Layout()
+    batch: int = 1
+    """Samples on one card in one forward."""
+    length: int = 2048
+    """Tokens of a sample, image tokens included."""
+    accumulation: int = 1
+    checkpointing: Checkpointing = "full"
+    eager_attention: bool = False
+    fused_loss: bool = False
+    offload_params: bool = False
+    offload_optimizer: bool = False
+    offload_activations: bool = False
+    even_lengths: bool | None = None
+    """Whether batches have one length; None is unknown."""
+    tower_trained: bool = False
+    counter: Counter = "max_reserved"
+    cache_bytes: float = 2.0
+    """Bytes of one value in the KV cache."""
+    eval_batch: int | None = None
+    eval_samples: int | None = None
+    """Samples whose logits are kept on the card until the evaluation ends; None is none."""
+
+
+class Term(Struct, frozen=True, kw_only=True):
+    """One part of the memory, with what it may be at least and at most."""
+
+    name: str
+    bytes: int
+    low: int
+    high: int
+    basis: str
+    """Formula and source."""
+
+
+class Phase(Struct, frozen=True, kw_only=True):
+    """What is there at once at one moment of a run."""
+
+    name: str
+    terms: tuple[Term, ...]
+
+    @property
+    def bytes(self) -> int:
+        """The sum of the terms."""
+        return sum(term.bytes for term in self.terms)
+
+
+class Assumption(Struct, frozen=True, kw_only=True):
+    """Something that was not said and had to be taken as given."""
+
+    id: str
+    text: Text
+    asked: bool = False
+    """Whether the answer would change the figure much: then it is a question to the user."""
+
+
+class Estimate(Struct, frozen=True, kw_only=True):
+    """Bytes of one card at the peak of a run."""
+
+    setup: Setup
+    phases: tuple[Phase, ...]
+    expected: int
+    low: int
+    high: int
+    host: int
+    """Host memory that offloading takes, for all cards of a machine."""
+    assumptions: tuple[Assumption, ...] = ()
+
+    @property
+    def peak(self) -> Phase:
+        """The phase that needs the most."""
+        return max(self.phases, key=lambda phase: phase.bytes)
+
+    @property
+    def terms(self) -> Mapping[str, int]:
+        """The parts of the peak."""
+        return {term.name: term.bytes for term in self.peak.terms}

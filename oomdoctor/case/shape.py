@@ -1,0 +1,108 @@
+"""The shape of a model: what its config.json says and the arithmetic needs."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Latent(Struct, frozen=True, kw_only=True):
+    """Multi-head latent attention (DeepSeek V2, V3): keys and values go through a narrow middle."""
+
+    q_rank: int | None
+    """None where queries are projected directly."""
+    kv_rank: int
+    nope: int
+    rope: int
+    value: int
+
+
+class Experts(Struct, frozen=True, kw_only=True):
+    """A mixture of experts."""
+
+    routed: int
+    active: int
+    """How many of them one token uses."""
+    intermediate: int
+    """Width of one expert."""
+    shared: int = 0
+    """Experts that every token uses, in units of `intermediate`."""
+    shared_gate: bool = False
+    dense_layers: int = 0
+    """The first layers that have an ordinary MLP."""
+    correction_bias: bool = False
+    """Whether the router has a bias for each expert (DeepSeek V3, GLM-4.5)."""
+
+
+class Vision(Struct, frozen=True, kw_only=True):
+    """The tower that reads images."""
+
+    params: int
+    hidden: int = 0
+    layers: int = 0
+    heads: int = 0
+    intermediate: int = 0
+    gated: bool = False
+    patches: int = 0
+    """Patches of one image at its largest; 0 where that depends on the image."""
+    tokens: int = 0
+    """Tokens that one image takes in the text; 0 where that depends on the image."""
+
+
+class Shape(Struct, frozen=True, kw_only=True):
+    """A decoder. Sizes are numbers of elements."""
+
+    name: str
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head: int
+    """Width of one head."""
+    intermediate: int
+    vocab: int
+    tied: bool = False
+    """Whether the embedding is the output projection too."""
+    gated: bool = True
+    rms: bool = True
+    """RMSNorm; False is LayerNorm with a bias."""
+    attention_bias: bool = False
+    """On q, k and v."""
+    output_bias: bool = False
+    """On the attention's output projection."""
+    mlp_bias: bool = False
+    head_bias: bool = False
+    qk_norm: bool = False
+    qk_norm_full: bool = False
+    """Whether that norm spans all heads (OLMo 2) and not one."""
+    sandwich_norm: bool = False
+    """Four norms in a layer (Gemma 2 and 3, GLM-4-0414)."""
+    shared_norm: bool = False
+    """One norm in a layer for attention and MLP."""
+    positions: int = 0
+    """Learned positions."""
+    extra: int = 0
+    """Parameters that no rule here names (the norm after BLOOM's embedding)."""
+    window: int | None = None
+    """Sliding window of attention, tokens."""
+    windowed_layers: int | None = None
+    """How many layers have the window; None is all of them."""
+    experts: Experts | None = None
+    latent: Latent | None = None
+    vision: Vision | None = None
+    guessed: bool = False
+    """Whether only the number of parameters is known and the rest is a neighbour's, scaled."""
+
+    @property
+    def query(self) -> int:
+        """Width of all query heads."""
+        return self.heads * (self.latent.nope + self.latent.rope if self.latent else self.head)
+
+    @property
+    def key(self) -> int:
+        """Width of all key heads."""
+        return self.kv_heads * (self.latent.nope + self.latent.rope if self.latent else self.head)
+
+    @property
+    def value(self) -> int:
+        """Width of all value heads."""
+        return self.kv_heads * (self.latent.value if self.latent else self.head)

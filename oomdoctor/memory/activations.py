@@ -1,0 +1,136 @@
+"""What the forward pass keeps for the backward pass, counted tensor by tensor.
+
+The counts were taken from the programs themselves: torch.autograd.graph.saved_tensors_hooks around a Llama, a Qwen3 and a
+GPT-NeoX of two and of four layers (transformers 5.23, peft 0.21, litgpt 0.5.13, torch 2.13), without gradients of frozen
+weights and with them. They agree with the coefficients measured in stas00/ml-engineering, training/performance.
+"""
+
+from __future__ import annotations
+
+from oomdoctor.case.estimate import Adapters, Setup, Term
+from oomdoctor.case.shape import Shape
+from oomdoctor.memory.term import term
+from oomdoctor.memory.trained import linears
+from oomdoctor.memory.weights import HALF
+
+_SELECTIVE = 0.5
+"""Saving every second matrix product: torchtitan's op-level selective checkpointing (memory_model 6)."""
+_BASIS = "saved tensors of transformers and peft, counted; memory_model 6"
+
+
+def tokens(setup: Setup) -> float:
+    """Tokens that one card holds in one forward."""
+    return setup.batch * setup.length / setup.layout.context
+
+
+def kept(setup: Setup) -> Term:
+    """Everything that is kept when the forward pass ends."""
+    layers = setup.shape.layers / setup.layout.pipeline
+    full = layer(setup)
+    if setup.checkpointing == "full":
+        size = 0.0 if setup.offload_activations else layers * boundary(setup)
+        return term(
+            "activations", size * _in_flight(setup), "layers x tokens x 2 hidden: the inputs of checkpointed layers", low=0.9, high=1.3
+        )
+    share = _SELECTIVE if setup.checkpointing == "selective" else 1.0
+    return term("activations", layers * full * share * _in_flight(setup), _BASIS, low=0.85, high=1.15)
+
+
+def working_set(setup: Setup) -> Term | None:
+    """One layer, computed again in the backward pass, and the gradients inside it."""
+    if setup.checkpointing != "full":
+        return None
+    return term("recomputed layer", layer(setup) + gradients_inside(setup), f"one layer recomputed: {_BASIS}", low=0.8, high=1.3)
+
+
+def boundary(setup: Setup) -> float:
+    """Bytes of the hidden states between two layers; tensor parallel ranks hold them split with sequence parallelism only."""
+    return tokens(setup) * HALF * setup.shape.hidden / setup.layout.tensor
+
+
+def gradients_inside(setup: Setup) -> float:
+    """The gradients that are alive at once inside a layer: of two products as wide as the MLP, and of the hidden states."""
+    return tokens(setup) * HALF * (2 * width(setup.shape) + setup.shape.hidden) / setup.layout.tensor
+
+
+def layer(setup: Setup) -> float:
+    """Bytes that one layer keeps."""
+    shape, frozen = setup.shape, setup.adapters is not None
+    each = (
+        _norms(shape, frozen=frozen)
+        + _attention(setup)
+        + _mlp(shape, frozen=frozen)
+        + (_adapters(setup, setup.adapters) if setup.adapters else 0)
+        + (_unpacked_inputs(setup) if frozen else 0)
+    ) * (setup.stack.compiled if not setup.eager_attention else 1.0)
+    if setup.eager_attention:
+        # Scores, their fp32 softmax and its 16-bit copy for every pair of tokens.
+        each += shape.heads * setup.length * (2 + 4 + 2)
+    return tokens(setup) * each / setup.layout.tensor
+
+
+def width(shape: Shape) -> int:
+    """How wide the MLP is for one token: of all experts that it goes through."""
+    experts = shape.experts
+    return shape.intermediate if experts is None else experts.intermediate * (experts.active + experts.shared)
+
+
+def _norms(shape: Shape, *, frozen: bool) -> int:
+    """RMSNorm: an fp32 copy (4), the normalised values (2, for the scale's gradient) and the output (2, for the next matrix).
+
+    LayerNorm: input and output, 16-bit. Frozen: neither the scale nor the next matrix needs them.
+    """
+    number = 4 if shape.sandwich_norm else 1 if shape.shared_norm else 2
+    each = (4 if frozen else 8) if shape.rms else (2 if frozen else 4)
+    heads = (6 if not frozen else 4) * (shape.query + shape.key) if shape.qk_norm else 0
+    return number * each * shape.hidden + heads
+
+
+def _attention(setup: Setup) -> int:
+    """Queries, keys, values and the output, which is the next matrix's input too."""
+    shape = setup.shape
+    key = shape.query if setup.stack.repeats_kv else shape.key
+    value = shape.query if setup.stack.repeats_kv else shape.value
+    return HALF * (2 * shape.query + key + value)
+
+
+def _mlp(shape: Shape, *, frozen: bool) -> int:
+    """Before and after the activation, the other half, their product; the last only where its matrix is trained."""
+    copies = (3 if frozen else 4) if shape.gated else (1 if frozen else 2)
+    return HALF * copies * width(shape)
+
+
+def _adapters(setup: Setup, own: Adapters) -> float:
+    """What adapters keep of their inputs: the 16-bit copy and the dropout mask (with autocast), or an fp32 copy."""
+    shape = setup.shape
+    per_layer = sum(into * _times(shape, name, times) for name in own.targets if name != "head" for into, _, times in linears(shape, name))
+    return setup.stack.adapter_input * per_layer
+
+
+def _unpacked_inputs(setup: Setup) -> int:
+    """Inputs of q, k and v (one tensor), of o, of gate and up (one), and of down: MatMul4Bit of bitsandbytes before 0.43 kept them."""
+    if not (setup.weights.unpacks and setup.stack.keeps_unpacked_input):
+        return 0
+    return HALF * (2 * setup.shape.hidden + setup.shape.query + width(setup.shape))
+
+
+def _times(shape: Shape, name: str, times: int) -> float:
+    """How many of the matrices one token goes through in one layer."""
+    if shape.experts is None or name not in ("gate", "up", "down"):
+        return 1.0
+    return times / shape.layers * (shape.experts.active + shape.experts.shared) / (shape.experts.routed + shape.experts.shared)
+
+
+def _in_flight(setup: Setup) -> int:
+    """Micro batches whose activations the first stage of a pipeline holds (1F1B, arXiv 1806.03377)."""
+    return min(setup.layout.pipeline, max(1, setup.accumulation)) if setup.layout.pipeline > 1 else 1
+
+
+def tower(setup: Setup) -> Term | None:
+    """What the vision tower keeps where gradients go through it: it is not checkpointed unless somebody does it."""
+    vision = setup.shape.vision
+    if vision is None or not setup.tower_trained or not vision.patches:
+        return None
+    each = 8 * vision.hidden + HALF * 4 * vision.hidden + HALF * (4 if vision.gated else 2) * vision.intermediate
+    size = setup.batch * vision.patches * vision.layers * each
+    return term("vision tower", size, "patches x layers of the tower, counted like the text (memory_model 14)", low=0.6, high=1.3)

@@ -1,0 +1,91 @@
+"""From live tensors to what the card shows: torch's caching allocator, the CUDA context, NCCL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from oomdoctor.case.estimate import Setup, Term
+from oomdoctor.memory.term import term
+
+MIB = 1 << 20
+_SMALL, _SMALL_SEGMENT = MIB, 2 * MIB
+_MIDDLE, _MIDDLE_SEGMENT = 10 * MIB, 20 * MIB
+"""Requests, and the segments that serve them: kSmallSize, kSmallBuffer, kMinLargeAlloc, kLargeBuffer of c10/cuda/CUDACachingAllocator."""
+_EVEN = (0.0, 0.10, 0.30)
+"""Reserved and unused, as a share of what comes and goes, where every step asks for the same sizes: blocks fit again, and what is
+lost are the ends of segments. At least, expected, at most."""
+_UNEVEN = (0.10, 1.20, 1.60)
+"""The same where lengths vary: segments of shorter batches serve no longer one, so about one more typical batch stays reserved
+(memory_model 12). It is less where the longest batch comes early and more where batches grow one after another."""
+_UNSAID = (0.0, 0.10, 1.30)
+"""The same where nobody says which counter it is and whether lengths are even."""
+_GROWING = (0.0, 1.0, 1.3)
+"""A cache that grows by concatenation leaves the sizes behind that it had: up to as much again (torch.cat in DynamicCache)."""
+_CONTEXT = 1300 * MIB
+"""CUDA context 0.47 to 0.92 GiB on an A100 since torch 1.13, and 0.5 to 0.7 more once real kernels are loaded (memory_model 11)."""
+_NCCL = 1000 * MIB
+"""Communicators of two cards and more: 0.73 to 1.45 GiB (memory_model 11)."""
+_COMING = (
+    "activations",
+    "recomputed layer",
+    "logits",
+    "prompt",
+    "gathered weights",
+    "unpacked weights",
+    "vision tower",
+    "collected logits",
+)
+"""Terms that come and go within a step; the others stay where they are."""
+_TRAFFIC = ("activations", "recomputed layer", "logits", "collected logits")
+"""The phases that have these are those in which tensors of all sizes come and go."""
+
+
+def segment(size: int) -> int:
+    """Bytes that the allocator asks of the driver for a request that no free block serves."""
+    if size <= _SMALL:
+        return _SMALL_SEGMENT
+    if size < _MIDDLE:
+        return _MIDDLE_SEGMENT
+    return -(-size // (2 * MIB)) * 2 * MIB
+
+
+def slack(setup: Setup, terms: Sequence[Term], elsewhere: Sequence[Term]) -> Term | None:
+    """What is reserved beyond the live tensors of one phase, for the counters that see it.
+
+    Blocks of one phase rarely fit what another one asks for, so what comes and goes in either of them stays reserved; `elsewhere`
+    are the terms of the other phases of the same step.
+    """
+    if setup.counter == "max_allocated":
+        return None
+    here = {one.name: one.bytes for one in terms}
+    if setup.task == "train":
+        union = {one.name: max(one.bytes, here.get(one.name, 0)) for one in (*elsewhere, *terms) if one.name in _COMING}
+        least, expected, most = (
+            _UNSAID if setup.counter == "unknown" else _EVEN if setup.even_lengths or setup.stack.longest_first else _UNEVEN
+        )
+        coming = sum(union.values())
+        other = coming - sum(size for name, size in here.items() if name in _COMING)
+        comes = any(name in _TRAFFIC for name in here)
+    else:
+        coming, other, comes = here.get("kv cache", 0), 0, True
+        least, expected, most = _GROWING
+    if not coming or not comes:
+        return None
+    return Term(
+        name="allocator",
+        bytes=round(other + coming * expected),
+        low=round(coming * least),
+        high=round(other + coming * most),
+        basis="what other phases left behind, and a share of what comes and goes in a step (memory_model 12)",
+    )
+
+
+def outside(setup: Setup) -> Term | None:
+    """What the driver counts and torch does not."""
+    if setup.counter in ("max_allocated", "max_reserved"):
+        return None
+    size = _CONTEXT + (_NCCL if setup.layout.cards > 1 and setup.layout.engine != "device_map" else 0)
+    if setup.counter == "unknown":
+        # Either kind of counter is as likely as the other.
+        return term("context", size, "CUDA context and NCCL (memory_model 11), if the figure is the driver's", low=0.0, high=2.5)
+    return term("context", size, "CUDA context and NCCL (memory_model 11)", low=0.5, high=2.0)

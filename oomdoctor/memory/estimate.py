@@ -1,0 +1,51 @@
+"""A run -> what it takes of one card, with the range that the assumptions leave."""
+
+from __future__ import annotations
+
+from math import hypot
+
+from oomdoctor.case.estimate import Assumption, Estimate, Phase, Setup
+from oomdoctor.memory import activations, optimizer, trained, weights
+from oomdoctor.memory.phases import phases
+
+_PINNED = 1.5
+"""Host memory for each byte that is offloaded: page-locked buffers beside the tensors (`additional_buffer_factor` of deepspeed/runtime/zero)."""
+
+_UNNAMED = {(True, False): (0.08, 0.10), (True, True): (0.10, 0.14), (False, False): (0.03, 0.12), (False, True): (0.08, 0.24)}
+"""What no formula here names, as shares of the whole: (training, counter unknown) -> (less, more). Kernels' workspaces, eager
+attention, copies in a program's own loop; with an unknown counter also decimal units (7 %). docs/accuracy.md shows how often it holds."""
+
+
+def estimate(setup: Setup, assumptions: tuple[Assumption, ...] = ()) -> Estimate:
+    """The peak of a run on its fullest card."""
+    found = phases(setup)
+    peak = max(found, key=lambda phase: phase.bytes)
+    low, high = bounds(peak, *_UNNAMED[setup.task == "train", setup.counter == "unknown"])
+    return Estimate(
+        setup=setup,
+        phases=found,
+        expected=peak.bytes,
+        low=low,
+        high=max(high, *(phase.bytes for phase in found)),
+        host=host(setup),
+        assumptions=assumptions,
+    )
+
+
+def bounds(phase: Phase, below: float, above: float) -> tuple[int, int]:
+    """The range of a sum: what is unknown of one term says nothing of another, so the deviations add like lengths at right angles."""
+    down = hypot(below * phase.bytes, *(term.bytes - term.low for term in phase.terms))
+    up = hypot(above * phase.bytes, *(term.high - term.bytes for term in phase.terms))
+    return max(0, round(phase.bytes - down)), round(phase.bytes + up)
+
+
+def host(setup: Setup) -> int:
+    """Bytes of host memory for what is offloaded, of all cards together; 0 where nothing is."""
+    size = 0.0
+    if setup.offload_params:
+        size += weights.stored(setup)
+    if setup.offload_optimizer:
+        size += sum(group.params * (optimizer.state_width(setup, group) + weights.HALF) for group in trained.groups(setup))
+    if setup.offload_activations:
+        size += setup.layout.cards * setup.shape.layers * activations.boundary(setup)
+    return round(size * _PINNED)

@@ -1,0 +1,32 @@
+"""The scores of all words for all tokens, and the copies that the loss makes of them."""
+
+from __future__ import annotations
+
+from oomdoctor.case.estimate import Setup, Term
+from oomdoctor.memory.activations import tokens
+from oomdoctor.memory.term import term
+
+_FUSED = 6
+"""Bytes for each token and hidden element: a fused loss takes about tokens x hidden / vocabulary rows at a time
+(liger_kernel/ops/fused_linear_cross_entropy.py), in 16 bit and in fp32."""
+_KEPT = 4
+"""Accelerate turns the logits of an evaluation into fp32 (accelerate/utils/operations.py, convert_outputs_to_fp32)."""
+
+
+def loss(setup: Setup) -> Term:
+    """Logits and the loss's copies at the end of the forward pass or the start of the backward pass, whichever holds more."""
+    if setup.fused_loss:
+        return term("logits", _FUSED * tokens(setup) * setup.shape.hidden, "a fused loss sees a few rows at a time", low=0.3, high=2.0)
+    stack = setup.stack
+    # Tensor parallel heads split the vocabulary; the loss of torchtitan and Megatron stays split.
+    size = stack.logits * setup.shape.vocab * tokens(setup) / setup.layout.tensor
+    low, high = stack.logits_low / stack.logits, stack.logits_high / stack.logits
+    return term("logits", size, f"{stack.logits:g} bytes x vocabulary x tokens: {stack.source}", low=low, high=high)
+
+
+def kept_for_metrics(setup: Setup) -> Term | None:
+    """Logits that Trainer collects on the card: all of them unless eval_accumulation_steps is set."""
+    if not setup.eval_samples:
+        return None
+    size = _KEPT * setup.shape.vocab * setup.length * setup.eval_samples
+    return term("collected logits", size, "samples x tokens x vocabulary x 4: transformers/trainer.py, evaluation_loop", low=0.3, high=1.1)

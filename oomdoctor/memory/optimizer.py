@@ -1,0 +1,98 @@
+"""Gradients, optimizer states, and what one step needs for a moment."""
+
+from __future__ import annotations
+
+from oomdoctor.case.estimate import Setup, Term
+from oomdoctor.memory import parameters as count
+from oomdoctor.memory import weights
+from oomdoctor.memory.term import term
+from oomdoctor.memory.trained import Group, groups
+from oomdoctor.memory.weights import HALF
+
+_MASTER = 4
+"""DeepSpeed and Megatron keep an fp32 copy of what they train: K = 12 = 4 + 8 of the ZeRO paper (arXiv 1910.02054)."""
+_SUB_GROUP = 1_000_000_000
+"""ZeRO-3 steps so many parameters at a time: `sub_group_size` of deepspeed/runtime/zero/config.py."""
+
+
+def gradients(setup: Setup) -> Term:
+    """All gradients at the end of the backward pass."""
+    if setup.optimizer.in_backward:
+        size = float(count.largest_layer(setup.shape) * HALF)
+        return term("gradients", size, "one layer: the optimizer runs inside the backward pass", low=0.8, high=2.0)
+    size = sum(group.params * _gradient_width(setup, group) for group in groups(setup)) / _split(setup, 2)
+    if setup.adapters is not None and setup.layout.engine == "fsdp1" and setup.stack.flat_gradients:
+        size += weights.stored(setup) / _split(setup, 3)
+    if setup.offload_optimizer and setup.layout.engine == "deepspeed":
+        # ZeRO-Offload moves gradients to the host bucket by bucket (arXiv 2101.06840).
+        size = min(size, bucket(setup))
+    return term("gradients", size, "trained parameters x bytes of their type, / ZeRO-2 ranks (memory_model 4, 9)", low=0.9, high=1.1)
+
+
+def states(setup: Setup) -> Term:
+    """What the optimizer keeps from step to step."""
+    size = sum(group.params * state_width(setup, group) for group in groups(setup)) / _split(setup, 1)
+    if setup.offload_optimizer or setup.optimizer.paged:
+        size = 0.0
+    return term("optimizer", size, f"{setup.optimizer.name}: {setup.optimizer.source or 'memory_model 4'}", low=0.9, high=1.1)
+
+
+def state_width(setup: Setup, group: Group) -> float:
+    """Bytes of state for one trained parameter."""
+    own = setup.optimizer
+    if setup.layout.engine == "deepspeed":
+        return _MASTER + (own.states * 4 if own.bytes_per_param is None else own.bytes_per_param)
+    return own.states * group.width if own.bytes_per_param is None else own.bytes_per_param
+
+
+def step_temporary(setup: Setup) -> Term | None:
+    """What a step takes for a moment: copies of foreach kernels, fp32 gradients of DeepSpeed's partition."""
+    if setup.optimizer.in_backward or setup.offload_optimizer:
+        return None
+    trained = sum(group.params for group in groups(setup))
+    if setup.layout.engine == "deepspeed":
+        own = trained / _split(setup, 1)
+        own = min(own, _SUB_GROUP) if setup.layout.stage == 3 else own
+        return term(
+            "step", own * 4, "fp32 gradients of the own partition: deepspeed/runtime/zero/stage_1_and_2.py, step", low=0.5, high=1.5
+        )
+    if not setup.optimizer.foreach_temporary:
+        return None
+    size = sum(group.params * group.width for group in groups(setup)) / _split(setup, 3)
+    return term("step", size, "one more copy of the parameters for foreach kernels: torch.optim documentation", low=0.0, high=1.5)
+
+
+def buckets(setup: Setup) -> Term | None:
+    """Copies of gradients on their way to other cards."""
+    trained = sum(group.params * _gradient_width(setup, group) for group in groups(setup))
+    layout = setup.layout
+    if layout.engine == "ddp" and layout.data > 1:
+        # gradient_as_bucket_view is False by default: torch/nn/parallel/distributed.py.
+        return term("buckets", trained / layout.tensor, "DDP keeps gradients a second time in its buckets", low=0.0, high=1.0)
+    if layout.engine == "deepspeed" and layout.data > 1:
+        return term(
+            "buckets",
+            min(trained, 2 * bucket(setup)),
+            "reduce and gather buckets of 5e8 elements: deepspeed/runtime/zero/config.py",
+            low=0.1,
+            high=2.0,
+        )
+    if layout.engine in ("fsdp1", "fsdp2") and layout.data > 1:
+        unit = trained / max(1, setup.shape.layers)
+        return term("buckets", 2 * unit / layout.tensor, "the unreduced gradients of two units", low=0.5, high=2.0)
+    return None
+
+
+def bucket(setup: Setup) -> float:
+    """Bytes of one bucket: half a billion elements by DeepSpeed's default, hidden x hidden by transformers' `auto`; here eight of the latter."""
+    return float(min(500_000_000 * HALF, 8 * setup.shape.hidden**2 * HALF))
+
+
+def _gradient_width(setup: Setup, group: Group) -> float:
+    return HALF if setup.layout.engine == "deepspeed" else group.width
+
+
+def _split(setup: Setup, stage: int) -> int:
+    if setup.layout.engine == "device_map":
+        return setup.layout.cards
+    return setup.layout.sharded(stage) * setup.layout.tensor * setup.layout.pipeline

@@ -1,0 +1,156 @@
+"""How many parameters a model has, part by part: exact, so that no error of an estimate comes from here.
+
+The rules are those of the model classes in transformers 4.57 (modeling_llama.py, modeling_qwen3_moe.py,
+modeling_deepseek_v3.py ...); tests hold them against published counts.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from oomdoctor.case.shape import Experts, Latent, Shape
+
+
+@cache
+def total(shape: Shape) -> int:
+    """All parameters, the vision tower included."""
+    return text(shape) + (shape.vision.params if shape.vision else 0)
+
+
+@cache
+def text(shape: Shape) -> int:
+    """The parameters of the language model."""
+    return (
+        shape.extra
+        + embedding(shape)
+        + output(shape)
+        + positions(shape)
+        + final_norm(shape)
+        + sum(layer(shape, n) for n in range(shape.layers))
+    )
+
+
+@cache
+def active(shape: Shape) -> int:
+    """The parameters that one token goes through."""
+    if shape.experts is None:
+        return text(shape)
+    unused = shape.experts.routed - shape.experts.active
+    return text(shape) - expert_layers(shape) * unused * 3 * shape.hidden * shape.experts.intermediate
+
+
+def embedding(shape: Shape) -> int:
+    """The table of token vectors."""
+    return shape.vocab * shape.hidden
+
+
+def output(shape: Shape) -> int:
+    """The output projection; 0 where it is the embedding."""
+    return 0 if shape.tied else shape.vocab * shape.hidden + (shape.vocab if shape.head_bias else 0)
+
+
+def positions(shape: Shape) -> int:
+    """Learned positions."""
+    return shape.positions * shape.hidden
+
+
+def final_norm(shape: Shape) -> int:
+    """The norm before the output projection."""
+    return norm(shape)
+
+
+def norm(shape: Shape) -> int:
+    """One norm over the hidden size: a scale, and with LayerNorm a shift."""
+    return shape.hidden if shape.rms else 2 * shape.hidden
+
+
+@cache
+def layer(shape: Shape, number: int) -> int:
+    """Layer `number`, from 0."""
+    return attention(shape) + mlp(shape, number) + norms(shape)
+
+
+def largest_layer(shape: Shape) -> int:
+    """The layer with the most parameters: the last, as dense layers come first."""
+    return layer(shape, shape.layers - 1)
+
+
+def attention(shape: Shape) -> int:
+    """Projections, their biases and the norms of queries and keys."""
+    if shape.latent is not None:
+        return _latent_attention(shape, shape.latent)
+    h, q, k, v = shape.hidden, shape.query, shape.key, shape.value
+    bias = (q + k + v) * shape.attention_bias + h * shape.output_bias
+    return attention_linears(shape) + bias + _qk_norm(shape)
+
+
+def attention_linears(shape: Shape) -> int:
+    """The matrices of attention alone: what quantisation and LoRA are about."""
+    if shape.latent is not None:
+        return _latent_attention(shape, shape.latent) - (shape.latent.q_rank or 0) - shape.latent.kv_rank
+    return shape.hidden * (2 * shape.query + shape.key + shape.value)
+
+
+def _qk_norm(shape: Shape) -> int:
+    if not shape.qk_norm:
+        return 0
+    return shape.query + shape.key if shape.qk_norm_full else 2 * shape.head
+
+
+def _latent_attention(shape: Shape, latent: Latent) -> int:
+    """modeling_deepseek_v3.py: q_a, its norm and q_b (or one q), kv_a with the rotary part, its norm, kv_b, o."""
+    h, heads = shape.hidden, shape.heads
+    wide = heads * (latent.nope + latent.rope)
+    queries = h * wide if latent.q_rank is None else latent.q_rank * (h + 1 + wide)
+    down = h * (latent.kv_rank + latent.rope) + latent.kv_rank
+    up = latent.kv_rank * heads * (latent.nope + latent.value)
+    return queries + down + up + heads * latent.value * h
+
+
+def mlp(shape: Shape, number: int) -> int:
+    """The MLP of layer `number`, or its experts and their router."""
+    experts = shape.experts
+    if experts is None or number < experts.dense_layers:
+        return dense_mlp(shape) + (shape.intermediate * (2 if shape.gated else 1) + shape.hidden) * shape.mlp_bias
+    return expert_linears(shape, experts) + _router(shape, experts)
+
+
+def dense_mlp(shape: Shape) -> int:
+    """The matrices of an ordinary MLP."""
+    return (3 if shape.gated else 2) * shape.hidden * shape.intermediate
+
+
+def expert_linears(shape: Shape, experts: Experts) -> int:
+    """The matrices of all experts of a layer; memory needs every one, whatever a token uses."""
+    return 3 * shape.hidden * experts.intermediate * (experts.routed + experts.shared)
+
+
+def _router(shape: Shape, experts: Experts) -> int:
+    return experts.routed * (shape.hidden + experts.correction_bias) + shape.hidden * experts.shared_gate
+
+
+def norms(shape: Shape) -> int:
+    """The norms of a layer, those of queries and keys apart."""
+    count = 4 if shape.sandwich_norm else 1 if shape.shared_norm else 2
+    return count * norm(shape)
+
+
+def expert_layers(shape: Shape) -> int:
+    """How many layers have experts."""
+    return 0 if shape.experts is None else shape.layers - shape.experts.dense_layers
+
+
+@cache
+def linears(shape: Shape) -> int:
+    """The parameters of the matrices inside the layers: what a quantiser packs."""
+    dense = shape.layers - expert_layers(shape)
+    experts = expert_layers(shape) * expert_linears(shape, shape.experts) if shape.experts else 0
+    return shape.layers * attention_linears(shape) + dense * dense_mlp(shape) + experts
+
+
+def largest_linear(shape: Shape) -> int:
+    """The largest single matrix inside a layer."""
+    widest = max(
+        shape.intermediate if shape.experts is None or shape.experts.dense_layers else 0, shape.experts.intermediate if shape.experts else 0
+    )
+    return max(shape.hidden * widest, shape.hidden * shape.query)

@@ -1,0 +1,61 @@
+"""The moments of a run and what is there in each: a peak is the largest of them, never a sum of the largest parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from oomdoctor.case.estimate import Phase, Setup, Term
+from oomdoctor.memory import activations, allocator, inference, logits, optimizer, trained, weights
+
+
+def phases(setup: Setup) -> tuple[Phase, ...]:
+    """All phases of a run, in the order in which they come for the first time."""
+    found = tuple(_training(setup) if setup.task == "train" else _generating(setup))
+    return tuple(_seen(setup, phase, [term for other in found for term in other.terms]) for phase in found)
+
+
+def _training(setup: Setup) -> Iterator[Phase]:
+    """The optimizer's states exist from the second step on, so the second step is described."""
+    standing = (weights.weights(setup), trained.adapters(setup), optimizer.states(setup))
+    gradients = optimizer.gradients(setup)
+    before = gradients if setup.accumulation > 1 and not setup.optimizer.in_backward else None
+    moving = (weights.working_copies(setup), optimizer.buckets(setup))
+    kept, tower = activations.kept(setup), activations.tower(setup)
+    yield _phase("load", weights.weights(setup))
+    yield _phase("forward", *standing, before, *moving, kept, tower, logits.loss(setup))
+    yield _phase("backward", *standing, gradients, *moving, *_still_kept(setup, kept), activations.working_set(setup))
+    yield _phase("step", *standing, gradients, optimizer.step_temporary(setup))
+    if setup.eval_batch:
+        yield _evaluation(setup, standing)
+
+
+def _still_kept(setup: Setup, kept: Term) -> tuple[Term | None, ...]:
+    """While the first layers of a checkpointed model are computed again, half of the gradients exist on average."""
+    return (kept,) if setup.checkpointing == "full" else ()
+
+
+def _evaluation(setup: Setup, standing: tuple[Term | None, ...]) -> Phase:
+    """One batch without gradients, beside everything that training keeps."""
+    batch = replace(setup, batch=setup.eval_batch or 1)
+    return _phase(
+        "evaluation", *standing, inference.prompt(batch), logits.loss(replace(batch, fused_loss=False)), logits.kept_for_metrics(setup)
+    )
+
+
+def _generating(setup: Setup) -> Iterator[Phase]:
+    standing = (weights.weights(setup), weights.working_copies(setup), inference.cache(setup))
+    yield _phase("load", weights.weights(setup))
+    yield _phase("prompt", *standing, inference.prompt(setup))
+    yield _phase("generation", *standing)
+
+
+def _phase(name: str, *terms: Term | None) -> Phase:
+    return Phase(name=name, terms=tuple(term for term in terms if term is not None and term.high > 0))
+
+
+def _seen(setup: Setup, phase: Phase, elsewhere: Sequence[Term]) -> Phase:
+    """The phase with what the counter adds."""
+    more = (allocator.slack(setup, phase.terms, elsewhere), allocator.outside(setup))
+    return replace(phase, terms=phase.terms + tuple(term for term in more if term is not None))

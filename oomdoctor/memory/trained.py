@@ -1,0 +1,77 @@
+"""What is trained: how many parameters, and in how many bytes each."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from oomdoctor.case.estimate import Adapters, Setup, Term
+from oomdoctor.case.shape import Shape
+from oomdoctor.memory import parameters as count
+from oomdoctor.memory.term import term
+from oomdoctor.memory.weights import HALF
+
+
+class Group(Struct, frozen=True):
+    """Parameters of one kind that are trained."""
+
+    params: int
+    width: float
+    """Bytes of one of them."""
+    beside: bool
+    """Whether they lie beside the model's own weights and take memory of their own."""
+
+
+def groups(setup: Setup) -> tuple[Group, ...]:
+    """What an optimizer gets."""
+    shape, adapters = setup.shape, setup.adapters
+    if adapters is None:
+        extra = count.embedding(shape) if setup.stack.unties and shape.tied else 0
+        frozen_tower = shape.vision.params if shape.vision and not setup.tower_trained else 0
+        return (Group(count.total(shape) + extra - frozen_tower, setup.weights.bytes_per_param, False),)
+    out = [Group(adapter_params(shape, adapters), setup.stack.adapter_bytes, True)]
+    copies = len(adapters.full & {"embed", "head"}) * count.embedding(shape)
+    if copies:
+        # peft keeps the original and trains a copy in the model's own type (peft/utils/other.py, ModulesToSaveWrapper).
+        out.append(Group(copies, HALF, True))
+    if adapters.blocks:
+        out.append(Group(adapters.blocks * count.largest_layer(shape), HALF, False))
+    return tuple(out)
+
+
+def adapter_params(shape: Shape, adapters: Adapters) -> int:
+    """The parameters of all adapters: r x (in + out) for each matrix."""
+    if adapters.count is not None:
+        return adapters.count
+    return adapters.rank * sum(into + out for name in adapters.targets for into, out, times in linears(shape, name) for _ in range(times))
+
+
+def linears(shape: Shape, target: str) -> list[tuple[int, int, int]]:
+    """(in, out, how many in the model) of the matrices that a target names."""
+    h, q, k, v = shape.hidden, shape.query, shape.key, shape.value
+    attention = {"q": (h, q), "k": (h, k), "v": (h, v), "o": (q, h), "qkv": (h, q + k + v)}
+    if target in attention:
+        return [(*attention[target], shape.layers)]
+    if target == "head":
+        return [(h, shape.vocab, 1)]
+    if target == "gate" and not shape.gated:
+        return []
+    experts, number = shape.experts, count.expert_layers(shape)
+
+    def one(width: int, times: int) -> tuple[int, int, int]:
+        return (width, h, times) if target == "down" else (h, width, times)
+
+    out = [one(shape.intermediate, shape.layers - number)] if shape.layers > number else []
+    if experts is not None:
+        out.append(one(experts.intermediate, number * (experts.routed + experts.shared)))
+    return out
+
+
+def adapters(setup: Setup) -> Term | None:
+    """The adapters and the copied modules themselves."""
+    beside = [group for group in groups(setup) if group.beside]
+    if not beside:
+        return None
+    size = sum(group.params * group.width for group in beside) / setup.layout.sharded(3) / setup.layout.tensor / setup.layout.pipeline
+    return term(
+        "adapters", size, "rank x (in + out) for each matrix (memory_model 3); fp32 by peft's autocast_adapter_dtype", low=0.5, high=1.1
+    )

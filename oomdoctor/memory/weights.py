@@ -1,0 +1,91 @@
+"""The weights on one card: their format, what stays 16-bit, how they are spread, and what is gathered or unpacked to use them."""
+
+from __future__ import annotations
+
+from oomdoctor.case.estimate import Setup, Term
+from oomdoctor.memory import parameters as count
+from oomdoctor.memory.term import term
+
+HALF = 2
+"""Bytes of a 16-bit value."""
+_LIVE = 1_000_000_000
+"""DeepSpeed keeps so many gathered parameters at most: `stage3_max_live_parameters` of deepspeed/runtime/zero/config.py."""
+_UNITS = 2
+"""FSDP has the unit in use and the next one gathered: limit_all_gathers of torch/distributed/fsdp/fully_sharded_data_parallel.py."""
+
+
+def weights(setup: Setup) -> Term:
+    """The share of the weights that lies on the fullest card."""
+    layout = setup.layout
+    split = layout.tensor * layout.sharded(3)
+    if layout.engine == "device_map":
+        size = stored(setup) / layout.cards
+    else:
+        inner = (stored(setup) - _ends(setup)) / layout.pipeline
+        # A pipeline's first and last stage hold the embedding and the head; with one stage both are here.
+        size = inner + _ends(setup) / (1 if layout.pipeline == 1 else 2)
+    if setup.offload_params:
+        size = 0.0
+    high = 1.02
+    if setup.weights.unpacks and setup.task == "train" and size:
+        # peft's prepare_model_for_kbit_training casts what is not packed to fp32; not every framework calls it.
+        high += HALF * _kept_wide(setup) / stored(setup)
+    return term(
+        "weights", size / split, "parameters x bytes of the format (memory_model 1, 2), / tensor and ZeRO-3 or FSDP ranks", high=high
+    )
+
+
+def stored(setup: Setup) -> float:
+    """Bytes of the whole model in its format."""
+    shape, form, stack = setup.shape, setup.weights, setup.stack
+    everything = count.total(shape) + (count.embedding(shape) if stack.unties and shape.tied else 0)
+    if not form.packed:
+        return everything * form.bytes_per_param
+    wide = _kept_wide(setup)
+    return (everything - wide) * form.bytes_per_param + wide * HALF
+
+
+def _kept_wide(setup: Setup) -> int:
+    """The parameters that a packed format leaves in 16 bit: embedding, head, norms, and the tower where it is not packed."""
+    shape, form, stack = setup.shape, setup.weights, setup.stack
+    everything = count.total(shape) + (count.embedding(shape) if stack.unties and shape.tied else 0)
+    packed = count.linears(shape) + (shape.vocab * shape.hidden if stack.packs_head and (not shape.tied or stack.unties) else 0)
+    return everything - packed - (shape.vision.params if shape.vision and form.packs_tower else 0)
+
+
+def _ends(setup: Setup) -> float:
+    shape = setup.shape
+    wide = HALF if setup.weights.packed else setup.weights.bytes_per_param
+    return (count.embedding(shape) + (count.output(shape) or (count.embedding(shape) if setup.stack.unties else 0))) * wide
+
+
+def working_copies(setup: Setup) -> Term | None:
+    """Weights that exist a second time while they are used: gathered, unpacked or cast to 16 bit."""
+    shape, layout = setup.shape, setup.layout
+    layer = count.largest_layer(shape)
+    if layout.sharded(3) > 1 or setup.offload_params:
+        ends = count.embedding(shape) + count.output(shape)
+        if layout.engine == "deepspeed":
+            share = setup.weights.bytes_per_param if setup.weights.packed else HALF
+            live = min(_LIVE, count.text(shape)) * share
+            # Its own estimator: 4 bytes for each parameter of the largest module (runtime/zero/stage3.py).
+            largest = 2 * HALF * max(layer, count.embedding(shape))
+            return term(
+                "gathered weights",
+                (live + largest) / layout.tensor,
+                "1e9 live parameters and 4 x the largest module: deepspeed/runtime/zero",
+                low=0.2,
+                high=1.5,
+            )
+        share = setup.weights.bytes_per_param / HALF if setup.weights.packed else 1.0
+        gathered = (_UNITS * layer * share + ends) * HALF / layout.tensor
+        return term("gathered weights", gathered, "2 units in flight + the root unit, 16-bit: FSDP (memory_model 9)", low=0.5, high=1.5)
+    if setup.weights.unpacks:
+        largest = max(count.largest_linear(shape), count.embedding(shape) if setup.stack.packs_head else 0)
+        return term("unpacked weights", HALF * largest, "one matrix unpacked to 16 bit: bitsandbytes MatMul4Bit", low=0.5, high=2.0)
+    if setup.task == "train" and setup.adapters is None and setup.weights.bytes_per_param == 4 and not setup.weights.packed:
+        cast = (count.linears(shape) + count.embedding(shape)) * HALF / layout.tensor / layout.pipeline
+        return term(
+            "autocast copies", cast, "16-bit copies of fp32 matrices until autocast ends: torch/amp/autocast_mode.py", low=0.5, high=1.0
+        )
+    return None

@@ -1,0 +1,42 @@
+"""How a run is spread over cards, from a few words: `zero3`, `fsdp 32 + tp 8`, `ddp + device_map`."""
+
+from __future__ import annotations
+
+import re
+
+from oomdoctor.case.estimate import Engine, Layout
+
+_PART = re.compile(
+    r"(zero|fsdp|hsdp|ddp|dp|tp|pp|cp|ep|tensor parallel|pipeline parallel|sequence parallel|device_map|single)[- ]?(\d{1,6})?"
+)
+_SIZES = {
+    "tp": "tensor",
+    "tensor parallel": "tensor",
+    "pp": "pipeline",
+    "pipeline parallel": "pipeline",
+    "cp": "context",
+    "sequence parallel": "context",
+    "ep": "expert",
+}
+
+
+def layout(strategy: str, cards: int) -> Layout:
+    """The layout that a strategy means on so many cards."""
+    engine: Engine = "ddp" if cards > 1 else "none"
+    stage, sizes = 0, {}
+    for word, number in _PART.findall(strategy.lower()):
+        if word == "zero":
+            engine, stage = "deepspeed", min(3, int(number or 2))
+        elif word in ("fsdp", "hsdp"):
+            # `fsdp2` is the second version; a number after a blank is the size of the group.
+            engine, stage = ("fsdp2" if number == "2" and "fsdp2" in strategy.lower() else "fsdp1"), 3
+        elif word == "device_map":
+            engine, stage = "device_map", 0
+        elif word in _SIZES:
+            sizes[_SIZES[word]] = max(1, int(number or 1))
+    if "fsdp-ddp" in strategy.lower():
+        engine, stage = "ddp", 0
+    if engine == "device_map" and "ddp" in strategy.lower():
+        # Each replica is spread over a part of the cards; two is the least.
+        cards = max(2, cards // 2)
+    return Layout(engine=engine, cards=max(1, cards), stage=stage, **sizes)
