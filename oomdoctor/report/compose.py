@@ -9,19 +9,22 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from oomdoctor.case.case import Case, Verdict
 from oomdoctor.case.diagnosis import Cite, Diagnosis, Finding, Text
-from oomdoctor.case.events import Place
+from oomdoctor.case.events import Certainty, Place
 from oomdoctor.case.incident import Incident
 from oomdoctor.report.config_lines import in_config
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.figures import bars, rows
 from oomdoctor.report.headline import incident_sentence, settle_text, summary
-from oomdoctor.report.phrases import blank, spans, stop
+from oomdoctor.report.phrases import bare, blank, first_sentences, spans, stop
 from oomdoctor.report.places import at, repeated, where
 from oomdoctor.report.safe import clean_line
 from oomdoctor.report.steps import not_this, steps
 from oomdoctor.report.texts import gap_words, say
 
 _FINDINGS = 3
+_TOLD = 2
+_SENTENCES = 2
+"""Of the findings after the first; the whole of them is folded."""
 _CORRECTIONS = 1
 _FOLLOWED = 8
 _OTHERS = 8
@@ -43,7 +46,8 @@ def compose(diagnosis: Diagnosis, lang: str, version: str) -> Document:
     blocks += in_config(case.training, lang)
     blocks += steps(diagnosis.findings, lang)
     blocks += not_this(diagnosis.findings, lang)
-    blocks += _citations(diagnosis.findings, lang)
+    warned = any(one.not_this for one in diagnosis.findings) or bool(case.training and case.training.complaints)
+    blocks += _citations(diagnosis.findings, lang, corrects=not warned)
     if first is not None:
         blocks += _followed(first, lang)
     blocks += _others(case.incidents[1:], lang)
@@ -97,19 +101,37 @@ def _meaning(findings: Sequence[Finding], first: Incident | None, lang: str) -> 
         return
     seen = first.root.place if first else None
     yield Heading(say("means", lang))
-    for finding in findings[:_FINDINGS]:
-        yield from _finding(finding, seen, lang)
-    rest = findings[_FINDINGS:]
+    shown: list[Finding] = []
+    rest: list[Finding] = []
+    for number, finding in enumerate(findings[:_FINDINGS]):
+        # Of several possible readings only the first is told; the others are named.
+        tells = number == 0 or (number < _TOLD and finding.confidence is not Certainty.POSSIBLE)
+        (shown if tells else rest).append(finding)
+    for number, finding in enumerate(shown):
+        yield from _finding(finding, seen, lang, sentences=_SENTENCES if number else None)
     if rest:
-        blocks = tuple(block for finding in rest[:_OTHERS] for block in _finding(finding, seen, lang))
+        lead = "also-possible" if all(one.confidence is Certainty.POSSIBLE for one in rest) else "also"
+        yield Paragraph((Span(say(lead, lang), Style.DIM), *spans(_alternatives([one.title.get(lang) for one in rest], lang))))
+    others = findings[1:]
+    if others:
+        blocks = tuple(block for finding in others[:_OTHERS] for block in _finding(finding, seen, lang))
         yield Folded(
-            say("more-findings", lang, n=len(rest)),
-            (*blocks, *_rest(len(rest) - _OTHERS, lang)),
-            _listed([f.title.get(lang) for f in rest], lang),
+            say("more-findings", lang, n=len(others)),
+            (*blocks, *_rest(len(others) - _OTHERS, lang)),
+            _listed([f.title.get(lang) for f in others], lang),
         )
 
 
-def _finding(finding: Finding, seen: Place | None, lang: str) -> Iterator[Block]:
+def _alternatives(titles: Sequence[str], lang: str) -> str:
+    """Titles as parts of one sentence."""
+    if lang == "zh":
+        return "；".join(bare(title) for title in titles) + "。"
+    # "All activations" goes on in small letters, "JAX holds" does not.
+    return "; ".join(bare(title[:1].lower() + title[1:] if title[1:2].islower() or title[1:2] == " " else title) for title in titles) + "."
+
+
+def _finding(finding: Finding, seen: Place | None, lang: str, sentences: int | None = None) -> Iterator[Block]:
+    why = finding.why.get(lang)
     sure = say(f"confidence-{finding.confidence.value}", lang)
     if finding.evidence and all(one.place != seen for one in finding.evidence):
         sure += ("，" if lang == "zh" else ", ") + at(finding.evidence[0].place, lang)
@@ -117,7 +139,7 @@ def _finding(finding: Finding, seen: Place | None, lang: str) -> Iterator[Block]
     pieces = [
         Span(_bare(finding.title, lang), Style.STRONG),
         Span(aside + ("：" if lang == "zh" else ". "), Style.DIM),
-        *spans(finding.why.get(lang)),
+        *spans(first_sentences(why, lang, sentences) if sentences else why),
     ]
     if finding.unknowns:
         unknown = ("；" if lang == "zh" else "; ").join(_bare(text, lang) for text in finding.unknowns[:_GAPS])
@@ -125,14 +147,15 @@ def _finding(finding: Finding, seen: Place | None, lang: str) -> Iterator[Block]
     yield Paragraph(tuple(pieces))
 
 
-def _citations(findings: Sequence[Finding], lang: str) -> Iterator[Block]:
+def _citations(findings: Sequence[Finding], lang: str, *, corrects: bool) -> Iterator[Block]:
     cites = list(dict.fromkeys(cite for finding in findings for cite in finding.cites))
     if not cites:
         return
     corrected = sorted(
         (one for one in cites if one.correction is not None and one.verdict in _NOT_RIGHT), key=lambda one: one.verdict != "wrong"
     )
-    for cite in corrected[:_CORRECTIONS]:
+    # One warning a screen: what is wrong in this run goes before what an article got wrong.
+    for cite in corrected[:_CORRECTIONS] if corrects else ():
         yield Heading(say("corrected" if cite.verdict == "wrong" else "partly", lang))
         yield Paragraph(_correction(cite, lang))
     blocks = [block for cite in cites[:_CITES] for block in _cite(cite, lang)]

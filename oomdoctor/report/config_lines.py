@@ -1,4 +1,4 @@
-"""What of the config does not take effect: three complaints with what to write instead, the rest folded."""
+"""What of the config does not take effect: three complaints with what to write instead, the reasons of all but the first folded."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def in_config(training: Training | None, lang: str) -> Iterator[Block]:
     shown = grave[:_SHOWN]
     if shown:
         yield Heading(say("in-config", lang))
-        yield from (_complaint(one, lang) for one in shown)
-    rest = [one for one in training.complaints if one not in shown]
+        yield from (_complaint(one, lang, whole=number == 0) for number, one in enumerate(shown))
+    rest = [one for one in training.complaints if one not in shown[:1]]
     if rest:
         yield Folded(say("more-in-config", lang, n=len(rest)), _blocks(rest, lang), _gist(rest, lang))
 
 
-def _complaint(one: Complaint, lang: str) -> Paragraph:
+def _complaint(one: Complaint, lang: str, *, whole: bool = True) -> Paragraph:
     place = Span(f"{one.file}:{one.line}", _STYLES[one.severity])
     write = (*spans(blank(lang) + say("write-instead", lang)), Span(one.instead, Style.CODE), Span(stop(lang))) if one.instead else ()
-    why = blank(lang) + stopped(one.why.get(lang), lang)
+    why = blank(lang) + stopped(one.why.get(lang), lang) if whole else ""
     return Paragraph((place, Span("  "), *spans(stopped(one.what.get(lang), lang)), *spans(why), *write))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from oomdoctor.case.diagnosis import Finding, Fix, NotThis, Setting
 from oomdoctor.report.document import Block, Folded, Heading, Paragraph, Row, Span, Step, Steps, Style
-from oomdoctor.report.phrases import bare, blank, comma, spans, stop, stopped, written
+from oomdoctor.report.phrases import bare, blank, comma, first_sentences, spans, stop, stopped, written
 from oomdoctor.report.safe import clean_line
 from oomdoctor.report.texts import FRAMEWORKS, say
 from oomdoctor.units import format_size
@@ -17,7 +17,7 @@ _FOLDED = 12
 _SETTINGS = 4
 _SETTINGS_SHORT = 2
 _ALREADY = 4
-_NOT_THIS = 2
+_NOT_THIS = 1
 
 
 def steps(findings: Sequence[Finding], lang: str) -> Iterator[Block]:
@@ -43,10 +43,15 @@ def proposed(findings: Sequence[Finding]) -> list[Fix]:
 
 def not_this(findings: Sequence[Finding], lang: str) -> Iterator[Block]:
     """Advice that people are likely to meet and that is wrong here."""
-    wrong = list({one.advice: one for finding in findings for one in finding.not_this}.values())[:_NOT_THIS]
-    if wrong:
-        yield Heading(say("not-this", lang))
-        yield from (_wrong(one, lang) for one in wrong)
+    wrong = list({one.advice: one for finding in findings for one in finding.not_this}.values())
+    if not wrong:
+        return
+    yield Heading(say("not-this", lang))
+    yield from (_wrong(one, lang) for one in wrong[:_NOT_THIS])
+    rest = wrong[_NOT_THIS:]
+    if rest:
+        gist = ("；" if lang == "zh" else "; ").join(bare(one.advice.get(lang)) for one in rest)
+        yield Folded(say("nor-this", lang, n=len(rest)), tuple(_wrong(one, lang) for one in rest), clean_line(gist, 160))
 
 
 def _others(fixes: Sequence[Fix], lang: str) -> Iterator[Block]:
@@ -76,7 +81,7 @@ def _brief(fix: Fix, lang: str) -> Step:
     """A step in a line or two: what and where; how only if there is nothing to type."""
     return Step(
         title=stopped(fix.title.get(lang), lang),
-        text=() if fix.settings or fix.command else spans(fix.how.get(lang)),
+        text=() if fix.settings or fix.command else spans(first_sentences(fix.how.get(lang), lang, 1)),
         settings=tuple(settings(fix.settings, lang, _SETTINGS_SHORT)),
         command=fix.command or "",
         note=spans("".join(_needs(fix, lang))),
