@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from oomdoctor.case.case import Case, Gap
-from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.case.diagnosis import Diagnosis, Finding
 from oomdoctor.case.events import Event, Kind, Value
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.training import Training
@@ -25,6 +26,10 @@ from oomdoctor.reading import Early, Progress, Read, Reading
 from oomdoctor.scan.sources import Missing
 from oomdoctor.timeline import incidents, verdict
 
+if TYPE_CHECKING:
+    from oomdoctor.case.environment import Environment
+    from oomdoctor.environment.beside_log import Asked, Beside
+
 _PROGRESS_STEPS = 2
 _SAMPLES = 24
 
@@ -38,19 +43,23 @@ def diagnose(
     early: Early | None = None,
     text: bytes | None = None,
     config: Sequence[str] = (),
+    machine: Asked | None = None,
 ) -> Diagnosis:
     """The diagnosis of one run from its logs (`names`), or from `text` at hand, which then has the name `names[0]`.
 
-    `config` are paths of the run's config files; those beside them that they name are read too.
+    `config` are paths of the run's config files; those beside them that they name are read too. `machine` is where the run
+    may have run.
     """
     reading = Reading(pack, jobs=jobs, progress=progress, early=early)
     missing = [Gap(what=one.name, why=one.reason) for one in names if isinstance(one, Missing)]
     present = [one for one in names if isinstance(one, str)]
     reads = [reading.read_one(present[0], text)] if text is not None else reading.read(present)
-    return _diagnosis(reads, missing, pack, reading.recogniser, config)
+    return _diagnosis(reads, missing, pack, reading.recogniser, config, machine)
 
 
-def _diagnosis(reads: list[Read], missing: list[Gap], pack: Pack, recogniser: Recogniser, config: Sequence[str]) -> Diagnosis:
+def _diagnosis(
+    reads: list[Read], missing: list[Gap], pack: Pack, recogniser: Recogniser, config: Sequence[str], machine: Asked | None
+) -> Diagnosis:
     by_source = {read.source.name: read for read in reads}
     events = [event for read in reads for event in read.events]
 
@@ -61,15 +70,22 @@ def _diagnosis(reads: list[Read], missing: list[Gap], pack: Pack, recogniser: Re
         return before is not None and went_on(before, read.last[max(0, own) :], _PROGRESS_STEPS)
 
     log = log_facts(events)
+    beside = None if machine is None else _beside(machine, events, log)
+    around: dict[str, Fact] = {}
+    if beside is not None and beside.environment is not None:
+        log, around = _with_machine(log, beside.environment)
     settings, unread = _training(config, events, log, pack)
     set_values = {**log, **(settings.facts() if settings is not None else {})}
     found = tuple(_with_figures(one, events, set_values) for one in incidents(events, progressed))
     decided = verdict(found)
     programs = {one.id: one.program for one in recogniser.signatures.values()}
-    named = facts(found, decided, set_values)
+    named = {**around, **facts(found, decided, set_values)}
     named.update(moments(_step(found, by_source), named))
     known = Known(named, _samples(events), programs, tuple(one.root for one in found[:1]))
-    gaps = [*missing, *unread, *(gap for read in reads for gap in read.gaps)]
+    described = (
+        beside.environment.gaps if beside is not None and beside.environment is not None and machine is not None and machine.name else ()
+    )
+    gaps = [*missing, *unread, *described, *(gap for read in reads for gap in read.gaps)]
     if not any(read.source.size for read in reads):
         decided = replace(decided, reason="nothing-read")
     case = Case(
@@ -79,10 +95,32 @@ def _diagnosis(reads: list[Read], missing: list[Gap], pack: Pack, recogniser: Re
         verdict=decided,
         facts=log,
         training=settings,
+        environment=beside.environment if beside is not None else None,
+        environment_note=beside.note if beside is not None else None,
         unread=sum(read.unread for read in reads),
         gaps=tuple(gaps),
     )
-    return Diagnosis(case=case, findings=findings(pack, known, settings))
+    return Diagnosis(case=case, findings=_run_first(findings(pack, known, settings), pack) if around else findings(pack, known, settings))
+
+
+def _beside(machine: Asked, events: Sequence[Event], log: Mapping[str, Value]) -> Beside:
+    from oomdoctor.environment.beside_log import beside, traces  # noqa: PLC0415 - only where somebody asks for a machine
+
+    return beside(machine, traces(events, log))
+
+
+def _with_machine(log: Mapping[str, Value], environment: Environment) -> tuple[dict[str, Value], dict[str, Fact]]:
+    """What the log says, with what the machine says where it is silent; and the machine's own facts."""
+    from oomdoctor.environment.beside_log import lasting_facts, stand_ins  # noqa: PLC0415
+
+    return {**stand_ins(environment), **log}, {**lasting_facts(environment)}
+
+
+def _run_first(found: Sequence[Finding], pack: Pack) -> tuple[Finding, ...]:
+    """What happened in the run goes before what is wrong with its machine; what is only worth knowing of a machine is left out."""
+    machine = {one.id for one in found if "/environment/" in str((pack.text("problems", one.id) or {}).get("path"))}
+    about = [one for one in found if one.id in machine and one.severity != "note" and not one.unknowns]
+    return (*(one for one in found if one.id not in machine), *about)
 
 
 def _training(config: Sequence[str], events: Sequence[Event], log: Mapping[str, Value], pack: Pack) -> tuple[Training | None, list[Gap]]:

@@ -11,6 +11,8 @@ from oomdoctor.case.events import Certainty, Event, Kind, Value
 from oomdoctor.case.incident import Incident
 
 if TYPE_CHECKING:
+    from oomdoctor.case.diagnosis import Text
+    from oomdoctor.case.environment import Environment
     from oomdoctor.case.training import Training
 
 
@@ -53,9 +55,13 @@ class Case(Struct, frozen=True, kw_only=True):
     incidents: tuple[Incident, ...]
     verdict: Verdict
     facts: Mapping[str, Value] = field(default_factory=dict)
-    """What the log shows of the run's settings and machine, by name (`log.bf16`)."""
+    """What the log shows of the run's settings and machine, by name (`log.bf16`); where it is silent, what the environment says."""
     training: Training | None = None
     """The settings of the run, from its config files and its log."""
+    environment: Environment | None = None
+    """The machine of the run, where one was given or agrees with the log."""
+    environment_note: Text | None = None
+    """Whether facts of a machine are used, and why or why not; None where nobody asked."""
     unread: int = 0
     """Messages that were counted and not parsed, because thousands like them were."""
     gaps: tuple[Gap, ...] = ()

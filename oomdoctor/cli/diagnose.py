@@ -21,10 +21,14 @@ from oomdoctor.scan.streams import stdin_is_terminal
 
 if TYPE_CHECKING:
     from oomdoctor.case.diagnosis import Diagnosis
+    from oomdoctor.case.environment import Environment
+    from oomdoctor.environment.beside_log import Asked
 
 _PASTED = 64 << 20
 """The longest text from standard input that is answered; a log of this size comes as a file."""
 _BEGINNING = 200_000
+_DESCRIBED = (4 << 20) + 1
+"""Bytes of a file that describes a machine; what reads it refuses larger JSON and reads the beginning of longer texts."""
 
 FORMATS = ("terminal", "markdown", "json", "html")
 
@@ -45,7 +49,13 @@ FORMATS = ("terminal", "markdown", "json", "html")
 @click.option("--lang", type=click.Choice(["en", "zh"]), help="Language of the report (default: the locale's).")
 @click.option("--include", multiple=True, metavar="GLOB", help="In folders, read only files that match (repeatable).")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="In folders, leave out files that match (repeatable).")
-@click.option("--env", default="auto", metavar="auto|none|FILE", help="Facts of the machine: auto, none, or a file with them.")
+@click.option(
+    "--env",
+    default="auto",
+    show_default=True,
+    metavar="auto|here|none|FILE",
+    help="The run's machine: this one if it agrees with the log, this one, none, or a file that describes it.",
+)
 @click.option("--rules", type=click.Path(exists=True, file_okay=False), help="Use the rules in this folder instead of the built-in ones.")
 @click.option("--jobs", "-j", type=click.IntRange(1, 64), default=None, help="Threads that read (default: the number of CPUs, at most 4).")
 @click.option("--no-redact", is_flag=True, help="Keep user and host names, paths, addresses and tokens as they are.")
@@ -81,7 +91,7 @@ def diagnose(
     Exit status: 0 no memory failure, 1 a memory failure (certain or possible), 2 could not run.
     """
     names = list(expand(inputs(paths), include, exclude))
-    _check_env(env)
+    machine = asked_machine(env)
     pasted = first_text(names) if reply else None
     with Progress() as progress:
         found = run(
@@ -92,6 +102,7 @@ def diagnose(
             early=None if reply else progress.early,
             text=pasted if names == ["-"] else None,
             config=config,
+            machine=machine,
         )
     language = lang or locale_language(os.environ)
     if reply:
@@ -164,6 +175,35 @@ def inputs(paths: Sequence[str]) -> Sequence[str]:
     return ["-"]
 
 
-def _check_env(env: str) -> None:
-    if env not in ("auto", "none", "here") and not os.path.isfile(env):
-        raise UsageError(f"--env {env}: no such file (auto, none, or a file)")
+def asked_machine(env: str) -> Asked | None:
+    """The machine that `--env` names. Nothing is looked at yet."""
+    if env == "none":
+        return None
+    from oomdoctor.environment.beside_log import Asked  # noqa: PLC0415 - none needs no machine
+
+    if env in ("auto", "here"):
+        return Asked(_this_machine, always=env == "here")
+    data = described(env)
+
+    def there() -> Environment:
+        from oomdoctor.environment.read.text import read  # noqa: PLC0415 - only for a file
+
+        return read(data, env)
+
+    return Asked(there, name=env, always=True)
+
+
+def described(path: str) -> bytes:
+    """The beginning of a file that describes a machine."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(_DESCRIBED)
+    except (OSError, ValueError) as why:
+        reason = (getattr(why, "strerror", None) or str(why)).lower()
+        raise UsageError(f"--env {path}: {reason} (auto, here, none, or a file)") from why
+
+
+def _this_machine() -> Environment:
+    from oomdoctor.environment.collect import collect  # noqa: PLC0415 - most logs come from elsewhere
+
+    return collect(os.environ)

@@ -5,6 +5,7 @@ The verdict first, then what was seen, the figures, what it means, what to do; w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from oomdoctor.case.case import Case, Verdict
@@ -30,6 +31,8 @@ _FOLLOWED = 8
 _OTHERS = 8
 _GAPS = 5
 _CITES = 20
+_OF_A_MACHINE = re.compile(r"\benvironment\.|\blog\.(?:\w+_version|gpu_name)\b")
+"""Facts that a machine could settle, as the engine names what it misses."""
 _NOT_RIGHT = ("wrong", "partly")
 _VERDICT = {"yes": Style.BAD, "possible": Style.WARN, "no": Style.GOOD}
 
@@ -51,6 +54,7 @@ def compose(diagnosis: Diagnosis, lang: str, version: str) -> Document:
     if first is not None:
         blocks += _followed(first, lang)
     blocks += _others(case.incidents[1:], lang)
+    blocks += _machine(diagnosis, lang)
     blocks += _unknown(case, lang)
     # What is folded comes last, together: a screen is read from the top, and these are its index.
     blocks.sort(key=lambda block: isinstance(block, Folded))
@@ -194,6 +198,14 @@ def _others(incidents: Sequence[Incident], lang: str) -> Iterator[Block]:
         shown.append(Quote(where=where(incident.root, lang), text=incident.root.text))
     gist = incident_sentence(incidents[0], lang)
     yield Folded(say("others", lang, n=len(incidents)), (*shown, *_rest(len(incidents) - _OTHERS, lang)), gist)
+
+
+def _machine(diagnosis: Diagnosis, lang: str) -> Iterator[Block]:
+    """Which machine's facts are used; that none are is worth a line only where a finding waits for one."""
+    case = diagnosis.case
+    waits = any(_OF_A_MACHINE.search(unknown.en) for finding in diagnosis.findings for unknown in finding.unknowns)
+    if case.environment_note is not None and (case.environment is not None or waits):
+        yield Paragraph((Span(case.environment_note.get(lang), Style.DIM),))
 
 
 def _unknown(case: Case, lang: str) -> Iterator[Block]:

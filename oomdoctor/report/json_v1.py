@@ -37,7 +37,7 @@ def to_json(diagnosis: Diagnosis, *, version: str, redact: bool, lang: str = "en
         "events_more": max(0, len(case.events) - _EVENTS),
         "unread": case.unread,
         "sources": [_source(one) for one in case.sources],
-        "environment": {},
+        "environment": _environment(case, lang),
         "training": _training(case, lang),
         "estimate": None,
         "findings": [_finding(one, lang) for one in diagnosis.findings],
@@ -112,6 +112,28 @@ def _part(part: Part) -> dict[str, object]:
 
 def _source(source: Source) -> dict[str, object]:
     return {"name": clean_line(source.name, 1000), "size": source.size, "complete": source.complete}
+
+
+def _environment(case: Case, lang: str) -> dict[str, object]:
+    """The machine, as `oomdoctor env --format json` writes it, and under `note` whether and why it is used."""
+    note = {} if case.environment_note is None else {"note": clean_line(case.environment_note.get(lang), 400)}
+    if case.environment is None:
+        return dict(note)
+    from msgspec import to_builtins  # noqa: PLC0415 - most reports know no machine
+
+    return {**note, **_cleaned(to_builtins(case.environment))}
+
+
+def _cleaned(value: dict[str, object]) -> dict[str, object]:
+    return {clean_line(name, 80): _clean_value(one) for name, one in value.items()}
+
+
+def _clean_value(value: object) -> object:
+    if isinstance(value, dict):
+        return _cleaned(value)
+    if isinstance(value, (list, tuple)):
+        return [_clean_value(one) for one in value]
+    return clean_line(value, 400) if isinstance(value, str) else value
 
 
 def _training(case: Case, lang: str) -> dict[str, object]:

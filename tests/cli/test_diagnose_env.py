@@ -1,0 +1,83 @@
+"""`diagnose --env`: a described machine settles what a log leaves open, and the report says where its facts are from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from oomdoctor.cli.main import cli
+
+ENVIRONMENTS = Path(__file__).parents[2] / "fixtures" / "environments"
+LOG = (
+    '  File "/data/run/train.py", line 40, in main\n    loss.backward()\n'
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.69 GiB of which 1.00 GiB is free. "
+    "Including non-PyTorch memory, this process has 22.60 GiB memory in use. Of the allocated memory 20.00 GiB is allocated by PyTorch, "
+    "and 2.00 GiB is reserved by PyTorch but unallocated.\n"
+)
+
+
+def run(tmp_path: Path, *options: str, log: str = LOG) -> str:
+    path = tmp_path / "train.log"
+    path.write_text(log, encoding="utf-8")
+    done = CliRunner().invoke(cli, ["diagnose", str(path), "--exit-zero", *options])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_a_file_gives_the_machine_and_the_report_says_so(tmp_path: Path) -> None:
+    said = json.loads(run(tmp_path, "--env", str(ENVIRONMENTS / "issue-zh.md"), "--format", "json"))
+    assert said["environment"]["driver"] == {"version": "550.107.02", "cuda": "12.4"}
+    assert "the log agrees on the card (23.69 GiB)" in said["environment"]["note"]
+    assert said["training"]["torch_version"] == "2.4.0+cu121"
+    assert any(gap["what"] == "packages.transformers.version" for gap in said["gaps"])
+
+
+def test_a_card_that_is_full_in_the_file_is_not_taken_for_another_process(tmp_path: Path) -> None:
+    said = json.loads(run(tmp_path, "--env", str(ENVIRONMENTS / "nvidia-smi-470.txt"), "--format", "json"))
+    assert not [one["id"] for one in said["findings"] if one["id"].startswith("card-is-in-use")]
+
+
+def test_what_the_machine_lacks_comes_after_what_happened(tmp_path: Path) -> None:
+    described = tmp_path / "env.txt"
+    described.write_text(
+        "PyTorch version: 2.13.0+cu130\nCUDA used to build PyTorch: 13.0\nNvidia driver version: 470.82.01\n", encoding="utf-8"
+    )
+    said = json.loads(run(tmp_path, "--env", str(described), "--format", "json"))
+    found = [one["id"] for one in said["findings"]]
+    assert found[0] == json.loads(run(tmp_path, "--env", "none", "--format", "json"))["findings"][0]["id"]
+    assert "driver-below-torch-build" in found[1:]
+
+
+def test_by_default_a_log_from_elsewhere_is_read_alone(tmp_path: Path) -> None:
+    said = json.loads(run(tmp_path, "--format", "json"))
+    assert list(said["environment"]) == ["note"]
+    assert "/data/run/train.py is not here" in said["environment"]["note"]
+    assert "not used" not in run(tmp_path)
+
+
+def test_none_asks_for_no_machine(tmp_path: Path) -> None:
+    assert json.loads(run(tmp_path, "--env", "none", "--format", "json"))["environment"] == {}
+
+
+def test_the_line_in_the_report_is_in_its_language(tmp_path: Path) -> None:
+    options = ("--env", str(ENVIRONMENTS / "nvidia-smi-560-windows.txt"))
+    assert "Facts of the machine come from" in " ".join(run(tmp_path, *options, "--lang", "en").split())
+    assert "机器信息来自" in run(tmp_path, *options, "--lang", "zh")
+
+
+@pytest.mark.parametrize("env", [pytest.param("missing.txt", id="a file that is not there"), pytest.param(".", id="a folder")])
+def test_a_file_that_cannot_be_read_is_wrong_use(tmp_path: Path, env: str) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(LOG, encoding="utf-8")
+    done = CliRunner().invoke(cli, ["diagnose", str(path), "--env", str(tmp_path / env)])
+    assert done.exit_code != 0
+
+
+def test_a_file_that_describes_no_machine_is_a_gap(tmp_path: Path) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text("hello\n", encoding="utf-8")
+    said = json.loads(run(tmp_path, "--env", str(other), "--format", "json"))
+    assert [gap["why"] for gap in said["gaps"]] == ["nothing in it describes a machine"]
