@@ -166,7 +166,7 @@ def _shadowed(packages: Mapping[str, Package]) -> Mapping[str, Fact | None]:
     twice = {name: one for name, one in packages.items() if one.shadowed}
     first = next((name for name in ("torch", *twice) if name in twice), None)
     if first is None:
-        return {"twice.count": 0}
+        return {"twice.count": 0 if packages else None}
     return {
         "twice.count": len(twice),
         "twice.name": first,

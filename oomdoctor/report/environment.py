@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from oomdoctor.case.case import Gap
 from oomdoctor.case.diagnosis import Finding
 from oomdoctor.case.environment import Environment, Folder, Gpu, GpuProcess, Host, Package, TorchRun
-from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Style
+from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Steps, Style
 from oomdoctor.report.environment_texts import FINE, counted, gap_word, word
 from oomdoctor.report.phrases import bare, blank, comma, spans, stop
 from oomdoctor.report.safe import clean_line
-from oomdoctor.report.steps import steps
+from oomdoctor.report.steps import full_step, proposed
 from oomdoctor.units import format_size
 
 _FIRST = ("transformers", "accelerate", "peft", "trl", "deepspeed", "bitsandbytes", "flash-attn", "vllm", "llamafactory")
@@ -29,20 +31,25 @@ def compose_environment(
     blocks = [
         *_verdict(found, lang),
         *_findings(grave, "found", lang),
-        *steps(grave, lang),
+        *_what_to_do(grave, lang),
         *_findings([one for one in found if one.severity == "note"], "notes", lang),
         *_fine(facts, lang),
-        Heading(word("cards", lang)),
-        Facts(tuple(_cards(environment, facts, lang))),
-        Heading(word("software", lang)),
-        Facts(tuple(_software(environment, lang))),
-        Heading(word("machine", lang)),
-        Facts(tuple(_machine(environment.host, lang))),
+        *_section("cards", _cards(environment, facts, lang), lang),
+        *_section("software", _software(environment, lang), lang),
+        *_section("machine", _machine(environment.host, lang), lang),
         *_unknown(environment.gaps, lang),
         *_folded(environment, lang),
     ]
     blocks.sort(key=lambda block: isinstance(block, Folded))
     return Document(f"oomdoctor {version} · {name or word('this-machine', lang)}", tuple(blocks), lang="zh" if lang == "zh" else "en")
+
+
+def _section(title: str, rows: Iterable[Row], lang: str) -> Iterator[Block]:
+    """A heading and what stands below it; neither where nothing is known."""
+    known = tuple(rows)
+    if known:
+        yield Heading(word(title, lang))
+        yield Facts(known)
 
 
 def _verdict(found: Sequence[Finding], lang: str) -> Iterator[Block]:
@@ -63,6 +70,19 @@ def _findings(found: Sequence[Finding], title: str, lang: str) -> Iterator[Block
         yield Paragraph((Span(bare(one.title.get(lang)), Style.STRONG), Span(colon), *spans(one.why.get(lang))))
 
 
+def _what_to_do(found: Sequence[Finding], lang: str) -> Iterator[Block]:
+    """The first fix of each finding; they are things of their own, so that none waits for another. The other fixes are folded."""
+    first = proposed([replace(one, fixes=one.fixes[:1]) for one in found])
+    others = [fix for fix in proposed(found) if fix not in first]
+    if first:
+        yield Heading(word("do", lang))
+        yield Steps(tuple(full_step(fix, lang) for fix in first))
+    if others:
+        gist = comma(lang).join(bare(fix.title.get(lang)) for fix in others)
+        steps = Steps(tuple(full_step(fix, lang) for fix in others), first=1 + len(first))
+        yield Folded(word("other-ways", lang, n=len(others)), (steps,), clean_line(gist, 160))
+
+
 def _fine(facts: Mapping[str, object], lang: str) -> Iterator[Block]:
     fine = [said.get(lang) for name, wanted, said in FINE if name in facts and facts[name] == wanted]
     if fine:
@@ -72,21 +92,33 @@ def _fine(facts: Mapping[str, object], lang: str) -> Iterator[Block]:
 def _cards(environment: Environment, facts: Mapping[str, object], lang: str) -> Iterator[Row]:
     if not environment.gpus:
         yield Row("", word("no-cards", lang), environment.driver.message or "")
-    for number, gpu in enumerate(environment.gpus[:_CARDS]):
-        index = number if gpu.index is None else gpu.index
-        yield Row(word("gpu", lang, index=index), comma(lang).join(_card(gpu, facts, index, lang)), _held(gpu.processes, lang))
+    for first, last, said, gpu in _alike(environment.gpus, facts, lang):
+        index = str(first) if first == last else f"{first}-{last}"
+        yield Row(word("gpu", lang, index=index), said, _held(gpu.processes, lang))
         for one in gpu.slices:
             yield Row("", comma(lang).join(part for part in (one.name, _room(one.total_bytes, one.free_bytes, lang)) if part))
-    if len(environment.gpus) > _CARDS:
-        yield Row("", f"+ {len(environment.gpus) - _CARDS}")
     driver = environment.driver
     if driver.version:
         cuda = facts.get("environment.driver_cuda")
         yield Row(word("driver", lang), driver.version, word("cuda-up-to", lang, value=cuda) if cuda else "")
     if driver.library:
         missing = [one.name for one in environment.symbols if one.required and one.found is False]
-        note = f"{word('missing', lang)}: {', '.join(missing)}" if missing else ""
+        note = word("lacks", lang, names=comma(lang).join(missing)) if missing else ""
         yield Row(word("nvml", lang), driver.library, note, Style.BAD if missing else Style.PLAIN)
+
+
+def _alike(gpus: Sequence[Gpu], facts: Mapping[str, object], lang: str) -> Iterator[tuple[int, int, str, Gpu]]:
+    """The cards in their order; neighbours of which the same is to be said stand in one row: first, last, words, the first card."""
+    rows: list[tuple[int, int, str, Gpu]] = []
+    for number, gpu in enumerate(gpus):
+        index = number if gpu.index is None else gpu.index
+        said = comma(lang).join(_card(gpu, facts, index, lang))
+        plain = not gpu.processes and not gpu.slices
+        if rows and plain and rows[-1][1:3] == (index - 1, said) and not rows[-1][3].processes and not rows[-1][3].slices:
+            rows[-1] = (rows[-1][0], index, said, rows[-1][3])
+        else:
+            rows.append((index, index, said, gpu))
+    yield from rows[:_CARDS]
 
 
 def _card(gpu: Gpu, facts: Mapping[str, object], index: int, lang: str) -> Iterator[str]:

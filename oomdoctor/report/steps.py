@@ -25,7 +25,7 @@ def steps(findings: Sequence[Finding], lang: str) -> Iterator[Block]:
     fixes = proposed(findings)
     if fixes:
         yield Heading(say("next", lang))
-        yield Steps((_full(fixes[0], lang),))
+        yield Steps((full_step(fixes[0], lang),))
         yield from _others(fixes[1:], lang)
     already = list(dict.fromkeys(written(one.key, one.before or one.to) for finding in findings for one in finding.already))
     if already:
@@ -60,14 +60,15 @@ def _others(fixes: Sequence[Fix], lang: str) -> Iterator[Block]:
     yield Paragraph((Span(say("then", lang), Style.DIM),))
     yield Steps(tuple(_brief(fix, lang) for fix in fixes[:_SHORT]), first=2)
     title = say("details" if len(fixes) > 1 else "detail", lang, first=2, last=1 + len(fixes))
-    blocks: list[Block] = [Steps(tuple(_full(fix, lang) for fix in fixes[:_FOLDED]), first=2)]
+    blocks: list[Block] = [Steps(tuple(full_step(fix, lang) for fix in fixes[:_FOLDED]), first=2)]
     if len(fixes) > _FOLDED:
         blocks.append(Paragraph((Span(say("and-more", lang, n=len(fixes) - _FOLDED), Style.DIM),)))
     gist = ("；" if lang == "zh" else "; ").join(bare(fix.title.get(lang)) for fix in fixes[_SHORT:])
     yield Folded(title, tuple(blocks), clean_line(gist, 160))
 
 
-def _full(fix: Fix, lang: str) -> Step:
+def full_step(fix: Fix, lang: str) -> Step:
+    """A fix with all that is known of it."""
     return Step(
         title=stopped(fix.title.get(lang), lang),
         text=spans(fix.how.get(lang)),
