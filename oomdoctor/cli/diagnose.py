@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from oomdoctor import __version__
+from oomdoctor.cli.machine import asked_machine
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.cli.progress import Progress
 from oomdoctor.errors import UsageError
@@ -21,14 +22,10 @@ from oomdoctor.scan.streams import stdin_is_terminal
 
 if TYPE_CHECKING:
     from oomdoctor.case.diagnosis import Diagnosis
-    from oomdoctor.case.environment import Environment
-    from oomdoctor.environment.beside_log import Asked
 
 _PASTED = 64 << 20
 """The longest text from standard input that is answered; a log of this size comes as a file."""
 _BEGINNING = 200_000
-_DESCRIBED = (4 << 20) + 1
-"""Bytes of a file that describes a machine; what reads it refuses larger JSON and reads the beginning of longer texts."""
 
 FORMATS = ("terminal", "markdown", "json", "html")
 
@@ -173,37 +170,3 @@ def inputs(paths: Sequence[str]) -> Sequence[str]:
     if stdin_is_terminal():
         raise UsageError("name a log, a folder, or - for standard input (oomdoctor diagnose --help)")
     return ["-"]
-
-
-def asked_machine(env: str) -> Asked | None:
-    """The machine that `--env` names. Nothing is looked at yet."""
-    if env == "none":
-        return None
-    from oomdoctor.environment.beside_log import Asked  # noqa: PLC0415 - none needs no machine
-
-    if env in ("auto", "here"):
-        return Asked(_this_machine, always=env == "here")
-    data = described(env)
-
-    def there() -> Environment:
-        from oomdoctor.environment.read.text import read  # noqa: PLC0415 - only for a file
-
-        return read(data, env)
-
-    return Asked(there, name=env, always=True)
-
-
-def described(path: str) -> bytes:
-    """The beginning of a file that describes a machine."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(_DESCRIBED)
-    except (OSError, ValueError) as why:
-        reason = (getattr(why, "strerror", None) or str(why)).lower()
-        raise UsageError(f"--env {path}: {reason} (auto, here, none, or a file)") from why
-
-
-def _this_machine() -> Environment:
-    from oomdoctor.environment.collect import collect  # noqa: PLC0415 - most logs come from elsewhere
-
-    return collect(os.environ)

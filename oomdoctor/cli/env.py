@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from oomdoctor import __version__
+from oomdoctor.cli.machine import described_machine
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
 from oomdoctor.judge import judge
@@ -25,6 +26,7 @@ FORMATS = ("terminal", "markdown", "json", "html")
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--python", "-p", metavar="PATH", help="The interpreter of the run, or its environment's folder (default: the active one's).")
 @click.option("--deep", is_flag=True, help="Import torch in that interpreter and ask it too (takes as long as that import).")
+@click.option("--from", "from_", metavar="FILE", help="Read the machine from what a tool printed (- for standard input), not from here.")
 @click.option("--format", "-f", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="Form of the report.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the report to this file.")
 @click.option("--lang", type=click.Choice(["en", "zh"]), help="Language of the report (default: the locale's).")
@@ -34,6 +36,7 @@ FORMATS = ("terminal", "markdown", "json", "html")
 def env(
     python: str | None,
     deep: bool,
+    from_: str | None,
     format_: str,
     output: str | None,
     lang: str | None,
@@ -43,27 +46,39 @@ def env(
 ) -> None:
     """Say what this machine, its driver, its cards and its torch are, and what of it would make a run fail.
 
-    torch is not imported unless --deep asks for it; then it runs in a process of its own, with a time limit.
+    torch is not imported unless --deep asks for it; then it runs in a process of its own, with a time limit. --from takes
+    the output of collect_env (torch, vLLM, SGLang), transformers env, accelerate env, llamafactory-cli env, ds_report,
+    nvidia-smi, pip freeze, conda list, an issue that holds any of them, or the JSON of this command.
 
     \b
     Examples:
       oomdoctor env
       oomdoctor env --python ~/train/.venv --deep
       oomdoctor env --format json --output env.json
+      oomdoctor env --from issue.md
       oomdoctor env --check && torchrun train.py
 
     Exit status: 0 looked, 1 with --check when something makes runs fail, 2 could not run.
     """
-    environment = _here(python, deep=deep)
+    environment = _here(python, deep=deep) if from_ is None else described_machine(from_)
     found = judge(environment, load_pack(rules))
     language = lang or locale_language(os.environ)
-    write(render(environment, found, format_, language, redact=not no_redact, to_terminal=output is None), output)
+    write(render(environment, found, format_, language, redact=not no_redact, to_terminal=output is None, name=from_), output)
     if check and any(one.severity == "error" for one in found):
         sys.exit(1)
 
 
-def render(environment: Environment, found: Sequence[Finding], format_: str, lang: str, *, redact: bool, to_terminal: bool) -> str:
-    """The report as text."""
+def render(
+    environment: Environment,
+    found: Sequence[Finding],
+    format_: str,
+    lang: str,
+    *,
+    redact: bool,
+    to_terminal: bool,
+    name: str | None = None,
+) -> str:
+    """The report as text; `name` is the file that the environment was read from."""
     if format_ == "json":
         import json  # noqa: PLC0415 - each format loads only what it needs
 
@@ -73,7 +88,7 @@ def render(environment: Environment, found: Sequence[Finding], format_: str, lan
     from oomdoctor.environment.facts import facts  # noqa: PLC0415
     from oomdoctor.report.environment import compose_environment  # noqa: PLC0415
 
-    document = compose_environment(environment, found, facts(environment), lang, __version__)
+    document = compose_environment(environment, found, facts(environment), lang, __version__, name)
     if redact:
         from oomdoctor.report.redact import redact as hide  # noqa: PLC0415
 

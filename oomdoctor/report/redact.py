@@ -14,6 +14,7 @@ from oomdoctor.report.document import Document, map_text
 from oomdoctor.report.secret_rules import RULES, Rule, has_digit, is_host, is_user
 
 _PLACEHOLDER = re.compile(r"<(user|host|ip|mac|email|token)-(\d{1,6})>")
+_VERSION = re.compile(r"\d{1,3}(?:\.\d{1,4}){3}")
 _ROUNDS = 12
 _KEYS: Mapping[str, str] = {"host": "host", "hostname": "host", "node": "host", "master_addr": "host", "user": "user", "ip": "ip"}
 
@@ -121,8 +122,18 @@ def redact_values(value: dict[str, object]) -> dict[str, object]:
 def _texts(value: object) -> Iterable[str]:
     if isinstance(value, str):
         yield value
-    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _texts(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if not _is_version(key, item):
+                yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+
+
+def _is_version(key: str, value: object) -> bool:
+    """Whether four numbers are the version of a package (`12.1.3.1` of cuBLAS) and no address."""
+    return key == "version" and isinstance(value, str) and _VERSION.fullmatch(value) is not None
 
 
 def _keyed(value: object) -> Iterable[tuple[str, str]]:
@@ -142,6 +153,8 @@ def _is_secret(kind: str, text: str) -> bool:
 
 def _replaced_values(value: object, placeholders: Placeholders, key: str = "") -> object:
     if isinstance(value, str):
+        if _is_version(key, value):
+            return value
         if key in _KEYS and _is_secret(_KEYS[key], value):
             return placeholders.placeholder(_KEYS[key], value)
         return placeholders.redact(value)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from oomdoctor.case.case import Gap
 from oomdoctor.case.environment import Environment
@@ -52,6 +53,11 @@ def read(data: bytes, name: str) -> Environment:
     if found == Environment():
         return Environment(gaps=(Gap(what=name, why="nothing in it describes a machine", how=f"the output of {_KNOWN}"),))
     return found
+
+
+def describes_nothing(known: Environment) -> bool:
+    """Whether an environment was read from a text that says nothing about a machine."""
+    return replace(known, gaps=()) == Environment()
 
 
 def from_lines(text: Sequence[str]) -> Environment:
