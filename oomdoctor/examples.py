@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
-
 from oomdoctor import pipeline, reading
 from oomdoctor.case.diagnosis import Finding
-from oomdoctor.case.environment import Environment
 from oomdoctor.case.events import Event
-from oomdoctor.judge import judge
+from oomdoctor.judge import judged
 from oomdoctor.knowledge.load import LoadedSignature
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records import CaseExample, ProblemRecord, SignatureRecord
@@ -51,7 +48,7 @@ def check_problem(problem: ProblemRecord, pack: Pack) -> Iterator[str]:
 def explained(example: CaseExample, pack: Pack) -> tuple[Finding, ...]:
     """What the rules make of one example."""
     if example.environment is not None:
-        return judge(msgspec.convert(example.environment, Environment), pack)
+        return judged(example.environment, pack)
     return pipeline.diagnose(["example.log"], pack, text=example.log.encode()).findings
 
 

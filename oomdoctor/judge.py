@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec import convert
 
 from oomdoctor.case.diagnosis import Finding, Text
 from oomdoctor.case.environment import Environment
@@ -22,6 +25,11 @@ def judge(environment: Environment, pack: Pack) -> tuple[Finding, ...]:
     found = [one for one in findings(pack, known) if not one.unknowns]
     found += _allocator(environment, pack)
     return tuple(sorted(found, key=lambda one: _WORST.get(one.severity, 0)))
+
+
+def judged(plain: Mapping[str, Any], pack: Pack) -> tuple[Finding, ...]:
+    """The same for an environment as it stands in JSON."""
+    return judge(convert(plain, Environment), pack)
 
 
 def _allocator(environment: Environment, pack: Pack) -> Iterator[Finding]:

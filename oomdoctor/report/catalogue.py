@@ -14,7 +14,7 @@ from oomdoctor.report.document import Row
 from oomdoctor.report.handbook_texts import AREAS, KINDS, word
 from oomdoctor.report.markdown import code, escaped
 from oomdoctor.report.page_fix import balance, settings
-from oomdoctor.report.page_parts import diagnosed, text_of, versions, why_not
+from oomdoctor.report.page_parts import diagnosed_example, text_of, versions, why_not
 from oomdoctor.report.page_problem import explained
 from oomdoctor.report.phrases import bare, blank, comma, stopped
 from oomdoctor.report.safe import clean_line
@@ -77,7 +77,7 @@ def _problem(book: Book, record: ProblemRecord, lang: str) -> Iterator[str]:
     yield f"**{escaped(bare(text_of(record.title, lang)))}**  \n" + escaped(
         " · ".join([word(f"confidence-{record.confidence}", lang), *about])
     )
-    yield _prose(explained(record, diagnosed(book, record.examples[0].log), lang))
+    yield _prose(explained(record, diagnosed_example(book, record.examples[0]), lang))
     fixes = [_link("fixes", one.id, text_of(one.title, lang), lang) for one in book.fixes_of(record)]
     if fixes:
         yield f"{fill(WORDS['do'], lang)}{_colon(lang)}{comma(lang).join(fixes)}{stopped('', lang)}"

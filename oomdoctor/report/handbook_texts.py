@@ -98,6 +98,7 @@ WORDS: Mapping[str, Text] = {
 AREAS: Mapping[str, Text] = {
     "consequence": Text("the failure itself stands in another log", "真正的错误在别的日志里"),
     "device": Text("the memory of the card", "显存"),
+    "environment": Text("what a machine, its cards or its torch have that makes runs fail", "机器、显卡或 torch 自身的问题"),
     "host": Text("the memory of the machine, its limits and its killers", "主机内存、内存上限与被杀进程"),
     "kernel": Text("the on-chip memory of one kernel", "单个 kernel 的片上内存"),
     "lookalike": Text("what looks like a lack of memory and is not", "看似内存或显存不足，其实不是"),

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from oomdoctor import pipeline
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.events import Event
 from oomdoctor.findings.words import words
+from oomdoctor.judge import judged
 from oomdoctor.knowledge.book import Book
-from oomdoctor.knowledge.records import CiteRecord, Claim, NotThisRecord, SourceRecord, Words
+from oomdoctor.knowledge.records import CaseExample, CiteRecord, Claim, NotThisRecord, SourceRecord, Words
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.figures import bars, rows
 from oomdoctor.report.handbook_texts import word
@@ -83,11 +86,22 @@ def diagnosed(book: Book, text: str) -> Diagnosis:
     return pipeline.diagnose(["example.log"], book.pack, text=text.encode())
 
 
+def diagnosed_example(book: Book, one: CaseExample) -> Diagnosis:
+    """What the tool makes of the example of a problem: a log, or an environment."""
+    found = diagnosed(book, one.log)
+    return found if one.environment is None else replace(found, findings=judged(one.environment, book.pack))
+
+
+def example_text(one: CaseExample) -> str:
+    """The example as a person reads it: a log as it stands, of an environment a line for each fact."""
+    return one.log if one.environment is None else "\n".join(_facts(one.environment, ()))
+
+
 def why_not(book: Book, advice: NotThisRecord, lang: str) -> str:
     """Why advice is wrong, with the figures of an example of the first problem for which it is."""
     if "{" not in advice.why.en or advice.problems[0] not in book.problems:
         return text_of(advice.why, lang)
-    found = diagnosed(book, book.problems[advice.problems[0]].examples[0].log)
+    found = diagnosed_example(book, book.problems[advice.problems[0]].examples[0])
     return words({"en": advice.why.en, "zh": advice.why.zh}, _figures(found)).get(lang)
 
 
@@ -101,6 +115,15 @@ def versions(since: str | None, until: str | None, lang: str) -> str:
 def text_of(words: Words, lang: str) -> str:
     """A text of a rule in one language."""
     return words.zh if lang == "zh" else words.en
+
+
+def _facts(value: Any, path: tuple[str, ...]) -> Iterator[str]:
+    """`gpus.0.name: Tesla T4`"""
+    if isinstance(value, (dict, list)):
+        for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _facts(inner, (*path, str(name)))
+    else:
+        yield f"{'.'.join(path)}: {str(value).lower() if isinstance(value, bool) else value}"
 
 
 def _figures(found: Diagnosis) -> Mapping[str, Any]:

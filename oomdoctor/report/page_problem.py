@@ -11,7 +11,7 @@ from oomdoctor.knowledge.records import FixRecord, ProblemRecord
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Step, Steps, Style
 from oomdoctor.report.handbook_texts import word
 from oomdoctor.report.page_fix import settings
-from oomdoctor.report.page_parts import cited, diagnosed, example, text_of, titled, what_does_not_help
+from oomdoctor.report.page_parts import cited, diagnosed_example, example, example_text, text_of, titled, what_does_not_help
 from oomdoctor.report.phrases import blank, spans, stopped
 
 _SIGNS = {"is": "=", "not": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥", "in": "∈", "contains": "∋"}
@@ -19,14 +19,16 @@ _SIGNS = {"is": "=", "not": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥
 
 def problem(book: Book, record: ProblemRecord, lang: str) -> Iterator[Block]:
     """What a problem is, with its first example diagnosed."""
-    found = diagnosed(book, record.examples[0].log)
+    found = diagnosed_example(book, record.examples[0])
     yield from titled(text_of(record.title, lang), [word("problem", lang), book.area(record.id), record.id, *_cause(record, lang)])
     yield Heading(word("why-example" if "{" in record.why.en else "why", lang))
     yield Paragraph(spans(explained(record, found, lang)))
     yield Heading(word("sure", lang))
     yield Paragraph((Span(word(f"sure-{record.confidence}", lang) + blank(lang) + word("sure-unknown", lang)),))
     yield Facts(tuple(Row("", line, style=Style.CODE) for line in conditions(record.when)))
-    yield from example(record.examples[0].log, found, lang, named=record.examples[0].name if lang != "zh" else word("example", lang))
+    yield from example(
+        example_text(record.examples[0]), found, lang, named=record.examples[0].name if lang != "zh" else word("example", lang)
+    )
     yield from what_to_do(book, record, lang)
     yield from what_does_not_help(book, book.not_for(record.id), record.cites, lang)
     yield from cited(book, record.cites, lang)
