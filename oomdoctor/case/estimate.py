@@ -71,6 +71,8 @@ class Stack(Struct, frozen=True, kw_only=True):
     """Whether frozen packed matrices keep their input (bitsandbytes before 0.43)."""
     flat_gradients: bool = False
     """Whether FSDP makes gradients for frozen parameters too, as they share flat tensors with trained ones."""
+    fused_qkv: bool = False
+    """Whether q, k and v come from one matrix in every model."""
     repeats_kv: bool = False
     """Whether keys and values are written out for every query head."""
     compiled: float = 1.0
@@ -95,7 +97,8 @@ class Adapters(Struct, frozen=True, kw_only=True):
     """The number of trained parameters, where it is known."""
     blocks: int = 0
     """Whole layers that are trained (freeze tuning, LLaMA-Pro)."""
-    dropout: bool = True
+    scales_outputs: bool = False
+    """Whether every matrix's output is scaled by something trained (Adapter v2, IA3), so that it is kept."""
 
 
 class Layout(Struct, frozen=True, kw_only=True):

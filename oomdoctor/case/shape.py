@@ -71,6 +71,8 @@ class Shape(Struct, frozen=True, kw_only=True):
     """On the attention's output projection."""
     mlp_bias: bool = False
     head_bias: bool = False
+    fused_qkv: bool = False
+    """Whether q, k and v come from one matrix; then what is kept of one keeps them all."""
     qk_norm: bool = False
     qk_norm_full: bool = False
     """Whether that norm spans all heads (OLMo 2) and not one."""

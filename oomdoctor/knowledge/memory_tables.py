@@ -85,6 +85,7 @@ def _stack(row: Row) -> Stack:
         adapter_input=float(row["adapter_input"]),
         keeps_unpacked_input=row["keeps_unpacked_input"] == "yes",
         flat_gradients=row["flat_gradients"] == "yes",
+        fused_qkv=row["fused_qkv"] == "yes",
         repeats_kv=row["repeats_kv"] == "yes",
         compiled=float(row["compiled"]),
         accumulates=row["accumulates"] == "yes",

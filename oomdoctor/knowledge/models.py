@@ -11,7 +11,8 @@ from typing import Any
 from oomdoctor.knowledge.pack import builtin_rules
 
 _SUFFIX = re.compile(
-    r"[-_.](?:instruct|chat|base|hf|it|pt|gptq|awq|bnb|gguf|int[48]|[48]bit|fp16|bf16|fp8|unsloth|v\d(?:\.\d)?|\d{1,4}k|thinking|lora|sft|merged)$"
+    r"[-_.](?:instruct|chat|base|hf|it|pt|gptq|awq|bnb|gguf|int[48]|[48]bit|fp16|bf16|fp8|unsloth|v\d(?:\.\d)?|\d{1,4}k|1m|\d{4}|thinking|reasoning"
+    r"|coder|math|python|preview|lora|sft|dpo|merged)$"
 )
 _LONGEST = 300
 
@@ -43,7 +44,7 @@ def _short(name: str) -> str:
     # Hub caches: models--ORG--NAME/snapshots/HASH
     cached = re.search(r"models--[\w.-]{1,100}--([\w.-]{1,100})", name)
     last = cached[1] if cached else re.split(r"[/\\]", name)[-1]
-    return last.replace("___", ".").lower()
+    return re.sub(r"-(?:coder|math)(?=-)", "", last.replace("___", ".").lower().removeprefix("meta-"))
 
 
 @cache
@@ -56,6 +57,7 @@ def _table() -> Mapping[str, Mapping[str, Any]]:
     for name, facts in models.items():
         short = _short(name)
         facts = {"id": name, **facts}
-        out.setdefault(short, facts)
-        out.setdefault(_SUFFIX.sub("", short), facts)
+        while short not in out:
+            out[short] = facts
+            short = _SUFFIX.sub("", short)
     return out

@@ -87,11 +87,15 @@ def _norms(shape: Shape, *, frozen: bool) -> int:
 
 
 def _attention(setup: Setup) -> int:
-    """Queries, keys, values and the output, which is the next matrix's input too."""
+    """Queries, keys, values and the output, which is the next matrix's input too.
+
+    Rotated queries and keys are tensors of their own; values are a view, and of a fused matrix's output they keep the whole.
+    """
     shape = setup.shape
+    fused = shape.query + shape.key if setup.stack.fused_qkv or shape.fused_qkv else 0
     key = shape.query if setup.stack.repeats_kv else shape.key
     value = shape.query if setup.stack.repeats_kv else shape.value
-    return HALF * (2 * shape.query + key + value)
+    return HALF * (2 * shape.query + key + value + fused)
 
 
 def _mlp(shape: Shape, *, frozen: bool) -> int:
@@ -104,7 +108,8 @@ def _adapters(setup: Setup, own: Adapters) -> float:
     """What adapters keep of their inputs: the 16-bit copy and the dropout mask (with autocast), or an fp32 copy."""
     shape = setup.shape
     per_layer = sum(into * _times(shape, name, times) for name in own.targets if name != "head" for into, _, times in linears(shape, name))
-    return setup.stack.adapter_input * per_layer
+    scaled = shape.query + shape.key + shape.value + 2 * shape.hidden + (2 if shape.gated else 1) * width(shape)
+    return setup.stack.adapter_input * per_layer + (HALF * scaled if own.scales_outputs else 0)
 
 
 def _unpacked_inputs(setup: Setup) -> int:

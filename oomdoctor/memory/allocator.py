@@ -14,15 +14,17 @@ _MIDDLE, _MIDDLE_SEGMENT = 10 * MIB, 20 * MIB
 _EVEN = (0.0, 0.10, 0.30)
 """Reserved and unused, as a share of what comes and goes, where every step asks for the same sizes: blocks fit again, and what is
 lost are the ends of segments. At least, expected, at most."""
-_UNEVEN = (0.10, 1.20, 1.60)
+_UNEVEN = (0.10, 1.50, 2.80)
 """The same where lengths vary: segments of shorter batches serve no longer one, so about one more typical batch stays reserved
 (memory_model 12). It is less where the longest batch comes early and more where batches grow one after another."""
-_UNSAID = (0.0, 0.10, 1.30)
+_UNSAID = (0.0, 0.10, 0.80)
 """The same where nobody says which counter it is and whether lengths are even."""
 _GROWING = (0.0, 1.0, 1.3)
 """A cache that grows by concatenation leaves the sizes behind that it had: up to as much again (torch.cat in DynamicCache)."""
-_CONTEXT = 1300 * MIB
-"""CUDA context 0.47 to 0.92 GiB on an A100 since torch 1.13, and 0.5 to 0.7 more once real kernels are loaded (memory_model 11)."""
+_CONTEXT = 700 * MIB
+"""CUDA context: 0.47 to 0.92 GiB on an A100 since torch 1.13 (memory_model 11)."""
+_KERNELS = 600 * MIB
+"""What a run of training kernels loads on top: 0.5 to 0.7 GiB (memory_model 11)."""
 _NCCL = 1000 * MIB
 """Communicators of two cards and more: 0.73 to 1.45 GiB (memory_model 11)."""
 _COMING = (
@@ -84,7 +86,10 @@ def outside(setup: Setup) -> Term | None:
     """What the driver counts and torch does not."""
     if setup.counter in ("max_allocated", "max_reserved"):
         return None
-    size = _CONTEXT + (_NCCL if setup.layout.cards > 1 and setup.layout.engine != "device_map" else 0)
+    nccl = _NCCL if setup.layout.cards > 1 and setup.layout.engine != "device_map" else 0
+    if setup.counter == "unknown":
+        nccl //= 2
+    size = _CONTEXT + (_KERNELS if setup.task == "train" else 0) + nccl
     if setup.counter == "unknown":
         # Either kind of counter is as likely as the other.
         return term("context", size, "CUDA context and NCCL (memory_model 11), if the figure is the driver's", low=0.0, high=2.5)

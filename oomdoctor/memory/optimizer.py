@@ -20,13 +20,20 @@ def gradients(setup: Setup) -> Term:
     if setup.optimizer.in_backward:
         size = float(count.largest_layer(setup.shape) * HALF)
         return term("gradients", size, "one layer: the optimizer runs inside the backward pass", low=0.8, high=2.0)
-    size = sum(group.params * _gradient_width(setup, group) for group in groups(setup)) / _split(setup, 2)
+    size = sum(group.params * _gradient_width(setup, group) for group in groups(setup))
     if setup.adapters is not None and setup.layout.engine == "fsdp1" and setup.stack.flat_gradients:
-        size += weights.stored(setup) / _split(setup, 3)
+        size += weights.stored(setup)
+    size /= _split(setup, 2) if not _unsynchronised(setup) else setup.layout.tensor * setup.layout.pipeline
     if setup.offload_optimizer and setup.layout.engine == "deepspeed":
         # ZeRO-Offload moves gradients to the host bucket by bucket (arXiv 2101.06840).
         size = min(size, bucket(setup))
     return term("gradients", size, "trained parameters x bytes of their type, / ZeRO-2 ranks (memory_model 4, 9)", low=0.9, high=1.1)
+
+
+def _unsynchronised(setup: Setup) -> bool:
+    """Whether FSDP keeps whole gradients between the micro batches of a step: no_sync, which accelerate and fabric use by default
+    (GradientAccumulationPlugin.sync_each_batch of accelerate/utils/dataclasses.py)."""
+    return setup.layout.engine in ("fsdp1", "fsdp2") and setup.accumulation > 1 and setup.layout.pipeline == 1
 
 
 def states(setup: Setup) -> Term:
@@ -84,7 +91,7 @@ def buckets(setup: Setup) -> Term | None:
 
 
 def bucket(setup: Setup) -> float:
-    """Bytes of one bucket: half a billion elements by DeepSpeed's default, hidden x hidden by transformers' `auto`; here eight of the latter."""
+    """Bytes of one bucket: at most half a billion elements (DeepSpeed's default), else eight hidden x hidden (transformers' `auto`)."""
     return float(min(500_000_000 * HALF, 8 * setup.shape.hidden**2 * HALF))
 
 

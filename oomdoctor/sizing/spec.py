@@ -133,6 +133,7 @@ def _adapters(spec: Spec, method: str) -> Adapters | None:
         rank=spec.lora_rank or _RANK,
         targets=frozenset(found - copies) if lora else frozenset(),
         full=frozenset(copies),
+        scales_outputs="adapter_v2" in method or "ia3" in method,
         count=int(counted[1].replace(",", "")) if counted else None,
     )
 
