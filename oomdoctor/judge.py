@@ -56,6 +56,6 @@ def _finding(complaint: Complaint) -> Finding:
         cause=None,
         severity=complaint.severity,
         confidence=Certainty.CERTAIN,
-        title=Text(f"`{complaint.key}`: {complaint.what.en}", f"`{complaint.key}`：{complaint.what.zh}"),
+        title=Text(f"{complaint.key}: {complaint.what.en}".replace("`", ""), f"{complaint.key}：{complaint.what.zh}".replace("`", "")),
         why=Text(complaint.why.en + (f" Write{instead}." if instead else ""), complaint.why.zh + (f"{zh.lstrip('，')}。" if zh else "")),
     )

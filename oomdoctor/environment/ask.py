@@ -14,6 +14,7 @@ from msgspec.json import decode
 _PROBE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "probe.py")
 _MARK = b"\noomdoctor-probe:"
 _SAID = 600
+_GRACE = 0.5
 _MOST = 1 << 20
 
 
@@ -50,6 +51,8 @@ def ask(python: str, environ: Mapping[str, str], seconds: float, *, deep: bool =
             status = process.wait(seconds)
         except subprocess.TimeoutExpired:
             _end(process.pid)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_GRACE)
             return Answer(timed_out=True, error=_last(err))
         out.seek(max(0, out.seek(0, os.SEEK_END) - _MOST))
         said = _answer(out.read())
@@ -59,7 +62,7 @@ def ask(python: str, environ: Mapping[str, str], seconds: float, *, deep: bool =
 
 
 def _end(pid: int) -> None:
-    """Ends the process and its children. One that the kernel will not let go of is left behind."""
+    """Ends the process and its children. One that the kernel does not let go of is left behind."""
     import signal  # noqa: PLC0415 - only for a process that hangs
 
     with suppress(OSError, AttributeError):

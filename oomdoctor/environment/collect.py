@@ -111,7 +111,7 @@ def joined(root: Root, found: Answers, loaded: Library, wanted: Sequence[tuple[s
     module = kernel_version(root)
     gpus, gaps = found.gpus, found.gaps
     state = found.driver.state
-    if not loaded.loaded and module is None and not any(root.exists(one) for one in _NODES):
+    if state == "no-library" and module is None and not any(root.exists(one) for one in _NODES):
         # A machine without a driver of NVIDIA's lacks nothing: there is nothing to know.
         return Collected(driver=Driver(state="no-library", message=loaded.error or found.driver.message), gpus_known=None)
     if not gpus:
