@@ -16,6 +16,7 @@ LEVELS = {
     "report": 8, "examples": 8, "__init__": 8,
     "pipeline": 7.5, "judge": 7.5,
     "reading": 7,
+    "changes": 6.8,
     "training": 6.5,
     "sizing": 6.2,
     "scan": 6, "parse": 6, "environment": 6, "timeline": 6, "findings": 6,

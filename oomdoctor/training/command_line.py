@@ -28,9 +28,10 @@ _PIECE = re.compile(
     r"""|(?P<bare>[^\s\\;|&"'^`#$]+|[\^`#\\$])""",
     re.DOTALL,
 )
-_ASSIGNED = re.compile(r"([A-Za-z_]\w{0,100})=(.*)\Z", re.DOTALL)
-_OVERRIDE = re.compile(r"(\+{0,2}~?[A-Za-z_][\w.]{0,150})=(.*)\Z", re.DOTALL)
-_OPTION = re.compile(r"(--?[A-Za-z][\w.-]{0,150})(?:=(.*))?\Z", re.DOTALL)
+ASSIGNED = re.compile(r"([A-Za-z_]\w{0,100})=(.*)\Z", re.DOTALL)
+OVERRIDE = re.compile(r"(\+{0,2}~?[A-Za-z_][\w.]{0,150})=(.*)\Z", re.DOTALL)
+OPTION = re.compile(r"(--?[A-Za-z][\w.-]{0,150})(?:=(.*))?\Z", re.DOTALL)
+REDIRECTION = re.compile(r"\d?(?:>{1,2}|<{1,3})(?P<target>.*)\Z", re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:(\w{1,100})|\{(\w{1,100})(?::?[-=]([^}]{0,200}))?\})")
 _CONFIG = re.compile(r"[^\s=]{1,300}\.(?:ya?ml|json)\Z", re.IGNORECASE)
 _OF_INTEREST = re.compile(r"ALLOC|CUDA|TORCH|NPROC|NNODES|WORLD_SIZE|OLLAMA|LLAMA_ARG|VLLM|SGLANG|PIXELS|TOKEN_NUM|XLA|PJRT")
@@ -57,6 +58,9 @@ class Word(Struct, frozen=True):
 
     text: str
     line: int
+    start: int = 0
+    end: int = 0
+    """Where it stands in the script, quotes included."""
 
 
 def read_command_line(file: str, text: str) -> list[Sheet]:
@@ -64,8 +68,8 @@ def read_command_line(file: str, text: str) -> list[Sheet]:
     variables: dict[str, str] = {}
     exported: list[Given] = []
     sheets: list[Sheet] = []
-    for number, command in enumerate(_commands(text), 1):
-        words = [Word(_filled(word.text, variables), word.line) for word in command]
+    for number, command in enumerate(commands(text), 1):
+        words = [replace(word, text=_filled(word.text, variables)) for word in _without_redirections(command)]
         own: list[Given] = []
         start = _assignments(words, file, variables, own)
         if start < len(words):
@@ -79,21 +83,21 @@ def _environment(file: str, given: Sequence[Given]) -> list[Sheet]:
     return [Sheet(file=file, form="environment", given=tuple(given), framework="environment")] if given else []
 
 
-def _commands(text: str) -> Iterator[list[Word]]:
+def commands(text: str) -> Iterator[list[Word]]:
     """The commands of a script as lists of words; 1-based lines, continuations joined."""
     words: list[Word] = []
     open_word: list[str] | None = None
     line = word_line = 1
-    count = 0
+    start = count = 0
     for found in _PIECE.finditer(text):
         kind, piece = found.lastgroup, found[0]
         if kind in ("double", "single", "result", "escape", "bare") or (kind == "comment" and open_word is not None):
             if open_word is None:
-                open_word, word_line = [], line
+                open_word, word_line, start = [], line, found.start()
             open_word.append(_unquoted(kind or "", piece))
         else:
             if open_word is not None:
-                words.append(Word("".join(open_word)[:LONGEST], word_line))
+                words.append(Word("".join(open_word)[:LONGEST], word_line, start, found.start()))
                 open_word, count = None, count + 1
             if kind == "end" and words:
                 yield words
@@ -102,9 +106,19 @@ def _commands(text: str) -> Iterator[list[Word]]:
         if count > MOST_KEYS:
             break
     if open_word is not None:
-        words.append(Word("".join(open_word)[:LONGEST], word_line))
+        words.append(Word("".join(open_word)[:LONGEST], word_line, start, len(text)))
     if words:
         yield words
+
+
+def _without_redirections(words: Sequence[Word]) -> Iterator[Word]:
+    """The words that the program sees: `> train.log` is for the shell."""
+    skip = False
+    for word in words:
+        found = REDIRECTION.match(word.text)
+        if found is None and not skip:
+            yield word
+        skip = found is not None and not found["target"]
 
 
 def _unquoted(kind: str, piece: str) -> str:
@@ -127,7 +141,7 @@ def _assignments(words: Sequence[Word], file: str, variables: dict[str, str], en
     at = 0
     while at < len(words):
         text, line = words[at].text, words[at].line
-        found = _ASSIGNED.match(text)
+        found = ASSIGNED.match(text)
         if found is not None:
             name, value = found[1], found[2]
             variables[name] = value
@@ -196,8 +210,8 @@ def _sheet(file: str, program: str, words: Sequence[Word]) -> Sheet:
     at = 0
     while at < len(words):
         word = words[at]
-        option = _OPTION.match(word.text)
-        override = None if option else _OVERRIDE.match(word.text)
+        option = OPTION.match(word.text)
+        override = None if option else OVERRIDE.match(word.text)
         at += 1
         if option is not None and option[2] is not None:
             given += _option(file, option[1], [Word(option[2], word.line)], word.line)
@@ -217,7 +231,7 @@ def _values(words: Sequence[Word], at: int) -> list[Word]:
     """The words that belong to an option: up to the next option, as programs with lists take them."""
     out: list[Word] = []
     for word in words[at:]:
-        if _OPTION.match(word.text) and not re.match(r"-\d", word.text):
+        if OPTION.match(word.text) and not re.match(r"-\d", word.text):
             break
         out.append(word)
     return out

@@ -12,7 +12,7 @@ from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.training import Complaint, Given, Scalar
 from oomdoctor.training.sheet import DEEPEST, LONGEST, MOST_KEYS, Sheet, beyond_limits, fault, key_twice, plain
 
-_TOKEN = re.compile(
+TOKEN = re.compile(
     r"""(?P<blank>[ \t\r\n\ufeff]+)"""
     r"""|(?P<comment>//[^\n]*|\#[^\n]*|/\*[^*]*(?:\*(?!/)[^*]*)*(?:\*/)?)"""
     r"""|(?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
@@ -56,7 +56,7 @@ class _Reader:
         """Reads to the end, or to where it is no JSON any more."""
         at = 0
         while at < len(self.text):
-            found = _TOKEN.match(self.text, at)
+            found = TOKEN.match(self.text, at)
             line = self._line(at)
             if found is None:
                 self._wrong("json-broken", line, *_BROKEN)
@@ -80,7 +80,7 @@ class _Reader:
         elif kind == "string":
             if token[0] == "'":
                 self._wrong("json-python", line, *_PYTHON_DICT)
-            return self._scalar(_unescaped(token), line)
+            return self._scalar(unescaped(token), line)
         elif kind == "word":
             if token in _PYTHON:
                 self._wrong("json-python", line, *_PYTHON_DICT)
@@ -162,7 +162,7 @@ class _Reader:
             self.complaints.append(fault(identity, self.file, line, "", what, why))
 
 
-def _unescaped(token: str) -> str:
+def unescaped(token: str) -> str:
     inner = token[1:-1][: LONGEST * 2]
     if "\\" not in inner:
         return inner[:LONGEST]

@@ -1,0 +1,57 @@
+"""A change of one setting in one file, and what becomes of it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from oomdoctor.case.diagnosis import Text
+
+Form = Literal["yaml", "json", "command"]
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """One setting to write."""
+
+    file: str
+    key: str
+    """As the file nests it, with dots; `--key` for an option, `NAME` for a variable of a script. For a rename the old key."""
+    to: str
+    """The value; for a rename the new key."""
+    action: Literal["set", "rename"] = "set"
+    line: int | None = None
+    """Where the setting stands now, 1-based; None where it may be missing."""
+    after: str | None = None
+    """A key of the same block: one that is missing is written below it."""
+    variable: bool = False
+    """Whether it is a variable of the environment, which only a script can hold."""
+    program: str | None = None
+    """The program whose command takes the option; None is the only one."""
+
+
+class Edit(Struct, frozen=True):
+    """Characters `start` to `end` of a text become `new`."""
+
+    start: int
+    end: int
+    new: str
+
+    def apply(self, text: str) -> str:
+        """The text with this edit."""
+        return text[: self.start] + self.new + text[self.end :]
+
+
+class Refused(Struct, frozen=True):
+    """Why a change was not made. `by_hand` is the line to write instead, in the words of the file."""
+
+    why: Text
+    by_hand: str
+
+
+class Unsafe(Exception):
+    """Raised where no safe edit is found; it becomes a `Refused`."""
+
+    def __init__(self, en: str, zh: str) -> None:
+        super().__init__(en)
+        self.why = Text(en, zh)
