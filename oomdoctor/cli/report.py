@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from oomdoctor import __version__
 from oomdoctor.cli.diagnose import inputs, say_gaps
+from oomdoctor.cli.machine import asked_machine
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.cli.progress import Progress
+from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.pipeline import diagnose as run
 from oomdoctor.scan.sources import expand
+
+if TYPE_CHECKING:
+    from oomdoctor.case.diagnosis import Diagnosis
+    from oomdoctor.knowledge.pack import Pack
+
+
+PROJECTS = (
+    "pytorch", "transformers", "accelerate", "deepspeed", "llamafactory", "glm-4", "vllm", "axolotl", "unsloth", "ms-swift", "torchtitan",
+    "ollama",
+)  # fmt: skip
+"""The projects with a form in rules/forms; listed here so that --help reads no rules."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -21,12 +35,20 @@ from oomdoctor.scan.sources import expand
 @click.option(
     "--for",
     "for_",
-    type=click.Choice(["github", "plain"]),
+    type=click.Choice(["github", "plain", *PROJECTS]),
     default="github",
     show_default=True,
-    help="Markdown for an issue, or plain text.",
+    metavar="github|plain|PROJECT",
+    help=f"Markdown for any issue, plain text, or the bug form of {', '.join(PROJECTS[:-1])} or {PROJECTS[-1]}.",
 )
 @click.option("--config", multiple=True, type=click.Path(), metavar="FILE", help="A config file or launch script of the run (repeatable).")
+@click.option(
+    "--env",
+    default="auto",
+    show_default=True,
+    metavar="auto|here|none|FILE",
+    help="The run's machine: this one if it agrees with the log, this one, none, or a file that describes it.",
+)
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the report to this file.")
 @click.option("--lang", type=click.Choice(["en", "zh"]), help="Language of the report (default: the locale's).")
 @click.option("--rules", type=click.Path(exists=True, file_okay=False), help="Use the rules in this folder instead of the built-in ones.")
@@ -36,6 +58,7 @@ def report(
     paths: tuple[str, ...],
     for_: str,
     config: tuple[str, ...],
+    env: str,
     output: str | None,
     lang: str | None,
     rules: str | None,
@@ -52,19 +75,48 @@ def report(
       oomdoctor report train.log
       oomdoctor report train.log --config sft.yaml
       oomdoctor report logs/ --lang en --output issue.md
+      oomdoctor report train.log --for llamafactory --env here
+      oomdoctor report train.log --for vllm --env env.txt --output issue.md
       oomdoctor report train.log --for plain
 
     Exit status: 0 no memory failure, 1 a memory failure (certain or possible), 2 could not run.
     """
-    from oomdoctor.report.issue import issue  # noqa: PLC0415 - wrong use needs no report
-    from oomdoctor.report.redact import redact  # noqa: PLC0415
-
+    pack, machine = load_pack(rules), asked_machine(env)
     with Progress() as progress:
-        found = run(list(expand(inputs(paths))), load_pack(rules), jobs=min(4, os.cpu_count() or 1), progress=progress.read, config=config)
-    document = issue(found, lang or locale_language(os.environ), __version__)
-    form = "markdown" if for_ == "github" else "terminal"
-    write(show(document if no_redact else redact(document), form, to_terminal=False, full=True), output)
+        found = run(
+            list(expand(inputs(paths))), pack, jobs=min(4, os.cpu_count() or 1), progress=progress.read, config=config, machine=machine
+        )
+    language = lang or locale_language(os.environ)
+    if for_ in PROJECTS:
+        text = _form(found, for_, pack, language, asked=lang is not None, redact=not no_redact)
+    else:
+        text = _issue(found, "markdown" if for_ == "github" else "terminal", language, redact=not no_redact)
+    write(text, output)
     if say_gaps(found):
         sys.exit(2)
     if found.case.verdict.memory_failure != "no" and not exit_zero:
         sys.exit(1)
+
+
+def _issue(found: Diagnosis, format_: str, lang: str, *, redact: bool) -> str:
+    from oomdoctor.report.issue import issue  # noqa: PLC0415 - wrong use needs no report
+    from oomdoctor.report.redact import redact as hide  # noqa: PLC0415
+
+    document = issue(found, lang, __version__)
+    return show(hide(document) if redact else document, format_, to_terminal=False, full=True)
+
+
+def _form(found: Diagnosis, project: str, pack: Pack, lang: str, *, asked: bool, redact: bool) -> str:
+    """The project's form, in a language that it takes unless the user asked for another."""
+    from oomdoctor.knowledge.forms import project_form  # noqa: PLC0415 - only for a form
+    from oomdoctor.report.form_markdown import render  # noqa: PLC0415
+    from oomdoctor.report.forms import form  # noqa: PLC0415
+    from oomdoctor.report.redact import redact as hide  # noqa: PLC0415
+
+    try:
+        own = project_form(pack, project)
+    except KeyError as why:
+        raise UsageError(f"--for {project}: these rules have no form {why}") from why
+    language = lang if asked or lang in own.form.languages else own.form.languages[0]
+    document = form(found, own, language, __version__)
+    return render(hide(document) if redact else document, own.form)

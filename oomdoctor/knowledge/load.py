@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.conditions import check
 from oomdoctor.knowledge.config_records import CheckFile, CheckRecord, FrameworkRecord, KeysRecord
+from oomdoctor.knowledge.form_records import FormRecord, SheetRecord
 from oomdoctor.knowledge.records import (
     FixRecord,
     ProblemRecord,
@@ -49,6 +50,8 @@ class Rules(Struct, frozen=True):
     frameworks: tuple[tuple[str, FrameworkRecord], ...] = ()
     keys: tuple[tuple[str, KeysRecord], ...] = ()
     checks: tuple[tuple[str, CheckRecord], ...] = ()
+    forms: tuple[tuple[str, FormRecord], ...] = ()
+    sheets: tuple[tuple[str, SheetRecord], ...] = ()
 
 
 def rule_files(root: Path) -> list[Path]:
@@ -77,7 +80,9 @@ def load_rules(root: Path) -> Rules:
     _unique([(path, one.id) for path, one in fixes])
     listed = root / "sources.yaml"
     sources = tuple(load_file(listed, SourceFile).sources) if listed.is_file() else ()
-    return Rules(tuple(signatures), problems, fixes, sources, frameworks, keys, checks)
+    forms = tuple((str(path), load_file(path, FormRecord)) for path in sorted((root / "forms").glob("*.yaml")))
+    sheets = tuple((str(path), load_file(path, SheetRecord)) for path in sorted((root / "forms" / "sheets").glob("*.yaml")))
+    return Rules(tuple(signatures), problems, fixes, sources, frameworks, keys, checks, forms, sheets)
 
 
 def _with_groups(problems: list[tuple[str, ProblemRecord]]) -> tuple[tuple[str, ProblemRecord], ...]:

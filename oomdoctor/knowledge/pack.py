@@ -23,7 +23,7 @@ from oomdoctor import cache as cached
 if TYPE_CHECKING:
     from oomdoctor.knowledge.load import LoadedSignature, Rules
 
-FORMAT = 5
+FORMAT = 6
 _PACKED = "pack.json"
 
 
@@ -64,7 +64,7 @@ class Pack:
         return [self.core(number) for number in range(self.size)]
 
     def text(self, part: str, name: str) -> Mapping[str, Any] | None:
-        """All of one rule: part is `signatures`, `problems`, `fixes`, `sources`, `frameworks`, `config_keys` or `checks`."""
+        """All of one rule: part is `signatures`, `problems`, `fixes`, `sources`, or one of those that `packed` lists besides."""
         at = self._places(part).get(name)
         return None if at is None else decode(self._texts[at[0] : at[0] + at[1]])
 
@@ -138,6 +138,8 @@ def packed(rules: Rules, root: str) -> bytes:
         "frameworks": {one.framework: whole(one, path) for path, one in rules.frameworks},
         "config_keys": {one.framework: whole(one, path) for path, one in rules.keys},
         "checks": {one.id: whole(one, path) for path, one in rules.checks},
+        "forms": {one.id: whole(one, path) for path, one in rules.forms},
+        "sheets": {one.id: whole(one, path) for path, one in rules.sheets},
     }
     cores = [matching(one) for one in rules.signatures]
     literals = sorted({literal for core in cores for literal in core["literals"]})

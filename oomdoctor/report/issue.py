@@ -65,13 +65,13 @@ def issue(diagnosis: Diagnosis, lang: str, version: str) -> Document:
     """The issue in `lang` (`en` or `zh`)."""
     case = diagnosis.case
     first = case.incidents[0] if case.incidents else None
-    blocks: list[Block] = list(_said(diagnosis, lang))
+    blocks: list[Block] = list(said(diagnosis, lang))
     if first is not None:
-        blocks += _message(first, lang)
-        blocks += _figures(first, lang)
-    blocks += _points(diagnosis.findings, lang)
+        blocks += message(first, lang)
+        blocks += figures(first, lang)
+    blocks += points(diagnosis.findings, lang)
     blocks += _versions(case, first, lang)
-    settings = _settings(case, lang)
+    settings = settings_in_force(case, lang)
     blocks += _section("settings", settings[:_SETTINGS], lang)
     blocks += in_config(case.training, lang)
     blocks += _tried(diagnosis.findings, lang)
@@ -81,14 +81,16 @@ def issue(diagnosis: Diagnosis, lang: str, version: str) -> Document:
     return Document(title=f"oomdoctor {version}", blocks=tuple(blocks), lang="zh" if lang == "zh" else "en")
 
 
-def _said(diagnosis: Diagnosis, lang: str) -> Iterator[Block]:
+def said(diagnosis: Diagnosis, lang: str) -> Iterator[Block]:
+    """What happened in one sentence, and what would settle it."""
     yield Paragraph((Span(summary(diagnosis, lang), Style.STRONG),))
     settle = settle_text(diagnosis.case, lang)
     if settle is not None:
         yield Paragraph((Span(say("settle", lang)), *spans(stopped(settle, lang))))
 
 
-def _message(incident: Incident, lang: str) -> Iterator[Block]:
+def message(incident: Incident, lang: str) -> Iterator[Block]:
+    """The message itself, where it stands, and how often."""
     root = incident.root
     text = "\n".join(cut(root.text, _QUOTED).split("\n")[-_QUOTED_LINES:])
     yield Quote(where=where(root, lang), text=text)
@@ -98,7 +100,7 @@ def _message(incident: Incident, lang: str) -> Iterator[Block]:
         yield Paragraph((Span(frame), Span(blank(lang) if frame and again else ""), Span(again)))
 
 
-def _figures(incident: Incident, lang: str) -> Iterator[Block]:
+def figures(incident: Incident, lang: str) -> Iterator[Block]:
     """The ledger as a table that adds up; where there is none, the figures of the message."""
     memory = next((part.of for part in incident.ledger), None)
     if memory is None:
@@ -118,7 +120,8 @@ def _part(part: Part, total: int, lang: str) -> Row:
     return Row(fill(known, lang) if known else part.what, format_size(part.bytes), note)
 
 
-def _points(findings: Sequence[Finding], lang: str) -> Iterator[Block]:
+def points(findings: Sequence[Finding], lang: str) -> Iterator[Block]:
+    """What the first findings say."""
     if not findings:
         return
     yield Heading(fill(WORDS["points"], lang))
@@ -144,7 +147,7 @@ def _versions(case: Case, first: Incident | None, lang: str) -> Iterator[Block]:
         yield Paragraph((Span(" · ".join(known)),))
 
 
-def _settings(case: Case, lang: str) -> list[Row]:
+def settings_in_force(case: Case, lang: str) -> list[Row]:
     """The settings of the run with their places: first those that decide about memory, then what else the log shows."""
     rows = {given.name: Row(given.key, _value(given.value), _written(given, case, lang)) for given in _placed(case)}
     if case.training is not None:

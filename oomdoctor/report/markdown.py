@@ -22,12 +22,13 @@ _FILLS = "█▓▒░▞▚▤▥"
 
 def render(document: Document) -> str:
     """The report as Markdown."""
-    parts = [*_blocks(document.blocks), f"<sub>{escaped(document.title)}</sub>"]
+    parts = [*blocks(document.blocks), f"<sub>{escaped(document.title)}</sub>"]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _blocks(blocks: Sequence[Block]) -> Iterator[str]:
-    for block in blocks:
+def blocks(sequence: Sequence[Block]) -> Iterator[str]:
+    """Blocks, each as its Markdown."""
+    for block in sequence:
         if isinstance(block, Heading):
             yield f"#### {escaped(block.text)}"
         elif isinstance(block, Paragraph):
@@ -37,7 +38,7 @@ def _blocks(blocks: Sequence[Block]) -> Iterator[str]:
         elif isinstance(block, Bar):
             yield _bar(block)
         elif isinstance(block, Quote):
-            yield f"{_start(escaped(block.where))}\n{_fenced(block.text)}"
+            yield f"{_start(escaped(block.where))}\n{fenced(block.text)}"
         elif isinstance(block, Steps):
             yield "\n".join(_step(number, step) for number, step in enumerate(block.steps, block.first)).rstrip("\n")
         else:
@@ -84,7 +85,8 @@ def code(text: str) -> str:
     return f"{fence}{pad}{text}{pad}{fence}"
 
 
-def _fenced(text: str, kind: str = "text") -> str:
+def fenced(text: str, kind: str = "text") -> str:
+    """Lines in a fence of more backquotes than they have in a row."""
     fence = "`" * max(3, _longest_run(text) + 1)
     return f"{fence}{kind}\n{text}\n{fence}"
 
@@ -115,7 +117,7 @@ def _bar(bar: Bar) -> str:
         f"{_fill(at, one.style) * 2} {one.value:>{value}}  {format_share(one.share):>5}  {one.label}{f' ({one.note})' if one.note else ''}"
         for at, one in enumerate(bar.slices)
     ]
-    return _fenced("\n".join([bar.title, drawn, *legend]))
+    return fenced("\n".join([bar.title, drawn, *legend]))
 
 
 def _fill(at: int, style: Style) -> str:
@@ -131,7 +133,7 @@ def _step(number: int, step: Step) -> str:
     parts = [f"{number}. **{escaped(step.title)}**" + (f"  \n    {_start(_spans(step.text))}" if step.text else "")]
     parts += [_setting(row) for row in step.settings]
     if step.command:
-        parts.append("\n" + "\n".join("    " + line for line in _fenced(step.command, "sh").split("\n")))
+        parts.append("\n" + "\n".join("    " + line for line in fenced(step.command, "sh").split("\n")))
     if step.note:
         parts.append(f"\n    {_start(_spans(step.note))}")
     return "\n".join(parts) + "\n"
@@ -139,7 +141,7 @@ def _step(number: int, step: Step) -> str:
 
 def _folded(block: Folded) -> str:
     gist = f" <i>{_summary(block.gist)}</i>" if block.gist else ""
-    inside = "\n\n".join(part for part in _blocks(block.blocks) if part)
+    inside = "\n\n".join(part for part in blocks(block.blocks) if part)
     return f"<details><summary>{_summary(block.title)}{gist}</summary>\n\n{inside}\n\n</details>"
 
 
