@@ -66,6 +66,11 @@ def test_imports_point_down(path: Path) -> None:
         ),
         pytest.param("import oomdoctor.cli.main", ["torch", "rich", "yaml", "pynvml", "json"], id="starting the command line"),
         pytest.param("import oomdoctor.cli.diagnose", ["torch", "rich", "yaml", "pynvml"], id="loading the main command"),
+        pytest.param(
+            "import os; from oomdoctor.environment.collect import collect; collect(os.environ)",
+            ["torch", "rich", "yaml", "pynvml", "subprocess", "ctypes", "importlib.metadata"],
+            id="describing this machine",
+        ),
     ],
 )
 def test_does_not_load(code: str, absent: list[str]) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import DecodeError, Struct
+from msgspec import DecodeError, Struct, to_builtins
 from msgspec.msgpack import decode, encode
 
 _CHUNK = 1 << 16
@@ -21,27 +21,41 @@ class Lost(Struct, frozen=True):
     """`timeout`, or the name of the signal that ended it."""
 
 
+class Apart:
+    """Work that goes on in a process of its own from now on."""
+
+    def __init__(self, work: Callable[[], Any], seconds: float) -> None:
+        self._until = time.monotonic() + seconds
+        self._work = work
+        self._pid = 0
+        if hasattr(os, "fork"):
+            self._reader, writer = os.pipe()
+            self._pid = os.fork()
+            if self._pid == 0:
+                _child(work, self._reader, writer)
+            os.close(writer)
+
+    def result(self) -> Any:
+        """What the work returned (numbers, texts, lists, dicts), or Lost. Where there is no fork it is done here."""
+        if not self._pid:
+            return to_builtins(self._work())
+        data = _all(self._reader, self._until)
+        os.close(self._reader)
+        if data is None:
+            _kill(self._pid)
+            return Lost("timeout")
+        _, status = os.waitpid(self._pid, 0)
+        if os.WIFSIGNALED(status):
+            return Lost(_name(os.WTERMSIG(status)))
+        try:
+            return decode(data)
+        except (DecodeError, UnicodeDecodeError):
+            return Lost(f"exit status {os.WEXITSTATUS(status)}")
+
+
 def apart(work: Callable[[], Any], seconds: float) -> Any:
-    """What `work` returns (numbers, texts, lists, dicts), or Lost. Where there is no fork it is done here."""
-    if not hasattr(os, "fork"):
-        return work()
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        _child(work, reader, writer)
-    os.close(writer)
-    data = _all(reader, time.monotonic() + seconds)
-    os.close(reader)
-    if data is None:
-        _kill(pid)
-        return Lost("timeout")
-    _, status = os.waitpid(pid, 0)
-    if os.WIFSIGNALED(status):
-        return Lost(_name(os.WTERMSIG(status)))
-    try:
-        return decode(data)
-    except (DecodeError, UnicodeDecodeError):
-        return Lost(f"exit status {os.WEXITSTATUS(status)}")
+    """Work in a process of its own, waited for."""
+    return Apart(work, seconds).result()
 
 
 def _child(work: Callable[[], Any], reader: int, writer: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -29,36 +30,52 @@ class Answer(Struct, frozen=True, kw_only=True):
     """The last lines of what it printed, or why it could not be started."""
 
 
-def ask(python: str, environ: Mapping[str, str], seconds: float, *, deep: bool = False) -> Answer:
-    """The probe's answer from the interpreter `python`, after `seconds` at the latest."""
-    import subprocess  # noqa: PLC0415 - where our own interpreter is meant nothing is started
-    import tempfile  # noqa: PLC0415
+class Asking:
+    """The probe, started."""
 
-    # Files, not pipes: a process that leaves children behind or floods its output can then neither block us nor fill our memory.
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    def __init__(self, python: str, environ: Mapping[str, str], seconds: float, *, deep: bool = False) -> None:
+        import subprocess  # noqa: PLC0415 - where our own interpreter is meant nothing is started
+        import tempfile  # noqa: PLC0415
+
+        self._until = time.monotonic() + seconds
+        self._failed: str | None = None
+        # Files, not pipes: a process that leaves children behind or floods its output can then neither block us nor fill our memory.
+        self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - result() closes them
         try:
-            process = subprocess.Popen(
+            self._process = subprocess.Popen(
                 [python, "-B", _PROBE, *(["--deep"] if deep else [])],
                 stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
+                stdout=self._out,
+                stderr=self._err,
                 env={**environ, "PYTHONDONTWRITEBYTECODE": "1"},
                 start_new_session=True,
             )
         except (OSError, ValueError) as why:
-            return Answer(error=getattr(why, "strerror", None) or str(why))
+            self._failed = getattr(why, "strerror", None) or str(why)
+
+    def result(self) -> Answer:
+        """The answer, when the time is up at the latest."""
+        with self._out, self._err:
+            return Answer(error=self._failed) if self._failed is not None else self._result()
+
+    def _result(self) -> Answer:
+        import subprocess  # noqa: PLC0415 - it is loaded already
+
         try:
-            status = process.wait(seconds)
+            status = self._process.wait(max(0.0, self._until - time.monotonic()))
         except subprocess.TimeoutExpired:
-            _end(process.pid)
+            _end(self._process.pid)
             with suppress(subprocess.TimeoutExpired):
-                process.wait(_GRACE)
-            return Answer(timed_out=True, error=_last(err))
-        out.seek(max(0, out.seek(0, os.SEEK_END) - _MOST))
-        said = _answer(out.read())
-        if said is not None:
-            return Answer(said=said)
-        return Answer(signal=_signal(status), error=_last(err) or f"exit status {status}")
+                self._process.wait(_GRACE)
+            return Answer(timed_out=True, error=_last(self._err))
+        self._out.seek(max(0, self._out.seek(0, os.SEEK_END) - _MOST))
+        said = _answer(self._out.read())
+        return Answer(said=said) if said is not None else Answer(signal=_signal(status), error=_last(self._err) or f"exit status {status}")
+
+
+def ask(python: str, environ: Mapping[str, str], seconds: float, *, deep: bool = False) -> Answer:
+    """The probe's answer from the interpreter `python`, after `seconds` at the latest."""
+    return Asking(python, environ, seconds, deep=deep).result()
 
 
 def _end(pid: int) -> None:

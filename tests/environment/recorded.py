@@ -12,7 +12,7 @@ import pynvml  # type: ignore[import-untyped]
 
 from oomdoctor.case.environment import Environment, Host, Package, TorchBuild
 from oomdoctor.environment.cards import known_card, visible
-from oomdoctor.environment.collect import joined
+from oomdoctor.environment.driver import joined
 from oomdoctor.environment.nvml import Answers, answers
 from oomdoctor.environment.nvml_library import Library, needed, version_of
 from oomdoctor.environment.root import Root
