@@ -31,6 +31,8 @@ class Setting(Struct, frozen=True, kw_only=True):
     """The value in force, as it is written; None where it is unknown."""
     note: Text | None = None
     """What the change keeps or when it applies."""
+    example: bool = False
+    """Whether `to` only shows what kind of value is meant."""
 
 
 class Cite(Struct, frozen=True, kw_only=True):

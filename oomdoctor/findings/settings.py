@@ -140,6 +140,7 @@ def _setting(row: Row, old: _Old, to: str, note: Text | None = None) -> Setting:
         file=place.file if place else None,
         line=place.line if place else None,
         note=note or (_by_default(row) if old.default else _dated(row)),
+        example=bool(row.get("example")),
     )
 
 

@@ -1,4 +1,4 @@
-"""The shape of what rules/ knows of configs: frameworks and their keys (rules/tables), and checks (rules/checks).
+"""The shape of what rules/ knows of configs: frameworks and their keys (rules/tables), checks (rules/checks), files to create (rules/templates).
 
 Only loading and lint import this module (msgspec); reading a compiled pack does not.
 """
@@ -106,3 +106,26 @@ class CheckFile(Record, frozen=True, kw_only=True):
     """rules/checks/<subject>.yaml"""
 
     checks: list[CheckRecord]
+
+
+class ServedRecord(Record, frozen=True, kw_only=True):
+    """A value of a fix that names a file, which the template can be."""
+
+    framework: str
+    key: str
+    to: str
+
+
+class TemplateRecord(Record, frozen=True, kw_only=True):
+    """rules/templates/<template>.yaml: a config file to create where a fix needs one."""
+
+    id: Id
+    title: Words
+    file: str
+    """The name that the new file gets."""
+    serves: Annotated[list[ServedRecord], Meta(min_length=1)]
+    launch: dict[str, str] = {}
+    """By framework the command that uses it; `{file}` is the new file, `{config}` the config that is trained."""
+    text: str
+    """What it holds; `{cards}` and `{precision}` are filled in from the run."""
+    source: str

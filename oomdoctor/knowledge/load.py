@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.conditions import check
-from oomdoctor.knowledge.config_records import CheckFile, CheckRecord, FrameworkRecord, KeysRecord
+from oomdoctor.knowledge.config_records import CheckFile, CheckRecord, FrameworkRecord, KeysRecord, TemplateRecord
 from oomdoctor.knowledge.form_records import FormRecord, SheetRecord
 from oomdoctor.knowledge.records import (
     FixRecord,
@@ -52,6 +52,7 @@ class Rules(Struct, frozen=True):
     checks: tuple[tuple[str, CheckRecord], ...] = ()
     forms: tuple[tuple[str, FormRecord], ...] = ()
     sheets: tuple[tuple[str, SheetRecord], ...] = ()
+    templates: tuple[tuple[str, TemplateRecord], ...] = ()
 
 
 def rule_files(root: Path) -> list[Path]:
@@ -82,7 +83,9 @@ def load_rules(root: Path) -> Rules:
     sources = tuple(load_file(listed, SourceFile).sources) if listed.is_file() else ()
     forms = tuple((str(path), load_file(path, FormRecord)) for path in sorted((root / "forms").glob("*.yaml")))
     sheets = tuple((str(path), load_file(path, SheetRecord)) for path in sorted((root / "forms" / "sheets").glob("*.yaml")))
-    return Rules(tuple(signatures), problems, fixes, sources, frameworks, keys, checks, forms, sheets)
+    templates = tuple((str(path), load_file(path, TemplateRecord)) for path in sorted((root / "templates").glob("*.yaml")))
+    _unique([(path, one.id) for path, one in templates])
+    return Rules(tuple(signatures), problems, fixes, sources, frameworks, keys, checks, forms, sheets, templates)
 
 
 def _with_groups(problems: list[tuple[str, ProblemRecord]]) -> tuple[tuple[str, ProblemRecord], ...]:

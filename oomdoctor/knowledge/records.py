@@ -142,6 +142,8 @@ class SettingRecord(Record, frozen=True, kw_only=True):
     """What `fitting` reads: one fact, or two whose quotient counts."""
     was: str | None = None
     """A fact that states the value in force, where neither config nor log has it under this key."""
+    example: bool = False
+    """Whether `to` only shows what kind of value is meant: a person chooses it, and no tool writes it."""
     default: str | None = None
     """The value of the setting where the config at hand does not name it."""
     when: dict[str, Any] | None = None
