@@ -26,6 +26,17 @@ _SHARE = 0.03
 """Tools count a card with or without what the driver keeps: 1 to 3 % apart (environment.md, section 1)."""
 _PATH = re.compile(r"(?P<path>/[^:\s]{2,300}|[A-Za-z]:\\[^:\n]{2,300}):\d{1,7} in ")
 _PATHS = 4
+_NODES = (
+    "/dev/nvidiactl",
+    "/dev/nvhost-ctrl-gpu",
+    "/dev/nvmap",
+    "/dev/dxg",
+    "/dev/kfd",
+    "/dev/dri/renderD128",
+    "/dev/davinci0",
+    "/dev/accel/accel0",
+)
+"""Device files of drivers: NVIDIA, Tegra (two generations), WSL, ROCm, any other graphics card, Ascend, Gaudi."""
 _NO_TRACE = Text("the log shows neither a card nor a path by which it could be recognised", "日志里没有可以核对的显卡或路径")
 _SHOWN = 3
 
@@ -66,10 +77,12 @@ def traces(events: Sequence[Event], log: Mapping[str, Value]) -> Traces:
 
 
 def beside(asked: Asked, shown: Traces, exists: Callable[[str], bool] = os.path.exists) -> Beside:
-    """The machine that was asked for, if it may be the run's. Paths are looked at first: that costs nothing."""
+    """The machine that was asked for, if it may be the run's. Paths and device files are looked at first: that costs nothing."""
     missing = [path for path in shown.paths if not exists(path)] if asked.name is None else []
     if not asked.always and (missing or not (shown.paths or shown.totals)):
         return Beside(None, _unused([_no_path(missing[0]) if missing else _NO_TRACE]))
+    if not asked.always and shown.totals and exists("/proc/self") and not any(map(exists, _NODES)):
+        return Beside(None, _unused([_no_card(shown.totals[0])]))
     environment = asked.take()
     differs = [*map(_no_path, missing[:1]), *_differences(environment, shown)]
     agrees = [*_same_card(environment, shown), *(Text(path, path) for path in shown.paths[:1] if asked.name is None and not missing)]
@@ -150,6 +163,12 @@ def _same_version(one: str, other: str) -> bool:
     """Equal as far as both go: `2.3.1` and `2.3.1+cu121`."""
     short, long = sorted((one, other), key=len)
     return long == short or (long.startswith(short) and not long[len(short)].isalnum())
+
+
+def _no_card(total: int) -> Text:
+    return Text(
+        f"the log shows a card of {format_size(total)}, the machine has none", f"日志里有 {format_size(total)} 的显卡，这台机器没有"
+    )
 
 
 def _no_path(path: str) -> Text:

@@ -131,6 +131,11 @@ def _references(rules: Rules) -> Iterator[Complaint]:
                 yield Complaint(path, problem.id, f"cites a source that does not exist: {cite.source}")
             elif cite.claim is not None and cite.claim not in sources[cite.source]:
                 yield Complaint(path, problem.id, f"cites a claim that {cite.source} does not have: {cite.claim}")
+    sheets = {sheet.id for _, sheet in rules.sheets}
+    for path, form in rules.forms:
+        for field in form.fields:
+            if field.sheet is not None and field.sheet not in sheets:
+                yield Complaint(path, form.id, f"names a sheet that does not exist: {field.sheet}")
     for path, fix in rules.fixes:
         for name in (*fix.cites, *(name for one in fix.not_this for name in one.cites)):
             if name not in sources:

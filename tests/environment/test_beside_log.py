@@ -76,6 +76,14 @@ def test_nothing_is_collected_where_a_path_says_no() -> None:
     assert beside(Asked(never), Traces(paths=("/else/train.py",)), exists=lambda _: False).environment is None
 
 
+def test_nothing_is_collected_where_the_log_has_a_card_and_no_driver_is_here() -> None:
+    def never() -> Environment:
+        raise AssertionError("collected")
+
+    found = beside(Asked(never), Traces(totals=(24 * GIB,)), exists=lambda path: path == "/proc/self")
+    assert "the machine has none" in found.note.en
+
+
 @pytest.mark.parametrize("name", [pytest.param(None, id="here"), pytest.param("env.txt", id="a file")])
 def test_a_machine_that_the_user_names_is_used_and_what_differs_is_said(name: str | None) -> None:
     found = beside(asked(always=True, name=name), Traces(totals=(24 * GIB,)))
