@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from oomdoctor.case.case import Case, Gap
+from oomdoctor.case.case import Case, Gap, Verdict
 from oomdoctor.case.diagnosis import Diagnosis, Finding
-from oomdoctor.case.events import Event, Kind, Value
+from oomdoctor.case.events import Certainty, Event, Kind, Value
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.training import Training
 from oomdoctor.findings.derived import derived
@@ -20,6 +20,7 @@ from oomdoctor.findings.match import Fact, Known
 from oomdoctor.findings.moments import moments
 from oomdoctor.findings.product import request_reading
 from oomdoctor.knowledge.pack import Pack
+from oomdoctor.parse.ending import ending
 from oomdoctor.parse.events import Recogniser
 from oomdoctor.parse.progress import went_on
 from oomdoctor.reading import Early, Progress, Read, Reading
@@ -88,6 +89,8 @@ def _diagnosis(
     gaps = [*missing, *unread, *described, *(gap for read in reads for gap in read.gaps)]
     if not any(read.source.size for read in reads):
         decided = replace(decided, reason="nothing-read")
+    elif not found:
+        decided, log = _by_its_end(decided, log, reads)
     case = Case(
         sources=tuple(read.source for read in reads),
         events=tuple(events),
@@ -121,6 +124,21 @@ def _run_first(found: Sequence[Finding], pack: Pack) -> tuple[Finding, ...]:
     machine = {one.id for one in found if "/environment/" in str((pack.text("problems", one.id) or {}).get("path"))}
     about = [one for one in found if one.id in machine and one.severity != "note" and not one.unknowns]
     return (*(one for one in found if one.id not in machine), *about)
+
+
+def _by_its_end(decided: Verdict, log: dict[str, Value], reads: Sequence[Read]) -> tuple[Verdict, dict[str, Value]]:
+    """The verdict where no message is known: a log that ends with an error is not called fine."""
+    found = next((one for read in reads if (one := ending(read.last)) is not None), None)
+    if found is None:
+        return decided, log
+    log = {**log, "log.last_error": found.text}
+    if not found.speaks_of_memory:
+        return replace(decided, certainty=Certainty.LIKELY, reason="other-error"), log
+    kind = Kind.DEVICE_OOM if found.on_the_device else Kind.HOST_OOM
+    possible = Verdict(
+        memory_failure="possible", kind=kind, certainty=Certainty.POSSIBLE, reason="unknown-memory-error", settle="unknown-error"
+    )
+    return possible, log
 
 
 def _training(config: Sequence[str], events: Sequence[Event], log: Mapping[str, Value], pack: Pack) -> tuple[Training | None, list[Gap]]:

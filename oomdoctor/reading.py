@@ -141,7 +141,7 @@ class Reading:
             walk(after_tail.reader, engines, close, found.window, start=start, first=start + LEAD if start else 0)
         read.source = replace(read.source, size=done.end)
         found.finish(read, [done.counts])
-        if found.handled:
+        if found.handled or not read.events:
             read.last = done.tail[-_LAST:] if size is None else _end_of(opened, done.end)
 
     def _by_ranges(self, opened: Opened, read: Read) -> None:
@@ -175,7 +175,7 @@ class Reading:
         read.source = replace(read.source, size=size)
         whole.finish(read, counts)
         read.events = _numbered(read.events, descriptor, size)
-        if whole.handled:
+        if whole.handled or not read.events:
             read.last = _end_of(opened, size)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec.structs import replace
 
 from oomdoctor.case.case import Verdict
-from oomdoctor.case.events import Certainty, Event, Kind
+from oomdoctor.case.events import Certainty, Event, Kind, Outcome
 from oomdoctor.case.incident import Incident
 
 _DEVICE = frozenset({Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM})
@@ -36,6 +36,13 @@ def incidents(events: Sequence[Event], went_on: Callable[[Event], bool]) -> tupl
     handled = [event for event in ordered if event.kind.is_memory and (id(event) in survived or not event.is_failure)]
 
     strong = [event for event in living if event.certainty in _STRONG]
+    # What a program warns of and goes on is no failure: it does not explain what failed after it.
+    warned = [event for event in look_alikes if event.outcome is Outcome.PRESSURE]
+    look_alikes = [event for event in look_alikes if event.outcome is not Outcome.PRESSURE]
+    echoed = [event for event in strong if event.kind is Kind.MASKED_DEVICE_OOM and event.certainty is not Certainty.CERTAIN]
+    if look_alikes and len(echoed) == len(strong) and strong and ordered.index(look_alikes[0]) < ordered.index(strong[0]):
+        # A library that fails after another failure of the device is its echo.
+        return (_incident(_first(look_alikes), look_alikes, [*living, *echoes]),)
     if strong:
         return _memory_incidents(living, strong, look_alikes, echoes, handled)
     if look_alikes:
@@ -43,6 +50,8 @@ def incidents(events: Sequence[Event], went_on: Callable[[Event], bool]) -> tupl
     if living:
         weighed = [_weighed(event, ordered) for event in living]
         return (_incident(_first(weighed), weighed, echoes),)
+    if warned:
+        return (_incident(_first(warned), warned, echoes),)
     if handled:
         return (replace(_incident(handled[0], handled, []), survived=True),)
     if echoes:

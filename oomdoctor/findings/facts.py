@@ -19,7 +19,7 @@ _FRAMEWORKS = {
     "torchtune": re.compile(r"\btorchtune\b|\btune run\b"),
     "glm4": re.compile(r"finetune_(?:hf|vision)\.py|finetune_demo|(?i:glm-?4)[^\n]{0,60}\bfinetune\.py|\bfinetune\.py[^\n]{0,120}(?i:glm-?4)"),
     "unsloth": re.compile(r"\b[Uu]nsloth\b"),
-    "vllm": re.compile(r"\bvllm\b"),
+    "vllm": re.compile(r"\bvllm\b|\bVllmWorker\b|\bEngineCore\w{0,12}\b|\bllm_engine\.py|\bgpu_model_runner\.py"),
     "sglang": re.compile(r"\bsglang\b"),
 }
 """What names a framework in frames and messages; the outermost one first, as it is its config that a person edits."""
@@ -70,7 +70,7 @@ def _smi(events: Sequence[Event]) -> dict[str, Value]:
 
 def _naming(events: Sequence[Event]) -> list[str]:
     """The texts in which a framework's name says that it runs: frames and what it prints itself."""
-    return [text for event in events[:400] for text in (event.frame, event.text[:300]) if text]
+    return [text for event in events[:400] for text in (event.frame, event.text[:300], event.worker) if text]
 
 
 def facts(found: Sequence[Incident], verdict: Verdict, log: Mapping[str, Fact]) -> dict[str, Fact]:

@@ -73,6 +73,7 @@ def _fill(reason: str, incident: Incident | None, certainty: Certainty, title: s
         what=_what(root, title, lang),
         code=_exit_code(root, lang),
         read=_read(case, lang) if case else "",
+        error=clean_line(str(case.facts.get("log.last_error", "")), 200) if case else "",
     )
     return text[:1].upper() + text[1:] if lang != "zh" else text
 

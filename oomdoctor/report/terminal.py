@@ -270,11 +270,12 @@ def _wrapped(spans: Sequence[Span], width: int, lead: str = "", style: Style = S
 
 
 def _unbroken(words: Iterable[tuple[str, str]], room: int) -> Iterator[list[tuple[str, str]]]:
-    """Words with the marks that follow them in another style: a full stop after code does not begin a line."""
+    """Words with the marks around them in another style: no full stop after code begins a line, no bracket before it ends one."""
     group: list[tuple[str, str]] = []
     for word in words:
         before = "".join(text for text, _ in group)
-        if before and word[0][0] in _NOT_FIRST and before[-1] != " " and cell_len(before + word[0].rstrip(" ")) <= room:
+        stays = before and before[-1] != " " and (word[0][0] in _NOT_FIRST or before[-1] in _NOT_LAST)
+        if stays and cell_len(before + word[0].rstrip(" ")) <= room:
             group.append(word)
         else:
             if group:

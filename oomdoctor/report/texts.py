@@ -43,6 +43,14 @@ REASONS: Mapping[str, Text] = {
         "没有失败：{place}{phase}{memory}紧张，但读到的内容里没有因此出错的地方。",
     ),
     "none": Text("No failure was found in what was read ({read}).", "在读到的内容中没有发现失败（{read}）。"),
+    "other-error": Text(
+        "No memory failure was found. What was read ends with another error: {error}",
+        "没有发现内存或显存不足。读到的内容以另一个错误结束：{error}",
+    ),
+    "unknown-memory-error": Text(
+        "Possibly memory ran out: what was read ends with an error that speaks of memory and that no rule knows: {error}",
+        "可能是内存或显存不足：读到的内容以一条提到内存的错误结束，但没有规则认识它：{error}",
+    ),
     "nothing-read": Text("Nothing could be read, so nothing can be said yet.", "没有读到任何内容，暂时无法判断。"),
     "generic-yes": Text("{sure}memory ran out{place}{phase}{figures}.", "{place}{phase}{sure}内存或显存不足{figures}。"),
     "generic-no": Text("No memory failure.", "不是内存或显存不足。"),
@@ -52,6 +60,10 @@ REASONS: Mapping[str, Text] = {
 }
 
 SETTLE: Mapping[str, Text] = {
+    "unknown-error": Text(
+        "look at the free memory of card and host at that moment (`nvidia-smi`, `free -h`), and above this error for the first one",
+        "查看当时显卡和主机的空闲内存（`nvidia-smi`、`free -h`），并往上找第一条报错",
+    ),
     "sigkill": Text(
         "look on that machine, at that time, for the OOM killer: `dmesg -T | grep -iE 'killed process|oom'` or the kernel log; "
         "under Slurm `sacct -j JOB -o JobID,State,ExitCode,MaxRSS,ReqMem`; under Kubernetes `kubectl describe pod` (OOMKilled). "

@@ -1,0 +1,42 @@
+"""How a log ends when no message in it is known: the last error, and whether it speaks of memory.
+
+It keeps "no failure was found" from being said of a log that plainly ends with one.
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from oomdoctor.scan.clean import clean_lines
+
+_REACH = 8 << 10
+"""An error further from the end is not what the log ends with."""
+_ERROR = re.compile(
+    r"(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Failure|Fault|Interrupt)\b(?=:|\s{0,4}$)"
+    r"|(?:[Ff]atal|FATAL)(?: [\w ]{0,30})?: \S|terminate called after|Segmentation fault|Aborted|panic: \S"
+)
+_MEMORY = re.compile(
+    r"(?i:out[ -]of[ -](?:\w{1,12} )?memory|(?:not enough|insufficient|no|low on|exhausted?) (?:\w{1,12} )?memory|memory (?:is )?exhausted)"
+    r"|(?i:(?:allocat|reserv)\w{0,6} (?:\w{1,12} ){0,3}(?:memory|buffer)|memory alloc\w{0,8} (?:fail|error))|\bOOM\b|[Bb]ad_?[Aa]lloc|内存不足|显存不足|显存溢出|内存溢出"
+)
+_DEVICE = re.compile(r"(?i:cuda|gpu|hip\b|rocm|npu|xpu|mps|device|vram|cublas|cudnn|nccl)|显存|显卡")
+_LONGEST = 300
+
+
+class Ending(Struct, frozen=True):
+    """The last error of a log."""
+
+    text: str
+    speaks_of_memory: bool
+    on_the_device: bool
+
+
+def ending(last: bytes) -> Ending | None:
+    """The error that the last bytes of a log end with; None where there is none."""
+    lines = [line.text for line in clean_lines(last[-_REACH:], 0)]
+    found = next((text for text in reversed(lines) if _ERROR.match(text)), None)
+    if found is None:
+        return None
+    return Ending(found[:_LONGEST], _MEMORY.search(found) is not None, _DEVICE.search(found) is not None)
