@@ -81,6 +81,10 @@ class Stack(Struct, frozen=True, kw_only=True):
     """Whether its example configs accumulate gradients, where the config does not say."""
     longest_first: bool = False
     """Whether batches have one length, or the longest comes first, so that blocks are reused."""
+    batch: int = 1
+    """Samples on one card where the config does not say: the framework's default."""
+    checkpointing: bool = False
+    """Whether activations are checkpointed where the config does not say."""
     optimizer: str = "adamw"
     source: str = ""
 

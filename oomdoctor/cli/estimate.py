@@ -1,19 +1,174 @@
-"""`oomdoctor estimate`: what a run takes of a card."""
+"""`oomdoctor estimate`: what a run takes of a card, from its config, from options, or from lines of JSON."""
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from oomdoctor import __version__
+from oomdoctor.cli.output import locale_language, show, write
+from oomdoctor.errors import UsageError
+
+if TYPE_CHECKING:
+    from oomdoctor.case.estimate import Estimate
+    from oomdoctor.case.shape import Shape
+    from oomdoctor.case.training import Training
+    from oomdoctor.knowledge.cards import Card
+
+FORMATS = ("terminal", "markdown", "json", "html", "jsonl")
+_OPTIONS = {
+    "method": "finetuning",
+    "batch": "micro_batch",
+    "length": "sequence_length",
+    "rank": "lora_rank",
+    "targets": "lora_targets",
+    "optimizer": "optimizer",
+    "bits": "load_bits",
+    "precision": "precision",
+    "zero": "zero_stage",
+    "checkpointing": "gradient_checkpointing",
+    "packing": "packing",
+    "accumulation": "accumulation",
+}
+"""Options by the settings that they stand for."""
+
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--spec", type=click.Path(), required=True, help="Read one JSON object a line and answer one a line; - is standard input.")
-@click.option("--format", "-f", "format_", type=click.Choice(["jsonl"]), default="jsonl", show_default=True, help="Form of the answers.")
-def estimate(spec: str, format_: str) -> None:  # noqa: ARG001 - one form so far
-    """Say what a run takes of a card, part by part."""
-    from oomdoctor.sizing.answers import answers  # noqa: PLC0415 - only where something is estimated
+@click.argument("configs", nargs=-1, type=click.Path())
+@click.option("--spec", type=click.Path(), help="One JSON object a line in, one a line out; - is standard input.")
+@click.option("--gpu", help="The card: a name (RTX 4090, A100-80GB) or a size (24GB).")
+@click.option("--gpus", type=click.IntRange(1, 100_000), help="How many cards.")
+@click.option("--model", help="Name of a known model, or a folder or file with its config.json.")
+@click.option("--framework", help="The framework where no config shows it (transformers, llamafactory, ms-swift, torchtune ...).")
+@click.option("--method", type=click.Choice(["full", "lora", "qlora", "freeze"]), help="What is trained.")
+@click.option("--serve", is_flag=True, help="Generate instead of training.")
+@click.option("--batch", type=click.IntRange(1, 100_000), help="Samples on one card in one forward pass.")
+@click.option("--length", type=click.IntRange(1, 100_000_000), help="Tokens of the longest sample.")
+@click.option("--accumulation", type=click.IntRange(1, 1_000_000), help="Micro batches of one step.")
+@click.option("--rank", type=click.IntRange(1, 100_000), help="Rank of LoRA.")
+@click.option("--targets", help="What LoRA adapts: all, or module names with commas.")
+@click.option("--optimizer", help="Optimizer, as the framework writes it (adamw_torch, adamw_8bit ...).")
+@click.option("--bits", type=click.Choice(["4", "8", "16"]), help="Load the weights in so many bits.")
+@click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32"]), help="Type of the computation.")
+@click.option("--zero", type=click.IntRange(0, 3), help="ZeRO stage of DeepSpeed.")
+@click.option("--checkpointing/--no-checkpointing", default=None, help="Gradient checkpointing.")
+@click.option("--packing/--no-packing", default=None, help="All samples have one length.")
+@click.option("--format", "-f", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="Form of the answer.")
+@click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the answer to this file.")
+@click.option("--lang", type=click.Choice(["en", "zh"]), help="Language (default: the locale's).")
+def estimate(
+    configs: tuple[str, ...],
+    spec: str | None,
+    gpu: str | None,
+    gpus: int | None,
+    model: str | None,
+    framework: str | None,
+    serve: bool,
+    format_: str,
+    output: str | None,
+    lang: str | None,
+    **options: Any,
+) -> None:
+    """Say what a run takes of a card, part by part, and whether it fits.
 
-    with click.open_file(spec, "rb") as lines:
-        for answer in answers(lines):
-            sys.stdout.write(answer + "\n")
+    CONFIGS are the files of the run: LLaMA-Factory, axolotl or GLM-4 YAML, DeepSpeed or Trainer JSON, a launch script.
+
+    \b
+    Examples:
+      oomdoctor estimate sft.yaml --gpu "RTX 4090" --gpus 4
+      oomdoctor estimate --model Qwen2.5-7B --method lora --batch 2 --length 4096 --gpu 24GB
+      oomdoctor estimate --spec runs.jsonl --format jsonl
+
+    Exit status: 0 it fits or no card was named, 1 it does not fit or is too close to say, 2 could not run.
+    """
+    if spec is not None:
+        _answer_lines(spec, output)
+        return
+    card = _card(gpu)
+    read = _training(configs)
+    settings: dict[str, Any] = {
+        **(read.settings if read else {}),
+        **{_OPTIONS[name]: value for name, value in options.items() if value is not None},
+    }
+    if serve:
+        settings["method"] = "serve"
+    found = _estimate(settings, model, framework or (read.framework if read else None), gpus)
+    write(_render(found, card, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
+    if card is not None and not _fits(found, card):
+        sys.exit(1)
+
+
+def _answer_lines(spec: str, output: str | None) -> None:
+    from oomdoctor.sizing.answers import answers  # noqa: PLC0415 - only where lines are asked
+
+    try:
+        with click.open_file(spec, "rb") as lines:
+            write("".join(f"{answer}\n" for answer in answers(lines)), output)
+    except OSError as why:
+        raise UsageError(f"cannot read {spec}: {(why.strerror or str(why)).lower()}") from why
+
+
+def _card(name: str | None) -> Card | None:
+    from oomdoctor.knowledge.cards import card  # noqa: PLC0415 - only where a card is named
+
+    if name is None:
+        return None
+    found = card(name)
+    if found is None:
+        raise UsageError(f"--gpu {name}: not known, or known in several sizes; add the size (A100-80GB) or give it alone (24GB)")
+    return found
+
+
+def _training(configs: tuple[str, ...]) -> Training | None:
+    if not configs:
+        return None
+    from oomdoctor.knowledge.pack import load_pack  # noqa: PLC0415 - only where a config is named
+    from oomdoctor.training.configs import training  # noqa: PLC0415
+    from oomdoctor.training.files import read_files  # noqa: PLC0415
+
+    sheets, gaps = read_files(configs)
+    if not sheets:
+        raise UsageError("; ".join(f"{gap.what}: {gap.why}" for gap in gaps) or "nothing to read in these files")
+    return training(sheets, (), {}, load_pack())
+
+
+def _estimate(settings: dict[str, Any], model: str | None, framework: str | None, gpus: int | None) -> Estimate:
+    from oomdoctor.memory.estimate import estimate as calculate  # noqa: PLC0415 - as above
+    from oomdoctor.sizing.asked import setup  # noqa: PLC0415
+
+    world = settings.get("world_size")
+    cards = gpus or (world if isinstance(world, int) and world > 0 else 1)
+    return calculate(*setup(settings, _shape(model or settings.get("model")), framework, cards))
+
+
+def _shape(name: object) -> Shape:
+    from oomdoctor.knowledge.shapes import shape  # noqa: PLC0415 - as above
+    from oomdoctor.sizing.model_files import read_shape  # noqa: PLC0415
+
+    if not name:
+        raise UsageError("which model? name it with --model, or give a folder with its config.json")
+    found = read_shape(str(name)) or shape(str(name))
+    if found is None:
+        raise UsageError(f"the model {name} is not in the table; give a folder or file with its config.json with --model")
+    return found
+
+
+def _fits(found: Estimate, card: Card) -> bool:
+    from oomdoctor.report.estimate import verdict  # noqa: PLC0415 - as above
+
+    return verdict(found, card.bytes) == "yes"
+
+
+def _render(found: Estimate, card: Card | None, format_: str, lang: str, *, to_terminal: bool) -> str:
+    from oomdoctor.report.estimate import compose  # noqa: PLC0415 - as above
+    from oomdoctor.report.estimate_json import to_json  # noqa: PLC0415
+
+    compared = (card.name, card.bytes) if card else None
+    if format_ in ("json", "jsonl"):
+        import json  # noqa: PLC0415 - each format loads only what it needs
+
+        return json.dumps(to_json(found, lang, compared), ensure_ascii=False, indent=1 if format_ == "json" else None) + "\n"
+    return show(compose(found, lang, __version__, compared), format_, to_terminal=to_terminal)

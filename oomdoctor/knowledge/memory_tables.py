@@ -92,6 +92,8 @@ def _stack(row: Row) -> Stack:
         longest_first=row["longest_first"] == "yes",
         unties=row["unties"] == "yes",
         packs_head=row["packs_head"] == "yes",
+        batch=int(row["batch"]),
+        checkpointing=row["checkpointing"] == "yes",
         optimizer=row["optimizer"],
         source=row["logits_source"],
     )

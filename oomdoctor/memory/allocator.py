@@ -38,7 +38,7 @@ _COMING = (
     "collected logits",
 )
 """Terms that come and go within a step; the others stay where they are."""
-_TRAFFIC = ("activations", "recomputed layer", "logits", "collected logits")
+_TRAFFIC = {"activations", "recomputed layer", "logits", "collected logits", "kv cache"}
 """The phases that have these are those in which tensors of all sizes come and go."""
 
 
@@ -51,28 +51,27 @@ def segment(size: int) -> int:
     return -(-size // (2 * MIB)) * 2 * MIB
 
 
-def slack(setup: Setup, terms: Sequence[Term], elsewhere: Sequence[Term]) -> Term | None:
+def is_busy(terms: Sequence[Term]) -> bool:
+    """Whether tensors of many sizes come and go in a phase."""
+    return any(term.name in _TRAFFIC for term in terms)
+
+
+def slack(setup: Setup, terms: Sequence[Term], busy: Sequence[Sequence[Term]]) -> Term | None:
     """What is reserved beyond the live tensors of one phase, for the counters that see it.
 
-    Blocks of one phase rarely fit what another one asks for, so what comes and goes in either of them stays reserved; `elsewhere`
-    are the terms of the other phases of the same step.
+    Blocks of one phase rarely fit what another one asks for, so what comes and goes in any busy phase stays reserved, beside what
+    stands in the fullest of them; `busy` are the terms of those phases.
     """
     if setup.counter == "max_allocated":
         return None
-    here = {one.name: one.bytes for one in terms}
-    if setup.task == "train":
-        union = {one.name: max(one.bytes, here.get(one.name, 0)) for one in (*elsewhere, *terms) if one.name in _COMING}
-        least, expected, most = (
-            _UNSAID if setup.counter == "unknown" else _EVEN if setup.even_lengths or setup.stack.longest_first else _UNEVEN
-        )
-        coming = sum(union.values())
-        other = coming - sum(size for name, size in here.items() if name in _COMING)
-        comes = any(name in _TRAFFIC for name in here)
-    else:
-        coming, other, comes = here.get("kv cache", 0), 0, True
+    if setup.task != "train":
         least, expected, most = _GROWING
-    if not coming or not comes:
-        return None
+        coming, other = sum(one.bytes for one in terms if one.name == "kv cache"), 0
+    else:
+        least, expected, most = _shares(setup)
+        coming = _union(busy)
+        standing = max(sum(one.bytes for one in phase if one.name not in _COMING) for phase in busy)
+        other = standing + coming - sum(one.bytes for one in terms)
     return Term(
         name="allocator",
         bytes=round(other + coming * expected),
@@ -80,6 +79,21 @@ def slack(setup: Setup, terms: Sequence[Term], elsewhere: Sequence[Term]) -> Ter
         high=round(other + coming * most),
         basis="what other phases left behind, and a share of what comes and goes in a step (memory_model 12)",
     )
+
+
+def _shares(setup: Setup) -> tuple[float, float, float]:
+    if setup.counter == "unknown":
+        return _UNSAID
+    return _EVEN if setup.even_lengths or setup.stack.longest_first else _UNEVEN
+
+
+def _union(busy: Sequence[Sequence[Term]]) -> int:
+    """The bytes of all that comes and goes, each term at its largest."""
+    largest: dict[str, int] = {}
+    for one in (one for phase in busy for one in phase):
+        if one.name in _COMING:
+            largest[one.name] = max(one.bytes, largest.get(one.name, 0))
+    return sum(largest.values())
 
 
 def outside(setup: Setup) -> Term | None:

@@ -85,8 +85,8 @@ def buckets(setup: Setup) -> Term | None:
             high=2.0,
         )
     if layout.engine in ("fsdp1", "fsdp2") and layout.data > 1:
-        unit = trained / max(1, setup.shape.layers)
-        return term("buckets", 2 * unit / layout.tensor, "the unreduced gradients of two units", low=0.5, high=2.0)
+        unit = count.largest_layer(setup.shape) * max(group.width for group in groups(setup))
+        return term("buckets", min(2 * unit, trained) / layout.tensor, "the unreduced gradients of two units", low=0.5, high=2.0)
     return None
 
 

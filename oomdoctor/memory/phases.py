@@ -11,9 +11,11 @@ from oomdoctor.memory import activations, allocator, inference, logits, optimize
 
 
 def phases(setup: Setup) -> tuple[Phase, ...]:
-    """All phases of a run, in the order in which they come for the first time."""
+    """All phases of a run, in the order in which they come for the first time, with what the counter adds to the live tensors."""
     found = tuple(_training(setup) if setup.task == "train" else _generating(setup))
-    return tuple(_seen(setup, phase, [term for other in found for term in other.terms]) for phase in found)
+    busy = [phase for phase in found if allocator.is_busy(phase.terms)]
+    busiest = max(busy, key=lambda phase: phase.bytes, default=None)
+    return tuple(_seen(setup, phase, [one.terms for one in busy] if phase is busiest else []) for phase in found)
 
 
 def _training(setup: Setup) -> Iterator[Phase]:
@@ -55,7 +57,7 @@ def _phase(name: str, *terms: Term | None) -> Phase:
     return Phase(name=name, terms=tuple(term for term in terms if term is not None and term.high > 0))
 
 
-def _seen(setup: Setup, phase: Phase, elsewhere: Sequence[Term]) -> Phase:
-    """The phase with what the counter adds."""
-    more = (allocator.slack(setup, phase.terms, elsewhere), allocator.outside(setup))
+def _seen(setup: Setup, phase: Phase, busy: Sequence[Sequence[Term]]) -> Phase:
+    """The phase with what the driver counts, and the busiest one with what the allocator keeps of all of them."""
+    more = (allocator.slack(setup, phase.terms, busy) if busy else None, allocator.outside(setup))
     return replace(phase, terms=phase.terms + tuple(term for term in more if term is not None))

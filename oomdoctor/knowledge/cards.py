@@ -1,0 +1,56 @@
+"""How much memory a card has, by any name that people give it."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from oomdoctor.knowledge.tables import table
+from oomdoctor.units import GIB, MIB
+
+_NOISE = re.compile(r"nvidia|geforce|tesla|quadro|generation|[\s_-]+")
+_SIZE = re.compile(r"(\d{1,4})\s*(?:gib|gb|g)\b", re.IGNORECASE)
+_HIDDEN = 1 / 40
+"""Of the memory in a card's name the driver keeps some for itself: nvidia-smi shows 24,564 MiB of an RTX 4090, 81,559 MiB of an
+H100, 15,360 MiB of a T4 (pytorch issues and nvidia-smi output, facts of `environment`); this is the middle."""
+
+
+class Card(Struct, frozen=True):
+    """A card and what of it a program can have at most."""
+
+    name: str
+    bytes: int
+
+
+def card(written: str) -> Card | None:
+    """A card by name (`RTX 4090`, `A100-80GB`) or by size alone (`24GB`); None where the name is unknown or means several sizes."""
+    written = written.strip()
+    size = _SIZE.search(written)
+    plain = _plain(_SIZE.sub("", written))
+    if not plain:
+        return Card(written, _usable(int(size[1]))) if size else None
+    found = [(names, memory) for names, memory in _cards() if any(_plain(name) == _plain(written) for name in names)]
+    found = found or [(names, memory) for names, memory in _cards() if any(_matches(plain, name) for name in names)]
+    sizes = {one for _, memory in found for one in memory if size is None or one == int(size[1])}
+    return Card(found[0][0][0] if size is None else written, _usable(sizes.pop())) if len(sizes) == 1 else None
+
+
+def _matches(plain: str, name: str) -> bool:
+    """Whether a short name (`a100`, `4090`) is the whole of one or more words of the long one."""
+    words = [_plain(word) for word in re.split(r"[\s-]+", _SIZE.sub("", name))]
+    return any("".join(words[start:end]) == plain for start in range(len(words)) for end in range(start + 1, len(words) + 1))
+
+
+def _cards() -> list[tuple[list[str], list[int]]]:
+    return [
+        (row["names"].split("|"), [int(float(one)) for one in row["memory_gb"].split("|")]) for row in table("cards") if row["memory_gb"]
+    ]
+
+
+def _plain(name: str) -> str:
+    return _NOISE.sub("", name.lower())
+
+
+def _usable(gigabytes: int) -> int:
+    return int(gigabytes * GIB * (1 - _HIDDEN)) // MIB * MIB

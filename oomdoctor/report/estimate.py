@@ -1,0 +1,119 @@
+"""What a run takes of a card, in words: a verdict, the parts of the peak, the phases, what was assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.estimate import Estimate
+from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Row, Slice, Span, Style
+from oomdoctor.units import format_size
+
+_NAMES = {
+    "weights": Text("weights", "模型权重"),
+    "gathered weights": Text("weights gathered from other cards", "临时聚合的权重"),
+    "unpacked weights": Text("weights unpacked for use", "反量化的权重"),
+    "autocast copies": Text("16-bit copies of the weights", "autocast 的半精度副本"),
+    "adapters": Text("adapters", "LoRA 等适配器"),
+    "optimizer": Text("optimizer states", "优化器状态"),
+    "gradients": Text("gradients", "梯度"),
+    "buckets": Text("buckets of gradients", "梯度通信缓冲"),
+    "step": Text("temporaries of the optimizer step", "优化器更新时的临时显存"),
+    "activations": Text("activations", "激活值"),
+    "recomputed layer": Text("one layer computed again", "重计算的一层"),
+    "vision tower": Text("activations of the vision tower", "视觉塔的激活值"),
+    "logits": Text("logits and loss", "logits 与损失"),
+    "collected logits": Text("logits collected for metrics", "为评测保留的 logits"),
+    "kv cache": Text("KV cache", "KV 缓存"),
+    "prompt": Text("reading the prompt", "预填充（prefill）"),
+    "allocator": Text("reserved by the allocator, unused", "分配器预留而未使用"),
+    "context": Text("CUDA context and NCCL", "CUDA 上下文与 NCCL"),
+}
+_PHASES = {
+    "load": Text("loading the model", "加载模型"),
+    "forward": Text("end of the forward pass", "前向结束时"),
+    "backward": Text("backward pass", "反向传播"),
+    "step": Text("optimizer step", "优化器更新"),
+    "evaluation": Text("evaluation", "评测"),
+    "prompt": Text("reading the prompt", "预填充（prefill）"),
+    "generation": Text("generating", "生成"),
+}
+_VERDICTS = {
+    "yes": (Text("It fits.", "放得下。"), Style.GOOD),
+    "close": (Text("Too close to say: the range reaches beyond the card.", "难以断定：估计区间超出了显存容量。"), Style.WARN),
+    "no": (Text("It does not fit.", "放不下。"), Style.BAD),
+}
+_SHADES = (Style.BAD, Style.WARN, Style.GOOD, Style.STRONG, Style.DIM)
+
+
+def verdict(found: Estimate, card: int) -> str:
+    """`yes`: even the most that it may be fits; `no`: even the least does not; else `close`."""
+    return "yes" if found.high <= card else "no" if found.low > card else "close"
+
+
+def compose(found: Estimate, lang: str, version: str, card: tuple[str, int] | None = None) -> Document:
+    """The document; `card` is the name and the bytes of the card to compare with."""
+    blocks = tuple(_blocks(found, lang, card))
+    title = _say(lang, "oomdoctor {} estimate", "oomdoctor {} 显存估计").format(version)
+    return Document(title=title, blocks=blocks, lang=lang)
+
+
+def _blocks(found: Estimate, lang: str, card: tuple[str, int] | None) -> Iterator[Block]:
+    yield Paragraph(spans=tuple(_headline(found, lang, card)))
+    yield _bar(found, lang, card)
+    yield Facts(rows=tuple(_terms(found, lang)))
+    yield Heading(text=_say(lang, "Phases", "各阶段"))
+    yield Facts(rows=tuple(Row(label=_PHASES[phase.name].get(lang), value=format_size(phase.bytes)) for phase in found.phases))
+    if found.host:
+        yield Facts(rows=(Row(label=_say(lang, "host memory for what is offloaded", "卸载所需的内存"), value=format_size(found.host)),))
+    if found.assumptions:
+        yield Heading(text=_say(lang, "Assumed, as nobody said it", "以下未说明，按此假设"))
+        yield Facts(rows=tuple(Row(label=one.id, value=one.text.get(lang)) for one in found.assumptions))
+    yield Folded(
+        title=_say(lang, "Where the formulas are from", "公式来源"),
+        blocks=(Facts(rows=tuple(Row(label=_name(one.name, lang), value=one.basis) for one in found.peak.terms)),),
+    )
+
+
+def _headline(found: Estimate, lang: str, card: tuple[str, int] | None) -> Iterator[Span]:
+    if card is not None:
+        words, style = _VERDICTS[verdict(found, card[1])]
+        yield Span(words.get(lang), style)
+        yield Span(" ")
+    sizes = [format_size(size) for size in (found.expected, found.low, found.high)]
+    phase = _PHASES[found.peak.name].get(lang)
+    cards = found.setup.layout.cards
+    each = _say(lang, " on each of {} cards", "，共 {} 张卡，每张").format(cards) if cards > 1 else ""
+    if lang == "zh":
+        yield Span(f"预计峰值 {sizes[0]}（{sizes[1]} 至 {sizes[2]}）{each}，出现在{phase}。")
+    else:
+        yield Span(f"The peak is about {sizes[0]} ({sizes[1]} to {sizes[2]}){each}, at this point: {phase}.")
+    if card is not None:
+        yield Span(_say(lang, " {} has {} for programs.", "{} 可用显存约 {}。").format(card[0], format_size(card[1])))
+
+
+def _bar(found: Estimate, lang: str, card: tuple[str, int] | None) -> Bar:
+    whole = max(found.expected, card[1] if card else 0)
+    parts = sorted(found.peak.terms, key=lambda term: -term.bytes)
+    shown = [
+        Slice(_name(term.name, lang), format_size(term.bytes), term.bytes / whole, _SHADES[n % len(_SHADES)])
+        for n, term in enumerate(parts)
+    ]
+    if card is not None and card[1] > found.expected:
+        free = card[1] - found.expected
+        shown.append(Slice(_say(lang, "free", "空闲"), format_size(free), free / whole, Style.PLAIN))
+    return Bar(title=card[0] if card else _say(lang, "Peak of one card", "单卡峰值"), slices=tuple(shown))
+
+
+def _terms(found: Estimate, lang: str) -> Iterator[Row]:
+    for term in sorted(found.peak.terms, key=lambda term: -term.bytes):
+        between = _say(lang, "{} to {}", "{} 至 {}").format(format_size(term.low), format_size(term.high))
+        yield Row(label=_name(term.name, lang), value=format_size(term.bytes), note=between)
+
+
+def _name(term: str, lang: str) -> str:
+    return _NAMES[term].get(lang)
+
+
+def _say(lang: str, en: str, zh: str) -> str:
+    return zh if lang == "zh" else en

@@ -1,0 +1,150 @@
+"""A run as its config says it (the names that all frameworks share), as a setup; what is not said is taken from defaults and named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.estimate import Adapters, Assumption, Engine, Format, Layout, Optimizer, Setup, Stack
+from oomdoctor.case.shape import Shape
+from oomdoctor.case.training import Scalar
+from oomdoctor.knowledge.memory_tables import known_format, known_optimizer, optimizer, stack, targets, weight_format
+
+_LENGTH = 2048
+_RANK = 8
+_BLOCKS = 2
+"""Layers that freeze tuning trains by default: freeze_trainable_layers of LLaMA-Factory hparams/finetuning_args.py."""
+_EVAL_BATCH = 8
+"""per_device_eval_batch_size of transformers/training_args.py."""
+_WHOLE = 10**9
+_PACKED = {4: "nf4", 8: "int8"}
+_ADAPTED = ("lora", "qlora", "dora", "adalora", "loha", "lokr", "oft")
+
+Settings = Mapping[str, Scalar]
+
+
+def setup(settings: Settings, shape: Shape, framework: str | None, cards: int) -> tuple[Setup, tuple[Assumption, ...]]:
+    """The setup of a run on `cards` cards, as nvidia-smi will show it, and what had to be assumed."""
+    own = stack(framework)
+    training = settings.get("method") != "serve"
+    adapters = _adapters(settings, shape) if training else None
+    made = Setup(
+        shape=shape,
+        task="train" if training else "infer",
+        stack=own,
+        weights=_weights(settings, own, adapters, training=training),
+        optimizer=_optimizer(settings, own),
+        adapters=adapters,
+        layout=_layout(settings, cards),
+        batch=_whole(settings, "micro_batch") or (own.batch if training else 1),
+        length=_length(settings),
+        accumulation=_whole(settings, "accumulation") or 1,
+        checkpointing="full" if settings.get("gradient_checkpointing", own.checkpointing) else "none",
+        eager_attention=settings.get("attention") == "eager",
+        fused_loss=settings.get("fused_cross_entropy") is True,
+        offload_params=_offloaded(settings, "offload_params"),
+        offload_optimizer=_offloaded(settings, "offload_optimizer"),
+        offload_activations=settings.get("activation_offload") is True,
+        even_lengths=settings.get("packing") is True or settings.get("group_by_length") is True or None,
+        tower_trained=settings.get("freeze_vision") is False,
+        counter="nvidia-smi",
+        cache_bytes=1.0 if "8" in str(settings.get("kv_cache_dtype", "")) else 2.0,
+        eval_batch=_eval_batch(settings) if training else None,
+    )
+    return made, tuple(_assumptions(settings, made))
+
+
+def _weights(settings: Settings, own: Stack, adapters: Adapters | None, *, training: bool) -> Format:
+    bits = _whole(settings, "load_bits")
+    if bits in _PACKED:
+        return known_format(_PACKED[bits])
+    if settings.get("finetuning") == "qlora" and bits is None:
+        return known_format("nf4")
+    written = str(settings.get("precision", "")).lower()
+    if training and adapters is None and settings.get("zero_stage") is None:
+        # `bf16: true` alone means autocast over fp32 weights for a Trainer that loads them so.
+        return known_format(own.full_weights)
+    return weight_format(written) or known_format("bf16")
+
+
+def _optimizer(settings: Settings, own: Stack) -> Optimizer:
+    return optimizer(str(settings.get("optimizer", own.optimizer))) or known_optimizer(own.optimizer)
+
+
+def _adapters(settings: Settings, shape: Shape) -> Adapters | None:
+    kind = str(settings.get("finetuning", "full")).lower()
+    if kind == "freeze":
+        return Adapters(rank=0, targets=frozenset(), blocks=min(_BLOCKS, shape.layers))
+    if kind not in _ADAPTED:
+        return None
+    found = targets(str(settings.get("lora_targets", "all"))) or targets("all")
+    copies = targets(str(settings.get("modules_to_save") or "")) & {"embed", "head"}
+    return Adapters(rank=_whole(settings, "lora_rank") or _RANK, targets=found - copies, full=copies)
+
+
+def _layout(settings: Settings, cards: int) -> Layout:
+    stage = _whole(settings, "zero_stage") if settings.get("zero_stage") else settings.get("zero_stage")
+    engine: Engine = "ddp" if cards > 1 else "none"
+    depth = 0
+    if stage is not None:
+        engine, depth = "deepspeed", min(3, int(stage or 0))
+    elif settings.get("fsdp"):
+        engine, depth = ("fsdp2" if settings.get("fsdp_version") == 2 else "fsdp1"), 3
+    sizes = {name: _whole(settings, f"{name}_parallel") or 1 for name in ("tensor", "pipeline", "context", "expert")}
+    return Layout(engine=engine, cards=cards, stage=depth, **sizes)
+
+
+def _length(settings: Settings) -> int:
+    return _whole(settings, "sequence_length") or _whole(settings, "max_model_len") or _LENGTH
+
+
+def _eval_batch(settings: Settings) -> int | None:
+    """The batch of an evaluation; None where none runs."""
+    if settings.get("eval_strategy") in (None, "no", False):
+        return None
+    return _whole(settings, "eval_batch") or _EVAL_BATCH
+
+
+def _offloaded(settings: Settings, name: str) -> bool:
+    return settings.get(name) in ("cpu", "nvme", True) or (name == "offload_params" and settings.get("fsdp_offload") is True)
+
+
+def _whole(settings: Settings, name: str) -> int | None:
+    """A positive whole number; a text that is none, or a number out of all bounds, is unknown."""
+    value = settings.get(name)
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < len(str(_WHOLE)):
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _WHOLE else None
+
+
+def _assumptions(settings: Settings, made: Setup) -> Iterator[Assumption]:
+    if made.shape.guessed:
+        yield _said(
+            "shape",
+            f"only the size of {made.shape.name} is known; its layers are a neighbour's",
+            f"只知道 {made.shape.name} 的参数量，层结构取自相近的模型",
+        )
+    if made.task == "train" and _whole(settings, "micro_batch") is None:
+        yield _said(
+            "micro_batch",
+            f"batch size {made.batch} on each card, the default of {made.stack.name}",
+            f"每张卡的批大小为 {made.batch}，即 {made.stack.name} 的默认值",
+        )
+    if _whole(settings, "sequence_length") is None and _whole(settings, "max_model_len") is None:
+        yield _said("sequence_length", f"{made.length} tokens for each sample", f"每条样本 {made.length} 个 token")
+    if made.task == "train" and settings.get("gradient_checkpointing") is None:
+        on = made.checkpointing == "full"
+        yield _said(
+            "gradient_checkpointing", f"gradient checkpointing is {'on' if on else 'off'}", f"梯度检查点{'已开启' if on else '未开启'}"
+        )
+    if made.task == "train" and made.even_lengths is None and not made.stack.longest_first:
+        yield Assumption(
+            id="lengths",
+            text=Text("samples differ in length, so blocks of shorter ones stay reserved", "样本长度不一，较短样本留下的显存块不会归还"),
+        )
+
+
+def _said(id_: str, en: str, zh: str) -> Assumption:
+    return Assumption(id=id_, text=Text(en, zh), asked=True)

@@ -1,0 +1,111 @@
+"""`oomdoctor estimate` as people call it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from oomdoctor.cli.main import cli
+
+CONFIG = """\
+model_name_or_path: Qwen/Qwen2.5-7B-Instruct
+stage: sft
+do_train: true
+finetuning_type: lora
+lora_rank: 16
+lora_target: all
+dataset: ours
+cutoff_len: 3072
+per_device_train_batch_size: 2
+gradient_accumulation_steps: 8
+bf16: true
+"""
+
+
+def run(*args: str, text: str | None = None) -> Result:
+    return CliRunner().invoke(cli, ["estimate", *args], input=text)
+
+
+def test_a_config_is_estimated(tmp_path: Path) -> None:
+    config = tmp_path / "sft.yaml"
+    config.write_text(CONFIG)
+    done = run(str(config), "--format", "json")
+    found = json.loads(done.output)
+    assert (done.exit_code, found["model"], found["card"]) == (0, "Qwen/Qwen2.5-7B", None)
+    assert {term["name"] for term in found["phases"][1]["terms"]} >= {"weights", "adapters", "activations", "logits"}
+
+
+def test_an_option_goes_before_the_config(tmp_path: Path) -> None:
+    config = tmp_path / "sft.yaml"
+    config.write_text(CONFIG)
+    both = [json.loads(run(str(config), "--format", "json", *more).output)["per_gpu_bytes"]["expected"] for more in ([], ["--batch", "4"])]
+    assert both[1] > both[0]
+
+
+@pytest.mark.parametrize(("gpu", "fits", "status"), [
+    pytest.param("80GB", "yes", 0, id="a large card"),
+    pytest.param("RTX 4090", "close", 1, id="a card within the range"),
+    pytest.param("Tesla T4", "no", 1, id="a card that the weights alone fill"),
+])  # fmt: skip
+def test_the_verdict_decides_the_status(gpu: str, fits: str, status: int) -> None:
+    done = run(
+        "--model",
+        "Qwen2.5-7B",
+        "--method",
+        "lora",
+        "--batch",
+        "1",
+        "--length",
+        "2048",
+        "--packing",
+        "--checkpointing",
+        "--gpu",
+        gpu,
+        "--format",
+        "json",
+    )
+    assert (json.loads(done.output)["card"]["fits"], done.exit_code) == (fits, status)
+
+
+@pytest.mark.parametrize("args", [
+    pytest.param(["--method", "lora"], id="no model"),
+    pytest.param(["--model", "nobody/knows-this"], id="an unknown model"),
+    pytest.param(["--model", "Qwen2.5-7B", "--gpu", "A100"], id="a card that comes in two sizes"),
+    pytest.param(["does-not-exist.yaml"], id="no such file"),
+    pytest.param(["--spec", "does-not-exist.jsonl"], id="no such lines"),
+])  # fmt: skip
+def test_wrong_use_is_said_in_one_line(args: list[str]) -> None:
+    done = run(*args)
+    assert done.exit_code != 0
+    assert done.exception is not None
+    assert "\n" not in str(done.exception)
+
+
+def test_lines_in_lines_out() -> None:
+    lines = '{"id": 1, "model": "Qwen/Qwen3-8B", "task": "infer", "seq_len": 512}\n{"id": 2, "model": "no-such"}\n'
+    done = run("--spec", "-", "--format", "jsonl", text=lines)
+    first, second = (json.loads(line) for line in done.output.splitlines())
+    assert (first["id"], first["refused"], second["id"]) == (1, None, 2)
+    assert second["refused"]
+
+
+def test_a_folder_with_a_config_json_is_a_model(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({
+        "model_type": "chatglm", "hidden_size": 1024, "num_layers": 6, "num_attention_heads": 8, "ffn_hidden_size": 2752, "padded_vocab_size": 65024,
+        "multi_query_attention": True, "multi_query_group_num": 2, "kv_channels": 128, "add_qkv_bias": True,
+    }))  # fmt: skip
+    done = run("--model", str(tmp_path), "--serve", "--length", "128", "--format", "json")
+    assert done.exit_code == 0
+    # 65024 x 1024 twice, and six layers of 1024 x (1024 + 2 x 256) + 1024 x 1024 + 3 x 1024 x 2752.
+    load = json.loads(done.output)["phases"][0]["terms"][0]["bytes"]
+    assert load == pytest.approx(2 * (2 * 65024 * 1024 + 6 * (1024 * 1536 + 1024 * 1024 + 3 * 1024 * 2752)), rel=0.001)
+
+
+@pytest.mark.parametrize("format_", ["terminal", "markdown", "html"])
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_every_form_names_the_largest_part(format_: str, lang: str) -> None:
+    done = run("--model", "glm-4-9b", "--method", "lora", "--gpu", "RTX 4090", "--format", format_, "--lang", lang)
+    assert ("模型权重" if lang == "zh" else "weights") in done.output

@@ -1,0 +1,42 @@
+"""Runs that several tests describe: a known model, and what a test changes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from oomdoctor.case.estimate import Adapters, Layout, Setup
+from oomdoctor.case.shape import Shape
+from oomdoctor.knowledge.memory_tables import known_format, known_optimizer, stack
+from oomdoctor.knowledge.shapes import shape
+
+
+def known(name: str) -> Shape:
+    """A shape of the table."""
+    found = shape(name)
+    assert found is not None
+    return found
+
+
+def lora(rank: int = 8, targets: str = "q k v o gate up down") -> Adapters:
+    """Adapters on every matrix."""
+    return Adapters(rank=rank, targets=frozenset(targets.split()))
+
+
+def run(model: str = "Qwen/Qwen2.5-7B", **changes: Any) -> Setup:
+    """Full training in bf16 on one card, as torch counts live tensors; with what a test changes."""
+    made = Setup(
+        shape=known(model),
+        task="train",
+        stack=stack(changes.pop("framework", "transformers")),
+        weights=known_format(changes.pop("weights", "bf16")),
+        optimizer=known_optimizer(changes.pop("optimizer", "adamw")),
+        counter="max_allocated",
+    )
+    return replace(made, **changes)
+
+
+def zero(stage: int, cards: int) -> Layout:
+    """DeepSpeed on so many cards."""
+    return Layout(engine="deepspeed", cards=cards, stage=stage)

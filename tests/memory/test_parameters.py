@@ -1,0 +1,58 @@
+"""Counts of parameters are exact: published counts, and the classes of transformers where they are installed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from memory.runs import known
+
+from oomdoctor.knowledge.hf_config import shape_of
+from oomdoctor.knowledge.models import models
+from oomdoctor.knowledge.shapes import shape
+from oomdoctor.memory.parameters import active, linears, text, total
+
+UNCONFIRMED = {"zai-org/GLM-4-32B-0414": 41_000, "zai-org/glm-4v-9b": 34_000}
+"""Their configs are not confirmed; the difference to the published count, at most."""
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row["id"]) for row in models() if row.get("params_total_published")])
+def test_the_count_is_the_published_one(row: dict[str, Any]) -> None:
+    found = shape(row["id"])
+    assert found is not None
+    assert abs(total(found) - row["params_total_published"]) <= UNCONFIRMED.get(row["id"], 0)
+
+
+def test_most_models_of_the_table_have_a_published_count() -> None:
+    counted = [row for row in models() if row.get("params_total_published")]
+    assert len(counted) > 110
+
+
+def test_a_token_goes_through_a_tenth_of_a_sparse_model() -> None:
+    moe = known("Qwen/Qwen3-30B-A3B")
+    assert (text(moe), active(moe)) == (30_532_122_624, 3_353_032_704)
+
+
+def test_matrices_are_the_most_of_a_model_but_not_all_of_it() -> None:
+    small = known("google/gemma-2-2b")
+    assert 0.7 < linears(small) / total(small) < 0.8
+
+
+CONFIGS: list[Any] = [
+    ("llama", {}), ("llama", {"num_key_value_heads": 8, "tie_word_embeddings": True}), ("mistral", {}), ("mixtral", {"num_hidden_layers": 2}),
+    ("qwen2", {}), ("qwen3", {}), ("qwen2_moe", {"num_hidden_layers": 4}), ("qwen3_moe", {"num_hidden_layers": 4}), ("gemma", {}), ("gemma2", {}),
+    ("gemma3_text", {}), ("phi", {}), ("phi3", {}), ("gpt2", {}), ("gpt_neox", {}), ("gptj", {}), ("opt", {}), ("bloom", {}), ("falcon", {}),
+    ("starcoder2", {}), ("glm", {}), ("glm4", {}), ("deepseek_v2", {"num_hidden_layers": 3}), ("olmo2", {}), ("stablelm", {}), ("granite", {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("family", "changes"), CONFIGS, ids=[f"{family} {sorted(changes)}" for family, changes in CONFIGS])
+def test_the_count_is_that_of_the_class_in_transformers(family: str, changes: dict[str, Any]) -> None:
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    config = transformers.CONFIG_MAPPING[family](**changes)
+    with torch.device("meta"):
+        model = transformers.AutoModelForCausalLM.from_config(config)
+    found = shape_of(config.to_dict(), family)
+    assert found is not None
+    assert total(found) == sum(parameter.numel() for parameter in model.parameters())

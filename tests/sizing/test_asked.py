@@ -1,0 +1,73 @@
+"""A config's settings as a setup: what is said is used, what is not said is a named default."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oomdoctor.case.estimate import Setup
+from oomdoctor.knowledge.shapes import shape
+from oomdoctor.memory.estimate import estimate
+from oomdoctor.sizing.asked import setup
+
+NAMES = (
+    "micro_batch", "accumulation", "sequence_length", "packing", "precision", "load_bits", "finetuning", "lora_rank", "lora_targets", "modules_to_save",
+    "gradient_checkpointing", "attention", "optimizer", "zero_stage", "offload_optimizer", "offload_params", "fsdp", "fsdp_version", "tensor_parallel",
+    "eval_strategy", "eval_batch", "method", "max_model_len", "kv_cache_dtype",
+)  # fmt: skip
+
+
+def made(framework: str | None = "transformers", cards: int = 1, **settings: Any) -> Setup:
+    known = shape("Qwen/Qwen2.5-7B")
+    assert known is not None
+    return setup(settings, known, framework, cards)[0]
+
+
+@pytest.mark.parametrize(("settings", "attribute", "value"), [
+    pytest.param({"micro_batch": 2}, "batch", 2, id="the batch"),
+    pytest.param({}, "batch", 8, id="the default batch of transformers"),
+    pytest.param({"micro_batch": "4"}, "batch", 4, id="a number in quotes"),
+    pytest.param({"gradient_checkpointing": True}, "checkpointing", "full", id="checkpointing"),
+    pytest.param({}, "checkpointing", "none", id="no checkpointing by default"),
+    pytest.param({"offload_optimizer": "cpu"}, "offload_optimizer", True, id="offload"),
+    pytest.param({"offload_optimizer": "none"}, "offload_optimizer", False, id="offload to nothing"),
+    pytest.param({"eval_strategy": "steps"}, "eval_batch", 8, id="the default evaluation batch"),
+    pytest.param({"eval_strategy": "no"}, "eval_batch", None, id="no evaluation"),
+    pytest.param({"method": "serve", "max_model_len": 32768}, "length", 32768, id="the length that a server promises"),
+])  # fmt: skip
+def test_a_setting_is_used(settings: dict[str, Any], attribute: str, value: object) -> None:
+    assert getattr(made(**settings), attribute) == value
+
+
+@pytest.mark.parametrize(("settings", "weights"), [
+    pytest.param({"finetuning": "full", "precision": "bf16"}, "fp32", id="a Trainer keeps fp32 weights under autocast"),
+    pytest.param({"finetuning": "full", "precision": "bf16", "zero_stage": 3}, "bf16", id="DeepSpeed keeps 16-bit weights and a master copy"),
+    pytest.param({"finetuning": "lora", "precision": "bf16"}, "bf16", id="a frozen base in 16 bit"),
+    pytest.param({"finetuning": "lora", "load_bits": 4}, "nf4", id="four bits"),
+    pytest.param({"finetuning": "qlora"}, "nf4", id="QLoRA without a number"),
+])  # fmt: skip
+def test_the_format_of_the_weights(settings: dict[str, Any], weights: str) -> None:
+    assert made(**settings).weights.name == weights
+
+
+def test_llamafactory_checkpoints_by_default() -> None:
+    assert made("llamafactory").checkpointing == "full"
+
+
+def test_what_is_not_said_is_asked() -> None:
+    known = shape("Qwen/Qwen2.5-7B")
+    assert known is not None
+    asked = {one.id for one in setup({}, known, None, 1)[1] if one.asked}
+    assert asked == {"micro_batch", "sequence_length", "gradient_checkpointing"}
+
+
+@given(
+    st.dictionaries(st.sampled_from(NAMES), st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)),
+    st.integers(1, 64),
+)
+def test_no_setting_breaks_the_arithmetic(settings: dict[str, Any], cards: int) -> None:
+    found = estimate(made(cards=cards, **settings))
+    assert 0 < found.expected <= found.high

@@ -1,0 +1,123 @@
+"""Lines of JSON: the contract, what is refused, and what is assumed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oomdoctor.case.estimate import Setup
+from oomdoctor.sizing.answers import answers
+from oomdoctor.sizing.spec import Refused, Spec, setup
+from oomdoctor.sizing.strategy import layout
+
+
+def ask(**given_: Any) -> dict[str, Any]:
+    (answer,) = answers([json.dumps(given_).encode()])
+    found: dict[str, Any] = json.loads(answer)
+    return found
+
+
+def made(**given_: Any) -> Setup:
+    found = setup(Spec(**given_))
+    assert not isinstance(found, Refused)
+    return found[0]
+
+
+def test_an_answer_has_the_keys_of_the_contract() -> None:
+    answer = ask(id="a", model="Qwen/Qwen2.5-7B", task="train", method="lora", micro_batch=1, seq_len=2048, counter="max_allocated")
+    assert set(answer) == {"id", "per_gpu_bytes", "terms", "assumptions", "refused"}
+    assert answer["refused"] is None
+    sizes = answer["per_gpu_bytes"]
+    assert sizes["low"] <= sizes["expected"] <= sizes["high"]
+    assert sum(answer["terms"].values()) == sizes["expected"]
+
+
+@pytest.mark.parametrize("line", [
+    pytest.param(b"no json", id="no JSON"),
+    pytest.param(b"[1, 2]", id="no object"),
+    pytest.param(b'{"micro_batch": "many"}', id="a wrong type"),
+    pytest.param(b'{"id": 7, "model": "nobody/knows-this"}', id="an unknown model without a size"),
+    pytest.param(b'{"model": "Qwen/Qwen2.5-7B", "task": "dance"}', id="another task"),
+])  # fmt: skip
+def test_what_cannot_be_answered_is_refused_with_a_reason(line: bytes) -> None:
+    (answer,) = answers([line])
+    assert json.loads(answer)["refused"]
+
+
+def test_empty_lines_are_no_questions() -> None:
+    assert list(answers([b"", b"  \n"])) == []
+
+
+def test_a_model_of_which_only_the_size_is_known_is_estimated_and_says_so() -> None:
+    answer = ask(model="our/own-13b", params=13_000_000_000, task="infer", seq_len=128, counter="max_allocated")
+    assert answer["per_gpu_bytes"]["expected"] == pytest.approx(26e9, rel=0.05)
+    assert any("number of parameters" in text for text in answer["assumptions"])
+
+
+@pytest.mark.parametrize(("strategy", "cards", "expected"), [
+    pytest.param("single", 1, ("none", 0, 1, 1, 1), id="one card"),
+    pytest.param("zero3", 8, ("deepspeed", 3, 1, 1, 1), id="ZeRO-3"),
+    pytest.param("fsdp 32 + tp 8", 256, ("fsdp1", 3, 8, 1, 1), id="FSDP and tensor parallel"),
+    pytest.param("fsdp2", 2, ("fsdp2", 3, 1, 1, 1), id="the second FSDP is no group of two"),
+    pytest.param("fsdp 8 + tp 8 + pp 8 (interleaved 1F1B)", 512, ("fsdp1", 3, 8, 8, 1), id="three dimensions"),
+    pytest.param("ddp + sequence parallel 4", 4, ("ddp", 0, 1, 1, 4), id="sequence parallel"),
+    pytest.param("", 2, ("ddp", 0, 1, 1, 1), id="several cards and no word: replicas"),
+])  # fmt: skip
+def test_a_strategy_is_a_layout(strategy: str, cards: int, expected: tuple[object, ...]) -> None:
+    found = layout(strategy, cards)
+    assert (found.engine, found.stage, found.tensor, found.pipeline, found.context) == expected
+
+
+@pytest.mark.parametrize(("modules", "targets"), [
+    pytest.param("q_proj,v_proj", "q v", id="names of transformers"),
+    pytest.param("ALL linear", "q k v o gate up down", id="all"),
+    pytest.param("c_attn,c_proj,w1,w2", "qkv o down gate up", id="names of Qwen's remote code"),
+    pytest.param("q,v; trainable=1,572,864", "q v", id="with a count"),
+])  # fmt: skip
+def test_what_is_adapted(modules: str, targets: str) -> None:
+    adapters = made(model="Qwen/Qwen-7B", method="lora", trainable_modules=modules).adapters
+    assert adapters is not None
+    assert adapters.targets == frozenset(targets.split())
+
+
+def test_a_stated_count_is_used_as_it_is() -> None:
+    adapters = made(model="Qwen/Qwen-7B", method="lora", trainable_modules="q,v; trainable=1,572,864").adapters
+    assert adapters is not None
+    assert adapters.count == 1_572_864
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_answered(line: bytes) -> None:
+    for answer in answers([line]):
+        assert "refused" in json.loads(answer)
+
+
+@given(
+    st.fixed_dictionaries(
+        {"id": st.text(max_size=5)},
+        optional={
+            name: st.text(max_size=30)
+            for name in (
+                "model",
+                "method",
+                "strategy",
+                "trainable_modules",
+                "weights_dtype",
+                "optimizer",
+                "offload",
+                "packing",
+                "counter",
+                "framework",
+            )
+        }
+        | {name: st.integers(-5, 10**12) for name in ("params", "lora_rank", "gpus", "micro_batch", "grad_accum", "seq_len")},
+    )
+)
+def test_any_words_and_numbers_are_answered(question: dict[str, Any]) -> None:
+    answer = ask(**question)
+    assert answer["id"] == question["id"]
+    assert (answer["refused"] is None) == (answer["per_gpu_bytes"] is not None)
