@@ -12,7 +12,9 @@ from typing import Any
 from msgspec import DecodeError, Struct
 from msgspec.json import decode
 
-_PROBE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "probe.py")
+_START = "import sys\nsys.path[:] = [one for one in sys.path if one]\nexec(compile({source!r}, 'probe.py', 'exec'))"
+"""The probe is handed over as text: neither our folder nor the working directory then stands before the interpreter's own modules,
+and it works from a zip archive too."""
 _MARK = b"\noomdoctor-probe:"
 _SAID = 600
 _GRACE = 0.5
@@ -43,7 +45,7 @@ class Asking:
         self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - result() closes them
         try:
             self._process = subprocess.Popen(
-                [python, "-B", _PROBE, *(["--deep"] if deep else [])],
+                [python, "-B", "-c", _START.format(source=_probe()), *(["--deep"] if deep else [])],
                 stdin=subprocess.DEVNULL,
                 stdout=self._out,
                 stderr=self._err,
@@ -76,6 +78,12 @@ class Asking:
 def ask(python: str, environ: Mapping[str, str], seconds: float, *, deep: bool = False) -> Answer:
     """The probe's answer from the interpreter `python`, after `seconds` at the latest."""
     return Asking(python, environ, seconds, deep=deep).result()
+
+
+def _probe() -> str:
+    import pkgutil  # noqa: PLC0415 - only where another interpreter is asked
+
+    return (pkgutil.get_data("oomdoctor.environment", "probe.py") or b"").decode()
 
 
 def _end(pid: int) -> None:

@@ -210,6 +210,18 @@ def test_noise_around_the_answer_does_no_harm(tmp_path: Path) -> None:
     assert said["python"]["version"] == ".".join(map(str, sys.version_info[:3]))
 
 
+def test_modules_of_the_working_directory_and_of_ours_do_not_stand_before_those_of_the_interpreter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("json", "platform", "torch"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong one')")
+    monkeypatch.chdir(tmp_path)
+    said = ask(sys.executable, ENVIRON, 30.0, deep=True).said
+    assert said is not None
+    assert "the wrong one" not in str(said)
+    assert not [one for one in said["python"]["site_packages"] if one in (str(tmp_path), str(Path(probe.__file__).parent))]
+
+
 def a_torch(folder: Path, code: str) -> dict[str, str]:
     (folder / "torch").mkdir(parents=True)
     (folder / "torch" / "__init__.py").write_text(textwrap.dedent(code))
