@@ -35,6 +35,36 @@ def test_a_file_gives_the_machine_and_the_report_says_so(tmp_path: Path) -> None
     assert any(gap["what"] == "packages.transformers.version" for gap in said["gaps"])
 
 
+SMALL = (
+    "bf16: true\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 620.00 MiB. GPU 0 has a total capacity of 7.92 GiB of which 301.00 MiB is free. "
+    "Including non-PyTorch memory, this process has 7.62 GiB memory in use. Of the allocated memory 7.10 GiB is allocated by PyTorch, "
+    "and 180.00 MiB is reserved by PyTorch but unallocated.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("described", "settled"),
+    [
+        pytest.param(None, "possible", id="without a machine the finding waits"),
+        pytest.param("GPU 0: NVIDIA GeForce GTX 1070", "likely", id="a card without native bf16 settles it"),
+        pytest.param("GPU 0: NVIDIA GeForce RTX 3050", None, id="a card with native bf16 rules it out"),
+    ],
+)
+def test_a_finding_that_waits_for_the_card_settles(tmp_path: Path, described: str | None, settled: str | None) -> None:
+    env = "none"
+    if described is not None:
+        (tmp_path / "env.txt").write_text(described + "\n", encoding="utf-8")
+        env = str(tmp_path / "env.txt")
+    found = json.loads(run(tmp_path, "--env", env, "--format", "json", log=SMALL))["findings"]
+    sure = {one["id"]: one["confidence"] for one in found if not one["unknowns"] or one["confidence"] == "possible"}
+    assert sure.get("small-cards-do-not-add-up") == settled
+
+
+def test_that_this_machine_is_not_used_is_said_where_a_finding_waits_for_one(tmp_path: Path) -> None:
+    said = " ".join(run(tmp_path, "--lang", "en", log='  File "/data/run/train.py", line 4, in main\n' + SMALL).split())
+    assert "Facts of this machine are not used: /data/run/train.py is not here." in said
+
+
 def test_a_card_that_is_full_in_the_file_is_not_taken_for_another_process(tmp_path: Path) -> None:
     said = json.loads(run(tmp_path, "--env", str(ENVIRONMENTS / "nvidia-smi-470.txt"), "--format", "json"))
     assert not [one["id"] for one in said["findings"] if one["id"].startswith("card-is-in-use")]
