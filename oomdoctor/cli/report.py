@@ -50,6 +50,7 @@ PROJECTS = (
     help="The run's machine: this one if it agrees with the log, this one, none, or a file that describes it.",
 )
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the report to this file.")
+@click.option("--copy", "copies", is_flag=True, help="Put the report on the clipboard too, by the terminal's own escape (OSC 52).")
 @click.option("--lang", type=click.Choice(["en", "zh"]), help="Language of the report (default: the locale's).")
 @click.option("--rules", type=click.Path(exists=True, file_okay=False), help="Use the rules in this folder instead of the built-in ones.")
 @click.option("--no-redact", is_flag=True, help="Keep user and host names, paths, addresses and tokens as they are.")
@@ -60,6 +61,7 @@ def report(
     config: tuple[str, ...],
     env: str,
     output: str | None,
+    copies: bool,
     lang: str | None,
     rules: str | None,
     no_redact: bool,
@@ -77,6 +79,7 @@ def report(
       oomdoctor report logs/ --lang en --output issue.md
       oomdoctor report train.log --for llamafactory --env here
       oomdoctor report train.log --for vllm --env env.txt --output issue.md
+      oomdoctor report train.log --for pytorch --copy
       oomdoctor report train.log --for plain
 
     Exit status: 0 no memory failure, 1 a memory failure (certain or possible), 2 could not run.
@@ -92,10 +95,19 @@ def report(
     else:
         text = _issue(found, "markdown" if for_ == "github" else "terminal", language, redact=not no_redact)
     write(text, output)
+    if copies:
+        _copy(text)
     if say_gaps(found):
         sys.exit(2)
     if found.case.verdict.memory_failure != "no" and not exit_zero:
         sys.exit(1)
+
+
+def _copy(text: str) -> None:
+    from oomdoctor.cli.clipboard import copy  # noqa: PLC0415 - only where it was asked for
+
+    hindered = copy(text, os.environ)
+    click.echo(f"oomdoctor: not copied: {hindered}" if hindered else "oomdoctor: copied, if the terminal allows it", err=True)
 
 
 def _issue(found: Diagnosis, format_: str, lang: str, *, redact: bool) -> str:
