@@ -138,7 +138,11 @@ class Recogniser:
         if rank is None and line.rank is None and "exception" in match.fields:
             rank = _rank_after(window.raw, max(0, at))
         memory = signature.kind.is_memory
-        trace = traceback.around(window.before + window.raw[:at], window.raw[at:], line.rank) if memory else traceback.Trace(None, None)
+        trace = traceback.Trace(None, None)
+        if memory:
+            # A message can follow a progress bar on the same line.
+            head = flow.text[flow.text.rfind("\n", 0, match.start) + 1 : match.start].encode("utf-8", "replace")
+            trace = traceback.around(window.before + window.raw[:at] + head, window.raw[at:], line.rank)
         return Event(
             signature=signature.id,
             kind=signature.kind,
