@@ -175,7 +175,7 @@ class GpuProcess(Part, frozen=True, kw_only=True):
     name: str | None = None
     """The program's name, never its arguments."""
     own: bool | None = None
-    """Whether it is this process or one of its ancestors."""
+    """Whether it belongs to whoever asked."""
 
 
 class MigSlice(Part, frozen=True, kw_only=True):

@@ -88,7 +88,7 @@ def _host(root: Root, said: Uname, environ: Mapping[str, str], disk: str) -> Fou
     own = machine(root, said, environ, _libc(), _cpus())
     ram, group = memories.memory(root), cgroup(root)
     shm = memories.folder(root.at("/dev/shm"), "shm", memories.measured)
-    room = memories.folder(os.path.abspath(disk), "disk", memories.measured)
+    room = memories.folder(disk, "disk", memories.measured)
     named = None if shm.value is None else replace(shm.value, path="/dev/shm")
     value = Host(**asdict(own.value), **asdict(ram.value), cgroup=group.value, shm=named, disk=room.value)
     origins = {**own.origins, **ram.origins, **group.origins, **shm.origins, **room.origins}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -89,5 +90,5 @@ def _ask() -> dict[str, Any]:
     else:
         import pynvml  # type: ignore[import-untyped]  # noqa: PLC0415 - 20 ms, and only where there is a library
 
-        said = answers(pynvml, who_is(Root().read))
+        said = answers(pynvml, who_is(Root().read, getattr(os, "getuid", lambda: None)()))
     return {"library": to_builtins(loaded), "answers": to_builtins(said)}

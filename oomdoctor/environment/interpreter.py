@@ -44,13 +44,13 @@ def is_own(path: str, own: str = sys.executable) -> bool:
 
 def running(path: list[str] | None = None) -> Python:
     """The interpreter that runs now."""
-    prefix = sys.prefix
+    prefix, here = sys.prefix, os.getcwd()  # `python -m` puts the working directory first, which no training run of another script has
     return Python(
         executable=sys.executable,
         version=".".join(str(part) for part in sys.version_info[:3]),
         prefix=prefix,
         kind=_kind(prefix),
-        site_packages=tuple(one for one in (sys.path if path is None else path) if one and os.path.isdir(one)),
+        site_packages=tuple(one for one in (sys.path if path is None else path) if one not in ("", here) and os.path.isdir(one)),
     )
 
 

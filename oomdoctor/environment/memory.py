@@ -56,7 +56,8 @@ def folder(path: str, name: str, measure: Measure) -> Found[Folder | None]:
 
 def measured(path: str) -> tuple[int, int] | None:
     """What this machine says of a path. A path that does not exist yet is asked at the nearest folder above it."""
-    while path and not os.path.exists(path) and os.path.dirname(path) != path:
+    path = os.path.abspath(path)
+    while not os.path.exists(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)
     try:
         said = os.statvfs(path)

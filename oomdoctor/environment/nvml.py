@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from msgspec import Struct
+
 from oomdoctor.case.case import Gap
 from oomdoctor.case.environment import Driver, Gpu, GpuProcess, MigSlice, Part
 
@@ -28,8 +30,17 @@ _PROCESS_CALLS = (
 _EXCLUSIVE = 3
 _UNCORRECTED, _SINCE_LOADED, _DOUBLE_BIT = 1, 0, 1
 
-Who = Callable[[int], "tuple[str | None, str | None]"]
-"""A process number -> (user, program)."""
+
+class Owner(Struct, frozen=True, kw_only=True):
+    """Whose a process is."""
+
+    user: str | None = None
+    program: str | None = None
+    own: bool | None = None
+
+
+Who = Callable[[int], Owner]
+"""A process number -> whose it is."""
 
 
 class Answers(Part, frozen=True, kw_only=True):
@@ -158,10 +169,11 @@ def _processes(call: _Calls, handle: Any, who: Who) -> tuple[GpuProcess, ...] | 
 
 
 def _process(one: Any, who: Who) -> GpuProcess:
-    user, program = who(one.pid)
+    owner = who(one.pid)
     used = one.usedGpuMemory
     # NVML says all ones where the memory of a process is not known (Windows, containers).
-    return GpuProcess(pid=one.pid, used_bytes=used if isinstance(used, int) and 0 < used < 1 << 60 else None, user=user, name=program)
+    size = used if isinstance(used, int) and 0 < used < 1 << 60 else None
+    return GpuProcess(pid=one.pid, used_bytes=size, user=owner.user, name=owner.program, own=owner.own)
 
 
 def _slices(call: _Calls, handle: Any) -> Iterator[MigSlice]:
@@ -206,14 +218,16 @@ def _mode(mode: Any) -> bool | None:
     return mode == _EXCLUSIVE if isinstance(mode, int) else None
 
 
-def who_is(read: Callable[[str], str | None]) -> Who:
-    """Names processes by /proc; `read` gives a file's text. Programs without their arguments, which may hold anything."""
+def who_is(read: Callable[[str], str | None], uid: int | None) -> Who:
+    """Names processes by /proc; `read` gives a file's text, `uid` is who asks. A program's arguments may hold anything and stay out."""
 
-    def named(pid: int) -> tuple[str | None, str | None]:
+    def named(pid: int) -> Owner:
         status = read(f"/proc/{int(pid)}/status") or ""
         program = re.search(r"^Name:\s{1,4}(\S[^\n]{0,60})$", status, re.MULTILINE)
-        uid = re.search(r"^Uid:\s{1,4}(\d{1,10})", status, re.MULTILINE)
-        return _user(int(uid[1])) if uid else None, program[1] if program else None
+        found = re.search(r"^Uid:\s{1,4}(\d{1,10})", status, re.MULTILINE)
+        if found is None:
+            return Owner(program=program[1] if program else None)
+        return Owner(user=_user(int(found[1])), program=program[1] if program else None, own=int(found[1]) == uid)
 
     return named
 

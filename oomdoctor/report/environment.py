@@ -142,8 +142,9 @@ def _card(gpu: Gpu, facts: Mapping[str, object], index: int, lang: str) -> Itera
 def _held(processes: Sequence[GpuProcess], lang: str) -> str:
     names = []
     for one in processes[:_HOLDERS]:
-        size = f" {format_size(one.used_bytes)}" if one.used_bytes else ""
-        names.append(f"{one.name or 'pid'} {one.pid}{size}")
+        parts = [f"{one.name or 'pid'} {one.pid}", format_size(one.used_bytes) if one.used_bytes else ""]
+        whose = "" if one.own is None else word("own" if one.own else "not-own", lang)
+        names.append(" ".join(part for part in parts if part) + whose)
     if len(processes) > _HOLDERS:
         names.append(f"+ {len(processes) - _HOLDERS}")
     return word("held-by", lang, names=comma(lang).join(names)) if names else ""

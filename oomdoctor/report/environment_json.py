@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from oomdoctor.case.diagnosis import Finding
 from oomdoctor.case.environment import Environment
@@ -15,13 +16,20 @@ SCHEMA = "oomdoctor/environment/v1"
 
 def to_json(environment: Environment, found: Sequence[Finding], *, version: str, redact: bool, lang: str) -> dict[str, object]:
     """Plain dicts and lists, ready for a JSON encoder. Unknown fields are left out."""
+    shown = _without_users(environment) if redact else environment
     report: dict[str, object] = {
         "schema": SCHEMA,
         "oomdoctor": version,
-        "environment": to_builtins(environment),
+        "environment": to_builtins(shown),
         "findings": [_finding(one, lang) for one in found],
     }
     return redact_values(report) if redact else report
+
+
+def _without_users(environment: Environment) -> Environment:
+    """Whose a process is stays (`own`), by which name does not."""
+    gpus = (replace(gpu, processes=tuple(replace(one, user=None) for one in gpu.processes)) for gpu in environment.gpus)
+    return replace(environment, gpus=tuple(gpus))
 
 
 def _finding(one: Finding, lang: str) -> dict[str, object]:

@@ -43,6 +43,8 @@ WORDS: Mapping[str, Text] = {
     "nvlink-one": Text("1 NVLink", "1 条 NVLink"),
     "hidden": Text("hidden from the run", "对程序不可见"),
     "exclusive": Text("one process at a time", "只允许一个进程"),
+    "own": Text(" (yours)", "（你的）"),
+    "not-own": Text(" (another user's)", "（其他用户的）"),
     "held-by": Text("held by {names}", "占用者：{names}"),
     "driver": Text("Driver", "驱动"),
     "cuda-up-to": Text("CUDA up to {value}", "CUDA 最高 {value}"),

@@ -13,7 +13,7 @@ import pynvml  # type: ignore[import-untyped]
 from oomdoctor.case.environment import Environment, Host, Package, TorchBuild
 from oomdoctor.environment.cards import known_card, visible
 from oomdoctor.environment.driver import joined
-from oomdoctor.environment.nvml import Answers, answers
+from oomdoctor.environment.nvml import Answers, Owner, answers
 from oomdoctor.environment.nvml_library import Library, needed, version_of
 from oomdoctor.environment.root import Root
 from oomdoctor.knowledge.tables import table
@@ -34,7 +34,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """`calls` of the library and of each of the `devices`; {"error": N} is NVML's return code N."""
     host: Host
     torch: TorchBuild | None = None
-    who: Mapping[str, tuple[str, str]] = {}
+    who: Mapping[str, Owner] = {}
     packages: Mapping[str, str] = {}
     variables: Mapping[str, str] = {}
     kernel_cards: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ def machine(path: Path, folder: Path) -> tuple[Recording, Environment]:
 def _answers(recording: Recording) -> Answers:
     if recording.nvml is None:
         return Answers(driver=msgspec.convert({"state": "no-library"}, type(Environment().driver)), gpus_known=False)
-    return answers(RecordedNvml(recording.nvml, recording.names), lambda pid: recording.who.get(str(pid), (None, None)))
+    return answers(RecordedNvml(recording.nvml, recording.names), lambda pid: recording.who.get(str(pid), Owner()))
 
 
 def _library(recording: Recording, wanted: list[tuple[str, bool]]) -> Library:

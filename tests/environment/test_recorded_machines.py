@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from oomdoctor.environment.facts import facts
 from oomdoctor.judge import judge
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.environment import compose_environment
+from oomdoctor.report.environment_json import to_json
 from oomdoctor.report.markdown import render
 from oomdoctor.report.redact import redact
 
@@ -42,3 +44,6 @@ def test_processes_of_other_people_show_their_program_but_not_their_name(tmp_pat
     report = render(redact(compose_environment(environment, (), facts(environment), "en", "0.0.0")))
     assert "jupyter-lab 2718" in report
     assert "alice" not in report
+    plain = json.dumps(to_json(environment, (), version="0.0.0", redact=True, lang="en"))
+    assert "jupyter-lab" in plain
+    assert "alice" not in plain
