@@ -44,6 +44,8 @@ _CONFIGURED = re.compile(r"['\"]?(?P<name>PYTORCH_[A-Z_]{0,20}ALLOC_CONF)['\"]?:
 _TIMES = re.compile(r"\s*[x×*]\s*(\d{1,2})\Z|\A(\d{1,2})\s*[x×*]\s*")
 
 _LONGEST_NAME = 40
+_AFTER_NAME = re.compile(r"\s?[（]|\s\(|[,;，；、]")
+"""What people write behind the name of a card: its memory in brackets, a list."""
 _ALIASES = {"pytorch": "torch", "llama-factory": "llamafactory", "swift": "ms-swift", "flash-attention": "flash-attn"}
 
 
@@ -122,14 +124,14 @@ def _models(value: str) -> Iterator[Fact]:
     first = _MODELS.match(value)
     if first:
         yield from cards(first["index"], first["name"])
-    else:
-        yield from _card(value)
+    elif vendor(value) is not None:
+        yield from cards("0", value)
 
 
 def _card(value: str) -> Iterator[Fact]:
     """A card without its number: the first one. People write `2 x RTX 3090`."""
     times = _TIMES.search(value)
-    name = _TIMES.sub("", value).strip()
+    name = _AFTER_NAME.split(_TIMES.sub("", value))[0].strip()
     if vendor(name) is None:
         return
     count = int(times[1] or times[2]) if times else 1

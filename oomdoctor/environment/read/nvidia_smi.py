@@ -1,6 +1,7 @@
 """The tables of `nvidia-smi`, of drivers 384 to 610: cards, MIG devices and processes.
 
-Columns moved over the years and the words of the head changed (KMD and UMD from 590 on); the cells kept their form.
+Columns moved over the years; the cells kept their form. From 610 on the head says KMD Version and CUDA UMD Version
+(docs.nvidia.com/deploy/nvidia-smi, change log).
 """
 
 from __future__ import annotations

@@ -96,9 +96,9 @@ def _cell(index: str, name: str, value: str, unit: str) -> Iterator[Fact]:
 
 def _head(line: str) -> Iterator[Fact]:
     key, _, value = (part.strip() for part in line.partition(":"))
-    if key == "Driver Version" and _DRIVER.match(value):
+    if key in ("Driver Version", "KMD Version") and _DRIVER.match(value):
         yield ("driver", "version"), value
-    elif key == "CUDA Version" and _CUDA.match(value):
+    elif key in ("CUDA Version", "CUDA UMD Version") and _CUDA.match(value):
         yield ("driver", "cuda"), value
 
 

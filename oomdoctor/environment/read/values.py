@@ -13,8 +13,10 @@ _NOTHING = re.compile(
     r"|unknown\b.{0,60}|<fill in>.{0,60}|[-?\s]*",
     re.IGNORECASE,
 )
-_VERSION = re.compile(r"v?(\d{1,5}(?:\.\d{1,8}){0,4}(?:[.-]?(?:a|b|rc|dev|post|alpha|beta)\d{0,12}){0,3}(?:\+[\w.]{1,40})?)(?=$|[\s,(|])")
-_DRIVER = re.compile(r"\d{3}\.\d{1,3}(?:\.\d{1,3})?")
+_VERSION = re.compile(
+    r"v?(\d{1,5}(?:\.\d{1,8}){0,4}(?:[.-]?(?:a|b|rc|dev|post|alpha|beta)\d{0,12}){0,3}(?:\+[\w.]{1,40})?)(?=$|[\s,;(|，；（])"
+)
+_DRIVER = re.compile(r"(?<![\d.])\d{3}\.\d{1,3}(?:\.\d{1,3})?")
 _LINUX = re.compile(
     r"Linux-(?P<kernel>.{1,120}?)-(?P<machine>x86_64|aarch64|arm64|ppc64le|riscv64|i686|armv\dl)(?:-with-(?P<libc>.{1,60}))?\Z"
 )
@@ -48,7 +50,7 @@ def version(value: str) -> str | None:
 
 def driver(value: str) -> Iterator[Fact]:
     """The version of the driver."""
-    found = _DRIVER.match(value)
+    found = _DRIVER.search(value[:60])
     if found:
         yield ("driver", "version"), found[0]
 
@@ -82,6 +84,9 @@ def libc(value: str) -> Iterator[Fact]:
 
 def system(value: str) -> Iterator[Fact]:
     """The name of the operating system, with the architecture behind it in brackets."""
+    if value.startswith(("Linux-", "Windows-", "macOS-")):
+        yield from platform(value)
+        return
     machine = _MACHINE.search(value)
     name = value[: machine.start()] if machine else value
     name = name.removeprefix("Microsoft ").strip()
