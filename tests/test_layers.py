@@ -18,6 +18,7 @@ LEVELS = {
     "reading": 7,
     "changes": 6.8,
     "training": 6.5,
+    "planning": 6.3,
     "sizing": 6.2,
     "scan": 6, "parse": 6, "environment": 6, "timeline": 6, "findings": 6,
     "memory": 5.5,

@@ -56,7 +56,7 @@ def advice(pack: Texts, problem: Mapping[str, Any], known: Known, training: Trai
         text = pack.text("fixes", name)
         if text is None or (needs := _open_needs(text, known)) is None:
             continue
-        found = changes(_rows(text, known, training), known.facts, config)
+        found = changes(rows_of(text, known, training), known.facts, config)
         counting = [one for one in found if one.counts]
         if counting and all(one.in_force for one in counting):
             already += [one.setting for one in counting]
@@ -67,7 +67,7 @@ def advice(pack: Texts, problem: Mapping[str, Any], known: Known, training: Trai
     return Advice(tuple(one.fix for one in plans), tuple(dict.fromkeys(already)), tuple(_against(against, known)))
 
 
-def _rows(text: Mapping[str, Any], known: Known, training: Training | None) -> list[Row]:
+def rows_of(text: Mapping[str, Any], known: Known, training: Training | None) -> list[Row]:
     """The rows of a fix that this run can use, in the version that it has."""
     places = training.places if training is not None else {}
     written = {name: given.framework for name, given in places.items()}

@@ -82,6 +82,21 @@ def changes(rows: Sequence[Row], facts: Mapping[str, Fact], config: Config) -> l
     return out
 
 
+def written(rows: Sequence[Row], wanted: Mapping[str, Fact], facts: Mapping[str, Fact], config: Config) -> tuple[Setting, ...]:
+    """What to write for the values in `wanted` (settings by the names that all frameworks share); what goes along comes after."""
+    out: list[Setting] = []
+    for row in rows:
+        value = wanted.get(row["sets"] or "")
+        if value is None:
+            if row["along"] and not row["sets"] and out:
+                out.append(_setting(row, _old(row, facts, config), row["to"]))
+        elif row["means"] is None:
+            out.append(_setting(row, _old(row, facts, config), _shown(value) or ""))
+        elif _same(value, row["means"]):
+            out.append(_setting(row, _old(row, facts, config), row["to"]))
+    return tuple(out)
+
+
 def number(value: Fact) -> float | None:
     """A number as logs and configs write it (`4`, `0.92`, `2,048`); None for anything else."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):

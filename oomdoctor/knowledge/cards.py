@@ -36,6 +36,16 @@ def card(written: str) -> Card | None:
     return Card(found[0][0][0] if size is None else written, _usable(sizes.pop())) if len(sizes) == 1 else None
 
 
+def sizes() -> list[Card]:
+    """One card of each size, the smallest first: the newest of that size, memory that is shared with the CPU left out."""
+    newest: dict[int, tuple[tuple[int, ...], str]] = {}
+    for row in table("cards"):
+        made = tuple(int(one) for one in row["compute_capability"].split(".") if one)
+        for size in row["memory_gb"].split("|") if row["unified"] == "no" and row["memory_gb"] else ():
+            newest[int(float(size))] = max(newest.get(int(float(size)), ((), "")), (made, row["names"].split("|")[0]))
+    return [Card(f"{name} ({size} GB)", _usable(size)) for size, (_, name) in sorted(newest.items())]
+
+
 def _matches(plain: str, name: str) -> bool:
     """Whether a short name (`a100`, `4090`) is the whole of one or more words of the long one."""
     words = [_plain(word) for word in re.split(r"[\s-]+", _SIZE.sub("", name))]

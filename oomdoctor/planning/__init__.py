@@ -1,0 +1,1 @@
+"""What to change so that a run fits its cards, the gentlest change first."""

@@ -1,0 +1,213 @@
+"""What can be changed in a run: for each subject the ways to change it, each with what it makes of the setup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from oomdoctor.case.estimate import Adapters, Engine, Setup
+from oomdoctor.case.plan import Measure, Risk
+from oomdoctor.case.training import Scalar
+from oomdoctor.knowledge.memory_tables import known_format, known_optimizer, targets
+from oomdoctor.knowledge.tables import table
+
+RISKS: tuple[Risk, ...] = ("none", "slight", "different", "data")
+"""From the gentlest to the worst."""
+_RANK = 8
+"""LoraConfig.r of peft/tuners/lora/config.py."""
+_SHORTEST = 256
+"""Tokens below which a shorter limit frees next to nothing and cuts nearly every sample."""
+
+
+class Option(Struct, frozen=True, kw_only=True):
+    """One way to change one subject: measures that belong together, and the fields of the setup that they change."""
+
+    measures: tuple[Measure, ...]
+    fields: Mapping[str, Any]
+    layout: Mapping[str, Any] = {}
+
+    def applied(self, setup: Setup) -> Setup:
+        """The setup with it."""
+        spread = replace(setup.layout, **self.layout) if self.layout else setup.layout
+        return replace(setup, layout=spread, **self.fields)
+
+    @property
+    def risk(self) -> int:
+        """The worst of its measures, as a place in `RISKS`."""
+        return max(_harm(measure.fix)[0] for measure in self.measures)
+
+    @property
+    def effort(self) -> int:
+        """Of all its measures."""
+        return sum(_harm(measure.fix)[1] for measure in self.measures)
+
+
+def batches(setup: Setup) -> tuple[Option, ...]:
+    """Smaller micro batches that keep the samples of an update, the largest first."""
+    if setup.task != "train":
+        return ()
+    samples = setup.batch * setup.accumulation
+    return tuple(
+        _option(_measure("smaller-batch", micro_batch=size, accumulation=samples // size), batch=size, accumulation=samples // size)
+        for size in range(setup.batch - 1, 0, -1)
+        if samples % size == 0
+    )
+
+
+def subjects(setup: Setup, *, last_resort: bool = False) -> tuple[tuple[Option, ...], ...]:
+    """All other subjects that this run could change; `last_resort` adds what cuts the data."""
+    found = [*(_serving(setup) if setup.task != "train" else _training(setup))]
+    if last_resort:
+        found.append(_lengths(setup, "sequence_length" if setup.task == "train" else "max_model_len"))
+    return tuple(options for one in found if (options := tuple(one)))
+
+
+def is_possible(setup: Setup) -> bool:
+    """Whether programs take the combination."""
+    if setup.weights.name == "int8" and setup.layout.sharded(3) > 1:
+        # "Only 4-bit quantized model can use fsdp+qlora": LLaMA-Factory model/model_utils/quantization.py.
+        return False
+    if setup.adapters is None and setup.task == "train" and setup.weights.packed:
+        return False
+    return not (setup.offload_activations and setup.checkpointing == "none")
+
+
+def _training(setup: Setup) -> Iterator[Iterator[Option]]:
+    yield _checkpointing(setup)
+    yield _attention(setup)
+    yield _loss(setup)
+    yield _optimizer(setup)
+    yield _trained(setup)
+    yield _precision(setup)
+    yield _tower(setup)
+    yield _sharding(setup)
+    yield _evaluation(setup)
+
+
+def _serving(setup: Setup) -> Iterator[Iterator[Option]]:
+    yield _cache_type(setup)
+    yield _tensor_parallel(setup)
+
+
+def _checkpointing(setup: Setup) -> Iterator[Option]:
+    on = _measure("gradient-checkpointing", gradient_checkpointing=True)
+    away = _measure("activation-offload", activation_offload=True)
+    if setup.checkpointing == "none":
+        yield _option(on, checkpointing="full")
+        yield _option(on, away, checkpointing="full", offload_activations=True)
+    elif setup.checkpointing == "full" and not setup.offload_activations:
+        yield _option(away, offload_activations=True)
+
+
+def _attention(setup: Setup) -> Iterator[Option]:
+    if setup.eager_attention:
+        yield _option(_measure("attention-kernel", attention="sdpa"), eager_attention=False)
+
+
+def _loss(setup: Setup) -> Iterator[Option]:
+    if not setup.fused_loss:
+        yield _option(_measure("fused-cross-entropy", fused_cross_entropy=True), fused_loss=True)
+
+
+def _optimizer(setup: Setup) -> Iterator[Option]:
+    own = setup.optimizer
+    if own.foreach_temporary and own.name == "adamw" and setup.layout.engine != "deepspeed":
+        yield _option(_measure("fused-optimizer", optimizer="adamw_torch_fused"), optimizer=known_optimizer("adamw-fused"))
+    if own.name in ("adamw", "adamw-fused"):
+        for name, written in (("adamw-8bit", "adamw_bnb_8bit"), ("adamw-8bit-paged", "paged_adamw_8bit")):
+            yield _option(_measure("optimizer-8bit-paged", optimizer=written), optimizer=known_optimizer(name))
+
+
+def _trained(setup: Setup) -> Iterator[Option]:
+    lora, packed = _measure("lora-rank-targets", finetuning="lora"), _measure("quantise-4bit-8bit", load_bits=4)
+    if setup.adapters is None:
+        own = Adapters(rank=_RANK, targets=targets("all"))
+        yield _option(lora, adapters=own, weights=known_format("bf16"))
+        yield _option(lora, packed, adapters=own, weights=known_format("nf4"))
+    elif not setup.weights.packed and not setup.adapters.blocks:
+        yield _option(packed, weights=known_format("nf4"))
+
+
+def _precision(setup: Setup) -> Iterator[Option]:
+    if setup.adapters is None and setup.weights.bytes_per_param > 2 and setup.layout.engine != "deepspeed":
+        yield _option(_measure("half-precision", weights="bf16"), weights=known_format("bf16"))
+
+
+def _tower(setup: Setup) -> Iterator[Option]:
+    if setup.tower_trained and setup.shape.vision is not None:
+        yield _option(_measure("freeze-vision-tower", freeze_vision=True), tower_trained=False)
+
+
+def _sharding(setup: Setup) -> Iterator[Option]:
+    """ZeRO with and without offloading, and FSDP; nothing is taken apart that is spread already."""
+    layout = setup.layout
+    if layout.data < 2:
+        return
+    ours = layout.engine == "deepspeed"
+    stages = [2, 3] if layout.engine in ("ddp", "none", "device_map") else [one for one in (2, 3) if ours and one > layout.stage]
+    for stage in [*([layout.stage] if ours and layout.stage >= 1 else []), *stages]:
+        zero = () if stage == layout.stage and ours else (_measure("zero2-zero3", zero_stage=stage),)
+        away = () if setup.offload_optimizer else (_measure("offload-optimizer", offload_optimizer="cpu"),)
+        if zero:
+            yield _spread("deepspeed", stage, *zero)
+        if away:
+            yield _spread("deepspeed", stage, *zero, *away, offload_optimizer=True)
+        if stage == 3 and not setup.offload_params:
+            whole = (*zero, *away, _measure("offload-params", offload_params="cpu"))
+            yield _spread("deepspeed", stage, *whole, offload_optimizer=True, offload_params=True)
+    if layout.engine in ("ddp", "none", "device_map"):
+        yield _spread("fsdp2", 3, _measure("fsdp-full-shard", fsdp=True))
+    if layout.engine in ("fsdp1", "fsdp2") and not setup.offload_params:
+        yield _option(_measure("offload-params", fsdp_offload=True), offload_params=True, offload_optimizer=True)
+
+
+def _evaluation(setup: Setup) -> Iterator[Option]:
+    if setup.eval_samples:
+        yield _option(_measure("evaluation", eval_batch=1, prediction_loss_only=True), eval_batch=1, eval_samples=None)
+    elif (setup.eval_batch or 1) > 1:
+        yield _option(_measure("evaluation", eval_batch=1), eval_batch=1)
+
+
+def _lengths(setup: Setup, name: str) -> Iterator[Option]:
+    """Half and a quarter of the tokens."""
+    for part in (2, 4):
+        if setup.length // part >= _SHORTEST:
+            yield _option(_measure("shorter-sequences", **{name: setup.length // part}), length=setup.length // part)
+
+
+def _cache_type(setup: Setup) -> Iterator[Option]:
+    if setup.cache_bytes > 1:
+        yield _option(_measure("serving-memory", kv_cache_dtype="fp8"), cache_bytes=1.0)
+
+
+def _tensor_parallel(setup: Setup) -> Iterator[Option]:
+    """Powers of two up to the cards that there are, as heads must divide evenly."""
+    size = setup.layout.tensor * 2
+    while size <= setup.layout.cards:
+        if setup.shape.heads % size == 0:
+            yield Option(measures=(_measure("tensor-parallel", tensor_parallel=size),), fields={}, layout={"tensor": size})
+        size *= 2
+
+
+def _spread(engine: Engine, stage: int, *measures: Measure, **fields: Any) -> Option:
+    return Option(measures=measures, fields=fields, layout={"engine": engine, "stage": stage})
+
+
+def _option(*measures: Measure, **fields: Any) -> Option:
+    return Option(measures=measures, fields=fields)
+
+
+def _measure(fix: str, **sets: Scalar) -> Measure:
+    return Measure(fix=fix, sets=tuple(sets.items()))
+
+
+@cache
+def _harm(fix: str) -> tuple[int, int]:
+    """Risk and effort of a measure: rules/tables/measures.csv."""
+    names: tuple[str, ...] = RISKS
+    row = next(row for row in table("measures") if row["measure"] == fix)
+    return names.index(row["risk"]), int(row["effort"])

@@ -1,0 +1,52 @@
+"""From a run and its cards to the plans that are shown, or to what stands in the way."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from oomdoctor.case.estimate import Setup
+from oomdoctor.case.plan import Plan, Plans, Room, Wall
+from oomdoctor.knowledge.cards import sizes
+from oomdoctor.planning.room import fits, needed, room
+from oomdoctor.planning.search import search, undominated
+
+_MOST_CARDS = 64
+"""More cards than that are no advice for somebody who asks about a few."""
+
+
+def plans(setup: Setup, within: Room, *, top: int) -> Plans:
+    """What makes the run fit, the gentlest first and `top` at most; where nothing does, what would."""
+    now = needed(setup)
+    verdict = fits(now, within)
+    if verdict == "yes":
+        return Plans(room=within, now=now, fits=verdict)
+    found = search(setup, within)
+    return Plans(
+        room=within,
+        now=now,
+        fits=verdict,
+        plans=tuple(undominated(found.plans)[:top]),
+        wall=None if found.plans else _wall(setup, within, found.closest),
+        combinations=found.combinations,
+    )
+
+
+def _wall(setup: Setup, within: Room, closest: Plan) -> Wall:
+    peak = max(closest.estimate.phases, key=lambda phase: phase.bytes)
+    return Wall(
+        closest=closest,
+        term=max(peak.terms, key=lambda term: term.bytes).name,
+        card=next((one.name for one in sizes() if room(one.name, one.bytes).usable >= closest.estimate.high), None),
+        cards=_enough_cards(setup, within),
+    )
+
+
+def _enough_cards(setup: Setup, within: Room) -> int | None:
+    """How many of these cards would do, in doublings."""
+    number = setup.layout.cards * 2
+    while number <= _MOST_CARDS:
+        engine = "ddp" if setup.layout.engine == "none" and setup.task == "train" else setup.layout.engine
+        if search(replace(setup, layout=replace(setup.layout, cards=number, engine=engine)), within, first=True).plans:
+            return number
+        number *= 2
+    return None

@@ -1,0 +1,32 @@
+"""How much of a card a plan may use, and whether a run fits."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from oomdoctor.case.estimate import Estimate, Setup
+from oomdoctor.case.plan import Fits, Room
+from oomdoctor.memory.estimate import estimate
+
+_USABLE = 0.97
+"""Cards of one name differ by one to three per cent with ECC, with a display, with the driver's version."""
+
+
+def room(card: str, total: int) -> Room:
+    """The room of a card that has `total` bytes for programs."""
+    return Room(card, total, int(total * _USABLE))
+
+
+def needed(setup: Setup) -> Estimate:
+    """What a run needs so that no request fails.
+
+    That is less than what nvidia-smi shows in the end: before a request fails, torch gives back the blocks that it holds and no
+    tensor uses (release_cached_blocks of c10/cuda/CUDACachingAllocator.cpp). What lies around a block that is in use stays; batches
+    of one length leave about as much.
+    """
+    return estimate(replace(setup, even_lengths=True, counter="nvidia-smi"))
+
+
+def fits(found: Estimate, within: Room) -> Fits:
+    """`yes`: the most that it may need is there; `no`: even the least is not; else `close`."""
+    return "yes" if found.high <= within.usable else "no" if found.low > within.total else "close"
