@@ -306,6 +306,7 @@ def fill(text: Text, lang: str, /, **values: object) -> str:
 
 GAPS: dict[str, str] = {
     "no such file": "没有这个文件",
+    "nothing in it describes a machine": "里面没有描述机器的内容",
     "permission denied": "没有读取权限",
     "a loop of symbolic links": "符号链接成环",
     "a folder": "这是一个文件夹",

@@ -91,7 +91,8 @@ def _is_size(one: Said) -> bool:
 
 def _gap(path: Path, pair: tuple[Said, Said]) -> dict[str, str]:
     first, second = pair
-    why = f"{first.origin} says {_shown(first.value)}, {second.origin} says {_shown(second.value)}"
+    # Without words of its own, so that it reads in any language.
+    why = f"{first.origin}: {_shown(first.value)}; {second.origin}: {_shown(second.value)}"
     return msgspec.to_builtins(Gap(what=".".join(path), why=why))  # type: ignore[no-any-return]
 
 

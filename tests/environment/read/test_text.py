@@ -118,8 +118,8 @@ def test_a_contradiction_is_a_gap_and_no_value() -> None:
     assert known.packages == {}
     assert known.python.version is None
     assert [(gap.what, gap.why) for gap in known.gaps] == [
-        ("packages.torch.version", "the text says 2.1.2+cu121, pip freeze says 2.10.0"),
-        ("python.version", "the text says 3.1, the text says 3.10.4"),
+        ("packages.torch.version", "the text: 2.1.2+cu121; pip freeze: 2.10.0"),
+        ("python.version", "the text: 3.1; the text: 3.10.4"),
     ]
 
 
