@@ -89,7 +89,7 @@ class Stack(Struct, frozen=True, kw_only=True):
     source: str = ""
 
 
-class Adapters(Struct, frozen=True, kw_only=True):
+class Adapters(Struct, frozen=True, kw_only=True, cache_hash=True):
     """What is trained beside the frozen weights."""
 
     rank: int
@@ -151,7 +151,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     offload_activations: bool = False
     even_lengths: bool | None = None
     """Whether batches have one length; None is unknown."""
-    tower_trained: bool = False
+    tower_trained: bool | None = False
+    """Whether gradients go through the vision tower; None is unknown, as with LoRA targets that may name its matrices too."""
     counter: Counter = "max_reserved"
     cache_bytes: float = 2.0
     """Bytes of one value in the KV cache."""

@@ -48,7 +48,7 @@ class Vision(Struct, frozen=True, kw_only=True):
     """Tokens that one image takes in the text; 0 where that depends on the image."""
 
 
-class Shape(Struct, frozen=True, kw_only=True):
+class Shape(Struct, frozen=True, kw_only=True, cache_hash=True):
     """A decoder. Sizes are numbers of elements."""
 
     name: str

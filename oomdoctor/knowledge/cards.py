@@ -21,6 +21,8 @@ class Card(Struct, frozen=True):
 
     name: str
     bytes: int
+    capability: str = ""
+    """Its compute capability; empty where that is not known."""
 
 
 def card(written: str) -> Card | None:
@@ -30,17 +32,20 @@ def card(written: str) -> Card | None:
     plain = _plain(_SIZE.sub("", written))
     if not plain:
         return Card(written, _usable(int(size[1]))) if size else None
-    found = [(names, memory) for names, memory in _cards() if any(_plain(name) == _plain(written) for name in names)]
-    found = found or [(names, memory) for names, memory in _cards() if any(_matches(plain, name) for name in names)]
-    sizes = {one for _, memory in found for one in memory if size is None or one == int(size[1])}
-    return Card(found[0][0][0] if size is None else written, _usable(sizes.pop())) if len(sizes) == 1 else None
+    found = [row for row in _cards() if any(_plain(name) == _plain(written) for name in row.names)]
+    found = found or [row for row in _cards() if any(_matches(plain, name) for name in row.names)]
+    sizes = {one for row in found for one in row.gigabytes if size is None or one == int(size[1])}
+    if len(sizes) != 1:
+        return None
+    oldest = min((row.capability for row in found), key=_version)
+    return Card(found[0].names[0] if size is None else written, _usable(sizes.pop()), oldest)
 
 
 def sizes() -> list[Card]:
     """One card of each size, the smallest first: the newest of that size, memory that is shared with the CPU left out."""
     newest: dict[int, tuple[tuple[int, ...], str]] = {}
     for row in table("cards"):
-        made = tuple(int(one) for one in row["compute_capability"].split(".") if one)
+        made = _version(row["compute_capability"])
         for size in row["memory_gb"].split("|") if row["unified"] == "no" and row["memory_gb"] else ():
             newest[int(float(size))] = max(newest.get(int(float(size)), ((), "")), (made, row["names"].split("|")[0]))
     return [Card(f"{name} ({size} GB)", _usable(size)) for size, (_, name) in sorted(newest.items())]
@@ -52,10 +57,22 @@ def _matches(plain: str, name: str) -> bool:
     return any("".join(words[start:end]) == plain for start in range(len(words)) for end in range(start + 1, len(words) + 1))
 
 
-def _cards() -> list[tuple[list[str], list[int]]]:
+class _Row(Struct, frozen=True):
+    names: list[str]
+    gigabytes: list[int]
+    capability: str
+
+
+def _cards() -> list[_Row]:
     return [
-        (row["names"].split("|"), [int(float(one)) for one in row["memory_gb"].split("|")]) for row in table("cards") if row["memory_gb"]
+        _Row(row["names"].split("|"), [int(float(one)) for one in row["memory_gb"].split("|")], row["compute_capability"])
+        for row in table("cards")
+        if row["memory_gb"]
     ]
+
+
+def _version(capability: str) -> tuple[int, ...]:
+    return tuple(int(one) for one in capability.split(".") if one)
 
 
 def _plain(name: str) -> str:

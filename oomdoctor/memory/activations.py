@@ -134,8 +134,11 @@ def _in_flight(setup: Setup) -> int:
 def tower(setup: Setup) -> Term | None:
     """What the vision tower keeps where gradients go through it: it is not checkpointed unless somebody does it."""
     vision = setup.shape.vision
-    if vision is None or not setup.tower_trained or not vision.patches:
+    if vision is None or setup.tower_trained is False or not vision.patches:
         return None
     each = 8 * vision.hidden + HALF * 4 * vision.hidden + HALF * (4 if vision.gated else 2) * vision.intermediate
     size = setup.batch * vision.patches * vision.layers * each
-    return term("vision tower", size, "patches x layers of the tower, counted like the text (memory_model 14)", low=0.6, high=1.3)
+    basis = "patches x layers of the tower, counted like the text (memory_model 14)"
+    if setup.tower_trained is None:
+        return Term(name="vision tower", bytes=0, low=0, high=round(size), basis=basis)
+    return term("vision tower", size, basis, low=0.6, high=1.3)

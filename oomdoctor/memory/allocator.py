@@ -100,11 +100,11 @@ def outside(setup: Setup) -> Term | None:
     """What the driver counts and torch does not."""
     if setup.counter in ("max_allocated", "max_reserved"):
         return None
+    unsaid = setup.counter == "unknown"
     nccl = _NCCL if setup.layout.cards > 1 and setup.layout.engine != "device_map" else 0
-    if setup.counter == "unknown":
-        nccl //= 2
-    size = _CONTEXT + (_KERNELS if setup.task == "train" else 0) + nccl
-    if setup.counter == "unknown":
-        # Either kind of counter is as likely as the other.
-        return term("context", size, "CUDA context and NCCL (memory_model 11), if the figure is the driver's", low=0.0, high=2.5)
-    return term("context", size, "CUDA context and NCCL (memory_model 11)", low=0.5, high=2.0)
+    size = _CONTEXT + (_KERNELS if setup.task == "train" else 0) + (nccl // 2 if unsaid else nccl)
+    if unsaid and setup.task != "train":
+        # Figures of inference come from torch's counters as often as from the driver's; those of training are read off nvidia-smi.
+        size //= 2
+    low, high = (0.0, 2.5) if unsaid else (0.5, 2.0)
+    return term("context", size, "CUDA context and NCCL (memory_model 11)", low=low, high=high)

@@ -11,7 +11,7 @@ from oomdoctor.memory.phases import phases
 _PINNED = 1.5
 """Host memory for each byte that is offloaded: `additional_buffer_factor` of deepspeed/runtime/zero for page-locked buffers."""
 
-_UNNAMED = {(True, False): (0.08, 0.20), (True, True): (0.12, 0.25), (False, False): (0.05, 0.25), (False, True): (0.10, 0.30)}
+_UNNAMED = {(True, False): (0.08, 0.20), (True, True): (0.10, 0.25), (False, False): (0.05, 0.25), (False, True): (0.10, 0.30)}
 """What no formula here names, as shares of the whole: (training, counter unknown) -> (less, more). Kernels' workspaces, eager
 attention, copies in a program's own loop; with an unknown counter also decimal units (7 %). docs/accuracy.md shows how often it holds."""
 

@@ -6,18 +6,18 @@ modeling_deepseek_v3.py ...); tests hold them against published counts.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 
 from oomdoctor.case.shape import Experts, Latent, Shape
 
 
-@cache
+@lru_cache(maxsize=1024)
 def total(shape: Shape) -> int:
     """All parameters, the vision tower included."""
     return text(shape) + (shape.vision.params if shape.vision else 0)
 
 
-@cache
+@lru_cache(maxsize=1024)
 def text(shape: Shape) -> int:
     """The parameters of the language model."""
     return (
@@ -30,7 +30,7 @@ def text(shape: Shape) -> int:
     )
 
 
-@cache
+@lru_cache(maxsize=1024)
 def active(shape: Shape) -> int:
     """The parameters that one token goes through."""
     if shape.experts is None:
@@ -64,7 +64,7 @@ def norm(shape: Shape) -> int:
     return shape.hidden if shape.rms else 2 * shape.hidden
 
 
-@cache
+@lru_cache(maxsize=1024)
 def layer(shape: Shape, number: int) -> int:
     """Layer `number`, from 0."""
     return attention(shape) + mlp(shape, number) + norms(shape)
@@ -140,7 +140,7 @@ def expert_layers(shape: Shape) -> int:
     return 0 if shape.experts is None else shape.layers - shape.experts.dense_layers
 
 
-@cache
+@lru_cache(maxsize=1024)
 def linears(shape: Shape) -> int:
     """The parameters of the matrices inside the layers: what a quantiser packs."""
     dense = shape.layers - expert_layers(shape)

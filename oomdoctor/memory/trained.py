@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from msgspec import Struct
 
 from oomdoctor.case.estimate import Adapters, Setup, Term
@@ -26,7 +28,7 @@ def groups(setup: Setup) -> tuple[Group, ...]:
     shape, adapters = setup.shape, setup.adapters
     if adapters is None:
         extra = count.embedding(shape) if setup.stack.unties and shape.tied else 0
-        frozen_tower = shape.vision.params if shape.vision and not setup.tower_trained else 0
+        frozen_tower = shape.vision.params if shape.vision and setup.tower_trained is False else 0
         return (Group(count.total(shape) + extra - frozen_tower, setup.weights.bytes_per_param, False),)
     out = [Group(adapter_params(shape, adapters), setup.stack.adapter_bytes, True)]
     copies = len(adapters.full & {"embed", "head"}) * count.embedding(shape)
@@ -38,32 +40,33 @@ def groups(setup: Setup) -> tuple[Group, ...]:
     return tuple(out)
 
 
+@lru_cache(maxsize=1024)
 def adapter_params(shape: Shape, adapters: Adapters) -> int:
     """The parameters of all adapters: r x (in + out) for each matrix."""
     if adapters.count is not None:
         return adapters.count
-    return adapters.rank * sum(into + out for name in adapters.targets for into, out, times in linears(shape, name) for _ in range(times))
+    return adapters.rank * sum(times * (into + out) for name in adapters.targets for into, out, times in linears(shape, name))
 
 
-def linears(shape: Shape, target: str) -> list[tuple[int, int, int]]:
+@lru_cache(maxsize=1024)
+def linears(shape: Shape, target: str) -> tuple[tuple[int, int, int], ...]:
     """(in, out, how many in the model) of the matrices that a target names."""
     h, q, k, v = shape.hidden, shape.query, shape.key, shape.value
     attention = {"q": (h, q), "k": (h, k), "v": (h, v), "o": (q, h), "qkv": (h, q + k + v)}
     if target in attention:
-        return [(*attention[target], shape.layers)]
+        return ((*attention[target], shape.layers),)
     if target == "head":
-        return [(h, shape.vocab, 1)]
+        return ((h, shape.vocab, 1),)
     if target == "gate" and not shape.gated:
-        return []
+        return ()
     experts, number = shape.experts, count.expert_layers(shape)
 
     def one(width: int, times: int) -> tuple[int, int, int]:
         return (width, h, times) if target == "down" else (h, width, times)
 
-    out = [one(shape.intermediate, shape.layers - number)] if shape.layers > number else []
-    if experts is not None:
-        out.append(one(experts.intermediate, number * (experts.routed + experts.shared)))
-    return out
+    dense = (one(shape.intermediate, shape.layers - number),) if shape.layers > number else ()
+    sparse = (one(experts.intermediate, number * (experts.routed + experts.shared)),) if experts is not None else ()
+    return dense + sparse
 
 
 def adapters(setup: Setup) -> Term | None:

@@ -77,6 +77,12 @@ def working_copies(setup: Setup) -> Term | None:
                 low=0.2,
                 high=1.5,
             )
+        if layout.pipeline > 1:
+            # Gathering again for every micro batch would cost too much: torchtitan keeps a stage's layers gathered.
+            stage = count.text(shape) * HALF / layout.pipeline / layout.tensor
+            return term(
+                "gathered weights", stage, "the layers of a stage, 16-bit: torchtitan, fsdp_reshard_after_forward", low=0.3, high=1.2
+            )
         share = setup.weights.bytes_per_param / HALF if setup.weights.packed else 1.0
         gathered = (_UNITS * layer * share + ends) * HALF / layout.tensor
         return term("gathered weights", gathered, "2 units in flight + the root unit, 16-bit: FSDP (memory_model 9)", low=0.5, high=1.5)

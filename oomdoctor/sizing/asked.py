@@ -46,7 +46,7 @@ def setup(settings: Settings, shape: Shape, framework: str | None, cards: int) -
         offload_optimizer=_offloaded(settings, "offload_optimizer"),
         offload_activations=settings.get("activation_offload") is True,
         even_lengths=settings.get("packing") is True or settings.get("group_by_length") is True or None,
-        tower_trained=settings.get("freeze_vision") is False,
+        tower_trained=_tower(settings) if training else False,
         counter="nvidia-smi",
         cache_bytes=1.0 if "8" in str(settings.get("kv_cache_dtype", "")) else 2.0,
         eval_batch=_eval_batch(settings) if training else None,
@@ -103,6 +103,11 @@ def _eval_batch(settings: Settings) -> int | None:
     if settings.get("eval_strategy") in (None, "no", False):
         return None
     return _whole(settings, "eval_batch") or _EVAL_BATCH
+
+
+def _tower(settings: Settings) -> bool | None:
+    frozen = settings.get("freeze_vision")
+    return None if frozen is None else not frozen
 
 
 def _offloaded(settings: Settings, name: str) -> bool:

@@ -99,7 +99,7 @@ def setup(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | Refused:
         layout=spread,
         # A pipeline cuts the batch of its ranks into as many pieces as it has stages (torchtitan, Megatron).
         batch=max(1, (spec.micro_batch or 1) // spread.pipeline),
-        length=max(1, spec.seq_len or _LENGTH),
+        length=max(1, spec.seq_len or _LENGTH, _image(known) if training else 0),
         accumulation=max(1, spec.grad_accum or (2 if own.accumulates else 1), spread.pipeline),
         checkpointing=_checkpointing(spec),
         eager_attention=training and (spec.attention or "").lower() == "eager" and own.name != "ms-swift",
@@ -107,6 +107,7 @@ def setup(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | Refused:
         offload_optimizer="optimizer" in (spec.offload or "").lower(),
         offload_activations="activation" in (spec.offload or "").lower(),
         even_lengths=_even(spec.packing),
+        tower_trained=None if training else False,
         counter=_counter(spec.counter),
     )
     return made, tuple(_assumptions(spec, made))
@@ -117,6 +118,11 @@ def _shape(spec: Spec) -> Shape | None:
     if known is None and spec.params:
         return neighbour(spec.params, spec.model or "")
     return known
+
+
+def _image(known: Shape) -> int:
+    """Tokens of one image: a sample of a vision model is at least as long, wherever its text is cut."""
+    return known.vision.tokens if known.vision else 0
 
 
 def _adapters(spec: Spec, method: str) -> Adapters | None:
@@ -141,6 +147,9 @@ def _adapters(spec: Spec, method: str) -> Adapters | None:
 def _weights(spec: Spec, own: Stack, method: str, training: bool) -> Format:
     said = (spec.weights_dtype or "").lower()
     written = "" if " or " in said else said.split(" ")[0]
+    if training and method.startswith("full") and "autocast" in (spec.compute_dtype or "").lower():
+        # Autocast computes in 16 bit over fp32 weights; over 16-bit weights it would do nothing.
+        written = "fp32"
     default = "nf4" if "qlora" in method else own.full_weights if training and method.startswith("full") else "bf16"
     return weight_format(written) or known_format(default)
 
