@@ -12,7 +12,9 @@ from msgspec import Meta, Struct
 Id = Annotated[str, Meta(pattern=r"^[a-z0-9]+(-[a-z0-9.]+)*$", max_length=80)]
 KindName = Literal["device-oom", "masked-device-oom", "host-oom", "shm-oom", "kernel-resource", "look-alike", "consequence", "context"]
 CertaintyName = Literal["certain", "likely", "possible"]
-FamilyName = Literal["torch-allocator", "nvml-assert", "kernel-oom", "nvidia-smi", "memory-summary", "elastic-box", "array-size"]
+FamilyName = Literal[
+    "torch-allocator", "translated", "nvml-assert", "kernel-oom", "nvidia-smi", "memory-summary", "elastic-box", "array-size"
+]
 UnitName = Literal["KiB", "MiB", "GiB", "TiB"]
 
 

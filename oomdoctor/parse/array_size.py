@@ -12,12 +12,15 @@ from oomdoctor.case.events import Value
 from oomdoctor.parse.signature import Match
 from oomdoctor.units import parse_size
 
+_DTYPE = r"\[\([^\n]{1,400}?\)\]|\[\([^\n]{1,400}|\{'[^\n]{1,400}?\}|[<>|=\w]{1,30}(?:\[\w{1,6}\])?"
+"""A plain dtype, one with a unit of time, or a structured one: a list of fields, or a dict of them; whole or cut."""
 _NUMPY = re.compile(
     r"Unable\s+to\s+allocate\s+(?P<size>\d[\d.]{0,12}\s[KMGTPE]?i?[Bb](?:ytes)?|\d{1,20}\sbytes)\s+for\s+an\s+array\s+with\s+"
-    r"shape\s+(?P<shape>\([\d, L]{0,200}\))\s+and\s+data\s+type\s+(?P<dtype>[<>|=\w]{1,30})"
+    rf"shape\s+(?P<shape>\([\d, L]{{0,200}}\))\s+and\s+data\s+type\s+(?P<dtype>{_DTYPE})"
 )
 _NUMPY_1_17 = re.compile(
-    r"Unable\s+to\s+allocate\s+array\s+with\s+shape\s+(?P<shape>\([\d, L]{0,200}\))\s+and\s+data\s+type\s+(?P<dtype>[<>|=\w]{1,30})"
+    r"Unable\s+to\s+allocate\s+array\s+with\s+shape\s+(?P<shape>\([\d, L]{0,200}\))\s+and\s+data\s+type\s+"
+    rf"(?P<dtype>{_DTYPE})"
 )
 _TENSORFLOW = re.compile(
     r"OOM\s+when\s+allocating\s+tensor\s+with\s+shape\s?(?P<shape>\[[\d,]{0,200}\])(?:\s+and\s+type\s+(?P<dtype>\w{1,20}))?"
@@ -28,7 +31,7 @@ _DEVICE = re.compile(r"device:GPU:(\d{1,3})|\bGPU_(\d{1,3})_bfc")
 _BYTES = {
     "bool": 1, "int8": 1, "uint8": 1, "float8": 1, "|u1": 1, "|b1": 1, "int16": 2, "uint16": 2, "float16": 2, "half": 2, "bfloat16": 2,
     "int32": 4, "uint32": 4, "float32": 4, "float": 4, "int64": 8, "uint64": 8, "float64": 8, "double": 8, "complex64": 8,
-    "complex128": 16, "float128": 16, "longdouble": 16,
+    "datetime64[ns]": 8, "timedelta64[ns]": 8, "complex128": 16, "float128": 16, "longdouble": 16,
 }  # fmt: skip
 
 

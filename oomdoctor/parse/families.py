@@ -8,6 +8,7 @@ from oomdoctor.parse.family import Family
 
 FAMILIES = {
     "torch-allocator": "torch_allocator",
+    "translated": "translated",
     "nvml-assert": "nvml_assert",
     "kernel-oom": "kernel_oom",
     "nvidia-smi": "nvidia_smi",

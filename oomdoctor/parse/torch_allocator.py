@@ -44,7 +44,7 @@ _REQUESTED = rf"(?:[Tt]ried\s+to\s+allocate|Requested\s+size:)\s+{_SIZE}"
 _OLD = (  # 1.0 to 2.0, and the ports that kept it: (GPU 0; T total capacity; A already allocated; ...)
     {
         "requested_bytes": _REQUESTED,
-        "total_bytes": rf"{_SIZE}\s+total\s+capacity",
+        "total_bytes": rf"{_SIZE}\s+total\b|\(GPU\s+\d{{1,4}};\s+(\d[\d.]{{0,24}}\s*[KMGT]i?B?)(?=\s*\Z|\n)",
         "allocated_bytes": rf"{_SIZE}\s+already\s+allocated",
         "active_bytes": rf"{_SIZE}\s+current\s+active",
         "free_bytes": rf"{_SIZE}\s+free\b",
@@ -84,6 +84,16 @@ _MPS = {
 _CLAUSES = {"old": _OLD, "new": _NEW, "async": _ASYNC, "mps": _MPS}
 _TRIED = re.compile(_REQUESTED)
 _DEVICE = re.compile(r"\b(?:GPU|NPU|XPU|MLU|MUSA|GCU)\s+(\d{1,4})(?:\s*;|\s+has\b)|on\s+device\s+(\d{1,4})\b|device\s+id:\s*(\d{1,4})")
+_OLD_DEVICE = re.compile(r"\(GPU\s+\d{1,4};")
+_DEVICE_LOST = re.compile(
+    r"Tried\s+to\s+allocate\s+\d[\d.]{0,24}\s*(?:bytes|[KMGT]iB)\.\s+GPU(?:\s+has\s+a\s+total|[^\S\n]{0,3}(?:\Z|[^\w\s]|\n))"
+)
+"""2.3.0 writes the number of the device as one character: NUL ends the message there, any other is no digit."""
+_LOWERED = re.compile(r"\bcuda out of memory\. tried to allocate [^\n]{0,1500}")
+_CASES = {
+    "cuda ": "CUDA ", "gpu ": "GPU ", "kib": "KiB", "mib": "MiB", "gib": "GiB", "of the allocated": "Of the allocated", "pytorch": "PyTorch",
+    ". process": ". Process",
+}  # fmt: skip
 _OTHERS = re.compile(rf"\bProcess\s+(\d{{1,9}})\s+has\s+{_SIZE}")
 _POOL = re.compile(r"on\s+(private|shared)\s+pool")
 _EXACT = re.compile(r"trying\s+to\s+(?:allocate|map)\s+(\d{1,20})\s+bytes(?:\s+\(free:\s+(\d{1,20}),\s+total:\s+(\d{1,20})\))?")
@@ -101,10 +111,20 @@ _PORTS = {"HIP": "torch-hip-oom", "XPU": "xpu-oom", "NPU": "npu-oom", "MLU": "ml
 
 def parse(text: str) -> Iterator[Match]:
     """Every allocator message in `text`."""
+    if "cuda out of memory. tried" in text:
+        text = _LOWERED.sub(_recased, text)
     for start, end, lead in _messages(text):
         found = _read(text, start, end, lead)
         if found is not None:
             yield found
+
+
+def _recased(lowered: re.Match[str]) -> str:
+    """A message that was pasted in lower case as PyTorch writes it, as long as it was."""
+    message = lowered[0]
+    for lower, written in _CASES.items():
+        message = message.replace(lower, written)
+    return message
 
 
 def _messages(text: str) -> Iterator[tuple[int, int, re.Match[str]]]:
@@ -167,12 +187,12 @@ def _sizes(body: str, lead: re.Match[str]) -> tuple[dict[str, Value], int]:
     elif lead["device"] == "MPS backend":
         generation = "mps"
     else:
-        generation = "old" if "capacity;" in body or "already allocated" in body else "new"
+        generation = "old" if "capacity;" in body or "already allocated" in body or _OLD_DEVICE.search(body) else "new"
     fields: dict[str, Value] = {}
     last = 0
     for name, form in _compiled(generation).items():
         found = form.search(body)
-        size = parse_size(found[1]) if found else None
+        size = parse_size(next(one for one in found.groups() if one)) if found else None
         if found and size is not None:
             last = max(last, found.end())
             if size != NOT_AVAILABLE:
@@ -229,7 +249,7 @@ def _cuda(body: str, fields: dict[str, Value]) -> str:
     """The CUDA message by what only one generation prints; the parts of the others are optional in all."""
     if "cached_bytes" in fields:
         return "torch-cuda-oom-1x-cached"
-    if "reserved_bytes" in fields or "total capacity;" in body:
+    if "reserved_bytes" in fields or "total capacity;" in body or _OLD_DEVICE.search(body):
         if "limit_bytes" in fields:
             return "torch-cuda-oom-1x-allowed"
         if fields.get("exception") == "torch.cuda.OutOfMemoryError":
@@ -245,8 +265,10 @@ def _cuda(body: str, fields: dict[str, Value]) -> str:
         return "torch-cuda-oom-private-pools"
     if "limit_bytes" in fields:
         return "torch-cuda-oom-allowed-2x"
-    if "total_bytes" not in fields or re.search(r"\.\s+GPU\s+has\s+a\s+total", body):
+    if _DEVICE_LOST.search(body):
         return "torch-cuda-oom-230-cut"
+    if "total_bytes" not in fields and "gpu_index" not in fields:
+        return "torch-cuda-oom-head"
     others = _others(body)
     if any(parse_size(size) == NOT_AVAILABLE for _, size in others):
         return "torch-cuda-oom-process-na"
