@@ -23,6 +23,8 @@ class Room(Struct, frozen=True):
     """Bytes that programs can have at most."""
     usable: int
     """Bytes that a plan may use, with a margin."""
+    capability: tuple[int, ...] = ()
+    """The compute capability; empty where it is unknown."""
 
 
 class Measure(Struct, frozen=True, kw_only=True):

@@ -37,7 +37,7 @@ def card(written: str) -> Card | None:
     sizes = {one for row in found for one in row.gigabytes if size is None or one == int(size[1])}
     if len(sizes) != 1:
         return None
-    oldest = min((row.capability for row in found), key=_version)
+    oldest = min((row.capability for row in found), key=version)
     return Card(found[0].names[0] if size is None else written, _usable(sizes.pop()), oldest)
 
 
@@ -45,10 +45,15 @@ def sizes() -> list[Card]:
     """One card of each size, the smallest first: the newest of that size, memory that is shared with the CPU left out."""
     newest: dict[int, tuple[tuple[int, ...], str]] = {}
     for row in table("cards"):
-        made = _version(row["compute_capability"])
+        made = version(row["compute_capability"])
         for size in row["memory_gb"].split("|") if row["unified"] == "no" and row["memory_gb"] else ():
             newest[int(float(size))] = max(newest.get(int(float(size)), ((), "")), (made, row["names"].split("|")[0]))
     return [Card(f"{name} ({size} GB)", _usable(size)) for size, (_, name) in sorted(newest.items())]
+
+
+def version(capability: str) -> tuple[int, ...]:
+    """A compute capability as something that can be ordered; an empty text is the least."""
+    return tuple(int(one) for one in capability.split(".") if one)
 
 
 def _matches(plain: str, name: str) -> bool:
@@ -69,10 +74,6 @@ def _cards() -> list[_Row]:
         for row in table("cards")
         if row["memory_gb"]
     ]
-
-
-def _version(capability: str) -> tuple[int, ...]:
-    return tuple(int(one) for one in capability.split(".") if one)
 
 
 def _plain(name: str) -> str:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from oomdoctor.case.estimate import Adapters, Engine, Setup
 from oomdoctor.case.plan import Measure, Risk
 from oomdoctor.case.training import Scalar
+from oomdoctor.knowledge.cards import version
 from oomdoctor.knowledge.memory_tables import known_format, known_optimizer, targets
 from oomdoctor.knowledge.tables import table
 
@@ -38,12 +39,16 @@ class Option(Struct, frozen=True, kw_only=True):
     @property
     def risk(self) -> int:
         """The worst of its measures, as a place in `RISKS`."""
-        return max(_harm(measure.fix)[0] for measure in self.measures)
+        return max(_harm(measure.fix).risk for measure in self.measures)
 
     @property
     def effort(self) -> int:
         """Of all its measures."""
-        return sum(_harm(measure.fix)[1] for measure in self.measures)
+        return sum(_harm(measure.fix).effort for measure in self.measures)
+
+    def runs_on(self, capability: tuple[int, ...]) -> bool:
+        """Whether a card of this compute capability can do it; one that is unknown is thought to."""
+        return not capability or all(_harm(measure.fix).capability <= capability for measure in self.measures)
 
 
 def batches(setup: Setup) -> tuple[Option, ...]:
@@ -58,12 +63,12 @@ def batches(setup: Setup) -> tuple[Option, ...]:
     )
 
 
-def subjects(setup: Setup, *, last_resort: bool = False) -> tuple[tuple[Option, ...], ...]:
-    """All other subjects that this run could change; `last_resort` adds what cuts the data."""
+def subjects(setup: Setup, capability: tuple[int, ...], *, last_resort: bool) -> tuple[tuple[Option, ...], ...]:
+    """All other subjects that this run could change on cards of this capability; `last_resort` adds what cuts the data."""
     found = [*(_serving(setup) if setup.task != "train" else _training(setup))]
     if last_resort:
         found.append(_lengths(setup, "sequence_length" if setup.task == "train" else "max_model_len"))
-    return tuple(options for one in found if (options := tuple(one)))
+    return tuple(options for one in found if (options := tuple(option for option in one if option.runs_on(capability))))
 
 
 def is_possible(setup: Setup) -> bool:
@@ -72,6 +77,9 @@ def is_possible(setup: Setup) -> bool:
         # "Only 4-bit quantized model can use fsdp+qlora": LLaMA-Factory model/model_utils/quantization.py.
         return False
     if setup.adapters is None and setup.task == "train" and setup.weights.packed:
+        return False
+    if setup.offload_params and setup.weights.packed:
+        # rules/fixes/offload-params.yaml
         return False
     return not (setup.offload_activations and setup.checkpointing == "none")
 
@@ -154,7 +162,8 @@ def _sharding(setup: Setup) -> Iterator[Option]:
         away = () if setup.offload_optimizer else (_measure("offload-optimizer", offload_optimizer="cpu"),)
         if zero:
             yield _spread("deepspeed", stage, *zero)
-        if away:
+        if away and (ours or stage == 2):
+            # Ready-made files offload the optimizer at stage 2 and everything at stage 3; a file of one's own can have both apart.
             yield _spread("deepspeed", stage, *zero, *away, offload_optimizer=True)
         if stage == 3 and not setup.offload_params:
             whole = (*zero, *away, _measure("offload-params", offload_params="cpu"))
@@ -205,9 +214,15 @@ def _measure(fix: str, **sets: Scalar) -> Measure:
     return Measure(fix=fix, sets=tuple(sets.items()))
 
 
+class _Harm(Struct, frozen=True):
+    risk: int
+    effort: int
+    capability: tuple[int, ...]
+
+
 @cache
-def _harm(fix: str) -> tuple[int, int]:
-    """Risk and effort of a measure: rules/tables/measures.csv."""
+def _harm(fix: str) -> _Harm:
+    """What rules/tables/measures.csv says of a measure."""
     names: tuple[str, ...] = RISKS
     row = next(row for row in table("measures") if row["measure"] == fix)
-    return names.index(row["risk"]), int(row["effort"])
+    return _Harm(names.index(row["risk"]), int(row["effort"]), version(row["capability"]))

@@ -36,7 +36,7 @@ def _wall(setup: Setup, within: Room, closest: Plan) -> Wall:
     return Wall(
         closest=closest,
         term=max(peak.terms, key=lambda term: term.bytes).name,
-        card=next((one.name for one in sizes() if room(one.name, one.bytes).usable >= closest.estimate.high), None),
+        card=next((one.name for one in sizes() if room(one).usable >= closest.estimate.high), None),
         cards=_enough_cards(setup, within),
     )
 

@@ -6,15 +6,16 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Estimate, Setup
 from oomdoctor.case.plan import Fits, Room
+from oomdoctor.knowledge.cards import Card, version
 from oomdoctor.memory.estimate import estimate
 
 _USABLE = 0.97
 """Cards of one name differ by one to three per cent with ECC, with a display, with the driver's version."""
 
 
-def room(card: str, total: int) -> Room:
-    """The room of a card that has `total` bytes for programs."""
-    return Room(card, total, int(total * _USABLE))
+def room(card: Card) -> Room:
+    """The room of a card."""
+    return Room(card.name, card.bytes, int(card.bytes * _USABLE), version(card.capability))
 
 
 def needed(setup: Setup) -> Estimate:

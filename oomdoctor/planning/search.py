@@ -59,7 +59,7 @@ def search(setup: Setup, room: Room, *, first: bool = False) -> Search:
 
 def _search(setup: Setup, room: Room, *, first: bool, last_resort: bool) -> Search:
     smaller = batches(setup)
-    ways = _mattering(setup, subjects(setup, last_resort=last_resort), smaller, room)
+    ways = _mattering(setup, subjects(setup, room.capability, last_resort=last_resort), smaller, room)
     before = seconds(setup)
     known = _Progress(before, _plan((), needed(setup), setup, before))
     for picked in _sets(ways):
