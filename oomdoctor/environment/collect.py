@@ -87,7 +87,7 @@ def _interpreter(path: str, environ: Mapping[str, str], answer: Answer | None) -
 def _host(root: Root, said: Uname, environ: Mapping[str, str], disk: str) -> Found[Host]:
     own = machine(root, said, environ, _libc(), _cpus())
     ram, group = memories.memory(root), cgroup(root)
-    shm = memories.folder(root.at("/dev/shm"), "shm", memories.measured)
+    shm = memories.folder(root.at("/dev/shm"), "shm", memories.measured) if root.exists("/dev/shm") else Found(None)
     room = memories.folder(disk, "disk", memories.measured)
     named = None if shm.value is None else replace(shm.value, path="/dev/shm")
     value = Host(**asdict(own.value), **asdict(ram.value), cgroup=group.value, shm=named, disk=room.value)

@@ -18,6 +18,7 @@ import pytest
 from oomdoctor.environment import probe
 from oomdoctor.environment.apart import Lost, apart
 from oomdoctor.environment.ask import ask
+from oomdoctor.environment.collect import collect
 from oomdoctor.environment.nvml_library import kernel_cards, kernel_version, library, mapped, version_of
 from oomdoctor.environment.root import Root
 
@@ -79,6 +80,13 @@ def test_a_stub_is_named_with_its_path_and_what_it_lacks_before_torch_runs(tmp_p
     text = json.dumps(report)
     assert str(built) in text
     assert f"has no {LACKING}." in text
+
+
+def test_a_machine_of_which_nothing_can_be_read_is_described_all_the_same(tmp_path: Path) -> None:
+    found = collect({}, python="/no/such/python", root=Root(str(tmp_path)))
+    assert found.host.system is not None
+    assert (found.host.ram_bytes, found.host.shm, found.host.cgroup, found.host.container) == (None, None, None, None)
+    assert {gap.what for gap in found.gaps} >= {"the interpreter of the run"}
 
 
 @needs_gcc
