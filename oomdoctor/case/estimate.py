@@ -77,6 +77,8 @@ class Stack(Struct, frozen=True, kw_only=True):
     """Whether keys and values are written out for every query head."""
     compiled: float = 1.0
     """What torch.compile leaves of the activations, where the framework uses it."""
+    offloads_checkpoints: bool = False
+    """Whether the inputs of checkpointed layers wait in host memory."""
     accumulates: bool = False
     """Whether its example configs accumulate gradients, where the config does not say."""
     longest_first: bool = False

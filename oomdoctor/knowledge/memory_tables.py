@@ -13,8 +13,8 @@ _WORD = re.compile(r"[\w.-]{1,60}")
 
 
 def weight_format(name: str) -> Format | None:
-    """A format by its name; None for one that the table does not have."""
-    return _formats().get(name)
+    """A format by any name that people give it; None for one that the table does not have."""
+    return _formats().get(name.lower())
 
 
 def known_format(name: str) -> Format:
@@ -25,7 +25,7 @@ def known_format(name: str) -> Format:
 @cache
 def _formats() -> dict[str, Format]:
     return {
-        row["name"]: Format(
+        name: Format(
             name=row["name"],
             bytes_per_param=float(row["bytes_per_param"]),
             packed=row["packed"] == "yes",
@@ -34,6 +34,7 @@ def _formats() -> dict[str, Format]:
             source=row["source"],
         )
         for row in table("weight_formats")
+        for name in _names(row)
     }
 
 
@@ -88,6 +89,7 @@ def _stack(row: Row) -> Stack:
         fused_qkv=row["fused_qkv"] == "yes",
         repeats_kv=row["repeats_kv"] == "yes",
         compiled=float(row["compiled"]),
+        offloads_checkpoints=row["offloads_checkpoints"] == "yes",
         accumulates=row["accumulates"] == "yes",
         longest_first=row["longest_first"] == "yes",
         unties=row["unties"] == "yes",

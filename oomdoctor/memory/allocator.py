@@ -17,6 +17,8 @@ lost are the ends of segments. At least, expected, at most."""
 _UNEVEN = (0.10, 1.50, 2.80)
 """The same where lengths vary: segments of shorter batches serve no longer one, so about one more typical batch stays reserved
 (memory_model 12). It is less where the longest batch comes early and more where batches grow one after another."""
+_EITHER = (0.05, 0.60, 2.00)
+"""The same where nobody says whether lengths vary."""
 _UNSAID = (0.0, 0.10, 0.80)
 """The same where nobody says which counter it is and whether lengths are even."""
 _GROWING = (0.0, 1.0, 1.3)
@@ -84,7 +86,9 @@ def slack(setup: Setup, terms: Sequence[Term], busy: Sequence[Sequence[Term]]) -
 def _shares(setup: Setup) -> tuple[float, float, float]:
     if setup.counter == "unknown":
         return _UNSAID
-    return _EVEN if setup.even_lengths or setup.stack.longest_first else _UNEVEN
+    if setup.even_lengths or setup.stack.longest_first:
+        return _EVEN
+    return _EITHER if setup.even_lengths is None else _UNEVEN
 
 
 def _union(busy: Sequence[Sequence[Term]]) -> int:

@@ -75,7 +75,9 @@ def buckets(setup: Setup) -> Term | None:
     layout = setup.layout
     if layout.engine == "ddp" and layout.data > 1:
         # gradient_as_bucket_view is False by default: torch/nn/parallel/distributed.py.
-        return term("buckets", trained / layout.tensor, "DDP keeps gradients a second time in its buckets", low=0.0, high=1.0)
+        return term(
+            "buckets", trained / layout.tensor / layout.pipeline, "DDP keeps gradients a second time in its buckets", low=0.0, high=1.0
+        )
     if layout.engine == "deepspeed" and layout.data > 1:
         return term(
             "buckets",

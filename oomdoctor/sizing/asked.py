@@ -44,8 +44,8 @@ def setup(settings: Settings, shape: Shape, framework: str | None, cards: int) -
         fused_loss=settings.get("fused_cross_entropy") is True,
         offload_params=_offloaded(settings, "offload_params"),
         offload_optimizer=_offloaded(settings, "offload_optimizer"),
-        offload_activations=settings.get("activation_offload") is True,
-        even_lengths=settings.get("packing") is True or settings.get("group_by_length") is True or None,
+        offload_activations=own.offloads_checkpoints or settings.get("activation_offload") is True,
+        even_lengths=_even(settings),
         tower_trained=_tower(settings) if training else False,
         counter="nvidia-smi",
         cache_bytes=1.0 if "8" in str(settings.get("kv_cache_dtype", "")) else 2.0,
@@ -92,6 +92,12 @@ def _layout(settings: Settings, cards: int) -> Layout:
         engine, depth = ("fsdp2" if settings.get("fsdp_version") == 2 else "fsdp1"), 3
     sizes = {name: _whole(settings, f"{name}_parallel") or 1 for name in ("tensor", "pipeline", "context", "expert")}
     return Layout(engine=engine, cards=cards, stage=depth, **sizes)
+
+
+def _even(settings: Settings) -> bool | None:
+    """Whether batches have one length: packed or grouped; None where nothing is said."""
+    said = [settings.get(name) for name in ("packing", "group_by_length")]
+    return True if True in said else False if False in said else None
 
 
 def _length(settings: Settings) -> int:
@@ -147,7 +153,10 @@ def _assumptions(settings: Settings, made: Setup) -> Iterator[Assumption]:
     if made.task == "train" and made.even_lengths is None and not made.stack.longest_first:
         yield Assumption(
             id="lengths",
-            text=Text("samples differ in length, so blocks of shorter ones stay reserved", "样本长度不一，较短样本留下的显存块不会归还"),
+            text=Text(
+                "samples may differ in length; then blocks of shorter ones stay reserved",
+                "样本长度可能不一，此时较短样本留下的显存块不会归还",
+            ),
         )
 
 

@@ -99,15 +99,15 @@ def setup(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | Refused:
         layout=spread,
         # A pipeline cuts the batch of its ranks into as many pieces as it has stages (torchtitan, Megatron).
         batch=max(1, (spec.micro_batch or 1) // spread.pipeline),
-        length=max(1, spec.seq_len or _LENGTH, _image(known) if training else 0),
+        length=1 if method == "load" else max(1, spec.seq_len or _LENGTH, _image(known) if training else 0),
         accumulation=max(1, spec.grad_accum or (2 if own.accumulates else 1), spread.pipeline),
         checkpointing=_checkpointing(spec),
         eager_attention=training and (spec.attention or "").lower() == "eager" and own.name != "ms-swift",
-        offload_params="param" in (spec.offload or "").lower(),
-        offload_optimizer="optimizer" in (spec.offload or "").lower(),
-        offload_activations="activation" in (spec.offload or "").lower(),
+        offload_params=_offloaded(spec, "param"),
+        offload_optimizer=_offloaded(spec, "optimizer"),
+        offload_activations=own.offloads_checkpoints or _offloaded(spec, "activation"),
         even_lengths=_even(spec.packing),
-        tower_trained=None if training else False,
+        tower_trained=_tower(spec) if training else False,
         counter=_counter(spec.counter),
     )
     return made, tuple(_assumptions(spec, made))
@@ -118,6 +118,11 @@ def _shape(spec: Spec) -> Shape | None:
     if known is None and spec.params:
         return neighbour(spec.params, spec.model or "")
     return known
+
+
+def _tower(spec: Spec) -> bool | None:
+    """Whether gradients go through a vision tower: only where the trained modules say so is it known."""
+    return True if re.search(r"\bvi(?:sion|sual|t)\b", spec.trainable_modules or "", re.IGNORECASE) else None
 
 
 def _image(known: Shape) -> int:
@@ -155,7 +160,7 @@ def _weights(spec: Spec, own: Stack, method: str, training: bool) -> Format:
 
 
 def _optimizer(spec: Spec, own: Stack, spread: Layout, adapters: Adapters | None) -> Optimizer:
-    name = spec.optimizer or own.optimizer
+    name = "galore" if "galore" in (spec.method or "").lower() else spec.optimizer or own.optimizer
     if own.name == "torchtune" and spec.optimizer is None and adapters is None and spread.cards == 1:
         # Its recipe for one card: the states of a full model would fit no card that people have.
         name = "pagedadamw8bit in backward"
@@ -174,6 +179,14 @@ def _even(packing: str | None) -> bool | None:
     if packing is None:
         return None
     return packing.lower().startswith(("yes", "fixed")) or "bucket" in packing.lower()
+
+
+def _offloaded(spec: Spec, what: str) -> bool:
+    """Whether something is offloaded; offload without saying of what is that of parameters and optimizer."""
+    said = (spec.offload or "").lower()
+    if any(one in said for one in ("param", "optimizer", "activation")):
+        return what in said
+    return what != "activation" and said.startswith(("cpu", "nvme", "yes", "true", "full"))
 
 
 def _counter(name: str | None) -> Counter:

@@ -7,7 +7,7 @@ import re
 from oomdoctor.case.estimate import Engine, Layout
 
 _PART = re.compile(
-    r"(zero|fsdp|hsdp|ddp|dp|tp|pp|cp|ep|tensor parallel|pipeline parallel|sequence parallel|device_map|single)[- ]?(\d{1,6})?"
+    r"(zero|megatron|fsdp|hsdp|ddp|dp|tp|pp|cp|ep|tensor parallel|pipeline parallel|sequence parallel|device_map|single)[- ]?(\d{1,6})?"
 )
 _SIZES = {
     "tp": "tensor",
@@ -27,6 +27,9 @@ def layout(strategy: str, cards: int) -> Layout:
     for word, number in _PART.findall(strategy.lower()):
         if word == "zero":
             engine, stage = "deepspeed", min(3, int(number or 2))
+        elif word == "megatron":
+            # Its distributed optimizer shards what ZeRO-1 shards.
+            engine, stage = "deepspeed", 1
         elif word in ("fsdp", "hsdp"):
             # `fsdp2` is the second version; a number after a blank is the size of the group.
             engine, stage = ("fsdp2" if number == "2" and "fsdp2" in strategy.lower() else "fsdp1"), 3

@@ -1,0 +1,84 @@
+"""A run of which a log and configs tell: which model it is, and its settings with what the log adds to them.
+
+A log rarely names the model, but it prints the number of parameters; no two families of models have the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from oomdoctor.case.estimate import Assumption, Setup
+from oomdoctor.case.events import Value
+from oomdoctor.case.shape import Shape
+from oomdoctor.case.training import Scalar, Training
+from oomdoctor.knowledge.shapes import known_shapes, shape
+from oomdoctor.memory import parameters as count
+from oomdoctor.sizing.asked import setup
+
+_FEW = 0.5
+"""A run that trains a smaller share of the parameters trains adapters, or a part of the layers."""
+_CARDS = ("world_size", "num_processes", "nproc_per_node", "num_gpus")
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """What is known of a run, as far as memory asks."""
+
+    shape: Shape | None
+    settings: Mapping[str, Scalar]
+    framework: str | None
+    cards: int
+    trained: int | None
+    """Parameters that are trained, as the log counts them."""
+
+    @property
+    def is_told(self) -> bool:
+        """Whether model, method, batch and length are known, so that an estimate rests on what was said and not on defaults."""
+        return self.shape is not None and all(self.settings.get(name) for name in ("finetuning", "micro_batch", "sequence_length"))
+
+
+def run(training: Training | None, log: Mapping[str, Value]) -> Run:
+    """The run that settings and the facts of a log (`log.NAME`) tell of."""
+    settings = dict(training.settings) if training else {}
+    trained, everything = _number(log, "trainable_params"), _number(log, "all_params")
+    if settings.get("finetuning") is None and trained and everything:
+        settings["finetuning"] = "lora" if trained < _FEW * everything else "full"
+    named = settings.get("model") or log.get("log.model_name_or_path")
+    framework = training.framework if training and training.framework else log.get("log.framework")
+    cards = settings.get("world_size") or next((one for name in _CARDS if (one := _number(log, name))), None)
+    return Run(
+        shape=_counted(everything, trained) or (shape(str(named)) if named else None),
+        settings=settings,
+        framework=str(framework) if framework else None,
+        cards=cards if isinstance(cards, int) and cards > 0 else 1,
+        trained=trained,
+    )
+
+
+def run_setup(known: Run, model: Shape) -> tuple[Setup, tuple[Assumption, ...]]:
+    """The setup of a run with this model."""
+    made, assumptions = setup(known.settings, model, known.framework, known.cards)
+    if made.adapters is not None and known.trained is not None:
+        made = replace(made, adapters=replace(made.adapters, count=known.trained))
+    return made, assumptions
+
+
+def _counted(everything: int | None, trained: int | None) -> Shape | None:
+    """The model of so many parameters, with or without the adapters beside it."""
+    if everything is None:
+        return None
+    return next((one for size in (everything, everything - (trained or 0)) if (one := _by_count().get(size)) is not None), None)
+
+
+@cache
+def _by_count() -> dict[int, Shape]:
+    return {count.total(one): one for one in reversed(known_shapes())}
+
+
+def _number(log: Mapping[str, Value], name: str) -> int | None:
+    """A whole number as logs print it (`9,402,736,640`)."""
+    text = str(log.get(f"log.{name}", "")).replace(",", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
