@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -45,21 +45,28 @@ def diagnose(
     text: bytes | None = None,
     config: Sequence[str] = (),
     machine: Asked | None = None,
+    version: Callable[[str], str] | None = None,
 ) -> Diagnosis:
     """The diagnosis of one run from its logs (`names`), or from `text` at hand, which then has the name `names[0]`.
 
     `config` are paths of the run's config files; those beside them that they name are read too. `machine` is where the run
-    may have run.
+    may have run. `version` says from where a config file is read: itself, or a copy of what it was.
     """
     reading = Reading(pack, jobs=jobs, progress=progress, early=early)
     missing = [Gap(what=one.name, why=one.reason) for one in names if isinstance(one, Missing)]
     present = [one for one in names if isinstance(one, str)]
     reads = [reading.read_one(present[0], text)] if text is not None else reading.read(present)
-    return _diagnosis(reads, missing, pack, reading.recogniser, config, machine)
+    return _diagnosis(reads, missing, pack, reading.recogniser, config, machine, version)
 
 
 def _diagnosis(
-    reads: list[Read], missing: list[Gap], pack: Pack, recogniser: Recogniser, config: Sequence[str], machine: Asked | None
+    reads: list[Read],
+    missing: list[Gap],
+    pack: Pack,
+    recogniser: Recogniser,
+    config: Sequence[str],
+    machine: Asked | None,
+    version: Callable[[str], str] | None,
 ) -> Diagnosis:
     by_source = {read.source.name: read for read in reads}
     events = [event for read in reads for event in read.events]
@@ -75,7 +82,7 @@ def _diagnosis(
     around: dict[str, Fact] = {}
     if beside is not None and beside.environment is not None:
         log, around = _with_machine(log, beside.environment)
-    settings, unread = _training(config, events, log, pack)
+    settings, unread = _training(config, version, events, log, pack)
     set_values = {**log, **(settings.facts() if settings is not None else {})}
     found = tuple(_with_figures(one, events, set_values) for one in incidents(events, progressed))
     decided = verdict(found)
@@ -141,7 +148,9 @@ def _by_its_end(decided: Verdict, log: dict[str, Value], reads: Sequence[Read]) 
     return possible, log
 
 
-def _training(config: Sequence[str], events: Sequence[Event], log: Mapping[str, Value], pack: Pack) -> tuple[Training | None, list[Gap]]:
+def _training(
+    config: Sequence[str], version: Callable[[str], str] | None, events: Sequence[Event], log: Mapping[str, Value], pack: Pack
+) -> tuple[Training | None, list[Gap]]:
     """The settings of the run from its config files and its log, and which files could not be read."""
     if not config and not any(event.kind is Kind.CONTEXT for event in events):
         return None, []
@@ -151,7 +160,7 @@ def _training(config: Sequence[str], events: Sequence[Event], log: Mapping[str, 
         return training((), events, log, pack), []
     from oomdoctor.training.files import read_files  # noqa: PLC0415 - the readers are for those who give files
 
-    sheets, gaps = read_files(config)
+    sheets, gaps = read_files(config, version)
     return training(sheets, events, log, pack), gaps
 
 

@@ -51,8 +51,13 @@ def is_so(file: str, data: bytes, change: Change) -> bool:
     said = _said(_sheets(file, data))
     if change.action == "rename":
         return not any(_same_key(key, change.key) for _, key, _ in said) and any(_same_key(key, _renamed(change)) for _, key, _ in said)
-    values = [value for _, key, value in said if _same_key(key, change.key)]
-    return bool(values) and all(_means(value, change.to) for value in values)
+    there = [value for _, key, value in said if _same_key(key, change.key)]
+    return bool(there) and all(_means(value, change.to) for value in there)
+
+
+def values(file: str, data: bytes, key: str) -> list[str]:
+    """What the file says of a key, with the type of each value."""
+    return [value for _, own, value in _said(_sheets(file, data)) if _same_key(own, key)]
 
 
 def by_hand(change: Change) -> str:
@@ -137,10 +142,10 @@ def _look_again(before: Sequence[Sheet], after: Sequence[Sheet], change: Change)
     others = [key for _, key, _ in (gone + come) if not any(fits(key, name) for fits in allowed for name in own)]
     if wrong or others:
         raise Unsafe("the change would reach further than this setting", "这处改动会牵连到其他设置")
-    values = [value for _, key, value in come if _same_key(key, own[-1])]
-    if change.action == "set" and change.to[:1] not in "[{" and not any(_means(value, change.to) for value in values):
+    read = [value for _, key, value in come if _same_key(key, own[-1])]
+    if change.action == "set" and change.to[:1] not in "[{" and not any(_means(value, change.to) for value in read):
         raise Unsafe("the file would not say it after the change", "改完之后文件里读到的不是这个值")
-    if change.action == "rename" and not values:
+    if change.action == "rename" and not read:
         raise Unsafe("the file would not say it after the change", "改完之后文件里读到的不是这个值")
 
 

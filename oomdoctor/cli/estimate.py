@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from oomdoctor.case.shape import Shape
     from oomdoctor.case.training import Training
     from oomdoctor.knowledge.cards import Card
+    from oomdoctor.memory.serving import Budget
 
 FORMATS = ("terminal", "markdown", "json", "html", "jsonl")
 _OPTIONS = {
@@ -32,8 +34,11 @@ _OPTIONS = {
     "checkpointing": "gradient_checkpointing",
     "packing": "packing",
     "accumulation": "accumulation",
+    "share": "memory_share",
 }
 """Options by the settings that they stand for."""
+_SHARE = 0.9
+"""gpu_memory_utilization of vLLM where nothing is said (vllm/config.py)."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -45,6 +50,7 @@ _OPTIONS = {
 @click.option("--framework", help="The framework where no config shows it (transformers, llamafactory, ms-swift, torchtune ...).")
 @click.option("--method", type=click.Choice(["full", "lora", "qlora", "freeze"]), help="What is trained.")
 @click.option("--serve", is_flag=True, help="Generate instead of training.")
+@click.option("--share", type=click.FloatRange(0.01, 1.0), help="Share of the card that a server takes (gpu_memory_utilization).")
 @click.option("--batch", type=click.IntRange(1, 100_000), help="Samples on one card in one forward pass.")
 @click.option("--length", type=click.IntRange(1, 100_000_000), help="Tokens of the longest sample.")
 @click.option("--accumulation", type=click.IntRange(1, 1_000_000), help="Micro batches of one step.")
@@ -87,7 +93,7 @@ def estimate(
     if spec is not None:
         _answer_lines(spec, output)
         return
-    card = _card(gpu)
+    card = named_card(gpu)
     read = _training(configs)
     settings: dict[str, Any] = {
         **(read.settings if read else {}),
@@ -95,8 +101,9 @@ def estimate(
     }
     if serve:
         settings["method"] = "serve"
-    found = _estimate(settings, model, framework or (read.framework if read else None), gpus)
-    write(_render(found, card, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
+    found = estimated(settings, model, framework or (read.framework if read else None), gpus)
+    server = _server(found, card, settings)
+    write(_render(found, card, server, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
     if card is not None and not _fits(found, card):
         sys.exit(1)
 
@@ -111,7 +118,8 @@ def _answer_lines(spec: str, output: str | None) -> None:
         raise UsageError(f"cannot read {spec}: {(why.strerror or str(why)).lower()}") from why
 
 
-def _card(name: str | None) -> Card | None:
+def named_card(name: str | None) -> Card | None:
+    """The card that `--gpu` names."""
     from oomdoctor.knowledge.cards import card  # noqa: PLC0415 - only where a card is named
 
     if name is None:
@@ -135,7 +143,8 @@ def _training(configs: tuple[str, ...]) -> Training | None:
     return training(sheets, (), {}, load_pack())
 
 
-def _estimate(settings: dict[str, Any], model: str | None, framework: str | None, gpus: int | None) -> Estimate:
+def estimated(settings: Mapping[str, Any], model: str | None, framework: str | None, gpus: int | None) -> Estimate:
+    """What a run takes. Raises UsageError where the model is not known."""
     from oomdoctor.memory.estimate import estimate as calculate  # noqa: PLC0415 - as above
     from oomdoctor.sizing.asked import setup  # noqa: PLC0415
 
@@ -156,13 +165,23 @@ def _shape(name: object) -> Shape:
     return found
 
 
+def _server(found: Estimate, card: Card | None, settings: dict[str, Any]) -> Budget | None:
+    share = settings.get("memory_share")
+    if card is None or settings.get("method") != "serve" or not isinstance(share, float):
+        return None
+    from oomdoctor.memory.serving import budget  # noqa: PLC0415 - only for a server
+
+    batched = settings.get("max_batched_tokens")
+    return budget(found.setup, card.bytes, share, batched if isinstance(batched, int) and batched > 0 else None)
+
+
 def _fits(found: Estimate, card: Card) -> bool:
     from oomdoctor.report.estimate import verdict  # noqa: PLC0415 - as above
 
     return verdict(found, card.bytes) == "yes"
 
 
-def _render(found: Estimate, card: Card | None, format_: str, lang: str, *, to_terminal: bool) -> str:
+def _render(found: Estimate, card: Card | None, server: Budget | None, format_: str, lang: str, *, to_terminal: bool) -> str:
     from oomdoctor.report.estimate import compose  # noqa: PLC0415 - as above
     from oomdoctor.report.estimate_json import to_json  # noqa: PLC0415
 
@@ -170,5 +189,5 @@ def _render(found: Estimate, card: Card | None, format_: str, lang: str, *, to_t
     if format_ in ("json", "jsonl"):
         import json  # noqa: PLC0415 - each format loads only what it needs
 
-        return json.dumps(to_json(found, lang, compared), ensure_ascii=False, indent=1 if format_ == "json" else None) + "\n"
-    return show(compose(found, lang, __version__, compared), format_, to_terminal=to_terminal)
+        return json.dumps(to_json(found, lang, compared, server), ensure_ascii=False, indent=1 if format_ == "json" else None) + "\n"
+    return show(compose(found, lang, __version__, compared, server), format_, to_terminal=to_terminal)

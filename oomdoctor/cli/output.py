@@ -26,8 +26,12 @@ def show(document: Document, format_: str, *, to_terminal: bool, full: bool = Fa
         return html(document)
     from oomdoctor.report.terminal import render as terminal  # noqa: PLC0415
 
-    colour = to_terminal and sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return terminal(document, width=_width(), color=colour, full=full)
+    return terminal(document, width=_width(), color=to_terminal and coloured(), full=full)
+
+
+def coloured() -> bool:
+    """Whether standard output shows colours, and nobody asked for none."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def write(text: str, output: str | None) -> None:

@@ -1,4 +1,4 @@
-"""The shape of what rules/ knows of configs: frameworks and their keys (rules/tables), checks (rules/checks), files to create (rules/templates).
+"""The shape of what rules/ knows of configs: frameworks and keys (rules/tables), checks (rules/checks), new files (rules/templates).
 
 Only loading and lint import this module (msgspec); reading a compiled pack does not.
 """
@@ -123,6 +123,8 @@ class TemplateRecord(Record, frozen=True, kw_only=True):
     title: Words
     file: str
     """The name that the new file gets."""
+    role: str
+    """What it decides about a run; a run takes one file of each role."""
     serves: Annotated[list[ServedRecord], Meta(min_length=1)]
     launch: dict[str, str] = {}
     """By framework the command that uses it; `{file}` is the new file, `{config}` the config that is trained."""

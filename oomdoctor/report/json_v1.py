@@ -147,7 +147,7 @@ def _config(training: Training, lang: str) -> dict[str, object]:
         "framework": training.framework,
         "version": None if training.version is None else clean_line(training.version, 80),
         "settings": {name: {"value": _value(value), **_given(training.places.get(name))} for name, value in training.settings.items()},
-        "complaints": [_complaint(one, lang) for one in training.complaints[:_COMPLAINTS]],
+        "complaints": [complaint(one, lang) for one in training.complaints[:_COMPLAINTS]],
         "complaints_more": max(0, len(training.complaints) - _COMPLAINTS),
     }
 
@@ -159,17 +159,18 @@ def _given(given: Given | None) -> dict[str, object]:
     return {"key": clean_line(given.key, 400), "file": clean_line(given.file, 1000), "line": given.line}
 
 
-def _complaint(complaint: Complaint, lang: str) -> dict[str, object]:
+def complaint(one: Complaint, lang: str) -> dict[str, object]:
+    """A complaint about a config."""
     return {
-        "id": complaint.id,
-        "severity": complaint.severity,
-        "key": clean_line(complaint.key, 400),
-        "file": clean_line(complaint.file, 1000),
-        "line": complaint.line,
-        "what": plain(complaint.what, lang),
-        "why": plain(complaint.why, lang),
-        "instead": None if complaint.instead is None else clean_line(complaint.instead, 400),
-        "cites": list(complaint.cites),
+        "id": one.id,
+        "severity": one.severity,
+        "key": clean_line(one.key, 400),
+        "file": clean_line(one.file, 1000),
+        "line": one.line,
+        "what": plain(one.what, lang),
+        "why": plain(one.why, lang),
+        "instead": None if one.instead is None else clean_line(one.instead, 400),
+        "cites": list(one.cites),
     }
 
 

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from oomdoctor.case.case import Gap
 from oomdoctor.training.readers import read_config
 from oomdoctor.training.sheet import MOST_BYTES, Sheet
 
+Version = Callable[[str], str]
 _NAMING = re.compile(r"(?:^|[._-])(?:deepspeed|deepspeed_config_file|config_file|config|fsdp_config|use_config_file)\Z")
 _CONFIG = re.compile(r"[^\s\0]{1,300}\.(?:json|ya?ml)\Z", re.IGNORECASE)
 _MOST = 32
 """Files that are read in all."""
 
 
-def read_files(paths: Sequence[str]) -> tuple[list[Sheet], list[Gap]]:
-    """The sheets of the files in `paths` and of those beside them that they name, and what could not be read."""
+def read_files(paths: Sequence[str], version: Version | None = None) -> tuple[list[Sheet], list[Gap]]:
+    """The sheets of the files in `paths` and of those beside them that they name, and what could not be read.
+
+    `version` says from where a path is read: itself, or a copy of what it was.
+    """
     sheets: list[Sheet] = []
     gaps: list[Gap] = []
     todo, done = list(paths), {os.path.basename(path) for path in paths}
     while todo and len(done) <= _MOST:
         path = todo.pop(0)
-        own, gap = _read(path)
+        own, gap = _read(path, path if version is None else version(path))
         sheets += own
         gaps += [gap] if gap else []
         for named in _named(own):
@@ -38,13 +42,13 @@ def read_files(paths: Sequence[str]) -> tuple[list[Sheet], list[Gap]]:
     return sheets, gaps
 
 
-def _read(path: str) -> tuple[list[Sheet], Gap | None]:
+def _read(path: str, place: str) -> tuple[list[Sheet], Gap | None]:
     try:
-        if not os.path.isfile(path):
+        if not os.path.isfile(place):
             return [], Gap(
-                what=path, why="no such file" if not os.path.exists(path) else "a folder" if os.path.isdir(path) else "not a file"
+                what=path, why="no such file" if not os.path.exists(place) else "a folder" if os.path.isdir(place) else "not a file"
             )
-        with open(path, "rb") as file:
+        with open(place, "rb") as file:
             data = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as why:
         return [], Gap(what=path, why=(getattr(why, "strerror", None) or str(why)).lower())

@@ -1,0 +1,119 @@
+"""Files at the edge: written whole or not at all, with a copy of what was there; and which version a log speaks of."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from oomdoctor.errors import UsageError
+
+BACKUP = ".bak-"
+_NUMBER = re.compile(r"\d{1,6}\Z")
+_MOST = 100_000
+
+
+def read(path: str) -> bytes | None:
+    """The content of a file; None where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except (OSError, ValueError):
+        return None
+
+
+def write(files: Mapping[str, bytes], before: Mapping[str, bytes]) -> dict[str, str]:
+    """Puts `files` in place; those of `before` are replaced and keep a copy. Returns path -> copy.
+
+    Raises UsageError, with nothing replaced, where a file changed since it was read, or a folder cannot be written.
+    """
+    ready: list[tuple[str, str, bool]] = []
+    copies: dict[str, str] = {}
+    try:
+        for path, data in files.items():
+            if read(path) != before.get(path):
+                raise UsageError(f"{path} was changed by someone else in the meantime; nothing was written")
+            ready.append((_beside(os.path.realpath(path), data), path, path in before))
+        for temporary, path, replaced in ready:
+            if replaced:
+                copies[path] = _copy(path, before[path])
+            _put(temporary, path, replaced=replaced)
+    except OSError as why:
+        raise UsageError(f"cannot write {why.filename or ''}: {(why.strerror or str(why)).lower()}") from why
+    finally:
+        for temporary, _, _ in ready:
+            if os.path.lexists(temporary):
+                os.unlink(temporary)
+    return copies
+
+
+def in_force(path: str, moment: float | None) -> str:
+    """The version of a file that was there at `moment` (seconds since the epoch): the file itself, or one of its copies.
+
+    A copy keeps the time of the file that it was. Of versions that are all younger the oldest is taken.
+    """
+    versions = [*(f"{path}{BACKUP}{number}" for number in _numbers(path)), path]
+    if moment is None or len(versions) == 1:
+        return path
+    older = [version for version in versions if _time(version) <= moment]
+    return older[-1] if older else versions[0]
+
+
+def modified(paths: list[str]) -> float | None:
+    """When the youngest of these files was written; None where none of them is a file."""
+    times = [_time(path) for path in paths if os.path.isfile(path)]
+    return max(times, default=None)
+
+
+def _beside(path: str, data: bytes) -> str:
+    """A new file with this content in the folder of `path`, on the disk before its name counts."""
+    temporary = f"{path}.oomdoctor-{os.getpid()}"
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    return temporary
+
+
+def _put(temporary: str, path: str, *, replaced: bool) -> None:
+    target = os.path.realpath(path)
+    if replaced:
+        os.chmod(temporary, os.stat(target).st_mode & 0o7777)
+    else:
+        # Takes the name, and fails where somebody has it.
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+    os.replace(temporary, target)
+
+
+def _copy(path: str, data: bytes) -> str:
+    """A copy of the file under the next free number, with its time and mode."""
+    status = os.stat(path)
+    start = max(_numbers(path), default=0) + 1
+    for number in range(start, start + _MOST):
+        copy = f"{path}{BACKUP}{number}"
+        try:
+            descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, status.st_mode & 0o777)
+        except FileExistsError:
+            continue
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns))
+        return copy
+    raise UsageError(f"{path} has too many copies")
+
+
+def _numbers(path: str) -> list[int]:
+    folder, name = os.path.split(path)
+    prefix = name + BACKUP
+    try:
+        names = os.listdir(folder or ".")
+    except OSError:
+        return []
+    return sorted(int(tail) for one in names if one.startswith(prefix) and _NUMBER.match(tail := one[len(prefix) :]))
+
+
+def _time(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0

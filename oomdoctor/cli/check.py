@@ -1,0 +1,136 @@
+"""`oomdoctor check`: a config before the run: what of it is wrong, and whether it fits the cards."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from oomdoctor import __version__
+from oomdoctor.cli.output import locale_language, show, write
+from oomdoctor.errors import UsageError
+from oomdoctor.knowledge.pack import load_pack
+
+if TYPE_CHECKING:
+    from oomdoctor.case.case import Gap
+    from oomdoctor.case.estimate import Estimate
+    from oomdoctor.case.training import Training
+    from oomdoctor.report.check import Card
+
+FORMATS = ("terminal", "markdown", "json", "sarif")
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("configs", nargs=-1, required=True, type=click.Path())
+@click.option("--gpu", help="The card: a name (RTX 4090, A100-80GB) or a size (24GB); then also whether the run fits.")
+@click.option("--gpus", type=click.IntRange(1, 100_000), help="How many cards.")
+@click.option("--model", help="The model where the config does not name a known one: a name, or a folder with its config.json.")
+@click.option("--strict", is_flag=True, help="A warning, and a run that may not fit, end with status 1 too.")
+@click.option("--format", "-f", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="Form of the report.")
+@click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the report to this file.")
+@click.option("--lang", type=click.Choice(["en", "zh"]), help="Language of the report (default: the locale's).")
+@click.option("--rules", type=click.Path(exists=True, file_okay=False), help="Use the rules in this folder instead of the built-in ones.")
+def check(
+    configs: tuple[str, ...],
+    gpu: str | None,
+    gpus: int | None,
+    model: str | None,
+    strict: bool,
+    format_: str,
+    output: str | None,
+    lang: str | None,
+    rules: str | None,
+) -> None:
+    """Say of a config, before anything runs, what in it stops the run or has no effect, and whether it fits the cards.
+
+    CONFIGS are the files of one run; those beside them that they name are read too.
+
+    \b
+    Examples:
+      oomdoctor check sft.yaml
+      oomdoctor check sft.yaml --gpu "RTX 4090" --gpus 4
+      oomdoctor check train.sh ds_z3.json --strict --format sarif --output check.sarif
+
+    Exit status: 0 fine, 1 an error, or it does not fit, 2 could not run.
+    """
+    language = lang or locale_language(os.environ)
+    card = _card(gpu)
+    training, gaps = _read(configs, rules)
+    found, unknown = _taken(training, model, gpus) if card is not None else (None, None)
+    write(_render(training, found, card, [*gaps, *unknown] if unknown else gaps, format_, language, to_terminal=output is None), output)
+    if unknown:
+        click.echo(f"oomdoctor: {unknown[0].why}", err=True)
+        sys.exit(2)
+    if _is_wrong(training, found, card, strict=strict):
+        sys.exit(1)
+
+
+def _card(gpu: str | None) -> Card | None:
+    from oomdoctor.cli.estimate import named_card  # noqa: PLC0415 - only where a card is named
+
+    found = named_card(gpu)
+    return None if found is None else (found.name, found.bytes)
+
+
+def _read(configs: Sequence[str], rules: str | None) -> tuple[Training | None, list[Gap]]:
+    """The settings. Raises UsageError where a file that was named cannot be read, or none of them is a config."""
+    from oomdoctor.training.configs import training  # noqa: PLC0415 - wrong use needs no reader
+    from oomdoctor.training.files import read_files  # noqa: PLC0415
+
+    sheets, gaps = read_files(configs)
+    unread = next((gap for gap in gaps if gap.what in configs), None)
+    if unread is not None:
+        raise UsageError(f"{unread.what}: {unread.why}")
+    found = training(sheets, (), {}, load_pack(rules))
+    if found is None or not found.given:
+        raise UsageError(f"{configs[0]} is no config that is known")
+    return found, gaps
+
+
+def _taken(training: Training | None, model: str | None, gpus: int | None) -> tuple[Estimate | None, list[Gap] | None]:
+    """What the run takes of a card, or why that is not known."""
+    from oomdoctor.case.case import Gap  # noqa: PLC0415 - only where a card is named
+    from oomdoctor.cli.estimate import estimated  # noqa: PLC0415
+
+    settings, framework = (training.settings, training.framework) if training is not None else ({}, None)
+    try:
+        return estimated(settings, model, framework, gpus), None
+    except UsageError as why:
+        return None, [Gap(what="memory", why=str(why))]
+
+
+def _is_wrong(training: Training | None, found: Estimate | None, card: Card | None, *, strict: bool) -> bool:
+    grave = ("error", "warning") if strict else ("error",)
+    if training is not None and any(one.severity in grave for one in training.complaints):
+        return True
+    if found is None or card is None:
+        return False
+    from oomdoctor.report.estimate import verdict  # noqa: PLC0415 - only where a card is named
+
+    return verdict(found, card[1]) in (("no", "close") if strict else ("no",))
+
+
+def _render(
+    training: Training | None,
+    found: Estimate | None,
+    card: Card | None,
+    gaps: Sequence[Gap],
+    format_: str,
+    lang: str,
+    *,
+    to_terminal: bool,
+) -> str:
+    from oomdoctor.report.check import compose, to_json  # noqa: PLC0415 - each format loads only what it needs
+
+    if format_ in ("terminal", "markdown"):
+        return show(compose(training, found, card, gaps, lang, __version__), format_, to_terminal=to_terminal)
+    import json  # noqa: PLC0415
+
+    if format_ == "json":
+        return json.dumps(to_json(training, found, card, gaps, lang, __version__), ensure_ascii=False, indent=1) + "\n"
+    from oomdoctor.report.sarif import to_sarif  # noqa: PLC0415
+
+    return json.dumps(to_sarif(() if training is None else training.complaints, lang, __version__), ensure_ascii=False, indent=1) + "\n"

@@ -1,0 +1,94 @@
+"""What `oomdoctor check` says of a config: how much is wrong, each complaint with its line, and whether the run fits its cards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from oomdoctor.case.case import Gap
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.training import Complaint, Training
+from oomdoctor.report.document import Block, Document, Facts, Heading, Paragraph, Row, Span, Style
+from oomdoctor.report.estimate import compose as compose_estimate
+from oomdoctor.report.estimate import verdict
+from oomdoctor.report.estimate_json import to_json as estimate_json
+from oomdoctor.report.json_v1 import complaint as complaint_json
+from oomdoctor.report.phrases import blank, comma, spans, stop, stopped
+from oomdoctor.report.texts import FRAMEWORKS, say
+
+Card = tuple[str, int]
+"""Its name and its bytes."""
+_SEVERITIES = {
+    "error": (Text("error", "错误"), Style.BAD),
+    "warning": (Text("warning", "警告"), Style.WARN),
+    "note": (Text("note", "提示"), Style.DIM),
+}
+_MANY = {"error": "errors", "warning": "warnings", "note": "notes"}
+_SHOWN = 100
+
+
+def compose(training: Training | None, found: Estimate | None, card: Card | None, gaps: Sequence[Gap], lang: str, version: str) -> Document:
+    """The document; `found` is what the run takes of `card`, None where nobody asked or it is not known."""
+    return Document(title=f"oomdoctor {version} · check", blocks=tuple(_blocks(training, found, card, gaps, lang)), lang=lang)
+
+
+def to_json(
+    training: Training | None, found: Estimate | None, card: Card | None, gaps: Sequence[Gap], lang: str, version: str
+) -> dict[str, Any]:
+    """The same as `oomdoctor/check/v1`: additions are allowed, renames are not."""
+    complaints = () if training is None else training.complaints
+    return {
+        "schema": "oomdoctor/check/v1",
+        "oomdoctor": version,
+        "framework": None if training is None else training.framework,
+        "counts": {severity: _count(complaints, severity) for severity in _SEVERITIES},
+        "fits": None if found is None or card is None else verdict(found, card[1]),
+        "complaints": [complaint_json(one, lang) for one in complaints],
+        "estimate": None if found is None else estimate_json(found, lang, card),
+        "gaps": [{"what": one.what, "why": one.why, "how": one.how} for one in gaps],
+    }
+
+
+def _blocks(training: Training | None, found: Estimate | None, card: Card | None, gaps: Sequence[Gap], lang: str) -> Iterator[Block]:
+    complaints = () if training is None else training.complaints
+    yield Paragraph(tuple(_summary(training, complaints, lang)))
+    yield from (_complaint(one, lang) for one in complaints[:_SHOWN])
+    if len(complaints) > _SHOWN:
+        yield Paragraph((Span(say("and-more", lang, n=len(complaints) - _SHOWN), Style.DIM),))
+    if found is not None:
+        yield Heading("显存" if lang == "zh" else "Memory")
+        yield from compose_estimate(found, lang, "", card).blocks
+    if gaps:
+        yield Heading("未能读取或确定" if lang == "zh" else "Not read, or not known")
+        yield Facts(tuple(Row(one.what, one.why, one.how or "") for one in gaps[:_SHOWN]))
+
+
+def _summary(training: Training | None, complaints: Sequence[Complaint], lang: str) -> Iterator[Span]:
+    if training is not None and training.framework:
+        name = FRAMEWORKS.get(training.framework, training.framework)
+        yield Span(f"{name}{'：' if lang == 'zh' else ': '}")
+    counted = [(severity, _count(complaints, severity)) for severity in _SEVERITIES]
+    said = [_counted(severity, number, lang) for severity, number in counted if number]
+    if said:
+        yield Span(comma(lang).join(said) + stop(lang), _SEVERITIES[complaints[0].severity][1])
+    else:
+        yield Span("没有发现问题。" if lang == "zh" else "nothing is wrong.", Style.GOOD)
+
+
+def _counted(severity: str, number: int, lang: str) -> str:
+    if lang == "zh":
+        return f"{number} 处{_SEVERITIES[severity][0].zh}"
+    return f"{number} {_MANY[severity] if number > 1 else severity}"
+
+
+def _count(complaints: Sequence[Complaint], severity: str) -> int:
+    return sum(one.severity == severity for one in complaints)
+
+
+def _complaint(one: Complaint, lang: str) -> Paragraph:
+    word, style = _SEVERITIES[one.severity]
+    place = (Span(f"{one.file}:{one.line}", Style.STRONG), Span("  "), Span(word.get(lang), style), Span("  "))
+    said = spans(stopped(one.what.get(lang), lang) + blank(lang) + stopped(one.why.get(lang), lang))
+    write = (*spans(blank(lang) + say("write-instead", lang)), Span(one.instead, Style.CODE), Span(stop(lang))) if one.instead else ()
+    return Paragraph((*place, *said, *write))
