@@ -101,6 +101,7 @@ def estimate(
     }
     if serve:
         settings["method"] = "serve"
+        settings.setdefault("memory_share", _SHARE)
     found = estimated(settings, model, framework or (read.framework if read else None), gpus)
     server = _server(found, card, settings)
     write(_render(found, card, server, format_, lang or locale_language(os.environ), to_terminal=output is None), output)

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
+
+from oomdoctor.case.estimate import Setup
+from oomdoctor.memory import allocator, inference, weights
+
+_PROFILED = 8192
+"""Tokens of vLLM's profile run where max_num_batched_tokens is not given (vllm/engine/arg_utils.py)."""
 
 
 class Budget(Struct, frozen=True):
@@ -14,6 +21,14 @@ class Budget(Struct, frozen=True):
     """Bytes that are left for the KV cache; negative where the weights alone do not fit."""
     tokens: int
     """Tokens that the cache holds."""
+
+
+def budget(setup: Setup, card: int, share: float, batched: int | None = None) -> Budget:
+    """The budget of a server for the model of a setup, by vLLM's sum; `batched` are the tokens of one step at most."""
+    counted = replace(setup, batch=1, length=batched or _PROFILED, counter="nvidia-smi")
+    outside = allocator.outside(counted)
+    per_token = inference.cache_per_token(setup) / (setup.layout.tensor * setup.layout.pipeline)
+    return vllm(card, share, weights.weights(setup).bytes, outside.bytes if outside else 0, inference.prompt(counted).bytes, per_token)
 
 
 def vllm(card: int, share: float, weights: int, outside: int, activations: int, per_token: float) -> Budget:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Estimate
+from oomdoctor.memory.serving import Budget
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Row, Slice, Span, Style
 from oomdoctor.units import format_size
 
@@ -51,9 +52,9 @@ def verdict(found: Estimate, card: int) -> str:
     return "yes" if found.high <= card else "no" if found.low > card else "close"
 
 
-def compose(found: Estimate, lang: str, version: str, card: tuple[str, int] | None = None) -> Document:
-    """The document; `card` is the name and the bytes of the card to compare with."""
-    blocks = tuple(_blocks(found, lang, card))
+def compose(found: Estimate, lang: str, version: str, card: tuple[str, int] | None = None, server: Budget | None = None) -> Document:
+    """The document; `card` is the name and the bytes of the card to compare with, `server` what a server makes of it."""
+    blocks = (*_blocks(found, lang, card), *_server(found, lang, server))
     title = _say(lang, "oomdoctor {} estimate", "oomdoctor {} 显存估计").format(version)
     return Document(title=title, blocks=blocks, lang=lang)
 
@@ -75,6 +76,24 @@ def _blocks(found: Estimate, lang: str, card: tuple[str, int] | None) -> Iterato
     )
 
 
+def _server(found: Estimate, lang: str, server: Budget | None) -> Iterator[Block]:
+    if server is None:
+        return
+    samples = server.tokens // found.setup.length
+    yield Heading(text=_say(lang, "As a server (vLLM)", "作为推理服务（vLLM）"))
+    yield Facts(
+        rows=(
+            Row(label=_say(lang, "taken of the card", "占用显存"), value=format_size(server.taken)),
+            Row(label=_say(lang, "left for the KV cache", "留给 KV 缓存"), value=format_size(server.cache)),
+            Row(
+                label=_say(lang, "tokens in the cache", "缓存可容纳的 token"),
+                value=str(server.tokens),
+                note=_say(lang, "{} samples of {} tokens", "{} 条长度为 {} 的样本").format(samples, found.setup.length),
+            ),
+        )
+    )
+
+
 def _headline(found: Estimate, lang: str, card: tuple[str, int] | None) -> Iterator[Span]:
     if card is not None:
         words, style = _VERDICTS[verdict(found, card[1])]
@@ -83,10 +102,11 @@ def _headline(found: Estimate, lang: str, card: tuple[str, int] | None) -> Itera
     sizes = [format_size(size) for size in (found.expected, found.low, found.high)]
     phase = _PHASES[found.peak.name].get(lang)
     cards = found.setup.layout.cards
-    each = _say(lang, " on each of {} cards", "，共 {} 张卡，每张").format(cards) if cards > 1 else ""
     if lang == "zh":
-        yield Span(f"预计峰值 {sizes[0]}（{sizes[1]} 至 {sizes[2]}）{each}，出现在{phase}。")
+        each = f"{cards} 张卡，每张卡的" if cards > 1 else ""
+        yield Span(f"{each}预计峰值为 {sizes[0]}（{sizes[1]} 至 {sizes[2]}），出现在：{phase}。")
     else:
+        each = f" on each of {cards} cards" if cards > 1 else ""
         yield Span(f"The peak is about {sizes[0]} ({sizes[1]} to {sizes[2]}){each}, at this point: {phase}.")
     if card is not None:
         yield Span(_say(lang, " {} has {} for programs.", "{} 可用显存约 {}。").format(card[0], format_size(card[1])))

@@ -109,3 +109,10 @@ def test_a_folder_with_a_config_json_is_a_model(tmp_path: Path) -> None:
 def test_every_form_names_the_largest_part(format_: str, lang: str) -> None:
     done = run("--model", "glm-4-9b", "--method", "lora", "--gpu", "RTX 4090", "--format", format_, "--lang", lang)
     assert ("模型权重" if lang == "zh" else "weights") in done.output
+
+
+def test_a_server_says_how_many_tokens_its_cache_holds() -> None:
+    done = run("--model", "Qwen2.5-7B", "--serve", "--length", "8192", "--gpu", "24GB", "--share", "0.85", "--format", "json")
+    server = json.loads(done.output)["server"]
+    assert 0 < server["cache_bytes"] < server["taken_bytes"]
+    assert server["cache_tokens"] == server["cache_bytes"] // (28 * 2 * 4 * 128 * 2)

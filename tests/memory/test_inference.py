@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from oomdoctor.memory import inference
 from oomdoctor.memory.estimate import estimate
-from oomdoctor.memory.serving import sglang, vllm
+from oomdoctor.memory.serving import budget, sglang, vllm
 from oomdoctor.units import GIB
 
 
@@ -44,3 +44,11 @@ def test_a_model_that_is_larger_than_its_share_leaves_no_token() -> None:
 
 def test_weights_alone_can_be_more_than_a_card() -> None:
     assert estimate(run("zai-org/glm-4v-9b", task="infer", length=1)).low > 24 * GIB
+
+
+def test_a_server_has_room_for_what_its_share_leaves() -> None:
+    setup = run(task="infer", length=8192)
+    small, large = (budget(setup, 24 * GIB, share) for share in (0.8, 0.9))
+    assert large.cache - small.cache == pytest.approx(24 * GIB * 0.1, rel=1e-6)
+    assert large.tokens == int(large.cache / inference.cache_per_token(setup))
+    assert budget(setup, 24 * GIB, 0.9, batched=512).cache > large.cache
