@@ -2,7 +2,7 @@
 
 Besides the facts of the machine there are those of cards: `environment.gpu.N.*` of each, `environment.gpu.*` of the smallest
 one that the run sees, `environment.fullest.*` of the one with the most memory in use, and `environment.damaged.*`,
-`environment.uncovered.*` and `environment.emulating.*` of the first one that is so, each with a `count`.
+`environment.uncovered.*`, `environment.emulating.*` and `environment.busy.*` of the first one that is so, each with a `count`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ Facts = dict[str, Fact]
 
 Card = Mapping[str, Union[Fact, None]]
 
-_SIGHTS: Mapping[str, Callable[[Card], bool]] = {
-    "damaged": lambda card: bool(card.get("ecc_uncorrected") or card.get("repair_pending")),
-    "uncovered": lambda card: card.get("in_torch_build") is False,
-    "emulating": lambda card: card.get("bf16_native") is False,
+_SIGHTS: Mapping[str, Callable[[Card], bool | None]] = {
+    "damaged": lambda card: _any(card.get("ecc_uncorrected"), card.get("repair_pending")),
+    "uncovered": lambda card: _not(card.get("in_torch_build")),
+    "emulating": lambda card: _not(card.get("bf16_native")),
+    "busy": lambda card: _any(card.get("processes")),
 }
-"""What a rule may ask about any card of several."""
+"""What a rule may ask about any card of several; None where it is not known of a card."""
 
 
 def facts(environment: Environment) -> Facts:
@@ -126,10 +127,20 @@ def _cards(environment: Environment) -> Mapping[str, Fact | None]:
         out.update(_named("gpu", min(seen, key=lambda one: one[0].total_bytes or 1 << 62)[1]))
         out.update(_named("fullest", max(seen, key=lambda one: one[0].used_bytes or 0)[1]))
     for name, holds in _SIGHTS.items():
-        so = [card for _, card in seen if holds(card)]
-        out[f"{name}.count"] = len(so)
+        answers = [(holds(card), card) for _, card in seen]
+        so = [card for answer, card in answers if answer]
+        out[f"{name}.count"] = len(so) if any(answer is not None for answer, _ in answers) else None
         out.update(_named(name, so[0]) if so else {})
     return out
+
+
+def _any(*values: Fact | None) -> bool | None:
+    known = [value for value in values if value is not None]
+    return any(known) if known else None
+
+
+def _not(value: Fact | None) -> bool | None:
+    return None if value is None else not value
 
 
 def _named(prefix: str, values: Mapping[str, Fact | None]) -> dict[str, Fact | None]:
@@ -137,18 +148,19 @@ def _named(prefix: str, values: Mapping[str, Fact | None]) -> dict[str, Fact | N
 
 
 def _card(gpu: Gpu, environment: Environment) -> Mapping[str, Fact | None]:
-    row = next((one for one in table("compute_capabilities") if one["compute_capability"] == gpu.compute_capability), None)
-    capability = order(gpu.compute_capability, 2)
+    capability = order(gpu.compute_capability, 2) if gpu.vendor in (None, "nvidia") else ()
+    # Cards that are not in the table are like the ones before them in bf16, which none has lost again, but not in their rates.
+    like = [one for one in table("compute_capabilities") if order(one["compute_capability"]) <= capability]
+    row = next((one for one in like if order(one["compute_capability"]) == capability), None)
     held = sum(one.used_bytes or 0 for one in gpu.processes) or None
     build = environment.torch or TorchBuild()
     return {
         **{name: value for name, value in asdict(gpu).items() if isinstance(value, (str, int, bool))},
         "capability_major": capability[0] if capability else None,
-        # The table has the cards that there are; newer ones follow the last row (CUDA programming guide: from 8.0 on).
-        "bf16_native": row["bf16_native"] == "yes" if row else capability >= (8, 0) if capability else None,
+        "bf16_native": like[-1]["bf16_native"] == "yes" if like else None,
         "fp16_rate": row["fp16_rate"] if row else None,
         "architecture": gpu.architecture or (row["architecture"] if row else None),
-        "in_torch_build": has_code(gpu.compute_capability, build.arch_list) if gpu.vendor in (None, "nvidia") else None,
+        "in_torch_build": has_code(gpu.compute_capability, build.arch_list) if capability else None,
         "processes": len(gpu.processes) if gpu.processes_known or gpu.processes else None,
         "held_bytes": held,
         "held_share": _share(held, gpu.total_bytes),

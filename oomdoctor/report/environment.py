@@ -135,7 +135,15 @@ def _card(gpu: Gpu, facts: Mapping[str, object], index: int, lang: str) -> Itera
         yield word("mig", lang, n=len(gpu.slices)) if gpu.slices else word("mig-empty", lang)
     if gpu.nvlink:
         yield word("nvlink" if gpu.nvlink > 1 else "nvlink-one", lang, n=gpu.nvlink)
-    flags = (("unified", gpu.unified), ("ecc", gpu.ecc), ("exclusive", gpu.exclusive), ("hidden", gpu.visible is False))
+    if gpu.ecc_uncorrected:
+        yield word("errors-of-card", lang, n=gpu.ecc_uncorrected)
+    flags = (
+        ("repair-pending", gpu.repair_pending),
+        ("unified", gpu.unified),
+        ("ecc", gpu.ecc),
+        ("exclusive", gpu.exclusive),
+        ("hidden", gpu.visible is False),
+    )
     yield from (word(name, lang) for name, so in flags if so)
 
 
