@@ -12,8 +12,10 @@ from oomdoctor.knowledge.lint import lint
 from oomdoctor.knowledge.load import LoadedSignature, Rules, load_rules
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
 from oomdoctor.knowledge.pattern import expand
+from oomdoctor.knowledge.records import SignatureRecord
 from oomdoctor.parse.events import Recogniser
 from oomdoctor.parse.families import FAMILIES
+from oomdoctor.pipeline import diagnose
 
 ROOT = Path(builtin_rules())
 
@@ -41,6 +43,16 @@ def test_signature_recognises_its_examples_and_only_them(loaded: LoadedSignature
 @pytest.mark.parametrize("number", [pytest.param(number, id=problem.id) for number, (_, problem) in enumerate(rules().problems)])
 def test_problem_explains_its_examples_and_only_them(number: int) -> None:
     assert list(check_problem(rules().problems[number][1], pack())) == []
+
+
+@pytest.mark.parametrize("record", [
+    pytest.param(one.record, id=one.record.id) for one in rules().signatures if one.record.kind != "context" and one.record.outcome == "failure"
+])  # fmt: skip
+def test_a_message_of_a_failure_has_a_meaning(record: SignatureRecord) -> None:
+    """Whoever adds a message names it in a problem too: "memory ran out" without a finding leaves the reader alone."""
+    for example in record.examples:
+        result = diagnose(["example.log"], pack(), text=example.text.encode())
+        assert result.findings or not result.case.incidents, f"no problem explains {example.text!r}: add {record.id} to an event list"
 
 
 def test_no_rule_is_too_eager_too_slow_or_without_proof() -> None:
