@@ -27,6 +27,8 @@ class Format(Struct, frozen=True, kw_only=True):
     """Whether only the matrices inside layers have it and the rest stays 16-bit."""
     packs_tower: bool = False
     """Whether the matrices of a vision tower are packed too."""
+    unties: bool = False
+    """Whether tied models get an output projection of their own."""
     unpacks: bool = False
     """Whether a matrix is unpacked to 16 bit when it is used."""
     source: str = ""
@@ -87,6 +89,8 @@ class Stack(Struct, frozen=True, kw_only=True):
     """Samples on one card where the config does not say: the framework's default."""
     checkpointing: bool = False
     """Whether activations are checkpointed where the config does not say."""
+    checkpoints_always: bool = False
+    """Whether the framework's own code checkpoints them whatever the config says."""
     optimizer: str = "adamw"
     source: str = ""
 

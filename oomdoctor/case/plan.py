@@ -25,6 +25,8 @@ class Room(Struct, frozen=True):
     """Bytes that a plan may use, with a margin."""
     capability: tuple[int, ...] = ()
     """The compute capability; empty where it is unknown."""
+    outside: int | None = None
+    """Bytes that the process takes outside of torch, where a log shows them; `usable` is without them."""
 
 
 class Measure(Struct, frozen=True, kw_only=True):

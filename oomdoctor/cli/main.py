@@ -16,6 +16,7 @@ COMMANDS = {
     "diagnose": "Say whether memory ran out, what failed first, and what to change.",
     "report": "Write an issue: message, figures, versions, settings, what is missing.",
     "estimate": "Say what a run takes of a card, part by part, and whether it fits.",
+    "plan": "Say what to change so that a run fits its cards, the smallest change first.",
     "check": "Say before a run whether its config is right, and whether it fits the cards.",
     "fix": "Write what a diagnosis and the complaints about a config ask for into the files.",
     "env": "Say what this machine, its cards and its torch are, and what is wrong with them.",

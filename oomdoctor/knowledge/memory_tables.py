@@ -30,6 +30,7 @@ def _formats() -> dict[str, Format]:
             bytes_per_param=float(row["bytes_per_param"]),
             packed=row["packed"] == "yes",
             packs_tower=row["packs_tower"] == "yes",
+            unties=row["unties"] == "yes",
             unpacks=row["unpacks"] == "yes",
             source=row["source"],
         )
@@ -95,7 +96,8 @@ def _stack(row: Row) -> Stack:
         unties=row["unties"] == "yes",
         packs_head=row["packs_head"] == "yes",
         batch=int(row["batch"]),
-        checkpointing=row["checkpointing"] == "yes",
+        checkpointing=row["checkpointing"] != "no",
+        checkpoints_always=row["checkpointing"] == "always",
         optimizer=row["optimizer"],
         source=row["logits_source"],
     )

@@ -18,9 +18,15 @@ def shape(name: str) -> Shape | None:
 
 
 @cache
+def known_shapes() -> tuple[Shape, ...]:
+    """The shapes of all models of the table."""
+    return tuple(map(_shape, models()))
+
+
+@cache
 def dense() -> tuple[Shape, ...]:
     """All shapes without experts and without a tower."""
-    return tuple(one for one in map(_shape, models()) if one.experts is None and one.vision is None)
+    return tuple(one for one in known_shapes() if one.experts is None and one.vision is None)
 
 
 def _shape(row: Mapping[str, Any]) -> Shape:

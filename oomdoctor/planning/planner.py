@@ -16,7 +16,7 @@ _MOST_CARDS = 64
 
 def plans(setup: Setup, within: Room, *, top: int) -> Plans:
     """What makes the run fit, the gentlest first and `top` at most; where nothing does, what would."""
-    now = needed(setup)
+    now = needed(setup, within)
     verdict = fits(now, within)
     if verdict == "yes":
         return Plans(room=within, now=now, fits=verdict)

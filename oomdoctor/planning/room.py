@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Estimate, Setup
+from oomdoctor.case.estimate import Counter, Estimate, Setup
 from oomdoctor.case.plan import Fits, Room
 from oomdoctor.knowledge.cards import Card, version
 from oomdoctor.memory.estimate import estimate
@@ -18,16 +18,22 @@ def room(card: Card) -> Room:
     return Room(card.name, card.bytes, int(card.bytes * _USABLE), version(card.capability))
 
 
-def needed(setup: Setup) -> Estimate:
-    """What a run needs so that no request fails.
+def measured_room(name: str, total: int, outside: int | None, capability: str = "") -> Room:
+    """The room of a card of which a log tells the size, and what CUDA and NCCL took of it where the log tells that too."""
+    return Room(name, total, int(total * _USABLE) - (outside or 0), version(capability), outside)
+
+
+def needed(setup: Setup, within: Room) -> Estimate:
+    """What a run needs in this room so that no request fails.
 
     That is less than what nvidia-smi shows in the end: before a request fails, torch gives back the blocks that it holds and no
     tensor uses (release_cached_blocks of c10/cuda/CUDACachingAllocator.cpp). What lies around a block that is in use stays; batches
     of one length leave about as much.
     """
-    return estimate(replace(setup, even_lengths=True, counter="nvidia-smi"))
+    counter: Counter = "nvidia-smi" if within.outside is None else "max_reserved"
+    return estimate(replace(setup, even_lengths=True, counter=counter))
 
 
 def fits(found: Estimate, within: Room) -> Fits:
     """`yes`: the most that it may need is there; `no`: even the least is not; else `close`."""
-    return "yes" if found.high <= within.usable else "no" if found.low > within.total else "close"
+    return "yes" if found.high <= within.usable else "no" if found.low > within.total - (within.outside or 0) else "close"

@@ -61,7 +61,7 @@ def _search(setup: Setup, room: Room, *, first: bool, last_resort: bool) -> Sear
     smaller = batches(setup)
     ways = _mattering(setup, subjects(setup, room.capability, last_resort=last_resort), smaller, room)
     before = seconds(setup)
-    known = _Progress(before, _plan((), needed(setup), setup, before))
+    known = _Progress(before, _plan((), needed(setup, room), setup, before))
     for picked in _sets(ways):
         _look(setup, picked, smaller, room, known)
         if first and known.plans:
@@ -130,7 +130,7 @@ def _first_fitting(setup: Setup, tries: Sequence[tuple[Option, ...]], room: Room
     """The first of `tries` that fits. Behind the first one batches fall: where the last does not fit none of them does."""
     tried = dict[int, Plan]()
     for number in (0, len(tries) - 1, *range(1, len(tries) - 1)):
-        plan = tried[number] = _tried(setup, tries[number], known)
+        plan = tried[number] = _tried(setup, tries[number], room, known)
         fitting = fits(plan.estimate, room) == "yes"
         if fitting and number != len(tries) - 1:
             return plan
@@ -139,9 +139,9 @@ def _first_fitting(setup: Setup, tries: Sequence[tuple[Option, ...]], room: Room
     return tried[len(tries) - 1]
 
 
-def _tried(setup: Setup, options: tuple[Option, ...], known: _Progress) -> Plan:
+def _tried(setup: Setup, options: tuple[Option, ...], room: Room, known: _Progress) -> Plan:
     changed = reduce(lambda made, option: option.applied(made), options, setup)
-    plan = _plan(options, needed(changed), changed, known.before)
+    plan = _plan(options, needed(changed, room), changed, known.before)
     known.looked_at += 1
     if plan.estimate.high < known.closest.estimate.high:
         known.closest = plan
@@ -163,8 +163,8 @@ def _mattering(setup: Setup, ways: Sequence[Sequence[Option]], smaller: Sequence
 
 
 def _lowers(base: Setup, option: Option, room: Room) -> bool:
-    before = {phase.name: phase.bytes for phase in needed(base).phases}
-    after = {phase.name: phase.bytes for phase in needed(option.applied(base)).phases}
+    before = {phase.name: phase.bytes for phase in needed(base, room).phases}
+    after = {phase.name: phase.bytes for phase in needed(option.applied(base), room).phases}
     return any(size - after.get(name, 0) > _MATTERS * room.total for name, size in before.items())
 
 

@@ -72,7 +72,7 @@ def _blocks(found: Estimate, lang: str, card: tuple[str, int] | None) -> Iterato
         yield Facts(rows=tuple(Row(label=one.id, value=one.text.get(lang)) for one in found.assumptions))
     yield Folded(
         title=_say(lang, "Where the formulas are from", "公式来源"),
-        blocks=(Facts(rows=tuple(Row(label=_name(one.name, lang), value=one.basis) for one in found.peak.terms)),),
+        blocks=(Facts(rows=tuple(Row(label=part_name(one.name, lang), value=one.basis) for one in found.peak.terms)),),
     )
 
 
@@ -116,7 +116,7 @@ def _bar(found: Estimate, lang: str, card: tuple[str, int] | None) -> Bar:
     whole = max(found.expected, card[1] if card else 0)
     parts = sorted(found.peak.terms, key=lambda term: -term.bytes)
     shown = [
-        Slice(_name(term.name, lang), format_size(term.bytes), term.bytes / whole, _SHADES[n % len(_SHADES)])
+        Slice(part_name(term.name, lang), format_size(term.bytes), term.bytes / whole, _SHADES[n % len(_SHADES)])
         for n, term in enumerate(parts)
     ]
     if card is not None and card[1] > found.expected:
@@ -128,10 +128,11 @@ def _bar(found: Estimate, lang: str, card: tuple[str, int] | None) -> Bar:
 def _terms(found: Estimate, lang: str) -> Iterator[Row]:
     for term in sorted(found.peak.terms, key=lambda term: -term.bytes):
         between = _say(lang, "{} to {}", "{} 至 {}").format(format_size(term.low), format_size(term.high))
-        yield Row(label=_name(term.name, lang), value=format_size(term.bytes), note=between)
+        yield Row(label=part_name(term.name, lang), value=format_size(term.bytes), note=between)
 
 
-def _name(term: str, lang: str) -> str:
+def part_name(term: str, lang: str) -> str:
+    """A part of the memory as a person says it."""
     return _NAMES[term].get(lang)
 
 

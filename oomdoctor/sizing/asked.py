@@ -39,7 +39,7 @@ def setup(settings: Settings, shape: Shape, framework: str | None, cards: int) -
         batch=_whole(settings, "micro_batch") or (own.batch if training else 1),
         length=_length(settings),
         accumulation=_whole(settings, "accumulation") or 1,
-        checkpointing="full" if settings.get("gradient_checkpointing", own.checkpointing) else "none",
+        checkpointing="full" if own.checkpoints_always or settings.get("gradient_checkpointing", own.checkpointing) else "none",
         eager_attention=settings.get("attention") == "eager",
         fused_loss=settings.get("fused_cross_entropy") is True,
         offload_params=_offloaded(settings, "offload_params"),
@@ -145,7 +145,7 @@ def _assumptions(settings: Settings, made: Setup) -> Iterator[Assumption]:
         )
     if _whole(settings, "sequence_length") is None and _whole(settings, "max_model_len") is None:
         yield _said("sequence_length", f"{made.length} tokens for each sample", f"每条样本 {made.length} 个 token")
-    if made.task == "train" and settings.get("gradient_checkpointing") is None:
+    if made.task == "train" and settings.get("gradient_checkpointing") is None and not made.stack.checkpoints_always:
         on = made.checkpointing == "full"
         yield _said(
             "gradient_checkpointing", f"gradient checkpointing is {'on' if on else 'off'}", f"梯度检查点{'已开启' if on else '未开启'}"

@@ -6,7 +6,6 @@ A log rarely names the model, but it prints the number of parameters; no two fam
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,6 +18,8 @@ from oomdoctor.knowledge.shapes import known_shapes, shape
 from oomdoctor.memory import parameters as count
 from oomdoctor.sizing.asked import setup
 
+_SAME = 1e-5
+"""Counts that differ by less belong to one model: buffers and biases of a vision tower are counted or not."""
 _FEW = 0.5
 """A run that trains a smaller share of the parameters trains adapters, or a part of the layers."""
 _CARDS = ("world_size", "num_processes", "nproc_per_node", "num_gpus")
@@ -68,14 +69,10 @@ def run_setup(known: Run, model: Shape) -> tuple[Setup, tuple[Assumption, ...]]:
 
 def _counted(everything: int | None, trained: int | None) -> Shape | None:
     """The model of so many parameters, with or without the adapters beside it."""
-    if everything is None:
-        return None
-    return next((one for size in (everything, everything - (trained or 0)) if (one := _by_count().get(size)) is not None), None)
-
-
-@cache
-def _by_count() -> dict[int, Shape]:
-    return {count.total(one): one for one in reversed(known_shapes())}
+    sizes = [] if everything is None else [everything, everything - (trained or 0)]
+    near = [(abs(count.total(one) - size) / size, one) for size in sizes if size > 0 for one in known_shapes()]
+    apart, found = min(near, key=lambda one: one[0], default=(1.0, None))
+    return found if apart < _SAME else None
 
 
 def _number(log: Mapping[str, Value], name: str) -> int | None:

@@ -1,0 +1,117 @@
+"""`oomdoctor plan`: what to change so that a run fits its cards."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from oomdoctor import __version__
+from oomdoctor.cli.output import locale_language, show, write
+from oomdoctor.errors import UsageError
+
+if TYPE_CHECKING:
+    from oomdoctor.case.plan import Plans, Room
+    from oomdoctor.knowledge.pack import Pack
+    from oomdoctor.planning.asked import Asked
+
+FORMATS = ("terminal", "markdown", "json", "html")
+_CONFIGS = (".yaml", ".yml", ".json", ".sh")
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@click.option("--config", "-c", multiple=True, type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="A config of the run.")
+@click.option("--gpu", help="The card: a name (RTX 4090, A100-80GB) or a size (24GB). Default: the card of the log.")
+@click.option("--gpus", type=click.IntRange(1, 100_000), help="How many cards.")
+@click.option("--model", help="Name of a known model, or a folder or file with its config.json.")
+@click.option("--framework", help="The framework where nothing shows it (transformers, llamafactory, ms-swift ...).")
+@click.option("--top", type=click.IntRange(1, 50), default=5, show_default=True, help="How many plans at most.")
+@click.option("--format", "-f", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="Form of the answer.")
+@click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the answer to this file.")
+@click.option("--lang", type=click.Choice(["en", "zh"]), help="Language (default: the locale's).")
+def plan(
+    paths: tuple[str, ...],
+    config: tuple[str, ...],
+    gpu: str | None,
+    gpus: int | None,
+    model: str | None,
+    framework: str | None,
+    top: int,
+    format_: str,
+    output: str | None,
+    lang: str | None,
+) -> None:
+    """Say what to change so that a run fits its cards, the smallest change first.
+
+    PATHS are config files of the run (.yaml, .json, .sh), its logs, or both.
+
+    \b
+    Examples:
+      oomdoctor plan sft.yaml --gpu "RTX 4090" --gpus 4
+      oomdoctor plan train.log --config sft.yaml
+      oomdoctor plan sft.yaml ds_z2.json --gpu 24GB --top 3 --format markdown
+
+    Exit status: 0 it fits, or something would; 1 nothing does; 2 could not run.
+    """
+    from oomdoctor.knowledge.pack import load_pack  # noqa: PLC0415 - only where a plan is made
+    from oomdoctor.planning.planner import plans  # noqa: PLC0415
+    from oomdoctor.planning.written import in_own_keys  # noqa: PLC0415
+
+    pack = load_pack()
+    logs = [path for path in paths if not path.lower().endswith(_CONFIGS)]
+    configs = [*config, *(path for path in paths if path not in logs)]
+    asked = _asked(logs, configs, pack, model=model, gpus=gpus, framework=framework)
+    found = plans(asked.setup, _room(gpu, asked), top=top)
+    found = in_own_keys(found, pack, asked.training, asked.log)
+    write(_render(found, asked, pack, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
+    if found.wall is not None:
+        sys.exit(1)
+
+
+def _asked(logs: Sequence[str], configs: Sequence[str], pack: Pack, *, model: str | None, gpus: int | None, framework: str | None) -> Asked:
+    """The run that logs and configs tell of."""
+    from oomdoctor.planning.asked import asked  # noqa: PLC0415 - as above
+
+    if logs:
+        from oomdoctor.pipeline import diagnose  # noqa: PLC0415 - only for logs
+
+        case = diagnose(logs, pack, config=configs).case
+        return asked(case.training, case.facts, [one.root for one in case.incidents[:1]], model=model, gpus=gpus, framework=framework)
+    from oomdoctor.training.configs import training  # noqa: PLC0415 - as above
+    from oomdoctor.training.files import read_files  # noqa: PLC0415
+
+    sheets, gaps = read_files(configs)
+    if not sheets:
+        raise UsageError("; ".join(f"{gap.what}: {gap.why}" for gap in gaps) or "nothing to read in these files")
+    return asked(training(sheets, (), {}, pack), {}, (), model=model, gpus=gpus, framework=framework)
+
+
+def _room(gpu: str | None, asked: Asked) -> Room:
+    """The card that was named, else that of the log."""
+    from oomdoctor.knowledge.cards import card  # noqa: PLC0415 - as above
+    from oomdoctor.planning.room import room  # noqa: PLC0415
+
+    if gpu is None:
+        if asked.room is None:
+            raise UsageError("which card? name it with --gpu (RTX 4090, A100-80GB, 24GB)")
+        return asked.room
+    found = card(gpu)
+    if found is None:
+        raise UsageError(f"--gpu {gpu}: not known, or known in several sizes; add the size (A100-80GB) or give it alone (24GB)")
+    return room(found)
+
+
+def _render(found: Plans, asked: Asked, pack: Pack, format_: str, lang: str, *, to_terminal: bool) -> str:
+    if format_ == "json":
+        import json  # noqa: PLC0415 - each format loads only what it needs
+
+        from oomdoctor.report.plan_json import to_json  # noqa: PLC0415
+
+        return json.dumps(to_json(found, asked.assumptions, lang), ensure_ascii=False, indent=1) + "\n"
+    from oomdoctor.report.plan import compose  # noqa: PLC0415 - as above
+
+    return show(compose(found, asked.assumptions, pack, lang, __version__), format_, to_terminal=to_terminal)

@@ -1,0 +1,174 @@
+"""Plans in words: whether the run fits, what would make it fit, what each way takes and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.estimate import Assumption, Estimate
+from oomdoctor.case.plan import Measure, Plan, Plans, Risk, Room, Wall
+from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps, Style
+from oomdoctor.report.estimate import part_name
+from oomdoctor.report.phrases import bare, blank, comma, stop, stopped
+from oomdoctor.report.steps import settings
+from oomdoctor.units import GIB, format_size
+
+_CELLS = 20
+_SETTINGS = 10
+_FITS = {
+    "yes": (Text("It fits.", "放得下。"), Style.GOOD),
+    "close": (Text("It is too close to say whether it fits.", "余量太小，难以断定放不放得下。"), Style.WARN),
+    "no": (Text("It does not fit.", "放不下。"), Style.BAD),
+}
+_RISKS: Mapping[Risk, Text | None] = {
+    "none": None,
+    "slight": Text("a little quality", "质量略降"),
+    "different": Text("trains less than the whole model", "不再训练整个模型"),
+    "data": Text("cuts samples", "会截断样本"),
+}
+_JUDGED = (
+    Text(
+        "A plan counts as fitting where the upper end of its range stays below 97 % of what the card has: cards of one name differ "
+        "by one to three per cent.",
+        "估计区间的上限不超过可用显存的 97% 才算放得下：同型号的卡之间会有 1% 到 3% 的差别。",
+    ),
+    Text(
+        "What torch holds and no tensor uses is not counted, as torch gives it back before a request fails; nvidia-smi shows more.",
+        "torch 缓存着、但没有张量占用的部分不计入：申请失败之前 torch 会先把它释放。nvidia-smi 显示的数值会更大。",
+    ),
+    Text(
+        "Times are rough: arithmetic at one rate, slower for small batches, plus every byte over the bus with nothing overlapping. "
+        "Sharding and offloading look slower here than they often are.",
+        "耗时只是粗略估算：计算按固定速率，批越小越慢，再加上总线传输，且不考虑重叠。分片和卸载的实际耗时往往比这里短。",
+    ),
+)
+
+
+class Texts(Protocol):
+    """The part of a rule pack that is read here."""
+
+    def text(self, part: str, name: str) -> Mapping[str, Any] | None:
+        """The texts of one rule."""
+        ...
+
+
+def compose(found: Plans, assumptions: Sequence[Assumption], pack: Texts, lang: str, version: str) -> Document:
+    """The whole answer in `lang`."""
+    blocks = tuple(_blocks(found, assumptions, pack, lang))
+    return Document(title=_say(lang, "oomdoctor {} plan", "oomdoctor {} 显存规划").format(version), blocks=blocks, lang=lang)
+
+
+def _blocks(found: Plans, assumptions: Sequence[Assumption], pack: Texts, lang: str) -> Iterator[Block]:
+    yield Paragraph(tuple(_verdict(found, lang)))
+    rows = [_row(_say(lang, "as it is", "现在"), found.now, None, found.room, lang)]
+    rows += [
+        _row(_say(lang, "plan {}", "方案 {}").format(n), plan.estimate, plan, found.room, lang) for n, plan in enumerate(found.plans, 1)
+    ]
+    if found.wall is not None:
+        rows.append(_row(_say(lang, "closest", "最接近的"), found.wall.closest.estimate, found.wall.closest, found.room, lang))
+    yield Facts(tuple(rows))
+    if found.plans:
+        yield Heading(_say(lang, "What to change", "怎么改"))
+        yield Steps(tuple(_step(plan, pack, lang) for plan in found.plans))
+    if found.wall is not None:
+        yield from _wall(found.wall, found, pack, lang)
+    if assumptions:
+        yield Heading(_say(lang, "Assumed, as nobody said it", "以下未说明，按此假设"))
+        yield Facts(tuple(Row(label=one.id, value=one.text.get(lang)) for one in assumptions))
+    yield _judged(found, lang)
+
+
+def _verdict(found: Plans, lang: str) -> Iterator[Span]:
+    words, style = _FITS[found.fits]
+    cards = found.now.setup.layout.cards
+    yield Span(words.get(lang), style)
+    each = _say(lang, " on each of {} cards", "，共 {} 张卡，每张都要").format(cards) if cards > 1 else ""
+    sizes = _range(found.now, lang)
+    usable = f"{found.room.usable / GIB:.1f} GiB"
+    card = (found.room.card + _say(lang, "", " ")) if found.room.card else _say(lang, "the card of the log", "日志中的显卡")
+    if lang == "zh":
+        yield Span(f"这次运行需要 {sizes}{each}；{card}可规划的显存为 {usable}。")
+    else:
+        yield Span(f" The run needs {sizes}{each}; {card} has {usable} to plan with.")
+
+
+def _row(label: str, estimate: Estimate, plan: Plan | None, room: Room, lang: str) -> Row:
+    notes = []
+    if plan is not None:
+        notes += [_time(plan, lang), *([risk.get(lang)] if (risk := _RISKS[plan.risk]) else [])]
+        notes += [_say(lang, "{} of host memory", "占用内存 {}").format(format_size(estimate.host))] if estimate.host else []
+    return Row(label=label, value=f"{_drawn(estimate, room)}  {_range(estimate, lang)}", note=comma(lang).join(notes))
+
+
+def _drawn(estimate: Estimate, room: Room) -> str:
+    """The card as a bar: what is expected, what it may be at most, what is free."""
+    own = room.usable
+    filled, most = (min(_CELLS, -(-size * _CELLS // own)) for size in (estimate.expected, estimate.high))
+    return "█" * filled + "▒" * (most - filled) + "·" * (_CELLS - most)
+
+
+def _range(estimate: Estimate, lang: str) -> str:
+    return range_of(estimate.expected, estimate.low, estimate.high, lang)
+
+
+def range_of(expected: int, low: int, high: int, lang: str) -> str:
+    """A figure and its range in GiB: no more digits than it is worth."""
+    sizes = [f"{size / GIB:.1f}" for size in (expected, low, high)]
+    return _say(lang, "{} GiB ({} to {})", "{} GiB（{} 至 {}）").format(*sizes)
+
+
+def _time(plan: Plan, lang: str) -> str:
+    if abs(plan.time - 1) < 0.05:
+        return _say(lang, "as fast as now", "速度基本不变")
+    return _say(lang, "about {:.1f} times the time", "耗时约为现在的 {:.1f} 倍").format(plan.time)
+
+
+def _step(plan: Plan, pack: Texts, lang: str) -> Step:
+    texts = [text for measure in plan.measures if (text := pack.text("fixes", measure.fix)) is not None]
+    found = [one for measure in plan.measures for one in measure.settings]
+    costs = [stopped(text["costs"][lang], lang) for text in texts if text.get("costs")]
+    return Step(
+        title=_titles(plan.measures, pack, lang) + stop(lang),
+        settings=tuple(settings(found, lang, _SETTINGS)),
+        note=(Span(_say(lang, "Costs: ", "代价：") + blank(lang).join(costs)),) if costs else (),
+    )
+
+
+def _titles(measures: Sequence[Measure], pack: Texts, lang: str) -> str:
+    """The titles of the fixes as one line."""
+    found = [bare(text["title"][lang]) for measure in measures if (text := pack.text("fixes", measure.fix)) is not None]
+    return ("；" if lang == "zh" else "; ").join(found)
+
+
+def _wall(wall: Wall, found: Plans, pack: Texts, lang: str) -> Iterator[Block]:
+    yield Heading(_say(lang, "What would be enough", "要多少才够"))
+    needs = _range(wall.closest.estimate, lang)
+    part = part_name(wall.term, lang)
+    cards = found.now.setup.layout.cards
+    larger = _say(lang, "With it a {} would do.", "这样改之后，一张 {} 就够用。").format(wall.card) if wall.card else ""
+    if wall.card and cards > 1:
+        larger = _say(lang, "With it {} cards of the size of {} would do.", "这样改之后，{} 张 {} 这样大小的卡就够用。").format(
+            cards, wall.card
+        )
+    more = _say(lang, "Or {} of the present cards.", "或者用 {} 张现在的卡。").format(wall.cards) if wall.cards else ""
+    said = _say(
+        lang,
+        "No combination of settings fits. The one that needs the least still takes {}, and most of that is: {}.",
+        "没有哪种设置组合放得下。需求最小的一种仍要 {}，其中最大的一项是{}。",
+    ).format(needs, part)
+    yield Paragraph((Span(blank(lang).join(one for one in (said, larger, more) if one)),))
+    yield Steps((_step(wall.closest, pack, lang),))
+
+
+def _judged(found: Plans, lang: str) -> Folded:
+    weighed = _say(lang, "{} combinations were weighed.", "共比较了 {} 种组合。").format(found.combinations)
+    texts = [one.get(lang) for one in _JUDGED] + ([weighed] if found.combinations else [])
+    return Folded(
+        title=_say(lang, "How this is judged", "判断依据"),
+        blocks=tuple(Paragraph((Span(text),)) for text in texts),
+    )
+
+
+def _say(lang: str, en: str, zh: str) -> str:
+    return zh if lang == "zh" else en
