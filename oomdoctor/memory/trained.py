@@ -10,7 +10,7 @@ from oomdoctor.case.estimate import Adapters, Setup, Term
 from oomdoctor.case.shape import Shape
 from oomdoctor.memory import parameters as count
 from oomdoctor.memory.term import term
-from oomdoctor.memory.weights import HALF
+from oomdoctor.memory.weights import HALF, own_head
 
 
 class Group(Struct, frozen=True):
@@ -27,9 +27,8 @@ def groups(setup: Setup) -> tuple[Group, ...]:
     """What an optimizer gets."""
     shape, adapters = setup.shape, setup.adapters
     if adapters is None:
-        extra = count.embedding(shape) if setup.stack.unties and shape.tied else 0
         frozen_tower = shape.vision.params if shape.vision and setup.tower_trained is False else 0
-        return (Group(count.total(shape) + extra - frozen_tower, setup.weights.bytes_per_param, False),)
+        return (Group(count.total(shape) + own_head(setup) - frozen_tower, setup.weights.bytes_per_param, False),)
     out = [Group(adapter_params(shape, adapters), setup.stack.adapter_bytes, True)]
     copies = len(adapters.full & {"embed", "head"}) * count.embedding(shape)
     if copies:

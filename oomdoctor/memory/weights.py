@@ -37,8 +37,8 @@ def weights(setup: Setup) -> Term:
 
 def stored(setup: Setup) -> float:
     """Bytes of the whole model in its format."""
-    shape, form, stack = setup.shape, setup.weights, setup.stack
-    everything = count.total(shape) + (count.embedding(shape) if stack.unties and shape.tied else 0)
+    shape, form = setup.shape, setup.weights
+    everything = count.total(shape) + own_head(setup)
     if not form.packed:
         return everything * form.bytes_per_param
     wide = _kept_wide(setup)
@@ -48,15 +48,20 @@ def stored(setup: Setup) -> float:
 def _kept_wide(setup: Setup) -> int:
     """The parameters that a packed format leaves in 16 bit: embedding, head, norms, and the tower where it is not packed."""
     shape, form, stack = setup.shape, setup.weights, setup.stack
-    everything = count.total(shape) + (count.embedding(shape) if stack.unties and shape.tied else 0)
+    everything = count.total(shape) + own_head(setup)
     packed = count.linears(shape) + (shape.vocab * shape.hidden if stack.packs_head and (not shape.tied or stack.unties) else 0)
     return everything - packed - (shape.vision.params if shape.vision and form.packs_tower else 0)
+
+
+def own_head(setup: Setup) -> int:
+    """The parameters of an output projection that a tied model gets here nevertheless."""
+    return count.embedding(setup.shape) if setup.shape.tied and (setup.stack.unties or setup.weights.unties) else 0
 
 
 def _ends(setup: Setup) -> float:
     shape = setup.shape
     wide = HALF if setup.weights.packed else setup.weights.bytes_per_param
-    return (count.embedding(shape) + (count.output(shape) or (count.embedding(shape) if setup.stack.unties else 0))) * wide
+    return (count.embedding(shape) + (count.output(shape) or own_head(setup))) * wide
 
 
 def working_copies(setup: Setup) -> Term | None:
