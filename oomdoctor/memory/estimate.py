@@ -14,13 +14,16 @@ _PINNED = 1.5
 _UNNAMED = {(True, False): (0.08, 0.20), (True, True): (0.10, 0.25), (False, False): (0.05, 0.25), (False, True): (0.10, 0.30)}
 """What no formula here names, as shares of the whole: (training, counter unknown) -> (less, more). Kernels' workspaces, eager
 attention, copies in a program's own loop; with an unknown counter also decimal units (7 %). docs/accuracy.md shows how often it holds."""
+_BETWEEN_CARDS = 0.06
+"""The same for what lies between several cards that train: flattened copies, channels of NCCL, prefetched pieces."""
 
 
 def estimate(setup: Setup, assumptions: tuple[Assumption, ...] = ()) -> Estimate:
     """The peak of a run on its fullest card."""
     found = phases(setup)
     peak = max(found, key=lambda phase: phase.bytes)
-    low, high = bounds(peak, *_UNNAMED[setup.task == "train", setup.counter == "unknown"])
+    below, above = _UNNAMED[setup.task == "train", setup.counter == "unknown"]
+    low, high = bounds(peak, below, above + (_BETWEEN_CARDS if setup.layout.cards > 1 and setup.task == "train" else 0.0))
     return Estimate(
         setup=setup,
         phases=found,
