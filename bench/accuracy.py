@@ -36,7 +36,7 @@ Case = tuple[Row, Setup, tuple[Assumption, ...]]
 
 CHOSEN: dict[str, tuple[str, Callable[[float], Any], float, Sequence[float]]] = {
     "kept by the allocator, even lengths": ("_EVEN", lambda value: (0.0, value, 0.30), 0.10, (0.0, 0.05, 0.10, 0.20, 0.30)),
-    "kept by the allocator, uneven lengths": ("_UNEVEN", lambda value: (0.10, value, 2.80), 1.50, (0.5, 1.0, 1.5, 2.0)),
+    "kept by the allocator, uneven lengths": ("_UNEVEN", lambda value: (0.10, value, 2.80), 1.40, (0.5, 1.0, 1.4, 2.0)),
     "kept by the allocator, counter unknown": ("_UNSAID", lambda value: (0.0, value, 0.80), 0.10, (0.0, 0.10, 0.20, 0.40)),
     "cache that grows by concatenation": ("_GROWING", lambda value: (0.0, value, 1.30), 1.00, (0.0, 0.5, 1.0, 1.3)),
     "CUDA context, MiB": ("_CONTEXT", lambda value: int(value) << 20, 700, (300, 500, 700, 900)),

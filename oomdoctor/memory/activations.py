@@ -14,8 +14,8 @@ from oomdoctor.memory.trained import linears
 from oomdoctor.memory.weights import HALF
 
 _SELECTIVE = 0.5
-"""Saving every second matrix product: torchtitan's op-level selective checkpointing (memory_model 6)."""
-_BASIS = "saved tensors of transformers and peft, counted; memory_model 6"
+"""Saving every second matrix product: torchtitan's op-level selective checkpointing (arXiv 2410.06511)."""
+_BASIS = "saved tensors of transformers and peft, counted with torch.autograd.graph.saved_tensors_hooks"
 
 
 def tokens(setup: Setup) -> float:
@@ -138,7 +138,7 @@ def tower(setup: Setup) -> Term | None:
         return None
     each = 8 * vision.hidden + HALF * 4 * vision.hidden + HALF * (4 if vision.gated else 2) * vision.intermediate
     size = setup.batch * vision.patches * vision.layers * each
-    basis = "patches x layers of the tower, counted like the text (memory_model 14)"
+    basis = "patches x layers of the tower, counted like the text"
     if setup.tower_trained is None:
         return Term(name="vision tower", bytes=0, low=0, high=round(size), basis=basis)
     return term("vision tower", size, basis, low=0.6, high=1.3)

@@ -35,6 +35,14 @@ def estimate(setup: Setup, assumptions: tuple[Assumption, ...] = ()) -> Estimate
     )
 
 
+def at_phase(setup: Setup, name: str) -> tuple[int, int, int] | None:
+    """Expected, least and most bytes of one phase; None where the run has no such phase."""
+    phase = next((one for one in phases(setup) if one.name == name), None)
+    if phase is None:
+        return None
+    return phase.bytes, *bounds(phase, *_UNNAMED[setup.task == "train", setup.counter == "unknown"])
+
+
 def bounds(phase: Phase, below: float, above: float) -> tuple[int, int]:
     """The range of a sum: what is unknown of one term says nothing of another, so the deviations add like lengths at right angles."""
     down = hypot(below * phase.bytes, *(term.bytes - term.low for term in phase.terms))

@@ -30,7 +30,7 @@ def cache(setup: Setup) -> Term:
     size = setup.batch * full / (layout.cards if layout.engine == "device_map" else layout.tensor * layout.pipeline)
     # A window is used by caches that know it; plain ones keep every token.
     high = 1.02 if not windowed else cache_per_token(setup) * setup.length / full
-    return term("kv cache", size, "2 x layers x kv heads x head x bytes x tokens (memory_model 10)", low=0.98, high=high)
+    return term("kv cache", size, "2 x layers x kv heads x head x bytes x tokens: transformers/cache_utils.py", low=0.98, high=high)
 
 
 def prompt(setup: Setup) -> Term:

@@ -9,19 +9,25 @@ from oomdoctor.memory.term import term
 _FUSED = 6
 """Bytes for each token and hidden element: a fused loss takes about tokens x hidden / vocabulary rows at a time
 (liger_kernel/ops/fused_linear_cross_entropy.py), in 16 bit and in fp32."""
+_GRADIENT = 4
+"""Bytes of the gradient of one logit, in fp32."""
 _KEPT = 4
 """Accelerate turns the logits of an evaluation into fp32 (accelerate/utils/operations.py, convert_outputs_to_fp32)."""
 
 
-def loss(setup: Setup) -> Term:
-    """Logits and the loss's copies at the end of the forward pass or the start of the backward pass, whichever holds more."""
+def loss(setup: Setup, *, graded: bool = True) -> Term:
+    """Logits and the loss's copies at the end of the forward pass or the start of the backward pass, whichever holds more.
+
+    An evaluation has no gradient of them (`graded` is false).
+    """
     if setup.fused_loss:
         return term("logits", _FUSED * tokens(setup) * setup.shape.hidden, "a fused loss sees a few rows at a time", low=0.3, high=2.0)
     stack = setup.stack
     # Tensor parallel heads split the vocabulary; the loss of torchtitan and Megatron stays split.
-    size = stack.logits * setup.shape.vocab * tokens(setup) / setup.layout.tensor
+    each = stack.logits if graded else max(stack.logits - _GRADIENT, _GRADIENT)
+    size = each * setup.shape.vocab * tokens(setup) / setup.layout.tensor
     low, high = stack.logits_low / stack.logits, stack.logits_high / stack.logits
-    return term("logits", size, f"{stack.logits:g} bytes x vocabulary x tokens: {stack.source}", low=low, high=high)
+    return term("logits", size, f"{each:g} bytes x vocabulary x tokens: {stack.source}", low=low, high=high)
 
 
 def kept_for_metrics(setup: Setup) -> Term | None:

@@ -27,7 +27,7 @@ def gradients(setup: Setup) -> Term:
     if setup.offload_optimizer and setup.layout.engine == "deepspeed":
         # ZeRO-Offload moves gradients to the host bucket by bucket (arXiv 2101.06840).
         size = min(size, bucket(setup))
-    return term("gradients", size, "trained parameters x bytes of their type, / ZeRO-2 ranks (memory_model 4, 9)", low=0.9, high=1.1)
+    return term("gradients", size, "trained parameters x bytes of their type, / ZeRO-2 ranks: arXiv 1910.02054", low=0.9, high=1.1)
 
 
 def _unsynchronised(setup: Setup) -> bool:
@@ -41,7 +41,7 @@ def states(setup: Setup) -> Term:
     size = sum(group.params * state_width(setup, group) for group in groups(setup)) / _split(setup, 1)
     if setup.offload_optimizer or setup.optimizer.paged:
         size = 0.0
-    return term("optimizer", size, f"{setup.optimizer.name}: {setup.optimizer.source or 'memory_model 4'}", low=0.9, high=1.1)
+    return term("optimizer", size, f"{setup.optimizer.name}: {setup.optimizer.source}", low=0.9, high=1.1)
 
 
 def state_width(setup: Setup, group: Group) -> float:

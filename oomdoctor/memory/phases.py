@@ -42,7 +42,11 @@ def _evaluation(setup: Setup, standing: tuple[Term | None, ...]) -> Phase:
     """One batch without gradients, beside everything that training keeps."""
     batch = replace(setup, batch=setup.eval_batch or 1)
     return _phase(
-        "evaluation", *standing, inference.prompt(batch), logits.loss(replace(batch, fused_loss=False)), logits.kept_for_metrics(setup)
+        "evaluation",
+        *standing,
+        inference.prompt(batch),
+        logits.loss(replace(batch, fused_loss=False), graded=False),
+        logits.kept_for_metrics(setup),
     )
 
 

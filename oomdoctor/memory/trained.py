@@ -75,5 +75,9 @@ def adapters(setup: Setup) -> Term | None:
         return None
     size = sum(group.params * group.width for group in beside) / setup.layout.sharded(3) / setup.layout.tensor / setup.layout.pipeline
     return term(
-        "adapters", size, "rank x (in + out) for each matrix (memory_model 3); fp32 by peft's autocast_adapter_dtype", low=0.5, high=1.1
+        "adapters",
+        size,
+        "rank x (in + out) for each matrix: peft/tuners/lora/layer.py; fp32 by peft's autocast_adapter_dtype",
+        low=0.5,
+        high=1.1,
     )

@@ -31,7 +31,10 @@ def weights(setup: Setup) -> Term:
         # peft's prepare_model_for_kbit_training casts what is not packed to fp32; not every framework calls it.
         high += HALF * _kept_wide(setup) / stored(setup)
     return term(
-        "weights", size / split, "parameters x bytes of the format (memory_model 1, 2), / tensor and ZeRO-3 or FSDP ranks", high=high
+        "weights",
+        size / split,
+        "parameters x bytes of the format, / tensor and ZeRO-3 or FSDP ranks: rules/tables/weight_formats.csv",
+        high=high,
     )
 
 
@@ -90,7 +93,13 @@ def working_copies(setup: Setup) -> Term | None:
             )
         share = setup.weights.bytes_per_param / HALF if setup.weights.packed else 1.0
         gathered = (_UNITS * layer * share + ends) * HALF / layout.tensor
-        return term("gathered weights", gathered, "2 units in flight + the root unit, 16-bit: FSDP (memory_model 9)", low=0.5, high=1.5)
+        return term(
+            "gathered weights",
+            gathered,
+            "2 units in flight + the root unit, 16-bit: torch/distributed/fsdp, limit_all_gathers",
+            low=0.5,
+            high=1.5,
+        )
     if setup.weights.unpacks:
         largest = max(count.largest_linear(shape), count.embedding(shape) if setup.stack.packs_head else 0)
         return term("unpacked weights", HALF * largest, "one matrix unpacked to 16 bit: bitsandbytes MatMul4Bit", low=0.5, high=2.0)

@@ -129,3 +129,25 @@ def test_a_segment_holds_its_request_and_little_more(size: int) -> None:
 ])  # fmt: skip
 def test_segments_are_those_of_the_caching_allocator(size: int, asked: int) -> None:
     assert segment(size) == asked
+
+
+def test_an_evaluation_has_no_gradients_but_may_have_more_logits() -> None:
+    training = replace(SMALL, eval_batch=None)
+    evaluated = replace(SMALL, eval_batch=8)
+    collected = replace(evaluated, eval_samples=100)
+    assert estimate(training).peak.name == "forward"
+    assert estimate(evaluated).peak.name == "evaluation"
+    assert "gradients" not in estimate(evaluated).terms
+    # 100 samples x 2048 tokens x 152064 words x 4 bytes: transformers/trainer.py keeps them unless eval_accumulation_steps is set.
+    assert estimate(collected).terms["collected logits"] == 100 * 2048 * 152064 * 4
+
+
+SMALL = Setup(
+    shape=known("Qwen/Qwen2.5-7B"),
+    task="train",
+    stack=stack("transformers"),
+    weights=known_format("bf16"),
+    optimizer=known_optimizer("adamw"),
+    adapters=Adapters(rank=8, targets=frozenset({"q", "v"})),
+    counter="max_allocated",
+)
