@@ -67,9 +67,11 @@ def _value(text: str, script: Sequence[Sequence[Word]], word: Word, to: str) -> 
 
 
 def _values(script: Sequence[Sequence[Word]], word: Word) -> Iterator[Word]:
-    """The words behind an option, up to the next one or to where the output goes."""
+    """The words behind an option: up to the next one, to a `key=value`, or to where the output goes."""
     command = next(command for command in script if word in command)
-    for one in command[command.index(word) + 1 :]:
+    for number, one in enumerate(command[command.index(word) + 1 :]):
+        if number and OVERRIDE.match(one.text):
+            return
         if (OPTION.match(one.text) and not _NEGATIVE.match(one.text)) or REDIRECTION.match(one.text):
             return
         yield one
@@ -145,7 +147,7 @@ def _takes_overrides(command: Sequence[Word]) -> bool:
 
 def _lead(text: str, command: Sequence[Word]) -> str:
     """What stands between two options: a blank, or a continuation with its indentation."""
-    starts = [word.start for word in command[1:] if word.text.startswith("-")]
+    starts = [word.start for word in command[1:] if word.text.startswith("-") or OVERRIDE.match(word.text)]
     if not starts:
         return " "
     before = re.search(r"\\\r?\n[ \t]*\Z", text[: starts[-1]])

@@ -228,10 +228,12 @@ def _sheet(file: str, program: str, words: Sequence[Word]) -> Sheet:
 
 
 def _values(words: Sequence[Word], at: int) -> list[Word]:
-    """The words that belong to an option: up to the next option, as programs with lists take them."""
+    """The words that belong to an option: up to the next option, as programs with lists take them, or to a `key=value`."""
     out: list[Word] = []
     for word in words[at:]:
         if OPTION.match(word.text) and not re.match(r"-\d", word.text):
+            break
+        if out and OVERRIDE.match(word.text):
             break
         out.append(word)
     return out
