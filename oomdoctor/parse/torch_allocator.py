@@ -101,7 +101,7 @@ _ADDRESS = re.compile(r"reserve\s+(\d{1,20})\s+bytes[^\n]{0,400}?on\s+device\s+(
 _HINT = re.compile(r"to\s+avoid\s+fragmentation\.?(?:\s+See\s+documentation[^\n]{0,300}(?:\n[^\n]{0,120}\))?)?")
 _EXCEEDS = re.compile(r"Allocation\s+on\s+device.{0,5}\s+would\s+exceed\s+allowed\s+memory")
 _CUT_DEVICE = re.compile(r"Allocation\s+on\s+device(?:\s+\d{1,3})?\s*(?:\n|$|[\"'`)\]])")
-_CUT_HEAD = re.compile(r"\.?\s+Tried\s+to\s+allocate\s*\Z")
+_CUT_HEAD = re.compile(r"\.?\s+Tried(?:\s+to(?:\s+allocate(?:\s+\d[\d.]{0,24}\s?[KMGT]?i?)?)?)?\s*\Z")
 _ALONE = re.compile(r"\s*[.!]?\s*(?:\n|$|[\"'`)\]])")
 _ABSURD = 1 << 50
 """A request of a pebibyte is an uninitialised or negative length; no model asks for that."""

@@ -122,3 +122,32 @@ def test_a_request_of_a_pebibyte_is_another_message_than_a_request_above_the_car
         next(iter(torch_allocator.parse(NEW.replace("1.25 GiB", size)))).signature for size in ("64.00 GiB", f"{(1 << 50) // GIB}.00 GiB")
     ]
     assert names == ["torch-cuda-oom-private-pools", "torch-cuda-oom-absurd-size"]
+
+
+@pytest.mark.parametrize(("text", "name", "fields"), [
+    pytest.param("Tried to allocate 3.25 GiB. GPU", "torch-cuda-oom-230-cut", {"requested_bytes"}, id="2.3.0 ends where the device should stand"),
+    pytest.param(
+        "Tried to allocate 3.25 GiB. GPU \x02 has a total capacity of 15.77 GiB of which 1.02 GiB is free.",
+        "torch-cuda-oom-230-cut", {"requested_bytes", "total_bytes", "free_bytes"}, id="2.3.0 writes the device as a character",
+    ),
+    pytest.param("Tried to allocate 3.25 GiB. GPU 2 has a total capa", "torch-cuda-oom-22", {"requested_bytes", "gpu_index"}, id="2.2 and later, cut"),
+    pytest.param(
+        "Tried to allocate 3.25 GiB (GPU 2; 15.77 Gi", "torch-cuda-oom-113", {"requested_bytes", "gpu_index", "total_bytes"}, id="1.x, cut in the unit",
+    ),
+    pytest.param(
+        "Tried to allocate 3.25 GiB (GPU 2; 15.77 GiB total", "torch-cuda-oom-113", {"requested_bytes", "gpu_index", "total_bytes"}, id="1.x, cut after the size",
+    ),
+    pytest.param("Tried to allocate 3.25 GiB (GPU 2; 15.", "torch-cuda-oom-113", {"requested_bytes", "gpu_index"}, id="1.x, cut in the number"),
+    pytest.param("Tried to allocate 3.25 GiB (GPU", "torch-cuda-oom-head", {"requested_bytes"}, id="cut before the device"),
+    pytest.param("Tried to allocate 3.25 G", "torch-cuda-oom-head", set(), id="cut in the size"),
+])  # fmt: skip
+def test_a_cut_message_is_of_the_release_that_words_it_so(text: str, name: str, fields: set[str]) -> None:
+    (found,) = torch_allocator.parse(f"torch.cuda.OutOfMemoryError: CUDA out of memory. {text}")
+    assert (found.signature, set(found.fields)) == (name, fields | {"exception"})
+
+
+@pytest.mark.parametrize("text", [pytest.param(NEW, id="new form"), pytest.param(OLD, id="old form")])
+def test_lower_case_loses_no_figure(text: str) -> None:
+    """Case is all that is lost; a name of an exception in lower case is none."""
+    (written,), (lowered,) = read(text), read(text.lower())
+    assert lowered == {name: value for name, value in written.items() if name != "exception"}
