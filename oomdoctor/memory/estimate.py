@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from math import hypot
 
 from oomdoctor.case.estimate import Assumption, Estimate, Phase, Setup
@@ -35,9 +36,9 @@ def estimate(setup: Setup, assumptions: tuple[Assumption, ...] = ()) -> Estimate
     )
 
 
-def at_phase(setup: Setup, name: str) -> tuple[int, int, int] | None:
-    """Expected, least and most bytes of one phase; None where the run has no such phase."""
-    phase = next((one for one in phases(setup) if one.name == name), None)
+def at_phases(setup: Setup, names: Container[str]) -> tuple[int, int, int] | None:
+    """Expected, least and most bytes of the largest of these phases; None where the run has none of them."""
+    phase = max((one for one in phases(setup) if one.name in names), key=lambda one: one.bytes, default=None)
     if phase is None:
         return None
     return phase.bytes, *bounds(phase, *_UNNAMED[setup.task == "train", setup.counter == "unknown"])
