@@ -103,7 +103,7 @@ def estimate(
         settings["method"] = "serve"
         settings.setdefault("memory_share", _SHARE)
     found = estimated(settings, model, framework or (read.framework if read else None), gpus)
-    server = _server(found, card, settings)
+    server = _server(found, card, settings, framework or (read.framework if read else None))
     write(_render(found, card, server, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
     if card is not None and not _fits(found, card):
         sys.exit(1)
@@ -166,14 +166,14 @@ def _shape(name: object) -> Shape:
     return found
 
 
-def _server(found: Estimate, card: Card | None, settings: dict[str, Any]) -> Budget | None:
+def _server(found: Estimate, card: Card | None, settings: dict[str, Any], framework: str | None) -> Budget | None:
     share = settings.get("memory_share")
     if card is None or settings.get("method") != "serve" or not isinstance(share, float):
         return None
     from oomdoctor.memory.serving import budget  # noqa: PLC0415 - only for a server
 
     batched = settings.get("max_batched_tokens")
-    return budget(found.setup, card.bytes, share, batched if isinstance(batched, int) and batched > 0 else None)
+    return budget(found.setup, card.bytes, share, batched if isinstance(batched, int) and batched > 0 else None, server=framework)
 
 
 def _fits(found: Estimate, card: Card) -> bool:

@@ -23,11 +23,13 @@ class Budget(Struct, frozen=True):
     """Tokens that the cache holds."""
 
 
-def budget(setup: Setup, card: int, share: float, batched: int | None = None) -> Budget:
-    """The budget of a server for the model of a setup, by vLLM's sum; `batched` are the tokens of one step at most."""
+def budget(setup: Setup, card: int, share: float, batched: int | None = None, *, server: str | None = "vllm") -> Budget:
+    """The budget of a server for the model of a setup: SGLang's sum, or vLLM's; `batched` are the tokens of one step at most."""
     counted = replace(setup, batch=1, length=batched or _PROFILED, counter="nvidia-smi")
     outside = allocator.outside(counted)
     per_token = inference.cache_per_token(setup) / (setup.layout.tensor * setup.layout.pipeline)
+    if server == "sglang":
+        return sglang(card, share, weights.weights(setup).bytes, per_token)
     return vllm(card, share, weights.weights(setup).bytes, outside.bytes if outside else 0, inference.prompt(counted).bytes, per_token)
 
 

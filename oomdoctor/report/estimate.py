@@ -80,7 +80,7 @@ def _server(found: Estimate, lang: str, server: Budget | None) -> Iterator[Block
     if server is None:
         return
     samples = server.tokens // found.setup.length
-    yield Heading(text=_say(lang, "As a server (vLLM)", "作为推理服务（vLLM）"))
+    yield Heading(text=_say(lang, "As a server", "作为推理服务"))
     yield Facts(
         rows=(
             Row(label=_say(lang, "taken of the card", "占用显存"), value=format_size(server.taken)),

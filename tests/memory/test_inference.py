@@ -52,3 +52,4 @@ def test_a_server_has_room_for_what_its_share_leaves() -> None:
     assert large.cache - small.cache == pytest.approx(24 * GIB * 0.1, rel=1e-6)
     assert large.tokens == int(large.cache / inference.cache_per_token(setup))
     assert budget(setup, 24 * GIB, 0.9, batched=512).cache > large.cache
+    assert budget(setup, 24 * GIB, 0.9, server="sglang").cache > large.cache
