@@ -72,8 +72,8 @@ def products(requested: int, shape: Mapping[str, Any], batch: int | None, length
 
 
 def _rounding(requested: int) -> int:
-    """Half of the last printed digit: two decimals of GiB or MiB."""
-    return (GIB if requested >= GIB else MIB) // 200
+    """Half of the last printed digit, two decimals of GiB or MiB, and a little for the binary fraction that it is read as."""
+    return int((GIB if requested >= GIB - MIB else MIB) * 0.00501)
 
 
 def _of_tokens(
