@@ -1,0 +1,69 @@
+"""What complaints say to write: made wherever it can be, and then the complaint is gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from changes.asking import homes, judge, nothing_there
+
+from oomdoctor.case.training import Complaint
+from oomdoctor.changes.proposal import of_complaint
+from oomdoctor.changes.settle import settle
+from oomdoctor.knowledge.config_records import CheckExample
+from oomdoctor.knowledge.load import load_rules
+from oomdoctor.knowledge.pack import builtin_rules
+
+EXAMPLES = [
+    pytest.param(check.id, example, id=f"{check.id}: {example.name}")
+    for _, check in load_rules(Path(builtin_rules())).checks
+    if check.instead is not None
+    for example in check.examples
+]
+BY_HAND = {
+    "offload-param-without-stage-3: in an accelerate file": "the accelerate file has another name for the stage",
+    "deepspeed-optimizer-beside-optim: an 8-bit optimizer that never runs": "a whole block is to go",
+    "axolotl-batch-size-and-accumulation: both": "the complaint asks for two changes",
+    "fsdp-and-deepspeed: one command": "an option is to go",
+}
+
+
+@pytest.mark.parametrize(("check", "example"), EXAMPLES)
+def test_what_a_check_says_to_write_is_written_and_ends_the_complaint(check: str, example: CheckExample) -> None:
+    files = {name: text.encode() for name, text in example.files.items()}
+    ask = judge(example.known)
+    complaint = next(one for one in ask(files) if one.id == check)
+    settled = settle(files, [of_complaint(complaint, homes(files))], ask, nothing_there)
+    if f"{check}: {example.name}" in BY_HAND:
+        assert not settled.files and settled.steps[0].left
+        return
+    assert settled.steps[0].made
+    assert complaint.id not in [one.id for one in ask({**files, **settled.files})]
+
+
+@pytest.mark.parametrize(("file", "text", "complaint", "after"), [
+    pytest.param("a.yaml", "stage: sft\nfinetuning_type: lora\ncutoff_length: 99\n", "key-unknown", "stage: sft\nfinetuning_type: lora\ncutoff_len: 99\n", id="a misspelt key of LLaMA-Factory"),
+    pytest.param("a.sh", "export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb=64\npython t.py --bf16 true\n", "alloc-conf-form", "export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64\npython t.py --bf16 true\n", id="a sign of the allocator variable"),
+    pytest.param("a.sh", "PYTORCH_CUDA_ALLOC_CONF='expandable_segments:True max_split_size_mb:64' python t.py --bf16 true\n", "alloc-conf-form", "PYTORCH_CUDA_ALLOC_CONF='expandable_segments:True,max_split_size_mb:64' python t.py --bf16 true\n", id="a blank in the allocator variable"),
+    pytest.param("a.sh", "swift sft --model m --max_lengths 99\n", "key-unknown", "swift sft --model m --max_length 99\n", id="a misspelt option"),
+])  # fmt: skip
+def test_names_and_variables(file: str, text: str, complaint: str, after: str) -> None:
+    files, ask = {file: text.encode()}, judge({})
+    found = next(one for one in ask(files) if one.id == complaint)
+    assert settle(files, [of_complaint(found, homes(files))], ask, nothing_there).files[file].decode() == after
+
+
+def test_a_key_under_the_wrong_block_is_for_a_person_to_move() -> None:
+    files = {
+        "a.yaml": b"training_args:\n  output_dir: o\n  generation_config:\n    max_new_tokens: 5\n    bf16: true\npeft_config:\n  peft_type: LORA\n"
+    }
+    found: list[Complaint] = [one for one in judge({})(files) if one.id == "key-under-wrong-block"]
+    proposals = [of_complaint(one, homes(files)) for one in found]
+    assert [one.changes for one in proposals] == [()] * len(found)
+    assert all(one.by_hand[0].by_hand == complaint.instead for one, complaint in zip(proposals, found, strict=True))
+
+
+def test_a_note_is_advice() -> None:
+    files = {"a.yaml": b"stage: sft\nfinetuning_type: full\nlora_rank: 8\n"}
+    note = next(one for one in judge({})(files) if one.severity == "note")
+    assert not of_complaint(note, homes(files)).safe
