@@ -30,9 +30,13 @@ from oomdoctor.timeline import incidents, verdict
 if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment
     from oomdoctor.environment.beside_log import Asked, Beside
+    from oomdoctor.planning.circle import Circle
 
 _PROGRESS_STEPS = 2
 _SAMPLES = 24
+_ON_THE_CARD = (Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM)
+_MODEL = ("training.model", "log.model_name_or_path", "log.all_params")
+"""Facts that can tell which model it is."""
 
 
 def diagnose(
@@ -89,6 +93,8 @@ def _diagnosis(
     programs = {one.id: one.program for one in recogniser.signatures.values()}
     named = {**around, **facts(found, decided, set_values)}
     named.update(moments(_step(found, by_source), named))
+    told = _circle(found, settings, log, set_values)
+    named.update(told.facts() if told is not None else {})
     known = Known(named, _samples(events), programs, tuple(one.root for one in found[:1]))
     described = (
         beside.environment.gaps if beside is not None and beside.environment is not None and machine is not None and machine.name else ()
@@ -107,10 +113,23 @@ def _diagnosis(
         training=settings,
         environment=beside.environment if beside is not None else None,
         environment_note=beside.note if beside is not None else None,
+        estimate=told.expected if told is not None else None,
         unread=sum(read.unread for read in reads),
         gaps=tuple(gaps),
     )
-    return Diagnosis(case=case, findings=_run_first(findings(pack, known, settings), pack) if around else findings(pack, known, settings))
+    judged = findings(pack, known, settings)
+    if told is not None:
+        judged = told.weighed(judged, pack)
+    return Diagnosis(case=case, findings=_run_first(judged, pack) if around else judged)
+
+
+def _circle(found: Sequence[Incident], settings: Training | None, log: Mapping[str, Value], named: Mapping[str, Fact]) -> Circle | None:
+    """What the run should have taken, where a card's memory failed and something tells the model."""
+    if not found or found[0].kind not in _ON_THE_CARD or not any(name in named for name in _MODEL):
+        return None
+    from oomdoctor.planning.circle import circle  # noqa: PLC0415 - most logs do not tell the model
+
+    return circle(settings, log, found[0])
 
 
 def _beside(machine: Asked, events: Sequence[Event], log: Mapping[str, Value]) -> Beside:

@@ -13,6 +13,7 @@ from oomdoctor.case.incident import Incident
 if TYPE_CHECKING:
     from oomdoctor.case.diagnosis import Text
     from oomdoctor.case.environment import Environment
+    from oomdoctor.case.expected import Expected
     from oomdoctor.case.training import Training
 
 
@@ -62,6 +63,8 @@ class Case(Struct, frozen=True, kw_only=True):
     """The machine of the run, where one was given or agrees with the log."""
     environment_note: Text | None = None
     """Whether facts of a machine are used, and why or why not; None where nobody asked."""
+    estimate: Expected | None = None
+    """What the arithmetic says of the run; None where its model is not known."""
     unread: int = 0
     """Messages that were counted and not parsed, because thousands like them were."""
     gaps: tuple[Gap, ...] = ()

@@ -59,6 +59,8 @@ class Fix(Struct, frozen=True, kw_only=True):
     """The terms of the memory model that it lowers."""
     frees_bytes: int | None = None
     """Bytes per card, estimated from the number of parameters; None where that does not decide."""
+    fits: str | None = None
+    """Whether the run would fit then, by the model of memory: `yes`, `no` or `close`; None where nobody can say."""
     costs: Text | None = None
     harm: str = "none"
     """The worst of what it costs: none, slower, effort, quality or hardware."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Counter, Estimate, Setup
+from oomdoctor.case.events import Event, Value
 from oomdoctor.case.plan import Fits, Room
-from oomdoctor.knowledge.cards import Card, version
+from oomdoctor.knowledge.cards import Card, card, version
 from oomdoctor.memory.estimate import estimate
 
 _USABLE = 0.97
@@ -18,9 +21,18 @@ def room(card: Card) -> Room:
     return Room(card.name, card.bytes, int(card.bytes * _USABLE), version(card.capability))
 
 
-def measured_room(name: str, total: int, outside: int | None, capability: str = "") -> Room:
-    """The room of a card of which a log tells the size, and what CUDA and NCCL took of it where the log tells that too."""
-    return Room(name, total, int(total * _USABLE) - (outside or 0), version(capability), outside)
+def room_of(roots: Sequence[Event], log: Mapping[str, Value]) -> Room | None:
+    """The card of the first message that says its size, and what the process had there outside of torch."""
+    root = next((one for one in roots if one.size("total_bytes")), None)
+    if root is None:
+        return None
+    parts = [root.size(name) for name in ("process_bytes", "allocated_bytes", "reserved_unallocated_bytes")]
+    outside = None if None in parts else (parts[0] or 0) - (parts[1] or 0) - (parts[2] or 0)
+    name = str(log.get("log.gpu_name", ""))
+    known = card(name) if name else None
+    measured = outside if outside is not None and outside > 0 else None
+    total = root.size("total_bytes") or 0
+    return Room(name, total, int(total * _USABLE) - (measured or 0), version(known.capability if known else ""), measured)
 
 
 def needed(setup: Setup, within: Room) -> Estimate:

@@ -14,6 +14,7 @@ from oomdoctor.case.events import Certainty, Place
 from oomdoctor.case.incident import Incident
 from oomdoctor.report.config_lines import in_config
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
+from oomdoctor.report.expected import beside_seen
 from oomdoctor.report.figures import bars, rows
 from oomdoctor.report.headline import incident_sentence, settle_text, summary
 from oomdoctor.report.phrases import bare, blank, first_sentences, spans, stop
@@ -45,6 +46,7 @@ def compose(diagnosis: Diagnosis, lang: str, version: str) -> Document:
     if first is not None:
         blocks += _seen(first, lang)
         blocks += _figures(first, lang)
+        blocks += beside_seen(case.estimate, lang)
     blocks += _meaning(diagnosis.findings, first, lang)
     blocks += in_config(case.training, lang)
     blocks += steps(diagnosis.findings, lang)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from oomdoctor.case.case import Case, Gap, Source
 from oomdoctor.case.diagnosis import Cite, Diagnosis, Evidence, Finding, Fix, NotThis, Setting
 from oomdoctor.case.events import Event, Place
@@ -39,7 +41,7 @@ def to_json(diagnosis: Diagnosis, *, version: str, redact: bool, lang: str = "en
         "sources": [_source(one) for one in case.sources],
         "environment": _environment(case, lang),
         "training": _training(case, lang),
-        "estimate": None,
+        "estimate": _expected(case, lang),
         "findings": [_finding(one, lang) for one in diagnosis.findings],
         "gaps": [_gap(one) for one in case.gaps],
     }
@@ -136,6 +138,26 @@ def _clean_value(value: object) -> object:
     return clean_line(value, 400) if isinstance(value, str) else value
 
 
+def _expected(case: Case, lang: str) -> dict[str, object] | None:
+    """What the run should have taken, as `oomdoctor estimate --format json` writes it, and beside it what was seen."""
+    own = case.estimate
+    if own is None:
+        return None
+    from oomdoctor.report.estimate_json import to_json as estimate_json  # noqa: PLC0415 - only where the model is known
+
+    room, at = own.room, own.at
+    return {
+        **estimate_json(
+            replace(own.estimate, assumptions=own.assumptions), lang, (clean_line(room.card, 200), room.total) if room else None
+        ),
+        "fits": own.fits,
+        "settings_known": own.is_told,
+        "at_failure": None
+        if at is None
+        else {"phase": at.phase, "expected_bytes": at.expected, "low_bytes": at.low, "high_bytes": at.high, "seen_bytes": at.seen},
+    }
+
+
 def _training(case: Case, lang: str) -> dict[str, object]:
     shown = _mapping({name.removeprefix("log."): value for name, value in case.facts.items()})
     return shown if case.training is None else {**shown, "config": _config(case.training, lang)}
@@ -205,7 +227,8 @@ def _fix(fix: Fix, lang: str) -> dict[str, object]:
         "frees": plain(fix.frees, lang),
         "frees_terms": list(fix.terms),
         "frees_bytes": fix.frees_bytes,
-        "fits": None,
+        "fits": {"yes": True, "no": False}.get(fix.fits or ""),
+        "fits_word": fix.fits,
         "costs": plain(fix.costs, lang),
         "harm": fix.harm,
         "needs": [plain(one, lang) for one in fix.needs],

@@ -10,6 +10,7 @@ from oomdoctor.case.estimate import Assumption, Estimate
 from oomdoctor.case.plan import Measure, Plan, Plans, Risk, Room, Wall
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps, Style
 from oomdoctor.report.estimate import part_name
+from oomdoctor.report.expected import range_of
 from oomdoctor.report.phrases import bare, blank, comma, stop, stopped
 from oomdoctor.report.steps import settings
 from oomdoctor.units import GIB, format_size
@@ -110,12 +111,6 @@ def _drawn(estimate: Estimate, room: Room) -> str:
 
 def _range(estimate: Estimate, lang: str) -> str:
     return range_of(estimate.expected, estimate.low, estimate.high, lang)
-
-
-def range_of(expected: int, low: int, high: int, lang: str) -> str:
-    """A figure and its range in GiB: no more digits than it is worth."""
-    sizes = [f"{size / GIB:.1f}" for size in (expected, low, high)]
-    return _say(lang, "{} GiB ({} to {})", "{} GiB（{} 至 {}）").format(*sizes)
 
 
 def _time(plan: Plan, lang: str) -> str:

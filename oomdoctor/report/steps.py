@@ -18,6 +18,7 @@ _SETTINGS = 4
 _SETTINGS_SHORT = 2
 _ALREADY = 4
 _NOT_THIS = 1
+_SETTLED = ("yes", "no")
 
 
 def steps(findings: Sequence[Finding], lang: str) -> Iterator[Block]:
@@ -85,15 +86,18 @@ def _brief(fix: Fix, lang: str) -> Step:
         text=() if fix.settings or fix.command else spans(first_sentences(fix.how.get(lang), lang, 1)),
         settings=tuple(settings(fix.settings, lang, _SETTINGS_SHORT)),
         command=fix.command or "",
-        note=spans("".join(_needs(fix, lang))),
+        note=spans(blank(lang).join([*([say(f"fits-{fix.fits}", lang)] if fix.fits in _SETTLED else []), *_needs(fix, lang)])),
     )
 
 
 def _balance(fix: Fix, lang: str) -> Iterator[str]:
     """What a fix frees, costs and needs, in a sentence each."""
     if fix.frees is not None:
-        size = "" if fix.frees_bytes is None else say("up-to", lang, size=format_size(fix.frees_bytes))
+        amount = "up-to" if fix.fits is None else "about"
+        size = "" if fix.frees_bytes is None else say(amount, lang, size=format_size(fix.frees_bytes))
         yield say("frees", lang) + bare(fix.frees.get(lang)) + size + stop(lang)
+    if fix.fits is not None:
+        yield say(f"fits-{fix.fits}", lang)
     if fix.costs is not None:
         yield say("costs", lang) + stopped(fix.costs.get(lang), lang)
     yield from _needs(fix, lang)

@@ -5,6 +5,7 @@ A log rarely names the model, but it prints the number of parameters; no two fam
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -22,6 +23,8 @@ _SAME = 1e-5
 """Counts that differ by less belong to one model: buffers and biases of a vision tower are counted or not."""
 _FEW = 0.5
 """A run that trains a smaller share of the parameters trains adapters, or a part of the layers."""
+_PACKED = re.compile(r"(?i)int-?[48]|[48]-?bit|fp8|awq|gptq|nf4")
+"""What says in a model's name that its weights are packed."""
 _CARDS = ("world_size", "num_processes", "nproc_per_node", "num_gpus")
 
 
@@ -48,6 +51,8 @@ def run(training: Training | None, log: Mapping[str, Value]) -> Run:
     if settings.get("finetuning") is None and trained and everything:
         settings["finetuning"] = "lora" if trained < _FEW * everything else "full"
     named = settings.get("model") or log.get("log.model_name_or_path")
+    if settings.get("load_bits") is None and (packed := _PACKED.search(str(named or ""))) is not None:
+        settings["load_bits"] = 8 if "8" in packed[0] else 4
     framework = training.framework if training and training.framework else log.get("log.framework")
     cards = settings.get("world_size") or next((one for name in _CARDS if (one := _number(log, name))), None)
     return Run(
