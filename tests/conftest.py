@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is no failure: nothing here is judged by how long it took.
+settings.register_profile("oomdoctor", deadline=None)
+settings.load_profile("oomdoctor")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
