@@ -1,0 +1,95 @@
+"""`oomdoctor check`: what of a config is wrong, whether it fits, and what CI gets of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+GOOD = (
+    "model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\nfinetuning_type: lora\nbf16: true\ncutoff_len: 1024\nper_device_train_batch_size: 1\n"
+)
+WARNED = GOOD.replace("cutoff_len", "cutoff_length")
+WRONG = GOOD + "fp16: true\n"
+
+
+def run(*arguments: str, here: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if name not in ("LC_ALL", "LC_MESSAGES", "LANG")} | environ
+    return subprocess.run(
+        [sys.executable, "-m", "oomdoctor", "check", *arguments], capture_output=True, text=True, encoding="utf-8", cwd=here, env=env
+    )
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    for name, text in (("good.yaml", GOOD), ("warned.yaml", WARNED), ("wrong.yaml", WRONG)):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("arguments", "status"), [
+    pytest.param(["good.yaml"], 0, id="a good config"),
+    pytest.param(["warned.yaml"], 0, id="a warning"),
+    pytest.param(["warned.yaml", "--strict"], 1, id="a warning, strictly"),
+    pytest.param(["wrong.yaml"], 1, id="an error"),
+    pytest.param(["good.yaml", "--gpu", "H100 80GB"], 0, id="a card with room"),
+    pytest.param(["good.yaml", "--gpu", "8GB"], 1, id="a card that is too small"),
+    pytest.param(["good.yaml", "--gpu", "no such card"], 2, id="a card that nobody knows"),
+    pytest.param(["no.yaml"], 2, id="a file that is not there"),
+    pytest.param([], 2, id="no file"),
+])  # fmt: skip
+def test_exit_status(here: Path, arguments: list[str], status: int) -> None:
+    done = run(*arguments, here=here)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr and bool(done.stderr) is (status == 2)
+
+
+def test_the_worst_comes_first_with_file_and_line(here: Path) -> None:
+    (here / "both.yaml").write_text(WARNED + "fp16: true\n", encoding="utf-8")
+    done = run("both.yaml", here=here, COLUMNS="200").stdout
+    assert done.index("both.yaml:7") < done.index("both.yaml:5") and "1 error, 1 warning." in done
+
+
+def test_whether_it_fits_is_said_with_the_range(here: Path) -> None:
+    done = run("good.yaml", "--gpu", "8GB", here=here).stdout
+    assert "It does not fit." in done and " to " in done
+    assert "放不下。" in run("good.yaml", "--gpu", "8GB", "--lang", "zh", here=here).stdout
+
+
+def test_an_unknown_model_is_no_verdict(here: Path) -> None:
+    (here / "own.yaml").write_text(GOOD.replace("Qwen/Qwen2.5-7B", "./our-own-model"), encoding="utf-8")
+    done = run("own.yaml", "--gpu", "24GB", here=here)
+    assert done.returncode == 2 and "our-own-model" in done.stderr and "nothing is wrong" in done.stdout
+
+
+def test_json(here: Path) -> None:
+    told = json.loads(run("wrong.yaml", "--gpu", "80GB", "--format", "json", here=here).stdout)
+    assert (told["schema"], told["framework"], told["counts"]) == (
+        "oomdoctor/check/v1",
+        "llamafactory",
+        {"error": 1, "warning": 0, "note": 0},
+    )
+    assert told["fits"] == "yes" and told["estimate"]["per_gpu_bytes"]["low"] < told["estimate"]["per_gpu_bytes"]["high"]
+    assert [(one["id"], one["file"], one["line"]) for one in told["complaints"]] == [("bf16-and-fp16", "wrong.yaml", 7)]
+
+
+def test_markdown_and_a_file(here: Path) -> None:
+    printed = run("wrong.yaml", "--format", "markdown", here=here)
+    assert printed.stdout and run("wrong.yaml", "--format", "markdown", "--output", "r.md", here=here).stdout == ""
+    assert (here / "r.md").read_text(encoding="utf-8") == printed.stdout
+
+
+def test_several_files_of_one_run(here: Path) -> None:
+    (here / "ds.json").write_text('{"zero_optimization": {"stage": 2}, "fp16": {"enabled": "auto"}}', encoding="utf-8")
+    done = run("good.yaml", "ds.json", here=here)
+    assert done.returncode == 1 and "bf16" in done.stdout
+
+
+def test_sarif(here: Path) -> None:
+    told = json.loads(run("wrong.yaml", "--format", "sarif", here=here).stdout)
+    result = told["runs"][0]["results"][0]
+    assert (told["version"], result["ruleId"], result["level"]) == ("2.1.0", "bf16-and-fp16", "error")

@@ -1,0 +1,115 @@
+"""SARIF 2.1.0 as OASIS defines it: what the standard requires of a log, checked against the parts of its schema that are used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.training import Complaint
+from oomdoctor.report.sarif import to_sarif
+
+MESSAGE = {
+    "type": "object",
+    "required": ["text"],
+    "additionalProperties": False,
+    "properties": {"text": {"type": "string", "minLength": 1}},
+}
+LEVEL = {"enum": ["none", "note", "warning", "error"]}
+RULE = {
+    "type": "object", "required": ["id"], "additionalProperties": False,
+    "properties": {
+        "id": {"type": "string"}, "shortDescription": MESSAGE, "fullDescription": MESSAGE,
+        "defaultConfiguration": {"type": "object", "properties": {"level": LEVEL}, "additionalProperties": False},
+    },
+}  # fmt: skip
+LOCATION = {
+    "type": "object", "additionalProperties": False,
+    "properties": {"physicalLocation": {
+        "type": "object", "required": ["artifactLocation"], "additionalProperties": False,
+        "properties": {
+            "artifactLocation": {"type": "object", "additionalProperties": False, "properties": {"uri": {"type": "string", "format": "uri-reference", "pattern": r"^[^\s\\]+$"}}},
+            "region": {"type": "object", "additionalProperties": False, "properties": {"startLine": {"type": "integer", "minimum": 1}}},
+        },
+    }},
+}  # fmt: skip
+RESULT = {
+    "type": "object", "required": ["message"], "additionalProperties": False,
+    "properties": {
+        "ruleId": {"type": "string"}, "ruleIndex": {"type": "integer", "minimum": -1}, "level": LEVEL, "message": MESSAGE,
+        "locations": {"type": "array", "items": LOCATION},
+        "partialFingerprints": {"type": "object", "additionalProperties": {"type": "string"}},
+    },
+}  # fmt: skip
+RUN = {
+    "type": "object", "required": ["tool"], "additionalProperties": False,
+    "properties": {
+        "tool": {"type": "object", "required": ["driver"], "additionalProperties": False, "properties": {"driver": {
+            "type": "object", "required": ["name"], "additionalProperties": False,
+            "properties": {"name": {"type": "string"}, "semanticVersion": {"type": "string"}, "rules": {"type": "array", "items": RULE, "uniqueItems": True}},
+        }}},
+        "columnKind": {"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+        "results": {"type": "array", "items": RESULT},
+    },
+}  # fmt: skip
+LOG = {
+    "type": "object", "required": ["version", "runs"], "additionalProperties": False,
+    "properties": {"$schema": {"type": "string", "format": "uri"}, "version": {"enum": ["2.1.0"]}, "runs": {"type": "array", "items": RUN}},
+}  # fmt: skip
+"""Objects, required properties, enumerations and bounds of sarif-schema-2.1.0.json (OASIS, errata 01), for the properties that are written."""
+
+
+def complaint(**changes: Any) -> Complaint:
+    given = {
+        "id": "a-check",
+        "severity": "error",
+        "key": "k",
+        "file": "a.yaml",
+        "line": 3,
+        "what": Text("`k` is wrong", "`k` 有误"),
+        "why": Text("It stops.", "会报错。"),
+    }
+    return Complaint(**{**given, **changes})
+
+
+COMPLAINTS = (
+    complaint(instead="k: 2"),
+    complaint(line=9),
+    complaint(id="other", severity="note", file="a folder/配置.yaml", line=0),
+    complaint(id="third", severity="warning", what=Text("\x1b[31mred\x07", "红")),
+)
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("complaints", [pytest.param(COMPLAINTS, id="several"), pytest.param((), id="none")])
+def test_it_is_sarif(complaints: tuple[Complaint, ...], lang: str) -> None:
+    jsonschema.validate(json.loads(json.dumps(to_sarif(complaints, lang, "1.2.3"))), LOG)
+
+
+def test_each_kind_of_complaint_is_one_rule_and_results_point_at_theirs() -> None:
+    run = to_sarif(COMPLAINTS, "en", "1.2.3")["runs"][0]
+    rules = [one["id"] for one in run["tool"]["driver"]["rules"]]
+    assert rules == ["a-check", "other", "third"]
+    assert all(rules[one["ruleIndex"]] == one["ruleId"] for one in run["results"])
+    assert [one["level"] for one in run["results"]] == ["error", "error", "note", "warning"]
+
+
+def test_a_message_says_what_why_and_what_to_write() -> None:
+    assert to_sarif(COMPLAINTS, "en", "1")["runs"][0]["results"][0]["message"]["text"] == "k is wrong. It stops. Write: k: 2."
+    assert "\x1b" not in json.dumps(to_sarif(COMPLAINTS, "en", "1"), ensure_ascii=False)
+
+
+@pytest.mark.parametrize(("file", "uri"), [
+    pytest.param("a.yaml", "a.yaml", id="a file here"),
+    pytest.param("./runs/../a.yaml", "a.yaml", id="a way that goes back"),
+    pytest.param("a folder/配置.yaml", "a%20folder/%E9%85%8D%E7%BD%AE.yaml", id="blanks and Chinese"),
+    pytest.param(str(Path.cwd() / "runs" / "a.yaml"), "runs/a.yaml", id="a whole path below this folder"),
+    pytest.param("/elsewhere/a.yaml", "file:///elsewhere/a.yaml", id="a file of another place"),
+])  # fmt: skip
+def test_a_file_is_named_as_a_code_host_knows_it(file: str, uri: str) -> None:
+    result = to_sarif((complaint(file=file),), "en", "1")["runs"][0]["results"][0]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
