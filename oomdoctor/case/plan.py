@@ -27,6 +27,8 @@ class Room(Struct, frozen=True):
     """The compute capability; empty where it is unknown."""
     outside: int | None = None
     """Bytes that the process takes outside of torch, where a log shows them; `usable` is without them."""
+    unexplained: int = 0
+    """Bytes that a log shows and no setting explains; `usable` is without them."""
 
 
 class Measure(Struct, frozen=True, kw_only=True):

@@ -59,14 +59,14 @@ def plan(
     """
     from oomdoctor.knowledge.pack import load_pack  # noqa: PLC0415 - only where a plan is made
     from oomdoctor.planning.planner import plans  # noqa: PLC0415
-    from oomdoctor.planning.written import in_own_keys  # noqa: PLC0415
+    from oomdoctor.planning.written import keys  # noqa: PLC0415
 
     pack = load_pack()
     logs = [path for path in paths if not path.lower().endswith(_CONFIGS)]
     configs = [*config, *(path for path in paths if path not in logs)]
     asked = _asked(logs, configs, pack, model=model, gpus=gpus, framework=framework)
-    found = plans(asked.setup, _room(gpu, asked), top=top)
-    found = in_own_keys(found, pack, asked.training, asked.log)
+    own = keys(pack, asked.training, asked.log, asked.framework)
+    found = own.written(plans(asked.setup, _room(gpu, asked), own.has, top=top))
     write(_render(found, asked, pack, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
     if found.wall is not None:
         sys.exit(1)
@@ -80,29 +80,30 @@ def _asked(logs: Sequence[str], configs: Sequence[str], pack: Pack, *, model: st
         from oomdoctor.pipeline import diagnose  # noqa: PLC0415 - only for logs
 
         case = diagnose(logs, pack, config=configs).case
-        return asked(case.training, case.facts, [one.root for one in case.incidents[:1]], model=model, gpus=gpus, framework=framework)
+        first = case.incidents[0] if case.incidents else None
+        return asked(case.training, case.facts, first, model=model, gpus=gpus, framework=framework)
     from oomdoctor.training.configs import training  # noqa: PLC0415 - as above
     from oomdoctor.training.files import read_files  # noqa: PLC0415
 
     sheets, gaps = read_files(configs)
     if not sheets:
         raise UsageError("; ".join(f"{gap.what}: {gap.why}" for gap in gaps) or "nothing to read in these files")
-    return asked(training(sheets, (), {}, pack), {}, (), model=model, gpus=gpus, framework=framework)
+    return asked(training(sheets, (), {}, pack), {}, None, model=model, gpus=gpus, framework=framework)
 
 
 def _room(gpu: str | None, asked: Asked) -> Room:
     """The card that was named, else that of the log."""
     from oomdoctor.knowledge.cards import card  # noqa: PLC0415 - as above
-    from oomdoctor.planning.room import room  # noqa: PLC0415
+    from oomdoctor.planning.room import room, without  # noqa: PLC0415
 
     if gpu is None:
         if asked.room is None:
             raise UsageError("which card? name it with --gpu (RTX 4090, A100-80GB, 24GB)")
-        return asked.room
+        return without(asked.room, asked.unexplained)
     found = card(gpu)
     if found is None:
         raise UsageError(f"--gpu {gpu}: not known, or known in several sizes; add the size (A100-80GB) or give it alone (24GB)")
-    return room(found)
+    return without(room(found), asked.unexplained)
 
 
 def _render(found: Plans, asked: Asked, pack: Pack, format_: str, lang: str, *, to_terminal: bool) -> str:

@@ -83,12 +83,16 @@ def changes(rows: Sequence[Row], facts: Mapping[str, Fact], config: Config) -> l
 
 
 def written(rows: Sequence[Row], wanted: Mapping[str, Fact], facts: Mapping[str, Fact], config: Config) -> tuple[Setting, ...]:
-    """What to write for the values in `wanted` (settings by the names that all frameworks share); what goes along comes after."""
+    """What to write for the values in `wanted` (settings by the names that all frameworks share); what goes along comes after.
+
+    Rows of a fix that sets nothing with a shared name are written as they are.
+    """
     out: list[Setting] = []
+    named = any(row["sets"] for row in rows)
     for row in rows:
         value = wanted.get(row["sets"] or "")
         if value is None:
-            if row["along"] and not row["sets"] and out:
+            if not row["sets"] and ((out and row["along"]) or not named):
                 out.append(_setting(row, _old(row, facts, config), row["to"]))
         elif row["means"] is None:
             out.append(_setting(row, _old(row, facts, config), _shown(value) or ""))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Assumption, Setup
-from oomdoctor.case.events import Event, Value
+from oomdoctor.case.events import Value
+from oomdoctor.case.incident import Incident
 from oomdoctor.case.plan import Room
 from oomdoctor.case.shape import Shape
 from oomdoctor.case.training import Training
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.shapes import shape
+from oomdoctor.planning.failure import at_failure, explaining_length
 from oomdoctor.planning.room import room_of
 from oomdoctor.sizing.model_files import read_shape
 from oomdoctor.sizing.run import Run, run, run_setup
@@ -24,16 +27,19 @@ class Asked(Struct, frozen=True, kw_only=True):
 
     setup: Setup
     assumptions: tuple[Assumption, ...]
+    framework: str | None
     training: Training | None
     log: Mapping[str, Value]
     room: Room | None
     """None where no log tells the size of the card."""
+    unexplained: int = 0
+    """Bytes that were on the card at the failure and that the settings do not explain."""
 
 
 def asked(
     training: Training | None,
     log: Mapping[str, Value],
-    roots: Sequence[Event],
+    incident: Incident | None,
     *,
     model: str | None = None,
     gpus: int | None = None,
@@ -43,7 +49,31 @@ def asked(
     known = run(training, log)
     known = replace(known, cards=gpus or known.cards, framework=framework or known.framework)
     setup, assumptions = run_setup(known, _shape(known, model))
-    return Asked(setup=setup, assumptions=assumptions, training=training, log=log, room=room_of(roots, log))
+    if incident is not None and known.settings.get("micro_batch") and not known.settings.get("sequence_length"):
+        setup, assumptions = _with_length(setup, assumptions, incident)
+    at = at_failure(setup, incident) if incident is not None and known.settings.get("finetuning") else None
+    return Asked(
+        setup=setup,
+        assumptions=assumptions,
+        framework=known.framework,
+        training=training,
+        log=log,
+        room=room_of([incident.root], log) if incident is not None else None,
+        unexplained=max(0, at.seen - at.expected) if at is not None else 0,
+    )
+
+
+def _with_length(setup: Setup, assumptions: tuple[Assumption, ...], incident: Incident) -> tuple[Setup, tuple[Assumption, ...]]:
+    """The run with samples as long as what was on the card at the failure."""
+    length = explaining_length(setup, incident)
+    if length is None:
+        return setup, assumptions
+    said = Text(
+        f"{length} tokens in the longest sample: so many explain what was on the card",
+        f"最长样本 {length} 个 token，由失败时的显存占用推算",
+    )
+    others = tuple(one for one in assumptions if one.id != "sequence_length")
+    return replace(setup, length=length), (Assumption(id="sequence_length", text=said, asked=True), *others)
 
 
 def _shape(known: Run, model: str | None) -> Shape:

@@ -12,20 +12,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.case.diagnosis import Finding, Fix
-from oomdoctor.case.estimate import Estimate, Setup
+from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.events import Value
-from oomdoctor.case.expected import AtFailure, Expected
+from oomdoctor.case.expected import Expected
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.plan import Fits, Room
 from oomdoctor.case.shape import Shape
 from oomdoctor.case.training import Scalar, Training
 from oomdoctor.findings.settings import number
-from oomdoctor.memory.estimate import at_phases
-from oomdoctor.planning.room import fits, needed, room_of
+from oomdoctor.planning.failure import at_failure
+from oomdoctor.planning.room import fits, needed, room_of, without
 from oomdoctor.sizing.run import Run, run, run_setup
 
-_PHASES = {"forward": ("forward",), "backward": ("forward", "backward"), "optimizer-step": ("step",), "evaluation": ("evaluation",)}
-"""The phases of incidents by those of estimates. A backward pass begins with what the forward pass ends with."""
 _BOUNDLESS = 1 << 62
 
 
@@ -87,7 +85,7 @@ def circle(training: Training | None, log: Mapping[str, Value], incident: Incide
         fits=fits(found, room) if room else None,
         assumptions=assumptions,
         is_told=known.is_told,
-        at=_at_failure(setup, incident) if known.is_told else None,
+        at=at_failure(setup, incident) if known.is_told else None,
     )
     return Circle(known, known.shape, expected)
 
@@ -112,7 +110,7 @@ def _fits(then: Estimate, expected: Expected) -> Fits | None:
     if expected.room is None or expected.fits == "yes":
         return None
     unexplained = max(0, expected.at.seen - expected.at.expected) if expected.at else 0
-    return fits(replace(then, low=then.low + unexplained, high=then.high + unexplained), expected.room)
+    return fits(then, without(expected.room, unexplained))
 
 
 def _estimate(known: Run, shape: Shape, room: Room | None) -> Estimate:
@@ -143,14 +141,3 @@ def _value(text: str) -> Scalar:
     if found is not None:
         return int(found) if found == int(found) else found
     return None if text.startswith("×") else text
-
-
-def _at_failure(setup: Setup, incident: Incident) -> AtFailure | None:
-    """What should have been allocated at the moment of the failure, and what was."""
-    names = _PHASES.get(incident.phase or "", ())
-    allocated, asked = incident.root.size("allocated_bytes"), incident.root.size("requested_bytes")
-    found = at_phases(replace(setup, counter="max_allocated"), names)
-    if found is None or allocated is None or asked is None:
-        return None
-    expected, low, high = found
-    return AtFailure(phase=str(incident.phase), expected=expected, low=low, high=high, seen=allocated + asked)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -20,6 +20,8 @@ RISKS: tuple[Risk, ...] = ("none", "slight", "different", "data")
 """From the gentlest to the worst."""
 _RANK = 8
 """LoraConfig.r of peft/tuners/lora/config.py."""
+_FOUR_BITS = 0.6
+"""Bytes of a parameter in 4 bit with its scales, at most: rules/tables/weight_formats.csv."""
 _SHORTEST = 256
 """Tokens below which a shorter limit frees next to nothing and cuts nearly every sample."""
 
@@ -63,12 +65,19 @@ def batches(setup: Setup) -> tuple[Option, ...]:
     )
 
 
-def subjects(setup: Setup, capability: tuple[int, ...], *, last_resort: bool) -> tuple[tuple[Option, ...], ...]:
-    """All other subjects that this run could change on cards of this capability; `last_resort` adds what cuts the data."""
+def subjects(setup: Setup, capability: tuple[int, ...], can: Callable[[str], bool], *, last_resort: bool) -> tuple[tuple[Option, ...], ...]:
+    """All other subjects that this run could change on cards of this capability.
+
+    `can` says of a fix whether the run's framework has it; `last_resort` adds what cuts the data.
+    """
     found = [*(_serving(setup) if setup.task != "train" else _training(setup))]
     if last_resort:
         found.append(_lengths(setup, "sequence_length" if setup.task == "train" else "max_model_len"))
-    return tuple(options for one in found if (options := tuple(option for option in one if option.runs_on(capability))))
+
+    def is_there(option: Option) -> bool:
+        return option.runs_on(capability) and all(can(measure.fix) for measure in option.measures)
+
+    return tuple(options for one in found if (options := tuple(option for option in one if is_there(option))))
 
 
 def is_possible(setup: Setup) -> bool:
@@ -136,7 +145,7 @@ def _trained(setup: Setup) -> Iterator[Option]:
         own = Adapters(rank=_RANK, targets=targets("all"))
         yield _option(lora, adapters=own, weights=known_format("bf16"))
         yield _option(lora, packed, adapters=own, weights=known_format("nf4"))
-    elif not setup.weights.packed and not setup.adapters.blocks:
+    elif setup.weights.bytes_per_param > _FOUR_BITS and not setup.adapters.blocks:
         yield _option(packed, weights=known_format("nf4"))
 
 

@@ -2,51 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Setup
 from oomdoctor.case.plan import Plan, Plans, Room, Wall
 from oomdoctor.knowledge.cards import sizes
 from oomdoctor.planning.room import fits, needed, room
-from oomdoctor.planning.search import search, undominated
+from oomdoctor.planning.search import anything, search, undominated
 
 _MOST_CARDS = 64
 """More cards than that are no advice for somebody who asks about a few."""
 
 
-def plans(setup: Setup, within: Room, *, top: int) -> Plans:
-    """What makes the run fit, the gentlest first and `top` at most; where nothing does, what would."""
+def plans(setup: Setup, within: Room, can: Callable[[str], bool] = anything, *, top: int = 5) -> Plans:
+    """What makes the run fit, the gentlest first and `top` at most; where nothing does, what would.
+
+    `can` says which fixes the run's framework has.
+    """
     now = needed(setup, within)
     verdict = fits(now, within)
     if verdict == "yes":
         return Plans(room=within, now=now, fits=verdict)
-    found = search(setup, within)
+    found = search(setup, within, can)
     return Plans(
         room=within,
         now=now,
         fits=verdict,
         plans=tuple(undominated(found.plans)[:top]),
-        wall=None if found.plans else _wall(setup, within, found.closest),
+        wall=None if found.plans else _wall(setup, within, can, found.closest),
         combinations=found.combinations,
     )
 
 
-def _wall(setup: Setup, within: Room, closest: Plan) -> Wall:
+def _wall(setup: Setup, within: Room, can: Callable[[str], bool], closest: Plan) -> Wall:
     peak = max(closest.estimate.phases, key=lambda phase: phase.bytes)
     return Wall(
         closest=closest,
         term=max(peak.terms, key=lambda term: term.bytes).name,
         card=next((one.name for one in sizes() if room(one).usable >= closest.estimate.high), None),
-        cards=_enough_cards(setup, within),
+        cards=_enough_cards(setup, within, can),
     )
 
 
-def _enough_cards(setup: Setup, within: Room) -> int | None:
+def _enough_cards(setup: Setup, within: Room, can: Callable[[str], bool]) -> int | None:
     """How many of these cards would do, in doublings."""
     number = setup.layout.cards * 2
     while number <= _MOST_CARDS:
         engine = "ddp" if setup.layout.engine == "none" and setup.task == "train" else setup.layout.engine
-        if search(replace(setup, layout=replace(setup.layout, cards=number, engine=engine)), within, first=True).plans:
+        if search(replace(setup, layout=replace(setup.layout, cards=number, engine=engine)), within, can, first=True).plans:
             return number
         number *= 2
     return None

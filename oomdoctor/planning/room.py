@@ -35,6 +35,11 @@ def room_of(roots: Sequence[Event], log: Mapping[str, Value]) -> Room | None:
     return Room(name, total, int(total * _USABLE) - (measured or 0), version(known.capability if known else ""), measured)
 
 
+def without(within: Room, unexplained: int) -> Room:
+    """The room without bytes that a log shows and no setting explains: whatever takes them takes them again."""
+    return replace(within, usable=max(0, within.usable - unexplained), unexplained=unexplained)
+
+
 def needed(setup: Setup, within: Room) -> Estimate:
     """What a run needs in this room so that no request fails.
 
@@ -48,4 +53,6 @@ def needed(setup: Setup, within: Room) -> Estimate:
 
 def fits(found: Estimate, within: Room) -> Fits:
     """`yes`: the most that it may need is there; `no`: even the least is not; else `close`."""
-    return "yes" if found.high <= within.usable else "no" if found.low > within.total - (within.outside or 0) else "close"
+    return (
+        "yes" if found.high <= within.usable else "no" if found.low > within.total - (within.outside or 0) - within.unexplained else "close"
+    )

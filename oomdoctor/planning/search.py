@@ -6,7 +6,7 @@ more for nothing. Of micro batches only the largest that fits is of interest, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from itertools import combinations, count, product
 from math import prod
@@ -48,18 +48,23 @@ class _Progress(Struct):
     looked_at: int = 0
 
 
-def search(setup: Setup, room: Room, *, first: bool = False) -> Search:
+def anything(fix: str) -> bool:  # noqa: ARG001 - what a framework has is asked fix by fix
+    """Every fix can be done: what is taken where no framework is known."""
+    return True
+
+
+def search(setup: Setup, room: Room, can: Callable[[str], bool] = anything, *, first: bool = False) -> Search:
     """All smallest combinations of changes with which the run fits; the empty one where it fits as it is.
 
-    The data are cut only where nothing else helps. `first`: any one plan is enough.
+    The data are cut only where nothing else helps. `can` says which fixes the run's framework has; `first`: any one plan is enough.
     """
-    found = _search(setup, room, first=first, last_resort=False)
-    return found if found.plans else _search(setup, room, first=first, last_resort=True)
+    found = _search(setup, room, can, first=first, last_resort=False)
+    return found if found.plans else _search(setup, room, can, first=first, last_resort=True)
 
 
-def _search(setup: Setup, room: Room, *, first: bool, last_resort: bool) -> Search:
+def _search(setup: Setup, room: Room, can: Callable[[str], bool], *, first: bool, last_resort: bool) -> Search:
     smaller = batches(setup)
-    ways = _mattering(setup, subjects(setup, room.capability, last_resort=last_resort), smaller, room)
+    ways = _mattering(setup, subjects(setup, room.capability, can, last_resort=last_resort), smaller, room)
     before = seconds(setup)
     known = _Progress(before, _plan((), needed(setup, room), setup, before))
     for picked in _sets(ways):

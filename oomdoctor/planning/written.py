@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.case.plan import Measure, Plan, Plans
 from oomdoctor.case.training import Training
 from oomdoctor.findings.fixes import rows_of
-from oomdoctor.findings.frameworks import Row
+from oomdoctor.findings.frameworks import Row, framework
 from oomdoctor.findings.match import Known
 from oomdoctor.findings.settings import config_of, written
 
 _LAYERS = ("deepspeed", "fsdp", "accelerate")
 """Whose keys are shown where the framework itself has none."""
+_SPREAD = ("zero2-zero3", "offload-optimizer", "offload-params", "fsdp-full-shard")
+"""Fixes that a layer below the framework can do by itself."""
 
 
 class Texts(Protocol):
@@ -26,32 +29,52 @@ class Texts(Protocol):
         ...
 
 
-def in_own_keys(found: Plans, pack: Texts, training: Training | None, facts: Mapping[str, Any]) -> Plans:
-    """The plans with their settings as the run's framework writes them."""
-    known = Known({**facts, **(training.facts() if training else {})}, ())
+class Keys(Struct, frozen=True):
+    """The keys in which a run's settings are written."""
 
-    def of_plan(plan: Plan) -> Plan:
-        return replace(plan, measures=_once([_of_measure(one, pack, known, training) for one in plan.measures]))
+    pack: Texts
+    training: Training | None
+    known: Known
 
-    wall = None if found.wall is None else replace(found.wall, closest=of_plan(found.wall.closest))
-    return replace(found, plans=tuple(of_plan(plan) for plan in found.plans), wall=wall)
+    def has(self, fix: str) -> bool:
+        """Whether the run's framework can do a fix by its settings; where the framework is unknown, some framework can."""
+        text = self.pack.text("fixes", fix)
+        return text is None or not text["settings"] or framework(self.known) is None or bool(self._rows(text))
+
+    def written(self, found: Plans) -> Plans:
+        """The plans with their settings as the run's framework writes them."""
+        wall = None if found.wall is None else replace(found.wall, closest=self._of_plan(found.wall.closest))
+        return replace(found, plans=tuple(self._of_plan(plan) for plan in found.plans), wall=wall)
+
+    def _of_plan(self, plan: Plan) -> Plan:
+        return replace(plan, measures=_once([self._of_measure(one) for one in plan.measures]))
+
+    def _of_measure(self, measure: Measure) -> Measure:
+        text = self.pack.text("fixes", measure.fix)
+        if text is None:
+            return measure
+        wanted, config = dict(measure.sets), config_of(self.training)
+        own = written(rows_of(text, self.known, self.training), wanted, self.known.facts, config)
+        return replace(measure, settings=own or written(self._below(text), wanted, self.known.facts, config))
+
+    def _rows(self, text: Mapping[str, Any]) -> list[Row]:
+        return rows_of(text, self.known, self.training) or self._below(text)
+
+    def _below(self, text: Mapping[str, Any]) -> list[Row]:
+        """The rows of the first layer that does it, where the framework is one that runs on layers: one that takes DeepSpeed."""
+        takes = {row["framework"] for row in (self.pack.text("fixes", "zero2-zero3") or {}).get("settings", ())}
+        own = framework(self.known)
+        if text["id"] not in _SPREAD or (own is not None and own not in takes):
+            return []
+        rows = [row for row in text["settings"] if row["framework"] in _LAYERS and row["when"] is None]
+        layer = min((row["framework"] for row in rows), key=_LAYERS.index, default=None)
+        return [row for row in rows if row["framework"] == layer]
 
 
-def _of_measure(measure: Measure, pack: Texts, known: Known, training: Training | None) -> Measure:
-    """The measure with the keys of the framework, else with those of the layer that does it."""
-    text = pack.text("fixes", measure.fix)
-    if text is None:
-        return measure
-    wanted, config = dict(measure.sets), config_of(training)
-    own = written(rows_of(text, known, training), wanted, known.facts, config)
-    below = [row for row in text["settings"] if row["framework"] in _LAYERS and row["when"] is None]
-    return replace(measure, settings=own or written(_of_first(below), wanted, known.facts, config))
-
-
-def _of_first(rows: Sequence[Row]) -> list[Row]:
-    """The rows of the layer that comes first in `_LAYERS`."""
-    layer = min((row["framework"] for row in rows), key=_LAYERS.index, default=None)
-    return [row for row in rows if row["framework"] == layer]
+def keys(pack: Texts, training: Training | None, facts: Mapping[str, Any], framework: str | None) -> Keys:
+    """The keys of a run; `framework` is what it runs on, as far as anybody knows."""
+    named = {} if framework is None else {"training.framework": framework}
+    return Keys(pack, training, Known({**facts, **(training.facts() if training else {}), **named}, ()))
 
 
 def _once(measures: Sequence[Measure]) -> tuple[Measure, ...]:

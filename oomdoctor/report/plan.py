@@ -66,7 +66,7 @@ def _blocks(found: Plans, assumptions: Sequence[Assumption], pack: Texts, lang: 
     rows += [
         _row(_say(lang, "plan {}", "方案 {}").format(n), plan.estimate, plan, found.room, lang) for n, plan in enumerate(found.plans, 1)
     ]
-    if found.wall is not None:
+    if found.wall is not None and found.wall.closest.measures:
         rows.append(_row(_say(lang, "closest", "最接近的"), found.wall.closest.estimate, found.wall.closest, found.room, lang))
     yield Facts(tuple(rows))
     if found.plans:
@@ -138,27 +138,32 @@ def _titles(measures: Sequence[Measure], pack: Texts, lang: str) -> str:
 
 def _wall(wall: Wall, found: Plans, pack: Texts, lang: str) -> Iterator[Block]:
     yield Heading(_say(lang, "What would be enough", "要多少才够"))
-    needs = _range(wall.closest.estimate, lang)
-    part = part_name(wall.term, lang)
+    said = [
+        _say(
+            lang,
+            "No combination of settings fits. The one that needs the least takes {}; the largest part of it: {}.",
+            "没有哪种设置组合放得下。需求最小的一种也要 {}，其中最大的一项：{}。",
+        ).format(_range(wall.closest.estimate, lang), part_name(wall.term, lang))
+    ]
     cards = found.now.setup.layout.cards
-    larger = _say(lang, "With it a {} would do.", "这样改之后，一张 {} 就够用。").format(wall.card) if wall.card else ""
-    if wall.card and cards > 1:
-        larger = _say(lang, "With it {} cards of the size of {} would do.", "这样改之后，{} 张 {} 这样大小的卡就够用。").format(
-            cards, wall.card
-        )
-    more = _say(lang, "Or {} of the present cards.", "或者用 {} 张现在的卡。").format(wall.cards) if wall.cards else ""
-    said = _say(
-        lang,
-        "No combination of settings fits. The one that needs the least still takes {}, and most of that is: {}.",
-        "没有哪种设置组合放得下。需求最小的一种仍要 {}，其中最大的一项是{}。",
-    ).format(needs, part)
-    yield Paragraph((Span(blank(lang).join(one for one in (said, larger, more) if one)),))
-    yield Steps((_step(wall.closest, pack, lang),))
+    if wall.card:
+        one = _say(lang, "A card like {} would do for it.", "换成 {} 这样的卡就够用。")
+        many = _say(lang, "{} cards like {} would do for it.", "换成 {} 张 {} 这样的卡就够用。")
+        said.append(one.format(wall.card) if cards == 1 else many.format(cards, wall.card))
+    if wall.cards:
+        said.append(_say(lang, "Or {} of the present cards.", "或者用 {} 张现在的卡。").format(wall.cards))
+    yield Paragraph((Span(blank(lang).join(said)),))
+    if wall.closest.measures:
+        yield Steps((_step(wall.closest, pack, lang),))
 
 
 def _judged(found: Plans, lang: str) -> Folded:
     weighed = _say(lang, "{} combinations were weighed.", "共比较了 {} 种组合。").format(found.combinations)
-    texts = [one.get(lang) for one in _JUDGED] + ([weighed] if found.combinations else [])
+    kept = _say(
+        lang, "The log shows {} more than the settings explain; so much is kept free.", "日志显示的占用比设置能解释的多 {}，规划时已预留。"
+    )
+    more = [kept.format(f"{found.room.unexplained / GIB:.1f} GiB")] if found.room.unexplained else []
+    texts = more + [one.get(lang) for one in _JUDGED] + ([weighed] if found.combinations else [])
     return Folded(
         title=_say(lang, "How this is judged", "判断依据"),
         blocks=tuple(Paragraph((Span(text),)) for text in texts),
