@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
-from itertools import combinations, count, product
+from itertools import combinations, product
 from math import prod
 
 from msgspec import Struct
 
 from oomdoctor.case.estimate import Estimate, Setup
-from oomdoctor.case.plan import Plan, Room
+from oomdoctor.case.plan import Measure, Plan, Room
 from oomdoctor.planning.options import RISKS, Option, batches, is_possible, subjects
 from oomdoctor.planning.room import fits, needed
 from oomdoctor.planning.speed import seconds
@@ -43,8 +43,8 @@ class _Progress(Struct):
     """Seconds of an update today."""
     closest: Plan
     plans: list[Plan] = []
-    fitting: list[tuple[frozenset[int], int]] = []
-    """Sets of changes that fit, by the numbers of their options, and the largest micro batch with which they do."""
+    fitting: list[tuple[frozenset[Measure], int]] = []
+    """Sets of changes that fit, and the largest micro batch with which they do."""
     looked_at: int = 0
 
 
@@ -75,12 +75,10 @@ def _search(setup: Setup, room: Room, can: Callable[[str], bool], *, first: bool
     return Search(tuple(ranked(known.plans)), known.closest, combinations, known.looked_at)
 
 
-def _sets(ways: Sequence[Sequence[Option]]) -> Iterator[tuple[tuple[int, Option], ...]]:
-    """Every choice of options of different subjects, the smallest first; each option with its number."""
-    numbers = count()
-    numbered = [[(next(numbers), option) for option in subject] for subject in ways]
-    for size in range(min(_MOST, len(numbered)) + 1):
-        for chosen in combinations(numbered, size):
+def _sets(ways: Sequence[Sequence[Option]]) -> Iterator[tuple[Option, ...]]:
+    """Every choice of options of different subjects, a set before all that hold it."""
+    for size in range(min(_MOST, len(ways)) + 1):
+        for chosen in combinations(ways, size):
             yield from product(*chosen)
 
 
@@ -115,10 +113,10 @@ def _steps(plan: Plan) -> int:
     return round(plan.time * 20)
 
 
-def _look(setup: Setup, picked: Sequence[tuple[int, Option]], smaller: Sequence[Option], room: Room, known: _Progress) -> None:
+def _look(setup: Setup, options: tuple[Option, ...], smaller: Sequence[Option], room: Room, known: _Progress) -> None:
     """Looks at one set of changes with every micro batch that could still make a difference."""
-    numbers, options = frozenset(number for number, _ in picked), tuple(option for _, option in picked)
-    reached = max((batch for others, batch in known.fitting if others <= numbers), default=0)
+    measures = frozenset(measure for option in options for measure in option.measures)
+    reached = max((batch for others, batch in known.fitting if others <= measures), default=0)
     if reached >= setup.batch:
         return
     changed = reduce(lambda made, option: option.applied(made), options, setup)
@@ -128,7 +126,7 @@ def _look(setup: Setup, picked: Sequence[tuple[int, Option]], smaller: Sequence[
     plan = _first_fitting(setup, tries, room, known)
     if plan is not None:
         known.plans.append(plan)
-        known.fitting.append((numbers, plan.estimate.setup.batch))
+        known.fitting.append((measures, plan.estimate.setup.batch))
 
 
 def _first_fitting(setup: Setup, tries: Sequence[tuple[Option, ...]], room: Room, known: _Progress) -> Plan | None:

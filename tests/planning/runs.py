@@ -1,0 +1,25 @@
+"""Runs and cards to plan for."""
+
+from __future__ import annotations
+
+from oomdoctor.case.estimate import Setup
+from oomdoctor.case.plan import Room
+from oomdoctor.case.training import Scalar
+from oomdoctor.knowledge.cards import card
+from oomdoctor.knowledge.shapes import shape
+from oomdoctor.planning.room import room
+from oomdoctor.sizing.asked import setup
+
+
+def a_run(model: str = "Qwen/Qwen2.5-7B", framework: str = "llamafactory", cards: int = 1, **settings: Scalar) -> Setup:
+    """A run of a known model with these settings."""
+    known = shape(model)
+    assert known is not None
+    return setup({"finetuning": "lora", "micro_batch": 1, "sequence_length": 2048, **settings}, known, framework, cards)[0]
+
+
+def a_card(name: str = "RTX 4090") -> Room:
+    """A card by its name."""
+    found = card(name)
+    assert found is not None
+    return room(found)
