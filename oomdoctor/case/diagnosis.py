@@ -33,6 +33,10 @@ class Setting(Struct, frozen=True, kw_only=True):
     """What the change keeps or when it applies."""
     example: bool = False
     """Whether `to` only shows what kind of value is meant."""
+    sets: str | None = None
+    """The setting behind the key, by the name that all frameworks share."""
+    dated: bool = False
+    """Whether only some versions know it, and which one runs is not known."""
 
 
 class Cite(Struct, frozen=True, kw_only=True):

@@ -55,3 +55,8 @@ class Unsafe(Exception):
     def __init__(self, en: str, zh: str) -> None:
         super().__init__(en)
         self.why = Text(en, zh)
+
+
+def plain_key(key: str) -> str:
+    """A key as programs compare it: no leading dashes, and underscores for dashes."""
+    return key.lstrip("-").replace("-", "_")

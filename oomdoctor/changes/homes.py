@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from oomdoctor.changes.change import plain_key
 from oomdoctor.training.frameworks import Frameworks, Tables
 from oomdoctor.training.sheet import Sheet
 
@@ -59,6 +60,11 @@ class Homes:
         own = [sheet for sheet in takes if sheet.framework == framework]
         for sheet in [*own, *(one for one in takes if framework in self._frameworks.family(one.framework or ""))]:
             return Home(file=sheet.file, key=self._rooted(sheet, framework, key), program=sheet.program)
+        around = key.partition(".")[0]
+        for sheet in takes:
+            # `fsdp_config.x` is a key of FSDP and stands in the file of whoever starts it.
+            if around != key and any(one.block and one.key == around for one in sheet.given):
+                return Home(file=sheet.file, key=key, program=sheet.program)
         if framework == _NESTED:
             for sheet in takes:
                 block = next((one.key for one in sheet.given if one.block and _last(one.key) == _NESTED), None)
@@ -87,11 +93,6 @@ def _standing(sheet: Sheet, key: str, file: str | None, line: int | None) -> Hom
 def ends_with(full: str, key: str) -> bool:
     """Whether `full` is `key`, in whatever block."""
     return f".{plain_key(full)}".endswith(f".{plain_key(key)}")
-
-
-def plain_key(key: str) -> str:
-    """A key as programs compare it."""
-    return key.lstrip("-").replace("-", "_")
 
 
 def _last(key: str) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import codecs
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
 from oomdoctor.changes.blocks import edit_block
-from oomdoctor.changes.change import Change, Edit, Form, Refused, Unsafe
+from oomdoctor.changes.change import Change, Edit, Form, Refused, Unsafe, plain_key
 from oomdoctor.changes.script import edit_script
 from oomdoctor.training.command_line import Word, read_command_line
 from oomdoctor.training.readers import read_config
@@ -51,8 +51,27 @@ def is_so(file: str, data: bytes, change: Change) -> bool:
     said = _said(_sheets(file, data))
     if change.action == "rename":
         return not any(_same_key(key, change.key) for _, key, _ in said) and any(_same_key(key, _renamed(change)) for _, key, _ in said)
-    there = [value for _, key, value in said if _same_key(key, change.key)]
-    return bool(there) and all(_means(value, change.to) for value in there)
+    return all(_is_said(said, key, to) for key, to in _pieces(change.key, change.to))
+
+
+def _is_said(said: Iterable[Said], key: str, to: str) -> bool:
+    there = [value for _, own, value in said if _same_key(own, key)]
+    return bool(there) and all(_means(value, to) for value in there)
+
+
+def _pieces(key: str, to: str) -> Iterator[tuple[str, str]]:
+    """The plain settings of a value: `{offload: true}` is one below `key`."""
+    if to[:1] != "{":
+        yield key, to
+        return
+    import yaml  # noqa: PLC0415 - only for a block
+
+    try:
+        block = yaml.safe_load(to)
+    except yaml.YAMLError:
+        block = None
+    for name, inner in block.items() if isinstance(block, dict) else ():
+        yield f"{key}.{name}", str(inner).lower() if isinstance(inner, bool) else str(inner)
 
 
 def values(file: str, data: bytes, key: str) -> list[str]:
@@ -93,7 +112,10 @@ def _changed(file: str, data: bytes, change: Change) -> bytes:
         raise Unsafe("the file is damaged UTF-16", "文件的 UTF-16 编码已损坏") from why
     before = _sheets(file, data)
     edit = _edit(text, file, form_of(before), change)
-    changed = mark + edit.apply(text).encode(codec, "surrogateescape" if codec == "utf-8" else "strict")
+    after = edit.apply(text)
+    if _is_json(text) and not _is_json(after):
+        raise Unsafe("it would not be JSON any more", "改完之后不再是合法的 JSON")
+    changed = mark + after.encode(codec, "surrogateescape" if codec == "utf-8" else "strict")
     _look_again(before, _sheets(file, changed), change)
     return changed
 
@@ -106,6 +128,19 @@ def _edit(text: str, file: str, form: Form | None, change: Change) -> Edit:
     if change.variable:
         raise Unsafe("a variable of the environment is set in the shell, not in this file", "环境变量要在 shell 里设置，不能写进这个文件")
     return edit_block(text, form, change)
+
+
+def _is_json(text: str) -> bool:
+    """Whether the strict reader of the frameworks takes it; ours takes more."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return False
+    import json  # noqa: PLC0415 - only for what may be JSON
+
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _runs(words: Sequence[Word], change: Change) -> bool:
@@ -156,16 +191,16 @@ def _renamed(change: Change) -> str:
 
 
 def _same_key(key: str, other: str) -> bool:
-    return key.lstrip("-").replace("-", "_") == other.lstrip("-").replace("-", "_")
+    return plain_key(key) == plain_key(other)
 
 
 def _around(key: str, other: str) -> bool:
     """Whether `key` is a block around `other`."""
-    return other.startswith(f"{key}.")
+    return plain_key(other).startswith(f"{plain_key(key)}.")
 
 
 def _inside(key: str, other: str) -> bool:
-    return key.startswith(f"{other}.")
+    return plain_key(key).startswith(f"{plain_key(other)}.")
 
 
 def _means(value: str, to: str) -> bool:

@@ -36,10 +36,18 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
 def of_fix(fix: Fix, homes: Homes, run: Mapping[str, object], tables: Tables, folder: str | None = None) -> Proposal:
     """A fix of the diagnosis for these files; `run` are the settings of the run by their common names. New files go into `folder`."""
+    safe = fix.safety == "safe"
+    against = _sharded_otherwise(fix, run)
+    if against is not None:
+        return Proposal(
+            id=fix.id, title=fix.title, safe=safe, by_hand=tuple(Refused(against, typed(one.key, one.to)) for one in fix.settings)
+        )
     changes: list[Change] = []
     files: list[NewFile] = []
     by_hand: list[Refused] = []
     for setting in fix.settings:
+        if _has_another(setting, fix.settings):
+            continue
         made = new_file(setting, homes, run, tables, folder)
         if isinstance(made, NewFile):
             files.append(made)
@@ -48,13 +56,11 @@ def of_fix(fix: Fix, homes: Homes, run: Mapping[str, object], tables: Tables, fo
             by_hand.append(change)
         elif change is not None:
             changes.append(change)
-    changes, unclear = _one_each(changes)
-    by_hand += unclear
     launch = tuple(one.launch for one in files if one.launch)
     return Proposal(
         id=fix.id,
         title=fix.title,
-        safe=fix.safety == "safe",
+        safe=safe,
         changes=tuple(changes),
         files=tuple(files),
         by_hand=tuple(by_hand),
@@ -81,6 +87,8 @@ def _change(setting: Setting, made: NewFile | None, homes: Homes, before: Sequen
     if made is not None and not _KEY.match(key):
         return None
     line = typed(key, to)
+    if setting.dated and (setting.line is None or setting.sets is None):
+        return Refused(Text("which versions know it differs, and the version is not known", "不同版本的写法不同，而版本还不知道"), line)
     if setting.example and made is None:
         return Refused(Text("which value is for you to choose", "具体取值要由你决定"), line)
     if not re.match(r"[\w./\[{'\"-]|\Z", to):
@@ -97,12 +105,20 @@ def _change(setting: Setting, made: NewFile | None, homes: Homes, before: Sequen
     return Change(file=home.file, key=home.key, to=to, line=home.line, after=_after(home, before), program=home.program)
 
 
-def _one_each(changes: Sequence[Change]) -> tuple[list[Change], list[Refused]]:
-    """The changes without those of a setting that has one value for older and one for newer versions of its program."""
-    named = {(one.file, one.key): {other.to for other in changes if (other.file, other.key) == (one.file, one.key)} for one in changes}
-    why = Text("which value is right depends on the version", "取哪个值要看版本")
-    clear = [one for one in changes if len(named[one.file, one.key]) == 1]
-    return clear, [Refused(why, typed(one.key, one.to)) for one in changes if one not in clear]
+def _sharded_otherwise(fix: Fix, run: Mapping[str, object]) -> Text | None:
+    """Why a fix that shards is not for a run that another program shards: DeepSpeed and FSDP exclude one another."""
+    sets = {one.sets for one in fix.settings}
+    if "zero_stage" in sets and run.get("fsdp") is True:
+        return Text("FSDP shards this run already", "这次运行已经由 FSDP 切分")
+    if "fsdp" in sets and run.get("zero_stage"):
+        return Text("DeepSpeed shards this run already", "这次运行已经由 DeepSpeed 切分")
+    return None
+
+
+def _has_another(setting: Setting, settings: Sequence[Setting]) -> bool:
+    """Whether the file has the key of other versions for the same thing, so that this one would be one too many."""
+    same = (one for one in settings if one.dated and (one.framework, one.sets) == (setting.framework, setting.sets))
+    return setting.dated and setting.line is None and setting.sets is not None and any(one.line is not None for one in same)
 
 
 def _after(home: Home, before: Sequence[Change]) -> str | None:

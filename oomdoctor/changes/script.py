@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from oomdoctor.changes.change import Change, Edit, Unsafe
+from oomdoctor.changes.change import Change, Edit, Unsafe, plain_key
 from oomdoctor.changes.values import shell_value
 from oomdoctor.training.command_line import ASSIGNED, OPTION, OVERRIDE, REDIRECTION, Word, commands
 
@@ -31,7 +31,7 @@ def edit_script(text: str, file: str, change: Change, wanted: Callable[[Sequence
 
 def _option(script: Sequence[Sequence[Word]], change: Change) -> Word | None:
     """The word that names the option: the one in its line, else the only one."""
-    named = [word for command in script for word in command if _name(word) == _plain(change.key)]
+    named = [word for command in script for word in command if _name(word) == plain_key(change.key)]
     there = [word for word in named if word.line == change.line] or named
     if len({word.start for word in there}) > 1:
         raise Unsafe("the option stands in several commands", "多条命令里都有这个选项")
@@ -41,13 +41,9 @@ def _option(script: Sequence[Sequence[Word]], change: Change) -> Word | None:
 def _name(word: Word) -> str | None:
     option = OPTION.match(word.text)
     if option is not None:
-        return _plain(option[1])
+        return plain_key(option[1])
     override = OVERRIDE.match(word.text)
-    return None if override is None else _plain(override[1].lstrip("+~"))
-
-
-def _plain(key: str) -> str:
-    return key.lstrip("-").replace("-", "_")
+    return None if override is None else plain_key(override[1].lstrip("+~"))
 
 
 def _value(text: str, script: Sequence[Sequence[Word]], word: Word, to: str) -> Edit:

@@ -29,7 +29,7 @@ def json_value(to: str, style: str, old: str) -> str:
     """`to` as JSON: numbers, truth and null bare, all else in double quotes, the old number in quotes likewise."""
     _one_line(to)
     if _BLOCK.match(to):
-        return to
+        return _as_json(to)
     if style and _keeps_quotes(old, to):
         return _quoted(to, style)
     word = _JSON_WORDS.get(to.lower())
@@ -41,6 +41,7 @@ def json_value(to: str, style: str, old: str) -> str:
 def shell_value(to: str, raw: str) -> str:
     """`to` as a word of a shell command, in the quotes of the old word `raw`."""
     _one_line(to)
+    to = _as_json(to) if _BLOCK.match(to) else to
     quote = raw[0] if len(raw) > 1 and raw[0] in "'\"" and raw[-1] == raw[0] else ""
     if not quote and _BARE_WORD.match(to):
         return to
@@ -52,6 +53,18 @@ def shell_value(to: str, raw: str) -> str:
 def kind(text: str) -> type[Scalar]:
     """What a bare word is read as."""
     return type(plain(text))
+
+
+def _as_json(to: str) -> str:
+    """A block that is written as in YAML, `{offload: true}`, as JSON."""
+    import json  # noqa: PLC0415 - only for a block
+
+    import yaml  # noqa: PLC0415 - as above
+
+    try:
+        return json.dumps(yaml.safe_load(to), ensure_ascii=False)
+    except (yaml.YAMLError, TypeError, ValueError) as why:
+        raise Unsafe("the value is not a block that JSON can hold", "这个值不能写成 JSON") from why
 
 
 def _keeps_quotes(old: str, to: str) -> bool:

@@ -160,6 +160,8 @@ def _setting(row: Row, old: _Old, to: str, note: Text | None = None) -> Setting:
         line=place.line if place else None,
         note=note or (_by_default(row) if old.default else _dated(row)),
         example=bool(row.get("example")),
+        sets=row.get("sets"),
+        dated=bool(row.get("since") or row.get("until")),
     )
 
 

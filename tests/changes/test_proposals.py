@@ -11,6 +11,8 @@ from changes.asking import fix, homes, judge, nothing_there, setting, sheets
 from training.reading import pack
 
 from oomdoctor.case.diagnosis import Setting
+from oomdoctor.changes.change import Change
+from oomdoctor.changes.patch import patch
 from oomdoctor.changes.proposal import Proposal, of_fix
 from oomdoctor.changes.settle import Settled, settle
 from oomdoctor.knowledge.config_records import TemplateRecord
@@ -68,11 +70,30 @@ def test_what_no_file_takes_is_a_line_to_type(asked: Setting, line: str, why: st
 def test_a_value_that_depends_on_the_version_is_for_a_person() -> None:
     found = of(
         {"a.yaml": LLAMAFACTORY},
-        *(setting("llamafactory", "quantization_method", one) for one in ("bnb", "bitsandbytes")),
+        *(setting("llamafactory", "quantization_method", one, dated=True) for one in ("bnb", "bitsandbytes")),
         setting("llamafactory", "quantization_bit", "4"),
     )
     assert [one.key for one in found.changes] == ["quantization_bit"]
     assert [one.by_hand for one in found.by_hand] == ["quantization_method: bnb", "quantization_method: bitsandbytes"]
+
+
+def test_of_two_names_for_one_thing_the_one_that_the_file_has_is_changed() -> None:
+    files = {"a.yaml": b"stage: sft\nfinetuning_type: lora\nnew_name: 9\n"}
+    old = setting("llamafactory", "old_name", "4", sets="sequence_length", dated=True)
+    new = setting("llamafactory", "new_name", "4", sets="sequence_length", dated=True, file="a.yaml", line=3)
+    found = of(files, old, new)
+    assert [one.key for one in found.changes] == ["new_name"] and found.by_hand == ()
+
+
+@pytest.mark.parametrize(("file", "text", "to", "after"), [
+    pytest.param("a.json", b'{"output_dir": "o", "bf16": true}', "{offload: true}", b'{"output_dir": "o", "bf16": true, "k": {"offload": true}}', id="as JSON in JSON"),
+    pytest.param("a.sh", b"python t.py --output_dir o\n", "{offload: true}", b"python t.py --output_dir o --k '{\"offload\": true}'\n", id="as JSON in a command"),
+    pytest.param("a.yaml", b"output_dir: o\n", "{offload: true}", b"output_dir: o\nk: {offload: true}\n", id="as it is in YAML"),
+])  # fmt: skip
+def test_a_block_as_a_value(file: str, text: bytes, to: str, after: bytes) -> None:
+    change = Change(file=file, key="k", to=to)
+    assert patch(file, text, [change]).data == after
+    assert patch(file, after, [change]).already == (change,)
 
 
 def test_accumulation_is_written_below_the_batch() -> None:
@@ -170,6 +191,15 @@ def test_a_run_is_sharded_by_one_program() -> None:
     run = {"world_size": 4, "precision": "bf16"}
     settled = done(files, *(of_fix(fix(one, id=name), homes(files), run, pack()) for name, one in (("zero", ZERO3), ("fsdp", FSDP))))
     assert set(settled.files) == {"a.yaml", "ds_zero3.json"} and settled.steps[1].refused
+
+
+@pytest.mark.parametrize(("sets", "run"), [
+    pytest.param("zero_stage", {"fsdp": True}, id="DeepSpeed for a run with FSDP"),
+    pytest.param("fsdp", {"zero_stage": 2}, id="FSDP for a run with DeepSpeed"),
+])  # fmt: skip
+def test_what_another_program_shards_already_is_left_to_it(sets: str, run: dict[str, object]) -> None:
+    found = of({"a.yaml": LLAMAFACTORY}, setting("llamafactory", "a_key", "1", sets=sets), setting("llamafactory", "along", "2"), **run)
+    assert (found.changes, len(found.by_hand)) == ((), 2) and "already" in found.by_hand[0].why.en
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
