@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from msgspec import to_builtins
+
 from oomdoctor import pipeline, reading
 from oomdoctor.case.diagnosis import Finding
 from oomdoctor.case.events import Event
+from oomdoctor.comparing.changes import effect_of
 from oomdoctor.judge import judged
+from oomdoctor.knowledge.change_records import ChangeRecord
 from oomdoctor.knowledge.load import LoadedSignature
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records import CaseExample, ProblemRecord, SignatureRecord
@@ -43,6 +47,14 @@ def check_problem(problem: ProblemRecord, pack: Pack) -> Iterator[str]:
         if said != example.expect:
             others = ", ".join(one.id for one in found) or "nothing"
             yield f"example '{example.name}': expected {example.expect}, came to {said} (findings: {others})"
+
+
+def check_change(change: ChangeRecord) -> Iterator[str]:
+    """What the examples of a change show to be wrong with it."""
+    for example in [*change.examples, *change.near_misses]:
+        effect = effect_of(to_builtins(change), example.before, example.after) or "none"
+        if effect != example.effect:
+            yield f"example '{example.name}': expected {example.effect}, came to {effect}"
 
 
 def explained(example: CaseExample, pack: Pack) -> tuple[Finding, ...]:

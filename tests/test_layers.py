@@ -14,6 +14,7 @@ LEVELS = {
     "__main__": 10,
     "cli": 9,
     "report": 8, "examples": 8, "__init__": 8,
+    "comparing": 7.7,
     "pipeline": 7.5, "judge": 7.5,
     "reading": 7,
     "changes": 6.8,

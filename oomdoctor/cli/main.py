@@ -20,6 +20,7 @@ COMMANDS = {
     "check": "Say before a run whether its config is right, and whether it fits the cards.",
     "fix": "Write what a diagnosis and the complaints about a config ask for into the files.",
     "env": "Say what this machine, its cards and its torch are, and what is wrong with them.",
+    "compare": "Say what changed between two runs or machines that matters for memory.",
     "explain": "Explain a problem, a fix or a message like a page of a handbook.",
     "rules": "List, show, test, start and print rules.",
 }

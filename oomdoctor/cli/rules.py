@@ -178,7 +178,7 @@ def catalogue(folder: str, root: str | None) -> None:
 
 def _complaints(root: Path, wanted: list[Path]) -> Iterator[tuple[str, str, str | None]]:
     """(file, id, complaint) for what is wrong, and once (file, id, None) for each rule that was tested."""
-    from oomdoctor.examples import check_problem, check_signature  # noqa: PLC0415 - testing loads YAML; the other commands do not
+    from oomdoctor.examples import check_change, check_problem, check_signature  # noqa: PLC0415 - testing loads YAML; the other commands do not
     from oomdoctor.knowledge.lint import lint  # noqa: PLC0415
     from oomdoctor.knowledge.load import LoadedSignature, Rules, load_rules, load_signatures  # noqa: PLC0415
     from oomdoctor.knowledge.pattern import expand  # noqa: PLC0415
@@ -195,7 +195,8 @@ def _complaints(root: Path, wanted: list[Path]) -> Iterator[tuple[str, str, str 
         here = Path(path).resolve()
         return not wanted or any(one == here or one in here.parents for one in wanted)
 
-    everything = Rules((*rules_found.signatures, *outside), rules_found.problems, rules_found.fixes, rules_found.sources)
+    signatures = (*rules_found.signatures, *outside)
+    everything = Rules(signatures, rules_found.problems, rules_found.fixes, rules_found.sources, changes=rules_found.changes)
     pack = Pack(packed(everything, str(root)))
     recogniser = Recogniser(pack)
     for complaint in lint(everything, _healthy(root), expand):
@@ -208,6 +209,10 @@ def _complaints(root: Path, wanted: list[Path]) -> Iterator[tuple[str, str, str 
     for source, fix in everything.fixes:
         if chosen(source):
             yield source, fix.id, None
+    for source, change in everything.changes:
+        if chosen(source):
+            yield source, change.id, None
+            yield from ((source, change.id, why) for why in check_change(change))
     for source, problem in everything.problems:
         if chosen(source):
             yield source, problem.id, None

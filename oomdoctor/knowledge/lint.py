@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from oomdoctor.knowledge.change_records import ChangeRecord
 from oomdoctor.knowledge.conditions import check
 from oomdoctor.knowledge.load import LoadedSignature, Rules
 from oomdoctor.knowledge.pattern import sre_constants, sre_parse
@@ -33,6 +34,9 @@ def lint(rules: Rules, healthy: Sequence[str], expand: Any) -> Iterator[Complain
         for why in _signature(loaded, healthy, expand):
             yield Complaint(loaded.path, loaded.record.id, why)
     yield from _references(rules)
+    for path, change in rules.changes:
+        for why in _change(change):
+            yield Complaint(path, change.id, why)
 
 
 def _signature(loaded: LoadedSignature, healthy: Sequence[str], expand: Any) -> Iterator[str]:
@@ -112,6 +116,16 @@ def _parts(code: Any, value: Any) -> list[Any]:
     if code is sre_constants.GROUPREF_EXISTS:
         return [one for one in value[1:] if one is not None]
     return []
+
+
+def _change(change: ChangeRecord) -> Iterator[str]:
+    ways = [change.newer, change.larger, change.tightest_first]
+    if sum(way is not None for way in ways) > 1:
+        yield "is compared in one way: newer, larger or tightest_first"
+    if (change.newer is None) != (change.since is None):
+        yield "newer and since go together"
+    if not change.fact.startswith(("version.", "training.", "alloc.", "variable.", "card.", "host.", "model.", "framework")):
+        yield f"the fact {change.fact!r} is none that two sides share (oomdoctor/comparing/facts.py)"
 
 
 def _references(rules: Rules) -> Iterator[Complaint]:

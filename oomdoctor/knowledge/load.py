@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.errors import RuleError
+from oomdoctor.knowledge.change_records import ChangeFile, ChangeRecord
 from oomdoctor.knowledge.conditions import check
 from oomdoctor.knowledge.config_records import CheckFile, CheckRecord, FrameworkRecord, KeysRecord, TemplateRecord
 from oomdoctor.knowledge.form_records import FormRecord, SheetRecord
@@ -53,6 +54,7 @@ class Rules(Struct, frozen=True):
     forms: tuple[tuple[str, FormRecord], ...] = ()
     sheets: tuple[tuple[str, SheetRecord], ...] = ()
     templates: tuple[tuple[str, TemplateRecord], ...] = ()
+    changes: tuple[tuple[str, ChangeRecord], ...] = ()
 
 
 def rule_files(root: Path) -> list[Path]:
@@ -73,7 +75,10 @@ def load_rules(root: Path) -> Rules:
     keys = tuple((str(path), load_file(path, KeysRecord)) for path in sorted((root / "tables" / "config_keys").glob("*.yaml")))
     checks = tuple((str(path), one) for path in sorted((root / "checks").rglob("*.yaml")) for one in load_file(path, CheckFile).checks)
     _unique([(path, one.id) for path, one in checks])
+    changes = tuple((str(path), one) for path in sorted((root / "changes").glob("*.yaml")) for one in load_file(path, ChangeFile).changes)
+    _unique([(path, one.id) for path, one in changes])
     conditions = [*((path, one.id, one.when) for path, one in problems), *((path, one.id, one.when) for path, one in checks)]
+    conditions += [(path, one.id, one.when) for path, one in changes if one.when is not None]
     for source, name, when in conditions:
         wrong = check(when)
         if wrong is not None:
@@ -85,7 +90,7 @@ def load_rules(root: Path) -> Rules:
     sheets = tuple((str(path), load_file(path, SheetRecord)) for path in sorted((root / "forms" / "sheets").glob("*.yaml")))
     templates = tuple((str(path), load_file(path, TemplateRecord)) for path in sorted((root / "templates").glob("*.yaml")))
     _unique([(path, one.id) for path, one in templates])
-    return Rules(tuple(signatures), problems, fixes, sources, frameworks, keys, checks, forms, sheets, templates)
+    return Rules(tuple(signatures), problems, fixes, sources, frameworks, keys, checks, forms, sheets, templates, changes)
 
 
 def _with_groups(problems: list[tuple[str, ProblemRecord]]) -> tuple[tuple[str, ProblemRecord], ...]:

@@ -23,7 +23,7 @@ from oomdoctor import cache as cached
 if TYPE_CHECKING:
     from oomdoctor.knowledge.load import LoadedSignature, Rules
 
-FORMAT = 7
+FORMAT = 8
 _PACKED = "pack.json"
 
 
@@ -141,6 +141,7 @@ def packed(rules: Rules, root: str) -> bytes:
         "forms": {one.id: whole(one, path) for path, one in rules.forms},
         "sheets": {one.id: whole(one, path) for path, one in rules.sheets},
         "templates": {one.id: whole(one, path) for path, one in rules.templates},
+        "changes": {one.id: whole(one, path) for path, one in rules.changes},
     }
     cores = [matching(one) for one in rules.signatures]
     literals = sorted({literal for core in cores for literal in core["literals"]})

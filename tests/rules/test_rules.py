@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from oomdoctor.examples import check_problem, check_signature
+from oomdoctor.examples import check_change, check_problem, check_signature
+from oomdoctor.knowledge.change_records import ChangeRecord
 from oomdoctor.knowledge.lint import lint
 from oomdoctor.knowledge.load import LoadedSignature, Rules, load_rules
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
@@ -43,6 +44,11 @@ def test_signature_recognises_its_examples_and_only_them(loaded: LoadedSignature
 @pytest.mark.parametrize("number", [pytest.param(number, id=problem.id) for number, (_, problem) in enumerate(rules().problems)])
 def test_problem_explains_its_examples_and_only_them(number: int) -> None:
     assert list(check_problem(rules().problems[number][1], pack())) == []
+
+
+@pytest.mark.parametrize("change", [pytest.param(one, id=one.id) for _, one in rules().changes])
+def test_a_change_means_what_its_examples_say(change: ChangeRecord) -> None:
+    assert list(check_change(change)) == []
 
 
 @pytest.mark.parametrize("record", [

@@ -1,0 +1,108 @@
+"""Two runs or machines beside each other: what changed, what of it matters for memory, and what memory shows of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Union
+
+from msgspec import Struct
+
+from oomdoctor.case.diagnosis import Diagnosis, Text
+from oomdoctor.case.training import Training
+
+if TYPE_CHECKING:
+    from oomdoctor.case.environment import Environment
+    from oomdoctor.case.estimate import Estimate
+
+Effect = Literal["tighter", "looser", "differs"]
+"""`tighter`: memory is needed that was not, or there is less of it; `looser`: the other way round; `differs`: either."""
+Fact = Union[str, int, float, bool]
+
+
+class Side(Struct, frozen=True, kw_only=True):
+    """One of the two: what was read, and what it came to."""
+
+    name: str
+    """As the user named it."""
+    diagnosis: Diagnosis | None = None
+    environment: Environment | None = None
+    training: Training | None = None
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """Something that is not the same and of which it is known what that means for memory."""
+
+    id: str
+    about: Text
+    """What changed, in a few words."""
+    effect: Effect
+    why: Text
+    before: str | None = None
+    after: str | None = None
+    """The two values as they are shown; both None where the change is that something is wrong now."""
+    source: str = ""
+
+
+class Difference(Struct, frozen=True):
+    """Something that is not the same; nothing is known of what it means for memory."""
+
+    name: str
+    before: str
+    after: str
+
+
+class OneSided(Struct, frozen=True):
+    """Something that only one of the two says, so that nobody knows whether it changed."""
+
+    about: Text
+    before: str | None
+    after: str | None
+
+
+class Point(Struct, frozen=True, kw_only=True):
+    """The same moment of both runs: how far they were, and the bytes that each showed."""
+
+    at: str
+    """`40` of a step, or `#3` for the third line of its kind."""
+    before: int
+    after: int
+
+
+class Series(Struct, frozen=True, kw_only=True):
+    """One memory figure that both runs printed again and again."""
+
+    figure: str
+    """`peak_allocated_bytes`"""
+    points: tuple[Point, ...]
+
+    @property
+    def effect(self) -> Effect | None:
+        """Whether the second run shows more at the last moment that both have; None where they are the same within 3 %."""
+        last = self.points[-1]
+        if abs(last.after - last.before) <= _SAME * max(last.before, last.after):
+            return None
+        return "tighter" if last.after > last.before else "looser"
+
+
+_SAME = 0.03
+"""Tools round, and caches differ by a block: below this share two figures are one."""
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    """What `oomdoctor compare` knows at the end."""
+
+    before: Side
+    after: Side
+    changes: tuple[Change, ...]
+    """The most suspicious first."""
+    series: tuple[Series, ...] = ()
+    estimates: tuple[Estimate, Estimate] | None = None
+    """What the memory model says of both; None where one of them is not told well enough."""
+    differences: tuple[Difference, ...] = ()
+    one_sided: tuple[OneSided, ...] = ()
+    compared: int = 0
+    """How many facts both of them state."""
+
+    @property
+    def matters(self) -> bool:
+        """Whether anything changed of which it is known that it changes memory, or memory itself did."""
+        return bool(self.changes) or any(one.effect is not None for one in self.series)

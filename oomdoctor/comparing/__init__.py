@@ -1,0 +1,1 @@
+"""Two runs or machines -> what changed between them that matters for memory, by the rules of rules/changes."""

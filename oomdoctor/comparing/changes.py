@@ -1,0 +1,158 @@
+"""The rules of rules/changes over two sets of facts: which differences matter, which are only differences, what one side keeps quiet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from oomdoctor.case.comparison import Change, Difference, Effect, Fact, OneSided
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.environment.versions import order
+from oomdoctor.findings.match import Known, evaluate
+from oomdoctor.units import format_size
+
+Facts = Mapping[str, Fact]
+
+_TURNED: Mapping[Effect, Effect] = {"tighter": "looser", "looser": "tighter", "differs": "differs"}
+_EFFECTS = ("tighter", "differs", "looser")
+_LISTED = ("version.", "training.", "variable.", "alloc.", "card.name", "framework")
+"""Facts that are worth naming where they differ and no rule speaks of them."""
+
+
+class Rules(Protocol):
+    """The part of a rule pack that is read here."""
+
+    def text(self, part: str, name: str) -> Mapping[str, Any] | None:
+        """One rule."""
+        ...
+
+    def names(self, part: str) -> list[str]:
+        """The ids of one part."""
+        ...
+
+
+class Weighed(Struct, frozen=True):
+    """A change, and what decides its place among others."""
+
+    change: Change
+    fact: str
+    memory: tuple[str, ...]
+    rank: int
+
+
+def records(pack: Rules) -> Iterator[Mapping[str, Any]]:
+    """The rules about changes."""
+    for name in pack.names("changes"):
+        record = pack.text("changes", name)
+        if record is not None:
+            yield record
+
+
+def changes(rules: Iterable[Mapping[str, Any]], before: Facts, after: Facts) -> list[Weighed]:
+    """What the rules make of two sets of facts."""
+    found = []
+    for rule in rules:
+        effect = effect_of(rule, before, after)
+        if effect is None:
+            continue
+        was, now = (shown_value(rule["fact"], side[rule["fact"]]) for side in (before, after))
+        change = Change(
+            id=rule["id"],
+            about=Text(rule["about"]["en"], rule["about"]["zh"]),
+            effect=effect,
+            why=Text(_filled(rule["why"]["en"], was, now), _filled(rule["why"]["zh"], was, now)),
+            before=was,
+            after=now,
+            source=rule["source"],
+        )
+        found.append(Weighed(change, rule["fact"], tuple(rule.get("memory") or ("card",)), rule.get("rank", 50)))
+    return found
+
+
+def most_suspicious_first(found: Iterable[Weighed], failed: str | None) -> list[Weighed]:
+    """What fills the memory that ran out (`card`, `host`, `shm`; None where none did) goes first, then what needs more."""
+    return sorted(found, key=lambda one: (failed is not None and failed not in one.memory, _EFFECTS.index(one.change.effect), one.rank))
+
+
+def effect_of(rule: Mapping[str, Any], before: Facts, after: Facts) -> Effect | None:
+    """What one rule makes of a change; None where the fact is unknown on a side, has not changed, or does not count here."""
+    one, other = before.get(rule["fact"]), after.get(rule["fact"])
+    if one is None or other is None or _plain(one) == _plain(other):
+        return None
+    if rule.get("when") is not None and evaluate(rule["when"], Known({**before, **after}, ())).truth is False:
+        return None
+    if rule.get("newer") is not None:
+        return _across(rule, one, other)
+    if rule.get("larger") is not None:
+        return _numbers(rule, one, other)
+    if rule.get("tightest_first") is not None:
+        return _choices([_plain(value) for value in rule["tightest_first"]], _plain(one), _plain(other))
+    return "differs"
+
+
+def differences(before: Facts, after: Facts, explained: set[str]) -> tuple[Difference, ...]:
+    """What differs besides the facts in `explained`."""
+    names = [name for name in before if name in after and name not in explained and name.startswith(_LISTED)]
+    found = (Difference(name, shown_value(name, before[name]), shown_value(name, after[name])) for name in names)
+    return tuple(one for one in found if _plain(one.before) != _plain(one.after))
+
+
+def one_sided(rules: Iterable[Mapping[str, Any]], before: Facts, after: Facts) -> tuple[OneSided, ...]:
+    """The facts that rules speak of and one side alone states; each once, whatever `unset` it may have."""
+    named: dict[str, OneSided] = {}
+    for rule in rules:
+        fact = rule["fact"]
+        values = [shown_value(fact, side[fact]) if fact in side else None for side in (before, after)]
+        if (values[0] is None) is not (values[1] is None) and "unset" not in values:
+            named.setdefault(fact, OneSided(Text(rule["about"]["en"], rule["about"]["zh"]), *values))
+    return tuple(named.values())
+
+
+def shown_value(name: str, value: Fact) -> str:
+    """A value as it is shown: sizes with their unit, large counts with commas."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if name.endswith("_bytes") and isinstance(value, int):
+        return format_size(value)
+    return f"{value:,}" if name.startswith("model.") and isinstance(value, int) else str(value)
+
+
+def _filled(text: str, was: str, now: str) -> str:
+    return text.replace("{before}", was).replace("{after}", now)
+
+
+def _across(rule: Mapping[str, Any], one: Fact, other: Fact) -> Effect | None:
+    """The effect of passing a version; None where both are on one side of it, or one lies where nobody looked."""
+    since = order(rule["since"])
+    last = order(rule["last"]) if rule.get("last") else None
+    places = [_place(order(str(version)), since, last) for version in (one, other)]
+    if places == ["before", "since"]:
+        return rule["newer"]  # type: ignore[no-any-return]
+    return _TURNED[rule["newer"]] if places == ["since", "before"] else None
+
+
+def _place(version: tuple[int, ...], since: tuple[int, ...], last: tuple[int, ...] | None) -> str:
+    if not version or version >= since:
+        return "since" if version else "unknown"
+    return "before" if last is None or version[: len(last)] <= last else "unknown"
+
+
+def _numbers(rule: Mapping[str, Any], one: Fact, other: Fact) -> Effect | None:
+    if isinstance(one, (bool, str)) or isinstance(other, (bool, str)):
+        return "differs"
+    if abs(one - other) <= rule.get("least", 0) * max(abs(one), abs(other)):
+        return None
+    way: Effect = rule["larger"]
+    return way if other > one else _TURNED[way]
+
+
+def _choices(values: list[str], one: str, other: str) -> Effect:
+    if one not in values or other not in values:
+        return "differs"
+    return "tighter" if values.index(other) < values.index(one) else "looser"
+
+
+def _plain(value: Fact) -> str:
+    return str(value).strip().lower()

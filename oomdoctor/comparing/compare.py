@@ -1,0 +1,73 @@
+"""Two sides -> a Comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from oomdoctor.case.comparison import Change, Comparison, OneSided, Side
+from oomdoctor.case.diagnosis import Finding
+from oomdoctor.comparing.changes import Weighed, changes, differences, most_suspicious_first, one_sided, records
+from oomdoctor.comparing.estimated import estimated
+from oomdoctor.comparing.facts import side_facts
+from oomdoctor.comparing.series import same_moments
+from oomdoctor.environment.facts import facts as machine_facts
+from oomdoctor.findings.match import Known, evaluate
+from oomdoctor.judge import judge
+from oomdoctor.knowledge.pack import Pack
+
+_ALL = ("card", "host", "shm")
+_FIRST, _LATER = 5, 30
+"""Ranks of what is wrong now and was not: errors before any setting, warnings among them."""
+
+
+def compare(before: Side, after: Side, pack: Pack) -> Comparison:
+    """What changed from one side to the other."""
+    one, other = side_facts(before), side_facts(after)
+    rules = list(records(pack))
+    found = changes(rules, one, other)
+    wrong, undecided = _wrong_now(before, after, pack)
+    failed = other.get("failed", one.get("failed"))
+    ordered = most_suspicious_first([*found, *wrong], None if failed is None else str(failed))
+    events = [side.diagnosis.case.events if side.diagnosis is not None else () for side in (before, after)]
+    first, second = estimated(before), estimated(after)
+    return Comparison(
+        before=before,
+        after=after,
+        changes=tuple(weighed.change for weighed in ordered),
+        series=same_moments(*events),
+        estimates=None if first is None or second is None else (first, second),
+        differences=differences(one, other, {weighed.fact for weighed in found}),
+        one_sided=(*undecided, *one_sided(rules, one, other)),
+        compared=sum("." in name for name in one.keys() & other.keys()),
+    )
+
+
+def _wrong_now(before: Side, after: Side, pack: Pack) -> tuple[list[Weighed], list[OneSided]]:
+    """What is wrong with the later machine and was not with the earlier one; and where that is not known of the earlier one."""
+    if before.environment is None or after.environment is None:
+        return [], []
+    known = Known(machine_facts(before.environment), ())
+    conditions = {core["id"]: core["when"] for core in pack.problems}
+    found, undecided = [], []
+    for finding in _grave(judge(after.environment, pack), conditions):
+        was = evaluate(conditions[finding.id], known).truth
+        if was is False:
+            found.append(_weighed(finding))
+        elif was is None:
+            undecided.append(OneSided(finding.title, None, ""))
+    return found, undecided
+
+
+def _grave(found: tuple[Finding, ...], conditions: Mapping[str, object]) -> Iterator[Finding]:
+    return (one for one in found if one.severity != "note" and one.id in conditions)
+
+
+def _weighed(finding: Finding) -> Weighed:
+    change = Change(
+        id=finding.id,
+        about=finding.title,
+        effect="tighter",
+        why=finding.why,
+        source="; ".join(cite.title for cite in finding.cites),
+    )
+    return Weighed(change, finding.id, _ALL, _FIRST if finding.severity == "error" else _LATER)

@@ -1,0 +1,131 @@
+"""What can be compared of one side, under names that runs and machines share. A name that is missing is unknown.
+
+- `version.PACKAGE`, `version.driver`, `version.cuda` (of the torch build), `version.python`
+- `training.NAME`: settings, by the names that all frameworks share
+- `alloc.OPTION` of PyTorch's allocator, `variable.NAME` of the others; `unset` where it is known that nobody set it
+- `card.*` of the smallest card that the run sees, `card.count` of those, `card.others_bytes` held by other processes
+- `host.*`: RAM, limits, /dev/shm
+- `model.parameters`, `model.trained`; `framework`; `failed`: the memory that ran out, `card`, `host` or `shm`
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from oomdoctor.case.comparison import Fact, Side
+from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.case.environment import Environment
+from oomdoctor.case.events import Kind
+from oomdoctor.environment.facts import facts as machine_facts
+
+Facts = dict[str, Fact]
+
+UNSET = "unset"
+_OPTION = re.compile(r"(?P<name>[a-z_]{2,60}):(?P<value>\[[^\]]{0,200}\]|[^,\[\]]{1,200})")
+_ALLOCATOR = re.compile(r"PYTORCH_(?:CUDA_|HIP_)?ALLOC_CONF")
+_OPTIONS = ("expandable_segments", "max_split_size_mb", "garbage_collection_threshold", "backend", "per_process_memory_fraction")
+_VARIABLES = (
+    "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    "CUDA_MODULE_LOADING",
+    "XLA_PYTHON_CLIENT_PREALLOCATE",
+    "XLA_PYTHON_CLIENT_MEM_FRACTION",
+    "TF_FORCE_GPU_ALLOW_GROWTH",
+    "PYTORCH_MPS_HIGH_WATERMARK_RATIO",
+    "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+)
+"""Variables of which not being set is worth knowing."""
+_MEMORIES = {Kind.DEVICE_OOM: "card", Kind.MASKED_DEVICE_OOM: "card", Kind.HOST_OOM: "host", Kind.SHM_OOM: "shm"}
+_CARD = {"name": "name", "total_bytes": "total_bytes", "bf16_native": "bf16_native", "mig": "mig", "ecc": "ecc"}
+_HOST = ("ram_bytes", "ram_available_bytes", "swap_bytes", "cgroup_limit_bytes", "shm_bytes", "memlock_bytes", "disk_free_bytes", "wsl")
+_MODEL = {"parameters": "all_params", "trained": "trainable_params"}
+_VERSION = re.compile(r"log\.(?P<name>\w{2,40})_version")
+
+
+def side_facts(side: Side) -> Facts:
+    """Every fact of one side. A machine that was given goes before what the log says of it, a file before the log."""
+    found: Facts = {}
+    if side.diagnosis is not None:
+        found.update(_of_log(side.diagnosis))
+    if side.environment is not None:
+        found.update(_of_machine(side.environment))
+    if side.training is not None:
+        found.update({name: value for name, value in side.training.facts().items() if isinstance(value, (str, int, float, bool))})
+        if side.training.framework is not None:
+            found["framework"] = side.training.framework
+    if isinstance(steps := found.get("training.accumulation"), int):
+        found["training.accumulates"] = steps > 1
+    found.pop("training.framework", None)
+    alloc = found.pop("training.alloc_conf", None)
+    if isinstance(alloc, str):
+        found.update(_options(alloc))
+    return found
+
+
+def _of_log(diagnosis: Diagnosis) -> Iterator[tuple[str, Fact]]:
+    case = diagnosis.case
+    for name, value in case.facts.items():
+        version = _VERSION.fullmatch(name)
+        if version is not None and isinstance(value, (str, int, float)):
+            yield f"version.{version['name']}", str(value)
+    for name, printed in _MODEL.items():
+        text = str(case.facts.get(f"log.{printed}", "")).replace(",", "")
+        if text.isascii() and text.isdigit() and len(text) < 16:
+            yield f"model.{name}", int(text)
+    framework = case.facts.get("log.framework")
+    if isinstance(framework, str):
+        yield "framework", framework
+    yield from _of_failure(diagnosis)
+
+
+def _of_failure(diagnosis: Diagnosis) -> Iterator[tuple[str, Fact]]:
+    """What a message of a failure says of the card."""
+    for incident in diagnosis.case.incidents[:1]:
+        memory = _MEMORIES.get(incident.kind)
+        if memory is not None and not incident.survived:
+            yield "failed", memory
+        total = incident.root.size("total_bytes")
+        if total is not None and memory == "card":
+            yield "card.total_bytes", total
+        others = incident.derived.get("other_processes_bytes")
+        if isinstance(others, int):
+            yield "card.others_bytes", others
+
+
+def _of_machine(environment: Environment) -> Iterator[tuple[str, Fact]]:
+    known = {name.removeprefix("environment."): value for name, value in machine_facts(environment).items()}
+    for name, value in known.items():
+        if name.startswith("package."):
+            yield name.replace("package.", "version.", 1), value
+    named = {
+        "version.torch": "torch_version",
+        "version.cuda": "torch_cuda",
+        "version.driver": "driver_version",
+        "version.python": "python_version",
+        "card.count": "visible_gpu_count",
+        "card.others_bytes": "fullest.held_bytes",
+        **{f"card.{name}": f"gpu.{field}" for name, field in _CARD.items()},
+        **{f"host.{name}": name for name in _HOST},
+    }
+    yield from ((name, known[field]) for name, field in named.items() if field in known)
+    if known.get("gpu.processes") == 0 and "fullest.held_bytes" not in known:
+        yield "card.others_bytes", 0
+    yield from _variables(environment)
+
+
+def _variables(environment: Environment) -> Iterator[tuple[str, Fact]]:
+    # Where the process's own variables were read, one that is not there is not set; a pasted text may leave it out.
+    if "variables" in environment.origins:
+        yield from ((f"variable.{name}", UNSET) for name in _VARIABLES)
+        yield from ((f"alloc.{name}", UNSET) for name in _OPTIONS)
+    for name, value in environment.variables.items():
+        if _ALLOCATOR.fullmatch(name):
+            yield from _options(value).items()
+        else:
+            yield f"variable.{name}", value
+
+
+def _options(value: str) -> Mapping[str, Fact]:
+    """`expandable_segments:True,backend:native` option by option; one that is left out has its default."""
+    written = {one["name"]: one["value"].strip().lower() for one in _OPTION.finditer(value[:2000])}
+    return {f"alloc.{name}": written.get(name, UNSET) for name in (*_OPTIONS, *written)}

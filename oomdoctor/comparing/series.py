@@ -1,0 +1,57 @@
+"""Memory at the same moments of two runs, from the figures that both print again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from oomdoctor.case.comparison import Point, Series
+from oomdoctor.case.events import Event, Kind
+
+_SAMPLED_FROM = 40
+"""Long logs are parsed here and there; up to this many lines of a kind none is left out, so that the n-th is the n-th."""
+_MOST_POINTS = 6
+_MOST_SERIES = 3
+_FEWEST = 2
+
+_Key = tuple[str, str, "int | None"]
+
+
+def same_moments(before: Sequence[Event], after: Sequence[Event]) -> tuple[Series, ...]:
+    """The figures that both runs print, where both had come to the same step; the longest series first."""
+    one, other = _series(before), _series(after)
+    found: dict[str, Series] = {}
+    for key in sorted(one.keys() & other.keys(), key=str):
+        common = [at for at in one[key] if at in other[key]]
+        if len(common) < _FEWEST:
+            continue
+        points = tuple(Point(at=at, before=one[key][at], after=other[key][at]) for at in _spread(common))
+        known = found.get(key[1])
+        if known is None or len(points) > len(known.points):
+            found[key[1]] = Series(figure=key[1], points=points)
+    return tuple(sorted(found.values(), key=lambda series: -len(series.points))[:_MOST_SERIES])
+
+
+def _series(events: Sequence[Event]) -> Mapping[_Key, Mapping[str, int]]:
+    """Signature, figure and rank -> moment -> bytes."""
+    found: dict[_Key, dict[str, int]] = {}
+    for event in events:
+        if event.kind is not Kind.CONTEXT or "total_bytes" in event.fields:
+            continue
+        step = event.fields.get("step")
+        for name in event.fields:
+            size = event.size(name)
+            if not name.endswith("_bytes") or size is None:
+                continue
+            moments = found.setdefault((event.signature, name, event.rank), {})
+            if isinstance(step, int):
+                moments[str(step)] = size
+            elif len(moments) < _SAMPLED_FROM:
+                moments[f"#{len(moments) + 1}"] = size
+    return found
+
+
+def _spread(moments: Sequence[str]) -> Sequence[str]:
+    """A few moments from the first to the last."""
+    if len(moments) <= _MOST_POINTS:
+        return moments
+    return [moments[round(number * (len(moments) - 1) / (_MOST_POINTS - 1))] for number in range(_MOST_POINTS)]
