@@ -1,0 +1,124 @@
+"""What a diagnosis says where the log tells the model, and that others pay nothing for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from oomdoctor.case.diagnosis import Diagnosis, Fix
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.pipeline import diagnose
+
+PARAMETERS = "trainable params: 20,185,088 || all params: 7,635,801,600 || trainable%: 0.2643\n"
+"""Qwen2.5-7B has 7,615,616,512 parameters; LoRA of rank 8 adds the rest."""
+FAILURE = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {asked}. GPU 0 has a total capacity of 23.65 GiB of which 1.02 GiB is free. "
+    "Including non-PyTorch memory, this process has 22.62 GiB memory in use. Of the allocated memory 21.70 GiB is allocated by PyTorch, "
+    "and 419.04 MiB is reserved by PyTorch but unallocated.\n"
+)
+TRACE = """\
+Traceback (most recent call last):
+  File "/opt/env/lib/python3.11/site-packages/transformers/models/qwen2/modeling_qwen2.py", line 287, in forward
+    hidden_states = self.mlp(hidden_states)
+"""
+CONFIG = """\
+model_name_or_path: {model}
+stage: sft
+finetuning_type: lora
+lora_target: all
+lora_rank: 8
+dataset: ours
+cutoff_len: 1536
+per_device_train_batch_size: {batch}
+gradient_accumulation_steps: 4
+flash_attn: sdpa
+bf16: true
+"""
+
+
+def of(log: str, tmp_path: object = None, model: str = "models/ours", batch: int = 4) -> Diagnosis:
+    config = []
+    if tmp_path is not None:
+        path = tmp_path / "sft.yaml"  # type: ignore[operator]
+        path.write_text(CONFIG.format(model=model, batch=batch))
+        config = [str(path)]
+    return diagnose(["train.log"], load_pack(), text=log.encode(), config=config)
+
+
+def fixes(found: Diagnosis) -> dict[str, Fix]:
+    return {fix.id: fix for finding in found.findings for fix in finding.fixes}
+
+
+def test_the_number_of_parameters_tells_the_model(tmp_path: object) -> None:
+    found = of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"), tmp_path).case.estimate
+    assert found is not None
+    assert found.estimate.setup.shape.name == "Qwen/Qwen2.5-7B"
+    assert found.estimate.setup.adapters is not None
+    assert found.estimate.setup.adapters.count == 20_185_088
+    assert found.is_told
+
+
+def test_expected_stands_beside_seen(tmp_path: object) -> None:
+    found = of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"), tmp_path).case.estimate
+    assert found is not None
+    assert found.at is not None
+    assert found.at.phase == "forward"
+    assert found.at.low <= found.at.expected <= found.at.high
+    assert found.at.seen == pytest.approx((21.70 + 1.16) * (1 << 30), rel=1e-3)
+    assert found.room is not None
+    assert found.room.outside == pytest.approx((22.62 - 21.70) * (1 << 30) - 419.04 * (1 << 20), rel=1e-3)
+
+
+def test_a_fix_says_what_it_frees_and_whether_the_run_would_fit(tmp_path: object) -> None:
+    own = fixes(of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"), tmp_path))
+    batch = own["smaller-batch"]
+    assert batch.fits == "yes"
+    assert batch.frees_bytes is not None
+    assert batch.frees_bytes > 4 << 30
+
+
+def test_a_run_that_should_have_fitted_gets_no_promise(tmp_path: object) -> None:
+    full = FAILURE.replace("23.65", "79.15").replace("22.62", "78.12").replace("21.70", "77.20")
+    found = of(PARAMETERS + TRACE + full.format(asked="1.16 GiB"), tmp_path)
+    assert found.case.estimate is not None
+    assert found.case.estimate.fits == "yes"
+    assert fixes(found)["smaller-batch"].frees_bytes
+    assert {fix.fits for fix in fixes(found).values()} == {None}
+
+
+def test_without_batch_and_length_nothing_is_compared() -> None:
+    found = of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"))
+    assert found.case.estimate is not None
+    assert (found.case.estimate.is_told, found.case.estimate.at) == (False, None)
+    assert {fix.fits for fix in fixes(found).values()} == {None}
+
+
+@pytest.mark.parametrize("log", [
+    pytest.param(FAILURE.format(asked="1.16 GiB"), id="no word of a model"),
+    pytest.param("trainable params: 1,000 || all params: 7,000,000,000\n" + FAILURE.format(asked="1.16 GiB"), id="a number of no known model"),
+    pytest.param(PARAMETERS + "training went well\n", id="no failure"),
+])  # fmt: skip
+def test_what_is_not_known_is_not_estimated(log: str) -> None:
+    assert of(log).case.estimate is None
+
+
+def test_weights_that_exceed_the_card_are_the_finding() -> None:
+    log = "trainable params: 8,650,752 || all params: 14,778,684,416\n" + FAILURE.format(asked="136.00 MiB")
+    found = of(log)
+    assert found.findings[0].id == "weights-exceed-card"
+    assert "27.5" in found.findings[0].why.en
+
+
+@pytest.mark.parametrize("log", [
+    pytest.param(FAILURE.format(asked="1.16 GiB"), id="a failure without a model"),
+    pytest.param("epoch 3 done", id="a log without a failure"),
+])  # fmt: skip
+def test_a_log_that_names_no_model_loads_nothing_of_the_arithmetic(log: str) -> None:
+    check = (
+        f"import oomdoctor, sys; oomdoctor.diagnose({log!r})\n"
+        "print([name for name in sys.modules if name.startswith(('oomdoctor.memory', 'oomdoctor.planning', 'oomdoctor.sizing'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

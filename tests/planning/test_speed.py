@@ -1,0 +1,42 @@
+"""The model of time: what costs more never looks cheaper."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from planning.runs import a_run
+
+from oomdoctor.case.estimate import Layout, Setup
+from oomdoctor.planning.speed import seconds
+
+
+@given(st.sampled_from([2, 4, 8, 16]))
+def test_the_same_samples_in_smaller_batches_take_longer(parts: int) -> None:
+    run = a_run(micro_batch=16)
+    assert seconds(replace(run, batch=16 // parts, accumulation=parts)) > seconds(run)
+
+
+def test_checkpointing_costs_about_a_third() -> None:
+    run = a_run(finetuning="full", gradient_checkpointing=False)
+    assert seconds(replace(run, checkpointing="full")) / seconds(run) == pytest.approx(4 / 3)
+
+
+@pytest.mark.parametrize(("less", "more"), [
+    pytest.param({"zero_stage": 2}, {"zero_stage": 3}, id="stage 3 gathers the weights, stage 2 does not"),
+    pytest.param({"zero_stage": 2}, {"zero_stage": 2, "offload_optimizer": "cpu"}, id="an optimizer on the host"),
+    pytest.param({"zero_stage": 3}, {"zero_stage": 3, "offload_params": "cpu"}, id="weights on the host"),
+    pytest.param({"load_bits": 16}, {"load_bits": 4}, id="weights that are unpacked"),
+    pytest.param({}, {"activation_offload": True}, id="activations on the host"),
+])  # fmt: skip
+def test_more_bytes_or_more_work_take_longer(less: dict[str, object], more: dict[str, object]) -> None:
+    def run(settings: dict[str, object]) -> Setup:
+        return a_run(cards=4, finetuning="lora", gradient_checkpointing=True, **settings)  # type: ignore[arg-type]
+
+    assert seconds(run(more)) > seconds(run(less))
+
+
+def test_one_card_moves_nothing() -> None:
+    run = a_run(cards=1, gradient_checkpointing=True)
+    assert seconds(replace(run, layout=Layout(engine="ddp", cards=4))) > seconds(run)
