@@ -1,0 +1,67 @@
+"""Measures how fast plans are found, as a ratio against estimating every combination.
+
+    python bench/plan.py
+
+For each run: how many combinations were decided, how many of them were estimated, the time of the search, and how many times longer
+all combinations would take at the speed of one estimate.
+"""
+
+from __future__ import annotations
+
+import time
+from statistics import median
+
+from oomdoctor.case.estimate import Setup
+from oomdoctor.case.plan import Room
+from oomdoctor.case.training import Scalar
+from oomdoctor.knowledge.cards import card
+from oomdoctor.knowledge.shapes import shape
+from oomdoctor.planning.room import needed, room
+from oomdoctor.planning.search import search
+from oomdoctor.sizing.asked import setup
+
+ROUNDS = 5
+RUNS: tuple[tuple[str, str, int, str, dict[str, Scalar]], ...] = (
+    ("Qwen/Qwen2.5-7B", "llamafactory", 4, "RTX 4090", {"finetuning": "lora", "micro_batch": 8, "sequence_length": 2048}),
+    ("Qwen/Qwen2.5-7B", "transformers", 8, "RTX 4090", {"finetuning": "full", "micro_batch": 16, "sequence_length": 4096}),
+    ("meta-llama/Llama-3.1-70B", "transformers", 8, "RTX 4090",
+     {"finetuning": "full", "micro_batch": 64, "sequence_length": 8192, "attention": "eager", "eval_strategy": "steps", "eval_batch": 8}),
+    ("meta-llama/Llama-3.1-70B", "transformers", 2, "RTX 4090",
+     {"finetuning": "full", "micro_batch": 64, "sequence_length": 8192, "attention": "eager", "eval_strategy": "steps", "eval_batch": 8}),
+)  # fmt: skip
+
+
+def main() -> None:
+    """Prints one line for each run."""
+    print("| combinations | estimated | seconds | for 10,000 | all at the speed of one estimate |\n|---:|---:|---:|---:|---:|")
+    for model, framework, cards, name, settings in RUNS:
+        known, found = shape(model), card(name)
+        if known is None or found is None:
+            raise SystemExit(f"{model} or {name} is not in the tables")
+        print(_line(setup(settings, known, framework, cards)[0], room(found)))
+
+
+def _line(run: Setup, within: Room) -> str:
+    search(run, within)
+    seconds, one = median(_timed(run, within) for _ in range(ROUNDS)), median(_estimate(run, within) for _ in range(50))
+    found = search(run, within)
+    return (
+        f"| {found.combinations:,} | {found.looked_at:,} | {seconds:.3f} | {seconds / found.combinations * 10_000:.3f} "
+        f"| {found.combinations * one / seconds:.1f} x |"
+    )
+
+
+def _timed(run: Setup, within: Room) -> float:
+    began = time.perf_counter()
+    search(run, within)
+    return time.perf_counter() - began
+
+
+def _estimate(run: Setup, within: Room) -> float:
+    began = time.perf_counter()
+    needed(run, within)
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    main()
