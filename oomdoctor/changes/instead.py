@@ -20,10 +20,10 @@ _JSON = "deepspeed"
 
 
 def instead(complaint: Complaint, homes: Homes) -> tuple[list[Change], list[Refused]]:
-    """The changes, and what a person must do."""
+    """The changes, and what a person must do; where nothing can be proposed, the place."""
     write = complaint.instead
     if write is None:
-        return [], []
+        return [], [Refused(complaint.why, f"{complaint.file}:{complaint.line}")]
     found = list(_changes(complaint, write, homes))
     if found:
         return found, []

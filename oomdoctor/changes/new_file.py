@@ -50,14 +50,22 @@ def new_file(
     if open_value is not None:
         return Refused(_UNKNOWN[open_value], f"{setting.key} {path}")
     named = path.replace(os.sep, "/")
-    launch = template["launch"].get(setting.framework)
     return NewFile(
         path=path,
         named=named,
         text=_FILLED.sub(lambda found: str(run[_NAMES[found[1]]]), template["text"]),
         role=template["role"],
-        launch=None if launch is None else launch.replace("{file}", named).replace("{config}", home.file.replace(os.sep, "/")),
+        launch=_launch(template["launch"].get(setting.framework), named, home.file),
     )
+
+
+def _launch(command: str | None, file: str, config: str) -> str | None:
+    """The command with its files, as a shell takes them."""
+    if command is None:
+        return None
+    from shlex import quote  # noqa: PLC0415 - only where a file is made
+
+    return command.replace("{file}", quote(file)).replace("{config}", quote(config.replace(os.sep, "/")))
 
 
 def _template(setting: Setting, tables: Tables) -> Mapping[str, Any] | None:

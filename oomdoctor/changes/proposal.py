@@ -32,6 +32,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
     by_hand: tuple[Refused, ...] = ()
     launch: tuple[str, ...] = ()
     """Commands that make use of it."""
+    fits: str | None = None
+    """Whether the run would fit with it alone: `yes`, `no` or `close`; None where nobody can say."""
 
 
 def of_fix(fix: Fix, homes: Homes, run: Mapping[str, object], tables: Tables, folder: str | None = None) -> Proposal:
@@ -65,6 +67,7 @@ def of_fix(fix: Fix, homes: Homes, run: Mapping[str, object], tables: Tables, fo
         files=tuple(files),
         by_hand=tuple(by_hand),
         launch=launch,
+        fits=fix.fits,
     )
 
 

@@ -116,7 +116,7 @@ class _Run:
         from oomdoctor.changes.proposal import of_complaint, of_fix  # noqa: PLC0415 - as above
         from oomdoctor.report.steps import proposed  # noqa: PLC0415
 
-        out = [of_complaint(one, self._homes) for one in self.judge(self.files) if one.instead is not None]
+        out = [of_complaint(one, self._homes) for one in self.judge(self.files) if one.instead is not None or one.severity != "note"]
         if self._found is not None:
             training = self._found.case.training
             settings = {} if training is None else training.settings

@@ -9,9 +9,10 @@ from oomdoctor.changes.change import Refused
 from oomdoctor.changes.difference import difference
 from oomdoctor.changes.proposal import Proposal
 from oomdoctor.changes.settle import Settled, Step
-from oomdoctor.report.phrases import stopped
+from oomdoctor.report.phrases import blank, stopped
 from oomdoctor.report.safe import clean_line
 from oomdoctor.report.styled import Line
+from oomdoctor.report.texts import say
 
 _LINE = 400
 _LOOKS = {"---": "bold", "+++": "bold", "@@": "cyan", "-": "red", "+": "green"}
@@ -73,6 +74,8 @@ def _steps(settled: Settled, lang: str) -> Iterator[Line]:
 
 def _title(step: Step, word: str, look: str, lang: str) -> Line:
     title = stopped(step.proposal.title.get(lang), lang)
+    if step.made and step.proposal.fits is not None:
+        title += blank(lang) + say(f"fits-{step.proposal.fits}", lang)
     line = Line(_say(word, lang), look).append("  ").append(clean_line(step.proposal.id, 100), "bold")
     return line.append("  ").append(clean_line(title, _LINE))
 

@@ -141,6 +141,12 @@ def test_a_config_alone_is_put_right(here: Path) -> None:
     assert (again.returncode, again.stdout) == (0, "Nothing to change.\n")
 
 
+def test_a_config_that_is_broken_is_not_called_fine(here: Path) -> None:
+    (here / "sft.yaml").write_text(CONFIG + "\tdeepspeed: x\n")
+    done = run("sft.yaml", here=here)
+    assert done.returncode == 1 and "by hand" in done.stdout and "sft.yaml:9" in done.stdout
+
+
 def test_a_script_gets_options_and_variables(here: Path) -> None:
     script = "torchrun --nproc_per_node 2 src/train.py --stage sft --finetuning_type lora \\\n  --per_device_train_batch_size 8 \\\n  --bf16 true\n"
     (here / "train.sh").write_text(script)
