@@ -15,6 +15,7 @@ from oomdoctor.changes.homes import Homes
 from oomdoctor.training.frameworks import Tables
 
 _FILLED = re.compile(r"\{(cards|precision)\}")
+_VALUE = re.compile(r"\w[\w.-]{0,20}\Z")
 _NAMES = {"cards": "world_size", "precision": "precision"}
 
 
@@ -46,7 +47,7 @@ def new_file(
     if any(os.path.isfile(os.path.join(place, setting.to)) for place in ("", beside)):
         return None
     path = os.path.join(beside if folder is None else folder, template["file"])
-    open_value = next((name for name in _FILLED.findall(template["text"]) if run.get(_NAMES[name]) is None), None)
+    open_value = next((name for name in _FILLED.findall(template["text"]) if not _VALUE.match(str(run.get(_NAMES[name], "")))), None)
     if open_value is not None:
         return Refused(_UNKNOWN[open_value], f"{setting.key} {path}")
     named = path.replace(os.sep, "/")

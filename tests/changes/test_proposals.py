@@ -181,9 +181,14 @@ def test_an_accelerate_file_has_the_cards_and_the_precision_of_the_run() -> None
     assert settled.steps[0].proposal.launch == ("accelerate launch --config_file accelerate_fsdp.yaml src/train.py a.yaml",)
 
 
-def test_without_the_number_of_cards_there_is_no_accelerate_file() -> None:
-    found = of({"a.yaml": LLAMAFACTORY}, FSDP, precision="bf16")
-    assert found.files == () and "number of cards" in found.by_hand[0].why.en
+@pytest.mark.parametrize(("run", "why"), [
+    pytest.param({"precision": "bf16"}, "number of cards", id="no number of cards"),
+    pytest.param({"world_size": 2}, "precision", id="no precision"),
+    pytest.param({"world_size": 2, "precision": "bf16\nuse_cpu: true"}, "precision", id="a precision that is none"),
+])  # fmt: skip
+def test_what_is_not_known_is_not_put_into_an_accelerate_file(run: dict[str, object], why: str) -> None:
+    found = of({"a.yaml": LLAMAFACTORY}, FSDP, **run)
+    assert found.files == () and why in found.by_hand[0].why.en
 
 
 def test_a_run_is_sharded_by_one_program() -> None:
