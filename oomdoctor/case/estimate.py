@@ -122,6 +122,14 @@ class Layout(Struct, frozen=True, kw_only=True):
     pipeline: int = 1
     context: int = 1
     expert: int = 1
+    bucket: int | None = None
+    """Elements of DeepSpeed's reduce bucket; None is unknown."""
+    overlaps: bool | None = None
+    """Whether DeepSpeed overlaps communication, with a second bucket; None is unknown."""
+    live: int | None = None
+    """Parameters that ZeRO-3 keeps gathered at most; None is DeepSpeed's default."""
+    meta_init: bool | None = None
+    """Whether FSDP builds the model without memory and only one process reads it; None is unknown."""
 
     @property
     def data(self) -> int:
@@ -165,6 +173,11 @@ class Setup(Struct, frozen=True, kw_only=True):
     eval_batch: int | None = None
     eval_samples: int | None = None
     """Samples whose logits are kept on the card until the evaluation ends; None is none."""
+    saves_whole: bool | None = None
+    """Whether a checkpoint of a sharded model is written as one (stage3_gather_16bit_weights_on_model_save, FULL_STATE_DICT); None is
+    unknown."""
+    merges: bool = False
+    """Whether adapters are joined with their base at the end."""
 
 
 class Term(Struct, frozen=True, kw_only=True):
@@ -210,6 +223,10 @@ class Estimate(Struct, frozen=True, kw_only=True):
     host: int
     """Host memory that offloading takes, for all cards of a machine."""
     assumptions: tuple[Assumption, ...] = ()
+    host_loading: int = 0
+    """Host memory that all processes of a machine take while they load."""
+    host_saving: int = 0
+    """Host memory of the process that writes a whole checkpoint of a sharded model."""
 
     @property
     def peak(self) -> Phase:

@@ -13,9 +13,17 @@ from oomdoctor.memory.term import term
 from oomdoctor.memory.trained import linears
 from oomdoctor.memory.weights import HALF
 
-_SELECTIVE = 0.5
-"""Saving every second matrix product: torchtitan's op-level selective checkpointing (arXiv 2410.06511)."""
 _BASIS = "saved tensors of transformers and peft, counted with torch.autograd.graph.saved_tensors_hooks"
+
+
+_SHORTER = 0.5
+"""How long the longest sample is at least, as a share of where samples are cut, where they differ in length: many sets of data have
+none that reaches it."""
+
+
+def shortest(setup: Setup) -> float:
+    """The least share of the tokens that a batch has in truth."""
+    return 1.0 if setup.even_lengths is not False or setup.stack.longest_first else _SHORTER
 
 
 def tokens(setup: Setup) -> float:
@@ -25,22 +33,32 @@ def tokens(setup: Setup) -> float:
 
 def kept(setup: Setup) -> Term:
     """Everything that is kept when the forward pass ends."""
-    layers = setup.shape.layers / setup.layout.pipeline
-    full = layer(setup)
+    layers = setup.shape.layers / setup.layout.pipeline * _in_flight(setup)
     if setup.checkpointing == "full":
         size = 0.0 if setup.offload_activations else layers * boundary(setup)
-        return term(
-            "activations", size * _in_flight(setup), "layers x tokens x 2 hidden: the inputs of checkpointed layers", low=0.9, high=1.3
-        )
-    share = _SELECTIVE if setup.checkpointing == "selective" else 1.0
-    return term("activations", layers * full * share * _in_flight(setup), _BASIS, low=0.85, high=1.15)
+        basis = "layers x tokens x 2 hidden: the inputs of checkpointed layers"
+        return term("activations", size, basis, low=0.9 * shortest(setup), high=1.3 * _interleaved(setup))
+    if setup.checkpointing == "selective":
+        basis = "every second matrix product, the attention and the layer's input: torchtitan/distributed/activation_checkpoint.py"
+        return term("activations", layers * saved_by_choice(setup), basis, low=0.8 * shortest(setup), high=1.25 * _interleaved(setup))
+    return term("activations", layers * layer(setup), _BASIS, low=0.85 * shortest(setup), high=1.15 * _interleaved(setup))
 
 
 def working_set(setup: Setup) -> Term | None:
     """One layer, computed again in the backward pass, and the gradients inside it."""
     if setup.checkpointing != "full":
         return None
-    return term("recomputed layer", layer(setup) + gradients_inside(setup), f"one layer recomputed: {_BASIS}", low=0.8, high=1.3)
+    return term(
+        "recomputed layer", layer(setup) + gradients_inside(setup), f"one layer recomputed: {_BASIS}", low=0.8 * shortest(setup), high=1.3
+    )
+
+
+def saved_by_choice(setup: Setup) -> float:
+    """Bytes that selective checkpointing keeps of one layer: the products q, v, gate and down of the seven, what attention gives
+    and what the layer gets."""
+    shape = setup.shape
+    each = 2 * shape.query + shape.value + width(shape) + 2 * shape.hidden
+    return tokens(setup) * HALF * each / setup.layout.tensor
 
 
 def boundary(setup: Setup) -> float:
@@ -129,6 +147,13 @@ def _times(shape: Shape, name: str, times: int) -> float:
 def _in_flight(setup: Setup) -> int:
     """Micro batches whose activations the first stage of a pipeline holds (1F1B, arXiv 1806.03377)."""
     return min(setup.layout.pipeline, max(1, setup.accumulation)) if setup.layout.pipeline > 1 else 1
+
+
+def _interleaved(setup: Setup) -> float:
+    """How much more an interleaved schedule can hold: 1 + (p - 1) / (p x v) of 1F1B's, with v pieces of the model on a card, two at
+    least (arXiv 2104.04473)."""
+    stages = setup.layout.pipeline
+    return 1 + (stages - 1) / (2 * stages)
 
 
 def tower(setup: Setup) -> Term | None:

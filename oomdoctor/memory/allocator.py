@@ -74,7 +74,7 @@ def slack(setup: Setup, terms: Sequence[Term], busy: Sequence[Sequence[Term]]) -
         least, expected, most = _shares(setup)
         coming = _union(busy)
         standing = max(sum(one.bytes for one in phase if one.name not in _COMING) for phase in busy)
-        other = standing + coming - sum(one.bytes for one in terms)
+        other = standing + coming - sum(one.bytes for one in terms) + _waiting(setup, terms)
     return Term(
         name="allocator",
         bytes=round(other + coming * expected),
@@ -82,6 +82,14 @@ def slack(setup: Setup, terms: Sequence[Term], busy: Sequence[Sequence[Term]]) -
         high=round(other + coming * most),
         basis="what other phases left behind, and a share of what comes and goes in a step: docs/accuracy.md",
     )
+
+
+def _waiting(setup: Setup, terms: Sequence[Term]) -> int:
+    """ZeRO-3 gathers on a stream of its own and marks the blocks with record_stream: what is free already waits for that stream's
+    events while the next pieces are gathered (deepspeed/runtime/zero/partitioned_param_coordinator.py)."""
+    if setup.layout.engine != "deepspeed":
+        return 0
+    return sum(one.bytes for one in terms if one.name == "gathered weights")
 
 
 def _shares(setup: Setup) -> tuple[float, float, float]:
@@ -111,5 +119,5 @@ def outside(setup: Setup) -> Term | None:
     if unsaid and setup.task != "train":
         # Figures of inference come from torch's counters as often as from the driver's; those of training are read off nvidia-smi.
         size //= 2
-    low, high = (0.0, 2.5) if unsaid else (0.5, 2.0)
+    low, high = (0.0, 2.0) if unsaid else (0.6, 1.6)
     return term("context", size, "CUDA context and NCCL: stas00/ml-engineering, training/performance", low=low, high=high)

@@ -6,16 +6,16 @@ from collections.abc import Container
 from math import hypot
 
 from oomdoctor.case.estimate import Assumption, Estimate, Phase, Setup
-from oomdoctor.memory import activations, optimizer, trained, weights
+from oomdoctor.memory import activations, loading, optimizer, saving, trained, weights
 from oomdoctor.memory.phases import phases
 
 _PINNED = 1.5
 """Host memory for each byte that is offloaded: `additional_buffer_factor` of deepspeed/runtime/zero for page-locked buffers."""
 
-_UNNAMED = {(True, False): (0.08, 0.20), (True, True): (0.10, 0.25), (False, False): (0.05, 0.25), (False, True): (0.10, 0.30)}
+_UNNAMED = {(True, False): (0.08, 0.20), (True, True): (0.08, 0.23), (False, False): (0.05, 0.25), (False, True): (0.10, 0.30)}
 """What no formula here names, as shares of the whole: (training, counter unknown) -> (less, more). Kernels' workspaces, eager
 attention, copies in a program's own loop; with an unknown counter also decimal units (7 %). docs/accuracy.md shows how often it holds."""
-_BETWEEN_CARDS = 0.06
+_BETWEEN_CARDS = 0.03
 """The same for what lies between several cards that train: flattened copies, channels of NCCL, prefetched pieces."""
 
 
@@ -33,6 +33,8 @@ def estimate(setup: Setup, assumptions: tuple[Assumption, ...] = ()) -> Estimate
         high=max(high, *(phase.bytes for phase in found)),
         host=host(setup),
         assumptions=assumptions,
+        host_loading=loading.host(setup),
+        host_saving=saving.host(setup) if setup.task == "train" else 0,
     )
 
 

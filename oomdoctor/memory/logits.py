@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oomdoctor.case.estimate import Setup, Term
-from oomdoctor.memory.activations import tokens
+from oomdoctor.memory.activations import shortest, tokens
 from oomdoctor.memory.term import term
 
 _FUSED = 6
@@ -26,7 +26,7 @@ def loss(setup: Setup, *, graded: bool = True) -> Term:
     # Tensor parallel heads split the vocabulary; the loss of torchtitan and Megatron stays split.
     each = stack.logits if graded else max(stack.logits - _GRADIENT, _GRADIENT)
     size = each * setup.shape.vocab * tokens(setup) / setup.layout.tensor
-    low, high = stack.logits_low / stack.logits, stack.logits_high / stack.logits
+    low, high = stack.logits_low / stack.logits * shortest(setup), stack.logits_high / stack.logits
     return term("logits", size, f"{each:g} bytes x vocabulary x tokens: {stack.source}", low=low, high=high)
 
 

@@ -7,12 +7,15 @@ from oomdoctor.memory import parameters as count
 from oomdoctor.memory import weights
 from oomdoctor.memory.term import term
 from oomdoctor.memory.trained import Group, groups
-from oomdoctor.memory.weights import HALF
+from oomdoctor.memory.weights import HALF, SHARDS_ALL
 
 _MASTER = 4
 """DeepSpeed and Megatron keep an fp32 copy of what they train: K = 12 = 4 + 8 of the ZeRO paper (arXiv 1910.02054)."""
 _SUB_GROUP = 1_000_000_000
 """ZeRO-3 steps so many parameters at a time: `sub_group_size` of deepspeed/runtime/zero/config.py."""
+_BUCKET = 500_000_000
+"""Elements of a bucket where the config has none: `reduce_bucket_size` of the same file."""
+_COPIED_BUCKET = 200_000_000
 
 
 def gradients(setup: Setup) -> Term:
@@ -81,22 +84,39 @@ def buckets(setup: Setup) -> Term | None:
             "buckets", trained / layout.tensor / layout.pipeline, "DDP keeps gradients a second time in its buckets", low=0.0, high=1.0
         )
     if layout.engine == "deepspeed" and layout.data > 1:
-        return term(
-            "buckets",
-            min(trained, 2 * bucket(setup)),
-            "reduce and gather buckets of 5e8 elements: deepspeed/runtime/zero/config.py",
-            low=0.1,
-            high=2.0,
-        )
+        return _deepspeed_buckets(setup)
     if layout.engine in ("fsdp1", "fsdp2") and layout.data > 1:
         unit = count.largest_layer(setup.shape) * max(group.width for group in groups(setup))
         return term("buckets", min(2 * unit, trained) / layout.tensor, "the unreduced gradients of two units", low=0.5, high=2.0)
     return None
 
 
+def keeps_buckets(setup: Setup) -> bool:
+    """Whether the buckets are there between the backward passes too: DDP's are, and those of ZeRO-3."""
+    return setup.layout.engine == "ddp" or (setup.layout.engine == "deepspeed" and setup.layout.stage == SHARDS_ALL)
+
+
+def _deepspeed_buckets(setup: Setup) -> Term:
+    """One buffer of `reduce_bucket_size` elements, whatever is trained, and a second one where communication overlaps."""
+    basis = "reduce_bucket_size x 2 bytes, twice with overlap_comm: deepspeed/runtime/zero/stage_1_and_2.py, stage3.py"
+    known, overlaps = setup.layout.bucket is not None, setup.layout.overlaps
+    size = bucket(setup) * (2 if overlaps else 1)
+    most = (1.0 if overlaps is not None else 2.0) * (1.02 if known else _BUCKET * HALF / bucket(setup))
+    return term("buckets", size, basis, low=0.98 if known else min(1.0, _auto_bucket(setup) * HALF / bucket(setup)), high=max(1.02, most))
+
+
 def bucket(setup: Setup) -> float:
-    """Bytes of one bucket: at most half a billion elements (DeepSpeed's default), else eight hidden x hidden (transformers' `auto`)."""
-    return float(min(500_000_000 * HALF, 8 * setup.shape.hidden**2 * HALF))
+    """Bytes of one bucket of DeepSpeed: as its config says, else `auto` with ZeRO-3, and 2e8 elements below it, between what
+    configs for ZeRO-2 that people copy have (`auto`, 2e8, 5e8)."""
+    elements = setup.layout.bucket
+    if elements is None:
+        elements = _auto_bucket(setup) if setup.layout.stage == SHARDS_ALL else _COPIED_BUCKET
+    return float(elements * HALF)
+
+
+def _auto_bucket(setup: Setup) -> int:
+    """Elements: transformers/integrations/deepspeed.py puts hidden x hidden for `auto`."""
+    return setup.shape.hidden**2
 
 
 def _gradient_width(setup: Setup, group: Group) -> float:

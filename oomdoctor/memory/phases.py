@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Phase, Setup, Term
-from oomdoctor.memory import activations, allocator, inference, logits, optimizer, trained, weights
+from oomdoctor.memory import activations, allocator, inference, loading, logits, optimizer, saving, trained, weights
 
 
 def phases(setup: Setup) -> tuple[Phase, ...]:
@@ -23,14 +23,19 @@ def _training(setup: Setup) -> Iterator[Phase]:
     standing = (weights.weights(setup), trained.adapters(setup), optimizer.states(setup))
     gradients = optimizer.gradients(setup)
     before = gradients if setup.accumulation > 1 and not setup.optimizer.in_backward else None
-    moving = (weights.working_copies(setup), optimizer.buckets(setup))
+    copies, buckets = weights.working_copies(setup), optimizer.buckets(setup)
+    lasting = buckets if optimizer.keeps_buckets(setup) else None
     kept, tower = activations.kept(setup), activations.tower(setup)
-    yield _phase("load", weights.weights(setup))
-    yield _phase("forward", *standing, before, *moving, kept, tower, logits.loss(setup))
-    yield _phase("backward", *standing, gradients, *moving, *_still_kept(setup, kept), activations.working_set(setup))
+    yield _phase("load", weights.weights(setup), loading.loading(setup))
+    yield _phase("forward", *standing, before, copies, lasting, kept, tower, logits.loss(setup))
+    yield _phase("backward", *standing, gradients, copies, buckets, *_still_kept(setup, kept), activations.working_set(setup))
     yield _phase("step", *standing, gradients, optimizer.step_temporary(setup))
     if setup.eval_batch:
         yield _evaluation(setup, standing)
+    if (saved := saving.saving(setup)) is not None:
+        yield _phase("save", *standing, saved)
+    if (merged := saving.merging(setup)) is not None:
+        yield _phase("merge", *standing, merged)
 
 
 def _still_kept(setup: Setup, kept: Term) -> tuple[Term | None, ...]:
@@ -52,7 +57,7 @@ def _evaluation(setup: Setup, standing: tuple[Term | None, ...]) -> Phase:
 
 def _generating(setup: Setup) -> Iterator[Phase]:
     standing = (weights.weights(setup), weights.working_copies(setup), inference.cache(setup))
-    yield _phase("load", weights.weights(setup))
+    yield _phase("load", weights.weights(setup), loading.loading(setup))
     yield _phase("prompt", *standing, inference.prompt(setup))
     yield _phase("generation", *standing)
 

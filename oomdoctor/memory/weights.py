@@ -8,6 +8,8 @@ from oomdoctor.memory.term import term
 
 HALF = 2
 """Bytes of a 16-bit value."""
+SHARDS_ALL = 3
+"""The ZeRO stage that shards weights too; FSDP does."""
 _LIVE = 1_000_000_000
 """DeepSpeed keeps so many gathered parameters at most: `stage3_max_live_parameters` of deepspeed/runtime/zero/config.py."""
 _UNITS = 2
@@ -17,7 +19,7 @@ _UNITS = 2
 def weights(setup: Setup) -> Term:
     """The share of the weights that lies on the fullest card."""
     layout = setup.layout
-    split = layout.tensor * layout.sharded(3)
+    split = layout.tensor * layout.sharded(SHARDS_ALL)
     if layout.engine == "device_map":
         size = stored(setup) / layout.cards
     else:
@@ -71,19 +73,19 @@ def working_copies(setup: Setup) -> Term | None:
     """Weights that exist a second time while they are used: gathered, unpacked or cast to 16 bit."""
     shape, layout = setup.shape, setup.layout
     layer = count.largest_layer(shape)
-    if layout.sharded(3) > 1 or setup.offload_params:
+    if layout.sharded(SHARDS_ALL) > 1 or setup.offload_params:
         ends = count.embedding(shape) + count.output(shape)
         if layout.engine == "deepspeed":
             share = setup.weights.bytes_per_param if setup.weights.packed else HALF
-            live = min(_LIVE, count.text(shape)) * share
+            live = min(layout.live or _LIVE, count.text(shape)) * share
             # Its own estimator: 4 bytes for each parameter of the largest module (runtime/zero/stage3.py).
-            largest = 2 * HALF * max(layer, count.embedding(shape))
+            largest = 2 * max(layer * share, count.embedding(shape) * HALF)
             return term(
                 "gathered weights",
                 (live + largest) / layout.tensor,
-                "1e9 live parameters and 4 x the largest module: deepspeed/runtime/zero",
-                low=0.2,
-                high=1.5,
+                "stage3_max_live_parameters and 4 bytes x the largest module: deepspeed/runtime/zero",
+                low=0.3,
+                high=1.4,
             )
         if layout.pipeline > 1:
             # Gathering again for every micro batch would cost too much: torchtitan keeps a stage's layers gathered.
@@ -97,8 +99,8 @@ def working_copies(setup: Setup) -> Term | None:
             "gathered weights",
             gathered,
             "2 units in flight + the root unit, 16-bit: torch/distributed/fsdp, limit_all_gathers",
-            low=0.5,
-            high=1.5,
+            low=0.7,
+            high=1.2,
         )
     if setup.weights.unpacks:
         largest = max(count.largest_linear(shape), count.embedding(shape) if setup.stack.packs_head else 0)

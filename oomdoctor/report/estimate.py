@@ -29,6 +29,8 @@ _NAMES = {
     "prompt": Text("reading the prompt", "预填充（prefill）"),
     "allocator": Text("reserved by the allocator, unused", "分配器预留而未使用"),
     "context": Text("CUDA context and NCCL", "CUDA 上下文与 NCCL"),
+    "loading": Text("what loading takes for a moment", "加载时的临时显存"),
+    "saving": Text("what saving takes for a moment", "保存时的临时显存"),
 }
 _PHASES = {
     "load": Text("loading the model", "加载模型"),
@@ -38,6 +40,8 @@ _PHASES = {
     "evaluation": Text("evaluation", "评测"),
     "prompt": Text("reading the prompt", "预填充（prefill）"),
     "generation": Text("generating", "生成"),
+    "save": Text("saving a checkpoint", "保存检查点"),
+    "merge": Text("joining adapters with the base", "合并 LoRA 等适配器"),
 }
 _VERDICTS = {
     "yes": (Text("It fits.", "放得下。"), Style.GOOD),
@@ -65,8 +69,7 @@ def _blocks(found: Estimate, lang: str, card: tuple[str, int] | None) -> Iterato
     yield Facts(rows=tuple(_terms(found, lang)))
     yield Heading(text=_say(lang, "Phases", "各阶段"))
     yield Facts(rows=tuple(Row(label=_PHASES[phase.name].get(lang), value=format_size(phase.bytes)) for phase in found.phases))
-    if found.host:
-        yield Facts(rows=(Row(label=_say(lang, "host memory for what is offloaded", "卸载所需的内存"), value=format_size(found.host)),))
+    yield Facts(rows=tuple(Row(label=text.get(lang), value=format_size(size)) for text, size in _host(found) if size))
     if found.assumptions:
         yield Heading(text=_say(lang, "Assumed, as nobody said it", "以下未说明，按此假设"))
         yield Facts(rows=tuple(Row(label=one.id, value=one.text.get(lang)) for one in found.assumptions))
@@ -74,6 +77,12 @@ def _blocks(found: Estimate, lang: str, card: tuple[str, int] | None) -> Iterato
         title=_say(lang, "Where the formulas are from", "公式来源"),
         blocks=(Facts(rows=tuple(Row(label=part_name(one.name, lang), value=one.basis) for one in found.peak.terms)),),
     )
+
+
+def _host(found: Estimate) -> Iterator[tuple[Text, int]]:
+    yield Text("host memory for what is offloaded", "卸载所需的内存"), found.host
+    yield Text("host memory while loading", "加载时所需的内存"), found.host_loading
+    yield Text("host memory while saving a whole checkpoint", "保存完整检查点时所需的内存"), found.host_saving
 
 
 def _server(found: Estimate, lang: str, server: Budget | None) -> Iterator[Block]:

@@ -18,6 +18,8 @@ def to_json(found: Estimate, lang: str, card: tuple[str, int] | None = None, ser
         "counter": found.setup.counter,
         "per_gpu_bytes": {"expected": found.expected, "low": found.low, "high": found.high},
         "host_bytes": found.host,
+        "host_loading_bytes": found.host_loading,
+        "host_saving_bytes": found.host_saving,
         "card": None if card is None else {"name": card[0], "bytes": card[1], "fits": verdict(found, card[1])},
         "server": None if server is None else {"taken_bytes": server.taken, "cache_bytes": server.cache, "cache_tokens": server.tokens},
         "peak": found.peak.name,

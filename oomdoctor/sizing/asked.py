@@ -35,7 +35,7 @@ def setup(settings: Settings, shape: Shape, framework: str | None, cards: int) -
         weights=_weights(settings, own, adapters, training=training),
         optimizer=_optimizer(settings, own),
         adapters=adapters,
-        layout=_layout(settings, cards),
+        layout=_layout(settings, shape, cards),
         batch=_whole(settings, "micro_batch") or (own.batch if training else 1),
         length=_length(settings),
         accumulation=_whole(settings, "accumulation") or 1,
@@ -50,6 +50,8 @@ def setup(settings: Settings, shape: Shape, framework: str | None, cards: int) -
         counter="nvidia-smi",
         cache_bytes=1.0 if "8" in str(settings.get("kv_cache_dtype", "")) else 2.0,
         eval_batch=_eval_batch(settings) if training else None,
+        saves_whole=_saves_whole(settings),
+        merges=training and settings.get("merge_adapters") is True,
     )
     return made, tuple(_assumptions(settings, made))
 
@@ -82,7 +84,7 @@ def _adapters(settings: Settings, shape: Shape) -> Adapters | None:
     return Adapters(rank=_whole(settings, "lora_rank") or _RANK, targets=found - copies, full=copies)
 
 
-def _layout(settings: Settings, cards: int) -> Layout:
+def _layout(settings: Settings, shape: Shape, cards: int) -> Layout:
     stage = _whole(settings, "zero_stage") if settings.get("zero_stage") else settings.get("zero_stage")
     engine: Engine = "ddp" if cards > 1 else "none"
     depth = 0
@@ -90,8 +92,31 @@ def _layout(settings: Settings, cards: int) -> Layout:
         engine, depth = "deepspeed", min(3, int(stage or 0))
     elif settings.get("fsdp"):
         engine, depth = ("fsdp2" if settings.get("fsdp_version") == 2 else "fsdp1"), 3
-    sizes = {name: _whole(settings, f"{name}_parallel") or 1 for name in ("tensor", "pipeline", "context", "expert")}
-    return Layout(engine=engine, cards=cards, stage=depth, **sizes)
+    return Layout(
+        engine=engine,
+        cards=cards,
+        stage=depth,
+        tensor=_whole(settings, "tensor_parallel") or 1,
+        pipeline=_whole(settings, "pipeline_parallel") or 1,
+        context=_whole(settings, "context_parallel") or 1,
+        expert=_whole(settings, "expert_parallel") or 1,
+        # transformers/integrations/deepspeed.py puts hidden x hidden for `auto`.
+        bucket=shape.hidden**2 if settings.get("zero_bucket") == "auto" else _whole(settings, "zero_bucket"),
+        overlaps=_yes_or_no(settings, "zero_overlap"),
+        live=_whole(settings, "zero_live"),
+        meta_init=_yes_or_no(settings, "fsdp_meta_init"),
+    )
+
+
+def _saves_whole(settings: Settings) -> bool | None:
+    """Whether a checkpoint of a sharded model is written as one."""
+    kind = settings.get("fsdp_state_dict")
+    return _yes_or_no(settings, "zero_saves_whole") if kind is None else str(kind).upper() == "FULL_STATE_DICT"
+
+
+def _yes_or_no(settings: Settings, name: str) -> bool | None:
+    value = settings.get(name)
+    return value if isinstance(value, bool) else None
 
 
 def _even(settings: Settings) -> bool | None:

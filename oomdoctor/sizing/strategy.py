@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
+
 from oomdoctor.case.estimate import Engine, Layout
 
 _PART = re.compile(
@@ -42,4 +44,4 @@ def layout(strategy: str, cards: int) -> Layout:
     if engine == "device_map" and "ddp" in strategy.lower():
         # Each replica is spread over a part of the cards; two is the least.
         cards = max(2, cards // 2)
-    return Layout(engine=engine, cards=max(1, cards), stage=stage, **sizes)
+    return replace(Layout(engine=engine, cards=max(1, cards), stage=stage), **sizes)

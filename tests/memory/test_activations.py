@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from memory.runs import lora, run
 from msgspec.structs import replace
@@ -15,7 +17,7 @@ COUNTED = Shape(name="counted", hidden=512, layers=4, heads=8, kv_heads=2, head=
 """The Llama whose saved tensors were counted (torch.autograd.graph.saved_tensors_hooks, transformers 5.23)."""
 
 
-def bytes_per_token(**changes: object) -> float:
+def bytes_per_token(**changes: Any) -> float:
     setup = replace(run(checkpointing="none", **changes), shape=COUNTED, batch=1, length=256)
     return activations.layer(setup) / 256
 
@@ -74,3 +76,16 @@ def test_a_frozen_tower_keeps_nothing_and_a_trained_one_more_than_the_text() -> 
 def test_whole_trained_layers_count_as_trained() -> None:
     freeze = run(adapters=Adapters(rank=0, targets=frozenset(), blocks=2))
     assert estimate(run()).expected > estimate(freeze).expected
+
+
+def test_selective_checkpointing_keeps_every_second_product() -> None:
+    """Llama-3.1-8B: q, v, gate and down, what attention gives, and the layer's input."""
+    one = run("meta-llama/Llama-3.1-8B", checkpointing="selective", batch=1, length=1)
+    assert activations.saved_by_choice(one) == 2 * (4096 + 1024 + 14336 + 4096 + 4096 + 4096)
+    assert activations.saved_by_choice(one) < activations.layer(one)
+
+
+def test_samples_that_are_cut_may_all_be_shorter() -> None:
+    even, uneven = (activations.kept(run(even_lengths=value)) for value in (True, False))
+    assert even.bytes == uneven.bytes
+    assert uneven.low == pytest.approx(even.low / 2, rel=1e-6)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from memory.runs import known, lora, run, zero
 from msgspec.structs import replace
@@ -89,3 +91,42 @@ def test_fsdp_keeps_whole_gradients_between_micro_batches() -> None:
     setup = run(layout=Layout(engine="fsdp2", cards=8, stage=3))
     several = replace(setup, accumulation=4)
     assert optimizer.gradients(several).bytes == pytest.approx(8 * optimizer.gradients(setup).bytes, rel=1e-6)
+
+
+@pytest.mark.parametrize(("changes", "elements"), [
+    pytest.param({"bucket": 500_000_000, "overlaps": False}, 500_000_000, id="as the config says"),
+    pytest.param({"bucket": 500_000_000, "overlaps": True}, 1_000_000_000, id="twice where communication overlaps"),
+    pytest.param({}, 200_000_000, id="between what copied configs have, where it is not known"),
+    pytest.param({"stage": 3}, 3584**2, id="hidden x hidden with ZeRO-3, as transformers fills auto"),
+])  # fmt: skip
+def test_a_bucket_of_deepspeed_is_whole_whatever_is_trained(changes: dict[str, Any], elements: int) -> None:
+    found = optimizer.buckets(run(adapters=lora(), layout=replace(zero(2, 8), **changes)))
+    assert found is not None
+    assert found.bytes == 2 * elements
+    assert found.low <= 2 * elements <= found.high
+
+
+def test_a_known_bucket_has_a_narrow_range() -> None:
+    known_one = optimizer.buckets(run(layout=replace(zero(2, 8), bucket=500_000_000, overlaps=False)))
+    unknown = optimizer.buckets(run(layout=zero(2, 8)))
+    assert known_one is not None and unknown is not None
+    assert known_one.high - known_one.low < 0.1 * known_one.bytes
+    assert unknown.high >= 2 * 2 * 500_000_000
+
+
+def test_buckets_of_zero_2_are_there_in_the_backward_pass_alone() -> None:
+    from oomdoctor.memory.phases import phases
+
+    found = {phase.name: [term.name for term in phase.terms] for phase in phases(run(layout=zero(2, 8)))}
+    assert "buckets" in found["backward"]
+    assert "buckets" not in found["forward"]
+
+
+def test_what_zero_3_gathers_on_its_own_stream_waits_for_it() -> None:
+    setup = run(layout=zero(3, 8), counter="max_reserved", even_lengths=True)
+    gathered = weights.working_copies(setup)
+    fewer = replace(setup, layout=replace(setup.layout, live=100_000_000))
+    from oomdoctor.memory.estimate import estimate
+
+    assert gathered is not None
+    assert estimate(setup).terms["allocator"] - estimate(fewer).terms["allocator"] > 900_000_000

@@ -1,0 +1,50 @@
+"""While a model is loaded: what a card takes beside its weights, and what the host takes."""
+
+from __future__ import annotations
+
+from oomdoctor.case.estimate import Setup, Term
+from oomdoctor.memory import parameters as count
+from oomdoctor.memory import weights
+from oomdoctor.memory.term import term
+
+_FILE = 5_000_000_000
+"""Bytes of one file of a checkpoint: `max_shard_size` of transformers/modeling_utils.py before version 5."""
+_CARDS_OF_A_MACHINE = 8
+
+
+def loading(setup: Setup) -> Term | None:
+    """What is on the card for a moment: a matrix before it is packed, or a unit before it is cut into shards."""
+    shape, layout = setup.shape, setup.layout
+    if setup.weights.unpacks:
+        packed = weights.HALF * count.largest_linear(shape)
+        # Version 5 reads several matrices ahead of the one that it packs.
+        return term("loading", packed, "a matrix in 16 bit until it is packed: transformers/integrations/bitsandbytes.py", low=0.5, high=4.0)
+    if layout.sharded(weights.SHARDS_ALL) == 1:
+        return None
+    unit = max(count.largest_layer(shape), count.embedding(shape) + count.output(shape))
+    if layout.engine == "deepspeed":
+        module = max(count.largest_linear(shape), count.embedding(shape)) * weights.HALF
+        return term("loading", module, "a module gathered to be filled: transformers/integrations/deepspeed.py", low=0.5, high=2.0)
+    size = unit * setup.weights.bytes_per_param
+    whole = weights.stored(setup) * (1 - 1 / layout.data)
+    # Without meta tensors the model can be on the card as a whole before the first unit is cut.
+    most = 1.2 if layout.meta_init else max(1.2, whole / size)
+    basis = "the largest unit before it is cut into shards: torch/distributed/fsdp/_init_utils.py"
+    return term("loading", size, basis, low=0.5, high=most)
+
+
+def host(setup: Setup) -> int:
+    """Bytes of host memory that the processes of one machine take while they load."""
+    layout = setup.layout
+    processes = 1 if layout.engine == "device_map" else min(layout.cards, _CARDS_OF_A_MACHINE)
+    whole = weights.stored(setup)
+    file = min(whole, _FILE)
+    if setup.weights.packed or layout.engine == "device_map":
+        return round(processes * file)
+    if layout.engine == "deepspeed" and layout.stage == weights.SHARDS_ALL:
+        # The first process reads, the others wait for their pieces.
+        return round(file)
+    if layout.engine in ("fsdp1", "fsdp2") and layout.meta_init is not False:
+        # fsdp_cpu_ram_efficient_loading: one process holds the model, the others have meta tensors (accelerate/utils/dataclasses.py).
+        return round(whole)
+    return round(processes * whole)
