@@ -20,6 +20,8 @@ RISKS: tuple[Risk, ...] = ("none", "slight", "different", "data")
 """From the gentlest to the worst."""
 _RANK = 8
 """LoraConfig.r of peft/tuners/lora/config.py."""
+_EVERY = 64
+"""Below this every micro batch is looked at, above it halves of the present one."""
 _FOUR_BITS = 0.6
 """Bytes of a parameter in 4 bit with its scales, at most: rules/tables/weight_formats.csv."""
 _SHORTEST = 256
@@ -58,11 +60,9 @@ def batches(setup: Setup) -> tuple[Option, ...]:
     if setup.task != "train":
         return ()
     samples = setup.batch * setup.accumulation
-    return tuple(
-        _option(_measure("smaller-batch", micro_batch=size, accumulation=samples // size), batch=size, accumulation=samples // size)
-        for size in range(setup.batch - 1, 0, -1)
-        if samples % size == 0
-    )
+    halves = (setup.batch >> times for times in range(1, setup.batch.bit_length()))
+    sizes = {size for size in (*halves, *range(1, min(setup.batch, _EVERY))) if samples % size == 0}
+    return tuple(_smaller(size, samples // size) for size in sorted(sizes, reverse=True))
 
 
 def subjects(setup: Setup, capability: tuple[int, ...], can: Callable[[str], bool], *, last_resort: bool) -> tuple[tuple[Option, ...], ...]:
@@ -213,6 +213,11 @@ def _tensor_parallel(setup: Setup) -> Iterator[Option]:
 
 def _spread(engine: Engine, stage: int, *measures: Measure, **fields: Any) -> Option:
     return Option(measures=measures, fields=fields, layout={"engine": engine, "stage": stage})
+
+
+def _smaller(size: int, accumulation: int) -> Option:
+    measure = _measure("smaller-batch", micro_batch=size, accumulation=accumulation)
+    return _option(measure, batch=size, accumulation=accumulation)
 
 
 def _option(*measures: Measure, **fields: Any) -> Option:

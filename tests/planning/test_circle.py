@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from importlib.resources import files
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.pipeline import diagnose
+from oomdoctor.report.compose import compose
+from oomdoctor.report.json_v1 import to_json
+from oomdoctor.report.markdown import render
 
 PARAMETERS = "trainable params: 20,185,088 || all params: 7,635,801,600 || trainable%: 0.2643\n"
 """Qwen2.5-7B has 7,615,616,512 parameters; LoRA of rank 8 adds the rest."""
@@ -102,6 +108,26 @@ def test_without_batch_and_length_nothing_is_compared() -> None:
 ])  # fmt: skip
 def test_what_is_not_known_is_not_estimated(log: str) -> None:
     assert of(log).case.estimate is None
+
+
+def test_json_has_the_estimate_and_what_was_seen(tmp_path: object) -> None:
+    report = json.loads(json.dumps(to_json(of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"), tmp_path), version="0", redact=True)))
+    schema = json.loads((files("oomdoctor.report") / "schema" / "report-v1.json").read_text(encoding="utf-8"))
+    Draft202012Validator(schema).validate(report)
+    estimate = report["estimate"]
+    assert (estimate["schema"], estimate["model"], estimate["settings_known"]) == ("oomdoctor/estimate/v1", "Qwen/Qwen2.5-7B", True)
+    assert estimate["at_failure"]["seen_bytes"] > 22 << 30
+    batch = next(fix for finding in report["findings"] for fix in finding["fixes"] if fix["id"] == "smaller-batch")
+    assert (batch["fits"], batch["fits_word"]) == (True, "yes")
+
+
+@pytest.mark.parametrize(("lang", "words"), [
+    pytest.param("en", ["By the settings tensors take", "With it the run should fit."], id="English"),
+    pytest.param("zh", ["按设置推算，此刻张量应占", "这样改之后应该放得下。"], id="Chinese"),
+])  # fmt: skip
+def test_the_report_says_it(tmp_path: object, lang: str, words: list[str]) -> None:
+    said = render(compose(of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"), tmp_path), lang, "0"))
+    assert [word for word in words if word not in said] == []
 
 
 def test_weights_that_exceed_the_card_are_the_finding() -> None:
