@@ -72,7 +72,7 @@ def subjects(setup: Setup, capability: tuple[int, ...], can: Callable[[str], boo
     """
     found = [*(_serving(setup) if setup.task != "train" else _training(setup))]
     if last_resort:
-        found.append(_lengths(setup, "sequence_length" if setup.task == "train" else "max_model_len"))
+        found.append(_lengths(setup))
 
     def is_there(option: Option) -> bool:
         return option.runs_on(capability) and all(can(measure.fix) for measure in option.measures)
@@ -190,11 +190,12 @@ def _evaluation(setup: Setup) -> Iterator[Option]:
         yield _option(_measure("evaluation", eval_batch=1), eval_batch=1)
 
 
-def _lengths(setup: Setup, name: str) -> Iterator[Option]:
-    """Half and a quarter of the tokens."""
+def _lengths(setup: Setup) -> Iterator[Option]:
+    """Half and a quarter of the tokens: of a sample, or of what a server takes at most."""
+    fix, name = ("shorter-sequences", "sequence_length") if setup.task == "train" else ("serving-memory", "max_model_len")
     for part in (2, 4):
         if setup.length // part >= _SHORTEST:
-            yield _option(_measure("shorter-sequences", **{name: setup.length // part}), length=setup.length // part)
+            yield _option(_measure(fix, **{name: setup.length // part}), length=setup.length // part)
 
 
 def _cache_type(setup: Setup) -> Iterator[Option]:

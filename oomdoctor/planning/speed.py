@@ -23,8 +23,9 @@ _GATHERS = 2
 
 
 def seconds(setup: Setup) -> float:
-    """The time of one update of the weights; of one prompt where nothing is trained."""
-    return _arithmetic(setup) + _bus_bytes(setup) / _constants()["bus"]
+    """The time of one update of the weights; of one token where nothing is trained."""
+    whole = _arithmetic(setup) + _bus_bytes(setup) / _constants()["bus"]
+    return whole if setup.task == "train" else whole / (setup.batch * setup.length)
 
 
 def _arithmetic(setup: Setup) -> float:

@@ -120,7 +120,7 @@ def _time(plan: Plan, lang: str) -> str:
 
 
 def _step(plan: Plan, pack: Texts, lang: str) -> Step:
-    texts = [text for measure in plan.measures if (text := pack.text("fixes", measure.fix)) is not None]
+    texts = [text for fix in _fixes(plan.measures) if (text := pack.text("fixes", fix)) is not None]
     found = [one for measure in plan.measures for one in measure.settings]
     costs = [stopped(text["costs"][lang], lang) for text in texts if text.get("costs")]
     return Step(
@@ -132,8 +132,13 @@ def _step(plan: Plan, pack: Texts, lang: str) -> Step:
 
 def _titles(measures: Sequence[Measure], pack: Texts, lang: str) -> str:
     """The titles of the fixes as one line."""
-    found = [bare(text["title"][lang]) for measure in measures if (text := pack.text("fixes", measure.fix)) is not None]
+    found = [bare(text["title"][lang]) for fix in _fixes(measures) if (text := pack.text("fixes", fix)) is not None]
     return ("；" if lang == "zh" else "; ").join(found)
+
+
+def _fixes(measures: Sequence[Measure]) -> tuple[str, ...]:
+    """The fixes of a plan, each once."""
+    return tuple(dict.fromkeys(measure.fix for measure in measures))
 
 
 def _wall(wall: Wall, found: Plans, pack: Texts, lang: str) -> Iterator[Block]:
