@@ -130,7 +130,7 @@ def _short(row: Row, label: int, value: int) -> Line:
     entry.append(row.value, _COLOURS[row.style])
     if row.note:
         entry.append(" " * (0 if _is_size(row.value) else value - cell_len(row.value)))
-        entry.append(f"  {row.note:>{_NOTE}}", _COLOURS[Style.DIM])
+        entry.append("  " + " " * (_NOTE - cell_len(row.note)) + row.note, _COLOURS[Style.DIM])
     return entry
 
 
