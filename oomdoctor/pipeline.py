@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.case.case import Case, Gap, Verdict
-from oomdoctor.case.diagnosis import Diagnosis, Finding
+from oomdoctor.case.diagnosis import Diagnosis, Finding, Text
 from oomdoctor.case.events import Certainty, Event, Kind, Value
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.training import Training
@@ -29,7 +30,7 @@ from oomdoctor.timeline import incidents, verdict
 
 if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment
-    from oomdoctor.environment.beside_log import Asked, Beside
+    from oomdoctor.environment.beside_log import Asked
     from oomdoctor.planning.circle import Circle
 
 _PROGRESS_STEPS = 2
@@ -37,6 +38,17 @@ _SAMPLES = 24
 _ON_THE_CARD = (Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM)
 _MODEL = ("training.model", "log.model_name_or_path", "log.all_params")
 """Facts that can tell which model it is."""
+
+
+class _Around(Struct, frozen=True):
+    """The machine beside the log."""
+
+    environment: Environment | None = None
+    note: Text | None = None
+    stands_in: Mapping[str, Value] = {}
+    """What the machine says where the log is silent."""
+    facts: Mapping[str, Fact] = {}
+    gaps: tuple[Gap, ...] = ()
 
 
 def diagnose(
@@ -82,28 +94,25 @@ def _diagnosis(
         return before is not None and went_on(before, read.last[max(0, own) :], _PROGRESS_STEPS)
 
     log = log_facts(events)
-    beside = None if machine is None else _beside(machine, events, log)
-    around: dict[str, Fact] = {}
-    if beside is not None and beside.environment is not None:
-        log, around = _with_machine(log, beside.environment)
+    around = _around(machine, events, log)
+    log = {**around.stands_in, **log}
     settings, unread = _training(config, version, events, log, pack)
-    set_values = {**log, **(settings.facts() if settings is not None else {})}
-    found = tuple(_with_figures(one, events, set_values) for one in incidents(events, progressed))
+    values = {**log, **(settings.facts() if settings is not None else {})}
+    found = tuple(_with_figures(one, events, values) for one in incidents(events, progressed))
     decided = verdict(found)
-    programs = {one.id: one.program for one in recogniser.signatures.values()}
-    named = {**around, **facts(found, decided, set_values)}
-    named.update(moments(_step(found, by_source), named))
-    told = _circle(found, settings, log, set_values)
-    named.update(told.facts() if told is not None else {})
-    known = Known(named, _samples(events), programs, tuple(one.root for one in found[:1]))
-    described = (
-        beside.environment.gaps if beside is not None and beside.environment is not None and machine is not None and machine.name else ()
-    )
-    gaps = [*missing, *unread, *described, *(gap for read in reads for gap in read.gaps)]
     if not any(read.source.size for read in reads):
         decided = replace(decided, reason="nothing-read")
     elif not found:
         decided, log = _by_its_end(decided, log, reads)
+    expected = _circle(found, settings, log, values)
+    named = {**around.facts, **facts(found, decided, values)}
+    named.update(moments(_step(found, by_source), named))
+    named.update(expected.facts() if expected is not None else {})
+    programs = {one.id: one.program for one in recogniser.signatures.values()}
+    known = Known(named, _samples(events), programs, tuple(one.root for one in found[:1]))
+    judged = findings(pack, known, settings)
+    if expected is not None:
+        judged = expected.weighed(judged, pack)
     case = Case(
         sources=tuple(read.source for read in reads),
         events=tuple(events),
@@ -111,16 +120,13 @@ def _diagnosis(
         verdict=decided,
         facts=log,
         training=settings,
-        environment=beside.environment if beside is not None else None,
-        environment_note=beside.note if beside is not None else None,
-        estimate=told.expected if told is not None else None,
+        environment=around.environment,
+        environment_note=around.note,
+        estimate=expected.expected if expected is not None else None,
         unread=sum(read.unread for read in reads),
-        gaps=tuple(gaps),
+        gaps=(*missing, *unread, *around.gaps, *(gap for read in reads for gap in read.gaps)),
     )
-    judged = findings(pack, known, settings)
-    if told is not None:
-        judged = told.weighed(judged, pack)
-    return Diagnosis(case=case, findings=_run_first(judged, pack) if around else judged)
+    return Diagnosis(case=case, findings=_run_first(judged, pack) if around.facts else judged)
 
 
 def _circle(found: Sequence[Incident], settings: Training | None, log: Mapping[str, Value], named: Mapping[str, Fact]) -> Circle | None:
@@ -132,17 +138,17 @@ def _circle(found: Sequence[Incident], settings: Training | None, log: Mapping[s
     return circle(settings, log, found[0])
 
 
-def _beside(machine: Asked, events: Sequence[Event], log: Mapping[str, Value]) -> Beside:
-    from oomdoctor.environment.beside_log import beside, traces  # noqa: PLC0415 - only where somebody asks for a machine
+def _around(machine: Asked | None, events: Sequence[Event], log: Mapping[str, Value]) -> _Around:
+    """The machine that was named, or this one where it agrees with the log; nothing where nobody asks for one."""
+    if machine is None:
+        return _Around()
+    from oomdoctor.environment.beside_log import beside, lasting_facts, stand_ins, traces  # noqa: PLC0415 - only where somebody asks for one
 
-    return beside(machine, traces(events, log))
-
-
-def _with_machine(log: Mapping[str, Value], environment: Environment) -> tuple[dict[str, Value], dict[str, Fact]]:
-    """What the log says, with what the machine says where it is silent; and the machine's own facts."""
-    from oomdoctor.environment.beside_log import lasting_facts, stand_ins  # noqa: PLC0415
-
-    return {**stand_ins(environment), **log}, {**lasting_facts(environment)}
+    found = beside(machine, traces(events, log))
+    if found.environment is None:
+        return _Around(note=found.note)
+    gaps = tuple(found.environment.gaps) if machine.name else ()
+    return _Around(found.environment, found.note, stand_ins(found.environment), dict(lasting_facts(found.environment)), gaps)
 
 
 def _run_first(found: Sequence[Finding], pack: Pack) -> tuple[Finding, ...]:
