@@ -13,7 +13,7 @@ from functools import partial
 from oomdoctor.report.document import Document, map_text
 from oomdoctor.report.secret_rules import RULES, Rule, has_digit, is_host, is_user
 
-_PLACEHOLDER = re.compile(r"<(user|host|ip|mac|email|token)-(\d{1,6})>")
+_PLACEHOLDER = re.compile(r"<(user|host|ip|mac|email|token|phone|id)-(\d{1,6})>")
 _VERSION = re.compile(r"\d{1,3}(?:\.\d{1,4}){3}")
 _ROUNDS = 12
 _KEYS: Mapping[str, str] = {"host": "host", "hostname": "host", "node": "host", "master_addr": "host", "user": "user", "ip": "ip"}
@@ -111,7 +111,7 @@ def redact_text(text: str) -> str:
 
 
 def redact_values(value: dict[str, object]) -> dict[str, object]:
-    """A tree of dicts and lists without secrets in its texts; a text under the key `host` is one, whatever it looks like."""
+    """A tree of dicts, lists and tuples without secrets in its texts; a text under the key `host` is one, whatever it looks like."""
     placeholders = Placeholders()
     placeholders.learn(_texts(value))
     for kind, secret in _keyed(value):
@@ -126,7 +126,7 @@ def _texts(value: object) -> Iterable[str]:
         for key, item in value.items():
             if not _is_version(key, item):
                 yield from _texts(item)
-    elif isinstance(value, list):
+    elif isinstance(value, (list, tuple)):
         for item in value:
             yield from _texts(item)
 
@@ -141,7 +141,7 @@ def _keyed(value: object) -> Iterable[tuple[str, str]]:
         for key, item in value.items():
             if key in _KEYS and isinstance(item, str) and _is_secret(_KEYS[key], item):
                 yield _KEYS[key], item
-    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ():
         yield from _keyed(item)
 
 
@@ -160,7 +160,7 @@ def _replaced_values(value: object, placeholders: Placeholders, key: str = "") -
         return placeholders.redact(value)
     if isinstance(value, dict):
         return {name: _replaced_values(item, placeholders, name) for name, item in value.items()}
-    return [_replaced_values(item, placeholders) for item in value] if isinstance(value, list) else value
+    return [_replaced_values(item, placeholders) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _anywhere(names: Iterable[tuple[str, str]]) -> re.Pattern[str] | None:

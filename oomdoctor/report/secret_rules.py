@@ -1,7 +1,7 @@
 """What a secret looks like: keys, names of people and machines, addresses.
 
-Each rule is a bounded pattern whose named group (`token`, `user`, `host`, `ip`, `mac`, `email`) is the secret. No rule may match
-a placeholder (`<host-1>`), or redacting twice would not be the same as once.
+Each rule is a bounded pattern whose named group (`token`, `user`, `host`, `ip`, `mac`, `email`, `phone`, `id`) is the secret.
+No rule may match a placeholder (`<host-1>`), or redacting twice would not be the same as once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ _IS = r"[\"']?\s{0,2}[=:]\s{0,2}[\"']?"
 _NO_USERS = frozenset({"root", "shared", "public", "user", "users", "default", "git", "all users"})
 _NO_HOSTS = frozenset(
     {"localhost", "none", "null", "nil", "true", "false", "unknown", "memory", "device", "cpu", "gpu", "cuda", "auto", "host", "node"}
+    | {"default", "kube-system", "kube-public"}
 )
+
+_NO_VALUES = frozenset({"none", "null", "true", "false", "unset", "required", "optional", "missing", "invalid", "empty", "default"})
 
 
 class Rule(Struct, frozen=True):
@@ -52,6 +55,11 @@ def _is_key(secret: str) -> bool:
     return not secret.isdigit() and len(secret) >= 6 and has_digit(secret)
 
 
+def _is_value(secret: str) -> bool:
+    """Not a word that says that there is none."""
+    return secret.lower().rstrip(".") not in _NO_VALUES
+
+
 def _is_address(secret: str) -> bool:
     """An IPv4 address of a machine, not of every machine, and not a version (`12.04.1.1`)."""
     octets = secret.split(".")
@@ -68,6 +76,11 @@ def _is_long_address(secret: str) -> bool:
     return secret.count("::") == 1 and len(groups) <= 8 and len(secret) > 4
 
 
+def _is_name_of_one(secret: str) -> bool:
+    """A name without dots that is not one word (`gpu-node7`, not `localhost` or `vllm`)."""
+    return is_host(secret) and (has_digit(secret) or "-" in secret)
+
+
 def _always(_: str) -> bool:
     return True
 
@@ -76,13 +89,42 @@ def _rule(needs: str, *pattern: str, holds: Callable[[str], bool] = _always) -> 
     return Rule(tuple(needs.split("|")), "".join(pattern), holds)
 
 
+_PASSWORD = r"(?:passw(?:or)?d|passphrase|\bpwd|(?-i:_PASS|_PWD))"
+_SECRET = r"(?:secret|api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|credentials?)"
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_NOT_OF_TEXT = "".join(f"(?<!{one}_)" for one in ("pad", "eos", "bos", "unk", "sep", "cls", "new", "num", "per"))
+"""Before `token`: those of a tokenizer are no secrets."""
+
 _KEYS = (
     _rule(
-        "hf_|sk-|gh|glpat-|akia|asia|xox|aiza|eyj|pypi-|ltai",
-        r"(?<![A-Za-z0-9])(?P<token>hf_[A-Za-z0-9]{16,}|sk-[\w-]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}",
-        r"|glpat-[\w-]{16,}|(?:AKIA|ASIA)[A-Z0-9]{16}|LTAI[A-Za-z0-9]{12,}|xox[abeprs]-[A-Za-z0-9-]{10,}|AIza[\w-]{30,}",
-        r"|pypi-[\w-]{16,}|eyJ[\w-]{10,}(?:\.[\w-]{4,}){1,2})",
+        "hf_|api_org_|sk-|sk_|rk_|gh|glpat-|xox|eyj|pypi-|npm_|dckr_|sg.|r8_|gsk_|nvapi-|xai-|pplx-|dapi|_v1_|hvs.|hvb.|ms-",
+        r"(?<![A-Za-z0-9])(?P<token>(?:hf|api_org)_[A-Za-z0-9]{16,}|sk-[\w-]{16,}|[rs]k_(?:live|test)_\w{16,}|gh[pousr]_[A-Za-z0-9]{16,}",
+        r"|github_pat_\w{16,}|glpat-[\w-]{16,}|xox[abeprs]-[A-Za-z0-9-]{10,}|eyJ[\w-]{10,}(?:\.[\w-]{4,}){1,2}|pypi-[\w-]{16,}",
+        r"|npm_[A-Za-z0-9]{16,}|dckr_[a-z]{3}_[\w-]{16,}|SG\.[\w-]{16,}\.[\w-]{16,}|r8_[A-Za-z0-9]{16,}|gsk_[A-Za-z0-9]{16,}",
+        r"|nvapi-[\w-]{16,}|xai-[A-Za-z0-9]{16,}|pplx-[A-Za-z0-9]{16,}|dapi[0-9a-f]{16,32}|do[opr]_v1_[0-9a-f]{16,}|hv[bs]\.[\w-]{16,}",
+        rf"|ms-{_UUID})",
     ),
+    _rule(
+        "akia|asia|ltai|akid|aklt|aiza|ya29.",
+        r"(?<![A-Za-z0-9])(?P<token>(?:AKIA|ASIA)[A-Z0-9]{16}|LTAI[A-Za-z0-9]{12,}|AKID[A-Za-z0-9]{16,}|AKLT[\w-]{16,}",
+        r"|AIza[\w-]{16,}|ya29\.[\w-]{16,})",
+    ),
+    _rule(
+        "private key-----",
+        r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:\\n|\s){0,4}(?P<token>[A-Za-z0-9+/=\\\s]{15,20000}[A-Za-z0-9+/=])",
+    ),
+    _rule("hooks.slack.com", r"hooks\.slack\.com/\w{4,20}/(?P<token>[\w/-]{16,200})"),
+    _rule("webhooks/", r"/webhooks/(?P<token>\d{5,25}/[\w-]{16,200})"),
+    _rule("/hook/", r"/hook/(?P<token>[\w-]{16,200})"),
+    _rule("/bot", r"/bot(?P<token>\d{6,12}:[\w-]{8,100})"),
+    _rule(
+        "key=|sig=|signature=|token=|credential=",
+        r"(?i)[?&](?:[\w-]{0,40}(?:key|token|signature|credential)|sig|AWSAccessKeyId)=(?P<token>[^\s&\"'<>]{8,4000})",
+    ),
+    _rule("cookie", r"(?i)\b(?:set-)?cookie: (?P<token>[\w.-]{1,80}=[^\r\n\"'<>]{4,2000})"),
+    _rule("curl", r"\bcurl\s[^\n]{0,300}?(?:-u|--user)[ =](?P<user>[^\s:<>]{1,64}):(?P<token>[^\s<>]{2,200})"),
+    _rule("sshpass", r"\bsshpass\s{1,4}-p\s{0,4}[\"']?(?P<token>[^\s\"'<>]{3,200})"),
+    _rule("密码|口令|密钥", r"(?:密码|口令|密钥)\s{0,2}[:：=]\s{0,2}[\"']?(?P<token>[^\s，。；,;\"'<>]{4,200})"),
     _rule(
         "authorization|bearer",
         rf"(?i)(?:Authorization{_IS}(?:Bearer|Basic|Token)|\bBearer)\s",
@@ -90,17 +132,19 @@ _KEYS = (
     ),
     _rule("://", r"://(?P<user>[^\s/:@<>]{1,64}):(?P<token>[^\s/@<>]{1,200})@"),
     _rule("://", r"://(?P<token>[^\s/:@<>]{8,200})@", holds=_is_key),
+    _rule("pass|pwd", rf"(?i){_PASSWORD}[\w-]{{0,24}}[\"']?\s{{0,2}}[=:]\s{{0,2}}([\"'])(?P<token>[^\"'\n<>]{{4,200}})\1"),
     _rule(
-        "passw|secret|api|access|private|credential|pwd",
-        r"(?i)(?:passw(?:or)?d|secret|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|\bpwd)[\w-]{0,24}",
-        rf"{_IS}(?P<token>[^\s\"',;&<>(){{}}\[\]/]{{4,}})",
+        "pass|secret|api|access|account|private|credential|pwd",
+        # A value does not begin like a path or a key's first line; further on it may hold anything that ends no value.
+        rf"(?i)(?:{_PASSWORD}|{_SECRET})[\w-]{{0,24}}{_IS}(?!-{{4}})(?P<token>[^\s\"',;&<>(){{}}\[\]/][^\s\"',;&<>(){{}}\[\]]{{3,4000}})",
+        holds=_is_value,
     ),
     _rule(
-        "token",
-        r"(?i)(?<!pad_)(?<!eos_)(?<!bos_)(?<!unk_)(?<!sep_)(?<!cls_)(?<!new_)(?<!num_)(?<!per_)token",
-        rf"{_IS}(?P<token>[\w.+/=-]{{8,}})",
-        holds=_is_key,
+        "pass|secret|key",
+        rf"(?i)(?<!\S)--?[\w.-]{{0,40}}(?:{_PASSWORD}|{_SECRET})\s{{1,4}}[\"']?(?P<token>[^\s\"'<>/-][^\s\"'<>]{{3,200}})",
     ),
+    _rule("token", rf"(?i){_NOT_OF_TEXT}token{_IS}(?P<token>[\w.+/=-]{{8,4000}})", holds=_is_key),
+    _rule("token", rf"(?i)(?<!\S)--?[\w.-]{{0,40}}{_NOT_OF_TEXT}token\s{{1,4}}[\"']?(?P<token>[\w.+/=-]{{8,200}})", holds=_is_key),
     _rule("login|key|wandb", r"(?i)(?:login|key|wandb[^\n]{0,40}?)[\s:=\"']{1,4}(?P<token>[0-9a-f]{40})(?![0-9a-f])"),
 )
 _PEOPLE = (
@@ -114,6 +158,18 @@ _PEOPLE = (
         r"(?i)[A-Z]:\\{1,2}Users\\{1,2}",
         r"(?P<user>[^\\/:;,\"'<>|*?\n]{1,64}(?=\\)|[^\\/\s:;,\"'<>|*?]{1,64})",
         holds=is_user,
+    ),
+    _rule("author:", r"\bAuthor:\s{1,4}(?P<user>[^<\n]{2,60}?)\s{0,2}<"),
+    _rule("userid=|uid=", rf"\b(?:UserId=|uid=\d{{1,10}}\()(?P<user>{_NAME})(?=[()])", holds=is_user),
+    _rule(
+        "phone|mobile|tel|手机|电话|联系方式",
+        r"(?i)(?:\b(?:tele)?phone|\bmobile|\btel|手机号?码?|电话(?:号码)?|联系方式)(?:[ _-]?(?:number|no))?\.?[\"']?\s{0,2}[:：=]",
+        r"\s{0,2}[\"']?(?P<phone>\+?\d[\d ()-]{5,20}\d)",
+    ),
+    _rule(
+        "身份证|id_card|id card|idcard|passport|identity",
+        r"(?i)(?:身份证号?码?|\bid[_ -]?card|\bpassport|\bidentity)(?:[ _-]?(?:number|no))?\.?[\"']?\s{0,2}[:：=]",
+        r"\s{0,2}[\"']?(?P<id>[A-Z]{0,2}\d[\d-]{4,20}[\dX])",
     ),
     _rule("logged in as", rf"(?i)logged in as:?\s(?P<user>{_NAME})", holds=is_user),
     _rule("user|logname", rf"(?<![A-Za-z])(?:USER|LOGNAME|USERNAME|user(?:name)?)=[\"']?(?P<user>{_NAME})", holds=is_user),
@@ -133,9 +189,26 @@ _MACHINES = (
     _rule(" on ", rf"(?:\*\*\* (?:STEP|JOB) [\d.+_]{{1,40}} ON|[Kk]illed on node|running on node) (?P<host>{_NODES})", holds=is_host),
     _rule(" kernel: ", rf"\d\d:\d\d:\d\d(?:\.\d{{1,9}})?(?:Z|[+-]\d\d:?\d\d)? (?P<host>{_NAME}) kernel: ", holds=is_host),
     _rule("tcp://|nccl://", r"(?:tcp|nccl)://(?P<host>[A-Za-z][\w.-]{0,62})", holds=is_host),
+    _rule("pod/|pods/", rf"\bpods?/(?P<host>{_NAME})", holds=is_host),
+    _rule(
+        "kubectl",
+        r"\bkubectl\s(?:logs|exec|attach|(?:describe|get|delete) pods?)\s(?:-{1,2}\w{1,12}\s){0,4}",
+        r"(?P<host>[a-z0-9][a-z0-9.-]{0,62})",
+        holds=is_host,
+    ),
+    _rule("namespace|pod|nodename", rf"(?i)\b(?:pod_?)?(?:namespace|node_?name|pod_?name){_IS}(?P<host>{_NAME})", holds=is_host),
+    _rule("-n |--namespace", rf"\bkubectl\s[^\n]{{0,200}}?(?:-n|--namespace)[ =](?P<host>{_NAME})", holds=is_host),
+    _rule("\\\\", r"(?<![\\\w:])\\\\(?P<host>[A-Za-z][\w.-]{1,62})\\(?=[\w$])", holds=is_host),
+    _rule(
+        "://",
+        r"(?i)://(?:[^\s/@<>]{0,80}@)?(?P<host>[A-Za-z0-9][\w-]{0,62}(?:\.[\w-]{1,62}){0,5}\.(?:internal|local|lan|corp|intranet|localdomain))(?![\w.-])",
+    ),
+    _rule("://", r"://(?:[^\s/@<>]{0,80}@)?(?P<host>[A-Za-z][\w-]{1,62})(?=[:/\s\"']|$)", holds=_is_name_of_one),
     _rule("ip-", r"(?<![\w-])(?P<host>ip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3}(?:\.[\w.-]{1,60})?)"),
 )
 _ADDRESSES = (
+    _rule("gpu-|mig-", r"\b(?:GPU|MIG)-(?P<id>[0-9a-f]{8}(?:-[0-9a-f]{1,12}){1,4})"),
+    _rule("serial", r"(?i)\bserial(?:[ _](?:number|no))?\.?\s{0,40}[:=]\s{0,4}(?P<id>[A-Z0-9-]{6,30})", holds=has_digit),
     _rule(":", r"(?<![\w:-])(?P<mac>[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5})(?![\w:])"),
     _rule(":", r"(?<![\w:.])(?P<ip>[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:]{2,40}[0-9A-Fa-f])(?![\w:])", holds=_is_long_address),
     _rule(

@@ -1,0 +1,188 @@
+"""Secrets planted in logs, names of files, command lines, configs and environments leave in no report of any format."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from report.secrets_planted import ALL, MACHINES, PASSWORDS, PEOPLE, TOKENS, Planted
+
+from oomdoctor import pipeline
+from oomdoctor.case.case import Gap
+from oomdoctor.case.comparison import Side
+from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.case.environment import Driver, Environment, Folder, Gpu, GpuProcess, Host, Package, Python, TorchBuild, TorchRun
+from oomdoctor.cli.compare import render as compared
+from oomdoctor.cli.diagnose import answer
+from oomdoctor.cli.diagnose import render as diagnosed
+from oomdoctor.cli.env import render as described
+from oomdoctor.cli.report import PROJECTS, _form, _issue
+from oomdoctor.comparing.compare import compare
+from oomdoctor.environment.beside_log import Asked
+from oomdoctor.environment.variables import variables
+from oomdoctor.judge import judge
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.knowledge.tables import table
+from oomdoctor.report.redact import redact_text
+
+FORMATS = ("terminal", "markdown", "html", "json")
+FIGURES = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.50 GiB of which 1.25 GiB is free."
+_WINDOW = 10
+"""So many signs of a secret are as bad as all of it."""
+
+
+def log(text: str) -> str:
+    """A run that dies, with the text in its command, its frames, its messages and its last line."""
+    line = text.replace("\n", " ")
+    frame = f'  File "/opt/app/{line[:60].replace(chr(34), "")}/train.py", line 12, in step\n    loss = model({line})'
+    return "\n".join([
+        f"[INFO] {text}",
+        f"Running: python train.py --output_dir out --note {line}",
+        f"loading weights from {line}",
+        "Traceback (most recent call last):",
+        frame,
+        f"torch.OutOfMemoryError: {FIGURES} {line}",
+        f"RuntimeError: CUDA error: out of memory while {line}",
+        f"ValueError: {line}",
+    ])  # fmt: skip
+
+
+def world(text: str) -> Environment:
+    """A machine with the text in whatever of it a tool or a person could have put one into."""
+    line = text.replace("\n", " ")
+    names = {"LD_LIBRARY_PATH": line, "NCCL_SOCKET_IFNAME": line, "VLLM_HOST_NOTE": line, "HF_TOKEN": text, "DB_PASSWORD": text}
+    allowed = variables({**names, "SLURM_NTASKS": line}, table("variables")).value
+    return Environment(
+        host=Host(os="Ubuntu 22.04.4 LTS", ram_bytes=64 << 30, disk=Folder(path=line, total_bytes=1 << 40, free_bytes=1 << 39)),
+        python=Python(executable=line, version="3.11.9", prefix=line, kind="venv", site_packages=(line,)),
+        packages={"transformers": Package(version="4.51.3", location=line), "deepspeed": Package(version="0.16.4")},
+        torch=TorchBuild(version="2.6.0+cu124", cuda="12.4", backend="cuda", arch_list=("sm_80", "sm_90")),
+        torch_run=TorchRun(imports=False, error=f"ImportError: {line}"),
+        variables=allowed.variables,
+        launcher=allowed.launcher,
+        driver=Driver(version="550.54.15", cuda="12.4", library=line, state="error", message=line),
+        gpus=(Gpu(index=0, name="NVIDIA L40S", vendor="nvidia", total_bytes=48 << 30, compute_capability="8.9",
+                  processes=(GpuProcess(pid=4711, used_bytes=9 << 30, name=line, user="mwagner", own=False),), processes_known=True),),
+        gaps=(Gap("disk", line, line),),
+    )  # fmt: skip
+
+
+def run(one: Planted, folder: Path) -> Diagnosis:
+    """The diagnosis of a run that has the text everywhere: its log, the log's name, its config, its machine."""
+    line = one.text.replace("\n", " ")
+    config = folder / "sft.yaml"
+    named = {"model_name_or_path": line, "output_dir": line, "run_name": line, "deepspeed": line, "per_device_train_batch_size": 4}
+    config.write_text(yaml.safe_dump({**named, "bf16": True, "note": one.text}, allow_unicode=True), encoding="utf-8")
+    machine = Asked(lambda: world(one.text), name=line, always=True)
+    return pipeline.diagnose([line], load_pack(), text=log(one.text).encode(), config=[str(config)], machine=machine)
+
+
+def reports(one: Planted, folder: Path, *, redact: bool, langs: tuple[str, ...] = ("en",)) -> Iterator[tuple[str, str]]:
+    """Every report of such a run and such a machine: which, and its text."""
+    found, machine, pack = run(one, folder), world(one.text), load_pack()
+    line = one.text.replace("\n", " ")
+    before = Side(name=line, diagnosis=found, environment=machine, training=found.case.training)
+    after = Side(name=line, environment=world(one.text.swapcase()))
+    for lang in langs:
+        for format_ in FORMATS:
+            yield f"diagnose {format_} {lang}", diagnosed(found, format_, lang, redact=redact, to_terminal=False)
+            yield (
+                f"env {format_} {lang}",
+                described(machine, judge(machine, pack), format_, lang, redact=redact, to_terminal=False, name=line),
+            )
+            yield f"compare {format_} {lang}", compared(compare(before, after, pack), format_, lang, redact=redact, to_terminal=False)
+        yield f"reply {lang}", answer(found, lang, b"", redact=redact)
+        yield f"report {lang}", _issue(found, "markdown", lang, redact=redact)
+        yield f"report plain {lang}", _issue(found, "terminal", lang, redact=redact)
+        for project in ("pytorch", "llamafactory", "vllm"):
+            yield f"report --for {project} {lang}", _form(found, project, pack, lang, asked=True, redact=redact)
+
+
+def squeezed(text: str) -> str:
+    """A report without what formats put between the signs of a text: line breaks, escapes, entities."""
+    return re.sub(r"[\s\\│|]", "", html.unescape(text))
+
+
+def shown(secret: str, report: str) -> list[str]:
+    """The pieces of a secret that stand in a report."""
+    plain, whole = squeezed(report), squeezed(secret)
+    pieces = [whole] if len(whole) <= _WINDOW else [whole[at : at + _WINDOW] for at in range(len(whole) - _WINDOW + 1)]
+    return [piece for piece in pieces if piece in plain]
+
+
+def test_there_are_enough_kinds() -> None:
+    assert len({one.kind for one in ALL}) == len(ALL) >= 40
+
+
+@pytest.mark.parametrize("one", [pytest.param(one, id=one.kind) for one in ALL])
+def test_no_report_holds_a_planted_secret(one: Planted, tmp_path: Path) -> None:
+    leaks = {name: pieces[0] for name, text in reports(one, tmp_path, redact=True) if (pieces := shown(one.secret, text))}
+    assert leaks == {}
+
+
+@pytest.mark.parametrize("one", [pytest.param(group[0], id=group[0].kind) for group in (TOKENS, PASSWORDS, PEOPLE, MACHINES)])
+def test_the_same_in_chinese_and_in_every_form(one: Planted, tmp_path: Path) -> None:
+    found = run(one, tmp_path)
+    forms = [(project, _form(found, project, load_pack(), "zh", asked=True, redact=True)) for project in PROJECTS]
+    assert [name for name, text in [*forms, *reports(one, tmp_path, redact=True, langs=("zh",))] if shown(one.secret, text)] == []
+
+
+def test_without_redaction_the_same_reports_hold_it(tmp_path: Path) -> None:
+    """Or the tests above would show nothing."""
+    one = TOKENS[0]
+    held = {name for name, text in reports(one, tmp_path, redact=False) if shown(one.secret, text)}
+    assert held >= {f"{command} {format_} en" for command in ("diagnose", "env", "compare") for format_ in FORMATS} | {
+        "report en",
+        "reply en",
+    }
+
+
+@pytest.mark.parametrize("one", [pytest.param(one, id=one.kind) for one in ALL])
+def test_redacting_twice_is_redacting_once(one: Planted) -> None:
+    once = redact_text(one.text)
+    assert shown(one.secret, once) == []
+    assert redact_text(once) == once
+
+
+@given(st.lists(st.sampled_from([one.text for one in ALL]), min_size=2, max_size=5), st.sampled_from([" ", "\n", "; ", ",", "\t", " | "]))
+@settings(max_examples=150, deadline=None)
+def test_secrets_beside_each_other_go_too_and_stay_away(texts: list[str], between: str) -> None:
+    once = redact_text(between.join(texts))
+    assert redact_text(once) == once
+
+
+READABLE = [
+    "transformers 4.51.3 torch 2.6.0+cu124 nccl 2.21.5 driver 550.54.15 CUDA 12.4",
+    FIGURES,
+    "Process 31877 has 41.27 GiB memory in use.",
+    "per_device_train_batch_size: 4, max_new_tokens: 512, --max_new_tokens 512 --eos_token </s> --pad_token_id 0",
+    "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True,max_split_size_mb:128",
+    "step 128/4096 [00:41<02:11, 3.1it/s, loss=1.482]",
+    "forward_pass: 0.35s first_pass=done num_pass=3",
+    "namespace at { struct Tensor; } std::vector<at::Tensor>",
+    "https://huggingface.co/Qwen/Qwen2.5-7B-Instruct and https://github.com/pytorch/pytorch/issues/123984",
+    "http://localhost:8000/v1 and http://127.0.0.1:8000",
+    "flash_attn-2.7.4.post1+cu12torch2.6cxx11abiFALSE-cp311-cp311-linux_x86_64.whl",
+    "commit 3b13453bbf0a4a1d2c9e of accelerate, sha256 of nothing",
+    "File \"/opt/conda/lib/python3.11/site-packages/torch/nn/modules/module.py\", line 1739, in _wrapped_call_impl",
+    "model.embed_tokens.weight model.layers.0.self_attn.q_proj.weight",
+    "GPU 0: NVIDIA A100-SXM4-80GB, GPU-0 of 8, MIG 1g.10gb",
+    "serial execution of 4 kernels; serial: no",
+    "the identity matrix: 4096 x 4096; phone home: no",
+    "author: nobody knows",
+    "podman/docker and iPod/8",
+    "kubectl get nodes",
+    "a cookie: none",
+    "secret: none, password: no, api_key: required",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", READABLE)
+def test_figures_versions_and_names_of_packages_stay(text: str) -> None:
+    assert redact_text(text) == text
