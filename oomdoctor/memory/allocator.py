@@ -84,6 +84,15 @@ def slack(setup: Setup, terms: Sequence[Term], busy: Sequence[Sequence[Term]]) -
     )
 
 
+def around(terms: Sequence[Term]) -> Term | None:
+    """What cannot be used around the blocks of one phase, where everything else that is reserved was given back."""
+    coming = _union([terms])
+    if not coming:
+        return None
+    least, expected, most = _EVEN
+    return term("allocator", coming * expected, "ends of segments that hold something: memory_model 12", low=least, high=most / expected)
+
+
 def _waiting(setup: Setup, terms: Sequence[Term]) -> int:
     """ZeRO-3 gathers on a stream of its own and marks the blocks with record_stream: what is free already waits for that stream's
     events while the next pieces are gathered (deepspeed/runtime/zero/partitioned_param_coordinator.py)."""

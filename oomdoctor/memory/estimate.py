@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Container
 from math import hypot
 
-from oomdoctor.case.estimate import Assumption, Estimate, Phase, Setup
-from oomdoctor.memory import activations, loading, optimizer, saving, trained, weights
+from msgspec.structs import replace
+
+from oomdoctor.case.estimate import Assumption, Estimate, Phase, Setup, Term
+from oomdoctor.memory import activations, allocator, loading, optimizer, saving, trained, weights
 from oomdoctor.memory.phases import phases
 
 _PINNED = 1.5
@@ -21,7 +23,25 @@ _BETWEEN_CARDS = 0.03
 
 def estimate(setup: Setup, assumptions: tuple[Assumption, ...] = ()) -> Estimate:
     """The peak of a run on its fullest card."""
-    found = phases(setup)
+    return _of(setup, phases(setup), assumptions)
+
+
+def needed(setup: Setup, *, outside: bool = True) -> Estimate:
+    """What a run must find on a card so that no request fails; `outside` counts the CUDA context and NCCL too.
+
+    That is less than what nvidia-smi shows in the end: before a request fails, torch gives back the blocks that it holds and no
+    tensor uses (release_cached_blocks of c10/cuda/CUDACachingAllocator.cpp). What lies around blocks in use stays.
+    """
+    beside = allocator.outside(replace(setup, counter="nvidia-smi")) if outside else None
+    live = phases(replace(setup, counter="max_allocated"))
+    return _of(setup, tuple(_with(phase, allocator.around(phase.terms), beside) for phase in live))
+
+
+def _with(phase: Phase, *terms: Term | None) -> Phase:
+    return replace(phase, terms=(*phase.terms, *(term for term in terms if term is not None)))
+
+
+def _of(setup: Setup, found: tuple[Phase, ...], assumptions: tuple[Assumption, ...] = ()) -> Estimate:
     peak = max(found, key=lambda phase: phase.bytes)
     below, above = _UNNAMED[setup.task == "train", setup.counter == "unknown"]
     low, high = bounds(peak, below, above + (_BETWEEN_CARDS if setup.layout.cards > 1 and setup.task == "train" else 0.0))

@@ -41,6 +41,8 @@ class Circle(Struct, frozen=True):
     run: Run
     shape: Shape
     expected: Expected
+    lacking: int
+    """Bytes that the failed request lacked, as far as the log tells."""
 
     def facts(self) -> dict[str, Value | bool | float | None]:
         """What rules can ask of the estimate, as `estimate.NAME`; the weights only where something tells their type."""
@@ -87,7 +89,8 @@ def circle(training: Training | None, log: Mapping[str, Value], incident: Incide
         is_told=known.is_told,
         at=at_failure(setup, incident) if known.is_told else None,
     )
-    return Circle(known, known.shape, expected)
+    asked, free = incident.root.size("requested_bytes"), incident.root.size("free_bytes")
+    return Circle(known, known.shape, expected, max(0, (asked or 0) - (free or 0)))
 
 
 def _weighed(fix: Fix, found: Circle, pack: Texts) -> Fix:
@@ -102,7 +105,7 @@ def _weighed(fix: Fix, found: Circle, pack: Texts) -> Fix:
         # The arithmetic knows nothing of this setting, or it is in force already.
         return fix
     frees = max(0, expected.estimate.expected - estimate.expected)
-    return replace(fix, frees_bytes=frees, fits=_fits(estimate, expected))
+    return replace(fix, frees_bytes=frees, fits="no" if frees < found.lacking else _fits(estimate, expected))
 
 
 def _fits(then: Estimate, expected: Expected) -> Fits | None:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Counter, Estimate, Setup
+from oomdoctor.case.estimate import Estimate, Setup
 from oomdoctor.case.events import Event, Value
 from oomdoctor.case.plan import Fits, Room
 from oomdoctor.knowledge.cards import Card, card, version
-from oomdoctor.memory.estimate import estimate
+from oomdoctor.memory.estimate import needed as needed_of
 
 _USABLE = 0.97
 """Cards of one name differ by one to three per cent with ECC, with a display, with the driver's version."""
@@ -41,14 +41,8 @@ def without(within: Room, unexplained: int) -> Room:
 
 
 def needed(setup: Setup, within: Room) -> Estimate:
-    """What a run needs in this room so that no request fails.
-
-    That is less than what nvidia-smi shows in the end: before a request fails, torch gives back the blocks that it holds and no
-    tensor uses (release_cached_blocks of c10/cuda/CUDACachingAllocator.cpp). What lies around a block that is in use stays; batches
-    of one length leave about as much.
-    """
-    counter: Counter = "nvidia-smi" if within.outside is None else "max_reserved"
-    return estimate(replace(setup, even_lengths=True, counter=counter))
+    """What a run needs in this room so that no request fails; what a log shows outside of torch is taken off the room already."""
+    return needed_of(setup, outside=within.outside is None)
 
 
 def fits(found: Estimate, within: Room) -> Fits:

@@ -80,13 +80,15 @@ def full_step(fix: Fix, lang: str) -> Step:
 
 
 def _brief(fix: Fix, lang: str) -> Step:
-    """A step in a line or two: what and where; how only if there is nothing to type."""
+    """A step in a line or two: whether it is enough, what and where; how only if there is nothing to type."""
+    enough = [say(f"fits-{fix.fits}", lang)] if fix.fits in _SETTLED else []
+    how = [] if fix.settings or fix.command else [first_sentences(fix.how.get(lang), lang, 1)]
     return Step(
         title=stopped(fix.title.get(lang), lang),
-        text=() if fix.settings or fix.command else spans(first_sentences(fix.how.get(lang), lang, 1)),
+        text=spans(blank(lang).join([*enough, *how])) if enough or how else (),
         settings=tuple(settings(fix.settings, lang, _SETTINGS_SHORT)),
         command=fix.command or "",
-        note=spans(blank(lang).join([*([say(f"fits-{fix.fits}", lang)] if fix.fits in _SETTLED else []), *_needs(fix, lang)])),
+        note=spans("".join(_needs(fix, lang))),
     )
 
 

@@ -91,7 +91,7 @@ def test_a_run_that_should_have_fitted_gets_no_promise(tmp_path: object) -> None
     assert found.case.estimate is not None
     assert found.case.estimate.fits == "yes"
     assert fixes(found)["smaller-batch"].frees_bytes
-    assert {fix.fits for fix in fixes(found).values()} == {None}
+    assert {fix.fits for fix in fixes(found).values()} <= {None, "no"}
 
 
 def test_without_batch_and_length_nothing_is_compared() -> None:
