@@ -13,10 +13,20 @@ from oomdoctor.scan.clean import clean_lines
 
 _REACH = 8 << 10
 """An error further from the end is not what the log ends with."""
+_LEAD = r"(?:\[[^\[\]\n]{1,40}\]:?\s?|(?i:error|fatal|critical|exception)\b[:\s]{1,3}){0,4}"
+"""What stands before an error in a line: a headline's label, a logger's place, a level."""
 _ERROR = re.compile(
-    r"(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Failure|Fault|Interrupt)\b(?=:|\s{0,4}$)"
-    r"|(?:[Ff]atal|FATAL)(?: [\w ]{0,30})?: \S|terminate called after|Segmentation fault|Aborted|panic: \S"
+    _LEAD + r"(?:(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Failure|Fault|Interrupt)\b(?=:|\s{0,4}$)"
+    r"|[^\n]{0,80}\bfatal error\b"
+    r"|(?:[Ff]atal|FATAL)(?: [\w ]{0,30})?: \S|terminate called after|Segmentation fault|Aborted|panic: \S)"
 )
+_CUT = "Traceback (most recent call last)"
+_REFUSED = re.compile(
+    r"(?i:out of memory|(?:not enough|insufficient|no available) (?:\w{1,12} )?memory|(?:cannot|can't|could not|unable to|failed to) allocate|less than desired)"
+    r"|\bOOM\b|内存不足|显存不足"
+)
+_FEW = 4
+"""So few lines are what somebody quotes of a failure: what speaks of a refusal in them is one."""
 _MEMORY = re.compile(
     r"(?i:out[ -]of[ -](?:\w{1,12} )?memory|(?:not enough|insufficient|no|low on|exhausted?) (?:\w{1,12} )?memory|memory (?:is )?exhausted)"
     r"|(?i:(?:allocat|reserv)\w{0,6} (?:\w{1,12} ){0,3}(?:memory|buffer)|memory alloc\w{0,8} (?:fail|error))|\bOOM\b|[Bb]ad_?[Aa]lloc|内存不足|显存不足|显存溢出|内存溢出"
@@ -36,7 +46,10 @@ class Ending(Struct, frozen=True):
 def ending(last: bytes) -> Ending | None:
     """The error that the last bytes of a log end with; None where there is none."""
     lines = [line.text for line in clean_lines(last[-_REACH:], 0)]
-    found = next((text for text in reversed(lines) if _ERROR.match(text)), None)
+    said = [text for text in lines if text.strip()]
+    found = next((text for text in reversed(said) if _ERROR.match(text)), None)
+    if found is None and len(said) <= _FEW:
+        found = next((text for text in reversed(said) if _REFUSED.search(text)), None)
     if found is None:
-        return None
-    return Ending(found[:_LONGEST], _MEMORY.search(found) is not None, _DEVICE.search(found) is not None)
+        return Ending(_CUT, False, False) if any(text.startswith(_CUT) for text in said) else None
+    return Ending(found[:_LONGEST], bool(_MEMORY.search(found) or _REFUSED.search(found)), _DEVICE.search(found) is not None)
