@@ -54,8 +54,10 @@ class OneSided(Struct, frozen=True):
     """Something that only one of the two says, so that nobody knows whether it changed."""
 
     about: Text
-    before: str | None
-    after: str | None
+    before: str | None = None
+    after: str | None = None
+    wrong_now: bool = False
+    """Whether it is a finding about the later machine; the earlier one does not say whether it had it too."""
 
 
 class Point(Struct, frozen=True, kw_only=True):

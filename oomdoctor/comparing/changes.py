@@ -104,9 +104,9 @@ def one_sided(rules: Iterable[Mapping[str, Any]], before: Facts, after: Facts) -
     named: dict[str, OneSided] = {}
     for rule in rules:
         fact = rule["fact"]
-        values = [shown_value(fact, side[fact]) if fact in side else None for side in (before, after)]
-        if (values[0] is None) is not (values[1] is None) and "unset" not in values:
-            named.setdefault(fact, OneSided(Text(rule["about"]["en"], rule["about"]["zh"]), *values))
+        was, now = (shown_value(fact, side[fact]) if fact in side else None for side in (before, after))
+        if (was is None) is not (now is None) and "unset" not in (was, now):
+            named.setdefault(fact, OneSided(Text(rule["about"]["en"], rule["about"]["zh"]), was, now))
     return tuple(named.values())
 
 

@@ -54,7 +54,7 @@ def _wrong_now(before: Side, after: Side, pack: Pack) -> tuple[list[Weighed], li
         if was is False:
             found.append(_weighed(finding))
         elif was is None:
-            undecided.append(OneSided(finding.title, None, ""))
+            undecided.append(OneSided(finding.title, wrong_now=True))
     return found, undecided
 
 

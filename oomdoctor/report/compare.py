@@ -201,7 +201,7 @@ def _one_sided(found: tuple[OneSided, ...], lang: str) -> Iterator[Block]:
 
 
 def _one(one: OneSided, lang: str) -> str:
-    if not (one.before or one.after):
+    if one.wrong_now:
         return _say("wrong-now", lang)
     return _say("only-before", lang, value=one.before) if one.after is None else _say("only-after", lang, value=one.after)
 
@@ -262,7 +262,9 @@ def to_json(found: Comparison, *, version: str, redact: bool, lang: str) -> dict
             for one in found.estimates or ()
         ],
         "differences": [{"name": one.name, "before": one.before, "after": one.after} for one in found.differences],
-        "known_of_one": [{"about": one.about.get(lang), "before": one.before, "after": one.after} for one in found.one_sided],
+        "known_of_one": [
+            {"about": one.about.get(lang), "before": one.before, "after": one.after, "wrong_now": one.wrong_now} for one in found.one_sided
+        ],
     }
     return redact_values(report) if redact else report
 
