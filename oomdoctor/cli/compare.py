@@ -102,9 +102,7 @@ def _side(path: str, configs: Sequence[str], env: str, pack: Pack) -> Side:
         return _run(path, configs, machine, pack)
     own = _machine(path)
     if path.lower().endswith(_CONFIGS):
-        if own is None or configs:
-            return _settings(path, configs, machine or own, pack)
-        return Side(name=path, environment=machine or own)
+        return _settings(path, configs if own is not None else [path, *configs], machine or own, pack)
     found = _run(path, configs, machine or own, pack)
     # A description of a machine is read as a log too, and as such it says nothing.
     return Side(name=path, environment=machine or own) if own is not None and _is_no_log(found) else found
@@ -123,17 +121,17 @@ def _machine(path: str) -> Environment | None:
     return None if describes_nothing(found) else found
 
 
-def _settings(path: str, configs: Sequence[str], machine: Environment | None, pack: Pack) -> Side:
-    """A run of which there are config files only."""
+def _settings(name: str, files: Sequence[str], machine: Environment | None, pack: Pack) -> Side:
+    """A run without a log: what its config files and its machine tell."""
     from oomdoctor.case.comparison import Side  # noqa: PLC0415 - as above
     from oomdoctor.training.configs import training  # noqa: PLC0415
     from oomdoctor.training.files import read_files  # noqa: PLC0415
 
-    sheets, gaps = read_files([path, *configs])
-    unread = next((gap for gap in gaps if gap.what in (path, *configs)), None)
+    sheets, gaps = read_files(files)
+    unread = next((gap for gap in gaps if gap.what in files), None)
     if unread is not None:
         raise UsageError(f"{unread.what}: {unread.why}")
-    return Side(name=path, environment=machine, training=training(sheets, (), {}, pack))
+    return Side(name=name, environment=machine, training=training(sheets, (), {}, pack))
 
 
 def _run(path: str, configs: Sequence[str], machine: Environment | None, pack: Pack) -> Side:
