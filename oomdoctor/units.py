@@ -19,6 +19,9 @@ _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _DIGITS = 30
 _SIZE = re.compile(r"\s*(-?\d[\d,_]*(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)\s*(?:([kKmMgGtTpP])i?[bB]?|[bB]|[bB]ytes?)?\s*\Z")
 
+_DECIMAL_COMMA = re.compile(r"-?\d+,(?:\d{1,2}|\d{4,})\Z")
+"""A comma without three digits behind it parts no thousands: some locales write it for the point."""
+
 
 def parse_size(text: str, unit: str = "") -> int | None:
     """Bytes of a printed size (`1.25 GiB`, `81kB`, `6.48G`, `1,234 bytes`, `0B`); None when it is not one.
@@ -28,7 +31,8 @@ def parse_size(text: str, unit: str = "") -> int | None:
     found = _SIZE.match(text)
     if found is None:
         return None
-    number = found[1].replace(",", "").replace("_", "")
+    number = found[1].replace("_", "")
+    number = number.replace(",", "." if _DECIMAL_COMMA.match(number) else "")
     bare = found.end(1) == len(text.rstrip())
     letter = (unit[:1] if bare and unit[:1] not in "bB" else found[2]) or ""
     scale = 1 << (10 * _POWER[letter.lower()])

@@ -36,7 +36,7 @@ _DRIVE = re.compile(r"\b[A-Za-z]:\\")
 _STAMP = r"\d{4}[-/]\d\d[-/]\d\d[T |]{1,3}\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 _PREFIX = re.compile(
     r"\s{0,8}(?:"
-    r"\[(?:rank|default) ?(?P<rank>\d{1,5})\]:?[ ]?"
+    r"\[?(?:rank|default) ?(?P<rank>\d{1,5})\]:?[ ]?"  # copying a line often loses its first character
     r"|rank ?(?P<rank2>\d{1,5}):[ ]"
     r"|(?P<srun>\d{1,4}):[ ]{1,2}(?=\S)"
     r"|\((?P<worker>[A-Za-z_][^\s()]{0,80}?)?(?:[ ]?rank=(?P<rank3>\d{1,5}))?[ ]?\bpid=(?P<pid>\d{1,8})(?:,[ ]?ip=[\w.:]{1,45})?\)[ ]?"

@@ -21,6 +21,7 @@ def texts(raw: str) -> list[str]:
     pytest.param("{}", None, None, None, id="nothing around it"),
     pytest.param("[rank3]: {}", 3, None, None, id="torch's rank"),
     pytest.param("[default7]:{}", 7, None, None, id="torchrun's tee"),
+    pytest.param("rank5]: {}", 5, None, None, id="torch's rank without the bracket that copying lost"),
     pytest.param("rank 4: {}", 4, None, None, id="a rank in words"),
     pytest.param("12: {}", 12, None, None, id="srun --label"),
     pytest.param("(RayTrainWorker pid=77, ip=10.0.0.9) {}", None, "RayTrainWorker pid=77", None, id="a Ray worker"),
