@@ -22,6 +22,7 @@ _START = re.compile(
     r"|(?P<async>Allocation\s+on\s+device\b)"
     r"|(?P<warning>memory\s+(?:allocation|mapping)\s+failed\s+with\s+OOM\s+on\s+device)"
     r"|(?P<buffer>Invalid\s+buffer\s+size:\s+(?=\d))"
+    r"|(?P<block>Current\s+platform\s+can\s+NOT\s+allocate\s+memory\s+block\b)"
     r"|(?P<address>\[ExpandableSegmentVA\]\s+Failed\s+to\s+reserve)"
 )
 _LONGEST = 6000
@@ -105,6 +106,9 @@ _CUT_HEAD = re.compile(r"\.?\s+Tried(?:\s+to(?:\s+allocate(?:\s+\d[\d.]{0,24}\s?
 _ALONE = re.compile(r"\s*[.!]?\s*(?:\n|$|[\"'`)\]])")
 _ABSURD = 1 << 50
 """A request of a pebibyte is an uninitialised or negative length; no model asks for that."""
+
+_XPU_BLOCK = 4 << 30
+"""Intel's stateful addressing ends here (compute-runtime, ALLOCATIONS_GREATER_THAN_4GB.md): a larger block is refused as such."""
 
 _PORTS = {"HIP": "torch-hip-oom", "XPU": "xpu-oom", "NPU": "npu-oom", "MLU": "mlu-oom", "MUSA": "musa-oom-new"}
 
@@ -214,6 +218,8 @@ def _name(body: str, lead: re.Match[str], fields: dict[str, Value], headed: bool
         return "npu-oom-preemptive" if device == "NPU" else "torch-cuda-oom-preemptive-fraction"
     if isinstance(requested, int) and requested >= _ABSURD and isinstance(fields.get("total_bytes"), int):
         return "torch-cuda-oom-absurd-size"
+    if lead["block"]:
+        return "ipex-block-too-large" if requested is not None else None
     if device == "MPS backend":
         return _mps(body, requested, headed and _ALONE.match(body, lead.end() - lead.start()) is not None)
     if device == "NPU" and re.match(r"\s*NPU\s+out\s+of\s+memory\.\s+device\s+id:\s*\d", body):
@@ -227,7 +233,8 @@ def _name(body: str, lead: re.Match[str], fields: dict[str, Value], headed: bool
         bare = _ALONE.match(body, after) or _CUT_HEAD.match(body, after)
         return "torch-cuda-oom-head" if device and bare and headed else None
     if device in _PORTS:
-        if device == "XPU" and fields.get("allocated_bytes") == 0 and _covers(fields.get("free_bytes"), requested):
+        unused = fields.get("allocated_bytes") == 0 and _covers(fields.get("free_bytes"), requested)
+        if device == "XPU" and unused and isinstance(requested, int) and requested < _XPU_BLOCK:
             return "xpu-oom-host-usm"
         if device == "MUSA" and "total capacity;" in body:
             return "musa-oom-old"
