@@ -21,6 +21,7 @@ LEVELS = {
     "training": 6.5,
     "planning": 6.3,
     "sizing": 6.2,
+    "tracing": 6,
     "scan": 6, "parse": 6, "environment": 6, "timeline": 6, "findings": 6,
     "memory": 5.5,
     "knowledge": 5,

@@ -141,6 +141,21 @@ class Layout(Struct, frozen=True, kw_only=True):
         return self.data if self.engine in ("deepspeed", "fsdp1", "fsdp2") and self.stage >= stage else 1
 
 
+class Traced(Struct, frozen=True, kw_only=True):
+    """What a trace of the model's own code found, for one card and nothing sharded. Sizes are bytes."""
+
+    forward: int
+    """The most beside weights and gradients in both passes, or while a prompt is read, its cache included."""
+    backward: int
+    """The most beside weights and gradients while the last gradients are made."""
+    params: int
+    trained: int
+    layers: tuple[int, int]
+    """The depths that were traced."""
+    depth: int
+    """The depth that they were carried on to."""
+
+
 class Setup(Struct, frozen=True, kw_only=True):
     """Everything that the arithmetic asks about one run. Sizes are numbers of elements, samples or tokens."""
 
@@ -178,6 +193,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     unknown."""
     merges: bool = False
     """Whether adapters are joined with their base at the end."""
+    traced: Traced | None = None
+    """Counted in the model's own code; None where the formulas count."""
 
 
 class Term(Struct, frozen=True, kw_only=True):

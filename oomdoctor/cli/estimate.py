@@ -37,6 +37,8 @@ _OPTIONS = {
     "share": "memory_share",
 }
 """Options by the settings that they stand for."""
+_ANY_SIZE = 1_000_000_000
+"""Parameters of a model of which only a trace will say how many it has; the trace does not ask."""
 _SHARE = 0.9
 """gpu_memory_utilization of vLLM where nothing is said (vllm/config.py)."""
 
@@ -62,6 +64,7 @@ _SHARE = 0.9
 @click.option("--zero", type=click.IntRange(0, 3), help="ZeRO stage of DeepSpeed.")
 @click.option("--checkpointing/--no-checkpointing", default=None, help="Gradient checkpointing.")
 @click.option("--packing/--no-packing", default=None, help="All samples have one length.")
+@click.option("--trace", is_flag=True, help="Count activations in the model's own code (needs torch, transformers and a config.json).")
 @click.option("--format", "-f", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="Form of the answer.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the answer to this file.")
 @click.option("--lang", type=click.Choice(["en", "zh"]), help="Language (default: the locale's).")
@@ -73,6 +76,7 @@ def estimate(
     model: str | None,
     framework: str | None,
     serve: bool,
+    trace: bool,
     format_: str,
     output: str | None,
     lang: str | None,
@@ -102,7 +106,8 @@ def estimate(
     if serve:
         settings["method"] = "serve"
         settings.setdefault("memory_share", _SHARE)
-    found = estimated(settings, model, framework or (read.framework if read else None), gpus)
+    calculate = traced if trace else estimated
+    found = calculate(settings, model, framework or (read.framework if read else None), gpus)
     server = _server(found, card, settings, framework or (read.framework if read else None))
     write(_render(found, card, server, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
     if card is not None and not _fits(found, card):
@@ -152,6 +157,35 @@ def estimated(settings: Mapping[str, Any], model: str | None, framework: str | N
     world = settings.get("world_size")
     cards = gpus or (world if isinstance(world, int) and world > 0 else 1)
     return calculate(*setup(settings, _shape(model or settings.get("model")), framework, cards))
+
+
+def traced(settings: Mapping[str, Any], model: str | None, framework: str | None, gpus: int | None) -> Estimate:
+    """The same with activations counted in the model's own code. Raises OomdoctorError where it cannot be traced."""
+    from msgspec.structs import replace  # noqa: PLC0415 - as above
+
+    from oomdoctor.memory.estimate import estimate as calculate  # noqa: PLC0415
+    from oomdoctor.sizing.asked import setup  # noqa: PLC0415
+    from oomdoctor.sizing.model_files import read_config, read_shape  # noqa: PLC0415
+    from oomdoctor.sizing.neighbour import neighbour  # noqa: PLC0415
+
+    try:
+        from oomdoctor.tracing.trace import trace  # noqa: PLC0415
+    except ImportError as why:
+        raise UsageError(f"--trace needs torch and transformers: pip install 'oomdoctor[trace]' ({why})") from why
+    path = str(model or settings.get("model") or "")
+    config = read_config(path) if path else None
+    if config is None:
+        raise UsageError("--trace needs the model's config.json: give its folder or the file with --model")
+    world = settings.get("world_size")
+    cards = gpus or (world if isinstance(world, int) and world > 0 else 1)
+    known = read_shape(path)
+    like = known or neighbour(_ANY_SIZE, path)
+    if like is None:
+        raise UsageError(f"nothing is known of {path}")
+    seen = trace(config, setup(settings, like, framework, cards)[0])
+    shape = known or neighbour(seen.params, path) or like
+    made, assumptions = setup(settings, shape, framework, cards)
+    return calculate(replace(made, traced=seen), assumptions)
 
 
 def _shape(name: object) -> Shape:

@@ -8,9 +8,9 @@ weights and with them. They agree with the coefficients measured in stas00/ml-en
 from __future__ import annotations
 
 from oomdoctor.case.estimate import Adapters, Setup, Term
-from oomdoctor.case.shape import Shape
+from oomdoctor.case.shape import Latent, Shape
 from oomdoctor.memory.term import term
-from oomdoctor.memory.trained import linears
+from oomdoctor.memory.trained import adapted, linears
 from oomdoctor.memory.weights import HALF
 
 _BASIS = "saved tensors of transformers and peft, counted with torch.autograd.graph.saved_tensors_hooks"
@@ -110,22 +110,36 @@ def _attention(setup: Setup) -> int:
     Rotated queries and keys are tensors of their own; values are a view, and of a fused matrix's output they keep the whole.
     """
     shape = setup.shape
+    if shape.latent is not None:
+        return _latent_attention(shape, shape.latent)
     fused = shape.query + shape.key if setup.stack.fused_qkv or shape.fused_qkv else 0
     key = shape.query if setup.stack.repeats_kv else shape.key
     value = shape.query if setup.stack.repeats_kv else shape.value
     return HALF * (2 * shape.query + key + value + fused)
 
 
+def _latent_attention(shape: Shape, latent: Latent) -> int:
+    """Queries, keys with their rotary part, the output, what keys and values come from (values are a view), and two small norms."""
+    values, narrow = shape.heads * latent.value, (latent.q_rank or 0) + latent.kv_rank
+    return HALF * (2 * shape.query + values + shape.heads * latent.nope + values) + 8 * narrow
+
+
 def _mlp(shape: Shape, *, frozen: bool) -> int:
-    """Before and after the activation, the other half, their product; the last only where its matrix is trained."""
+    """Before and after the activation, the other half, their product; the last only where its matrix is trained.
+
+    Experts that are trained keep what they were given and what they gave, for each token and each expert it goes through.
+    """
     copies = (3 if frozen else 4) if shape.gated else (1 if frozen else 2)
-    return HALF * copies * width(shape)
+    passed = 0 if shape.experts is None or frozen else 2 * shape.hidden * shape.experts.active
+    return HALF * (copies * width(shape) + passed)
 
 
 def _adapters(setup: Setup, own: Adapters) -> float:
     """What adapters keep of their inputs: the 16-bit copy and the dropout mask (with autocast), or an fp32 copy."""
     shape = setup.shape
-    per_layer = sum(into * _times(shape, name, times) for name in own.targets if name != "head" for into, _, times in linears(shape, name))
+    # litgpt's LoRAQKVLinear makes one product for q and v and keeps the padded outputs too: about an input of each.
+    names = (own.targets if setup.stack.fused_qkv else adapted(shape, own)) - {"head"}
+    per_layer = sum(into * _times(shape, name, times) for name in names for into, _, times in linears(shape, name))
     scaled = shape.query + shape.key + shape.value + 2 * shape.hidden + (2 if shape.gated else 1) * width(shape)
     return setup.stack.adapter_input * per_layer + (HALF * scaled if own.scales_outputs else 0)
 

@@ -14,7 +14,7 @@ _MIDDLE, _MIDDLE_SEGMENT = 10 * MIB, 20 * MIB
 _EVEN = (0.0, 0.10, 0.30)
 """Reserved and unused, as a share of what comes and goes, where every step asks for the same sizes: blocks fit again, and what is
 lost are the ends of segments. At least, expected, at most."""
-_UNEVEN = (0.10, 1.40, 2.80)
+_UNEVEN = (0.10, 1.50, 2.80)
 """The same where lengths vary: segments of shorter batches serve no longer one, so about one more typical batch stays reserved
 (the ms-swift benchmark of 2023, docs/accuracy.md). It is less where the longest batch comes early, more where batches grow one
 after another."""

@@ -18,7 +18,9 @@ def loading(setup: Setup) -> Term | None:
     if setup.weights.unpacks:
         packed = weights.HALF * count.largest_linear(shape)
         # Version 5 reads several matrices ahead of the one that it packs.
-        return term("loading", packed, "a matrix in 16 bit until it is packed: transformers/integrations/bitsandbytes.py", low=0.5, high=4.0)
+        return term(
+            "loading", packed, "a matrix in 16 bit until it is packed: transformers/integrations/bitsandbytes.py", low=0.5, high=4.0
+        )
     if layout.sharded(weights.SHARDS_ALL) == 1:
         return None
     unit = max(count.largest_layer(shape), count.embedding(shape) + count.output(shape))

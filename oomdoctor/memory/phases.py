@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Phase, Setup, Term
-from oomdoctor.memory import activations, allocator, inference, loading, logits, optimizer, saving, trained, weights
+from oomdoctor.memory import activations, allocator, inference, loading, logits, optimizer, saving, traced, trained, weights
 
 
 def phases(setup: Setup) -> tuple[Phase, ...]:
@@ -25,10 +25,10 @@ def _training(setup: Setup) -> Iterator[Phase]:
     before = gradients if setup.accumulation > 1 and not setup.optimizer.in_backward else None
     copies, buckets = weights.working_copies(setup), optimizer.buckets(setup)
     lasting = buckets if optimizer.keeps_buckets(setup) else None
-    kept, tower = activations.kept(setup), activations.tower(setup)
+    ahead, back = _counted(setup) if setup.traced is None else traced.passes(setup, setup.traced)
     yield _phase("load", weights.weights(setup), loading.loading(setup))
-    yield _phase("forward", *standing, before, copies, lasting, kept, tower, logits.loss(setup))
-    yield _phase("backward", *standing, gradients, copies, buckets, *_still_kept(setup, kept), activations.working_set(setup))
+    yield _phase("forward", *standing, before, copies, lasting, *ahead)
+    yield _phase("backward", *standing, gradients, copies, buckets, *back)
     yield _phase("step", *standing, gradients, optimizer.step_temporary(setup))
     if setup.eval_batch:
         yield _evaluation(setup, standing)
@@ -38,9 +38,14 @@ def _training(setup: Setup) -> Iterator[Phase]:
         yield _phase("merge", *standing, merged)
 
 
-def _still_kept(setup: Setup, kept: Term) -> tuple[Term | None, ...]:
-    """While the first layers of a checkpointed model are computed again, half of the gradients exist on average."""
-    return (kept,) if setup.checkpointing == "full" else ()
+def _counted(setup: Setup) -> tuple[Sequence[Term | None], Sequence[Term | None]]:
+    """What the formulas count at the end of the forward pass and in the backward pass.
+
+    While the first layers of a checkpointed model are computed again, half of the gradients exist on average.
+    """
+    kept = activations.kept(setup)
+    still = kept if setup.checkpointing == "full" else None
+    return (kept, activations.tower(setup), logits.loss(setup)), (still, activations.working_set(setup))
 
 
 def _evaluation(setup: Setup, standing: tuple[Term | None, ...]) -> Phase:
@@ -56,10 +61,11 @@ def _evaluation(setup: Setup, standing: tuple[Term | None, ...]) -> Phase:
 
 
 def _generating(setup: Setup) -> Iterator[Phase]:
-    standing = (weights.weights(setup), weights.working_copies(setup), inference.cache(setup))
+    standing, cache = (weights.weights(setup), weights.working_copies(setup)), inference.cache(setup)
+    read = (cache, inference.prompt(setup)) if setup.traced is None else traced.prompt(setup, setup.traced)
     yield _phase("load", weights.weights(setup), loading.loading(setup))
-    yield _phase("prompt", *standing, inference.prompt(setup))
-    yield _phase("generation", *standing)
+    yield _phase("prompt", *standing, *read)
+    yield _phase("generation", *standing, cache)
 
 
 def _phase(name: str, *terms: Term | None) -> Phase:

@@ -44,7 +44,13 @@ def adapter_params(shape: Shape, adapters: Adapters) -> int:
     """The parameters of all adapters: r x (in + out) for each matrix."""
     if adapters.count is not None:
         return adapters.count
-    return adapters.rank * sum(times * (into + out) for name in adapters.targets for into, out, times in linears(shape, name))
+    return adapters.rank * sum(times * (into + out) for name in adapted(shape, adapters) for into, out, times in linears(shape, name))
+
+
+def adapted(shape: Shape, adapters: Adapters) -> frozenset[str]:
+    """The matrices that have adapters; where queries, keys and values are one matrix, they have one."""
+    apart = adapters.targets & {"q", "k", "v"}
+    return adapters.targets - apart | {"qkv"} if shape.fused_qkv and apart else adapters.targets
 
 
 @lru_cache(maxsize=1024)

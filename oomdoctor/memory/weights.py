@@ -105,6 +105,8 @@ def working_copies(setup: Setup) -> Term | None:
     if setup.weights.unpacks:
         largest = max(count.largest_linear(shape), count.embedding(shape) if setup.stack.packs_head else 0)
         return term("unpacked weights", HALF * largest, "one matrix unpacked to 16 bit: bitsandbytes MatMul4Bit", low=0.5, high=2.0)
+    if setup.traced is not None:
+        return None  # The trace has autocast's copies.
     if setup.task == "train" and setup.adapters is None and setup.weights.bytes_per_param == 4 and not setup.weights.packed:
         cast = (count.linears(shape) + count.embedding(shape)) * HALF / layout.tensor / layout.pipeline
         return term(

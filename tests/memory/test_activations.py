@@ -12,6 +12,7 @@ from oomdoctor.case.estimate import Adapters
 from oomdoctor.case.shape import Shape
 from oomdoctor.memory import activations
 from oomdoctor.memory.estimate import estimate
+from oomdoctor.memory.trained import adapter_params
 
 COUNTED = Shape(name="counted", hidden=512, layers=4, heads=8, kv_heads=2, head=64, intermediate=1408, vocab=1000)
 """The Llama whose saved tensors were counted (torch.autograd.graph.saved_tensors_hooks, transformers 5.23)."""
@@ -89,3 +90,23 @@ def test_samples_that_are_cut_may_all_be_shorter() -> None:
     even, uneven = (activations.kept(run(even_lengths=value)) for value in (True, False))
     assert even.bytes == uneven.bytes
     assert uneven.low == pytest.approx(even.low / 2, rel=1e-6)
+
+
+@pytest.mark.parametrize(("model", "counted"), [
+    # Live tensors of one token after the forward pass of transformers 5.23, one layer more against one layer less.
+    pytest.param("Qwen/Qwen3-30B-A3B", 2 * 8 * 2 * 2048, id="eight experts for a token"),
+    pytest.param("mistralai/Mixtral-8x7B-v0.1", 2 * 2 * 2 * 4096, id="two experts"),
+])  # fmt: skip
+def test_trained_experts_keep_what_they_were_given_and_gave(model: str, counted: int) -> None:
+    trained = run(model, checkpointing="none", length=1)
+    experts = trained.shape.experts
+    assert experts is not None
+    passed = replace(trained.shape, experts=replace(experts, active=0, shared=experts.active))
+    assert activations.layer(trained) - activations.layer(replace(trained, shape=passed)) == counted
+
+
+def test_one_matrix_for_queries_keys_and_values_has_one_adapter() -> None:
+    apart = run("Qwen/Qwen-7B", adapters=lora(8, "q k v"), checkpointing="none")
+    assert apart.shape.fused_qkv
+    assert activations.layer(apart) == activations.layer(replace(apart, adapters=lora(8, "qkv")))
+    assert adapter_params(apart.shape, lora(8, "q k v")) == 32 * 8 * (4096 + 3 * 4096)

@@ -1,0 +1,24 @@
+"""Activations and logits where the model's own code was traced: one figure of each pass in the place of the formulas' terms."""
+
+from __future__ import annotations
+
+from oomdoctor.case.estimate import Setup, Term, Traced
+from oomdoctor.memory.activations import shortest
+from oomdoctor.memory.term import term
+
+
+def passes(setup: Setup, found: Traced) -> tuple[tuple[Term], tuple[Term]]:
+    """What lives beside weights, optimizer states and gradients: at the most, and when all gradients are there."""
+    return (_term(setup, found, "activations", found.forward),), (_term(setup, found, "activations", found.backward),)
+
+
+def prompt(setup: Setup, found: Traced) -> tuple[Term]:
+    """What lives beside the weights while a prompt is read, its cache included."""
+    return (_term(setup, found, "prompt", found.forward),)
+
+
+def _term(setup: Setup, found: Traced, name: str, size: int) -> Term:
+    few, more = found.layers
+    basis = f"both passes of {few} and {more} layers with torch's fake tensors, carried on to {found.depth} layers"
+    # Kernels of a card have workspaces, and fused ones need less than the operations that they stand for.
+    return term(name, size / setup.layout.tensor, basis, low=0.85 * shortest(setup), high=1.2)

@@ -1,0 +1,137 @@
+"""A model of few layers from a config.json, with adapters where the run has them. Its weights are never made, no remote code runs."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+import transformers
+
+from oomdoctor.case.estimate import Adapters, Setup
+from oomdoctor.errors import OomdoctorError
+from oomdoctor.knowledge.memory_tables import targets
+from oomdoctor.tracing.fused import register
+
+_KINDS = (
+    ("MODEL_FOR_CAUSAL_LM_MAPPING", "AutoModelForCausalLM"),
+    ("MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING", "AutoModelForImageTextToText"),
+    ("MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING", "AutoModelForSeq2SeqLM"),
+)
+_FP32 = 4
+_DROPOUT = 0.05
+"""A usual dropout of adapters; its mask is kept, so that 0 would take less."""
+_DEPTHS = ("num_decoder_layers",)
+"""Further numbers of layers that grow with the first."""
+_ATTENTION_DROPOUT = ("attention_dropout", "attn_pdrop", "attention_probs_dropout_prob")
+
+
+class Untraceable(OomdoctorError):
+    """Why a model cannot be traced."""
+
+
+def config_of(config: Mapping[str, Any]) -> Any:
+    """The config as transformers reads it. Raises Untraceable where its model_type has no class there."""
+    kind = str(config.get("model_type", ""))
+    if kind not in transformers.CONFIG_MAPPING:
+        raise Untraceable(f"transformers {transformers.__version__} has no model class for model_type {kind[:60] or '(missing)'}")
+    try:
+        return transformers.AutoConfig.for_model(**config)
+    except Exception as why:  # noqa: BLE001 - whatever a class of transformers makes of a config that it does not like
+        raise Untraceable(f"transformers cannot read this config: {str(why)[:200]}") from why
+
+
+def depth(config: Any) -> int:
+    """How many layers the model has."""
+    found = getattr(config.get_text_config(), "num_hidden_layers", None)
+    if not isinstance(found, int) or found < 1:
+        raise Untraceable("the config does not say how many layers the model has")
+    return found
+
+
+def steps(config: Any) -> tuple[int, int]:
+    """The two numbers of layers to trace: what comes first with one round of the pattern of layers, and another round.
+
+    Two at least: the first layer's input is the embedding's output, of which it needs no copy.
+    """
+    text = config.get_text_config()
+    first = getattr(text, "first_k_dense_replace", 0) or 0
+    kinds = getattr(text, "layer_types", None)
+    period = _period(kinds) if isinstance(kinds, list) and kinds else 1
+    few = first + max(2, period)
+    return few, few + period
+
+
+def _period(kinds: list[Any]) -> int:
+    return next(n for n in range(1, len(kinds) + 1) if all(kind == kinds[i % n] for i, kind in enumerate(kinds)))
+
+
+def shortened(config: Any, layers: int) -> Any:
+    """The config with fewer layers, and its lists of one entry a layer cut to them."""
+    short = copy.deepcopy(config)
+    text = short.get_text_config()
+    whole = text.num_hidden_layers
+    for name, value in list(vars(text).items()):
+        if isinstance(value, list) and len(value) == whole:
+            setattr(text, name, value[:layers])
+    text.num_hidden_layers = layers
+    for name in _ATTENTION_DROPOUT:
+        if hasattr(text, name):
+            # Fused attention on a card draws it again in the backward pass; on the host it would be kept for every pair of tokens.
+            setattr(text, name, 0.0)
+    for name in _DEPTHS:
+        if hasattr(text, name):
+            setattr(text, name, layers)
+    return short
+
+
+def model_of(config: Any, setup: Setup) -> Any:
+    """The model, all of it on torch's meta device. Raises Untraceable for a class that is none of the known kinds."""
+    chosen = next((getattr(transformers, auto) for mapping, auto in _KINDS if type(config) in getattr(transformers, mapping)), None)
+    if chosen is None:
+        raise Untraceable(f"transformers has no language model for model_type {config.model_type}")
+    dtype = torch.float32 if setup.weights.bytes_per_param == _FP32 else torch.bfloat16
+    with torch.device("meta"):
+        model = _built(chosen, config, dtype, ("eager",) if setup.eager_attention else (register(), "sdpa", "eager"))
+        return model if setup.adapters is None else _adapted(model, setup.adapters, setup.stack.adapter_bytes)
+
+
+def _built(chosen: Any, config: Any, dtype: torch.dtype, attentions: Sequence[str]) -> Any:
+    """The model with the first attention that its class can have; some know only their own."""
+    *better, last = attentions
+    for attention in better:
+        with contextlib.suppress(ValueError, KeyError):
+            return chosen.from_config(config, dtype=dtype, attn_implementation=attention)
+    return chosen.from_config(config, dtype=dtype, attn_implementation=last)
+
+
+def fill(model: torch.nn.Module) -> None:
+    """Puts tensors of the host in the place of those on the meta device; call it where tensors are fake."""
+    made: dict[int, torch.Tensor] = {}
+
+    def here(old: torch.Tensor) -> torch.Tensor:
+        if id(old) not in made:
+            new = torch.empty_like(old, device="cpu")
+            made[id(old)] = torch.nn.Parameter(new, requires_grad=old.requires_grad) if isinstance(old, torch.nn.Parameter) else new
+        return made[id(old)]
+
+    for module in model.modules():
+        for kind in (module._parameters, module._buffers):
+            kind.update({name: here(old) for name, old in kind.items() if old is not None})
+
+
+def _adapted(model: Any, own: Adapters, width: int) -> Any:
+    """The model with LoRA on the matrices that the run names."""
+    from peft import LoraConfig, get_peft_model  # noqa: PLC0415 - only where adapters are trained
+
+    named = sorted(name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear) and _is_meant(name, own))
+    if not named or own.blocks:
+        raise Untraceable("only full training and LoRA on known matrices can be traced")
+    wanted = LoraConfig(r=own.rank, target_modules=named, lora_dropout=_DROPOUT, task_type="CAUSAL_LM")
+    return get_peft_model(model, wanted, autocast_adapter_dtype=width == _FP32)
+
+
+def _is_meant(name: str, own: Adapters) -> bool:
+    return bool(targets(name.rpartition(".")[2]) & own.targets)

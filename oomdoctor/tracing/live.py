@@ -1,0 +1,54 @@
+"""How many bytes of tensors live at once, operation by operation."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
+
+_BLOCK = 512
+"""Bytes to which the CUDA allocator rounds a request: kMinBlockSize of c10/cuda/CUDACachingAllocator."""
+
+
+class Live(TorchDispatchMode):
+    """Counts the storages that operations give, and takes them off when nothing refers to them any more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0
+        self.peak = 0
+        self._sizes: dict[int, int] = {}
+
+    def __torch_dispatch__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Runs an operation and counts what it gives."""
+        del types
+        given = func(*args, **(kwargs or {}))
+        tree_map_only(torch.Tensor, self._count, given)
+        return given
+
+    def mark(self) -> None:
+        """From here on `peak` is of what comes."""
+        self.peak = self.now
+
+    def leave_out(self, tensor: torch.Tensor) -> None:
+        """Counts a tensor no more: what it is is counted elsewhere."""
+        self._free(tensor.untyped_storage()._cdata)
+
+    def _count(self, tensor: torch.Tensor) -> None:
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key in self._sizes:
+            return
+        self._sizes[key] = size = -(-storage.nbytes() // _BLOCK) * _BLOCK
+        self.now += size
+        self.peak = max(self.peak, self.now)
+        weakref.finalize(storage, self._free, key)
+
+    def _free(self, key: int) -> None:
+        self.now -= self._sizes.pop(key, 0)

@@ -1,0 +1,132 @@
+"""Forward and backward of a model with few layers under fake tensors, carried on to its whole depth."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from msgspec import Struct
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from oomdoctor.case.estimate import Setup, Traced
+from oomdoctor.tracing.build import Untraceable, config_of, depth, fill, model_of, shortened, steps
+from oomdoctor.tracing.live import Live
+
+
+class _Run(Struct, frozen=True):
+    """What one trace found. Sizes are bytes."""
+
+    highest: int
+    """The most beside weights and gradients."""
+    at_the_end: int
+    """The most beside weights and gradients while the last gradients are made."""
+    params: int
+    trained: int
+    tensors: int
+    """How many tensors are trained."""
+
+
+def trace(config: Mapping[str, Any], setup: Setup) -> Traced:
+    """What a run keeps alive beside weights, gradients and optimizer states, counted in the model's own code.
+
+    Tokens of one card in one forward pass, nothing sharded; the figures of two depths make a line that is carried on to the model's
+    depth. Raises Untraceable where transformers has no class for the config, or its code asks for values.
+    """
+    whole = config_of(config)
+    layers = depth(whole)
+    few, more = steps(whole)
+    try:
+        first = _run(shortened(whole, few), setup, 0)
+        second = _run(shortened(whole, more), setup, first.tensors)
+    except Untraceable:
+        raise
+    except Exception as why:  # noqa: BLE001 - the code of hundreds of model classes runs here
+        raise Untraceable(f"the model cannot be traced: {type(why).__name__}: {str(why)[:200]}") from why
+
+    def carried(name: str) -> int:
+        near, far = int(getattr(first, name)), int(getattr(second, name))
+        return round(near + (far - near) * (layers - few) / (more - few))
+
+    return Traced(
+        forward=carried("highest"),
+        # The first layer comes last, whatever the depth.
+        backward=second.at_the_end,
+        params=carried("params"),
+        trained=carried("trained"),
+        layers=(few, more),
+        depth=layers,
+    )
+
+
+def _run(config: Any, setup: Setup, behind: int) -> _Run:
+    """One forward and backward pass; `behind` gradients are those of upper layers, after them the end begins."""
+    model = model_of(config, setup)
+    with FakeTensorMode(allow_non_fake_inputs=True), Live() as live, _as_on_a_card():
+        fill(model)
+        params = list(model.parameters())
+        tokens = torch.ones(setup.batch, setup.length // setup.layout.context or 1, dtype=torch.long)
+        standing = live.now
+        live.mark()
+        if setup.task != "train":
+            model.eval()
+            with torch.no_grad():
+                model(input_ids=tokens, use_cache=True, logits_to_keep=1)
+            return _Run(live.peak - standing, 0, _count(params), 0, 0)
+        trained = [param for param in params if param.requires_grad]
+        backward = _Backward(live, behind)
+        for param in trained:
+            param.register_post_accumulate_grad_hook(backward.made)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = _prepared(model, setup)(input_ids=tokens, labels=tokens, use_cache=False).loss
+        loss.backward()
+        return _Run(max(live.peak, backward.before) - standing, live.peak - standing, _count(params), _count(trained), len(trained))
+
+
+class _Backward:
+    """Takes each gradient off the count when it is made, and marks the beginning of the end."""
+
+    def __init__(self, live: Live, behind: int) -> None:
+        self.before = 0
+        self._live = live
+        self._left = behind
+
+    def made(self, param: torch.Tensor) -> None:
+        """A gradient is there."""
+        if param.grad is not None:
+            self._live.leave_out(param.grad)
+        self._left -= 1
+        if self._left == 0:
+            self.before = self._live.peak
+            self._live.mark()
+
+
+def _prepared(model: Any, setup: Setup) -> Any:
+    model.train()
+    if setup.checkpointing == "full":
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        if setup.adapters is not None:
+            model.enable_input_require_grads()
+    return model
+
+
+def _count(params: list[torch.nn.Parameter]) -> int:
+    return sum(param.numel() for param in params)
+
+
+@contextlib.contextmanager
+def _as_on_a_card() -> Iterator[None]:
+    """Dropout on a card keeps one byte for each element, on the host it keeps the product's type."""
+
+    def dropout(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
+        del inplace
+        return torch.native_dropout(input, p, training)[0] if training and p else input
+
+    functional: Any = torch.nn.functional
+    own = functional.dropout
+    functional.dropout = dropout
+    try:
+        yield
+    finally:
+        functional.dropout = own
