@@ -41,12 +41,19 @@ def findings(pack: Texts, known: Known, training: Training | None = None) -> tup
     for core in pack.problems:
         answer = evaluate(core["when"], known)
         if answer.truth or (answer.truth is None and answer.events):
-            confidence = Certainty(core["confidence"]) if answer.truth else Certainty.POSSIBLE
-            held.append(_Held(core, answer, confidence))
+            held.append(_Held(core, answer, _confidence(Certainty(core["confidence"]), answer)))
     silenced = {name for one in held if one.answer.truth for name in one.core["silences"]}
     held = [one for one in held if one.core["id"] not in silenced]
     held.sort(key=lambda one: (not one.answer.truth, one.core["rank"], _ORDER[one.confidence]))
     return tuple(_finding(pack, one, known, training) for one in held)
+
+
+def _confidence(said: Certainty, answer: Answer) -> Certainty:
+    """How sure a rule may be: never more than it says, nor than the surest message that it stands on."""
+    if not answer.truth:
+        return Certainty.POSSIBLE
+    surest = min((event.certainty for event in answer.events if event.certainty), key=_ORDER.__getitem__, default=said)
+    return max(said, surest, key=_ORDER.__getitem__)
 
 
 def _finding(pack: Texts, held: _Held, known: Known, training: Training | None) -> Finding:

@@ -17,7 +17,9 @@ _FRAMEWORKS = {
     "axolotl": re.compile(r"\baxolotl\b"),
     "ms-swift": re.compile(r"\bswift[/ ](?:llm|sft|cli|trainers)"),
     "torchtune": re.compile(r"\btorchtune\b|\btune run\b"),
-    "glm4": re.compile(r"finetune_(?:hf|vision)\.py|finetune_demo|(?i:glm-?4)[^\n]{0,60}\bfinetune\.py|\bfinetune\.py[^\n]{0,120}(?i:glm-?4)"),
+    "glm4": re.compile(
+        r"finetune_(?:hf|vision)\.py|finetune_demo|(?i:glm-?4)[^\n]{0,60}\bfinetune\.py|\bfinetune\.py[^\n]{0,120}(?i:glm-?4)"
+    ),
     "unsloth": re.compile(r"\b[Uu]nsloth\b"),
     "vllm": re.compile(r"\bvllm\b|\bVllmWorker\b|\bEngineCore\w{0,12}\b|\bllm_engine\.py|\bgpu_model_runner\.py"),
     "sglang": re.compile(r"\bsglang\b"),
