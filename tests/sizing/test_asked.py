@@ -71,3 +71,31 @@ def test_what_is_not_said_is_asked() -> None:
 def test_no_setting_breaks_the_arithmetic(settings: dict[str, Any], cards: int) -> None:
     found = estimate(made(cards=cards, **settings))
     assert 0 < found.expected <= found.high
+
+
+@pytest.mark.parametrize(("settings", "attribute", "value"), [
+    pytest.param({"zero_stage": 2, "zero_bucket": 200_000_000}, "bucket", 200_000_000, id="a bucket by its number"),
+    pytest.param({"zero_stage": 2, "zero_bucket": 5e8}, "bucket", 500_000_000, id="a bucket in scientific notation"),
+    pytest.param({"zero_stage": 2, "zero_bucket": "auto"}, "bucket", 3584**2, id="auto is hidden x hidden"),
+    pytest.param({"zero_stage": 2}, "bucket", None, id="a bucket that nobody names"),
+    pytest.param({"zero_stage": 2, "zero_overlap": False}, "overlaps", False, id="no overlap"),
+    pytest.param({"zero_stage": 3, "zero_live": 1e8}, "live", 100_000_000, id="live parameters"),
+    pytest.param({"fsdp": "full_shard", "fsdp_meta_init": False}, "meta_init", False, id="every process reads the model"),
+])  # fmt: skip
+def test_buffers_by_their_config(settings: dict[str, Any], attribute: str, value: object) -> None:
+    assert getattr(made(cards=4, **settings).layout, attribute) == value
+
+
+@pytest.mark.parametrize(("settings", "whole"), [
+    pytest.param({"zero_saves_whole": True}, True, id="ZeRO-3 gathers"),
+    pytest.param({"fsdp_state_dict": "FULL_STATE_DICT"}, True, id="FSDP gathers"),
+    pytest.param({"fsdp_state_dict": "SHARDED_STATE_DICT"}, False, id="each card writes its piece"),
+    pytest.param({}, None, id="nobody says"),
+])  # fmt: skip
+def test_how_a_checkpoint_is_written(settings: dict[str, Any], whole: bool | None) -> None:
+    assert made(cards=4, **settings).saves_whole is whole
+
+
+def test_adapters_are_joined_where_that_is_asked() -> None:
+    assert made("ms-swift", merge_adapters=True, finetuning="lora").merges
+    assert not made("ms-swift", finetuning="lora").merges
