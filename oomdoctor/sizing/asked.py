@@ -35,7 +35,7 @@ def setup(settings: Settings, shape: Shape, framework: str | None, cards: int) -
         weights=_weights(settings, own, adapters, training=training),
         optimizer=_optimizer(settings, own),
         adapters=adapters,
-        layout=_layout(settings, shape, cards),
+        layout=_layout(settings, cards),
         batch=_whole(settings, "micro_batch") or (own.batch if training else 1),
         length=_length(settings),
         accumulation=_whole(settings, "accumulation") or 1,
@@ -84,7 +84,7 @@ def _adapters(settings: Settings, shape: Shape) -> Adapters | None:
     return Adapters(rank=_whole(settings, "lora_rank") or _RANK, targets=found - copies, full=copies)
 
 
-def _layout(settings: Settings, shape: Shape, cards: int) -> Layout:
+def _layout(settings: Settings, cards: int) -> Layout:
     stage = _whole(settings, "zero_stage") if settings.get("zero_stage") else settings.get("zero_stage")
     engine: Engine = "ddp" if cards > 1 else "none"
     depth = 0
@@ -100,8 +100,7 @@ def _layout(settings: Settings, shape: Shape, cards: int) -> Layout:
         pipeline=_whole(settings, "pipeline_parallel") or 1,
         context=_whole(settings, "context_parallel") or 1,
         expert=_whole(settings, "expert_parallel") or 1,
-        # transformers/integrations/deepspeed.py puts hidden x hidden for `auto`.
-        bucket=shape.hidden**2 if settings.get("zero_bucket") == "auto" else _whole(settings, "zero_bucket"),
+        bucket=_whole(settings, "zero_bucket"),
         overlaps=_yes_or_no(settings, "zero_overlap"),
         live=_whole(settings, "zero_live"),
         meta_init=_yes_or_no(settings, "fsdp_meta_init"),

@@ -76,7 +76,6 @@ def test_no_setting_breaks_the_arithmetic(settings: dict[str, Any], cards: int) 
 @pytest.mark.parametrize(("settings", "attribute", "value"), [
     pytest.param({"zero_stage": 2, "zero_bucket": 200_000_000}, "bucket", 200_000_000, id="a bucket by its number"),
     pytest.param({"zero_stage": 2, "zero_bucket": 5e8}, "bucket", 500_000_000, id="a bucket in scientific notation"),
-    pytest.param({"zero_stage": 2, "zero_bucket": "auto"}, "bucket", 3584**2, id="auto is hidden x hidden"),
     pytest.param({"zero_stage": 2}, "bucket", None, id="a bucket that nobody names"),
     pytest.param({"zero_stage": 2, "zero_overlap": False}, "overlaps", False, id="no overlap"),
     pytest.param({"zero_stage": 3, "zero_live": 1e8}, "live", 100_000_000, id="live parameters"),
