@@ -52,7 +52,7 @@ def deepspeed(path: str) -> Any:
 
 def trainer(path: str) -> Any:
     """transformers: HfArgumentParser.parse_json_file with TrainingArguments."""
-    from transformers import HfArgumentParser, TrainingArguments  # type: ignore[import-not-found]
+    from transformers import HfArgumentParser, TrainingArguments
 
     given = json.loads(Path(path).read_text(encoding="utf-8"))
     given.update(deepspeed=None, use_cpu=True)  # the machine of the test has no card

@@ -86,8 +86,8 @@ def test_what_is_wrong_now_and_may_have_been_before_is_no_change() -> None:
 
 
 def test_what_fills_the_memory_that_ran_out_goes_first() -> None:
-    before = {"failed": "shm", "host.shm_bytes": 16 * GIB, "training.micro_batch": 2}
-    after = {"failed": "shm", "host.shm_bytes": GIB, "training.micro_batch": 4}
+    before: dict[str, str | int | float | bool] = {"failed": "shm", "host.shm_bytes": 16 * GIB, "training.micro_batch": 2}
+    after: dict[str, str | int | float | bool] = {"failed": "shm", "host.shm_bytes": GIB, "training.micro_batch": 4}
     ordered = most_suspicious_first(changes(RULES, before, after), "shm")
     assert [one.change.id for one in ordered] == ["size-of-shm", "micro-batch"]
     assert [one.change.id for one in most_suspicious_first(ordered, "card")] == ["micro-batch", "size-of-shm"]
