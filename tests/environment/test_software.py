@@ -54,7 +54,7 @@ def test_the_first_on_the_path_counts_and_the_others_are_named(tmp_path: Path) -
     ("direct", "wanted"),
     [
         pytest.param('{"url": "https://x/y.git", "vcs_info": {"vcs": "git", "commit_id": "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c"}}', (False, "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c"), id="from git"),
-        pytest.param('{"url": "file:///work/llamafactory", "dir_info": {"editable": true}}', (True, None), id="editable"),
+        pytest.param('{"url": "file:///srv/llamafactory", "dir_info": {"editable": true}}', (True, None), id="editable"),
         pytest.param("not json at all", (False, None), id="a damaged file"),
     ],
 )  # fmt: skip
