@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from oomdoctor.case.diagnosis import Fix, Setting, Text
+from oomdoctor.case.plan import Plan
 from oomdoctor.case.training import Complaint
 from oomdoctor.changes.change import Change, Refused
 from oomdoctor.changes.homes import Home, Homes
@@ -34,6 +35,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
     """Commands that make use of it."""
     fits: str | None = None
     """Whether the run would fit with it alone: `yes`, `no` or `close`; None where nobody can say."""
+    plan: Plan | None = None
+    """The plan that it is, where it is one."""
 
 
 def of_fix(fix: Fix, homes: Homes, run: Mapping[str, object], tables: Tables, folder: str | None = None) -> Proposal:
@@ -91,7 +94,7 @@ def _change(setting: Setting, made: NewFile | None, homes: Homes, before: Sequen
         return None
     line = typed(key, to)
     if setting.dated and (setting.line is None or setting.sets is None):
-        return Refused(Text("which versions know it differs, and the version is not known", "不同版本的写法不同，而版本还不知道"), line)
+        return Refused(_dated(setting), line)
     if setting.example and made is None:
         return Refused(Text("which value is for you to choose", "具体取值要由你决定"), line)
     if not re.match(r"[\w./\[{'\"-]|\Z", to):
@@ -106,6 +109,12 @@ def _change(setting: Setting, made: NewFile | None, homes: Homes, before: Sequen
     if home is None:
         return Refused(Text(f"no file of {setting.framework} is among these", f"给出的文件里没有 {setting.framework} 的配置"), line)
     return Change(file=home.file, key=home.key, to=to, line=home.line, after=_after(home, before), program=home.program)
+
+
+def _dated(setting: Setting) -> Text:
+    """Why a setting that only some versions have is not written."""
+    en, zh = ("", "") if setting.note is None else (f" ({setting.note.en})", f"（{setting.note.zh}）")
+    return Text(f"only some versions know it{en}, and which one runs is not known", f"只有部分版本支持{zh}，而运行的是哪个版本还不知道")
 
 
 def _sharded_otherwise(fix: Fix, run: Mapping[str, object]) -> Text | None:

@@ -11,13 +11,14 @@ import click
 
 from oomdoctor.cli.output import coloured, locale_language, write
 from oomdoctor.errors import UsageError
-from oomdoctor.knowledge.pack import Pack, load_pack
+from oomdoctor.knowledge.pack import load_pack
 
 if TYPE_CHECKING:
-    from oomdoctor.case.diagnosis import Diagnosis
-    from oomdoctor.case.training import Complaint
-    from oomdoctor.changes.proposal import Proposal
+    from oomdoctor.case.plan import Plans
+    from oomdoctor.changes.choice import Choice, Offers
     from oomdoctor.changes.settle import Settled
+
+_CONFIGS = (".yaml", ".yml", ".json", ".sh", ".bash")
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -30,30 +31,51 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="A config file or launch script of the run, to be changed (repeatable).",
 )
-@click.option("--dry-run", is_flag=True, help="Show the difference and write nothing.")
+@click.option("--gpu", help="The card that the run is to fit: a name (RTX 4090, A100-80GB) or a size (24GB). Default: the card of the log.")
+@click.option("--gpus", type=click.IntRange(1, 100_000), help="How many cards.")
+@click.option("--model", help="The model where the config does not name a known one: a name, or a folder with its config.json.")
+@click.option("--plan", type=click.IntRange(1, 50), metavar="N", help="Write this plan of `oomdoctor plan`.")
+@click.option("--only", multiple=True, metavar="ID", help="Write this fix, complaint or plan and nothing else (repeatable).")
 @click.option("--yes", "-y", is_flag=True, help="Write without asking, and also what a person should decide.")
-@click.option("--only", multiple=True, metavar="ID", help="Only this fix or complaint (repeatable).")
+@click.option("--dry-run", is_flag=True, help="Show the difference and write nothing.")
 @click.option("--output", "-o", type=click.Path(file_okay=False), metavar="DIR", help="Write the changed files into this folder instead.")
 @click.option("--lang", type=click.Choice(["en", "zh"]), help="Language of what is said (default: the locale's).")
 @click.option("--rules", type=click.Path(exists=True, file_okay=False), help="Use the rules in this folder instead of the built-in ones.")
 def fix(
     paths: tuple[str, ...],
     config: tuple[str, ...],
-    dry_run: bool,
-    yes: bool,
+    gpu: str | None,
+    gpus: int | None,
+    model: str | None,
+    plan: int | None,
     only: tuple[str, ...],
+    yes: bool,
+    dry_run: bool,
     output: str | None,
     lang: str | None,
     rules: str | None,
 ) -> None:
-    """Change the config of a run that died so that it fits: only the values, with comments, order and quotes as they are.
+    """Change the config of a run so that it fits: only the values, with comments, order and quotes as they are.
 
-    PATHS are the logs of the run, and --config names its files. Without --config, PATHS are config files, and what is wrong
-    in them is put right. The difference is shown first; a copy of each changed file is kept as FILE.bak-1, FILE.bak-2 and so
-    on. A fix that needs a DeepSpeed JSON or an accelerate file creates it, and never overwrites one.
+    PATHS are config files of the run (.yaml, .json, .sh), its logs, or both. The difference is shown first; a copy of each
+    changed file is kept as FILE.bak-1, FILE.bak-2 and so on. A change that needs a DeepSpeed JSON or an accelerate file creates
+    it, and never overwrites one.
+
+    \b
+    What is written:
+      always      what in the configs stops the run or has no effect
+      and either  the first plan that makes the run fit, where the model and
+                  the card are known (--plan N: another one)
+      or          each fix of the diagnosis that is safe; with --yes also the
+                  first fix of each finding
+      --only ID   that one and nothing else
+
+    Safe is what changes neither what is trained nor on how many samples. All else, a plan with such a part too, needs --yes.
 
     \b
     Examples:
+      oomdoctor fix sft.yaml --gpu "RTX 4090"
+      oomdoctor fix sft.yaml --gpu "RTX 4090" --gpus 4 --plan 2 --yes
       oomdoctor fix train.log --config sft.yaml --dry-run
       oomdoctor fix train.log --config sft.yaml --config ds_z2.json
       oomdoctor fix train.log --config sft.yaml --only smaller-batch --yes
@@ -63,89 +85,51 @@ def fix(
     that writes.
     """
     from oomdoctor.changes.settle import settle  # noqa: PLC0415 - wrong use needs none of it
+    from oomdoctor.cli.offers import Run  # noqa: PLC0415
     from oomdoctor.report.changes import render  # noqa: PLC0415
 
     language = lang or locale_language(os.environ)
     if "-" in paths and not (yes or dry_run):
         raise UsageError("the log comes from standard input, so nothing can be asked there: give --yes or --dry-run")
-    run = _Run(paths, config, load_pack(rules), output)
-    chosen, waiting = _chosen(run.proposals(), yes=yes, only=only)
-    settled = settle(run.files, chosen, run.judge, run.there, run.older)
-    write(render(settled, run.files, waiting, language, color=coloured()), None)
-    left = any(step.left for step in settled.steps) or bool(only and waiting)
+    run = Run(*_apart(paths, config), load_pack(rules), output)
+    plans = run.plans(gpu, gpus, model, plan)
+    choice = _chosen(run.offers(plans, gpus), plans, yes=yes, only=only, plan=plan)
+    settled = settle(run.files, choice.taken, run.judge, run.there, run.older)
+    write(render(settled, run.files, choice, plans, language, color=coloured()), None)
+    left = any(step.left for step in settled.steps) or bool((only or plans) and choice.undecided) or _is_wall(plans)
     if settled.files and not dry_run:
         left = not _write(settled, run.files, output, language, ask=not yes) or left
     if left:
         sys.exit(1)
 
 
-class _Run:
-    """The files, what is to be done to them, and what they were."""
-
-    def __init__(self, paths: Sequence[str], config: Sequence[str], pack: Pack, output: str | None) -> None:
-        from oomdoctor.changes.homes import Homes  # noqa: PLC0415 - as above
-        from oomdoctor.changes.store import in_force, modified, read  # noqa: PLC0415
-        from oomdoctor.training.files import read_files  # noqa: PLC0415
-
-        self._pack, self._output, self.there = pack, output, read
-        configs = config or paths
-        sheets, gaps = read_files(configs)
-        unread = next((gap for gap in gaps if gap.what in configs), None)
-        if unread is not None:
-            raise UsageError(f"{unread.what}: {unread.why}")
-        self._homes = Homes(sheets, pack)
-        if not any(sheet.framework for sheet in self._homes.sheets):
-            raise UsageError(f"{configs[0]} is no config that is known; name the config of the run with --config")
-        self.files: dict[str, bytes] = {path: data for path in self._homes.files() if (data := read(path)) is not None}
-        moment = modified(list(paths)) if config else None
-        versions = {path: in_force(path, moment) for path in self.files}
-        self.older = {path: read(version) or b"" for path, version in versions.items() if version != path}
-        self._found = _diagnosis(paths, config, versions, pack) if config else None
-
-    def judge(self, files: Mapping[str, bytes]) -> tuple[Complaint, ...]:
-        """What is wrong with the configs as they would be. What the log says of values is not asked: they are to change."""
-        from oomdoctor.training.configs import training  # noqa: PLC0415 - as above
-        from oomdoctor.training.readers import read_config  # noqa: PLC0415
-
-        sheets = [sheet for path, data in files.items() for sheet in read_config(path, data) or ()]
-        found = training(sheets, (), {} if self._found is None else self._found.case.facts, self._pack)
-        return () if found is None else found.complaints
-
-    def proposals(self) -> list[Proposal]:
-        """What the configs need to be right at all, then what the diagnosis proposes, the most useful first."""
-        from oomdoctor.changes.proposal import of_complaint, of_fix  # noqa: PLC0415 - as above
-        from oomdoctor.report.steps import proposed  # noqa: PLC0415
-
-        out = [of_complaint(one, self._homes) for one in self.judge(self.files) if one.instead is not None or one.severity != "note"]
-        if self._found is not None:
-            training = self._found.case.training
-            settings = {} if training is None else training.settings
-            fixes = [one for one in proposed(self._found.findings) if one.settings]
-            out += [of_fix(one, self._homes, settings, self._pack, self._output) for one in fixes]
-        return out
+def _apart(paths: Sequence[str], config: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The logs and the configs. What is named alone is a config, whatever its name."""
+    configs = [path for path in paths if path.lower().endswith(_CONFIGS)]
+    if not config and not configs:
+        return [], list(paths)
+    return [path for path in paths if path not in configs], [*config, *configs]
 
 
-def _diagnosis(paths: Sequence[str], config: Sequence[str], versions: Mapping[str, str], pack: Pack) -> Diagnosis:
-    from oomdoctor.cli.diagnose import say_gaps  # noqa: PLC0415 - only with a log
-    from oomdoctor.pipeline import diagnose  # noqa: PLC0415
-    from oomdoctor.scan.sources import expand  # noqa: PLC0415
+def _chosen(offers: Offers, plans: Plans | None, *, yes: bool, only: Sequence[str], plan: int | None) -> Choice:
+    """What is done and what waits. Raises UsageError where something was named that is not there."""
+    from oomdoctor.changes.choice import choose, named  # noqa: PLC0415 - as above
 
-    found = diagnose(list(expand(paths)), pack, config=config, version=lambda path: versions.get(path, path))
-    if say_gaps(found):
-        sys.exit(2)
-    return found
-
-
-def _chosen(proposals: Sequence[Proposal], *, yes: bool, only: Sequence[str]) -> tuple[list[Proposal], list[Proposal]]:
-    """What is done, and what waits for a person. Notes about a config are done only by name."""
-    named = {one.id for one in proposals}
-    unknown = next((one for one in only if one not in named), None)
+    if only and plan is not None:
+        raise UsageError("--plan and --only exclude one another; --only plan-2 is the second plan and nothing else")
+    known = sorted({one.id for one in offers.all()})
+    unknown = next((one for one in only if one not in known), None)
     if unknown is not None:
-        raise UsageError(f"--only {unknown}: not proposed here" + (f"; there is {', '.join(sorted(named))}" if named else ""))
-    asked = [one for one in proposals if one.id in only or not only]
-    notes = [one for one in asked if not only and one.complaint is not None and not one.safe]
-    chosen = [one for one in asked if one not in notes and (one.safe or yes)]
-    return chosen, [one for one in asked if one not in chosen and one.changes and one not in notes]
+        raise UsageError(f"--only {unknown}: not proposed here" + (f"; there is {', '.join(known)}" if known else ""))
+    if plan is not None and plans is not None and len(plans.plans) < plan and plans.plans:
+        raise UsageError(f"--plan {plan}: the last one is {len(plans.plans)} (see oomdoctor plan)")
+    if only:
+        return named(offers, only, yes=yes)
+    return choose(offers, yes=yes, plan=None if plan is None else f"plan-{plan}")
+
+
+def _is_wall(plans: Plans | None) -> bool:
+    return plans is not None and plans.wall is not None
 
 
 def _write(settled: Settled, before: Mapping[str, bytes], output: str | None, lang: str, *, ask: bool) -> bool:

@@ -5,22 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.plan import Plans, Room
 from oomdoctor.changes.change import Refused
+from oomdoctor.changes.choice import Choice
 from oomdoctor.changes.difference import difference
+from oomdoctor.changes.patch import by_hand
 from oomdoctor.changes.proposal import Proposal
-from oomdoctor.changes.settle import Settled, Step
+from oomdoctor.changes.settle import Settled
+from oomdoctor.report.expected import range_of
 from oomdoctor.report.phrases import blank, stopped
 from oomdoctor.report.safe import clean_line
 from oomdoctor.report.styled import Line
 from oomdoctor.report.texts import say
+from oomdoctor.units import GIB
 
 _LINE = 400
 _LOOKS = {"---": "bold", "+++": "bold", "@@": "cyan", "-": "red", "+": "green"}
 
 
-def render(settled: Settled, before: Mapping[str, bytes], waiting: Sequence[Proposal], lang: str, *, color: bool) -> str:
-    """The whole answer as text; `waiting` are proposals that were not asked for."""
-    lines = [*_differences(settled, before), *_steps(settled, lang), *_waiting(waiting, lang)]
+def render(settled: Settled, before: Mapping[str, bytes], choice: Choice, plans: Plans | None, lang: str, *, color: bool) -> str:
+    """The whole answer as text; `plans` are those that were looked for."""
+    lines = [*_differences(settled, before), *_steps(settled, plans, lang), *_waiting(choice, plans, lang), *_nothing_planned(plans, lang)]
     if not lines:
         lines = [Line(_say("nothing", lang))]
     return "".join(line.render(color=color) + "\n" for line in lines)
@@ -57,40 +63,63 @@ def _harmless(line: str) -> str:
     return "".join(one if one == "\t" or one.isprintable() else "\ufffd" for one in line)
 
 
-def _steps(settled: Settled, lang: str) -> Iterator[Line]:
+def _steps(settled: Settled, plans: Plans | None, lang: str) -> Iterator[Line]:
     for step in settled.steps:
+        proposal = step.proposal
         if step.made or step.created:
-            yield _title(step, "did", "green", lang)
-            yield from (Line("    " + _say("launch", lang, command=command), "") for command in step.proposal.launch)
+            yield from _titled(proposal, "did", "green", plans, lang, fits=bool(step.made))
+            yield from (Line("    " + _say("launch", lang, command=command), "") for command in proposal.launch)
+            yield from _typed(proposal.by_hand, "still", lang)
         elif step.already:
-            yield _title(step, "already", "dim", lang)
-            continue
-        elif step.refused:
-            yield _title(step, "refused", "yellow", lang)
-        elif step.proposal.by_hand:
-            yield _title(step, "by-hand", "yellow", lang)
-        yield from _typed((*step.refused, *step.proposal.by_hand), lang)
+            yield from _titled(proposal, "already", "dim", None, lang)
+        elif step.left:
+            yield from _titled(proposal, "refused" if step.refused else "by-hand", "yellow", None, lang)
+            yield from _typed((*step.refused, *proposal.by_hand), "line", lang)
 
 
-def _title(step: Step, word: str, look: str, lang: str) -> Line:
-    title = stopped(step.proposal.title.get(lang), lang)
-    if step.made and step.proposal.fits is not None:
-        title += blank(lang) + say(f"fits-{step.proposal.fits}", lang)
-    line = Line(_say(word, lang), look).append("  ").append(clean_line(step.proposal.id, 100), "bold")
-    return line.append("  ").append(clean_line(title, _LINE))
+def _titled(proposal: Proposal, word: str, look: str, plans: Plans | None, lang: str, *, fits: bool = False) -> Iterator[Line]:
+    """A proposal in a line; with `fits` also whether it is enough, if the files can hold all of it."""
+    title = stopped(proposal.title.get(lang), lang)
+    if fits and proposal.fits is not None and not proposal.by_hand:
+        title += blank(lang) + say(f"fits-{proposal.fits}", lang)
+    line = Line(_say(word, lang), look).append("  ").append(clean_line(proposal.id, 100), "bold")
+    yield line.append("  ").append(clean_line(title, _LINE))
+    if plans is not None and proposal.plan is not None:
+        yield Line("    " + _needs("then", proposal.plan.estimate, plans.room, lang), "")
 
 
-def _typed(left: Sequence[Refused], lang: str) -> Iterator[Line]:
+def _typed(left: Sequence[Refused], word: str, lang: str) -> Iterator[Line]:
     for one in left:
         why = clean_line(one.why.get(lang), _LINE)
-        line = Line("    ").append(clean_line(one.by_hand, _LINE), "cyan")
+        line = Line("    ").append(_say(word, lang, line=clean_line(one.by_hand, _LINE)), "cyan")
         yield line.append(f"（{why}）" if lang == "zh" else f"  ({why})", "dim")
 
 
-def _waiting(waiting: Sequence[Proposal], lang: str) -> Iterator[Line]:
-    names = list(dict.fromkeys(one.id for one in waiting))
+def _waiting(choice: Choice, plans: Plans | None, lang: str) -> Iterator[Line]:
+    """What is for a person to decide, with its lines; what else there is, by name."""
+    for one in choice.undecided:
+        yield from _titled(one, "undecided", "yellow", plans, lang, fits=True)
+        yield from (Line("    " + clean_line(by_hand(change), _LINE), "cyan") for change in one.changes)
+        yield from (Line("    " + _say("new-file", lang, path=clean_line(file.path, _LINE)), "") for file in one.files)
+        yield from _typed(one.by_hand, "still", lang)
+    if choice.undecided:
+        yield Line(_say("yes", lang), "dim")
+    names = list(dict.fromkeys(one.id for one in choice.others))
     if names:
-        yield Line(_say("waiting", lang, names=("、" if lang == "zh" else ", ").join(names)), "dim")
+        yield Line(_say("others", lang, names=("、" if lang == "zh" else ", ").join(names)), "dim")
+
+
+def _nothing_planned(plans: Plans | None, lang: str) -> Iterator[Line]:
+    """Why there is no plan, where one was looked for."""
+    if plans is not None and plans.fits == "yes":
+        yield Line(_needs("fits", plans.now, plans.room, lang))
+    elif plans is not None and plans.wall is not None:
+        yield Line(_needs("wall", plans.wall.closest.estimate, plans.room, lang), "yellow")
+
+
+def _needs(key: str, found: Estimate, room: Room, lang: str) -> str:
+    card = clean_line(room.card, 100) or _say("card", lang)
+    return _say(key, lang, range=range_of(found.expected, found.low, found.high, lang), card=card, usable=f"{room.usable / GIB:.1f} GiB")
 
 
 def _say(key: str, lang: str, **values: str) -> str:
@@ -107,10 +136,25 @@ _TEXTS: Mapping[str, Text] = {
     "refused": Text("left   ", "未改动  "),
     "by-hand": Text("by hand", "需手动  "),
     "launch": Text("then run: {command}", "然后运行：{command}"),
-    "waiting": Text(
-        "For you to decide, not taken without --yes (or --yes --only ID): {names}.",
-        "需要你来决定，没有 --yes（或 --yes --only ID）不会写入：{names}。",
+    "line": Text("{line}", "{line}"),
+    "still": Text("by hand: {line}", "需手动：{line}"),
+    "undecided": Text("decide ", "待决定  "),
+    "new-file": Text("a new file: {path}", "新文件：{path}"),
+    "yes": Text("What is for you to decide is written only with --yes.", "待决定的改动加上 --yes 才会写入。"),
+    "others": Text(
+        "Also possible, written only by name (--only ID --yes): {names}.", "还有其他办法，指明才会写入（--only ID --yes）：{names}。"
     ),
+    "then": Text("it then needs {range}; {card} has {usable} to plan with", "之后需要 {range}；{card} 可规划的显存为 {usable}"),
+    "fits": Text(
+        "The run fits as it is: it needs {range}; {card} has {usable} to plan with.",
+        "现在就放得下：需要 {range}；{card} 可规划的显存为 {usable}。",
+    ),
+    "wall": Text(
+        "No combination of settings fits: the smallest needs {range}, and {card} has {usable} to plan with. "
+        "`oomdoctor plan` says what would be enough.",
+        "没有哪种设置组合放得下：需求最小的一种也要 {range}，而 {card} 可规划的显存为 {usable}。`oomdoctor plan` 会说明要多少才够。",
+    ),
+    "card": Text("the card of the log", "日志中的显卡"),
     "written": Text("{path} is changed; the old file is {copy}", "已改写 {path}，原文件保存为 {copy}"),
     "created": Text("{path} is new", "已新建 {path}"),
     "ask": Text("Write these changes?", "写入这些改动？"),

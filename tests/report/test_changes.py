@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
+from planning.runs import a_run
 
 from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.plan import Plan, Plans, Room, Wall
 from oomdoctor.changes.change import Change, Refused
+from oomdoctor.changes.choice import Choice
 from oomdoctor.changes.new_file import NewFile
 from oomdoctor.changes.proposal import Proposal
 from oomdoctor.changes.settle import Settled, Step
+from oomdoctor.memory.estimate import estimate as calculate
 from oomdoctor.report.changes import render
 
 CHANGE = Change(file="a.yaml", key="k", to="2")
@@ -22,7 +28,11 @@ def proposal(**more: object) -> Proposal:
 
 
 def said(step: Step, *, lang: str = "en", color: bool = False, files: dict[str, bytes] | None = None) -> str:
-    return render(Settled(files=files or {}, steps=(step,)), BEFORE, [], lang, color=color)
+    return render(Settled(files=files or {}, steps=(step,)), BEFORE, Choice([], [], []), None, lang, color=color)
+
+
+def waiting(undecided: list[Proposal], others: list[Proposal], lang: str = "en") -> str:
+    return render(Settled(files={}, steps=()), BEFORE, Choice([], undecided, others), None, lang, color=False)
 
 
 @pytest.mark.parametrize(("step", "en", "zh"), [
@@ -51,6 +61,55 @@ def test_colours_are_for_a_terminal() -> None:
     assert "\x1b" not in said(step, files={"a.yaml": b"k: 2\n"})
 
 
-def test_what_waits_is_named_once() -> None:
-    waiting = [proposal(id="one"), proposal(id="two"), proposal(id="one")]
-    assert "--yes --only ID): one, two." in render(Settled(files={}, steps=()), BEFORE, waiting, "en", color=False)
+def test_what_a_person_decides_is_shown_with_its_lines() -> None:
+    file = NewFile(path="ds.json", named="ds.json", text="{}", role="sharding")
+    one = proposal(changes=(CHANGE,), files=(file,), by_hand=(REFUSED,), fits="yes")
+    assert waiting([one], []) == (
+        "decide   a-fix  A fix.\n    k: 2\n    a new file: ds.json\n    by hand: k: 2  (it is shared)\n"
+        "What is for you to decide is written only with --yes.\n"
+    )
+    assert waiting([proposal(changes=(CHANGE,))], [], "zh") == "待决定    a-fix  一项改动。\n    k: 2\n待决定的改动加上 --yes 才会写入。\n"
+
+
+def test_what_else_there_is_is_named_once() -> None:
+    assert "--only ID --yes): one, two." in waiting([], [proposal(id="one"), proposal(id="two"), proposal(id="one")])
+
+
+def test_of_a_change_that_is_made_in_part_nobody_says_that_it_is_enough() -> None:
+    step = Step(proposal=proposal(fits="yes", by_hand=(REFUSED,)), made=(CHANGE,))
+    assert said(step) == "change   a-fix  A fix.\n    by hand: k: 2  (it is shared)\n"
+    assert said(step, lang="zh") == "改动      a-fix  一项改动。\n    需手动：k: 2（它是共用的）\n"
+
+
+CARD = Room("A card", 24 << 30, 23 << 30)
+
+
+def estimate(gib: int) -> Estimate:
+    found = calculate(a_run())
+    return replace(found, expected=gib << 30, low=gib - 1 << 30, high=gib + 1 << 30)
+
+
+def planned(plans: Plans, lang: str = "en") -> str:
+    return render(Settled(files={}, steps=()), BEFORE, Choice([], [], []), plans, lang, color=False)
+
+
+def test_a_run_that_fits_is_said_to_fit() -> None:
+    plans = Plans(room=CARD, now=estimate(12), fits="yes")
+    assert planned(plans) == "The run fits as it is: it needs 12.0 GiB (11.0 to 13.0); A card has 23.0 GiB to plan with.\n"
+    assert planned(plans, "zh") == "现在就放得下：需要 12.0 GiB（11.0 至 13.0）；A card 可规划的显存为 23.0 GiB。\n"
+
+
+def test_where_nothing_fits_it_is_said_how_far_it_is() -> None:
+    closest = Plan(measures=(), estimate=estimate(40), time=1.0, risk="none", effort=0)
+    plans = Plans(room=CARD, now=estimate(99), fits="no", wall=Wall(closest=closest, term="weights", card=None, cards=None))
+    assert "No combination of settings fits: the smallest needs 40.0 GiB (39.0 to 41.0)" in planned(plans)
+    assert "没有哪种设置组合放得下" in planned(plans, "zh")
+
+
+def test_a_plan_says_what_the_run_then_needs() -> None:
+    plan = Plan(measures=(), estimate=estimate(20), time=1.0, risk="none", effort=0)
+    plans = Plans(room=CARD, now=estimate(99), fits="no", plans=(plan,))
+    settled = Settled(files={}, steps=(Step(proposal=proposal(id="plan-1", fits="yes", plan=plan), made=(CHANGE,)),))
+    assert render(settled, BEFORE, Choice([], [], []), plans, "en", color=False) == (
+        "change   plan-1  A fix. With it the run should fit.\n    it then needs 20.0 GiB (19.0 to 21.0); A card has 23.0 GiB to plan with\n"
+    )

@@ -1,0 +1,114 @@
+"""What `oomdoctor fix` can do to the files of a run: what is wrong in them, what a diagnosis proposes, what makes the run fit."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+
+from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.case.plan import Plans
+from oomdoctor.case.training import Complaint, Training
+from oomdoctor.changes.choice import Offers
+from oomdoctor.changes.homes import Homes
+from oomdoctor.changes.planned import of_plans
+from oomdoctor.changes.proposal import Proposal, of_complaint, of_fix
+from oomdoctor.changes.settle import settle
+from oomdoctor.changes.store import in_force, modified, read
+from oomdoctor.cli.diagnose import say_gaps
+from oomdoctor.cli.estimate import named_card
+from oomdoctor.errors import UsageError
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.pipeline import diagnose
+from oomdoctor.planning.asked import Asked, asked
+from oomdoctor.planning.planner import plans
+from oomdoctor.planning.room import room, without
+from oomdoctor.planning.written import keys
+from oomdoctor.report.steps import proposed
+from oomdoctor.scan.sources import expand
+from oomdoctor.training.configs import training
+from oomdoctor.training.files import read_files
+from oomdoctor.training.readers import read_config
+
+_SHOWN = 5
+"""Plans that `oomdoctor plan` shows; theirs are the numbers that --plan takes."""
+
+
+class Run:
+    """The files, what is to be done to them, and what they were."""
+
+    def __init__(self, logs: Sequence[str], configs: Sequence[str], pack: Pack, output: str | None) -> None:
+        self._pack, self._output, self.there = pack, output, read
+        sheets, gaps = read_files(configs)
+        unread = next((gap for gap in gaps if gap.what in configs), None)
+        if unread is not None:
+            raise UsageError(f"{unread.what}: {unread.why}")
+        self._homes = Homes(sheets, pack)
+        if not any(sheet.framework for sheet in self._homes.sheets):
+            raise UsageError(f"{configs[0]} is no config that is known; name the config of the run with --config")
+        self.files: dict[str, bytes] = {path: data for path in self._homes.files() if (data := read(path)) is not None}
+        moment = modified(list(logs)) if logs else None
+        versions = {path: in_force(path, moment) for path in self.files}
+        self.older = {path: read(version) or b"" for path, version in versions.items() if version != path}
+        self._found = _diagnosis(logs, configs, versions, pack) if logs else None
+
+    def judge(self, files: Mapping[str, bytes]) -> tuple[Complaint, ...]:
+        """What is wrong with the configs as they would be. What the log says of values is not asked: they are to change."""
+        found = self._training(files)
+        return () if found is None else found.complaints
+
+    def plans(self, gpu: str | None, gpus: int | None, model: str | None, number: int | None) -> Plans | None:
+        """What makes the run fit; None where nobody asks for it and the log does not tell enough to know by itself."""
+        if gpu is None and number is None and not self._is_known():
+            return None
+        this = self._asked(gpus, model)
+        card = named_card(gpu)
+        within = this.room if card is None else room(card)
+        if within is None:
+            raise UsageError("which card? name it with --gpu (RTX 4090, A100-80GB, 24GB)")
+        own = keys(self._pack, this.training, this.log, this.framework)
+        return own.written(plans(this.setup, without(within, this.unexplained), own.has, top=max(_SHOWN, number or 0)))
+
+    def offers(self, found: Plans | None, gpus: int | None) -> Offers:
+        """What the configs need to be right at all, what the diagnosis proposes, and what makes the run fit."""
+        known = self._training(self.files) if self._found is None else self._found.case.training
+        cards = {} if gpus is None else {"world_size": gpus}
+        settings = {**({} if known is None else known.settings), **cards}
+        findings = () if self._found is None else self._found.findings
+        written = [[fix for fix in one.fixes if fix.settings] for one in findings]
+        return Offers(
+            corrections=self._corrections(),
+            fixes=[of_fix(one, self._homes, settings, self._pack, self._output) for one in proposed(findings) if one.settings],
+            first=frozenset(fixes[0].id for fixes in written if fixes),
+            plans=[] if found is None else of_plans(found, self._homes, settings, self._pack, self._output),
+        )
+
+    def _asked(self, gpus: int | None, model: str | None) -> Asked:
+        if self._found is None:
+            return asked(self._training(self._corrected()), {}, None, model=model, gpus=gpus)
+        case = self._found.case
+        return asked(case.training, case.facts, next(iter(case.incidents), None), model=model, gpus=gpus)
+
+    def _training(self, files: Mapping[str, bytes]) -> Training | None:
+        sheets = [sheet for path, data in files.items() for sheet in read_config(path, data) or ()]
+        return training(sheets, (), {} if self._found is None else self._found.case.facts, self._pack)
+
+    def _is_known(self) -> bool:
+        """Whether the log tells the run and its card, and the model of memory sees why it did not fit."""
+        told = None if self._found is None else self._found.case.estimate
+        return told is not None and told.is_told and told.room is not None and told.fits != "yes"
+
+    def _corrections(self) -> list[Proposal]:
+        found = self.judge(self.files)
+        return [of_complaint(one, self._homes) for one in found if one.instead is not None or one.severity != "note"]
+
+    def _corrected(self) -> dict[str, bytes]:
+        """The files without what is wrong in them: a misspelt key says nothing of a run until it is spelt right."""
+        safe = [one for one in self._corrections() if one.safe]
+        return {**self.files, **settle(self.files, safe, self.judge, self.there).files}
+
+
+def _diagnosis(logs: Sequence[str], configs: Sequence[str], versions: Mapping[str, str], pack: Pack) -> Diagnosis:
+    found = diagnose(list(expand(logs)), pack, config=configs, version=lambda path: versions.get(path, path))
+    if say_gaps(found):
+        sys.exit(2)
+    return found
