@@ -15,10 +15,10 @@ from oomdoctor.errors import UsageError
 
 if TYPE_CHECKING:
     from oomdoctor.case.estimate import Estimate
+    from oomdoctor.case.serving import Served
     from oomdoctor.case.shape import Shape
     from oomdoctor.case.training import Training
     from oomdoctor.knowledge.cards import Card
-    from oomdoctor.memory.serving import Budget
 
 FORMATS = ("terminal", "markdown", "json", "html", "jsonl")
 _OPTIONS = {
@@ -39,8 +39,6 @@ _OPTIONS = {
 """Options by the settings that they stand for."""
 _ANY_SIZE = 1_000_000_000
 """Parameters of a model of which only a trace will say how many it has; the trace does not ask."""
-_SHARE = 0.9
-"""gpu_memory_utilization of vLLM where nothing is said (vllm/config.py)."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -51,7 +49,7 @@ _SHARE = 0.9
 @click.option("--model", help="Name of a known model, or a folder or file with its config.json.")
 @click.option("--framework", help="The framework where no config shows it (transformers, llamafactory, ms-swift, torchtune ...).")
 @click.option("--method", type=click.Choice(["full", "lora", "qlora", "freeze"]), help="What is trained.")
-@click.option("--serve", is_flag=True, help="Generate instead of training.")
+@click.option("--serve", is_flag=True, help="Serve with vLLM (or what --framework names) instead of training.")
 @click.option("--share", type=click.FloatRange(0.01, 1.0), help="Share of the card that a server takes (gpu_memory_utilization).")
 @click.option("--batch", type=click.IntRange(1, 100_000), help="Samples on one card in one forward pass.")
 @click.option("--length", type=click.IntRange(1, 100_000_000), help="Tokens of the longest sample.")
@@ -105,11 +103,14 @@ def estimate(
     }
     if serve:
         settings["method"] = "serve"
-        settings.setdefault("memory_share", _SHARE)
+    own = framework or (read.framework if read else None)
+    server = serving(settings, model, own, gpus, card)
+    if server is not None and card is not None:
+        write(_render_server(server, card, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
+        sys.exit(0 if server.starts == "yes" else 1)
     calculate = traced if trace else estimated
-    found = calculate(settings, model, framework or (read.framework if read else None), gpus)
-    server = _server(found, card, settings, framework or (read.framework if read else None))
-    write(_render(found, card, server, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
+    found = calculate(settings, model, own, gpus)
+    write(_render(found, card, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
     if card is not None and not _fits(found, card):
         sys.exit(1)
 
@@ -200,14 +201,18 @@ def _shape(name: object) -> Shape:
     return found
 
 
-def _server(found: Estimate, card: Card | None, settings: dict[str, Any], framework: str | None) -> Budget | None:
-    share = settings.get("memory_share")
-    if card is None or settings.get("method") != "serve" or not isinstance(share, float):
+def serving(settings: Mapping[str, Any], model: str | None, framework: str | None, gpus: int | None, card: Card | None) -> Served | None:
+    """What a server makes of a card; None for runs that are no server, and where no card is named."""
+    if card is None or settings.get("method") != "serve":
         return None
-    from oomdoctor.memory.serving import budget  # noqa: PLC0415 - only for a server
+    from oomdoctor.sizing.served import CardOf, program, served  # noqa: PLC0415 - only for a server
 
-    batched = settings.get("max_batched_tokens")
-    return budget(found.setup, card.bytes, share, batched if isinstance(batched, int) and batched > 0 else None, server=framework)
+    of = program(settings, framework)
+    if of is None:
+        return None
+    named = model or settings.get("model")
+    known = {**settings, "model": named} if named else settings
+    return served(known, _shape(named), of, CardOf(card.name, card.bytes), cards=gpus or 1)
 
 
 def _fits(found: Estimate, card: Card) -> bool:
@@ -216,13 +221,26 @@ def _fits(found: Estimate, card: Card) -> bool:
     return verdict(found, card.bytes) == "yes"
 
 
-def _render(found: Estimate, card: Card | None, server: Budget | None, format_: str, lang: str, *, to_terminal: bool) -> str:
+def _render(found: Estimate, card: Card | None, format_: str, lang: str, *, to_terminal: bool) -> str:
     from oomdoctor.report.estimate import compose  # noqa: PLC0415 - as above
     from oomdoctor.report.estimate_json import to_json  # noqa: PLC0415
 
     compared = (card.name, card.bytes) if card else None
     if format_ in ("json", "jsonl"):
-        import json  # noqa: PLC0415 - each format loads only what it needs
+        return _as_json(to_json(found, lang, compared), format_)
+    return show(compose(found, lang, __version__, compared), format_, to_terminal=to_terminal)
 
-        return json.dumps(to_json(found, lang, compared, server), ensure_ascii=False, indent=1 if format_ == "json" else None) + "\n"
-    return show(compose(found, lang, __version__, compared, server), format_, to_terminal=to_terminal)
+
+def _render_server(found: Served, card: Card, format_: str, lang: str, *, to_terminal: bool) -> str:
+    from oomdoctor.report.serving import compose  # noqa: PLC0415 - as above
+    from oomdoctor.report.serving_json import to_json  # noqa: PLC0415
+
+    if format_ in ("json", "jsonl"):
+        return _as_json(to_json(found, lang, card.name), format_)
+    return show(compose(found, lang, __version__, card.name), format_, to_terminal=to_terminal)
+
+
+def _as_json(answer: dict[str, Any], format_: str) -> str:
+    import json  # noqa: PLC0415 - each format loads only what it needs
+
+    return json.dumps(answer, ensure_ascii=False, indent=1 if format_ == "json" else None) + "\n"

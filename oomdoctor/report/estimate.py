@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Estimate
-from oomdoctor.memory.serving import Budget
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Row, Slice, Span, Style
 from oomdoctor.units import format_size
 
@@ -31,6 +30,10 @@ _NAMES = {
     "context": Text("CUDA context and NCCL", "CUDA 上下文与 NCCL"),
     "loading": Text("what loading takes for a moment", "加载时的临时显存"),
     "saving": Text("what saving takes for a moment", "保存时的临时显存"),
+    "outside torch": Text("outside of torch", "torch 之外"),
+    "working set": Text("working memory of one step", "单步计算的临时显存"),
+    "sampler": Text("sampler, one row of scores for each request", "采样器（每个请求一行 logits）"),
+    "cuda graphs": Text("CUDA graphs", "CUDA 图"),
 }
 _PHASES = {
     "load": Text("loading the model", "加载模型"),
@@ -56,11 +59,10 @@ def verdict(found: Estimate, card: int) -> str:
     return "yes" if found.high <= card else "no" if found.low > card else "close"
 
 
-def compose(found: Estimate, lang: str, version: str, card: tuple[str, int] | None = None, server: Budget | None = None) -> Document:
-    """The document; `card` is the name and the bytes of the card to compare with, `server` what a server makes of it."""
-    blocks = (*_blocks(found, lang, card), *_server(found, lang, server))
+def compose(found: Estimate, lang: str, version: str, card: tuple[str, int] | None = None) -> Document:
+    """The document; `card` is the name and the bytes of the card to compare with."""
     title = _say(lang, "oomdoctor {} estimate", "oomdoctor {} 显存估计").format(version)
-    return Document(title=title, blocks=blocks, lang=lang)
+    return Document(title=title, blocks=tuple(_blocks(found, lang, card)), lang=lang)
 
 
 def _blocks(found: Estimate, lang: str, card: tuple[str, int] | None) -> Iterator[Block]:
@@ -83,24 +85,6 @@ def _host(found: Estimate) -> Iterator[tuple[Text, int]]:
     yield Text("host memory for what is offloaded", "卸载所需的内存"), found.host
     yield Text("host memory while loading", "加载时所需的内存"), found.host_loading
     yield Text("host memory while saving a whole checkpoint", "保存完整检查点时所需的内存"), found.host_saving
-
-
-def _server(found: Estimate, lang: str, server: Budget | None) -> Iterator[Block]:
-    if server is None:
-        return
-    samples = server.tokens // found.setup.length
-    yield Heading(text=_say(lang, "As a server", "作为推理服务"))
-    yield Facts(
-        rows=(
-            Row(label=_say(lang, "taken of the card", "占用显存"), value=format_size(server.taken)),
-            Row(label=_say(lang, "left for the KV cache", "留给 KV 缓存"), value=format_size(server.cache)),
-            Row(
-                label=_say(lang, "tokens in the cache", "缓存可容纳的 token"),
-                value=str(server.tokens),
-                note=_say(lang, "{} samples of {} tokens", "{} 条长度为 {} 的样本").format(samples, found.setup.length),
-            ),
-        )
-    )
 
 
 def _headline(found: Estimate, lang: str, card: tuple[str, int] | None) -> Iterator[Span]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from oomdoctor.case.estimate import Estimate, Term
-from oomdoctor.memory.serving import Budget
 from oomdoctor.report.estimate import verdict
 
 
-def to_json(found: Estimate, lang: str, card: tuple[str, int] | None = None, server: Budget | None = None) -> dict[str, Any]:
+def to_json(found: Estimate, lang: str, card: tuple[str, int] | None = None) -> dict[str, Any]:
     """Sizes are bytes of one card; `host_bytes` are those of the machine."""
     return {
         "schema": "oomdoctor/estimate/v1",
@@ -21,7 +20,7 @@ def to_json(found: Estimate, lang: str, card: tuple[str, int] | None = None, ser
         "host_loading_bytes": found.host_loading,
         "host_saving_bytes": found.host_saving,
         "card": None if card is None else {"name": card[0], "bytes": card[1], "fits": verdict(found, card[1])},
-        "server": None if server is None else {"taken_bytes": server.taken, "cache_bytes": server.cache, "cache_tokens": server.tokens},
+        "server": None,
         "peak": found.peak.name,
         "phases": [{"name": phase.name, "bytes": phase.bytes, "terms": [_term(term) for term in phase.terms]} for phase in found.phases],
         "assumptions": [{"id": one.id, "text": one.text.get(lang), "asked": one.asked} for one in found.assumptions],

@@ -205,7 +205,7 @@ def _full_name(program: str, words: Sequence[Word]) -> str:
 
 
 def _sheet(file: str, program: str, words: Sequence[Word]) -> Sheet:
-    given: list[Given] = []
+    given: list[Given] = list(_served_model(file, program, words))
     named: list[str] = []
     at = 0
     while at < len(words):
@@ -225,6 +225,12 @@ def _sheet(file: str, program: str, words: Sequence[Word]) -> Sheet:
         elif _CONFIG.match(word.text):
             named.append(word.text)
     return Sheet(file=file, form="command", given=tuple(given), program=program or None, named=tuple(named))
+
+
+def _served_model(file: str, program: str, words: Sequence[Word]) -> Iterator[Given]:
+    """`vllm serve MODEL`: the one word without a name that is a setting (vllm/entrypoints/cli/serve.py, model_tag)."""
+    after = words[1:2] if program == "vllm serve" else ()
+    yield from (Given(key="model_tag", value=_read(one.text), file=file, line=one.line) for one in after if not OPTION.match(one.text))
 
 
 def _values(words: Sequence[Word], at: int) -> list[Word]:

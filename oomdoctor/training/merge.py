@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
@@ -19,8 +20,10 @@ NUMBERS = frozenset({
 })  # fmt: skip
 _FLAGS = frozenset({
     "packing", "group_by_length", "freeze_vision", "gradient_checkpointing", "fused_cross_entropy", "activation_offload", "fsdp",
-    "fsdp_offload", "prediction_loss_only", "predict_with_generate", "pin_memory", "enforce_eager",
+    "fsdp_offload", "prediction_loss_only", "optimizer_in_backward", "predict_with_generate", "pin_memory", "enforce_eager",
 })  # fmt: skip
+_TOKENS = ("max_model_len", "max_batched_tokens")
+_HUMAN = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([kKmMgG])")
 _BELOW = ("deepspeed", "accelerate", "fsdp")
 """Programs under a trainer: what the trainer says goes first."""
 _LOG_WORDS: Mapping[str, Scalar] = {"true": True, "false": False}
@@ -76,11 +79,20 @@ def _typed(name: str, value: Scalar) -> Scalar:
     """The value as its name promises, None where it is something else."""
     if name in NUMBERS:
         if isinstance(value, str):
-            value = plain(value.replace(",", ""))
+            value = _thousands(value) if name in _TOKENS else plain(value.replace(",", ""))
         return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
     if name in _FLAGS:
         return value if isinstance(value, bool) else None
     return value
+
+
+def _thousands(text: str) -> Scalar:
+    """A number of tokens as vLLM reads it: `32k` is 32,000 and `32K` is 32,768 (vllm/engine/arg_utils.py, human_readable_int)."""
+    found = _HUMAN.fullmatch(text.strip())
+    if found is None:
+        return plain(text.replace(",", ""))
+    thousand: int = 1000 if found[2].islower() else 1024
+    return round(float(found[1]) * float(thousand ** ("kmg".index(found[2].lower()) + 1)))
 
 
 def _work_out(settings: dict[str, Scalar], sheets: Sequence[Sheet]) -> None:

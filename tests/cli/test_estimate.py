@@ -116,3 +116,31 @@ def test_a_server_says_how_many_tokens_its_cache_holds() -> None:
     server = json.loads(done.output)["server"]
     assert 0 < server["cache_bytes"] < server["taken_bytes"]
     assert server["cache_tokens"] == server["cache_bytes"] // (28 * 2 * 4 * 128 * 2)
+
+
+@pytest.mark.parametrize(("command", "gpu", "starts", "obstacle", "status"), [
+    pytest.param("vllm serve Qwen/Qwen2.5-7B --max-model-len 16k", "RTX 4090", "yes", None, 0, id="vLLM with room to spare"),
+    pytest.param("vllm serve Qwen/Qwen2.5-7B --max-model-len 1M", "RTX 4090", "no", "request", 1, id="vLLM, one request does not fit the cache"),
+    pytest.param("vllm serve Qwen/Qwen2.5-7B --gpu-memory-utilization=0.6", "RTX 4090", "no", "blocks", 1, id="vLLM, the share holds no cache"),
+    pytest.param("vllm serve Qwen/Qwen2.5-14B", "RTX 4090", "no", "load", 1, id="vLLM, the weights are larger than the card"),
+    pytest.param("vllm serve Qwen/Qwen2.5-14B-Instruct-AWQ", "RTX 4090", "yes", None, 0, id="the name of the checkpoint tells its format"),
+    pytest.param("vllm serve Qwen/Qwen2.5-14B -tp 2 --max-model-len 8192 --enforce-eager", "RTX 4090", "yes", None, 0, id="two cards share the weights"),
+    pytest.param("vllm serve Qwen/Qwen2.5-7B --gpu-memory-utilization 1.0", "RTX 4090", "no", "start", 1, id="all of the card is never free"),
+    pytest.param("python3 -m sglang.launch_server --model-path Qwen/Qwen2.5-7B", "RTX 4090", "yes", None, 0, id="SGLang's own share"),
+    pytest.param("python3 -m sglang.launch_server --model-path Qwen/Qwen2.5-7B --mem-fraction-static 0.5", "RTX 4090", "no", "blocks", 1, id="SGLang, too small a share"),
+])  # fmt: skip
+def test_the_command_of_a_server_is_judged(tmp_path: Path, command: str, gpu: str, starts: str, obstacle: str | None, status: int) -> None:
+    script = tmp_path / "serve.sh"
+    script.write_text(command + "\n")
+    done = run(str(script), "--gpu", gpu, "--format", "json")
+    found = json.loads(done.output)
+    assert (found["server"]["starts"], found["server"]["obstacle"], done.exit_code) == (starts, obstacle, status)
+
+
+@pytest.mark.parametrize(("lang", "words"), [
+    pytest.param("en", ["It does not start.", "No available memory for the cache blocks", "left for the KV cache"], id="English"),
+    pytest.param("zh", ["无法启动。", "No available memory for the cache blocks", "留给 KV 缓存"], id="Chinese"),
+])  # fmt: skip
+def test_a_server_that_does_not_start_says_how_its_log_ends(lang: str, words: list[str]) -> None:
+    done = run("--model", "Qwen2.5-7B", "--serve", "--share", "0.6", "--gpu", "RTX 4090", "--format", "markdown", "--lang", lang)
+    assert [word for word in words if word not in done.output] == []

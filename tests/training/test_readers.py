@@ -42,7 +42,7 @@ READ: list[tuple[str, str, str, dict[str, Scalar]]] = [
     ("TRL", "a.yaml", "model_name_or_path: org/m\ndataset_name: d\nuse_peft: true\nmax_length: 800\npacking: true\n",
      {"model": "org/m", "finetuning": "lora", "sequence_length": 800, "packing": True}),
     ("vLLM", "s.sh", "CUDA_VISIBLE_DEVICES=1 vllm serve org/m -tp 2 --gpu-memory-utilization=0.8 --max-model-len 4000 --enforce-eager --kv-cache-dtype fp8\n",
-     {"tensor_parallel": 2, "memory_share": 0.8, "max_model_len": 4000, "enforce_eager": True, "kv_cache_dtype": "fp8", "method": "serve", "visible_devices": "1"}),
+     {"tensor_parallel": 2, "model": "org/m", "memory_share": 0.8, "max_model_len": 4000, "enforce_eager": True, "kv_cache_dtype": "fp8", "method": "serve", "visible_devices": "1"}),
     ("SGLang", "s.sh", "python3 -m sglang.launch_server --model-path org/m --mem-fraction-static 0.7 --context-length 3000 --tp 2\n",
      {"model": "org/m", "memory_share": 0.7, "max_model_len": 3000, "tensor_parallel": 2, "method": "serve"}),
     ("a script", "r.sh", SCRIPT,
@@ -53,6 +53,18 @@ READ: list[tuple[str, str, str, dict[str, Scalar]]] = [
 @pytest.mark.parametrize(("name", "text", "wanted"), [pytest.param(*row[1:], id=row[0]) for row in READ])
 def test_the_settings_of(name: str, text: str, wanted: dict[str, Scalar]) -> None:
     assert read({name: text}).settings == wanted
+
+
+@pytest.mark.parametrize(("written", "tokens"), [
+    pytest.param("25.6k", 25600, id="a small letter is a thousand"),
+    pytest.param("8K", 8192, id="a capital is 1024"),
+    pytest.param("1M", 1 << 20, id="millions"),
+    pytest.param("32,000", 32000, id="a comma"),
+    pytest.param("auto", None, id="the server's choice is no number"),
+    pytest.param("8kk", None, id="no number"),
+])  # fmt: skip
+def test_tokens_as_vllm_reads_them(written: str, tokens: int | None) -> None:
+    assert read({"s.sh": f"vllm serve org/m --max-model-len {written}\n"}).settings.get("max_model_len") == tokens
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,134 @@
+"""A server that takes its share of a card in advance (`Server`), and what becomes of that share (`Served`)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from oomdoctor.case.estimate import Assumption, Phase, Setup, Term
+from oomdoctor.case.plan import Fits, Measure, Risk, Room
+
+Program = Literal["vllm", "sglang"]
+HurdleName = Literal["start", "load", "profile", "sampler", "blocks", "request", "graphs", "rest"]
+"""The moments of a start at which memory can be short, each with a message of its own."""
+
+
+class Server(Struct, frozen=True, kw_only=True):
+    """What a server is told, or takes by default."""
+
+    program: Program
+    share: float
+    """gpu_memory_utilization of the whole card, or mem_fraction_static of what is free at the start."""
+    batched: int
+    """Tokens of one step at most: max_num_batched_tokens, chunked_prefill_size."""
+    requests: int
+    """Requests that run at a time: max_num_seqs; for SGLang the largest batch with a CUDA graph."""
+    length: int | None
+    """Tokens of one request at most; None is the model's own limit, which is not known."""
+    graphs: bool = True
+    """Whether CUDA graphs are captured."""
+    graphs_inside: bool = False
+    """Whether what they take comes out of the share (vLLM 0.20 and newer)."""
+    offload: int = 0
+    """Bytes of the weights of each card that stay in host memory."""
+
+
+class Bounds(Struct, frozen=True):
+    """A figure that may be negative, and what it is at least and at most."""
+
+    expected: int
+    low: int
+    high: int
+
+    def less(self, size: int) -> Bounds:
+        """All three without `size`."""
+        return Bounds(self.expected - size, self.low - size, self.high - size)
+
+
+class Hurdle(Struct, frozen=True):
+    """Something that must fit for a server to start, and the bytes that are left then."""
+
+    name: HurdleName
+    spare: Bounds
+
+    @property
+    def cleared(self) -> Fits:
+        """`no`: even the most that may be left is less than nothing."""
+        return "no" if self.spare.high < 0 else "close" if self.spare.low < 0 else "yes"
+
+
+class Served(Struct, frozen=True, kw_only=True):
+    """What a server makes of one card. Sizes are bytes."""
+
+    setup: Setup
+    server: Server
+    total: int
+    """The card, as programs see it."""
+    taken: int
+    """The share of it."""
+    terms: tuple[Term, ...]
+    """What comes out of the share before the cache."""
+    beside: tuple[Term, ...]
+    """What the card must have beside the share."""
+    cache: Bounds
+    """What is left of the share for the KV cache; negative where it is overdrawn."""
+    token: float
+    """Bytes of one token in the cache, on one card."""
+    request: int | None
+    """Bytes of one request of full length; None where that length is not known."""
+    hurdles: tuple[Hurdle, ...]
+    """In the order in which a start meets them."""
+    phases: tuple[Phase, ...]
+    assumptions: tuple[Assumption, ...] = ()
+
+    @property
+    def starts(self) -> Fits:
+        """Whether it gets past all hurdles."""
+        found = {one.cleared for one in self.hurdles}
+        return "no" if "no" in found else "close" if "close" in found else "yes"
+
+    @property
+    def obstacle(self) -> Hurdle | None:
+        """The hurdle at which it falls, or may fall: the first that is surely too high, else the first that may be."""
+        for wanted in ("no", "close"):
+            found = next((one for one in self.hurdles if one.cleared == wanted), None)
+            if found is not None:
+                return found
+        return None
+
+    @property
+    def tokens(self) -> Bounds:
+        """Tokens that the cache holds."""
+        return Bounds(*(max(0, int(size / self.token)) for size in (self.cache.expected, self.cache.low, self.cache.high)))
+
+
+class ServedPlan(Struct, frozen=True, kw_only=True):
+    """Measures with which a server starts; without any one of them it would not."""
+
+    measures: tuple[Measure, ...]
+    served: Served
+    risk: Risk
+    effort: int
+
+
+class ServedWall(Struct, frozen=True, kw_only=True):
+    """Why no settings help, and what would."""
+
+    closest: ServedPlan
+    """The combination that lacks the least."""
+    card: str | None
+    """The smallest card of the tables that would do."""
+    cards: int | None
+    """The smallest number of these cards that would do, by tensor parallelism."""
+
+
+class ServedPlans(Struct, frozen=True, kw_only=True):
+    """What makes a server start."""
+
+    room: Room
+    now: Served
+    plans: tuple[ServedPlan, ...] = ()
+    """The gentlest first."""
+    wall: ServedWall | None = None
+    combinations: int = 0

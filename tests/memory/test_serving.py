@@ -1,0 +1,123 @@
+"""The budgets of servers: what they printed, and what must hold whatever the figures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memory.runs import run
+from msgspec.structs import replace
+
+from oomdoctor.case.estimate import Layout, Setup
+from oomdoctor.case.serving import Bounds, Hurdle, Served, Server
+from oomdoctor.memory.serving import serve
+from oomdoctor.units import GIB
+
+
+def server(program: str = "vllm", **changes: Any) -> Server:
+    made = Server(program="vllm", share=0.9, batched=2048, requests=64, length=8192)
+    return replace(made, program=program, **changes)
+
+
+def of(setup: Setup | None = None, card: float = 24.0, **changes: Any) -> Served:
+    return serve(setup or run(task="infer"), server(**changes), int(card * GIB))
+
+
+@pytest.mark.parametrize(("card", "batched", "requests", "work", "cache"), [
+    pytest.param(79.22, 8192, 256, 1.26, 53.29 + 1.79, id="A100, 256 requests (vllm pull request 10511; what is outside of torch was counted otherwise)"),
+    pytest.param(22.07, 2048, 2, 0.22, 4.60, id="A10, chunks of 2048 tokens"),
+])  # fmt: skip
+def test_what_vllm_printed_for_llama_3_8b_lies_within_the_range(
+    card: float, batched: int, requests: int, work: float, cache: float
+) -> None:
+    found = of(run("meta-llama/Meta-Llama-3-8B", task="infer"), card, batched=batched, requests=requests)
+    step = found.terms[2]
+    assert step.low <= work * GIB <= step.high * 1.05
+    assert found.cache.low <= cache * GIB <= found.cache.high
+
+
+@pytest.mark.parametrize(("changes", "obstacle"), [
+    pytest.param({}, None, id="room to spare"),
+    pytest.param({"share": 1.0}, "start", id="the context is in the way of the whole card"),
+    pytest.param({"card": 13.0}, "load", id="the weights are larger than the card"),
+    pytest.param({"card": 16.0, "batched": 32768}, "profile", id="a long step beside the weights"),
+    pytest.param({"card": 16.0, "requests": 1024}, "sampler", id="a thousand rows of scores beside the weights"),
+    pytest.param({"share": 0.55}, "blocks", id="the share holds no cache"),
+    pytest.param({"length": 1 << 20}, "request", id="one request is longer than the cache"),
+    pytest.param({"card": 4.0, "share": 0.93, "setup": run("Qwen/Qwen2.5-0.5B", task="infer"), "requests": 256}, "graphs", id="no room beside the share"),
+    pytest.param({"program": "sglang", "share": 0.5}, "blocks", id="SGLang: the share is smaller than the weights"),
+    pytest.param({"program": "sglang", "share": 0.99}, "graphs", id="SGLang: the rest is too small"),
+    pytest.param({"program": "sglang", "share": 0.99, "graphs": False}, "rest", id="SGLang without graphs: a step still needs the rest"),
+    pytest.param({"program": "sglang", "length": 1 << 20}, None, id="SGLang refuses long requests, not to start"),
+])  # fmt: skip
+def test_where_a_start_ends(changes: dict[str, Any], obstacle: str | None) -> None:
+    found = of(**changes)
+    assert (found.obstacle.name if found.obstacle else None) == obstacle
+
+
+def test_graphs_inside_the_share_cost_cache_and_nothing_beside_it() -> None:
+    before, after = of(requests=256), of(requests=256, graphs_inside=True)
+    graphs = next(one for one in before.beside if one.name == "cuda graphs")
+    assert before.cache.expected - after.cache.expected == graphs.bytes
+    assert [one.name for one in after.beside] == ["context"]
+
+
+def test_latent_attention_is_kept_on_every_card_and_one_head_is_the_least() -> None:
+    latent, grouped = run("deepseek-ai/DeepSeek-V3", task="infer"), run("Qwen/Qwen2.5-7B", task="infer")
+    assert of(spread(latent, 8)).token == of(latent).token
+    assert of(spread(grouped, 4)).token * 4 == of(grouped).token
+    assert of(spread(grouped, 28)).token == of(spread(grouped, 4)).token
+
+
+def spread(setup: Setup, cards: int) -> Setup:
+    return replace(setup, layout=Layout(cards=cards, tensor=cards))
+
+
+@pytest.mark.parametrize(("spare", "cleared"), [
+    pytest.param(Bounds(5, 0, 9), "yes", id="even the least is enough"),
+    pytest.param(Bounds(5, -1, 9), "close", id="the least is not"),
+    pytest.param(Bounds(-5, -9, 0), "close", id="the most is just enough"),
+    pytest.param(Bounds(-5, -9, -1), "no", id="even the most is not"),
+])  # fmt: skip
+def test_a_hurdle_is_judged_by_its_range(spare: Bounds, cleared: str) -> None:
+    assert Hurdle("blocks", spare).cleared == cleared
+
+
+programs = st.sampled_from(["vllm", "sglang"])
+shares = st.floats(0.05, 1.0)
+cards = st.floats(4, 192)
+
+
+@given(programs, shares, shares, cards)
+def test_a_larger_share_never_holds_fewer_tokens(program: str, one: float, other: float, card: float) -> None:
+    small, large = (of(card=card, program=program, share=share) for share in sorted((one, other)))
+    assert small.tokens.expected <= large.tokens.expected
+    assert small.taken <= large.taken
+
+
+@given(programs, cards, st.integers(0, 1 << 36))
+def test_weights_that_stay_in_the_host_never_cost_tokens(program: str, card: float, offload: int) -> None:
+    assert of(card=card, program=program).tokens.expected <= of(card=card, program=program, offload=offload).tokens.expected
+
+
+@given(programs, st.sampled_from(["Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-7B", "deepseek-ai/DeepSeek-V3"]), st.sampled_from([1, 2, 4, 8]))
+def test_more_cards_never_carry_more_weights_each(program: str, model: str, cards: int) -> None:
+    few, many = (of(spread(run(model, task="infer"), number), program=program).terms[0].bytes for number in (cards, 2 * cards))
+    assert many <= few
+
+
+@given(programs, cards, st.integers(256, 1 << 17), st.integers(256, 1 << 17))
+def test_longer_steps_never_leave_more(program: str, card: float, one: int, other: int) -> None:
+    short, long = (of(card=card, program=program, batched=size) for size in sorted((one, other)))
+    assert long.cache.expected <= short.cache.expected
+    assert long.hurdles[-1].spare.expected <= short.hurdles[-1].spare.expected
+
+
+@given(programs, shares, cards, st.integers(1, 2048), st.booleans())
+def test_every_range_holds_its_figure(program: str, share: float, card: float, requests: int, graphs: bool) -> None:
+    found = of(card=card, program=program, share=share, requests=requests, graphs=graphs)
+    for one in (found.cache, found.tokens, *(hurdle.spare for hurdle in found.hurdles)):
+        assert one.low <= one.expected <= one.high
+    assert all(term.low <= term.bytes <= term.high for term in (*found.terms, *found.beside))
