@@ -132,6 +132,11 @@ class Layout(Struct, frozen=True, kw_only=True):
     """Whether FSDP builds the model without memory and only one process reads it; None is unknown."""
 
     @property
+    def stages(self) -> int:
+        """Among how many cards, or groups of them, the layers are divided: a pipeline's, or those that `device_map` fills in turn."""
+        return self.cards if self.engine == "device_map" else self.pipeline
+
+    @property
     def data(self) -> int:
         """Over how many cards states can be sharded: context ranks are part of that group (torchtitan, DeepSpeed Ulysses)."""
         return max(1, self.cards // (self.tensor * self.pipeline))
@@ -139,6 +144,22 @@ class Layout(Struct, frozen=True, kw_only=True):
     def sharded(self, stage: int) -> int:
         """Over how many cards something is spread that stage `stage` and higher shard."""
         return self.data if self.engine in ("deepspeed", "fsdp1", "fsdp2") and self.stage >= stage else 1
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """What of a model one card has, where the layers are divided among cards."""
+
+    first: int = 0
+    last: int = 0
+    """The cards that have no more than this: from `first` to `last`, in the order of the layers."""
+    layers: float
+    """Not whole where nobody says how a number is divided that does not divide evenly."""
+    embeds: bool = True
+    """Whether the embedding is here, and the vision tower."""
+    scores: bool = True
+    """Whether the output projection is here, and with it the logits and the loss."""
+    in_flight: int = 1
+    """Micro batches whose activations are kept at once."""
 
 
 class Traced(Struct, frozen=True, kw_only=True):
@@ -195,6 +216,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     """Whether adapters are joined with their base at the end."""
     traced: Traced | None = None
     """Counted in the model's own code; None where the formulas count."""
+    part: Part | None = None
+    """What of the model the card in question has; None is as much as any card can have."""
 
 
 class Term(Struct, frozen=True, kw_only=True):
@@ -230,7 +253,7 @@ class Assumption(Struct, frozen=True, kw_only=True):
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
-    """Bytes of one card at the peak of a run."""
+    """Bytes of one card, the fullest, at the peak of a run."""
 
     setup: Setup
     phases: tuple[Phase, ...]
@@ -244,6 +267,8 @@ class Estimate(Struct, frozen=True, kw_only=True):
     """Host memory that all processes of a machine take while they load."""
     host_saving: int = 0
     """Host memory of the process that writes a whole checkpoint of a sharded model."""
+    ranks: tuple[Estimate, ...] = ()
+    """The same for each part of the model that some card has; empty where all cards are alike."""
 
     @property
     def peak(self) -> Phase:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from oomdoctor.case.estimate import Adapters, Setup, Term
 from oomdoctor.case.shape import Latent, Shape
+from oomdoctor.memory.part import part
 from oomdoctor.memory.term import term
 from oomdoctor.memory.trained import adapted, linears
 from oomdoctor.memory.weights import HALF
@@ -33,7 +34,7 @@ def tokens(setup: Setup) -> float:
 
 def kept(setup: Setup) -> Term:
     """Everything that is kept when the forward pass ends."""
-    layers = setup.shape.layers / setup.layout.pipeline * _in_flight(setup)
+    layers = part(setup).layers * part(setup).in_flight
     if setup.checkpointing == "full":
         size = 0.0 if setup.offload_activations else layers * boundary(setup)
         basis = "layers x tokens x 2 hidden: the inputs of checkpointed layers"
@@ -158,22 +159,16 @@ def _times(shape: Shape, name: str, times: int) -> float:
     return times / shape.layers * (shape.experts.active + shape.experts.shared) / (shape.experts.routed + shape.experts.shared)
 
 
-def _in_flight(setup: Setup) -> int:
-    """Micro batches whose activations the first stage of a pipeline holds (1F1B, arXiv 1806.03377)."""
-    return min(setup.layout.pipeline, max(1, setup.accumulation)) if setup.layout.pipeline > 1 else 1
-
-
 def _interleaved(setup: Setup) -> float:
-    """How much more an interleaved schedule can hold: 1 + (p - 1) / (p x v) of 1F1B's, with v pieces of the model on a card, two at
-    least (arXiv 2104.04473)."""
-    stages = setup.layout.pipeline
-    return 1 + (stages - 1) / (2 * stages)
+    """How much more an interleaved schedule can hold than 1F1B: (p - 1) half stages more, with two pieces of the model on a card
+    (2 x (stages to come) + p + 1 pieces in all: schedules.py of Megatron-LM, arXiv 2104.04473)."""
+    return 1 + (setup.layout.pipeline - 1) / (2 * part(setup).in_flight)
 
 
 def tower(setup: Setup) -> Term | None:
     """What the vision tower keeps where gradients go through it: it is not checkpointed unless somebody does it."""
     vision = setup.shape.vision
-    if vision is None or setup.tower_trained is False or not vision.patches:
+    if vision is None or setup.tower_trained is False or not vision.patches or not part(setup).embeds:
         return None
     each = 8 * vision.hidden + HALF * 4 * vision.hidden + HALF * (4 if vision.gated else 2) * vision.intermediate
     size = setup.batch * vision.patches * vision.layers * each

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from math import hypot
 
 from msgspec.structs import replace
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from oomdoctor.case.estimate import Assumption, Estimate, Phase, Setup, Term
 from oomdoctor.memory import activations, allocator, loading, optimizer, saving, trained, weights
 from oomdoctor.memory.phases import phases
+from oomdoctor.memory.ranks import ranks
 
 _PINNED = 1.5
 """Host memory for each byte that is offloaded: `additional_buffer_factor` of deepspeed/runtime/zero for page-locked buffers."""
@@ -17,13 +18,15 @@ _PINNED = 1.5
 _UNNAMED = {(True, False): (0.08, 0.20), (True, True): (0.08, 0.23), (False, False): (0.05, 0.25), (False, True): (0.10, 0.30)}
 """What no formula here names, as shares of the whole: (training, counter unknown) -> (less, more). Kernels' workspaces, eager
 attention, copies in a program's own loop; with an unknown counter also decimal units (7 %). docs/accuracy.md shows how often it holds."""
+_ONCE = frozenset({"load", "save", "merge"})
+"""Phases of a moment. Their ranges allow for programs that do the worst, and count where such a phase is the peak."""
 _BETWEEN_CARDS = 0.03
 """The same for what lies between several cards that train: flattened copies, channels of NCCL, prefetched pieces."""
 
 
 def estimate(setup: Setup, assumptions: tuple[Assumption, ...] = ()) -> Estimate:
     """The peak of a run on its fullest card."""
-    return _of(setup, phases(setup), assumptions)
+    return _fullest(setup, [_of(one, phases(one)) for one in ranks(setup)], assumptions)
 
 
 def needed(setup: Setup, *, outside: bool = True) -> Estimate:
@@ -33,26 +36,41 @@ def needed(setup: Setup, *, outside: bool = True) -> Estimate:
     tensor uses (release_cached_blocks of c10/cuda/CUDACachingAllocator.cpp). What lies around blocks in use stays.
     """
     beside = allocator.outside(replace(setup, counter="nvidia-smi")) if outside else None
+    return _fullest(setup, [_of(one, _live(one, beside)) for one in ranks(setup)])
+
+
+def _live(setup: Setup, beside: Term | None) -> tuple[Phase, ...]:
+    """The phases with what no card can do without: live tensors, what lies around them, and what is beside torch."""
     live = phases(replace(setup, counter="max_allocated"))
-    return _of(setup, tuple(_with(phase, allocator.around(phase.terms), beside) for phase in live))
+    return tuple(_with(phase, allocator.around(phase.terms), beside) for phase in live)
 
 
 def _with(phase: Phase, *terms: Term | None) -> Phase:
     return replace(phase, terms=(*phase.terms, *(term for term in terms if term is not None)))
 
 
-def _of(setup: Setup, found: tuple[Phase, ...], assumptions: tuple[Assumption, ...] = ()) -> Estimate:
+def _fullest(setup: Setup, found: Sequence[Estimate], assumptions: tuple[Assumption, ...] = ()) -> Estimate:
+    """The card that is expected to be the fullest. The range is that of whichever card is: any one of them can stop the run."""
+    if len(found) == 1:
+        return replace(found[0], assumptions=assumptions) if assumptions else found[0]
+    fullest = max(found, key=lambda one: one.expected)
+    low, high = max(one.low for one in found), max(one.high for one in found)
+    return replace(fullest, setup=setup, low=low, high=high, assumptions=assumptions, ranks=tuple(found))
+
+
+def _of(setup: Setup, found: tuple[Phase, ...]) -> Estimate:
     peak = max(found, key=lambda phase: phase.bytes)
     below, above = _UNNAMED[setup.task == "train", setup.counter == "unknown"]
-    low, high = bounds(peak, below, above + (_BETWEEN_CARDS if setup.layout.cards > 1 and setup.task == "train" else 0.0))
+    above += _BETWEEN_CARDS if setup.layout.cards > 1 and setup.task == "train" else 0.0
+    # Where a phase of every step has a wide range, it can be the peak in truth though another one is expected to be.
+    ranges = [bounds(phase, below, above) for phase in found if phase is peak or phase.name not in _ONCE]
     return Estimate(
         setup=setup,
         phases=found,
         expected=peak.bytes,
-        low=low,
-        high=max(high, *(phase.bytes for phase in found)),
+        low=max(low for low, _ in ranges),
+        high=max(*(high for _, high in ranges), *(phase.bytes for phase in found)),
         host=host(setup),
-        assumptions=assumptions,
         host_loading=loading.host(setup),
         host_saving=saving.host(setup) if setup.task == "train" else 0,
     )
@@ -60,7 +78,8 @@ def _of(setup: Setup, found: tuple[Phase, ...], assumptions: tuple[Assumption, .
 
 def at_phases(setup: Setup, names: Container[str]) -> tuple[int, int, int] | None:
     """Expected, least and most bytes of the largest of these phases; None where the run has none of them."""
-    phase = max((one for one in phases(setup) if one.name in names), key=lambda one: one.bytes, default=None)
+    every = (one for rank in ranks(setup) for one in phases(rank))
+    phase = max((one for one in every if one.name in names), key=lambda one: one.bytes, default=None)
     if phase is None:
         return None
     return phase.bytes, *bounds(phase, *_UNNAMED[setup.task == "train", setup.counter == "unknown"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oomdoctor.case.estimate import Setup, Term
 from oomdoctor.memory.activations import tokens, width
+from oomdoctor.memory.part import held
 from oomdoctor.memory.term import term
 from oomdoctor.memory.weights import HALF
 
@@ -27,7 +28,7 @@ def cache(setup: Setup) -> Term:
     full = (
         cache_per_token(setup) / layers * ((layers - windowed) * setup.length + windowed * min(setup.length, shape.window or setup.length))
     )
-    size = setup.batch * full / (layout.cards if layout.engine == "device_map" else layout.tensor * layout.pipeline)
+    size = setup.batch * held(setup, full) / layout.tensor
     # A window is used by caches that know it; plain ones keep every token.
     high = 1.02 if not windowed else cache_per_token(setup) * setup.length / full
     return term("kv cache", size, "2 x layers x kv heads x head x bytes x tokens: transformers/cache_utils.py", low=0.98, high=high)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oomdoctor.case.estimate import Setup, Term
 from oomdoctor.memory.activations import shortest, tokens
+from oomdoctor.memory.part import part
 from oomdoctor.memory.term import term
 
 _FUSED = 6
@@ -18,21 +19,22 @@ _KEPT = 4
 def loss(setup: Setup, *, graded: bool = True) -> Term:
     """Logits and the loss's copies at the end of the forward pass or the start of the backward pass, whichever holds more.
 
-    An evaluation has no gradient of them (`graded` is false).
+    An evaluation has no gradient of them (`graded` is false), a card without the output projection has no logits.
     """
+    scored = tokens(setup) if part(setup).scores else 0.0
     if setup.fused_loss:
-        return term("logits", _FUSED * tokens(setup) * setup.shape.hidden, "a fused loss sees a few rows at a time", low=0.3, high=2.0)
+        return term("logits", _FUSED * scored * setup.shape.hidden, "a fused loss sees a few rows at a time", low=0.3, high=2.0)
     stack = setup.stack
     # Tensor parallel heads split the vocabulary; the loss of torchtitan and Megatron stays split.
     each = stack.logits if graded else max(stack.logits - _GRADIENT, _GRADIENT)
-    size = each * setup.shape.vocab * tokens(setup) / setup.layout.tensor
+    size = each * setup.shape.vocab * scored / setup.layout.tensor
     low, high = stack.logits_low / stack.logits * shortest(setup), stack.logits_high / stack.logits
     return term("logits", size, f"{each:g} bytes x vocabulary x tokens: {stack.source}", low=low, high=high)
 
 
 def kept_for_metrics(setup: Setup) -> Term | None:
     """Logits that Trainer collects on the card: all of them unless eval_accumulation_steps is set."""
-    if not setup.eval_samples:
+    if not setup.eval_samples or not part(setup).scores:
         return None
     size = _KEPT * setup.shape.vocab * setup.length * setup.eval_samples
     return term("collected logits", size, "samples x tokens x vocabulary x 4: transformers/trainer.py, evaluation_loop", low=0.3, high=1.1)

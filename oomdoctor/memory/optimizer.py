@@ -6,7 +6,7 @@ from oomdoctor.case.estimate import Setup, Term
 from oomdoctor.memory import parameters as count
 from oomdoctor.memory import weights
 from oomdoctor.memory.term import term
-from oomdoctor.memory.trained import Group, groups
+from oomdoctor.memory.trained import Group, groups, held_groups
 from oomdoctor.memory.weights import HALF, SHARDS_ALL
 
 _MASTER = 4
@@ -23,10 +23,10 @@ def gradients(setup: Setup) -> Term:
     if setup.optimizer.in_backward:
         size = float(count.largest_layer(setup.shape) * HALF)
         return term("gradients", size, "one layer: the optimizer runs inside the backward pass", low=0.8, high=2.0)
-    size = sum(group.params * _gradient_width(setup, group) for group in groups(setup))
+    size = sum(group.params * _gradient_width(setup, group) for group in held_groups(setup))
     if setup.adapters is not None and setup.layout.engine == "fsdp1" and setup.stack.flat_gradients:
         size += weights.stored(setup)
-    size /= _split(setup, 2) if not _unsynchronised(setup) else setup.layout.tensor * setup.layout.pipeline
+    size /= _split(setup, 2) if not _unsynchronised(setup) else setup.layout.tensor
     if setup.offload_optimizer and setup.layout.engine == "deepspeed":
         # ZeRO-Offload moves gradients to the host bucket by bucket (arXiv 2101.06840).
         size = min(size, bucket(setup))
@@ -35,13 +35,14 @@ def gradients(setup: Setup) -> Term:
 
 def _unsynchronised(setup: Setup) -> bool:
     """Whether FSDP keeps whole gradients between the micro batches of a step: no_sync, which accelerate and fabric use by default
-    (GradientAccumulationPlugin.sync_each_batch of accelerate/utils/dataclasses.py)."""
-    return setup.layout.engine in ("fsdp1", "fsdp2") and setup.accumulation > 1 and setup.layout.pipeline == 1
+    (GradientAccumulationPlugin.sync_each_batch of accelerate/utils/dataclasses.py), and pipelines of torch as well
+    (backward_maybe_with_nosync of torch/distributed/pipelining/stage.py)."""
+    return setup.layout.engine in ("fsdp1", "fsdp2") and setup.accumulation > 1
 
 
 def states(setup: Setup) -> Term:
     """What the optimizer keeps from step to step."""
-    size = sum(group.params * state_width(setup, group) for group in groups(setup)) / _split(setup, 1)
+    size = sum(group.params * state_width(setup, group) for group in held_groups(setup)) / _split(setup, 1)
     if setup.offload_optimizer or setup.optimizer.paged:
         size = 0.0
     return term("optimizer", size, f"{setup.optimizer.name}: {setup.optimizer.source}", low=0.9, high=1.1)
@@ -59,7 +60,7 @@ def step_temporary(setup: Setup) -> Term | None:
     """What a step takes for a moment: copies of foreach kernels, fp32 gradients of DeepSpeed's partition."""
     if setup.optimizer.in_backward or setup.offload_optimizer:
         return None
-    trained = sum(group.params for group in groups(setup))
+    trained = sum(group.params for group in held_groups(setup))
     if setup.layout.engine == "deepspeed":
         own = trained / _split(setup, 1)
         if setup.layout.stage < 3:
@@ -70,19 +71,17 @@ def step_temporary(setup: Setup) -> Term | None:
         return term("step", min(own, _SUB_GROUP) * (4 - HALF), basis, low=0.5, high=2.0)
     if not setup.optimizer.foreach_temporary:
         return None
-    size = sum(group.params * group.width for group in groups(setup)) / _split(setup, 3)
+    size = sum(group.params * group.width for group in held_groups(setup)) / _split(setup, 3)
     return term("step", size, "one more copy of the parameters for foreach kernels: torch.optim documentation", low=0.0, high=1.5)
 
 
 def buckets(setup: Setup) -> Term | None:
     """Copies of gradients on their way to other cards."""
-    trained = sum(group.params * _gradient_width(setup, group) for group in groups(setup))
+    trained = sum(group.params * _gradient_width(setup, group) for group in held_groups(setup))
     layout = setup.layout
     if layout.engine == "ddp" and layout.data > 1:
         # gradient_as_bucket_view is False by default: torch/nn/parallel/distributed.py.
-        return term(
-            "buckets", trained / layout.tensor / layout.pipeline, "DDP keeps gradients a second time in its buckets", low=0.0, high=1.0
-        )
+        return term("buckets", trained / layout.tensor, "DDP keeps gradients a second time in its buckets", low=0.0, high=1.0)
     if layout.engine == "deepspeed" and layout.data > 1:
         return _deepspeed_buckets(setup)
     if layout.engine in ("fsdp1", "fsdp2") and layout.data > 1:
@@ -124,6 +123,4 @@ def _gradient_width(setup: Setup, group: Group) -> float:
 
 
 def _split(setup: Setup, stage: int) -> int:
-    if setup.layout.engine == "device_map":
-        return setup.layout.cards
-    return setup.layout.sharded(stage) * setup.layout.tensor * setup.layout.pipeline
+    return setup.layout.sharded(stage) * setup.layout.tensor

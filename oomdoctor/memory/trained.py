@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Adapters, Setup, Term
 from oomdoctor.case.shape import Shape
 from oomdoctor.memory import parameters as count
+from oomdoctor.memory.part import held
 from oomdoctor.memory.term import term
-from oomdoctor.memory.weights import HALF, own_head
+from oomdoctor.memory.weights import HALF, copied_head, own_head
 
 
 class Group(Struct, frozen=True):
@@ -21,22 +23,43 @@ class Group(Struct, frozen=True):
     """Bytes of one of them."""
     beside: bool
     """Whether they lie beside the model's own weights and take memory of their own."""
+    embedding: int = 0
+    """How many of them are the embedding's."""
+    head: int = 0
+    """How many of them are the output projection's."""
 
 
 def groups(setup: Setup) -> tuple[Group, ...]:
-    """What an optimizer gets."""
+    """What the optimizers of all cards get together."""
     shape, adapters = setup.shape, setup.adapters
+    embedding = count.embedding(shape)
     if adapters is None:
         frozen_tower = shape.vision.params if shape.vision and setup.tower_trained is False else 0
-        return (Group(count.total(shape) + own_head(setup) - frozen_tower, setup.weights.bytes_per_param, False),)
-    out = [Group(adapter_params(shape, adapters), setup.stack.adapter_bytes, True)]
-    copies = len(adapters.full & {"embed", "head"}) * count.embedding(shape)
-    if copies:
+        everything = count.total(shape) + own_head(setup) - frozen_tower
+        return (Group(everything, setup.weights.bytes_per_param, False, embedding, count.output(shape) or own_head(setup)),)
+    params = adapter_params(shape, adapters)
+    of_head = adapters.rank * (shape.hidden + shape.vocab) if "head" in adapters.targets else 0
+    out = [Group(params, setup.stack.adapter_bytes, True, 0, min(params, of_head))]
+    if adapters.full & {"embed", "head"}:
         # peft keeps the original and trains a copy in the model's own type (peft/utils/other.py, ModulesToSaveWrapper).
-        out.append(Group(copies, HALF, True))
+        copies = [embedding if name in adapters.full else 0 for name in ("embed", "head")]
+        out.append(Group(sum(copies), HALF, True, *copies))
     if adapters.blocks:
         out.append(Group(adapters.blocks * count.largest_layer(shape), HALF, False))
     return tuple(out)
+
+
+def held_groups(setup: Setup) -> tuple[Group, ...]:
+    """The part of that on this card, before it is sharded."""
+    everything = groups(setup)
+    if setup.layout.stages == 1:
+        return everything
+    return tuple(replace(group, params=_held(setup, group)) for group in everything)
+
+
+def _held(setup: Setup, group: Group) -> int:
+    head = group.head or (copied_head(setup) if setup.adapters is None else 0)
+    return round(held(setup, group.params - group.embedding - group.head, group.embedding, head))
 
 
 @lru_cache(maxsize=1024)
@@ -76,10 +99,10 @@ def linears(shape: Shape, target: str) -> tuple[tuple[int, int, int], ...]:
 
 def adapters(setup: Setup) -> Term | None:
     """The adapters and the copied modules themselves."""
-    beside = [group for group in groups(setup) if group.beside]
+    beside = [group for group in held_groups(setup) if group.beside]
     if not beside:
         return None
-    size = sum(group.params * group.width for group in beside) / setup.layout.sharded(3) / setup.layout.tensor / setup.layout.pipeline
+    size = sum(group.params * group.width for group in beside) / setup.layout.sharded(3) / setup.layout.tensor
     return term(
         "adapters",
         size,

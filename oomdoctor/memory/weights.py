@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oomdoctor.case.estimate import Setup, Term
 from oomdoctor.memory import parameters as count
+from oomdoctor.memory.part import held, part
 from oomdoctor.memory.term import term
 
 HALF = 2
@@ -17,17 +18,11 @@ _UNITS = 2
 
 
 def weights(setup: Setup) -> Term:
-    """The share of the weights that lies on the fullest card."""
+    """The share of the weights that lies on this card."""
     layout = setup.layout
     split = layout.tensor * layout.sharded(SHARDS_ALL)
-    if layout.engine == "device_map":
-        size = stored(setup) / layout.cards
-    else:
-        inner = (stored(setup) - _ends(setup)) / layout.pipeline
-        # A pipeline's first and last stage hold the embedding and the head; with one stage both are here.
-        size = inner + _ends(setup) / (1 if layout.pipeline == 1 else 2)
-    if setup.offload_params:
-        size = 0.0
+    first, last = embedding(setup), head(setup)
+    size = 0.0 if setup.offload_params else held(setup, stored(setup) - first - last, first, last or copied_head(setup) * _wide(setup))
     high = 1.02
     if setup.weights.unpacks and setup.task == "train" and size:
         # peft's prepare_model_for_kbit_training casts what is not packed to fp32; not every framework calls it.
@@ -63,10 +58,25 @@ def own_head(setup: Setup) -> int:
     return count.embedding(setup.shape) if setup.shape.tied and (setup.stack.unties or setup.weights.unties) else 0
 
 
-def _ends(setup: Setup) -> float:
-    shape = setup.shape
-    wide = HALF if setup.weights.packed else setup.weights.bytes_per_param
-    return (count.embedding(shape) + (count.output(shape) or own_head(setup))) * wide
+def embedding(setup: Setup) -> float:
+    """Bytes of the embedding, which no format packs."""
+    return count.embedding(setup.shape) * _wide(setup)
+
+
+def head(setup: Setup) -> float:
+    """Bytes of the output projection; 0 where it is the embedding."""
+    width = setup.weights.bytes_per_param if setup.stack.packs_head else _wide(setup)
+    return (count.output(setup.shape) or own_head(setup)) * width
+
+
+def copied_head(setup: Setup) -> int:
+    """The parameters of a tied output projection that lies on another card than the embedding and has to be a copy of it."""
+    own = part(setup)
+    return count.embedding(setup.shape) if own.scores and not own.embeds and not head(setup) else 0
+
+
+def _wide(setup: Setup) -> float:
+    return HALF if setup.weights.packed else setup.weights.bytes_per_param
 
 
 def working_copies(setup: Setup) -> Term | None:
@@ -74,10 +84,9 @@ def working_copies(setup: Setup) -> Term | None:
     shape, layout = setup.shape, setup.layout
     layer = count.largest_layer(shape)
     if layout.sharded(SHARDS_ALL) > 1 or setup.offload_params:
-        ends = count.embedding(shape) + count.output(shape)
         if layout.engine == "deepspeed":
             share = setup.weights.bytes_per_param if setup.weights.packed else HALF
-            live = min(layout.live or _LIVE, count.text(shape)) * share
+            live = min(layout.live or _LIVE, _text(setup)) * share
             # Its own estimator: 4 bytes for each parameter of the largest module (runtime/zero/stage3.py).
             largest = 2 * max(layer * share, count.embedding(shape) * HALF)
             return term(
@@ -89,11 +98,12 @@ def working_copies(setup: Setup) -> Term | None:
             )
         if layout.pipeline > 1:
             # Gathering again for every micro batch would cost too much: torchtitan keeps a stage's layers gathered.
-            stage = count.text(shape) * HALF / layout.pipeline / layout.tensor
+            stage = _text(setup) * HALF / layout.tensor
             return term(
                 "gathered weights", stage, "the layers of a stage, 16-bit: torchtitan, fsdp_reshard_after_forward", low=0.3, high=1.2
             )
         share = setup.weights.bytes_per_param / HALF if setup.weights.packed else 1.0
+        ends = held(setup, 0, count.embedding(shape), count.output(shape))
         gathered = (_UNITS * layer * share + ends) * HALF / layout.tensor
         return term(
             "gathered weights",
@@ -108,8 +118,14 @@ def working_copies(setup: Setup) -> Term | None:
     if setup.traced is not None:
         return None  # The trace has autocast's copies.
     if setup.task == "train" and setup.adapters is None and setup.weights.bytes_per_param == 4 and not setup.weights.packed:
-        cast = (count.linears(shape) + count.embedding(shape)) * HALF / layout.tensor / layout.pipeline
+        cast = held(setup, count.linears(shape), head=count.embedding(shape)) * HALF / layout.tensor
         return term(
             "autocast copies", cast, "16-bit copies of fp32 matrices until autocast ends: torch/amp/autocast_mode.py", low=0.5, high=1.0
         )
     return None
+
+
+def _text(setup: Setup) -> float:
+    """The parameters of the language model on this card."""
+    first, last = count.embedding(setup.shape), count.output(setup.shape)
+    return held(setup, count.text(setup.shape) - first - last, first, last or copied_head(setup))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from memory.runs import known
 from msgspec.structs import replace
@@ -82,6 +82,8 @@ def test_parts_add_up_and_the_range_holds_the_figure(setup: Setup) -> None:
 @settings(max_examples=300, deadline=None)
 @given(SETUPS, st.sampled_from(["batch", "length", "layers", "accumulation"]), st.integers(1, 4))
 def test_more_never_takes_less(setup: Setup, what: str, more: int) -> None:
+    # One layer more can move another one to the next card.
+    assume(what != "layers" or setup.layout.engine != "device_map")
     larger = _grown(setup, what, more)
     assert estimate(larger).expected >= estimate(setup).expected
 

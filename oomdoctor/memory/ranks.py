@@ -1,0 +1,67 @@
+"""Which parts of a model the cards of a run have, where not all cards are alike: pipelines and `device_map="auto"`.
+
+Data, tensor and context parallel ranks are alike. So are the cards that write a whole checkpoint with ZeRO-3 or FSDP: all of them
+gather each module, and only the first process copies it to the host (`host_saving`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from msgspec.structs import replace
+
+from oomdoctor.case.estimate import Part, Setup
+from oomdoctor.memory import weights
+from oomdoctor.memory.part import in_flight
+
+_BUFFER = 1.25
+"""Layers that a card may have beyond an even share: get_balanced_memory of accelerate/utils/modeling.py (1.15)."""
+
+
+def ranks(setup: Setup) -> tuple[Setup, ...]:
+    """The setup of each card that differs from the others, in the order of the layers; of a pipeline's middle only the fullest."""
+    if setup.layout.stages == 1 or setup.part is not None:
+        return (setup,)
+    parts = _balanced(setup) if setup.layout.engine == "device_map" else _stages(setup)
+    return tuple(replace(setup, part=one) for one in parts)
+
+
+def _stages(setup: Setup) -> Iterator[Part]:
+    """The first stage, the second for all in the middle, as it holds the most micro batches of them, and the last."""
+    end = setup.layout.pipeline - 1
+    layers = setup.shape.layers / setup.layout.pipeline
+    yield Part(layers=layers, scores=False, in_flight=in_flight(setup, 0))
+    if end > 1:
+        yield Part(first=1, last=end - 1, layers=layers, embeds=False, scores=False, in_flight=in_flight(setup, 1))
+    yield Part(first=end, last=end, layers=layers, embeds=False, in_flight=in_flight(setup, end))
+
+
+def _balanced(setup: Setup) -> Iterator[Part]:
+    """What infer_auto_device_map of accelerate/utils/modeling.py makes of the room that get_balanced_memory gives (1.15).
+
+    Cards are filled one after another. Each but the last has room for an even share of the bytes and 1.25 layers; the first keeps
+    as much of it free as the largest of the pieces takes that are still to be placed. A tied output projection goes where the embedding is.
+    """
+    end, layers = setup.layout.cards - 1, setup.shape.layers
+    embedding, head = weights.embedding(setup), weights.head(setup)
+    layer = (weights.stored(setup) - embedding - head) / layers
+    share = weights.stored(setup) / setup.layout.cards + _BUFFER * layer
+    pieces = [(embedding, "embedding"), *[(layer, "layer")] * layers, *([(head, "head")] if head else [])]
+    filled: list[list[str]] = [[]]
+    used = 0.0
+    for size, name in pieces:
+        while used + size > share - (max(layer, head) if len(filled) == 1 else 0.0) and len(filled) <= end:
+            filled.append([])
+            used = 0.0
+        filled[-1].append(name)
+        used += size
+    for own, alike in groupby(enumerate(filled), key=lambda one: one[1]):
+        cards = [number for number, _ in alike]
+        yield Part(
+            first=cards[0],
+            last=cards[-1],
+            layers=own.count("layer"),
+            embeds="embedding" in own,
+            scores="head" in own or (not head and "embedding" in own),
+        )
