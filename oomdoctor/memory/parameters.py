@@ -20,14 +20,9 @@ def total(shape: Shape) -> int:
 @lru_cache(maxsize=1024)
 def text(shape: Shape) -> int:
     """The parameters of the language model."""
-    return (
-        shape.extra
-        + embedding(shape)
-        + output(shape)
-        + positions(shape)
-        + final_norm(shape)
-        + sum(layer(shape, n) for n in range(shape.layers))
-    )
+    with_experts = expert_layers(shape)
+    layers = (shape.layers - with_experts) * layer(shape, 0) + with_experts * largest_layer(shape)
+    return shape.extra + embedding(shape) + output(shape) + positions(shape) + final_norm(shape) + layers
 
 
 @lru_cache(maxsize=1024)
@@ -137,7 +132,7 @@ def norms(shape: Shape) -> int:
 
 def expert_layers(shape: Shape) -> int:
     """How many layers have experts."""
-    return 0 if shape.experts is None else shape.layers - shape.experts.dense_layers
+    return 0 if shape.experts is None else max(0, shape.layers - shape.experts.dense_layers)
 
 
 @lru_cache(maxsize=1024)

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 from memory.runs import known
+from msgspec.structs import replace
 
+from oomdoctor.case.shape import Experts
 from oomdoctor.knowledge.hf_config import shape_of
 from oomdoctor.knowledge.models import models
-from oomdoctor.knowledge.shapes import shape
-from oomdoctor.memory.parameters import active, linears, text, total
+from oomdoctor.knowledge.shapes import known_shapes, shape
+from oomdoctor.memory.parameters import active, embedding, final_norm, layer, linears, output, positions, text, total
 
 UNCONFIRMED = {"zai-org/GLM-4-32B-0414": 41_000, "zai-org/glm-4v-9b": 34_000}
 """Their configs are not confirmed; the difference to the published count, at most."""
@@ -26,6 +28,13 @@ def test_the_count_is_the_published_one(row: dict[str, Any]) -> None:
 def test_most_models_of_the_table_have_a_published_count() -> None:
     counted = [row for row in models() if row.get("params_total_published")]
     assert len(counted) > 110
+
+
+def test_the_layers_of_a_count_are_all_layers_one_by_one() -> None:
+    few = replace(known("Qwen/Qwen3-30B-A3B"), layers=2, experts=Experts(routed=8, active=2, intermediate=64, dense_layers=3))
+    for one in (*known_shapes(), few):
+        apart = one.extra + embedding(one) + output(one) + positions(one) + final_norm(one)
+        assert text(one) == apart + sum(layer(one, number) for number in range(one.layers)), one.name
 
 
 def test_a_token_goes_through_a_tenth_of_a_sparse_model() -> None:
