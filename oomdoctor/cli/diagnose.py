@@ -11,7 +11,7 @@ import click
 
 from oomdoctor import __version__
 from oomdoctor.cli.machine import asked_machine
-from oomdoctor.cli.output import locale_language, show, write
+from oomdoctor.cli.output import json_text, locale_language, show, write
 from oomdoctor.cli.progress import Progress
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
@@ -115,11 +115,9 @@ def diagnose(
 def render(found: Diagnosis, format_: str, lang: str, *, redact: bool, to_terminal: bool) -> str:
     """The report as text."""
     if format_ == "json":
-        import json  # noqa: PLC0415 - each format loads only what it needs
+        from oomdoctor.report.json_v1 import to_json  # noqa: PLC0415 - each format loads only what it needs
 
-        from oomdoctor.report.json_v1 import to_json  # noqa: PLC0415
-
-        return json.dumps(to_json(found, version=__version__, redact=redact, lang=lang), ensure_ascii=False, indent=1) + "\n"
+        return json_text(to_json(found, version=__version__, redact=redact, lang=lang))
     from oomdoctor.report.compose import compose  # noqa: PLC0415
     from oomdoctor.report.redact import redact as hide  # noqa: PLC0415
 
