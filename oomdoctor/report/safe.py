@@ -17,7 +17,7 @@ _FORBIDDEN = re.compile(
     "\U000e0000-\U000e007f]"
 )
 _BROKEN = re.compile("[\ud800-\udfff\ufffe\uffff]")
-_BLANKS = re.compile(r"[ \t\n\xa0]+")
+_BLANKS = re.compile(r"[ \t\n\xa0]{2,}|[\t\n\xa0]")
 _CUT = "…"
 
 
@@ -25,6 +25,8 @@ def clean(text: str, limit: int) -> str:
     """`text` on as many lines as it has, without anything that a terminal or a browser would act upon."""
     # Only the part that can survive the cut is looked at: a line of a gigabyte costs no more than one of a page.
     text = text[: limit * 4 + 1024]
+    if text.isprintable():  # nothing that is searched for here is printable, and most texts are nothing else
+        return cut(text, limit)
     text = _BREAKS.sub("\n", _ESCAPES.sub("", text)).expandtabs(4)
     text = _BROKEN.sub("\ufffd", _FORBIDDEN.sub("", text))
     return cut(text, limit)
