@@ -36,7 +36,9 @@ class Placeholders:
         for text in texts:
             for kind, number in _PLACEHOLDER.findall(text):
                 self._counts[kind] = max(self._counts.get(kind, 0), int(number))
-        self._without.update(text for text in texts if self._by_rules(text) == text)
+        everything = "\n".join(texts).lower()
+        rules = [rule for rule in RULES if any(need in everything for need in rule.needs)]
+        self._without.update(text for text in texts if self._by_rules(text, rules) == text)
         self._done.clear()
 
     def redact(self, text: str) -> str:
@@ -62,9 +64,9 @@ class Placeholders:
             text = changed
         return text
 
-    def _by_rules(self, text: str) -> str:
+    def _by_rules(self, text: str, rules: Iterable[Rule] = RULES) -> str:
         lower = text.lower()
-        for rule in RULES:
+        for rule in rules:
             if any(map(lower.__contains__, rule.needs)):
                 text = rule.compiled().sub(partial(self._replaced, rule), text)
         return text

@@ -97,7 +97,7 @@ _NOT_OF_TEXT = "".join(f"(?<!{one}_)" for one in ("pad", "eos", "bos", "unk", "s
 
 _KEYS = (
     _rule(
-        "hf_|api_org_|sk-|sk_|rk_|gh|glpat-|xox|eyj|pypi-|npm_|dckr_|sg.|r8_|gsk_|nvapi-|xai-|pplx-|dapi|_v1_|hvs.|hvb.|ms-",
+        "hf_|api_org_|sk-|sk_|rk_|ghp_|gho_|ghu_|ghs_|ghr_|github_pat_|glpat-|xox|eyj|pypi-|npm_|dckr_|sg.|r8_|gsk_|nvapi-|xai-|pplx-|dapi|_v1_|hvs.|hvb.|ms-",
         r"(?<![A-Za-z0-9])(?P<token>(?:hf|api_org)_[A-Za-z0-9]{16,}|sk-[\w-]{16,}|[rs]k_(?:live|test)_\w{16,}|gh[pousr]_[A-Za-z0-9]{16,}",
         r"|github_pat_\w{16,}|glpat-[\w-]{16,}|xox[abeprs]-[A-Za-z0-9-]{10,}|eyJ[\w-]{10,}(?:\.[\w-]{4,}){1,2}|pypi-[\w-]{16,}",
         r"|npm_[A-Za-z0-9]{16,}|dckr_[a-z]{3}_[\w-]{16,}|SG\.[\w-]{16,}\.[\w-]{16,}|r8_[A-Za-z0-9]{16,}|gsk_[A-Za-z0-9]{16,}",
@@ -212,7 +212,7 @@ _ADDRESSES = (
     _rule(":", r"(?<![\w:-])(?P<mac>[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5})(?![\w:])"),
     _rule(":", r"(?<![\w:.])(?P<ip>[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:]{2,40}[0-9A-Fa-f])(?![\w:])", holds=_is_long_address),
     _rule(
-        ".",
+        ".0|.1|.2|.3|.4|.5|.6|.7|.8|.9",
         # Four numbers after the name of a library are its version.
         r"(?i)(?:(?:version|driver|cuda|cudnn|cublas|nccl|nvidia|torch|release|rev)[\"']?[\s:=v]{0,4}|==|>=|<=|\.so\.)\d{1,3}(?:\.\d{1,3}){3}",
         r"|(?<![\w.-])(?P<ip>\d{1,3}(?:\.\d{1,3}){3})(?!\w|\.\d|[-+]\w)",
