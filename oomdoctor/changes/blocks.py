@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from oomdoctor.changes.change import Change, Edit, Form, Unsafe
 from oomdoctor.changes.json_tree import json_document
+from oomdoctor.changes.lists import with_items
 from oomdoctor.changes.tree import Entry, Spot, deepest, entries, find
 from oomdoctor.changes.values import json_value, yaml_value
 from oomdoctor.changes.yaml_tree import yaml_documents
@@ -51,6 +52,8 @@ def _replaced(text: str, form: Form, path: list[Entry], to: str) -> Edit:
     value = path[-1].value
     if value.kind == "alias" or any(one.value.shared for one in path):
         raise Unsafe("the value is shared by an anchor, a tag or an alias", "这个值通过锚点、标签或别名共用")
+    if value.kind == "sequence" and to[:1] == "[":
+        return with_items(text, form, value, to)
     if value.kind != "scalar":
         raise Unsafe("a block or a list stands here", "这里是一个块或列表")
     if value.style in ("|", ">") or "\n" in text[value.start : value.end]:

@@ -18,7 +18,7 @@ class Change(Struct, frozen=True, kw_only=True):
     key: str
     """As the file nests it, with dots; `--key` for an option, `NAME` for a variable of a script. For a rename the old key."""
     to: str
-    """The value; for a rename the new key."""
+    """The value; for a rename the new key. A list, `[a, b]`, names items: those that stand there already stay."""
     action: Literal["set", "rename"] = "set"
     line: int | None = None
     """Where the setting stands now, 1-based; None where it may be missing."""

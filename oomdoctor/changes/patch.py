@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from oomdoctor.changes.blocks import edit_block
 from oomdoctor.changes.change import Change, Edit, Form, Refused, Unsafe, plain_key
+from oomdoctor.changes.lists import items
 from oomdoctor.changes.script import edit_script
 from oomdoctor.training.command_line import Word, read_command_line
 from oomdoctor.training.readers import read_config
@@ -178,7 +179,7 @@ def _look_again(before: Sequence[Sheet], after: Sequence[Sheet], change: Change)
     if wrong or others:
         raise Unsafe("the change would reach further than this setting", "这处改动会牵连到其他设置")
     read = [value for _, key, value in come if _same_key(key, own[-1])]
-    if change.action == "set" and change.to[:1] not in "[{" and not any(_means(value, change.to) for value in read):
+    if change.action == "set" and change.to[:1] != "{" and not any(_means(value, change.to) for value in read):
         raise Unsafe("the file would not say it after the change", "改完之后文件里读到的不是这个值")
     if change.action == "rename" and not read:
         raise Unsafe("the file would not say it after the change", "改完之后文件里读到的不是这个值")
@@ -204,7 +205,20 @@ def _inside(key: str, other: str) -> bool:
 
 
 def _means(value: str, to: str) -> bool:
-    """Whether what was read (its repr) is what was to be written."""
+    """Whether what was read (its repr) is what was to be written; of a list, whether it has the items."""
+    if to[:1] == "[":
+        return _has_items(value, to)
     words = {"null": None, "~": None}
     wanted = words[to] if to in words else True if not to else plain(to)
     return value in (repr(wanted), repr(to))
+
+
+def _has_items(value: str, to: str) -> bool:
+    from ast import literal_eval  # noqa: PLC0415 - only for a list
+
+    try:
+        wanted = [plain(one) for one in items(to)]
+    except Unsafe:
+        return False
+    there = literal_eval(value) if value[:1] == "(" else ()
+    return there == () if not wanted else {repr(one) for one in wanted} <= {repr(one) for one in there}

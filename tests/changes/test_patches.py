@@ -87,6 +87,27 @@ def test_another_reader_finds_exactly_the_wanted_settings(case: Case) -> None:
     assert loaded(case["file"], patched(case).data) == wanted
 
 
+@pytest.mark.parametrize(("name", "text", "after"), [
+    pytest.param("a.yaml", "p:\n  - x.Y  # why\n  - z\nq: 1\n", "p:\n  - x.Y  # why\n  - z\n  - a.B\nq: 1\n", id="below the last dash"),
+    pytest.param("a.yaml", "p:\n- x.Y\n", "p:\n- x.Y\n- a.B\n", id="without indentation"),
+    pytest.param("a.yaml", "p:\n  - x.Y", "p:\n  - x.Y\n  - a.B", id="without a last end of line"),
+    pytest.param("a.yaml", "p:\r\n  - x.Y\r\nq: 1\r\n", "p:\r\n  - x.Y\r\n  - a.B\r\nq: 1\r\n", id="with line ends of Windows"),
+    pytest.param("a.yaml", "p: [x.Y]\n", "p: [x.Y, a.B]\n", id="in brackets"),
+    pytest.param("a.yaml", "p: [x.Y,\n    z]\n", "p: [x.Y,\n    z,\n    a.B]\n", id="in brackets over several lines"),
+    pytest.param("a.yaml", "p: []\n", "p: [a.B]\n", id="into empty brackets"),
+    pytest.param("a.yaml", "q: 1\n", "q: 1\np: [a.B]\n", id="where there is no list"),
+    pytest.param("a.json", '{"p": ["x.Y"]}', '{"p": ["x.Y", "a.B"]}', id="JSON on one line"),
+    pytest.param("a.json", '{"p": [\n    "x.Y"\n  ]}', '{"p": [\n    "x.Y",\n    "a.B"\n  ]}', id="JSON with an item a line"),
+    pytest.param("a.json", '{"q": 1}', '{"q": 1, "p": ["a.B"]}', id="JSON where there is no list"),
+    pytest.param("a.yaml", "p: [a.B, z]\n", None, id="there already"),
+])  # fmt: skip
+def test_an_item_of_a_list(name: str, text: str, after: str | None) -> None:
+    change = Change(file=name, key="p", to="[a.B]")
+    found = patch(name, text.encode(), [change])
+    assert (found.data.decode(), found.refused, bool(found.made)) == (after or text, (), after is not None)
+    assert patch(name, found.data, [change]).already == (change,)
+
+
 @pytest.mark.parametrize("case", of(".sh"))
 def test_a_shell_reads_the_same_words_but_for_the_wanted_ones(case: Case) -> None:
     def words(data: bytes) -> list[str]:
@@ -129,5 +150,7 @@ def put(document: dict[str, Any], key: str, to: str) -> None:
     for block in blocks:
         document = document.setdefault(block, {})
     old, new = document.get(last), yaml.safe_load(to)
+    if isinstance(old, list) and isinstance(new, list):
+        new = old + [one for one in new if one not in old]
     keeps_quotes = isinstance(old, str) and isinstance(yaml.safe_load(old), type(new))
     document[last] = to if keeps_quotes else new
