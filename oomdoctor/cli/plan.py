@@ -15,8 +15,10 @@ from oomdoctor.errors import UsageError
 
 if TYPE_CHECKING:
     from oomdoctor.case.plan import Plans, Room
+    from oomdoctor.case.serving import Served
     from oomdoctor.knowledge.pack import Pack
     from oomdoctor.planning.asked import Asked
+    from oomdoctor.planning.written import Keys
 
 FORMATS = ("terminal", "markdown", "json", "html")
 _CONFIGS = (".yaml", ".yml", ".json", ".sh")
@@ -65,10 +67,15 @@ def plan(
     logs = [path for path in paths if not path.lower().endswith(_CONFIGS)]
     configs = [*config, *(path for path in paths if path not in logs)]
     asked = _asked(logs, configs, pack, model=model, gpus=gpus, framework=framework)
-    own = keys(pack, asked.training, asked.log, asked.framework)
-    found = own.written(plans(asked.setup, _room(gpu, asked), own.has, top=top))
-    write(_render(found, asked, pack, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
-    if found.wall is not None:
+    own, within, language = keys(pack, asked.training, asked.log, asked.framework), _room(gpu, asked), lang or locale_language(os.environ)
+    served = _served(asked, within, model, gpus)
+    if served is not None:
+        wall, said = _plan_server(served, own, within, format_, language, top=top, to_terminal=output is None)
+    else:
+        found = own.written(plans(asked.setup, within, own.has, top=top))
+        wall, said = found.wall, _render(found, asked, pack, format_, language, to_terminal=output is None)
+    write(said, output)
+    if wall is not None:
         sys.exit(1)
 
 
@@ -104,6 +111,37 @@ def _room(gpu: str | None, asked: Asked) -> Room:
     if found is None:
         raise UsageError(f"--gpu {gpu}: not known, or known in several sizes; add the size (A100-80GB) or give it alone (24GB)")
     return without(room(found), asked.unexplained)
+
+
+def _served(asked: Asked, within: Room, model: str | None, gpus: int | None) -> Served | None:
+    """What the run makes of its card where it is a server."""
+    from msgspec.structs import replace  # noqa: PLC0415 - as above
+
+    from oomdoctor.sizing.run import run  # noqa: PLC0415
+    from oomdoctor.sizing.served import CardOf, of_run  # noqa: PLC0415
+
+    known = run(asked.training, asked.log)
+    settings = {**known.settings, "model": model} if model else known.settings
+    known = replace(known, settings=settings, cards=gpus or known.cards, framework=asked.framework)
+    return of_run(known, asked.log, asked.setup.shape, CardOf(within.card, within.total))
+
+
+def _plan_server(served: Served, own: Keys, within: Room, format_: str, lang: str, *, top: int, to_terminal: bool) -> tuple[object, str]:
+    """What stands in the way, if nothing helps, and the answer."""
+    from oomdoctor.planning.serving_options import Deployment  # noqa: PLC0415 - only for a server
+    from oomdoctor.planning.serving_search import plans  # noqa: PLC0415
+    from oomdoctor.planning.serving_written import in_options  # noqa: PLC0415
+
+    found = in_options(plans(Deployment(served.setup, served.server, served.total), within, own.has, top=top), own)
+    if format_ == "json":
+        import json  # noqa: PLC0415 - each format loads only what it needs
+
+        from oomdoctor.report.serving_json import plans_to_json  # noqa: PLC0415
+
+        return found.wall, json.dumps(plans_to_json(found, served.assumptions, lang), ensure_ascii=False, indent=1) + "\n"
+    from oomdoctor.report.serving_plan import compose  # noqa: PLC0415 - as above
+
+    return found.wall, show(compose(found, served.assumptions, lang, __version__), format_, to_terminal=to_terminal)
 
 
 def _render(found: Plans, asked: Asked, pack: Pack, format_: str, lang: str, *, to_terminal: bool) -> str:

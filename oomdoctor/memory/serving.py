@@ -25,13 +25,19 @@ _CONTEXT = 0.35 * GIB
 _BETWEEN = 0.2 * GIB
 """NCCL and custom all-reduce beside it, for each card that takes part: SGLang's "Init torch distributed ends" shows 1.8 to 2.0 GiB with
 the context on eight cards; four cards of 24 GiB start with 0.92 of them taken."""
+_MACHINE = 8
+"""More cards than a machine has talk through the network, with few buffers of their own."""
 _LATER = 0.15 * GIB
 """What grows outside of torch from there to the end of the profile run: vLLM prints 0.05 to 0.33 GiB as non_torch_memory."""
 _LATER_BETWEEN = 0.4 * GIB
 """The same on each of several cards: 0.3 to 0.95 GiB."""
+_STEP = 1.1
+"""What vLLM's profile shows of one step, as a multiple of one layer: 1.1 for 2,048 and for 32,768 tokens."""
 _LOGIT, _LOGIT_LOW, _LOGIT_HIGH = 24, 10, 40
 """Bytes of one logit while the sampler warms up: 16 bit, fp32 and probabilities with FlashInfer, and with PyTorch's sort the values,
 their places and copies of both. vLLM's profile shows 38 to 41 for Llama 3 and Qwen 2.5 (issue 10511 and others), newer ones 10."""
+_ATTENTION = 0.4 * GIB
+"""SGLang's buffers for attention, which it makes beside the share: SGLANG_FLASHINFER_WORKSPACE_SIZE is 384 MiB (sglang/srt/environ.py)."""
 _GRAPH = {"vllm": 0.27 * MIB, "sglang": 0.5 * MIB}
 """Of one CUDA graph and layer: vLLM prints 0.5 to 0.7 GiB for 32 layers and 67 sizes ("Graph capturing finished"), SGLang 0.9 GiB for
 61 layers and 13 sizes, and less where there are more of them."""
@@ -129,13 +135,9 @@ _WORK = ("working set", "sampler")
 def working_set(setup: Setup, server: Server) -> Term:
     """The peak of one step: the layers for all its tokens, or the sampler for one row of scores for each request."""
     prompt = inference.prompt(replace(setup, batch=1, length=server.batched, traced=None))
-    step = term(
-        "working set",
-        prompt.bytes * 1.1,
-        f"a step of {server.batched} tokens: {prompt.basis}",
-        low=0.7,
-        high=2.0 if setup.shape.experts else 1.4,
-    )
+    buffers = 0.0 if server.program == "vllm" else _ATTENTION
+    basis = f"a step of {server.batched} tokens: {prompt.basis}"
+    step = term("working set", prompt.bytes * _STEP + buffers, basis, low=0.7, high=2.0 if setup.shape.experts else 1.4)
     if server.program != "vllm":
         return step
     logits = setup.shape.vocab * min(server.requests, server.batched)
@@ -160,10 +162,9 @@ def _outside(setup: Setup) -> Term:
 
 
 def _context(setup: Setup) -> Term:
+    cards = min(setup.layout.tensor * setup.layout.pipeline, _MACHINE)
     basis = "CUDA context and NCCL before the first weight: vLLM's and SGLang's logs of free memory at the start"
-    return term(
-        "context", _CONTEXT + (_BETWEEN * setup.layout.tensor * setup.layout.pipeline if _several(setup) else 0), basis, low=0.3, high=1.6
-    )
+    return term("context", _CONTEXT + (_BETWEEN * cards if cards > 1 else 0), basis, low=0.3, high=1.6)
 
 
 def _graphs(setup: Setup, server: Server) -> Term | None:

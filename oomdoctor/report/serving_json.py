@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from oomdoctor.case.estimate import Term
-from oomdoctor.case.serving import Bounds, Served
+from oomdoctor.case.estimate import Assumption, Term
+from oomdoctor.case.plan import Measure
+from oomdoctor.case.serving import Bounds, Served, ServedPlan, ServedPlans
+from oomdoctor.report.safe import clean_line
 
 
 def to_json(found: Served, lang: str, card: str) -> dict[str, Any]:
@@ -13,7 +16,7 @@ def to_json(found: Served, lang: str, card: str) -> dict[str, Any]:
     filled = found.phases[-1]
     return {
         "schema": "oomdoctor/estimate/v1",
-        "model": found.setup.shape.name,
+        "model": clean_line(found.setup.shape.name, 400),
         "gpus": found.setup.layout.cards,
         "counter": "nvidia-smi",
         "per_gpu_bytes": {
@@ -62,3 +65,38 @@ def _range(found: Bounds) -> dict[str, int]:
 
 def _term(one: Term) -> dict[str, Any]:
     return {"name": one.name, "bytes": one.bytes, "low": one.low, "high": one.high, "basis": one.basis}
+
+
+def plans_to_json(found: ServedPlans, assumptions: Sequence[Assumption], lang: str) -> dict[str, Any]:
+    """Plans for a server as `oomdoctor/plan/v1`; `server` is what the plan makes of the card."""
+    return {
+        "schema": "oomdoctor/plan/v1",
+        "model": clean_line(found.now.setup.shape.name, 400),
+        "gpus": found.now.setup.layout.cards,
+        "card": {"name": clean_line(found.room.card, 200), "bytes": found.now.total, "usable_bytes": found.now.taken},
+        "fits": found.now.starts,
+        "now": {"server": server(found.now)},
+        "plans": [_plan(one) for one in found.plans],
+        "wall": None if found.wall is None else {"closest": _plan(found.wall.closest), "card": found.wall.card, "gpus": found.wall.cards},
+        "combinations": found.combinations,
+        "assumptions": [{"id": one.id, "text": one.text.get(lang), "asked": one.asked} for one in assumptions],
+    }
+
+
+def _plan(plan: ServedPlan) -> dict[str, Any]:
+    return {"measures": [_measure(one) for one in plan.measures], "server": server(plan.served), "risk": plan.risk, "effort": plan.effort}
+
+
+def _measure(one: Measure) -> dict[str, Any]:
+    settings = [
+        {
+            "framework": setting.framework,
+            "file": None if setting.file is None else clean_line(setting.file, 1000),
+            "line": setting.line,
+            "key": setting.key,
+            "from": None if setting.before is None else clean_line(setting.before, 400),
+            "to": clean_line(setting.to, 400),
+        }
+        for setting in one.settings
+    ]
+    return {"fix": one.fix, "sets": dict(one.sets), "settings": settings}

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Assumption, Format, Setup
+from oomdoctor.case.events import Value
 from oomdoctor.case.serving import Program, Served, Server
 from oomdoctor.case.shape import Shape
 from oomdoctor.case.training import Scalar
@@ -17,6 +18,7 @@ from oomdoctor.knowledge.memory_tables import weight_format
 from oomdoctor.knowledge.serving_defaults import default
 from oomdoctor.memory.serving import serve
 from oomdoctor.sizing.asked import setup as plain_setup
+from oomdoctor.sizing.run import Run
 from oomdoctor.units import GIB, MIB
 
 _PROGRAMS: Mapping[str, Program] = {"vllm": "vllm", "sglang": "sglang"}
@@ -46,6 +48,17 @@ def program(settings: Mapping[str, Scalar], framework: str | None) -> Program | 
     """Which server it is, as far as its budget is known here; `estimate --serve` alone means vLLM."""
     named = _PROGRAMS.get(framework or "")
     return named or ("vllm" if framework is None and settings.get("method") == "serve" else None)
+
+
+def of_run(known: Run, log: Mapping[str, Value], shape: Shape, card: CardOf) -> Served | None:
+    """What a run that configs and logs tell of makes of its card; None where it is no server."""
+    of = program(known.settings, known.framework)
+    if of is None:
+        return None
+    version = log.get(f"log.{of}_version")
+    named = known.settings.get("model") or log.get("log.model_name_or_path")
+    settings: dict[str, Scalar] = {**known.settings, "model": str(named or "")}
+    return served(settings, shape, of, card, cards=known.cards, version=str(version) if version else None)
 
 
 def served(

@@ -1,0 +1,136 @@
+"""What makes a server start: each plan does, none of its changes can go, and it is written in the server's options."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from memory.runs import run as a_model
+from msgspec.structs import replace
+from planning.runs import a_card
+
+from oomdoctor.case.estimate import Layout
+from oomdoctor.case.serving import Server
+from oomdoctor.cli.main import cli
+from oomdoctor.knowledge.tables import table
+from oomdoctor.planning.options import RISKS
+from oomdoctor.planning.serving_options import Deployment, harm, ways
+from oomdoctor.planning.serving_search import plans
+from oomdoctor.units import GIB
+
+
+def a_server(model: str = "Qwen/Qwen2.5-7B", cards: int = 1, card: float = 23.4, **changes: Any) -> Deployment:
+    server = replace(Server(program="vllm", share=0.92, batched=2048, requests=64, length=32768, graphs_inside=True), **changes)
+    setup = replace(a_model(model, task="infer"), layout=Layout(cards=cards))
+    return Deployment(setup, server, int(card * GIB))
+
+
+def settings_of(now: Deployment) -> list[set[str]]:
+    return [{name for measure in one.measures for name, _ in measure.sets} for one in plans(now, a_card(), top=20).plans]
+
+
+@pytest.mark.parametrize(("now", "offered"), [
+    pytest.param(a_server(share=1.0), {"memory_share"}, id="a share that is never free"),
+    pytest.param(a_server(share=0.7), {"memory_share"}, id="a share that holds too little"),
+    pytest.param(a_server(length=131072), {"max_model_len"}, id="a length that the cache does not hold"),
+    pytest.param(a_server(length=131072), {"kv_cache_dtype"}, id="or a cache of half the size"),
+    pytest.param(a_server("Qwen/Qwen2.5-14B", cards=2), {"tensor_parallel"}, id="a second card that stands idle"),
+    pytest.param(a_server("Qwen/Qwen2.5-14B"), {"quantization"}, id="weights that are larger than the card"),
+    pytest.param(a_server(card=15.6, requests=1024), {"quantization"}, id="hardly room beside the weights"),
+])  # fmt: skip
+def test_what_helps_alone(now: Deployment, offered: set[str]) -> None:
+    assert offered in settings_of(now)
+
+
+def test_a_server_that_starts_is_left_alone() -> None:
+    found = plans(a_server(), a_card())
+    assert (found.now.starts, found.plans, found.wall) == ("yes", (), None)
+
+
+def test_one_card_is_not_spread_and_a_packed_model_is_not_packed_again() -> None:
+    subjects = {way.subject for options in ways(a_server("Qwen/Qwen2.5-14B")) for way in options}
+    assert "tensor" not in subjects
+    assert "weights" in subjects
+
+
+def test_where_nothing_helps_a_card_and_a_number_are_named() -> None:
+    found = plans(a_server("Qwen/Qwen2.5-72B", card=11.7), a_card())
+    assert found.plans == ()
+    assert found.wall is not None
+    assert found.wall.cards is not None
+    more = a_server("Qwen/Qwen2.5-72B", card=11.7, cards=found.wall.cards)
+    assert plans(more, a_card()).plans
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.sampled_from(["Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-7B", "Qwen/Qwen2.5-14B"]),
+    st.sampled_from(["vllm", "sglang"]),
+    st.floats(0.2, 1.0),
+    st.floats(6, 80),
+    st.integers(1024, 1 << 18),
+)
+def test_every_plan_starts_and_needs_all_of_its_changes(model: str, program: str, share: float, card: float, length: int) -> None:
+    now = a_server(model, card=card, program=program, share=share, length=length)
+    found = plans(now, a_card(), top=50)
+    sets = [{(name, value) for measure in one.measures for name, value in measure.sets} for one in found.plans]
+    assert all(one.served.starts == "yes" for one in found.plans)
+    assert not any(one < other for one, other in combinations(sets, 2))
+    assert found.now.starts == "yes" or bool(found.plans) is (found.wall is None)
+
+
+def test_every_subject_has_a_cost_with_a_source() -> None:
+    rows = {row["subject"]: row for row in table("serving_measures")}
+    assert {way.subject for options in ways(a_server(share=0.9, cards=2, batched=8192)) for way in options} == set(rows)
+    assert all(row["source"] and harm(name).risk in RISKS for name, row in rows.items())
+
+
+COMMAND = "vllm serve Qwen/Qwen2.5-7B-Instruct --max-model-len 128000 --gpu-memory-utilization 0.9\n"
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> str:
+    path = tmp_path / "serve.sh"
+    path.write_text(COMMAND)
+    return str(path)
+
+
+def planned(*args: str) -> Any:
+    return CliRunner().invoke(cli, ["plan", *args])
+
+
+def test_a_plan_is_written_in_the_options_of_the_command(script: str) -> None:
+    done = planned(script, "--gpu", "RTX 4090", "--format", "json")
+    found = json.loads(done.output)
+    assert (done.exit_code, found["schema"], found["fits"]) == (0, "oomdoctor/plan/v1", "no")
+    written = {one["key"]: one for plan in found["plans"] for measure in plan["measures"] for one in measure["settings"]}
+    length = written["--max-model-len"]
+    assert (length["line"], length["from"]) == (1, "128000")
+    assert int(length["to"]) % 256 == 0
+    assert written["--kv-cache-dtype"]["to"] == "fp8"
+    assert all(plan["server"]["starts"] == "yes" for plan in found["plans"])
+
+
+@pytest.mark.parametrize(("lang", "words"), [
+    pytest.param("en", ["It does not start.", "What to change", "A shorter longest request.", "longer requests are refused"], id="English"),
+    pytest.param("zh", ["无法启动。", "怎么改", "缩短单个请求的最大长度。", "更长的请求会被拒绝"], id="Chinese"),
+])  # fmt: skip
+@pytest.mark.parametrize("form", ["terminal", "markdown"])
+def test_it_is_said_in_words(script: str, lang: str, words: list[str], form: str) -> None:
+    done = planned(script, "--gpu", "RTX 4090", "--lang", lang, "--format", form)
+    assert [word for word in words if word not in done.output] == []
+
+
+@pytest.mark.parametrize(
+    ("lang", "words"), [pytest.param("en", "A card like", id="English"), pytest.param("zh", "这样的卡就够用", id="Chinese")]
+)
+def test_a_card_that_is_too_small_for_anything(script: str, lang: str, words: str) -> None:
+    done = planned(script, "--gpu", "2GB", "--lang", lang)
+    assert done.exit_code == 1
+    assert words in done.output
