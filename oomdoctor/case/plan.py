@@ -31,6 +31,15 @@ class Room(Struct, frozen=True):
     """Bytes that a log shows and no setting explains; `usable` is without them."""
 
 
+class Judged(Struct, frozen=True, kw_only=True):
+    """A run held against a card."""
+
+    room: Room
+    needed: Estimate
+    """What the run must find there so that no request fails. nvidia-smi can show more in the end."""
+    fits: Fits
+
+
 class Measure(Struct, frozen=True, kw_only=True):
     """One thing that is changed, under the id of its fix."""
 

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 import click
 
 from oomdoctor import __version__
+from oomdoctor.cli.estimate import estimated, named_card
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
 
 if TYPE_CHECKING:
     from oomdoctor.case.case import Gap
-    from oomdoctor.case.estimate import Estimate
     from oomdoctor.case.training import Training
-    from oomdoctor.report.check import Card
+    from oomdoctor.knowledge.cards import Card
+    from oomdoctor.report.check import Taken
 
 FORMATS = ("terminal", "markdown", "json", "sarif")
 
@@ -57,22 +58,15 @@ def check(
     Exit status: 0 fine, 1 an error, or it does not fit, 2 could not run.
     """
     language = lang or locale_language(os.environ)
-    card = _card(gpu)
+    card = named_card(gpu)
     training, gaps = _read(configs, rules)
-    found, unknown = _taken(training, model, gpus) if card is not None else (None, None)
-    write(_render(training, found, card, [*gaps, *unknown] if unknown else gaps, format_, language, to_terminal=output is None), output)
+    taken, unknown = _taken(training, model, gpus, card) if card is not None else (None, None)
+    write(_render(training, taken, [*gaps, *unknown] if unknown else gaps, format_, language, to_terminal=output is None), output)
     if unknown:
         click.echo(f"oomdoctor: {unknown[0].why}", err=True)
         sys.exit(2)
-    if _is_wrong(training, found, card, strict=strict):
+    if _is_wrong(training, taken, strict=strict):
         sys.exit(1)
-
-
-def _card(gpu: str | None) -> Card | None:
-    from oomdoctor.cli.estimate import named_card  # noqa: PLC0415 - only where a card is named
-
-    found = named_card(gpu)
-    return None if found is None else (found.name, found.bytes)
 
 
 def _read(configs: Sequence[str], rules: str | None) -> tuple[Training | None, list[Gap]]:
@@ -90,47 +84,35 @@ def _read(configs: Sequence[str], rules: str | None) -> tuple[Training | None, l
     return found, gaps
 
 
-def _taken(training: Training | None, model: str | None, gpus: int | None) -> tuple[Estimate | None, list[Gap] | None]:
+def _taken(training: Training | None, model: str | None, gpus: int | None, card: Card) -> tuple[Taken | None, list[Gap] | None]:
     """What the run takes of a card, or why that is not known."""
     from oomdoctor.case.case import Gap  # noqa: PLC0415 - only where a card is named
-    from oomdoctor.cli.estimate import estimated  # noqa: PLC0415
+    from oomdoctor.planning.room import judged, room  # noqa: PLC0415
 
     settings, framework = (training.settings, training.framework) if training is not None else ({}, None)
     try:
-        return estimated(settings, model, framework, gpus), None
+        found = estimated(settings, model, framework, gpus)
     except UsageError as why:
         return None, [Gap(what="memory", why=str(why))]
+    return (found, judged(found.setup, room(card))), None
 
 
-def _is_wrong(training: Training | None, found: Estimate | None, card: Card | None, *, strict: bool) -> bool:
+def _is_wrong(training: Training | None, taken: Taken | None, *, strict: bool) -> bool:
     grave = ("error", "warning") if strict else ("error",)
     if training is not None and any(one.severity in grave for one in training.complaints):
         return True
-    if found is None or card is None:
-        return False
-    from oomdoctor.report.estimate import verdict  # noqa: PLC0415 - only where a card is named
-
-    return verdict(found, card[1]) in (("no", "close") if strict else ("no",))
+    return taken is not None and taken[1].fits in (("no", "close") if strict else ("no",))
 
 
-def _render(
-    training: Training | None,
-    found: Estimate | None,
-    card: Card | None,
-    gaps: Sequence[Gap],
-    format_: str,
-    lang: str,
-    *,
-    to_terminal: bool,
-) -> str:
+def _render(training: Training | None, taken: Taken | None, gaps: Sequence[Gap], format_: str, lang: str, *, to_terminal: bool) -> str:
     from oomdoctor.report.check import compose, to_json  # noqa: PLC0415 - each format loads only what it needs
 
     if format_ in ("terminal", "markdown"):
-        return show(compose(training, found, card, gaps, lang, __version__), format_, to_terminal=to_terminal)
+        return show(compose(training, taken, gaps, lang, __version__), format_, to_terminal=to_terminal)
     import json  # noqa: PLC0415
 
     if format_ == "json":
-        return json.dumps(to_json(training, found, card, gaps, lang, __version__), ensure_ascii=False, indent=1) + "\n"
+        return json.dumps(to_json(training, taken, gaps, lang, __version__), ensure_ascii=False, indent=1) + "\n"
     from oomdoctor.report.sarif import to_sarif  # noqa: PLC0415
 
     return json.dumps(to_sarif(() if training is None else training.complaints, lang, __version__), ensure_ascii=False, indent=1) + "\n"

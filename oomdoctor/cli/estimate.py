@@ -15,6 +15,7 @@ from oomdoctor.errors import UsageError
 
 if TYPE_CHECKING:
     from oomdoctor.case.estimate import Estimate
+    from oomdoctor.case.plan import Judged
     from oomdoctor.case.serving import Served
     from oomdoctor.case.shape import Shape
     from oomdoctor.case.training import Training
@@ -110,8 +111,9 @@ def estimate(
         sys.exit(0 if server.starts == "yes" else 1)
     calculate = traced if trace else estimated
     found = calculate(settings, model, own, gpus)
-    write(_render(found, card, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
-    if card is not None and not _fits(found, card):
+    judged = _judged(found, card) if card is not None else None
+    write(_render(found, judged, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
+    if judged is not None and judged.fits != "yes":
         sys.exit(1)
 
 
@@ -215,20 +217,19 @@ def serving(settings: Mapping[str, Any], model: str | None, framework: str | Non
     return served(known, _shape(named), of, CardOf(card.name, card.bytes), cards=gpus or 1)
 
 
-def _fits(found: Estimate, card: Card) -> bool:
-    from oomdoctor.report.estimate import verdict  # noqa: PLC0415 - as above
+def _judged(found: Estimate, card: Card) -> Judged:
+    from oomdoctor.planning.room import judged, room  # noqa: PLC0415 - only where a card is named
 
-    return verdict(found, card.bytes) == "yes"
+    return judged(found.setup, room(card))
 
 
-def _render(found: Estimate, card: Card | None, format_: str, lang: str, *, to_terminal: bool) -> str:
+def _render(found: Estimate, judged: Judged | None, format_: str, lang: str, *, to_terminal: bool) -> str:
     from oomdoctor.report.estimate import compose  # noqa: PLC0415 - as above
     from oomdoctor.report.estimate_json import to_json  # noqa: PLC0415
 
-    compared = (card.name, card.bytes) if card else None
     if format_ in ("json", "jsonl"):
-        return _as_json(to_json(found, lang, compared), format_)
-    return show(compose(found, lang, __version__, compared), format_, to_terminal=to_terminal)
+        return _as_json(to_json(found, lang, judged), format_)
+    return show(compose(found, lang, __version__, judged), format_, to_terminal=to_terminal)
 
 
 def _render_server(found: Served, card: Card, format_: str, lang: str, *, to_terminal: bool) -> str:

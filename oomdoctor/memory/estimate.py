@@ -18,8 +18,6 @@ _PINNED = 1.5
 _UNNAMED = {(True, False): (0.08, 0.20), (True, True): (0.08, 0.23), (False, False): (0.05, 0.25), (False, True): (0.10, 0.30)}
 """What no formula here names, as shares of the whole: (training, counter unknown) -> (less, more). Kernels' workspaces, eager
 attention, copies in a program's own loop; with an unknown counter also decimal units (7 %). docs/accuracy.md shows how often it holds."""
-_ONCE = frozenset({"load", "save", "merge"})
-"""Phases of a moment. Their ranges allow for programs that do the worst, and count where such a phase is the peak."""
 _BETWEEN_CARDS = 0.03
 """The same for what lies between several cards that train: flattened copies, channels of NCCL, prefetched pieces."""
 
@@ -62,14 +60,13 @@ def _of(setup: Setup, found: tuple[Phase, ...]) -> Estimate:
     peak = max(found, key=lambda phase: phase.bytes)
     below, above = _UNNAMED[setup.task == "train", setup.counter == "unknown"]
     above += _BETWEEN_CARDS if setup.layout.cards > 1 and setup.task == "train" else 0.0
-    # Where a phase of every step has a wide range, it can be the peak in truth though another one is expected to be.
-    ranges = [bounds(phase, below, above) for phase in found if phase is peak or phase.name not in _ONCE]
     return Estimate(
         setup=setup,
         phases=found,
         expected=peak.bytes,
-        low=max(low for low, _ in ranges),
-        high=max(*(high for _, high in ranges), *(phase.bytes for phase in found)),
+        # No peak is below any phase, the least of each included.
+        low=max(bounds(phase, below, above)[0] for phase in found),
+        high=max(bounds(peak, below, above)[1], *(phase.bytes for phase in found)),
         host=host(setup),
         host_loading=loading.host(setup),
         host_saving=saving.host(setup) if setup.task == "train" else 0,

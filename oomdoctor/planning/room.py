@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Estimate, Setup
 from oomdoctor.case.events import Event, Value
-from oomdoctor.case.plan import Fits, Room
+from oomdoctor.case.plan import Fits, Judged, Room
 from oomdoctor.knowledge.cards import Card, card, version
 from oomdoctor.memory.estimate import needed as needed_of
 
@@ -43,6 +43,12 @@ def without(within: Room, unexplained: int) -> Room:
 def needed(setup: Setup, within: Room) -> Estimate:
     """What a run needs in this room so that no request fails; what a log shows outside of torch is taken off the room already."""
     return needed_of(setup, outside=within.outside is None)
+
+
+def judged(setup: Setup, within: Room) -> Judged:
+    """Whether a run fits in this room: the one verdict of all commands."""
+    need = needed(setup, within)
+    return Judged(room=within, needed=need, fits=fits(need, within))
 
 
 def fits(found: Estimate, within: Room) -> Fits:

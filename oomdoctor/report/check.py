@@ -8,17 +8,17 @@ from typing import Any
 from oomdoctor.case.case import Gap
 from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.plan import Judged
 from oomdoctor.case.training import Complaint, Training
 from oomdoctor.report.document import Block, Document, Facts, Heading, Paragraph, Row, Span, Style
 from oomdoctor.report.estimate import compose as compose_estimate
-from oomdoctor.report.estimate import verdict
 from oomdoctor.report.estimate_json import to_json as estimate_json
 from oomdoctor.report.json_v1 import complaint as complaint_json
 from oomdoctor.report.phrases import blank, comma, spans, stop, stopped
 from oomdoctor.report.texts import FRAMEWORKS, say
 
-Card = tuple[str, int]
-"""Its name and its bytes."""
+Taken = tuple[Estimate, Judged]
+"""What a run takes of a card as nvidia-smi shows it, and whether it fits."""
 _SEVERITIES = {
     "error": (Text("error", "错误"), Style.BAD),
     "warning": (Text("warning", "警告"), Style.WARN),
@@ -28,14 +28,12 @@ _MANY = {"error": "errors", "warning": "warnings", "note": "notes"}
 _SHOWN = 100
 
 
-def compose(training: Training | None, found: Estimate | None, card: Card | None, gaps: Sequence[Gap], lang: str, version: str) -> Document:
-    """The document; `found` is what the run takes of `card`, None where nobody asked or it is not known."""
-    return Document(title=f"oomdoctor {version} · check", blocks=tuple(_blocks(training, found, card, gaps, lang)), lang=lang)
+def compose(training: Training | None, taken: Taken | None, gaps: Sequence[Gap], lang: str, version: str) -> Document:
+    """The document; `taken` is None where nobody asked whether the run fits, or where that is not known."""
+    return Document(title=f"oomdoctor {version} · check", blocks=tuple(_blocks(training, taken, gaps, lang)), lang=lang)
 
 
-def to_json(
-    training: Training | None, found: Estimate | None, card: Card | None, gaps: Sequence[Gap], lang: str, version: str
-) -> dict[str, Any]:
+def to_json(training: Training | None, taken: Taken | None, gaps: Sequence[Gap], lang: str, version: str) -> dict[str, Any]:
     """The same as `oomdoctor/check/v1`: additions are allowed, renames are not."""
     complaints = () if training is None else training.complaints
     return {
@@ -43,22 +41,22 @@ def to_json(
         "oomdoctor": version,
         "framework": None if training is None else training.framework,
         "counts": {severity: _count(complaints, severity) for severity in _SEVERITIES},
-        "fits": None if found is None or card is None else verdict(found, card[1]),
+        "fits": None if taken is None else taken[1].fits,
         "complaints": [complaint_json(one, lang) for one in complaints],
-        "estimate": None if found is None else estimate_json(found, lang, card),
+        "estimate": None if taken is None else estimate_json(taken[0], lang, taken[1]),
         "gaps": [{"what": one.what, "why": one.why, "how": one.how} for one in gaps],
     }
 
 
-def _blocks(training: Training | None, found: Estimate | None, card: Card | None, gaps: Sequence[Gap], lang: str) -> Iterator[Block]:
+def _blocks(training: Training | None, taken: Taken | None, gaps: Sequence[Gap], lang: str) -> Iterator[Block]:
     complaints = () if training is None else training.complaints
     yield Paragraph(tuple(_summary(training, complaints, lang)))
     yield from (_complaint(one, lang) for one in complaints[:_SHOWN])
     if len(complaints) > _SHOWN:
         yield Paragraph((Span(say("and-more", lang, n=len(complaints) - _SHOWN), Style.DIM),))
-    if found is not None:
+    if taken is not None:
         yield Heading("显存" if lang == "zh" else "Memory")
-        yield from compose_estimate(found, lang, "", card).blocks
+        yield from compose_estimate(taken[0], lang, "", taken[1]).blocks
     if gaps:
         yield Heading("未能读取或确定" if lang == "zh" else "Not read, or not known")
         yield Facts(tuple(Row(one.what, one.why, one.how or "") for one in gaps[:_SHOWN]))

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oomdoctor.case.diagnosis import Text
-from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.estimate import Estimate, Layout, Part, Setup
+from oomdoctor.case.plan import Judged, Room
+from oomdoctor.memory.part import part
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Row, Slice, Span, Style
+from oomdoctor.report.fits import each_card, fits_line, how_judged
+from oomdoctor.report.phrases import comma
 from oomdoctor.units import format_size
 
 _NAMES = {
@@ -46,35 +50,32 @@ _PHASES = {
     "save": Text("saving a checkpoint", "保存检查点"),
     "merge": Text("joining adapters with the base", "合并 LoRA 等适配器"),
 }
-_VERDICTS = {
-    "yes": (Text("It fits.", "放得下。"), Style.GOOD),
-    "close": (Text("Too close to say: the range reaches beyond the card.", "难以断定：估计区间超出了显存容量。"), Style.WARN),
-    "no": (Text("It does not fit.", "放不下。"), Style.BAD),
-}
+_PARTS = 4
+"""Parts of a card that are named in a line."""
 _SHADES = (Style.BAD, Style.WARN, Style.GOOD, Style.STRONG, Style.DIM)
 
 
-def verdict(found: Estimate, card: int) -> str:
-    """`yes`: even the most that it may be fits; `no`: even the least does not; else `close`."""
-    return "yes" if found.high <= card else "no" if found.low > card else "close"
-
-
-def compose(found: Estimate, lang: str, version: str, card: tuple[str, int] | None = None) -> Document:
-    """The document; `card` is the name and the bytes of the card to compare with."""
+def compose(found: Estimate, lang: str, version: str, judged: Judged | None = None) -> Document:
+    """The document; `judged` is the run held against the card that somebody named."""
     title = _say(lang, "oomdoctor {} estimate", "oomdoctor {} 显存估计").format(version)
-    return Document(title=title, blocks=tuple(_blocks(found, lang, card)), lang=lang)
+    return Document(title=title, blocks=tuple(_blocks(found, lang, judged)), lang=lang)
 
 
-def _blocks(found: Estimate, lang: str, card: tuple[str, int] | None) -> Iterator[Block]:
-    yield Paragraph(spans=tuple(_headline(found, lang, card)))
-    yield _bar(found, lang, card)
+def _blocks(found: Estimate, lang: str, judged: Judged | None) -> Iterator[Block]:
+    yield Paragraph(spans=tuple(_headline(found, lang, judged)))
+    yield _bar(found, lang, judged.room if judged else None)
     yield Facts(rows=tuple(_terms(found, lang)))
+    if found.ranks:
+        yield Heading(text=_say(lang, "Card by card", "各张卡"))
+        yield Facts(rows=tuple(_rank(one, found.setup, lang) for one in found.ranks))
     yield Heading(text=_say(lang, "Phases", "各阶段"))
     yield Facts(rows=tuple(Row(label=_PHASES[phase.name].get(lang), value=format_size(phase.bytes)) for phase in found.phases))
     yield Facts(rows=tuple(Row(label=text.get(lang), value=format_size(size)) for text, size in _host(found) if size))
     if found.assumptions:
         yield Heading(text=_say(lang, "Assumed, as nobody said it", "以下未说明，按此假设"))
         yield Facts(rows=tuple(Row(label=one.id, value=one.text.get(lang)) for one in found.assumptions))
+    if judged is not None:
+        yield Folded(title=_say(lang, "How this is judged", "判断依据"), blocks=how_judged(lang))
     yield Folded(
         title=_say(lang, "Where the formulas are from", "公式来源"),
         blocks=(Facts(rows=tuple(Row(label=part_name(one.name, lang), value=one.basis) for one in found.peak.terms)),),
@@ -87,35 +88,55 @@ def _host(found: Estimate) -> Iterator[tuple[Text, int]]:
     yield Text("host memory while saving a whole checkpoint", "保存完整检查点时所需的内存"), found.host_saving
 
 
-def _headline(found: Estimate, lang: str, card: tuple[str, int] | None) -> Iterator[Span]:
-    if card is not None:
-        words, style = _VERDICTS[verdict(found, card[1])]
-        yield Span(words.get(lang), style)
-        yield Span(" ")
+def _headline(found: Estimate, lang: str, judged: Judged | None) -> Iterator[Span]:
     sizes = [format_size(size) for size in (found.expected, found.low, found.high)]
     phase = _PHASES[found.peak.name].get(lang)
-    cards = found.setup.layout.cards
-    if lang == "zh":
-        each = f"{cards} 张卡，每张卡的" if cards > 1 else ""
-        yield Span(f"{each}预计峰值为 {sizes[0]}（{sizes[1]} 至 {sizes[2]}），出现在：{phase}。")
+    if judged is not None:
+        yield from fits_line(judged, lang)
+        if lang == "zh":
+            yield Span("nvidia-smi 显示的可能更多，因为 torch 会缓存已释放的显存块：")
+            yield Span(f"峰值约 {sizes[0]}（{sizes[1]} 至 {sizes[2]}），出现在：{phase}。")
+        else:
+            yield Span(" nvidia-smi may show more, as torch keeps blocks that were freed: ")
+            yield Span(f"a peak of about {sizes[0]} ({sizes[1]} to {sizes[2]}), at this point: {phase}.")
+    elif lang == "zh":
+        yield Span(f"预计峰值为 {sizes[0]}（{sizes[1]} 至 {sizes[2]}）{each_card(found, lang)}，出现在：{phase}。")
     else:
-        each = f" on each of {cards} cards" if cards > 1 else ""
-        yield Span(f"The peak is about {sizes[0]} ({sizes[1]} to {sizes[2]}){each}, at this point: {phase}.")
-    if card is not None:
-        yield Span(_say(lang, " {} has {} for programs.", "{} 可用显存约 {}。").format(card[0], format_size(card[1])))
+        yield Span(f"The peak is about {sizes[0]} ({sizes[1]} to {sizes[2]}){each_card(found, lang)}, at this point: {phase}.")
 
 
-def _bar(found: Estimate, lang: str, card: tuple[str, int] | None) -> Bar:
-    whole = max(found.expected, card[1] if card else 0)
+def _rank(found: Estimate, run: Setup, lang: str) -> Row:
+    """One card, or several alike: its peak and the largest parts of it."""
+    parts = sorted(found.peak.terms, key=lambda term: -term.bytes)[:_PARTS]
+    said = comma(lang).join(f"{part_name(term.name, lang)} {format_size(term.bytes)}" for term in parts if term.bytes)
+    own = part(found.setup)
+    return Row(label=_which(run.layout, own, lang), value=format_size(found.expected), note=said)
+
+
+def _which(layout: Layout, own: Part, lang: str) -> str:
+    """Cards as CUDA numbers them, from 0; stages of a pipeline from 1. Of the stages in the middle the first is the fullest."""
+    if layout.engine == "device_map":
+        several = own.last > own.first
+        return _say(lang, "cards {} to {}" if several else "card {}", "第 {} 至 {} 号卡" if several else "{} 号卡").format(
+            own.first, own.last
+        )
+    first, last = own.first + 1, own.last + 1
+    if first == last:
+        return _say(lang, "stage {} of {}", "流水线第 {} 级，共 {} 级").format(first, layout.pipeline)
+    return _say(lang, "stages {} to {}, at most", "流水线第 {} 至 {} 级，至多").format(first, last)
+
+
+def _bar(found: Estimate, lang: str, room: Room | None) -> Bar:
+    whole = max(found.expected, room.total if room else 0)
     parts = sorted(found.peak.terms, key=lambda term: -term.bytes)
     shown = [
         Slice(part_name(term.name, lang), format_size(term.bytes), term.bytes / whole, _SHADES[n % len(_SHADES)])
         for n, term in enumerate(parts)
     ]
-    if card is not None and card[1] > found.expected:
-        free = card[1] - found.expected
+    if room is not None and room.total > found.expected:
+        free = room.total - found.expected
         shown.append(Slice(_say(lang, "free", "空闲"), format_size(free), free / whole, Style.PLAIN))
-    return Bar(title=card[0] if card else _say(lang, "Peak of one card", "单卡峰值"), slices=tuple(shown))
+    return Bar(title=room.card if room else _say(lang, "Peak of one card", "单卡峰值"), slices=tuple(shown))
 
 
 def _terms(found: Estimate, lang: str) -> Iterator[Row]:

@@ -143,13 +143,13 @@ def _expected(case: Case, lang: str) -> dict[str, object] | None:
     own = case.estimate
     if own is None:
         return None
-    from oomdoctor.report.estimate_json import to_json as estimate_json  # noqa: PLC0415 - only where the model is known
+    from oomdoctor.case.plan import Judged  # noqa: PLC0415 - only where the model is known
+    from oomdoctor.report.estimate_json import to_json as estimate_json  # noqa: PLC0415 - as above
 
     room, at = own.room, own.at
+    judged = None if room is None or own.fits is None else Judged(room=room, needed=own.estimate, fits=own.fits)
     return {
-        **estimate_json(
-            replace(own.estimate, assumptions=own.assumptions), lang, (clean_line(room.card, 200), room.total) if room else None
-        ),
+        **estimate_json(replace(own.estimate, assumptions=own.assumptions), lang, judged),
         "fits": own.fits,
         "settings_known": own.is_told,
         "at_failure": None

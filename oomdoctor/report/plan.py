@@ -7,42 +7,27 @@ from typing import Any, Protocol
 
 from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Assumption, Estimate
-from oomdoctor.case.plan import Measure, Plan, Plans, Risk, Room, Wall
-from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps, Style
+from oomdoctor.case.plan import Judged, Measure, Plan, Plans, Risk, Room, Wall
+from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps
 from oomdoctor.report.estimate import part_name
 from oomdoctor.report.expected import range_of
+from oomdoctor.report.fits import fits_line, how_judged
 from oomdoctor.report.phrases import bare, blank, comma, stop, stopped
 from oomdoctor.report.steps import settings
 from oomdoctor.units import GIB, format_size
 
 _CELLS = 20
 _SETTINGS = 10
-_FITS = {
-    "yes": (Text("It fits.", "放得下。"), Style.GOOD),
-    "close": (Text("It is too close to say whether it fits.", "余量太小，难以断定放不放得下。"), Style.WARN),
-    "no": (Text("It does not fit.", "放不下。"), Style.BAD),
-}
 _RISKS: Mapping[Risk, Text | None] = {
     "none": None,
     "slight": Text("a little quality", "质量略降"),
     "different": Text("trains less than the whole model", "不再训练整个模型"),
     "data": Text("cuts samples", "会截断样本"),
 }
-_JUDGED = (
-    Text(
-        "A plan counts as fitting where the upper end of its range stays below 97 % of what the card has: cards of one name differ "
-        "by one to three per cent.",
-        "估计区间的上限不超过可用显存的 97% 才算放得下：同型号的卡之间会有 1% 到 3% 的差别。",
-    ),
-    Text(
-        "What torch holds and no tensor uses is not counted, as torch gives it back before a request fails; nvidia-smi shows more.",
-        "torch 缓存着、但没有张量占用的部分不计入：申请失败之前 torch 会先把它释放。nvidia-smi 显示的数值会更大。",
-    ),
-    Text(
-        "Times are rough: arithmetic at one rate, slower for small batches, plus every byte over the bus with nothing overlapping. "
-        "Sharding and offloading look slower here than they often are.",
-        "耗时只是粗略估算：计算按固定速率，批越小越慢，再加上总线传输，且不考虑重叠。分片和卸载的实际耗时往往比这里短。",
-    ),
+_TIMES = Text(
+    "Times are rough: arithmetic at one rate, slower for small batches, plus every byte over the bus with nothing overlapping. "
+    "Sharding and offloading look slower here than they often are.",
+    "耗时只是粗略估算：计算按固定速率，批越小越慢，再加上总线传输，且不考虑重叠。分片和卸载的实际耗时往往比这里短。",
 )
 
 
@@ -61,7 +46,7 @@ def compose(found: Plans, assumptions: Sequence[Assumption], pack: Texts, lang: 
 
 
 def _blocks(found: Plans, assumptions: Sequence[Assumption], pack: Texts, lang: str) -> Iterator[Block]:
-    yield Paragraph(tuple(_verdict(found, lang)))
+    yield Paragraph(tuple(fits_line(Judged(room=found.room, needed=found.now, fits=found.fits), lang)))
     rows = [_row(_say(lang, "as it is", "现在"), found.now, None, found.room, lang)]
     rows += [
         _row(_say(lang, "plan {}", "方案 {}").format(n), plan.estimate, plan, found.room, lang) for n, plan in enumerate(found.plans, 1)
@@ -78,20 +63,6 @@ def _blocks(found: Plans, assumptions: Sequence[Assumption], pack: Texts, lang: 
         yield Heading(_say(lang, "Assumed, as nobody said it", "以下未说明，按此假设"))
         yield Facts(tuple(Row(label=one.id, value=one.text.get(lang)) for one in assumptions))
     yield _judged(found, lang)
-
-
-def _verdict(found: Plans, lang: str) -> Iterator[Span]:
-    words, style = _FITS[found.fits]
-    cards = found.now.setup.layout.cards
-    yield Span(words.get(lang), style)
-    each = _say(lang, " on each of {} cards", "，共 {} 张卡，每张都要").format(cards) if cards > 1 else ""
-    sizes = _range(found.now, lang)
-    usable = f"{found.room.usable / GIB:.1f} GiB"
-    card = (found.room.card + _say(lang, "", " ")) if found.room.card else _say(lang, "the card of the log", "日志中的显卡")
-    if lang == "zh":
-        yield Span(f"这次运行需要 {sizes}{each}；{card}可规划的显存为 {usable}。")
-    else:
-        yield Span(f" The run needs {sizes}{each}; {card} has {usable} to plan with.")
 
 
 def _row(label: str, estimate: Estimate, plan: Plan | None, room: Room, lang: str) -> Row:
@@ -168,11 +139,9 @@ def _judged(found: Plans, lang: str) -> Folded:
         lang, "The log shows {} more than the settings explain; so much is kept free.", "日志显示的占用比设置能解释的多 {}，规划时已预留。"
     )
     more = [kept.format(f"{found.room.unexplained / GIB:.1f} GiB")] if found.room.unexplained else []
-    texts = more + [one.get(lang) for one in _JUDGED] + ([weighed] if found.combinations else [])
-    return Folded(
-        title=_say(lang, "How this is judged", "判断依据"),
-        blocks=tuple(Paragraph((Span(text),)) for text in texts),
-    )
+    texts = [_TIMES.get(lang), *([weighed] if found.combinations else [])]
+    before, after = (tuple(Paragraph((Span(text),)) for text in said) for said in (more, texts))
+    return Folded(title=_say(lang, "How this is judged", "判断依据"), blocks=(*before, *how_judged(lang), *after))
 
 
 def _say(lang: str, en: str, zh: str) -> str:
