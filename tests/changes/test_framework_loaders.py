@@ -13,7 +13,7 @@ import yaml
 from changes.test_patches import CASES, Case, patched
 
 LOADERS = os.environ.get("OOMDOCTOR_LOADERS")
-"""An interpreter with omegaconf, ruamel.yaml and transformers, and as far as possible torch, accelerate and deepspeed."""
+"""An interpreter that has the frameworks; CONTRIBUTING.md says how to make one."""
 SCRIPT = Path(__file__).with_name("framework_loaders.py")
 
 pytestmark = pytest.mark.skipif(LOADERS is None, reason="needs OOMDOCTOR_LOADERS, an interpreter that has the frameworks")
@@ -32,24 +32,25 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     return {says: told[path] for says, path in paths.items()}
 
 
+NOT_TAKEN = {"two-documents.yaml": "no framework takes a file of two documents"}
+
+
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["says"]) for case in CASES])
 def test_the_framework_reads_the_wanted_values(case: Case, read: dict[str, dict[str, Any]]) -> None:
+    if case["file"] in NOT_TAKEN:
+        pytest.skip(NOT_TAKEN[case["file"]])
     found = read[case["says"]]
-    if "missing" in found or not found:
-        pytest.skip(f"{found['missing']} is not installed" if found else "no loader of these frameworks takes this file")
-    assert "refused" not in found, found
+    if "missing" in found:
+        pytest.skip(f"{found['missing']} is not installed")
+    assert "settings" in found, found
     for key, to in case["set"].items():
-        if key.isupper() or to == "":
-            continue
-        wanted = yaml.safe_load(to)
-        got = reached(found["settings"], key.lstrip("-"))
-        assert got == wanted or str(got) == str(wanted) or isinstance(got, dict), key
+        wanted, got = yaml.safe_load(to or "true"), reached(found["settings"], key.lstrip("-"))
+        # LLaMA-Factory makes a list of a name.
+        assert got in (wanted, [wanted]) or str(got) == str(wanted), key
 
 
 def reached(settings: Any, key: str) -> Any:
-    """The value at a dotted key; what the loader moved elsewhere or does not know is a skip."""
+    """The value at a dotted key, which parsers of options spell with underscores."""
     for name in key.split("."):
-        if not isinstance(settings, dict) or name not in settings:
-            pytest.skip(f"the loader does not keep {key}")
-        settings = settings[name]
+        settings = settings[name if name in settings else name.replace("-", "_")]
     return settings
