@@ -69,10 +69,16 @@ class Wall(Struct, frozen=True, kw_only=True):
     """The combination that needs the least."""
     term: str
     """The largest part of its peak."""
+    fits: Fits
+    """Whether that one fits: never `yes`, but it may be too close to say."""
     card: str | None
-    """The smallest card of the tables that would do; None where none would."""
+    """The smallest card of the tables that would do for it; None where none would."""
+    card_now: str | None
+    """The smallest card on which the run would fit as it is."""
     cards: int | None
     """The smallest number of these cards that would do; None where more of them do not help."""
+    on_cards: Plan | None
+    """The gentlest plan on so many of them."""
 
 
 class Plans(Struct, frozen=True, kw_only=True):

@@ -98,6 +98,8 @@ def written(rows: Sequence[Row], wanted: Mapping[str, Fact], facts: Mapping[str,
             out.append(_setting(row, _old(row, facts, config), _shown(value) or ""))
         elif _same(value, row["means"]):
             out.append(_setting(row, _old(row, facts, config), row["to"]))
+        elif str(value) in row["values"]:
+            out.append(_setting(row, _old(row, facts, config), row["values"][str(value)]))
     return tuple(out)
 
 

@@ -25,7 +25,15 @@ _EVERY = 64
 _FOUR_BITS = 0.6
 """Bytes of a parameter in 4 bit with its scales, at most: rules/tables/weight_formats.csv."""
 _SHORTEST = 256
-"""Tokens below which a shorter limit frees next to nothing and cuts nearly every sample."""
+"""Tokens below which a shorter limit frees next to nothing and cuts nearly every sample; no card gets a smaller part of a sample."""
+_BUCKET, _LIVE = 50_000_000, 100_000_000
+"""Elements of ZeRO's bucket, and parameters that stage 3 keeps gathered, where the buffers are to be small."""
+_BF16 = (8, 0)
+"""The compute capability from which on cards have bf16: rules/tables/compute_capabilities.csv."""
+_KEPT_STEPS = 4
+"""Steps of an evaluation after which its logits go to the host: rules/fixes/eval-accumulation.yaml."""
+_ENGINES_OF_TORCH = ("none", "ddp", "fsdp1", "fsdp2")
+"""Whose optimizer is torch's own, so that it can be any."""
 
 
 class Option(Struct, frozen=True, kw_only=True):
@@ -34,11 +42,14 @@ class Option(Struct, frozen=True, kw_only=True):
     measures: tuple[Measure, ...]
     fields: Mapping[str, Any]
     layout: Mapping[str, Any] = {}
+    together: int = 1
+    """How many cards work on the same samples from then on, where each had its own; accumulation makes up for it."""
 
     def applied(self, setup: Setup) -> Setup:
         """The setup with it."""
+        fields = self.fields if self.together == 1 else {**self.fields, "accumulation": setup.accumulation * self.together}
         spread = replace(setup.layout, **self.layout) if self.layout else setup.layout
-        return replace(setup, layout=spread, **self.fields)
+        return replace(setup, layout=spread, **fields)
 
     @property
     def risk(self) -> int:
@@ -65,30 +76,54 @@ def batches(setup: Setup) -> tuple[Option, ...]:
     return tuple(_smaller(size, samples // size) for size in sorted(sizes, reverse=True))
 
 
-def subjects(setup: Setup, capability: tuple[int, ...], can: Callable[[str], bool], *, last_resort: bool) -> tuple[tuple[Option, ...], ...]:
+def subjects(setup: Setup, capability: tuple[int, ...], can: Callable[[str], bool]) -> tuple[tuple[Option, ...], ...]:
     """All other subjects that this run could change on cards of this capability.
 
-    `can` says of a fix whether the run's framework has it; `last_resort` adds what cuts the data.
+    `can` says of a fix whether the run's framework has it. What cuts the data is apart: `lengths`.
     """
-    found = [*(_serving(setup) if setup.task != "train" else _training(setup))]
-    if last_resort:
-        found.append(_lengths(setup))
 
     def is_there(option: Option) -> bool:
         return option.runs_on(capability) and all(can(measure.fix) for measure in option.measures)
 
+    found = _serving(setup) if setup.task != "train" else _training(setup)
     return tuple(options for one in found if (options := tuple(option for option in one if is_there(option))))
 
 
-def is_possible(setup: Setup) -> bool:
-    """Whether programs take the combination."""
+def lengths(setup: Setup, can: Callable[[str], bool]) -> tuple[Option, ...]:
+    """Half and a quarter of the tokens: of a sample, or of what a server takes at most."""
+    fix, name = ("shorter-sequences", "sequence_length") if setup.task == "train" else ("serving-memory", "max_model_len")
+    parts = [setup.length // part for part in (2, 4) if setup.length // part >= _SHORTEST]
+    return tuple(_option(_measure(fix, **{name: part}), length=part) for part in parts if can(fix))
+
+
+def is_general(fix: str) -> bool:
+    """Whether any training script can do it by its own settings or a layer below; others ask for a framework that has it."""
+    return _harm(fix).general
+
+
+def replicas(setup: Setup) -> int:
+    """How many groups of cards have samples of their own."""
+    layout = setup.layout
+    return max(1, layout.cards // (layout.tensor * layout.pipeline * layout.context))
+
+
+def is_possible(setup: Setup, capability: tuple[int, ...] = ()) -> bool:
+    """Whether programs take the combination, on cards of this compute capability where it is known."""
     if setup.weights.name == "int8" and setup.layout.sharded(3) > 1:
         # "Only 4-bit quantized model can use fsdp+qlora": LLaMA-Factory model/model_utils/quantization.py.
         return False
     if setup.adapters is None and setup.task == "train" and setup.weights.packed:
         return False
-    if setup.offload_params and setup.weights.packed:
-        # rules/fixes/offload-params.yaml
+    if setup.offload_params and setup.weights.packed and (setup.layout.engine == "deepspeed" or (capability and capability < _BF16)):
+        # rules/fixes/offload-params.yaml; FSDP moves packed weights too, stored as bf16 (docs/source/accelerate/fsdp.md of peft).
+        return False
+    if setup.layout.cards % (setup.layout.tensor * setup.layout.pipeline * setup.layout.context):
+        return False
+    if setup.optimizer.in_backward and setup.accumulation > 1:
+        # "Gradient accumulation is not supported with optimizer in bwd": torchtune/recipes/full_finetune_single_device.py.
+        return False
+    if setup.layout.tensor > 1 and setup.task == "train" and (setup.fused_loss or setup.optimizer.bytes_per_param is not None):
+        # axolotl/integrations/liger/args.py and utils/schemas/validation.py refuse Liger's loss and 8-bit optimizers.
         return False
     return not (setup.offload_activations and setup.checkpointing == "none")
 
@@ -102,6 +137,9 @@ def _training(setup: Setup) -> Iterator[Iterator[Option]]:
     yield _precision(setup)
     yield _tower(setup)
     yield _sharding(setup)
+    yield _buffers(setup)
+    yield _context(setup)
+    yield _split(setup)
     yield _evaluation(setup)
 
 
@@ -134,9 +172,17 @@ def _optimizer(setup: Setup) -> Iterator[Option]:
     own = setup.optimizer
     if own.foreach_temporary and own.name == "adamw" and setup.layout.engine != "deepspeed":
         yield _option(_measure("fused-optimizer", optimizer="adamw_torch_fused"), optimizer=known_optimizer("adamw-fused"))
-    if own.name in ("adamw", "adamw-fused"):
-        for name, written in (("adamw-8bit", "adamw_bnb_8bit"), ("adamw-8bit-paged", "paged_adamw_8bit")):
-            yield _option(_measure("optimizer-8bit-paged", optimizer=written), optimizer=known_optimizer(name))
+    if own.in_backward or own.name not in ("adamw", "adamw-fused"):
+        return
+    yield _option(_measure("optimizer-8bit-paged", optimizer="adamw_bnb_8bit"), optimizer=known_optimizer("adamw-8bit"))
+    yield _option(_measure("factored-optimizer", optimizer="adafactor"), optimizer=known_optimizer("adafactor"))
+    if setup.layout.engine not in _ENGINES_OF_TORCH:
+        return
+    yield _option(_measure("paged-optimizer", optimizer="paged_adamw_32bit"), optimizer=known_optimizer("adamw-paged"))
+    if setup.adapters is None and setup.layout.engine == "none":
+        inside, eight = _measure("optimizer-in-backward", optimizer_in_backward=True), known_optimizer("adamw-8bit-paged")
+        yield _option(inside, optimizer=replace(own, in_backward=True))
+        yield _option(_measure("optimizer-8bit-paged", optimizer="paged_adamw_8bit"), inside, optimizer=replace(eight, in_backward=True))
 
 
 def _trained(setup: Setup) -> Iterator[Option]:
@@ -145,8 +191,15 @@ def _trained(setup: Setup) -> Iterator[Option]:
         own = Adapters(rank=_RANK, targets=targets("all"))
         yield _option(lora, adapters=own, weights=known_format("bf16"))
         yield _option(lora, packed, adapters=own, weights=known_format("nf4"))
-    elif setup.weights.bytes_per_param > _FOUR_BITS and not setup.adapters.blocks:
+        return
+    apart = replace(setup.adapters, full=frozenset(), count=None)
+    frozen = _measure("frozen-embeddings", modules_to_save="none")
+    if setup.adapters.full:
+        yield _option(frozen, adapters=apart)
+    if setup.weights.bytes_per_param > _FOUR_BITS and not setup.adapters.blocks:
         yield _option(packed, weights=known_format("nf4"))
+        if setup.adapters.full:
+            yield _option(frozen, packed, adapters=apart, weights=known_format("nf4"))
 
 
 def _precision(setup: Setup) -> Iterator[Option]:
@@ -177,25 +230,76 @@ def _sharding(setup: Setup) -> Iterator[Option]:
         if stage == 3 and not setup.offload_params:
             whole = (*zero, *away, _measure("offload-params", offload_params="cpu"))
             yield _spread("deepspeed", stage, *whole, offload_optimizer=True, offload_params=True)
+    host = _measure("offload-params", fsdp_offload=True)
     if layout.engine in ("ddp", "none", "device_map"):
-        yield _spread("fsdp2", 3, _measure("fsdp-full-shard", fsdp=True))
+        shard = _measure("fsdp-full-shard", fsdp=True)
+        yield _spread("fsdp2", 3, shard)
+        yield _spread("fsdp2", 3, shard, host, offload_params=True, offload_optimizer=True)
     if layout.engine in ("fsdp1", "fsdp2") and not setup.offload_params:
-        yield _option(_measure("offload-params", fsdp_offload=True), offload_params=True, offload_optimizer=True)
+        yield _option(host, offload_params=True, offload_optimizer=True)
+
+
+def _buffers(setup: Setup) -> Iterator[Option]:
+    """What DeepSpeed keeps for its messages, where its JSON leaves it large."""
+    layout = setup.layout
+    if layout.engine != "deepspeed":
+        return
+    smaller: dict[str, int] = {}
+    if (layout.bucket or 0) > _BUCKET:
+        smaller["bucket"] = _BUCKET
+    if layout.stage == 3 and (layout.live is None or layout.live > _LIVE):
+        smaller["live"] = _LIVE
+    if smaller:
+        measure = _measure("smaller-zero-buffers", **{f"zero_{name}": size for name, size in smaller.items()})
+        yield Option(measures=(measure,), fields={}, layout=smaller)
+
+
+def _context(setup: Setup) -> Iterator[Option]:
+    """Each sample on several cards; each card's part of the heads of keys must be whole, as in ms-swift and DeepSpeed Ulysses."""
+    now = setup.layout.context
+    for size in _groups(setup, now):
+        if setup.shape.kv_heads % size == 0 and setup.length // size >= _SHORTEST and not setup.eager_attention:
+            yield _together(setup, "context-parallel", "context", size, size // now)
+
+
+def _split(setup: Setup) -> Iterator[Option]:
+    """Tensor and pipeline parallel training; adapters are not split by the programs that have it."""
+    layout = setup.layout
+    if setup.adapters is not None or layout.engine == "deepspeed":
+        return
+    for size in _groups(setup, layout.tensor):
+        if setup.shape.kv_heads % size == 0:
+            yield _together(setup, "tensor-parallel", "tensor", size, size // layout.tensor)
+    for size in _groups(setup, layout.pipeline):
+        if setup.shape.layers % size == 0:
+            yield _together(setup, "pipeline-parallel", "pipeline", size, size // layout.pipeline)
+
+
+def _groups(setup: Setup, now: int) -> Iterator[int]:
+    """Sizes of a group of cards beyond the present one, doubled each time, that all cards can be divided into."""
+    size = 2
+    while size <= replicas(setup):
+        if replicas(setup) % size == 0:
+            yield now * size
+        size *= 2
+
+
+def _together(setup: Setup, fix: str, name: str, size: int, times: int) -> Option:
+    sets: dict[str, Scalar] = {f"{name}_parallel": size, "accumulation": setup.accumulation * times}
+    return Option(measures=(_measure(fix, **sets),), fields={}, layout={name: size}, together=times)
 
 
 def _evaluation(setup: Setup) -> Iterator[Option]:
+    """A batch as in training, which fits where that does; else one sample. What is collected goes to the host, or is not collected."""
+    batch = setup.eval_batch or 1
     if setup.eval_samples:
+        kept = min(setup.eval_samples, _KEPT_STEPS * batch)
+        yield _option(_measure("eval-accumulation", eval_accumulation=_KEPT_STEPS), eval_samples=kept)
         yield _option(_measure("evaluation", eval_batch=1, prediction_loss_only=True), eval_batch=1, eval_samples=None)
-    elif (setup.eval_batch or 1) > 1:
-        yield _option(_measure("evaluation", eval_batch=1), eval_batch=1)
-
-
-def _lengths(setup: Setup) -> Iterator[Option]:
-    """Half and a quarter of the tokens: of a sample, or of what a server takes at most."""
-    fix, name = ("shorter-sequences", "sequence_length") if setup.task == "train" else ("serving-memory", "max_model_len")
-    for part in (2, 4):
-        if setup.length // part >= _SHORTEST:
-            yield _option(_measure(fix, **{name: setup.length // part}), length=setup.length // part)
+        return
+    for size in sorted({min(setup.batch, batch), 1}, reverse=True):
+        if size < batch:
+            yield _option(_measure("evaluation", eval_batch=size), eval_batch=size)
 
 
 def _cache_type(setup: Setup) -> Iterator[Option]:
@@ -233,6 +337,7 @@ class _Harm(Struct, frozen=True):
     risk: int
     effort: int
     capability: tuple[int, ...]
+    general: bool
 
 
 @cache
@@ -240,4 +345,4 @@ def _harm(fix: str) -> _Harm:
     """What rules/tables/measures.csv says of a measure."""
     names: tuple[str, ...] = RISKS
     row = next(row for row in table("measures") if row["measure"] == fix)
-    return _Harm(names.index(row["risk"]), int(row["effort"]), version(row["capability"]))
+    return _Harm(names.index(row["risk"]), int(row["effort"]), version(row["capability"]), row["general"] == "yes")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Setup
+from oomdoctor.case.estimate import Estimate, Setup
 from oomdoctor.case.plan import Plan, Plans, Room, Wall
 from oomdoctor.knowledge.cards import sizes
 from oomdoctor.planning.room import fits, needed, room
@@ -31,27 +31,36 @@ def plans(setup: Setup, within: Room, can: Callable[[str], bool] = anything, *, 
         now=now,
         fits=verdict,
         plans=tuple(undominated(found.plans)[:top]),
-        wall=None if found.plans else _wall(setup, within, can, found.closest),
+        wall=None if found.plans else _wall(now, within, can, found.closest),
         combinations=found.combinations,
     )
 
 
-def _wall(setup: Setup, within: Room, can: Callable[[str], bool], closest: Plan) -> Wall:
+def _wall(now: Estimate, within: Room, can: Callable[[str], bool], closest: Plan) -> Wall:
     peak = max(closest.estimate.phases, key=lambda phase: phase.bytes)
+    spread = _enough_cards(now.setup, within, can)
     return Wall(
         closest=closest,
         term=max(peak.terms, key=lambda term: term.bytes).name,
-        card=next((one.name for one in sizes() if room(one).usable >= closest.estimate.high), None),
-        cards=_enough_cards(setup, within, can),
+        fits=fits(closest.estimate, within),
+        card=_smallest_card(closest.estimate),
+        card_now=_smallest_card(now),
+        cards=None if spread is None else spread.estimate.setup.layout.cards,
+        on_cards=spread,
     )
 
 
-def _enough_cards(setup: Setup, within: Room, can: Callable[[str], bool]) -> int | None:
-    """How many of these cards would do, in doublings."""
+def _smallest_card(found: Estimate) -> str | None:
+    return next((one.name for one in sizes() if room(one).usable >= found.high), None)
+
+
+def _enough_cards(setup: Setup, within: Room, can: Callable[[str], bool]) -> Plan | None:
+    """The gentlest plan with as few more of these cards as will do, in doublings."""
     number = setup.layout.cards * 2
     while number <= _MOST_CARDS:
         engine = "ddp" if setup.layout.engine == "none" and setup.task == "train" else setup.layout.engine
-        if search(replace(setup, layout=replace(setup.layout, cards=number, engine=engine)), within, can, first=True).plans:
-            return number
+        more = replace(setup, layout=replace(setup.layout, cards=number, engine=engine))
+        if (found := search(more, within, can).plans) and found[0].risk != "data":
+            return found[0]
         number *= 2
     return None

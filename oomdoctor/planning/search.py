@@ -1,7 +1,8 @@
 """The combinations of changes that make a run fit, each as small as it can be.
 
 Sets of changes are looked at from the smallest on. A set that holds one that fits already is never looked at: it would change
-more for nothing. Of micro batches only the largest that fits is of interest, and where the smallest does not fit none does.
+more for nothing. Of micro batches only the largest that fits is of interest, and where the smallest does not fit none does. The search
+ends a step after the first set that fits and trains what was to be trained: who can do with two changes does not make four.
 """
 
 from __future__ import annotations
@@ -12,17 +13,28 @@ from itertools import combinations, product
 from math import prod
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Estimate, Setup
 from oomdoctor.case.plan import Measure, Plan, Room
-from oomdoctor.planning.options import RISKS, Option, batches, is_possible, subjects
+from oomdoctor.planning.options import RISKS, Option, batches, is_possible, lengths, subjects
 from oomdoctor.planning.room import fits, needed
 from oomdoctor.planning.speed import seconds
 
 _MOST = 5
 """Subjects that one plan changes beside the batch: longer lists nobody follows."""
+_FURTHER = 1
+"""Subjects more than in the smallest set that fits."""
+_SLIGHT = 4
+"""Steps of time that a little quality is worth: a fifth of today's."""
+_HOST = 32 << 30
+"""Bytes of host memory that make a difference: what a machine with cards has to spare without a thought."""
 _MATTERS = 0.005
 """A change is left out where it lowers no phase by this share of the card, alone or beside all others."""
+
+
+_KEEPING = ("none", "slight")
+"""Risks of plans that train what was to be trained."""
 
 
 class Search(Struct, frozen=True):
@@ -58,37 +70,47 @@ def search(setup: Setup, room: Room, can: Callable[[str], bool] = anything, *, f
 
     The data are cut only where nothing else helps. `can` says which fixes the run's framework has; `first`: any one plan is enough.
     """
-    found = _search(setup, room, can, first=first, last_resort=False)
-    return found if found.plans else _search(setup, room, can, first=first, last_resort=True)
-
-
-def _search(setup: Setup, room: Room, can: Callable[[str], bool], *, first: bool, last_resort: bool) -> Search:
-    smaller = batches(setup)
-    ways = _mattering(setup, subjects(setup, room.capability, can, last_resort=last_resort), smaller, room)
-    before = seconds(setup)
+    smaller, before = batches(setup), seconds(setup)
+    ways = _mattering(setup, subjects(setup, room.capability, can), smaller, room)
     known = _Progress(before, _plan((), needed(setup, room), setup, before))
-    for picked in _sets(ways):
-        _look(setup, picked, smaller, room, known)
-        if first and known.plans:
+    cuts = [(), *((option,) for option in lengths(setup, can))]
+    decided = 0
+    for number, cut in enumerate(cuts):
+        # Behind the first one something fits only with the cut, as without it nothing did.
+        decided += prod(len(subject) + 1 for subject in ways) * (len(smaller) + 1)
+        for picked in _sets(ways, known):
+            _look(setup, (*picked, *cut), smaller, room, known)
+            if first and known.plans:
+                break
+        if known.plans and (not number or first):
             break
-    combinations = prod(len(subject) + 1 for subject in ways) * (len(smaller) + 1)
-    return Search(tuple(ranked(known.plans)), known.closest, combinations, known.looked_at)
+    return Search(tuple(ranked(known.plans)), known.closest, decided, known.looked_at)
 
 
-def _sets(ways: Sequence[Sequence[Option]]) -> Iterator[tuple[Option, ...]]:
-    """Every choice of options of different subjects, a set before all that hold it."""
-    for size in range(min(_MOST, len(ways)) + 1):
+def _sets(ways: Sequence[Sequence[Option]], known: _Progress) -> Iterator[tuple[Option, ...]]:
+    """Every choice of options of different subjects, a set before all that hold it, until larger ones are of no interest."""
+    last = min(_MOST, len(ways))
+    for size in range(last + 1):
+        if size > last:
+            return
         for chosen in combinations(ways, size):
             yield from product(*chosen)
+        if any(plan.risk in _KEEPING for plan in known.plans):
+            last = min(last, size + _FURTHER)
 
 
 def ranked(plans: Sequence[Plan]) -> list[Plan]:
     """What trains something else or cuts the data comes last; before that the fewest changes, then the least harm."""
-    return sorted(plans, key=lambda plan: (max(1, _place(plan)), len(plan.measures), _steps(plan), _place(plan), plan.effort, plan.time))
+
+    def order(plan: Plan) -> tuple[float, ...]:
+        worst, changes, steps, effort, host = costs(plan)
+        return max(1, worst), changes, steps + _SLIGHT * min(1, worst), worst, effort, host, plan.time
+
+    return sorted(plans, key=order)
 
 
 def undominated(plans: Sequence[Plan]) -> list[Plan]:
-    """The plans than which no other is better, or as good with the same fixes: in changes, time, risk and effort."""
+    """The plans than which no other is better, or as good with the same fixes: in changes, time, risk, effort and host memory."""
     return [one for number, one in enumerate(plans) if not any(_dominates(other, one, at < number) for at, other in enumerate(plans))]
 
 
@@ -100,8 +122,8 @@ def _dominates(one: Plan, other: Plan, comes_first: bool) -> bool:
 
 
 def costs(plan: Plan) -> tuple[int, ...]:
-    """What a plan costs: risk, changes, time, effort."""
-    return _place(plan), len(plan.measures), _steps(plan), plan.effort
+    """What a plan costs: risk, changes, time, effort, host memory."""
+    return _place(plan), len(plan.measures), _steps(plan), plan.effort, plan.estimate.host // _HOST
 
 
 def _place(plan: Plan) -> int:
@@ -119,9 +141,10 @@ def _look(setup: Setup, options: tuple[Option, ...], smaller: Sequence[Option], 
     reached = max((batch for others, batch in known.fitting if others <= measures), default=0)
     if reached >= setup.batch:
         return
-    changed = reduce(lambda made, option: option.applied(made), options, setup)
-    if not is_possible(changed):
+    changed = _applied(setup, options)
+    if not is_possible(changed, room.capability):
         return
+    smaller = () if changed.optimizer.in_backward else smaller  # Smaller batches are accumulated, and that cannot be.
     tries = [options, *((*options, one) for one in smaller if one.fields["batch"] > reached)]
     plan = _first_fitting(setup, tries, room, known)
     if plan is not None:
@@ -130,25 +153,26 @@ def _look(setup: Setup, options: tuple[Option, ...], smaller: Sequence[Option], 
 
 
 def _first_fitting(setup: Setup, tries: Sequence[tuple[Option, ...]], room: Room, known: _Progress) -> Plan | None:
-    """The first of `tries` that fits. Behind the first one batches fall: where the last does not fit none of them does."""
-    tried = dict[int, Plan]()
-    for number in (0, len(tries) - 1, *range(1, len(tries) - 1)):
-        plan = tried[number] = _tried(setup, tries[number], room, known)
-        fitting = fits(plan.estimate, room) == "yes"
-        if fitting and number != len(tries) - 1:
-            return plan
-        if not fitting and number == len(tries) - 1:
-            return None
-    return tried[len(tries) - 1]
+    """The first of `tries` that fits. Batches fall from one to the next: where the last does not fit none of them does."""
+    last = _tried(setup, tries[-1], room, known)
+    if fits(last.estimate, room) != "yes":
+        return None
+    larger = (_tried(setup, one, room, known) for one in tries[:-1])
+    return next((plan for plan in larger if fits(plan.estimate, room) == "yes"), last)
 
 
 def _tried(setup: Setup, options: tuple[Option, ...], room: Room, known: _Progress) -> Plan:
-    changed = reduce(lambda made, option: option.applied(made), options, setup)
+    changed = _applied(setup, options)
     plan = _plan(options, needed(changed, room), changed, known.before)
     known.looked_at += 1
     if plan.estimate.high < known.closest.estimate.high:
         known.closest = plan
     return plan
+
+
+def _applied(setup: Setup, options: Sequence[Option]) -> Setup:
+    """The setup with all of them. What puts cards together multiplies the accumulation that a smaller batch leaves, so it comes last."""
+    return reduce(lambda made, option: option.applied(made), sorted(options, key=lambda option: option.together), setup)
 
 
 def _mattering(setup: Setup, ways: Sequence[Sequence[Option]], smaller: Sequence[Option], room: Room) -> list[tuple[Option, ...]]:
@@ -173,9 +197,16 @@ def _lowers(base: Setup, option: Option, room: Room) -> bool:
 
 def _plan(options: Sequence[Option], estimate: Estimate, changed: Setup, before: float) -> Plan:
     return Plan(
-        measures=tuple(measure for option in options for measure in option.measures),
+        measures=tuple(_settled(measure, changed) for option in options for measure in option.measures),
         estimate=estimate,
         time=seconds(changed) / before,
         risk=RISKS[max((option.risk for option in options), default=0)],
         effort=sum(option.effort for option in options),
     )
+
+
+def _settled(measure: Measure, changed: Setup) -> Measure:
+    """The measure with the accumulation that all measures together lead to."""
+    if "accumulation" not in dict(measure.sets):
+        return measure
+    return replace(measure, sets=tuple((name, changed.accumulation if name == "accumulation" else to) for name, to in measure.sets))

@@ -13,11 +13,12 @@ from oomdoctor.case.training import Training
 from oomdoctor.findings.fixes import rows_of
 from oomdoctor.findings.frameworks import Row, framework
 from oomdoctor.findings.match import Known
-from oomdoctor.findings.settings import config_of, written
+from oomdoctor.findings.settings import changes, config_of, written
+from oomdoctor.planning.options import is_general
 
 _LAYERS = ("deepspeed", "fsdp", "accelerate")
 """Whose keys are shown where the framework itself has none."""
-_SPREAD = ("zero2-zero3", "offload-optimizer", "offload-params", "fsdp-full-shard")
+_SPREAD = ("zero2-zero3", "offload-optimizer", "offload-params", "fsdp-full-shard", "smaller-zero-buffers")
 """Fixes that a layer below the framework can do by itself."""
 
 
@@ -37,13 +38,18 @@ class Keys(Struct, frozen=True):
     known: Known
 
     def has(self, fix: str) -> bool:
-        """Whether the run's framework can do a fix by its settings; where the framework is unknown, some framework can."""
+        """Whether the run's framework can do a fix by its settings; where the framework is unknown, whether most can."""
+        if framework(self.known) is None:
+            return is_general(fix)
         text = self.pack.text("fixes", fix)
-        return text is None or not text["settings"] or framework(self.known) is None or bool(self._rows(text))
+        return text is None or not text["settings"] or self._changes(text)
 
     def written(self, found: Plans) -> Plans:
         """The plans with their settings as the run's framework writes them."""
-        wall = None if found.wall is None else replace(found.wall, closest=self._of_plan(found.wall.closest))
+        wall = found.wall
+        if wall is not None:
+            more = None if wall.on_cards is None else self._of_plan(wall.on_cards)
+            wall = replace(wall, closest=self._of_plan(wall.closest), on_cards=more)
         return replace(found, plans=tuple(self._of_plan(plan) for plan in found.plans), wall=wall)
 
     def _of_plan(self, plan: Plan) -> Plan:
@@ -55,19 +61,26 @@ class Keys(Struct, frozen=True):
             return measure
         wanted, config = dict(measure.sets), config_of(self.training)
         own = written(rows_of(text, self.known, self.training), wanted, self.known.facts, config)
-        return replace(measure, settings=own or written(self._below(text), wanted, self.known.facts, config))
+        return replace(measure, settings=own or written(self._below(text, wanted), wanted, self.known.facts, config))
+
+    def _changes(self, text: Mapping[str, Any]) -> bool:
+        """Whether there are rows, and one that is not in force; what rows with shared names set is in the setup already."""
+        rows = self._rows(text)
+        found = [] if any(row["sets"] for row in rows) else changes(rows, self.known.facts, config_of(self.training))
+        return bool(rows) and not (found and all(one.in_force for one in found))
 
     def _rows(self, text: Mapping[str, Any]) -> list[Row]:
         return rows_of(text, self.known, self.training) or self._below(text)
 
-    def _below(self, text: Mapping[str, Any]) -> list[Row]:
-        """The rows of the first layer that does it, where the framework is one that runs on layers: one that takes DeepSpeed."""
+    def _below(self, text: Mapping[str, Any], wanted: Mapping[str, Any] | None = None) -> list[Row]:
+        """The rows of the first layer that does it, or sets what is wanted, where the framework is one that takes DeepSpeed."""
         takes = {row["framework"] for row in (self.pack.text("fixes", "zero2-zero3") or {}).get("settings", ())}
         own = framework(self.known)
         if text["id"] not in _SPREAD or (own is not None and own not in takes):
             return []
         rows = [row for row in text["settings"] if row["framework"] in _LAYERS and row["when"] is None]
-        layer = min((row["framework"] for row in rows), key=_LAYERS.index, default=None)
+        setting = [row for row in rows if wanted is None or row["sets"] in wanted] or rows
+        layer = min((row["framework"] for row in setting), key=_LAYERS.index, default=None)
         return [row for row in rows if row["framework"] == layer]
 
 

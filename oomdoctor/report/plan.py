@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from msgspec.structs import replace
+
 from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Assumption, Estimate
 from oomdoctor.case.plan import Judged, Measure, Plan, Plans, Risk, Room, Wall
@@ -17,11 +19,13 @@ from oomdoctor.report.steps import settings
 from oomdoctor.units import GIB, format_size
 
 _CELLS = 20
+_SPARE = 0.1
+"""GiB between the upper end and the card from which on they are said."""
 _SETTINGS = 10
 _RISKS: Mapping[Risk, Text | None] = {
     "none": None,
     "slight": Text("a little quality", "质量略降"),
-    "different": Text("trains less than the whole model", "不再训练整个模型"),
+    "different": Text("trains fewer parameters", "可训练的参数变少"),
     "data": Text("cuts samples", "会截断样本"),
 }
 _TIMES = Text(
@@ -69,6 +73,8 @@ def _row(label: str, estimate: Estimate, plan: Plan | None, room: Room, lang: st
     notes = []
     if plan is not None:
         notes += [_time(plan, lang), *([risk.get(lang)] if (risk := _RISKS[plan.risk]) else [])]
+        spare = (room.usable - estimate.high) / GIB
+        notes += [_say(lang, "{:.1f} GiB to spare", "余量 {:.1f} GiB").format(spare)] if spare >= _SPARE else []
         notes += [_say(lang, "{} of host memory", "占用内存 {}").format(format_size(estimate.host))] if estimate.host else []
     return Row(label=label, value=f"{_drawn(estimate, room)}  {_range(estimate, lang)}", note=comma(lang).join(notes))
 
@@ -114,23 +120,51 @@ def _fixes(measures: Sequence[Measure]) -> tuple[str, ...]:
 
 def _wall(wall: Wall, found: Plans, pack: Texts, lang: str) -> Iterator[Block]:
     yield Heading(_say(lang, "What would be enough", "要多少才够"))
-    said = [
+    close = wall.fits == "close"
+    least = (
         _say(
+            lang,
+            "No combination of settings is sure to fit. The one that needs the least may: {}; the largest part of it: {}.",
+            "没有哪种设置组合一定放得下。需求最小的一种有可能放得下：{}，其中最大的一项：{}。",
+        )
+        if close
+        else _say(
             lang,
             "No combination of settings fits. The one that needs the least takes {}; the largest part of it: {}.",
             "没有哪种设置组合放得下。需求最小的一种也要 {}，其中最大的一项：{}。",
-        ).format(_range(wall.closest.estimate, lang), part_name(wall.term, lang))
-    ]
+        )
+    )
+    said = [least.format(_range(wall.closest.estimate, lang), part_name(wall.term, lang))]
     cards = found.now.setup.layout.cards
-    if wall.card:
-        one = _say(lang, "A card like {} would do for it.", "换成 {} 这样的卡就够用。")
-        many = _say(lang, "{} cards like {} would do for it.", "换成 {} 张 {} 这样的卡就够用。")
-        said.append(one.format(wall.card) if cards == 1 else many.format(cards, wall.card))
-    if wall.cards:
-        said.append(_say(lang, "Or {} of the present cards.", "或者用 {} 张现在的卡。").format(wall.cards))
+    if wall.card and wall.card != wall.card_now:
+        said.append(_say(lang, "It is sure to fit on {}.", "换成{}，这一种一定放得下。").format(_cards(cards, wall.card, lang)))
+    if wall.card_now:
+        said.append(
+            _say(lang, "Without any change the run fits on {}.", "换成{}，什么都不改也放得下。").format(_cards(cards, wall.card_now, lang))
+        )
     yield Paragraph((Span(blank(lang).join(said)),))
-    if wall.closest.measures:
-        yield Steps((_step(wall.closest, pack, lang),))
+    steps = (
+        [_titled(wall.closest, _say(lang, "The one that needs the least: {}", "需求最小的组合：{}"), pack, lang)]
+        if wall.closest.measures
+        else []
+    )
+    if wall.on_cards is not None:
+        more = _say(lang, f"With {wall.cards} of these cards: {{}}", f"用 {wall.cards} 张这样的卡：{{}}")
+        steps.append(_titled(wall.on_cards, more, pack, lang))
+    if steps:
+        yield Steps(tuple(steps))
+
+
+def _cards(number: int, name: str, lang: str) -> str:
+    if number == 1:
+        return _say(lang, f"a card like {name}", f" {name} 这样的卡")
+    return _say(lang, f"{number} cards like {name}", f" {number} 张 {name} 这样的卡")
+
+
+def _titled(plan: Plan, title: str, pack: Texts, lang: str) -> Step:
+    """A plan with what it is for before its title."""
+    step = _step(plan, pack, lang)
+    return replace(step, title=title.format(step.title) if plan.measures else bare(title.format("")).rstrip(":：") + stop(lang))
 
 
 def _judged(found: Plans, lang: str) -> Folded:

@@ -62,4 +62,12 @@ def _setting(one: Setting) -> dict[str, Any]:
 
 
 def _wall(wall: Wall) -> dict[str, Any]:
-    return {"closest": _plan(wall.closest), "term": wall.term, "card": wall.card, "gpus": wall.cards}
+    return {
+        "closest": _plan(wall.closest),
+        "term": wall.term,
+        "fits": wall.fits,
+        "card": wall.card,
+        "card_as_it_is": wall.card_now,
+        "gpus": wall.cards,
+        "on_gpus": None if wall.on_cards is None else _plan(wall.on_cards),
+    }

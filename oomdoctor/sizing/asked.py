@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from msgspec.structs import replace
+
 from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Adapters, Assumption, Engine, Format, Layout, Optimizer, Setup, Stack
 from oomdoctor.case.shape import Shape
@@ -70,7 +72,8 @@ def _weights(settings: Settings, own: Stack, adapters: Adapters | None, *, train
 
 
 def _optimizer(settings: Settings, own: Stack) -> Optimizer:
-    return optimizer(str(settings.get("optimizer", own.optimizer))) or known_optimizer(own.optimizer)
+    found = optimizer(str(settings.get("optimizer", own.optimizer))) or known_optimizer(own.optimizer)
+    return replace(found, in_backward=True) if settings.get("optimizer_in_backward") is True else found
 
 
 def _adapters(settings: Settings, shape: Shape) -> Adapters | None:

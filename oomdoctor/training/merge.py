@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from oomdoctor.case.events import Event, Kind
 from oomdoctor.case.training import Given, Scalar
+from oomdoctor.knowledge.tables import table
 from oomdoctor.training.frameworks import Frameworks
 from oomdoctor.training.sheet import Sheet, plain
 
@@ -26,6 +27,8 @@ _TOKENS = ("max_model_len", "max_batched_tokens")
 _HUMAN = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([kKmMgG])")
 _BELOW = ("deepspeed", "accelerate", "fsdp")
 """Programs under a trainer: what the trainer says goes first."""
+_NAMES_DEEPSPEED: Mapping[str, str] = {"glm4": "training_args.deepspeed"}
+"""The key that names a DeepSpeed file, where it is not `deepspeed`; under another block nobody reads it."""
 _LOG_WORDS: Mapping[str, Scalar] = {"true": True, "false": False}
 
 
@@ -106,10 +109,26 @@ def _work_out(settings: dict[str, Scalar], sheets: Sequence[Sheet]) -> None:
         product *= value if isinstance(value, int) else 0
     if product and "global_batch" not in settings:
         settings["global_batch"] = product
+    if "zero_stage" not in settings:
+        settings.update(one for one in _shipped(sheets) if one[0] not in settings)
     if "sequence_length" not in settings:
         settings.update(("sequence_length", total) for total in _glm4_length(sheets))
     if settings.get("finetuning") == "lora" and settings.get("load_bits") == 4:
         settings["finetuning"] = "qlora"
+
+
+def _shipped(sheets: Sequence[Sheet]) -> Iterator[tuple[str, Scalar]]:
+    """What a DeepSpeed file says that is named and not at hand, where its name is one that a framework ships."""
+    if any(sheet.framework == "deepspeed" for sheet in sheets):
+        return
+    given = (one for sheet in sheets for one in sheet.given if one.name == _NAMES_DEEPSPEED.get(sheet.framework or "", "deepspeed"))
+    named = next((str(one.value).replace("\\", "/").rpartition("/")[2] for one in given if str(one.value).endswith(".json")), None)
+    if named is None:
+        return
+    row = next((row for row in table("shipped_files") if row["name"] == named), None)
+    for name, value in (row or {}).items():
+        if value and name not in ("name", "source"):
+            yield name, int(value) if name in NUMBERS else value
 
 
 def _glm4_length(sheets: Sequence[Sheet]) -> Iterator[int]:

@@ -90,7 +90,7 @@ def test_where_nothing_fits_it_says_what_would(config: str) -> None:
     wall = json.loads(done.output)["wall"]
     assert wall["closest"]["per_gpu_bytes"]["high"] > 1 << 30
     assert wall["card"]
-    assert "A card like" in run(config, "--gpu", "1GB", "--lang", "en").output
+    assert "a card like" in run(config, "--gpu", "1GB", "--lang", "en").output
 
 
 def test_a_log_tells_the_card_and_what_it_has_beside_torch(log: str, config: str) -> None:

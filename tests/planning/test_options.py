@@ -11,13 +11,27 @@ from planning.runs import a_run
 from oomdoctor.case.estimate import Setup
 from oomdoctor.knowledge.memory_tables import known_format
 from oomdoctor.knowledge.tables import table
-from oomdoctor.planning.options import RISKS, batches, is_possible, subjects
+from oomdoctor.planning.options import RISKS, batches, is_general, is_possible, lengths, replicas, subjects
 from oomdoctor.planning.search import anything
 
 
 def offered(run: Setup) -> list[list[str]]:
-    ways = subjects(run, (), anything, last_resort=True)
+    ways = (*subjects(run, (), anything), lengths(run, anything))
     return [[measure.fix for measure in option.measures] for options in ways for option in options]
+
+
+def setting(run: Setup, fix: str) -> list[object]:
+    """What the options of one fix would set, without the accumulation that goes along."""
+    ways = subjects(run, (), anything)
+    return [
+        to
+        for options in ways
+        for option in options
+        for measure in option.measures
+        if measure.fix == fix
+        for name, to in measure.sets
+        if name != "accumulation"
+    ]
 
 
 @given(st.integers(1, 10**9), st.integers(1, 10**6))
@@ -44,6 +58,24 @@ def test_smaller_batches_keep_the_samples_of_an_update_and_are_few(batch: int, a
     pytest.param(a_run(sequence_length=400), [], [["shorter-sequences"]], id="short samples are not cut"),
     pytest.param(a_run(method="serve", cards=2, max_model_len=8192), [["tensor-parallel"], ["serving-memory"]], [["gradient-checkpointing"]],
                  id="a server is not trained"),
+    pytest.param(a_run(cards=4, finetuning="full", sequence_length=8192), [["context-parallel"], ["tensor-parallel"], ["pipeline-parallel"]], [],
+                 id="several cards can share a sample, the matrices or the layers"),
+    pytest.param(a_run(cards=4, sequence_length=8192), [["context-parallel"]], [["tensor-parallel"], ["pipeline-parallel"]],
+                 id="adapters are not split, samples are"),
+    pytest.param(a_run(cards=1, sequence_length=8192), [], [["context-parallel"]], id="one card has nobody to share with"),
+    pytest.param(a_run(cards=2, sequence_length=400), [], [["context-parallel"]], id="half of a short sample is too little for a card"),
+    pytest.param(a_run(cards=4, sequence_length=8192, attention="eager"), [], [["context-parallel"]], id="eager attention wants whole samples"),
+    pytest.param(a_run(cards=4, finetuning="full", zero_stage=3), [["smaller-zero-buffers"]], [["tensor-parallel"], ["paged-optimizer"]],
+                 id="ZeRO-3 has large buffers, and its own way to page"),
+    pytest.param(a_run(cards=4, finetuning="full", zero_stage=3, zero_live=1_000_000, zero_bucket=1_000_000), [], [["smaller-zero-buffers"]],
+                 id="small buffers stay"),
+    pytest.param(a_run(finetuning="full"), [["paged-optimizer"], ["factored-optimizer"], ["optimizer-in-backward"]], [],
+                 id="one card has every optimizer"),
+    pytest.param(a_run(finetuning="full", optimizer="adafactor"), [], [["optimizer-8bit-paged"], ["factored-optimizer"]], id="Adafactor stays"),
+    pytest.param(a_run(cards=2, finetuning="full"), [], [["optimizer-in-backward"]], id="gradients of several cards meet before the update"),
+    pytest.param(a_run(modules_to_save="embed_tokens,lm_head"), [["frozen-embeddings"]], [], id="copies of the embeddings can go"),
+    pytest.param(a_run(), [], [["frozen-embeddings"]], id="where none are, none go"),
+    pytest.param(a_run(cards=4), [["fsdp-full-shard", "offload-params"]], [], id="FSDP can be begun with the weights on the host"),
 ])  # fmt: skip
 def test_what_is_offered(run: Setup, there: list[list[str]], not_there: list[list[str]]) -> None:
     found = offered(run)
@@ -55,8 +87,61 @@ def test_what_programs_refuse_is_not_possible() -> None:
     packed = replace(a_run(cards=4, fsdp=True), weights=known_format("int8"))
     assert not is_possible(packed)
     assert is_possible(replace(packed, weights=known_format("nf4")))
-    assert not is_possible(replace(a_run(load_bits=4), offload_params=True))
+    assert not is_possible(replace(a_run(load_bits=4, cards=4, zero_stage=3), offload_params=True))
+    moved = replace(a_run(load_bits=4, cards=4, fsdp=True), offload_params=True)
+    assert is_possible(moved, (8, 9)) and not is_possible(moved, (6, 1))
     assert not is_possible(replace(a_run(finetuning="full"), weights=known_format("nf4")))
+    inside = a_run(framework="torchtune", finetuning="full", optimizer_in_backward=True)
+    assert is_possible(inside) and not is_possible(replace(inside, accumulation=2))
+    split = a_run(cards=4, finetuning="full", tensor_parallel=2)
+    assert is_possible(split) and not is_possible(replace(split, fused_loss=True))
+    assert not is_possible(replace(split, layout=replace(split.layout, context=4)))
+
+
+@pytest.mark.parametrize(("run", "fix", "sizes"), [
+    pytest.param(a_run(cards=8, sequence_length=32768), "context-parallel", [2, 4], id="no more cards than heads of keys"),
+    pytest.param(a_run(cards=6, sequence_length=32768), "context-parallel", [2], id="all cards are in a group"),
+    pytest.param(a_run(cards=8, sequence_length=32768, context_parallel=2), "context-parallel", [4], id="a group grows from what it is"),
+    pytest.param(a_run(cards=8, finetuning="full"), "pipeline-parallel", [2, 4], id="stages have the same number of layers"),
+    pytest.param(a_run(micro_batch=4, eval_strategy="steps", eval_batch=16), "evaluation", [4, 1], id="an evaluation as large as a step, or the least"),
+    pytest.param(a_run(micro_batch=4, eval_strategy="steps", eval_batch=2), "evaluation", [1], id="a small one only becomes smaller"),
+])  # fmt: skip
+def test_the_sizes_that_are_offered(run: Setup, fix: str, sizes: list[int]) -> None:
+    assert setting(run, fix) == sizes
+
+
+@given(st.sampled_from([2, 4, 8, 16]), st.integers(1, 8), st.integers(1, 16))
+def test_cards_that_share_their_samples_accumulate_more(cards: int, batch: int, accumulation: int) -> None:
+    run = replace(a_run(cards=cards, sequence_length=32768, finetuning="full"), batch=batch, accumulation=accumulation)
+    for option in (option for options in subjects(run, (), anything) for option in options if option.together > 1):
+        made = option.applied(run)
+        assert made.batch * made.accumulation * replicas(made) == batch * accumulation * cards
+
+
+def test_an_evaluation_that_collects_hands_over_or_keeps_nothing() -> None:
+    run = replace(a_run(eval_strategy="steps", eval_batch=8), eval_samples=1000)
+    kept = [
+        option.applied(run).eval_samples
+        for options in subjects(run, (), anything)
+        for option in options
+        if "eval" in option.measures[0].fix
+    ]
+    assert kept == [32, None]
+
+
+def test_what_needs_a_framework_that_has_it_is_not_general() -> None:
+    assert {row["measure"] for row in table("measures") if not is_general(row["measure"])} == {
+        "tensor-parallel", "context-parallel", "pipeline-parallel", "optimizer-in-backward",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("capability", "there"), [
+    pytest.param((8, 0), True, id="Ampere"), pytest.param((7, 5), False, id="Turing"), pytest.param((), True, id="an unknown card"),
+])  # fmt: skip
+def test_sixteen_bit_weights_are_for_cards_with_bf16(capability: tuple[int, ...], there: bool) -> None:
+    run = a_run(framework="transformers", finetuning="full")
+    ways = subjects(run, capability, anything)
+    assert any(measure.fix == "half-precision" for options in ways for option in options for measure in option.measures) is there
 
 
 def test_every_measure_is_a_fix_with_a_risk_and_a_source() -> None:

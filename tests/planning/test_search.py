@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import reduce
 from itertools import product
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning.runs import a_card, a_run
 
 from oomdoctor.case.estimate import Setup
 from oomdoctor.case.plan import Plan, Room
-from oomdoctor.planning.options import batches, is_possible, subjects
+from oomdoctor.planning.options import batches, is_possible, replicas, subjects
 from oomdoctor.planning.room import fits, needed
 from oomdoctor.planning.search import anything, costs, search, undominated
 
@@ -40,6 +39,11 @@ def changes(plan: Plan) -> frozenset[object]:
     return frozenset((measure.fix, measure.sets) for measure in plan.measures)
 
 
+def samples(run: Setup) -> int:
+    """Of one update, on all cards."""
+    return run.batch * run.accumulation * replicas(run)
+
+
 @settings(max_examples=40)
 @given(RUNS, ROOMS)
 def test_every_plan_fits_by_the_estimate_and_keeps_the_samples_of_an_update(run: Setup, room: Room) -> None:
@@ -47,7 +51,7 @@ def test_every_plan_fits_by_the_estimate_and_keeps_the_samples_of_an_update(run:
         again = needed(plan.estimate.setup, room)
         assert again == plan.estimate
         assert fits(again, room) == "yes"
-        assert again.setup.batch * again.setup.accumulation == run.batch * run.accumulation
+        assert samples(again.setup) == samples(run)
         assert plan.risk == "data" or again.setup.length == run.length
 
 
@@ -84,7 +88,7 @@ def test_more_memory_removes_no_plan(run: Setup) -> None:
 @settings(max_examples=15)
 @given(RUNS, ROOMS)
 def test_a_change_or_two_that_would_do_are_found(run: Setup, room: Room) -> None:
-    ways = (*subjects(run, room.capability, anything, last_resort=False), batches(run))
+    ways = (*subjects(run, room.capability, anything), batches(run))
     pairs = product(*[(None, *options) for options in ways[:3]], (None, *ways[-1][-1:]))
     made = (reduce(lambda setup, option: option.applied(setup), filter(None, picked), run) for picked in pairs)
     if any(is_possible(one) and fits(needed(one, room), room) == "yes" for one in made):
@@ -101,10 +105,24 @@ def test_one_plan_is_enough_where_only_that_is_asked() -> None:
     assert len(search(run, room, first=True).plans) == 1 < len(search(run, room).plans)
 
 
-@pytest.mark.parametrize("last_resort", [False, True])
-def test_a_run_that_cannot_fit_says_what_comes_nearest(last_resort: bool) -> None:
+def test_a_run_that_cannot_fit_says_what_comes_nearest() -> None:
     run, room = a_run("Qwen/Qwen2.5-72B"), a_card("8GB")
     found = search(run, room)
     assert found.plans == ()
     assert found.closest.estimate.high < needed(run, room).high
-    assert bool(subjects(run, (), anything, last_resort=last_resort)) is True
+
+
+def test_each_change_of_a_plan_says_the_accumulation_that_all_lead_to() -> None:
+    run, room = a_run(cards=4, micro_batch=4, accumulation=2, sequence_length=32768, fused_cross_entropy=True), a_card("RTX 4090")
+    found = [plan for plan in search(run, room).plans if {"smaller-batch", "context-parallel"} <= {one.fix for one in plan.measures}]
+    assert found
+    for plan in found:
+        said = {dict(measure.sets).get("accumulation") for measure in plan.measures} - {None}
+        assert said == {plan.estimate.setup.accumulation}
+
+
+def test_a_plan_that_takes_host_memory_does_not_hide_one_that_does_not() -> None:
+    run = a_run("meta-llama/Llama-3.1-8B", cards=4, finetuning="full", zero_stage=3, micro_batch=4, accumulation=4, sequence_length=4096,
+                gradient_checkpointing=True)  # fmt: skip
+    shown = undominated([plan for plan in search(run, a_card("A100-40GB")).plans if plan.risk in ("none", "slight")])
+    assert min(plan.estimate.host for plan in shown) == 0 < max(plan.estimate.host for plan in shown)

@@ -37,6 +37,30 @@ def test_more_bytes_or_more_work_take_longer(less: dict[str, object], more: dict
     assert seconds(run(more)) > seconds(run(less))
 
 
+@pytest.mark.parametrize("steps", [1, 4, 64])
+def test_a_pipeline_waits_for_its_share_of_the_time(steps: int) -> None:
+    run = replace(a_run(finetuning="full", cards=4, gradient_checkpointing=True), accumulation=steps)
+    long = replace(run, batch=512, length=8192)  # so much arithmetic that nothing else counts
+    staged = replace(long, layout=replace(run.layout, pipeline=4), accumulation=4 * steps)
+    alone = seconds(replace(long, layout=Layout()))
+    waiting = 1 - alone / seconds(staged)
+    assert waiting == pytest.approx(3 / (4 * steps + 3), rel=0.05)
+
+
+@given(st.sampled_from(["context", "tensor"]), st.sampled_from([2, 4]))
+def test_cards_that_share_samples_talk_more(name: str, size: int) -> None:
+    run = a_run(cards=4, finetuning="full", gradient_checkpointing=True, micro_batch=8, sequence_length=8192)
+    shared = replace(run, layout=replace(run.layout, **{name: size}), accumulation=size)  # type: ignore[arg-type]
+    assert seconds(shared) > seconds(run)
+
+
+def test_an_update_on_the_host_takes_as_long_for_many_cards_as_for_one() -> None:
+    run = a_run(cards=8, finetuning="full", zero_stage=3)
+    few, many = (replace(run, layout=replace(run.layout, cards=cards)) for cards in (8, 64))
+    longer = [seconds(replace(one, offload_optimizer=True)) - seconds(one) for one in (few, many)]
+    assert longer[0] == pytest.approx(longer[1], rel=0.2)
+
+
 def test_one_card_moves_nothing() -> None:
     run = a_run(cards=1, gradient_checkpointing=True)
     assert seconds(replace(run, layout=Layout(engine="ddp", cards=4))) > seconds(run)
