@@ -50,7 +50,7 @@ def _line(line: str, offset: int, width: int) -> Iterator[Match]:
         forms = (*_NUMBERS.values(), _ADJUST)
         last = max((found.end() for form in forms if (found := form.search(figures, killed.end()))), default=killed.end())
         yield Match(_killed_by(killed), offset + killed.start(), min(end, offset + last), _victim(killed, figures[killed.start() :]))
-    invoked = _INVOKED.search(line)
+    invoked = _INVOKED.search(line) if "invoked oom-killer" in line else None
     if invoked:
         comm = invoked["comm"].strip()
         yield Match("kernel-oom-invoked", offset, end, {"comm": comm, "invoker": comm})
