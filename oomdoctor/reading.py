@@ -30,6 +30,8 @@ _WITH_CONTEXT = 64
 """Of very many logs only the first are searched for settings and memory series."""
 _SPLIT = 32 << 20
 """From this size on the threads read a file together."""
+_COUNTED = 256 << 10
+"""Line ends are counted in so many bytes at once."""
 _PARTS = 4
 """How many parts of a large file each thread gets, so that one which was held up does not hold up all."""
 
@@ -166,7 +168,8 @@ class Reading:
             done = walk(reader, self.engines(None), tally, emit, start=start, first=first, until=until, progress=self.progress)
             counts[number] = done.counts
             if number == 0 and self.early is not None:
-                self.early(_numbered(sorted(founds[0].events.values(), key=lambda event: event.place.offset), descriptor, size))
+                failures = sorted((event for event in founds[0].events.values() if event.is_failure), key=lambda event: event.place.offset)
+                self.early(_numbered(failures[:1], descriptor, size))
 
         _together([partial(one, number) for number in range(len(ranges))], self.jobs)
         whole = _Found(self.recogniser, read.source.name)
@@ -280,10 +283,11 @@ def _numbered(events: list[Event], descriptor: int, size: int) -> list[Event]:
 def _newlines(descriptor: int, start: int, end: int) -> int:
     count = 0
     while start < end:
-        data = os.pread(descriptor, min(1 << 20, end - start), start)
+        data = os.pread(descriptor, min(_COUNTED, end - start), start)
         if not data:
             break
-        count += data.count(b"\n")
+        # For lines of the usual length twice as fast as `count`, which looks at byte after byte (CPython 3.10 to 3.13).
+        count += len(data) - len(data.replace(b"\n", b""))
         start += len(data)
     return count
 

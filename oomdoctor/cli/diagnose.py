@@ -96,7 +96,7 @@ def diagnose(
             load_pack(rules),
             jobs=jobs or min(4, os.cpu_count() or 1),
             progress=progress.read,
-            early=None if reply else progress.early,
+            early=progress.early if progress.is_shown and not reply else None,
             text=pasted if names == ["-"] else None,
             config=config,
             machine=machine,

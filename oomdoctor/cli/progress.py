@@ -20,7 +20,7 @@ class Progress:
     """On standard error, and only where it is a terminal."""
 
     def __init__(self) -> None:
-        self._shown = sys.stderr is not None and sys.stderr.isatty()
+        self.is_shown = sys.stderr is not None and sys.stderr.isatty()
         self._start = time.monotonic()
         self._last = 0.0
         self._bytes = 0
@@ -37,7 +37,7 @@ class Progress:
 
     def read(self, count: int) -> None:
         """So many bytes more were read."""
-        if not self._shown:
+        if not self.is_shown:
             return
         with self._lock:
             self._bytes += count
@@ -50,7 +50,7 @@ class Progress:
     def early(self, events: Sequence[Event]) -> None:
         """The end of a large log was read: the first sign of the failure, before the rest is looked at."""
         first = next((event for event in events if event.is_failure), None)
-        if self._shown and first is not None:
+        if self.is_shown and first is not None:
             near = f", {first.place.from_end} lines before the end" if first.place.from_end is not None else ""
             sys.stderr.write(f"{clean_line(first.place.source, 200)}{near}: {clean_line(first.text, 160)}\nreading the rest ...\n")
             sys.stderr.flush()
