@@ -21,7 +21,6 @@ from oomdoctor.findings.match import Fact, Known
 from oomdoctor.findings.moments import moments
 from oomdoctor.findings.product import request_reading
 from oomdoctor.knowledge.pack import Pack
-from oomdoctor.parse.ending import ending
 from oomdoctor.parse.events import Recogniser
 from oomdoctor.parse.progress import went_on
 from oomdoctor.reading import Early, Progress, Read, Reading
@@ -32,10 +31,12 @@ if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment
     from oomdoctor.environment.beside_log import Asked
     from oomdoctor.planning.circle import Circle
+    from oomdoctor.planning.serving_circle import ServingCircle
 
 _PROGRESS_STEPS = 2
 _SAMPLES = 24
 _ON_THE_CARD = (Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM)
+_SERVERS = ("vllm", "sglang")
 _MODEL = ("training.model", "log.model_name_or_path", "log.all_params")
 """Facts that can tell which model it is."""
 
@@ -104,15 +105,16 @@ def _diagnosis(
         decided = replace(decided, reason="nothing-read")
     elif not found:
         decided, log = _by_its_end(decided, log, reads)
-    expected = _circle(found, settings, log, values)
+    server = _server(found, settings, log, values)
+    expected = _circle(found, settings, log, values) if server is None else None
     named = {**around.facts, **facts(found, decided, values)}
     named.update(moments(_step(found, by_source), named))
     named.update(expected.facts() if expected is not None else {})
     programs = {one.id: one.program for one in recogniser.signatures.values()}
     known = Known(named, _samples(events), programs, tuple(one.root for one in found[:1]))
     judged = findings(pack, known, settings)
-    if expected is not None:
-        judged = expected.weighed(judged, pack)
+    for circle in (expected, server):
+        judged = circle.weighed(judged, pack) if circle is not None else judged
     case = Case(
         sources=tuple(read.source for read in reads),
         events=tuple(events),
@@ -123,6 +125,7 @@ def _diagnosis(
         environment=around.environment,
         environment_note=around.note,
         estimate=expected.expected if expected is not None else None,
+        served=server.found if server is not None else None,
         unread=sum(read.unread for read in reads),
         gaps=(*missing, *unread, *around.gaps, *(gap for read in reads for gap in read.gaps)),
     )
@@ -136,6 +139,18 @@ def _circle(found: Sequence[Incident], settings: Training | None, log: Mapping[s
     from oomdoctor.planning.circle import circle  # noqa: PLC0415 - most logs do not tell the model
 
     return circle(settings, log, found[0])
+
+
+def _server(
+    found: Sequence[Incident], settings: Training | None, log: Mapping[str, Value], named: Mapping[str, Fact]
+) -> ServingCircle | None:
+    """What a server should have made of its card, where its memory failed and something tells the model."""
+    serving = log.get("log.framework") in _SERVERS or (settings is not None and settings.settings.get("method") == "serve")
+    if not found or not serving or found[0].kind not in _ON_THE_CARD or not any(name in named for name in _MODEL):
+        return None
+    from oomdoctor.planning.serving_circle import serving_circle  # noqa: PLC0415 - as above
+
+    return serving_circle(settings, log, found[0])
 
 
 def _around(machine: Asked | None, events: Sequence[Event], log: Mapping[str, Value]) -> _Around:
@@ -160,6 +175,8 @@ def _run_first(found: Sequence[Finding], pack: Pack) -> tuple[Finding, ...]:
 
 def _by_its_end(decided: Verdict, log: dict[str, Value], reads: Sequence[Read]) -> tuple[Verdict, dict[str, Value]]:
     """The verdict where no message is known: a log that ends with an error is not called fine."""
+    from oomdoctor.parse.ending import ending  # noqa: PLC0415 - only where no message was found
+
     found = next((one for read in reads if (one := ending(read.last)) is not None), None)
     if found is None:
         return decided, log
