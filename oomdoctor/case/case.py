@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from oomdoctor.case.diagnosis import Text
     from oomdoctor.case.environment import Environment
     from oomdoctor.case.expected import Expected
+    from oomdoctor.case.serving import ServedRun
     from oomdoctor.case.training import Training
 
 
@@ -65,6 +66,8 @@ class Case(Struct, frozen=True, kw_only=True):
     """Whether facts of a machine are used, and why or why not; None where nobody asked."""
     estimate: Expected | None = None
     """What the arithmetic says of the run; None where its model is not known."""
+    served: ServedRun | None = None
+    """What it says of a server, in place of `estimate`."""
     unread: int = 0
     """Messages that were counted and not parsed, because thousands like them were."""
     gaps: tuple[Gap, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -132,3 +133,15 @@ class ServedPlans(Struct, frozen=True, kw_only=True):
     """The gentlest first."""
     wall: ServedWall | None = None
     combinations: int = 0
+
+
+class ServedRun(Struct, frozen=True, kw_only=True):
+    """A failed server: what the arithmetic says of it, beside what it printed."""
+
+    served: Served
+    """With the cache that was seen in place of the expected one, where the log has it."""
+    expected: Served
+    seen: Mapping[str, int]
+    """What the log shows of the parts, by the names of terms, and of the cache as `kv cache`. Bytes of one card."""
+    total_is_known: bool
+    """Whether the log tells the size of the card; else it was worked out from the cache that was seen."""

@@ -94,12 +94,12 @@ def circle(training: Training | None, log: Mapping[str, Value], incident: Incide
 
 
 def _weighed(fix: Fix, found: Circle, pack: Texts) -> Fix:
-    changed = _changed(fix, pack)
-    if not changed:
+    sets = changed(fix, pack)
+    if not sets:
         return fix
     expected = found.expected
-    same_adapters = not changed.keys() & {"finetuning", "lora_rank", "lora_targets", "modules_to_save"}
-    then = replace(found.run, settings={**found.run.settings, **changed}, trained=found.run.trained if same_adapters else None)
+    same_adapters = not sets.keys() & {"finetuning", "lora_rank", "lora_targets", "modules_to_save"}
+    then = replace(found.run, settings={**found.run.settings, **sets}, trained=found.run.trained if same_adapters else None)
     estimate = _estimate(then, found.shape, expected.room)
     if estimate.expected == expected.estimate.expected:
         # The arithmetic knows nothing of this setting, or it is in force already.
@@ -125,7 +125,7 @@ def _nowhere() -> Room:
     return Room("", _BOUNDLESS, _BOUNDLESS)
 
 
-def _changed(fix: Fix, pack: Texts) -> dict[str, Scalar]:
+def changed(fix: Fix, pack: Texts) -> dict[str, Scalar]:
     """What a fix sets, by the names that all frameworks share; empty where a row of it has no such name."""
     rows = {(row["framework"], row["key"]): row for row in (pack.text("fixes", fix.id) or {}).get("settings", ())}
     out: dict[str, Scalar] = {}

@@ -47,6 +47,7 @@ def compose(diagnosis: Diagnosis, lang: str, version: str) -> Document:
         blocks += _seen(first, lang)
         blocks += _figures(first, lang)
         blocks += beside_seen(case.estimate, lang)
+        blocks += _budget(case, lang)
     blocks += _meaning(diagnosis.findings, first, lang)
     blocks += in_config(case.training, lang)
     blocks += steps(diagnosis.findings, lang)
@@ -61,6 +62,14 @@ def compose(diagnosis: Diagnosis, lang: str, version: str) -> Document:
     # What is folded comes last, together: a screen is read from the top, and these are its index.
     blocks.sort(key=lambda block: isinstance(block, Folded))
     return Document(title=f"oomdoctor {version} · {_inputs(case, lang)}", blocks=tuple(blocks), lang="zh" if lang == "zh" else "en")
+
+
+def _budget(case: Case, lang: str) -> Iterator[Block]:
+    """What a server did with its share of the card."""
+    if case.served is not None:
+        from oomdoctor.report.serving_expected import beside_printed  # noqa: PLC0415 - few logs are of servers
+
+        yield from beside_printed(case.served, lang)
 
 
 def _verdict(diagnosis: Diagnosis, lang: str) -> Iterator[Block]:

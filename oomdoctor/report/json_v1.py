@@ -141,6 +141,10 @@ def _clean_value(value: object) -> object:
 def _expected(case: Case, lang: str) -> dict[str, object] | None:
     """What the run should have taken, as `oomdoctor estimate --format json` writes it, and beside it what was seen."""
     own = case.estimate
+    if case.served is not None:
+        from oomdoctor.report.serving_json import beside_printed  # noqa: PLC0415 - only for servers
+
+        return beside_printed(case.served, lang)
     if own is None:
         return None
     from oomdoctor.case.plan import Judged  # noqa: PLC0415 - only where the model is known

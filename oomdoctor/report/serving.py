@@ -88,17 +88,25 @@ def obstacle(found: Served, lang: str) -> str:
     message = _MESSAGES.get((found.server.program, hurdle.name), _OUT_OF_MEMORY).format(
         requests=found.server.requests, length=found.server.length
     )
+    ends = _say(lang, " The log then ends with “{}”.", "日志会以“{}”结束。").format(message)
+    return shortage(hurdle, lang) + ends
+
+
+def shortage(hurdle: Hurdle, lang: str) -> str:
+    """At which hurdle it falls or may fall, and how much is missing."""
+    surely = hurdle.cleared == "no"
     what, lacking = _OBSTACLES[hurdle.name].get(lang), _lacking(hurdle, lang)
     if lang == "zh":
-        return f"{'会卡在' if hurdle.cleared == 'no' else '可能卡在'}这里：{what}（{lacking}）。日志会以“{message}”结束。"
-    return f"It {'fails' if hurdle.cleared == 'no' else 'may fail'} where {what} ({lacking}). The log then ends with “{message}”."
+        return f"{'会卡在' if surely else '可能卡在'}这里：{what}（{lacking}）。"
+    return f"It {'fails' if surely else 'may fail'} where {what} ({lacking})."
 
 
 def _lacking(hurdle: Hurdle, lang: str) -> str:
     """What is missing, from the least to the most."""
-    least, most = max(0, -hurdle.spare.high), max(0, -hurdle.spare.low)
-    sizes = f"{least / GIB:.1f}", f"{most / GIB:.1f}"
-    return _say(lang, "short by {} to {} GiB", "缺 {} 至 {} GiB").format(*sizes)
+    least, most = (f"{max(0, -size) / GIB:.1f}" for size in (hurdle.spare.high, hurdle.spare.low))
+    if least == most:
+        return _say(lang, "short by {} GiB", "缺 {} GiB").format(most)
+    return _say(lang, "short by {} to {} GiB", "缺 {} 至 {} GiB").format(least, most)
 
 
 def _headline(found: Served, lang: str, card: str) -> Iterator[Span]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from oomdoctor.case.estimate import Assumption, Term
 from oomdoctor.case.plan import Measure
-from oomdoctor.case.serving import Bounds, Served, ServedPlan, ServedPlans
+from oomdoctor.case.serving import Bounds, Served, ServedPlan, ServedPlans, ServedRun
 from oomdoctor.report.safe import clean_line
 
 
@@ -30,6 +30,18 @@ def to_json(found: Served, lang: str, card: str) -> dict[str, Any]:
         "peak": max(found.phases, key=lambda phase: phase.bytes).name,
         "phases": [{"name": phase.name, "bytes": phase.bytes, "terms": [_term(one) for one in phase.terms]} for phase in found.phases],
         "assumptions": [{"id": one.id, "text": one.text.get(lang), "asked": one.asked} for one in found.assumptions],
+    }
+
+
+def beside_printed(found: ServedRun, lang: str) -> dict[str, Any]:
+    """The estimate of a failed server, and beside it what its log shows."""
+    return {
+        **to_json(found.expected, lang, ""),
+        "fits": found.served.starts,
+        "settings_known": True,
+        "at_failure": None,
+        "seen_bytes": dict(found.seen),
+        "card_is_known": found.total_is_known,
     }
 
 
