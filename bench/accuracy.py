@@ -17,6 +17,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+import verdicts
 from msgspec import convert
 
 from oomdoctor.case.estimate import Assumption, Setup
@@ -56,7 +57,9 @@ WHY = """\
 - **Prompts**: the Qwen3 table agrees with weights and cache alone, the Qwen2.5 table with the MLP of the whole prompt on top;
   AutoAWQ and GLM-4 have more on top, as with logits or attention scores of the whole prompt. A trace of transformers 5.23
   (`estimate --trace`) has three tensors as wide as the MLP for every token of the prompt, so the MLP is expected.
-- **Pipelines** in torchtitan hold more micro batches than 1F1B needs; interleaved schedules widen the range.
+- **Totals of several cards**: tables of generation publish the sum, and the row is its mean; the estimate is of the fullest card,
+  which has a layer or two more (`device_map="auto"` keeps room free on the first).
+- **Pipelines** that interleave hold more micro batches than 1F1B; no column says which schedule it was, so they widen the range.
 - **torchtitan since 2025** compiles the fp32 copy of the logits away (4 bytes a logit, not 10); no column says which version it was."""
 
 MISSING = """\
@@ -157,6 +160,7 @@ def _document(cases: Sequence[Case]) -> Iterator[str]:
         )
         yield f"| {' | '.join(cells)} |"
     yield f"\nWhy:\n\n{WHY}\n\n## Not covered\n\n{MISSING}\n"
+    yield from verdicts.section(cases)
     yield from _leave_one_out(cases)
 
 

@@ -1,0 +1,74 @@
+"""Verdicts against published measurements, for docs/accuracy.md: is a run ever said to fit that took more than the card has?"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from oomdoctor.case.estimate import Assumption, Setup
+from oomdoctor.case.plan import Fits
+from oomdoctor.knowledge.cards import Card, card
+from oomdoctor.planning.room import judged, room
+
+GIB = 1 << 30
+SIZES = (8, 12, 16, 24, 32, 40, 48, 80)
+"""GB of the cards that people have."""
+LIVE = ("max_allocated", "peak_active")
+"""Counters of live tensors. Of what is reserved torch gives back what it can before a request fails, so that a run which reserved
+more than a card has may fit it nevertheless."""
+_NAMED = re.compile(r"(?i)\b(A100|A10G?|H100|H20|L40S|T4|3090|4090)\b(?:-(\d{2,3}GB))?")
+_LARGEST = {"A100": "80GB"}
+"""The size of a card that comes in several, where a table does not say it: with the larger one more runs are said to fit."""
+Row = dict[str, str]
+Case = tuple[Row, Setup, tuple[Assumption, ...]]
+Held = tuple[Row, Fits, bool]
+"""A row, what is said of it, and whether it took more than the card has."""
+
+
+def own_card(named: str) -> Card | None:
+    """The card that a row names (`2 * A10`, `A100-40GB`); None where it names none, or several."""
+    found = {(one[1].upper(), (one[2] or "").upper()) for one in _NAMED.finditer(named)}
+    if len(found) != 1:
+        return None
+    model, size = found.pop()
+    size = size or _LARGEST.get(model, "")
+    return card(f"{model}-{size}") or card(model) or card(size)
+
+
+def on_own_cards(cases: Sequence[Case]) -> list[Held]:
+    """Every row that names its card, held against this card."""
+    return [_held(row, made, own) for row, made, _ in cases if (own := own_card(row["gpu_model"])) is not None]
+
+
+def on_all_sizes(cases: Sequence[Case]) -> list[Held]:
+    """Every row that measured live tensors, held against each of the usual cards."""
+    sizes = [found for size in SIZES if (found := card(f"{size}GB")) is not None]
+    return [_held(row, made, own) for row, made, _ in cases if row["measured_kind"] in LIVE for own in sizes]
+
+
+def _held(row: Row, made: Setup, own: Card) -> Held:
+    return row, judged(made, room(own)).fits, float(row["measured_gib_per_gpu"]) * GIB > own.bytes
+
+
+def section(cases: Sequence[Case]) -> Iterator[str]:
+    """The part of the document."""
+    yield "## Whether a run fits\n"
+    yield "The verdict of `estimate`, `check`, `plan` and `diagnose`, against what the run took. On its own card: every row that names the"
+    yield f"card. On cards of all sizes: every row that measured live tensors, on cards of {', '.join(map(str, SIZES))} GB. Where a table"
+    yield "states a round figure, that can be the size of the card itself, which is more than programs get of it.\n"
+    yield "| said | own card: took less | own card: took more | all sizes: took less | all sizes: took more |\n|---|---:|---:|---:|---:|"
+    own, every = on_own_cards(cases), on_all_sizes(cases)
+    numbers = [Counter((said, more) for _, said, more in held) for held in (own, every)]
+    for said, title in (("yes", "fits"), ("close", "too close to say"), ("no", "does not fit")):
+        yield f"| {title} | " + " | ".join(str(one[said, more]) for one in numbers for more in (False, True)) + " |"
+    yield from _named("\nSaid to fit, but took more than the card has", own + every, lambda said, more: said == "yes" and more)
+    yield from _named("\nSaid not to fit its own card, where it ran", own, lambda said, more: said == "no" and not more)
+    yield ""
+
+
+def _named(title: str, held: Sequence[Held], wrong: Callable[[Fits, bool], bool]) -> Iterator[str]:
+    found = [
+        f"{row['model']} ({row['method']}, {row['source_group']}, {row['measured_kind']})" for row, said, more in held if wrong(said, more)
+    ]
+    yield f"{title}: {'; '.join(dict.fromkeys(found)) or 'none'}."
