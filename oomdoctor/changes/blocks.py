@@ -18,7 +18,7 @@ _KEY = re.compile(r"[A-Za-z_][\w-]{0,150}\Z")
 _STEP = "  "
 
 
-class _Style(Struct, frozen=True):
+class Style(Struct, frozen=True):
     """How this file writes things."""
 
     form: Form
@@ -29,9 +29,8 @@ class _Style(Struct, frozen=True):
 
 def edit_block(text: str, form: Form, change: Change) -> Edit:
     """The edit that makes `change`. Raises Unsafe where there is none that touches nothing else."""
-    roots = [json_document(text)] if form == "json" else yaml_documents(text)
-    style = _Style(form, "\r\n" if "\r\n" in text else "\n", _indentation(text, roots))
-    found = _where(roots, change)
+    roots, style = documents(text, form)
+    found = where(roots, change)
     if change.action == "rename":
         return _renamed(text, form, change, found)
     if found:
@@ -39,7 +38,13 @@ def edit_block(text: str, form: Form, change: Change) -> Edit:
     return _inserted(text, style, roots, change)
 
 
-def _where(roots: list[Spot], change: Change) -> list[Entry]:
+def documents(text: str, form: Form) -> tuple[list[Spot], Style]:
+    """The documents of a file, and how it is written. Raises Unsafe where it cannot be read."""
+    roots = [json_document(text)] if form == "json" else yaml_documents(text)
+    return roots, Style(form, "\r\n" if "\r\n" in text else "\n", _indentation(text, roots))
+
+
+def where(roots: list[Spot], change: Change) -> list[Entry]:
     """The entries down to the setting: the one in the line that was named, else the last one."""
     paths = [path for root in roots if (path := find(root, change.key))]
     for path in paths:
@@ -76,7 +81,7 @@ def _renamed(text: str, form: Form, change: Change, path: list[Entry]) -> Edit:
     return Edit(entry.start, entry.end, f"{quote}{change.to}{quote}")
 
 
-def _inserted(text: str, style: _Style, roots: list[Spot], change: Change) -> Edit:
+def _inserted(text: str, style: Style, roots: list[Spot], change: Change) -> Edit:
     root = _document(roots, change)
     block, rest = deepest(root, change.key)
     names = rest.split(".")
@@ -85,7 +90,8 @@ def _inserted(text: str, style: _Style, roots: list[Spot], change: Change) -> Ed
     if not all(_KEY.match(name) for name in names):
         raise Unsafe("this is not a key of a config file", "这不是配置文件里的键")
     if block.style == "{":
-        return _into_brackets(text, style, block, names, change.to)
+        value = json_value(change.to, "", "") if style.form == "json" else yaml_value(change.to, "", "", flow=True)
+        return into_brackets(text, style, block, names, value)
     return _below(text, style, block, names, change)
 
 
@@ -100,7 +106,7 @@ def _document(roots: list[Spot], change: Change) -> Spot:
     return maps[0]
 
 
-def _below(text: str, style: _Style, block: Spot, names: list[str], change: Change) -> Edit:
+def _below(text: str, style: Style, block: Spot, names: list[str], change: Change) -> Edit:
     """A line of its own, below a related key or at the end of the block."""
     if not block.entries:
         raise Unsafe("the block is empty", "这个块是空的")
@@ -115,10 +121,10 @@ def _below(text: str, style: _Style, block: Spot, names: list[str], change: Chan
         indent = " " * len(indent)
     lines = [f"{indent}{style.step * depth}{name}:" for depth, name in enumerate(names)]
     lines[-1] += f" {yaml_value(change.to, '', '', flow=False)}"
-    return _after_line(text, style.newline, above.value.last, style.newline.join(lines))
+    return after_line(text, style.newline, above.value.last, style.newline.join(lines))
 
 
-def _after_line(text: str, newline: str, at: int, lines: str) -> Edit:
+def after_line(text: str, newline: str, at: int, lines: str) -> Edit:
     """Lines below the one in which `at` is; blank lines that belong to a value above stay below."""
     at = len(text[:at].rstrip())
     end = text.find("\n", at)
@@ -127,9 +133,9 @@ def _after_line(text: str, newline: str, at: int, lines: str) -> Edit:
     return Edit(end + 1, end + 1, lines + newline)
 
 
-def _into_brackets(text: str, style: _Style, block: Spot, names: list[str], to: str) -> Edit:
+def into_brackets(text: str, style: Style, block: Spot, names: list[str], value: str) -> Edit:
+    """A key behind the last one in brackets; `value` is as it is written."""
     json = style.form == "json"
-    value = json_value(to, "", "") if json else yaml_value(to, "", "", flow=True)
     if not block.entries:
         if text[block.start + 1 : block.end - 1].strip():
             raise Unsafe("the brackets hold something else than keys", "括号里不是键值")

@@ -18,8 +18,8 @@ class Change(Struct, frozen=True, kw_only=True):
     key: str
     """As the file nests it, with dots; `--key` for an option, `NAME` for a variable of a script. For a rename the old key."""
     to: str
-    """The value; for a rename the new key. A list, `[a, b]`, names items: those that stand there already stay."""
-    action: Literal["set", "rename"] = "set"
+    """The value; for a rename the new key, for a move the block. A list, `[a, b]`, names items: those that stand there already stay."""
+    action: Literal["set", "rename", "move"] = "set"
     line: int | None = None
     """Where the setting stands now, 1-based; None where it may be missing."""
     after: str | None = None
@@ -28,6 +28,14 @@ class Change(Struct, frozen=True, kw_only=True):
     """Whether it is a variable of the environment, which only a script can hold."""
     program: str | None = None
     """The program whose command takes the option; None is the only one."""
+
+    @property
+    def after_it(self) -> str:
+        """The key as it is called when the change is made."""
+        block, dot, name = self.key.rpartition(".")
+        if self.action == "rename":
+            return f"{block}{dot}{self.to}"
+        return f"{self.to}.{name}" if self.action == "move" else self.key
 
 
 class Edit(Struct, frozen=True):

@@ -34,6 +34,7 @@ def instead(complaint: Complaint, homes: Homes) -> tuple[list[Change], list[Refu
 def _changes(complaint: Complaint, write: str, homes: Homes) -> Iterator[Change]:
     at = Home(file=complaint.file, key=complaint.key, line=complaint.line)
     if complaint.id == _MOVED:
+        yield from _moved(at, write, homes)
         return
     if complaint.id in _RENAMES:
         if _NAME.match(write):
@@ -49,6 +50,15 @@ def _changes(complaint: Complaint, write: str, homes: Homes) -> Iterator[Change]
     setting = _SETTING.match(write)
     if setting is not None and (setting[0].startswith("-") or ": " in write):
         yield _beside(at, setting["key"], setting["to"], homes)
+
+
+def _moved(at: Home, write: str, homes: Homes) -> Iterator[Change]:
+    """Into the block of that name, where the file has one and a plain value is to go."""
+    full, (target, mark, _) = _full(at, homes), write.partition(": ")
+    block = target.rpartition(".")[0]
+    there = {one.key for sheet in homes.sheets for one in sheet.given if sheet.file == at.file and one.block and ends_with(one.key, block)}
+    if mark and len(there) == 1:
+        yield Change(file=at.file, key=full, to=there.pop(), action="move", line=at.line)
 
 
 def _full(at: Home, homes: Homes) -> str:

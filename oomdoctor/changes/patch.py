@@ -11,6 +11,7 @@ from msgspec import Struct
 from oomdoctor.changes.blocks import edit_block
 from oomdoctor.changes.change import Change, Edit, Form, Refused, Unsafe, plain_key
 from oomdoctor.changes.lists import items
+from oomdoctor.changes.move import move
 from oomdoctor.changes.script import edit_script
 from oomdoctor.training.command_line import Word, read_command_line
 from oomdoctor.training.readers import read_config
@@ -50,8 +51,8 @@ def patch(file: str, data: bytes, changes: Sequence[Change]) -> Patched:
 def is_so(file: str, data: bytes, change: Change) -> bool:
     """Whether the file says it already."""
     said = _said(_sheets(file, data))
-    if change.action == "rename":
-        return not any(_same_key(key, change.key) for _, key, _ in said) and any(_same_key(key, _renamed(change)) for _, key, _ in said)
+    if change.action != "set":
+        return not any(_same_key(key, change.key) for _, key, _ in said) and any(_same_key(key, change.after_it) for _, key, _ in said)
     return all(_is_said(said, key, to) for key, to in _pieces(change.key, change.to))
 
 
@@ -82,8 +83,8 @@ def values(file: str, data: bytes, key: str) -> list[str]:
 
 def by_hand(change: Change) -> str:
     """What a person would type."""
-    if change.action == "rename":
-        return change.to
+    if change.action != "set":
+        return change.to if change.action == "rename" else change.after_it
     if change.variable:
         return f"export {change.key}={change.to}"
     if change.key.startswith("-"):
@@ -128,7 +129,7 @@ def _edit(text: str, file: str, form: Form | None, change: Change) -> Edit:
         raise Unsafe("this is neither YAML, JSON nor a shell script", "这不是 YAML、JSON 或 shell 脚本")
     if change.variable:
         raise Unsafe("a variable of the environment is set in the shell, not in this file", "环境变量要在 shell 里设置，不能写进这个文件")
-    return edit_block(text, form, change)
+    return move(text, form, change) if change.action == "move" else edit_block(text, form, change)
 
 
 def _is_json(text: str) -> bool:
@@ -174,21 +175,15 @@ def _look_again(before: Sequence[Sheet], after: Sequence[Sheet], change: Change)
     gone, come = old - new, new - old
     wrong = Counter(one.id for sheet in after for one in sheet.complaints) - Counter(one.id for sheet in before for one in sheet.complaints)
     allowed = [_same_key, _around, _inside]
-    own = (change.key, _renamed(change)) if change.action == "rename" else (change.key,)
+    own = {change.key, change.after_it}
     others = [key for _, key, _ in (gone + come) if not any(fits(key, name) for fits in allowed for name in own)]
     if wrong or others:
         raise Unsafe("the change would reach further than this setting", "这处改动会牵连到其他设置")
-    read = [value for _, key, value in come if _same_key(key, own[-1])]
+    read = [value for _, key, value in come if _same_key(key, change.after_it)]
     if change.action == "set" and change.to[:1] != "{" and not any(_means(value, change.to) for value in read):
         raise Unsafe("the file would not say it after the change", "改完之后文件里读到的不是这个值")
-    if change.action == "rename" and not read:
+    if change.action != "set" and (not read or read != [value for _, key, value in gone if _same_key(key, change.key)]):
         raise Unsafe("the file would not say it after the change", "改完之后文件里读到的不是这个值")
-
-
-def _renamed(change: Change) -> str:
-    """The whole new key: the blocks around it stay."""
-    block, dot, _ = change.key.rpartition(".")
-    return f"{block}{dot}{change.to}" if dot else change.to
 
 
 def _same_key(key: str, other: str) -> bool:

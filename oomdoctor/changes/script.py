@@ -18,6 +18,8 @@ def edit_script(text: str, file: str, change: Change, wanted: Callable[[Sequence
     """The edit that makes `change`; `wanted` says of a command whether it takes new options. Raises Unsafe where there is none."""
     if file.lower().endswith(_OTHER_SHELLS):
         raise Unsafe("this is a script for another shell", "这是其他 shell 的脚本")
+    if change.action == "move":
+        raise Unsafe("the options of a command stand in no block", "命令行选项不分块")
     script = list(commands(text))
     if change.action == "rename":
         return _renamed(_option(script, change), change)

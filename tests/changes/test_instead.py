@@ -53,14 +53,30 @@ def test_names_and_variables(file: str, text: str, complaint: str, after: str) -
     assert settle(files, [of_complaint(found, homes(files))], ask, nothing_there).files[file].decode() == after
 
 
-def test_a_key_under_the_wrong_block_is_for_a_person_to_move() -> None:
-    files = {
-        "a.yaml": b"training_args:\n  output_dir: o\n  generation_config:\n    max_new_tokens: 5\n    bf16: true\npeft_config:\n  peft_type: LORA\n"
-    }
-    found: list[Complaint] = [one for one in judge({})(files) if one.id == "key-under-wrong-block"]
-    proposals = [of_complaint(one, homes(files)) for one in found]
-    assert [one.changes for one in proposals] == [()] * len(found)
-    assert all(one.by_hand[0].by_hand == complaint.instead for one, complaint in zip(proposals, found, strict=True))
+@pytest.mark.parametrize(("file", "text", "after"), [
+    pytest.param("a.yaml", "training_args:\n  output_dir: o\n  generation_config:\n    max_new_tokens: 5\n    bf16: true\npeft_config:\n  peft_type: LORA\n", "training_args:\n  output_dir: o\n  generation_config:\n    max_new_tokens: 5\n  bf16: true\npeft_config:\n  peft_type: LORA\n", id="GLM-4"),
+    pytest.param("a.json", '{"bf16": {"enabled": "auto"}, "stage": 2, "zero_optimization": {"overlap_comm": true}}', '{"bf16": {"enabled": "auto"}, "zero_optimization": {"overlap_comm": true, "stage": 2}}', id="DeepSpeed"),
+    pytest.param("a.json", '{"output_dir": "o", "fp16": true, "deepspeed": {"stage": 2, "fp16": {"enabled": "auto"}, "zero_optimization": {"overlap_comm": true}}}', '{"output_dir": "o", "fp16": true, "deepspeed": {"fp16": {"enabled": "auto"}, "zero_optimization": {"overlap_comm": true, "stage": 2}}}', id="DeepSpeed inside of a trainer's file"),
+    pytest.param("a.yaml", "distributed_type: FSDP\nfsdp_offload_params: true\nfsdp_config:\n  fsdp_version: 2\nnum_processes: 2\n", "distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\n  fsdp_offload_params: true\nnum_processes: 2\n", id="accelerate"),
+])  # fmt: skip
+def test_a_key_under_the_wrong_block_goes_to_the_right_one(file: str, text: str, after: str) -> None:
+    files, ask = {file: text.encode()}, judge({})
+    found = next(one for one in ask(files) if one.id == "key-under-wrong-block")
+    settled = settle(files, [of_complaint(found, homes(files))], ask, nothing_there)
+    assert [one.why.en for step in settled.steps for one in step.refused] == []
+    assert settled.files[file].decode() == after
+
+
+@pytest.mark.parametrize(("file", "text"), [
+    pytest.param("a.yaml", "training_args:\n  output_dir: o\n  generation_config:\n    bf16: true\npeft_config:\n  peft_type: LORA\n", id="its block would be empty"),
+    pytest.param("a.yaml", "distributed_type: FSDP\nfsdp_offload_params: true\nnum_processes: 2\n", id="no block for it"),
+    pytest.param("a.json", '{"bf16": {"enabled": "auto"}, "offload_param": {"device": "cpu"}, "zero_optimization": {"stage": 3}}', id="a whole block"),
+])  # fmt: skip
+def test_what_cannot_be_moved_is_said(file: str, text: str) -> None:
+    files, ask = {file: text.encode()}, judge({})
+    found: list[Complaint] = [one for one in ask(files) if one.id == "key-under-wrong-block"]
+    settled = settle(files, [of_complaint(one, homes(files)) for one in found], ask, nothing_there)
+    assert found and settled.files == {} and all(step.left for step in settled.steps)
 
 
 def test_a_note_is_advice() -> None:

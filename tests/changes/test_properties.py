@@ -44,24 +44,28 @@ def leaves(config: dict[str, Any], path: str = "") -> list[str]:
 
 
 @st.composite
-def yaml_files(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
-    config = draw(CONFIGS)
+def written_as_yaml(draw: st.DrawFn, config: dict[str, Any]) -> str:
     text = yaml.safe_dump(
         config, default_flow_style=draw(st.sampled_from([True, False, None])), indent=draw(st.sampled_from([2, 3, 4, 8])), allow_unicode=draw(st.booleans()),
         sort_keys=False, width=10**6, explicit_start=draw(st.booleans()),
     )  # fmt: skip
     if draw(st.booleans()):
         text = text.replace("\n", "  # a comment: {x}\n", 1) + "# the end\n"
-    return config, text.replace("\n", draw(st.sampled_from(["\n", "\r\n"])))
+    return text.replace("\n", draw(st.sampled_from(["\n", "\r\n"])))
 
 
 @st.composite
-def json_files(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
-    config = draw(CONFIGS)
+def written_as_json(draw: st.DrawFn, config: dict[str, Any]) -> str:
     separators = draw(st.sampled_from([None, (",", ":"), (", ", ": "), (" , ", " : ")]))
-    return config, json.dumps(
+    return json.dumps(
         config, indent=draw(st.sampled_from([None, 0, 1, 2, 4, "\t"])), separators=separators, ensure_ascii=draw(st.booleans())
     )
+
+
+@st.composite
+def files(draw: st.DrawFn, written: Any) -> tuple[dict[str, Any], str]:
+    config = draw(CONFIGS)
+    return config, draw(written(config))
 
 
 def middle(old: str, new: str) -> tuple[str, str]:
@@ -94,7 +98,7 @@ def check(name: str, config: dict[str, Any], text: str, key: str, to: str, loade
     assert (again.data, len(again.already)) == (found.data, 1)
 
 
-@given(yaml_files(), NEW, st.data())
+@given(files(written_as_yaml), NEW, st.data())
 def test_one_value_of_any_yaml(file: tuple[dict[str, Any], str], to: str, data: st.DataObject) -> None:
     config, text = file
     keys = leaves(config)
@@ -102,7 +106,7 @@ def test_one_value_of_any_yaml(file: tuple[dict[str, Any], str], to: str, data: 
         check("a.yaml", config, text, data.draw(st.sampled_from(keys)), to, yaml.safe_load)
 
 
-@given(json_files(), NEW, st.data())
+@given(files(written_as_json), NEW, st.data())
 def test_one_value_of_any_json(file: tuple[dict[str, Any], str], to: str, data: st.DataObject) -> None:
     config, text = file
     keys = leaves(config)
