@@ -66,6 +66,8 @@ class Served(Struct, frozen=True, kw_only=True):
     server: Server
     total: int
     """The card, as programs see it."""
+    card: str = ""
+    """Its name; empty where only its size is known."""
     taken: int
     """The share of it."""
     terms: tuple[Term, ...]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from oomdoctor import __version__
-from oomdoctor.cli.estimate import estimated, named_card
+from oomdoctor.cli.estimate import estimated, named_card, serving
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
@@ -91,6 +91,9 @@ def _taken(training: Training | None, model: str | None, gpus: int | None, card:
 
     settings, framework = (training.settings, training.framework) if training is not None else ({}, None)
     try:
+        server = serving(settings, model, framework, gpus, card)
+        if server is not None:
+            return server, None
         found = estimated(settings, model, framework, gpus)
     except UsageError as why:
         return None, [Gap(what="memory", why=str(why))]
@@ -101,7 +104,11 @@ def _is_wrong(training: Training | None, taken: Taken | None, *, strict: bool) -
     grave = ("error", "warning") if strict else ("error",)
     if training is not None and any(one.severity in grave for one in training.complaints):
         return True
-    return taken is not None and taken[1].fits in (("no", "close") if strict else ("no",))
+    if taken is None:
+        return False
+    from oomdoctor.report.check import fits  # noqa: PLC0415 - only where a card is named
+
+    return fits(taken) in (("no", "close") if strict else ("no",))
 
 
 def _render(training: Training | None, taken: Taken | None, gaps: Sequence[Gap], format_: str, lang: str, *, to_terminal: bool) -> str:

@@ -106,8 +106,8 @@ def estimate(
         settings["method"] = "serve"
     own = framework or (read.framework if read else None)
     server = serving(settings, model, own, gpus, card)
-    if server is not None and card is not None:
-        write(_render_server(server, card, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
+    if server is not None:
+        write(_render_server(server, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
         sys.exit(0 if server.starts == "yes" else 1)
     calculate = traced if trace else estimated
     found = calculate(settings, model, own, gpus)
@@ -232,13 +232,13 @@ def _render(found: Estimate, judged: Judged | None, format_: str, lang: str, *, 
     return show(compose(found, lang, __version__, judged), format_, to_terminal=to_terminal)
 
 
-def _render_server(found: Served, card: Card, format_: str, lang: str, *, to_terminal: bool) -> str:
+def _render_server(found: Served, format_: str, lang: str, *, to_terminal: bool) -> str:
     from oomdoctor.report.serving import compose  # noqa: PLC0415 - as above
     from oomdoctor.report.serving_json import to_json  # noqa: PLC0415
 
     if format_ in ("json", "jsonl"):
-        return _as_json(to_json(found, lang, card.name), format_)
-    return show(compose(found, lang, __version__, card.name), format_, to_terminal=to_terminal)
+        return _as_json(to_json(found, lang), format_)
+    return show(compose(found, lang, __version__), format_, to_terminal=to_terminal)
 
 
 def _as_json(answer: dict[str, Any], format_: str) -> str:

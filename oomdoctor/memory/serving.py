@@ -12,7 +12,7 @@ from math import hypot
 
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Assumption, Phase, Setup, Term
+from oomdoctor.case.estimate import Phase, Setup, Term
 from oomdoctor.case.serving import Bounds, Hurdle, Served, Server
 from oomdoctor.memory import inference, weights
 from oomdoctor.memory.term import term
@@ -45,10 +45,9 @@ _GRAPHS = 512
 """The largest batch with a CUDA graph, at most (vllm/config, max_cudagraph_capture_size)."""
 
 
-def serve(setup: Setup, server: Server, total: int, assumptions: tuple[Assumption, ...] = ()) -> Served:
+def serve(setup: Setup, server: Server, total: int) -> Served:
     """What a server makes of a card of `total` bytes for the model of a setup."""
-    parts = vllm(setup, server, total) if server.program == "vllm" else sglang(setup, server, total)
-    return replace(parts, assumptions=assumptions)
+    return vllm(setup, server, total) if server.program == "vllm" else sglang(setup, server, total)
 
 
 def vllm(setup: Setup, server: Server, total: int) -> Served:

@@ -9,16 +9,19 @@ from oomdoctor.case.case import Gap
 from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import Judged
+from oomdoctor.case.serving import Served
 from oomdoctor.case.training import Complaint, Training
 from oomdoctor.report.document import Block, Document, Facts, Heading, Paragraph, Row, Span, Style
 from oomdoctor.report.estimate import compose as compose_estimate
 from oomdoctor.report.estimate_json import to_json as estimate_json
 from oomdoctor.report.json_v1 import complaint as complaint_json
 from oomdoctor.report.phrases import blank, comma, spans, stop, stopped
+from oomdoctor.report.serving import compose as compose_server
+from oomdoctor.report.serving_json import to_json as server_json
 from oomdoctor.report.texts import FRAMEWORKS, say
 
-Taken = tuple[Estimate, Judged]
-"""What a run takes of a card as nvidia-smi shows it, and whether it fits."""
+Taken = tuple[Estimate, Judged] | Served
+"""What a run takes of a card as nvidia-smi shows it, and whether it fits; or what a server makes of it."""
 _SEVERITIES = {
     "error": (Text("error", "错误"), Style.BAD),
     "warning": (Text("warning", "警告"), Style.WARN),
@@ -41,11 +44,20 @@ def to_json(training: Training | None, taken: Taken | None, gaps: Sequence[Gap],
         "oomdoctor": version,
         "framework": None if training is None else training.framework,
         "counts": {severity: _count(complaints, severity) for severity in _SEVERITIES},
-        "fits": None if taken is None else taken[1].fits,
+        "fits": None if taken is None else fits(taken),
         "complaints": [complaint_json(one, lang) for one in complaints],
-        "estimate": None if taken is None else estimate_json(taken[0], lang, taken[1]),
+        "estimate": None if taken is None else _estimate(taken, lang),
         "gaps": [{"what": one.what, "why": one.why, "how": one.how} for one in gaps],
     }
+
+
+def fits(taken: Taken) -> str:
+    """`yes`, `no` or `close`; of a server, whether it starts."""
+    return taken.starts if isinstance(taken, Served) else taken[1].fits
+
+
+def _estimate(taken: Taken, lang: str) -> dict[str, Any]:
+    return server_json(taken, lang) if isinstance(taken, Served) else estimate_json(taken[0], lang, taken[1])
 
 
 def _blocks(training: Training | None, taken: Taken | None, gaps: Sequence[Gap], lang: str) -> Iterator[Block]:
@@ -56,7 +68,7 @@ def _blocks(training: Training | None, taken: Taken | None, gaps: Sequence[Gap],
         yield Paragraph((Span(say("and-more", lang, n=len(complaints) - _SHOWN), Style.DIM),))
     if taken is not None:
         yield Heading("显存" if lang == "zh" else "Memory")
-        yield from compose_estimate(taken[0], lang, "", taken[1]).blocks
+        yield from (compose_server(taken, lang, "") if isinstance(taken, Served) else compose_estimate(taken[0], lang, "", taken[1])).blocks
     if gaps:
         yield Heading("未能读取或确定" if lang == "zh" else "Not read, or not known")
         yield Facts(tuple(Row(one.what, one.why, one.how or "") for one in gaps[:_SHOWN]))

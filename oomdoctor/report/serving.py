@@ -45,16 +45,15 @@ _PHASES = {
 _SHADES = (Style.BAD, Style.WARN, Style.GOOD, Style.STRONG, Style.DIM)
 
 
-def compose(found: Served, lang: str, version: str, card: str) -> Document:
-    """The document; `card` is the name of the card."""
+def compose(found: Served, lang: str, version: str) -> Document:
+    """The document."""
     title = _say(lang, "oomdoctor {} estimate", "oomdoctor {} 显存估计").format(version)
-    return Document(title=title, blocks=tuple(blocks(found, lang, card)), lang=lang)
+    return Document(title=title, blocks=tuple(_blocks(found, lang)), lang=lang)
 
 
-def blocks(found: Served, lang: str, card: str) -> Iterator[Block]:
-    """The whole answer."""
-    yield Paragraph(tuple(_headline(found, lang, card)))
-    yield _bar(found, lang, card)
+def _blocks(found: Served, lang: str) -> Iterator[Block]:
+    yield Paragraph(tuple(_headline(found, lang)))
+    yield _bar(found, lang)
     yield Facts(tuple(_share(found, lang)))
     yield Heading(_say(lang, "Beside the share", "份额之外"))
     yield Facts(tuple(_beside(found, lang)))
@@ -109,9 +108,9 @@ def _lacking(hurdle: Hurdle, lang: str) -> str:
     return _say(lang, "short by {} to {} GiB", "缺 {} 至 {} GiB").format(least, most)
 
 
-def _headline(found: Served, lang: str, card: str) -> Iterator[Span]:
+def _headline(found: Served, lang: str) -> Iterator[Span]:
     yield verdict(found, lang)
-    yield Span(_say(lang, " {} serving {} takes {} of {}. ", "{} 运行 {}，占用 {}（{}）。").format(*_named(found, card)))
+    yield Span(_say(lang, " {} serving {} takes {} of {}. ", "{} 运行 {}，占用 {}（{}）。").format(*_named(found)))
     said = obstacle(found, lang)
     if said:
         yield Span(said + _say(lang, " ", ""))
@@ -119,8 +118,8 @@ def _headline(found: Served, lang: str, card: str) -> Iterator[Span]:
         yield Span(_holds(found, lang))
 
 
-def _named(found: Served, card: str) -> tuple[str, ...]:
-    return NAMES[found.server.program], found.setup.shape.name, format_size(found.taken), card
+def _named(found: Served) -> tuple[str, ...]:
+    return NAMES[found.server.program], found.setup.shape.name, format_size(found.taken), found.card
 
 
 def _holds(found: Served, lang: str) -> str:
@@ -144,7 +143,7 @@ def _counted(found: Bounds, lang: str) -> str:
     return _say(lang, "{:,} ({:,} to {:,})", "{:,}（{:,} 至 {:,}）").format(found.expected, found.low, found.high)
 
 
-def _bar(found: Served, lang: str, card: str) -> Bar:
+def _bar(found: Served, lang: str) -> Bar:
     cache = max(0, found.cache.expected)
     parts = [*((part_name(one.name, lang), one.bytes) for one in (*found.terms, *found.beside)), (part_name("kv cache", lang), cache)]
     whole = max(found.total, sum(size for _, size in parts))
@@ -156,7 +155,7 @@ def _bar(found: Served, lang: str, card: str) -> Bar:
     free = found.total - sum(size for _, size in parts)
     if free > 0:
         shown.append(Slice(_say(lang, "free", "空闲"), format_size(free), free / whole, Style.PLAIN))
-    return Bar(title=card, slices=tuple(shown))
+    return Bar(title=found.card, slices=tuple(shown))
 
 
 def _share(found: Served, lang: str) -> Iterator[Row]:

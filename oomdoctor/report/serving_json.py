@@ -11,7 +11,7 @@ from oomdoctor.case.serving import Bounds, Served, ServedPlan, ServedPlans, Serv
 from oomdoctor.report.safe import clean_line
 
 
-def to_json(found: Served, lang: str, card: str) -> dict[str, Any]:
+def to_json(found: Served, lang: str) -> dict[str, Any]:
     """The estimate of a served run. Sizes are bytes of one card; `cleared` and `starts` are `yes`, `no` or `close`."""
     filled = found.phases[-1]
     return {
@@ -25,7 +25,7 @@ def to_json(found: Served, lang: str, card: str) -> dict[str, Any]:
             "high": sum(one.high for one in filled.terms),
         },
         "host_bytes": found.server.offload * found.setup.layout.cards,
-        "card": {"name": card, "bytes": found.total, "fits": found.starts},
+        "card": {"name": clean_line(found.card, 200), "bytes": found.total, "fits": found.starts},
         "server": server(found),
         "peak": max(found.phases, key=lambda phase: phase.bytes).name,
         "phases": [{"name": phase.name, "bytes": phase.bytes, "terms": [_term(one) for one in phase.terms]} for phase in found.phases],
@@ -36,7 +36,7 @@ def to_json(found: Served, lang: str, card: str) -> dict[str, Any]:
 def beside_printed(found: ServedRun, lang: str) -> dict[str, Any]:
     """The estimate of a failed server, and beside it what its log shows."""
     return {
-        **to_json(found.expected, lang, ""),
+        **to_json(found.expected, lang),
         "fits": found.served.starts,
         "settings_known": True,
         "at_failure": None,

@@ -65,13 +65,14 @@ def served(
     settings: Mapping[str, Scalar], shape: Shape, of: Program, card: CardOf, *, cards: int = 1, version: str | None = None
 ) -> Served:
     """What the server makes of each card."""
-    return serve(*deployment(settings, shape, of, card, cards=cards, version=version))
+    setup, server, assumptions = _deployment(settings, shape, of, card, cards=cards, version=version)
+    return replace(serve(setup, server, card.bytes), card=card.name, assumptions=assumptions)
 
 
-def deployment(
+def _deployment(
     settings: Mapping[str, Scalar], shape: Shape, of: Program, card: CardOf, *, cards: int = 1, version: str | None = None
-) -> tuple[Setup, Server, int, tuple[Assumption, ...]]:
-    """The setup, the server, the card's bytes and what had to be assumed."""
+) -> tuple[Setup, Server, tuple[Assumption, ...]]:
+    """The setup, the server, and what had to be assumed."""
     tensor, pipeline = _whole(settings, "tensor_parallel") or 1, _whole(settings, "pipeline_parallel") or 1
     made, _ = plain_setup({**settings, "method": "serve"}, shape, of, max(cards, tensor * pipeline))
     known = {name: _whole(settings, name) for name in ("max_batched_tokens", "max_num_seqs")}
@@ -94,7 +95,7 @@ def deployment(
         offload=_offload(settings),
     )
     setup = replace(made, weights=_weights(settings, made.weights), length=length or made.length, batch=1)
-    return setup, server, card.bytes, tuple(_assumptions(settings, setup, server))
+    return setup, server, tuple(_assumptions(settings, setup, server))
 
 
 def _share(of: Program, card: CardOf, version: str | None, batched: int, graphs: int, cards: int) -> float:

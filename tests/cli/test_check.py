@@ -93,3 +93,15 @@ def test_sarif(here: Path) -> None:
     told = json.loads(run("wrong.yaml", "--format", "sarif", here=here).stdout)
     result = told["runs"][0]["results"][0]
     assert (told["version"], result["ruleId"], result["level"]) == ("2.1.0", "bf16-and-fp16", "error")
+
+
+@pytest.mark.parametrize(("command", "fits", "status"), [
+    pytest.param("vllm serve Qwen/Qwen2.5-7B --max-model-len 8192", "yes", 0, id="a server that starts"),
+    pytest.param("vllm serve Qwen/Qwen2.5-7B --max-model-len 900000", "no", 1, id="a server whose cache is too small"),
+])  # fmt: skip
+def test_a_server_is_checked_by_its_own_budget(here: Path, command: str, fits: str, status: int) -> None:
+    (here / "serve.sh").write_text(command + "\n", encoding="utf-8")
+    done = run("serve.sh", "--gpu", "RTX 4090", "--format", "json", here=here)
+    told = json.loads(done.stdout)
+    assert (told["fits"], told["estimate"]["server"]["program"], done.returncode) == (fits, "vllm", status)
+    assert "KV cache" in run("serve.sh", "--gpu", "RTX 4090", "--lang", "en", here=here).stdout
