@@ -146,4 +146,4 @@ class ServedRun(Struct, frozen=True, kw_only=True):
     seen: Mapping[str, int]
     """What the log shows of the parts, by the names of terms, and of the cache as `kv cache`. Bytes of one card."""
     total_is_known: bool
-    """Whether the log tells the size of the card; else it was worked out from the cache that was seen."""
+    """Whether the log tells the size of the card; else it was worked out from what was seen."""

@@ -100,10 +100,13 @@ def _asked(logs: Sequence[str], configs: Sequence[str], pack: Pack, *, model: st
 
 def _room(gpu: str | None, asked: Asked) -> Room:
     """The card that was named, else that of the log."""
-    from oomdoctor.knowledge.cards import card  # noqa: PLC0415 - as above
+    from oomdoctor.knowledge.cards import Card, card  # noqa: PLC0415 - as above
     from oomdoctor.planning.room import room, without  # noqa: PLC0415
 
     if gpu is None:
+        printed = asked.log.get("log.total_bytes")
+        if asked.room is None and isinstance(printed, int) and printed > 0:
+            return room(Card(str(asked.log.get("log.gpu_name", "")), printed))
         if asked.room is None:
             raise UsageError("which card? name it with --gpu (RTX 4090, A100-80GB, 24GB)")
         return without(asked.room, asked.unexplained)

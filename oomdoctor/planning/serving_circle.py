@@ -20,7 +20,7 @@ from oomdoctor.sizing.run import Run, run
 from oomdoctor.sizing.served import CardOf, of_run
 
 _UNSURE = 0.3
-"""Of what a change moves so much is unknown, where the cache before it was seen."""
+"""Of what a change moves so much is unknown, where the cache before it was seen; what the share itself gives is certain."""
 _SEEN = {
     "weights": ("weights_bytes",),
     "outside torch": ("non_torch_bytes",),
@@ -41,7 +41,7 @@ class ServingCircle(Struct, frozen=True):
     found: ServedRun
 
     def weighed(self, findings: Iterable[Finding], pack: Texts) -> tuple[Finding, ...]:
-        """The findings, with what each of their fixes would give and whether the server would start then."""
+        """The findings, with what each of their fixes would give and whether the server would start then; what is not enough goes last."""
         known: dict[str, Fix] = {}
 
         def of_fix(fix: Fix) -> Fix:
@@ -49,7 +49,10 @@ class ServingCircle(Struct, frozen=True):
                 known[fix.id] = self._weighed(fix, pack)
             return known[fix.id]
 
-        return tuple(replace(one, fixes=tuple(of_fix(fix) for fix in one.fixes)) for one in findings)
+        def of_finding(one: Finding) -> Finding:
+            return replace(one, fixes=tuple(sorted(map(of_fix, one.fixes), key=lambda fix: fix.fits == "no")))
+
+        return tuple(map(of_finding, findings))
 
     def _weighed(self, fix: Fix, pack: Texts) -> Fix:
         sets = changed(fix, pack)
@@ -94,19 +97,28 @@ def _seen(log: Mapping[str, Value], incident: Incident) -> Iterable[tuple[str, i
 
 
 def _total(known: Run, log: Mapping[str, Value], incident: Incident, seen: Mapping[str, int]) -> tuple[int, bool] | None:
-    """The bytes of the card, and whether the log tells them: its own words, the card's name, or what explains the cache that was seen."""
+    """The bytes of the card, and whether the log tells them: its own words, or the card's name; else what explains the rest."""
     room, printed = room_of([incident.root], log), log.get("log.total_bytes")
     named = card(str(log.get("log.gpu_name", "")))
     for size in (room.total if room else None, printed, named.bytes if named else None):
         if isinstance(size, int) and size > 0:
             return size, True
-    if "kv cache" not in seen or known.shape is None:
+    worked_out = _worked_out(known, log, seen)
+    return None if worked_out is None else (worked_out, False)
+
+
+def _worked_out(known: Run, log: Mapping[str, Value], seen: Mapping[str, int]) -> int | None:
+    """The card that explains what was seen: vLLM's cache is what the share leaves; SGLang says what is free beside what it loaded."""
+    guess = None if known.shape is None else of_run(known, log, known.shape, CardOf("", _ANY_CARD))
+    if guess is None:
         return None
-    guess = of_run(known, log, known.shape, CardOf("", _ANY_CARD))
-    if guess is None or guess.server.program != "vllm":
+    if guess.server.program == "sglang":
+        held = [log.get(f"log.{name}") for name in ("free_bytes", "weights_bytes", "k_bytes", "v_bytes")]
+        sizes = [size for size in held if isinstance(size, int)]
+        return sum(sizes) + guess.beside[0].bytes if isinstance(held[0], int) and isinstance(held[1], int) else None
+    if "kv cache" not in seen:
         return None
-    taken = sum(seen.get(one.name, one.bytes) for one in guess.terms) + seen["kv cache"]
-    return round(taken / guess.server.share), False
+    return round((sum(seen.get(one.name, one.bytes) for one in guess.terms) + seen["kv cache"]) / guess.server.share)
 
 
 def _beside(then: Served, before: Served, seen: Mapping[str, int]) -> Served:
@@ -114,7 +126,7 @@ def _beside(then: Served, before: Served, seen: Mapping[str, int]) -> Served:
     if "kv cache" not in seen:
         return then
     moves = then.cache.expected - before.cache.expected
-    unsure = round(abs(moves) * _UNSURE)
+    unsure = round(abs(moves - (then.taken - before.taken)) * _UNSURE)
     cache = Bounds(*(seen["kv cache"] + moves + more for more in (0, -unsure, unsure)))
     return replace(then, cache=cache, hurdles=tuple(_with(one, then, cache) for one in then.hurdles))
 

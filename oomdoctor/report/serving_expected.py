@@ -22,7 +22,8 @@ def _judged(found: ServedRun, lang: str) -> str:
     """Where it falls by these figures; where it should have started, that something is not counted."""
     hurdle = found.served.obstacle
     if hurdle is not None:
-        return _say(lang, "By these figures: ", "按这些数字：") + shortage(hurdle, lang)
+        said = shortage(hurdle, lang)
+        return f"按这些数字，{said}" if lang == "zh" else f"By these figures {said[0].lower()}{said[1:]}"
     missing = _say(
         lang,
         "By these figures {} should have started: something else was on the card, or took more than is counted here.",
@@ -37,14 +38,14 @@ def _rows(found: ServedRun, lang: str) -> Iterator[Row]:
     of = (
         _say(lang, "{} of {}", "{}，显卡共 {}")
         if found.total_is_known
-        else _say(lang, "{} of {}, worked out from the cache", "{}，显卡按缓存推算为 {}")
+        else _say(lang, "{} of {}, worked out from the log", "{}，显卡由日志推算为 {}")
     )
     yield Row(_say(lang, "taken of the card", "占用显存"), format_size(own.taken), of.format(share, format_size(own.total)))
-    parts = [*((one.name, one.bytes) for one in own.terms), *(() if not found.total_is_known else (("kv cache", own.cache.expected),))]
-    for name, size in parts:
+    worked_out = not found.total_is_known and "kv cache" in found.seen
+    for name, size in (*((one.name, one.bytes) for one in own.terms), *(() if worked_out else (("kv cache", own.cache.expected),))):
         yield Row(part_name(name, lang), format_size(size), _seen(found, name, lang))
-    if not found.total_is_known:
-        yield Row(part_name("kv cache", lang), format_size(found.served.cache.expected), _say(lang, "seen", "日志所示"))
+    if worked_out:
+        yield Row(part_name("kv cache", lang), format_size(found.seen["kv cache"]), _say(lang, "seen", "日志所示"))
     if own.request is not None:
         tokens = _say(lang, "{:,} tokens", "{:,} 个 token").format(own.server.length)
         yield Row(_say(lang, "one request of full length", "一个最大长度的请求"), format_size(own.request), tokens)
