@@ -140,7 +140,7 @@ def deepspeed(path: str) -> Any:
 
 def deepspeed_itself(path: str) -> Any:
     """DeepSpeed's own reader, which allows comments (runtime/config.py: hjson)."""
-    from deepspeed.runtime.config import DeepSpeedConfig  # type: ignore[import-not-found]
+    from deepspeed.runtime.config import DeepSpeedConfig
 
     return DeepSpeedConfig(path)._param_dict
 

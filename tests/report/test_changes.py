@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from planning.runs import a_run
+from planning.runs import a_card, a_run
 
 from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Estimate
-from oomdoctor.case.plan import Plan, Plans, Room, Wall
+from oomdoctor.case.plan import Plan, Plans, Room
 from oomdoctor.changes.change import Change, Refused
 from oomdoctor.changes.choice import Choice
 from oomdoctor.changes.new_file import NewFile
 from oomdoctor.changes.proposal import Proposal
 from oomdoctor.changes.settle import Settled, Step
 from oomdoctor.memory.estimate import estimate as calculate
+from oomdoctor.planning.planner import plans
 from oomdoctor.report.changes import render
 
 CHANGE = Change(file="a.yaml", key="k", to="2")
@@ -89,27 +90,28 @@ def estimate(gib: int) -> Estimate:
     return replace(found, expected=gib << 30, low=gib - 1 << 30, high=gib + 1 << 30)
 
 
-def planned(plans: Plans, lang: str = "en") -> str:
-    return render(Settled(files={}, steps=()), BEFORE, Choice([], [], []), plans, lang, color=False)
+def planned(found: Plans, lang: str = "en") -> str:
+    return render(Settled(files={}, steps=()), BEFORE, Choice([], [], []), found, lang, color=False)
 
 
 def test_a_run_that_fits_is_said_to_fit() -> None:
-    plans = Plans(room=CARD, now=estimate(12), fits="yes")
-    assert planned(plans) == "The run fits as it is: it needs 12.0 GiB (11.0 to 13.0); A card has 23.0 GiB to plan with.\n"
-    assert planned(plans, "zh") == "现在就放得下：需要 12.0 GiB（11.0 至 13.0）；A card 可规划的显存为 23.0 GiB。\n"
+    found = Plans(room=CARD, now=estimate(12), fits="yes")
+    assert planned(found) == "The run fits as it is: it needs 12.0 GiB (11.0 to 13.0); A card has 23.0 GiB to plan with.\n"
+    assert planned(found, "zh") == "现在就放得下：需要 12.0 GiB（11.0 至 13.0）；A card 可规划的显存为 23.0 GiB。\n"
 
 
 def test_where_nothing_fits_it_is_said_how_far_it_is() -> None:
-    closest = Plan(measures=(), estimate=estimate(40), time=1.0, risk="none", effort=0)
-    plans = Plans(room=CARD, now=estimate(99), fits="no", wall=Wall(closest=closest, term="weights", card=None, cards=None))
-    assert "No combination of settings fits: the smallest needs 40.0 GiB (39.0 to 41.0)" in planned(plans)
-    assert "没有哪种设置组合放得下" in planned(plans, "zh")
+    found = plans(a_run("Qwen/Qwen2.5-72B"), a_card("8GB"))
+    assert found.wall is not None
+    needs = found.wall.closest.estimate
+    assert f"No combination of settings fits: the smallest needs {needs.expected / 2**30:.1f} GiB" in planned(found)
+    assert "没有哪种设置组合放得下" in planned(found, "zh")
 
 
 def test_a_plan_says_what_the_run_then_needs() -> None:
     plan = Plan(measures=(), estimate=estimate(20), time=1.0, risk="none", effort=0)
-    plans = Plans(room=CARD, now=estimate(99), fits="no", plans=(plan,))
+    found = Plans(room=CARD, now=estimate(99), fits="no", plans=(plan,))
     settled = Settled(files={}, steps=(Step(proposal=proposal(id="plan-1", fits="yes", plan=plan), made=(CHANGE,)),))
-    assert render(settled, BEFORE, Choice([], [], []), plans, "en", color=False) == (
+    assert render(settled, BEFORE, Choice([], [], []), found, "en", color=False) == (
         "change   plan-1  A fix. With it the run should fit.\n    it then needs 20.0 GiB (19.0 to 21.0); A card has 23.0 GiB to plan with\n"
     )
