@@ -14,7 +14,8 @@ Task = Literal["train", "infer", "serve"]
 Counter = Literal["max_allocated", "max_reserved", "nvidia-smi", "unknown"]
 """Which figure is predicted: torch's peak of live tensors, torch's peak of reserved memory, or what the driver says."""
 Checkpointing = Literal["none", "selective", "full"]
-Engine = Literal["none", "ddp", "deepspeed", "fsdp1", "fsdp2", "device_map"]
+Engine = Literal["none", "dp", "ddp", "deepspeed", "fsdp1", "fsdp2", "device_map"]
+"""`dp` is torch.nn.DataParallel: one process, which copies the model to all cards in every step."""
 
 
 class Format(Struct, frozen=True, kw_only=True):
@@ -147,11 +148,11 @@ class Layout(Struct, frozen=True, kw_only=True):
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """What of a model one card has, where the layers are divided among cards."""
+    """What of a run one card has, where not all cards have the same."""
 
     first: int = 0
     last: int = 0
-    """The cards that have no more than this: from `first` to `last`, in the order of the layers."""
+    """The cards that have no more than this, or the stages of a pipeline: from `first` to `last`, counted from 0."""
     layers: float
     """Not whole where nobody says how a number is divided that does not divide evenly."""
     embeds: bool = True
@@ -160,6 +161,10 @@ class Part(Struct, frozen=True, kw_only=True):
     """Whether the output projection is here, and with it the logits and the loss."""
     in_flight: int = 1
     """Micro batches whose activations are kept at once."""
+    outputs: int = 1
+    """Cards whose outputs come together here."""
+    steps: bool = True
+    """Whether the optimizer is here."""
 
 
 class Traced(Struct, frozen=True, kw_only=True):

@@ -34,6 +34,7 @@ _COMING = (
     "activations",
     "recomputed layer",
     "logits",
+    "gathered logits",
     "prompt",
     "gathered weights",
     "unpacked weights",

@@ -32,6 +32,15 @@ def loss(setup: Setup, *, graded: bool = True) -> Term:
     return term("logits", size, f"{each:g} bytes x vocabulary x tokens: {stack.source}", low=low, high=high)
 
 
+def gathered(setup: Setup) -> Term | None:
+    """The logits of all cards, which DataParallel gathers on the first one with the rest of what a model returns."""
+    cards = part(setup).outputs
+    if cards == 1 or setup.fused_loss:
+        return None
+    size = _KEPT * setup.shape.vocab * tokens(setup) * cards
+    return term("gathered logits", size, "cards x tokens x vocabulary x 4: torch/nn/parallel/data_parallel.py", low=0.5 * shortest(setup))
+
+
 def kept_for_metrics(setup: Setup) -> Term | None:
     """Logits that Trainer collects on the card: all of them unless eval_accumulation_steps is set."""
     if not setup.eval_samples or not part(setup).scores:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from oomdoctor.case.estimate import Setup, Term
 from oomdoctor.memory import parameters as count
 from oomdoctor.memory import weights
+from oomdoctor.memory.part import part
 from oomdoctor.memory.term import term
 from oomdoctor.memory.trained import Group, groups, held_groups
 from oomdoctor.memory.weights import HALF, SHARDS_ALL
@@ -43,7 +44,7 @@ def _unsynchronised(setup: Setup) -> bool:
 def states(setup: Setup) -> Term:
     """What the optimizer keeps from step to step."""
     size = sum(group.params * state_width(setup, group) for group in held_groups(setup)) / _split(setup, 1)
-    if setup.offload_optimizer or setup.optimizer.paged:
+    if setup.offload_optimizer or setup.optimizer.paged or not part(setup).steps:
         size = 0.0
     return term("optimizer", size, f"{setup.optimizer.name}: {setup.optimizer.source}", low=0.9, high=1.1)
 
@@ -58,7 +59,7 @@ def state_width(setup: Setup, group: Group) -> float:
 
 def step_temporary(setup: Setup) -> Term | None:
     """What a step takes for a moment: copies of foreach kernels, fp32 gradients of DeepSpeed's partition."""
-    if setup.optimizer.in_backward or setup.offload_optimizer:
+    if setup.optimizer.in_backward or setup.offload_optimizer or not part(setup).steps:
         return None
     trained = sum(group.params for group in held_groups(setup))
     if setup.layout.engine == "deepspeed":

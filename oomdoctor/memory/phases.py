@@ -45,7 +45,7 @@ def _counted(setup: Setup) -> tuple[Sequence[Term | None], Sequence[Term | None]
     """
     kept = activations.kept(setup)
     still = kept if setup.checkpointing == "full" else None
-    return (kept, activations.tower(setup), logits.loss(setup)), (still, activations.working_set(setup))
+    return (kept, activations.tower(setup), logits.loss(setup), logits.gathered(setup)), (still, activations.working_set(setup))
 
 
 def _evaluation(setup: Setup, standing: tuple[Term | None, ...]) -> Phase:

@@ -1,7 +1,7 @@
-"""Which parts of a model the cards of a run have, where not all cards are alike: pipelines and `device_map="auto"`.
+"""What the cards of a run have, where not all cards are alike: pipelines, `device_map="auto"`, DataParallel.
 
-Data, tensor and context parallel ranks are alike. So are the cards that write a whole checkpoint with ZeRO-3 or FSDP: all of them
-gather each module, and only the first process copies it to the host (`host_saving`).
+Ranks of distributed data, tensor and context parallelism are alike. So are the cards that write a whole checkpoint with ZeRO-3 or
+FSDP: all of them gather each module, and only the first process copies it to the host (`host_saving`).
 """
 
 from __future__ import annotations
@@ -21,10 +21,20 @@ _BUFFER = 1.25
 
 def ranks(setup: Setup) -> tuple[Setup, ...]:
     """The setup of each card that differs from the others, in the order of the layers; of a pipeline's middle only the fullest."""
-    if setup.layout.stages == 1 or setup.part is not None:
+    layout = setup.layout
+    copies = layout.engine == "dp" and layout.cards > 1
+    if (layout.stages == 1 and not copies) or setup.part is not None:
         return (setup,)
-    parts = _balanced(setup) if setup.layout.engine == "device_map" else _stages(setup)
+    parts = _copies(setup) if copies else _balanced(setup) if layout.engine == "device_map" else _stages(setup)
     return tuple(replace(setup, part=one) for one in parts)
+
+
+def _copies(setup: Setup) -> Iterator[Part]:
+    """torch/nn/parallel/data_parallel.py: the first card has the model, gathers all outputs and gets all gradients; the others have a
+    copy of the weights, and its gradients until the last one of them is there (Broadcast of torch/nn/parallel/_functions.py)."""
+    layers, end = setup.shape.layers, setup.layout.cards - 1
+    yield Part(layers=layers, outputs=setup.layout.cards)
+    yield Part(first=1, last=end, layers=layers, steps=False)
 
 
 def _stages(setup: Setup) -> Iterator[Part]:

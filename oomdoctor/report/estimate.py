@@ -27,6 +27,7 @@ _NAMES = {
     "recomputed layer": Text("one layer computed again", "重计算的一层"),
     "vision tower": Text("activations of the vision tower", "视觉塔的激活值"),
     "logits": Text("logits and loss", "logits 与损失"),
+    "gathered logits": Text("logits gathered from all cards", "从各卡汇集的 logits"),
     "collected logits": Text("logits collected for metrics", "为评测保留的 logits"),
     "kv cache": Text("KV cache", "KV 缓存"),
     "prompt": Text("reading the prompt", "预填充（prefill）"),
@@ -115,7 +116,7 @@ def _rank(found: Estimate, run: Setup, lang: str) -> Row:
 
 def _which(layout: Layout, own: Part, lang: str) -> str:
     """Cards as CUDA numbers them, from 0; stages of a pipeline from 1. Of the stages in the middle the first is the fullest."""
-    if layout.engine == "device_map":
+    if layout.pipeline == 1:
         several = own.last > own.first
         return _say(lang, "cards {} to {}" if several else "card {}", "第 {} 至 {} 号卡" if several else "{} 号卡").format(
             own.first, own.last

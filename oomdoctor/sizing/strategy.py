@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from oomdoctor.case.estimate import Engine, Layout
 
 _PART = re.compile(
-    r"(zero|megatron|fsdp|hsdp|ddp|dp|tp|pp|cp|ep|tensor parallel|pipeline parallel|sequence parallel|device_map|single)[- ]?(\d{1,6})?"
+    r"(distributeddataparallel|dataparallel|zero|megatron|fsdp|hsdp|ddp|dp|tp|pp|cp|ep|tensor parallel|pipeline parallel|sequence parallel"
+    r"|device_map|single)[- ]?(\d{1,6})?"
 )
 _SIZES = {
     "tp": "tensor",
@@ -35,6 +36,8 @@ def layout(strategy: str, cards: int) -> Layout:
         elif word in ("fsdp", "hsdp"):
             # `fsdp2` is the second version; a number after a blank is the size of the group.
             engine, stage = ("fsdp2" if number == "2" and "fsdp2" in strategy.lower() else "fsdp1"), 3
+        elif word == "dataparallel" and cards > 1:
+            engine, stage = "dp", 0
         elif word == "device_map":
             engine, stage = "device_map", 0
         elif word in _SIZES:

@@ -66,6 +66,8 @@ def test_a_model_of_which_only_the_size_is_known_is_estimated_and_says_so() -> N
     pytest.param("fsdp 8 + tp 8 + pp 8 (interleaved 1F1B)", 512, ("fsdp1", 3, 8, 8, 1), id="three dimensions"),
     pytest.param("ddp + sequence parallel 4", 4, ("ddp", 0, 1, 1, 4), id="sequence parallel"),
     pytest.param("megatron tp 8 + pp 4", 64, ("deepspeed", 1, 8, 4, 1), id="Megatron's distributed optimizer shards like ZeRO-1"),
+    pytest.param("nn.DataParallel", 4, ("dp", 0, 1, 1, 1), id="one process with copies"),
+    pytest.param("DistributedDataParallel", 4, ("ddp", 0, 1, 1, 1), id="one process for each card"),
     pytest.param("", 2, ("ddp", 0, 1, 1, 1), id="several cards and no word: replicas"),
 ])  # fmt: skip
 def test_a_strategy_is_a_layout(strategy: str, cards: int, expected: tuple[object, ...]) -> None:
