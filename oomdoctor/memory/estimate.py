@@ -98,4 +98,13 @@ def host(setup: Setup) -> int:
         size += sum(group.params * (optimizer.state_width(setup, group) + weights.HALF) for group in trained.groups(setup))
     if setup.offload_activations:
         size += setup.layout.cards * setup.shape.layers * activations.boundary(setup)
-    return round(size * _PINNED)
+    return round(size * _PINNED + _paged(setup))
+
+
+def _paged(setup: Setup) -> float:
+    """Bytes of optimizer states that the driver can move to the host, of all cards together: managed memory, which is not pinned."""
+    if setup.task != "train" or setup.offload_optimizer or not setup.optimizer.paged:
+        return 0.0
+    layout = setup.layout
+    copies = layout.cards / (layout.sharded(1) * layout.tensor * layout.pipeline)
+    return copies * sum(group.params * optimizer.state_width(setup, group) for group in trained.groups(setup))

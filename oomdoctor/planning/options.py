@@ -28,8 +28,6 @@ _SHORTEST = 256
 """Tokens below which a shorter limit frees next to nothing and cuts nearly every sample; no card gets a smaller part of a sample."""
 _BUCKET, _LIVE = 50_000_000, 100_000_000
 """Elements of ZeRO's bucket, and parameters that stage 3 keeps gathered, where the buffers are to be small."""
-_BF16 = (8, 0)
-"""The compute capability from which on cards have bf16: rules/tables/compute_capabilities.csv."""
 _KEPT_STEPS = 4
 """Steps of an evaluation after which its logits go to the host: rules/fixes/eval-accumulation.yaml."""
 _ENGINES_OF_TORCH = ("none", "ddp", "fsdp1", "fsdp2")
@@ -105,27 +103,6 @@ def replicas(setup: Setup) -> int:
     """How many groups of cards have samples of their own."""
     layout = setup.layout
     return max(1, layout.cards // (layout.tensor * layout.pipeline * layout.context))
-
-
-def is_possible(setup: Setup, capability: tuple[int, ...] = ()) -> bool:
-    """Whether programs take the combination, on cards of this compute capability where it is known."""
-    if setup.weights.name == "int8" and setup.layout.sharded(3) > 1:
-        # "Only 4-bit quantized model can use fsdp+qlora": LLaMA-Factory model/model_utils/quantization.py.
-        return False
-    if setup.adapters is None and setup.task == "train" and setup.weights.packed:
-        return False
-    if setup.offload_params and setup.weights.packed and (setup.layout.engine == "deepspeed" or (capability and capability < _BF16)):
-        # rules/fixes/offload-params.yaml; FSDP moves packed weights too, stored as bf16 (docs/source/accelerate/fsdp.md of peft).
-        return False
-    if setup.layout.cards % (setup.layout.tensor * setup.layout.pipeline * setup.layout.context):
-        return False
-    if setup.optimizer.in_backward and setup.accumulation > 1:
-        # "Gradient accumulation is not supported with optimizer in bwd": torchtune/recipes/full_finetune_single_device.py.
-        return False
-    if setup.layout.tensor > 1 and setup.task == "train" and (setup.fused_loss or setup.optimizer.bytes_per_param is not None):
-        # axolotl/integrations/liger/args.py and utils/schemas/validation.py refuse Liger's loss and 8-bit optimizers.
-        return False
-    return not (setup.offload_activations and setup.checkpointing == "none")
 
 
 def _training(setup: Setup) -> Iterator[Iterator[Option]]:

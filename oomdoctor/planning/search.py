@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Estimate, Setup
 from oomdoctor.case.plan import Measure, Plan, Room
-from oomdoctor.planning.options import RISKS, Option, batches, is_possible, lengths, subjects
+from oomdoctor.planning.options import RISKS, Option, batches, lengths, subjects
+from oomdoctor.planning.refused import refused
 from oomdoctor.planning.room import fits, needed
 from oomdoctor.planning.speed import seconds
 
@@ -25,10 +26,12 @@ _MOST = 5
 """Subjects that one plan changes beside the batch: longer lists nobody follows."""
 _FURTHER = 1
 """Subjects more than in the smallest set that fits."""
-_SLIGHT = 4
-"""Steps of time that a little quality is worth: a fifth of today's."""
+_SLIGHT = 8
+"""Steps of time that a little quality is worth: two fifths of today's."""
 _HOST = 32 << 30
 """Bytes of host memory that make a difference: what a machine with cards has to spare without a thought."""
+_HOST_STEPS = 2
+"""Steps of time that each of these is worth, as nobody here knows whether the machine has them."""
 _MATTERS = 0.005
 """A change is left out where it lowers no phase by this share of the card, alone or beside all others."""
 
@@ -54,6 +57,8 @@ class _Progress(Struct):
     before: float
     """Seconds of an update today."""
     closest: Plan
+    refused: frozenset[str]
+    """What programs do not take in the run as it is: that it runs shows that its program does."""
     plans: list[Plan] = []
     fitting: list[tuple[frozenset[Measure], int]] = []
     """Sets of changes that fit, and the largest micro batch with which they do."""
@@ -72,7 +77,7 @@ def search(setup: Setup, room: Room, can: Callable[[str], bool] = anything, *, f
     """
     smaller, before = batches(setup), seconds(setup)
     ways = _mattering(setup, subjects(setup, room.capability, can), smaller, room)
-    known = _Progress(before, _plan((), needed(setup, room), setup, before))
+    known = _Progress(before, _plan((), needed(setup, room), setup, before), refused(setup, room.capability))
     cuts = [(), *((option,) for option in lengths(setup, can))]
     decided = 0
     for number, cut in enumerate(cuts):
@@ -104,7 +109,7 @@ def ranked(plans: Sequence[Plan]) -> list[Plan]:
 
     def order(plan: Plan) -> tuple[float, ...]:
         worst, changes, steps, effort, host = costs(plan)
-        return max(1, worst), changes, steps + _SLIGHT * min(1, worst), worst, effort, host, plan.time
+        return max(1, worst), changes, steps + _SLIGHT * min(1, worst) + _HOST_STEPS * host, worst, effort, plan.time
 
     return sorted(plans, key=order)
 
@@ -142,7 +147,7 @@ def _look(setup: Setup, options: tuple[Option, ...], smaller: Sequence[Option], 
     if reached >= setup.batch:
         return
     changed = _applied(setup, options)
-    if not is_possible(changed, room.capability):
+    if not refused(changed, room.capability) <= known.refused:
         return
     smaller = () if changed.optimizer.in_backward else smaller  # Smaller batches are accumulated, and that cannot be.
     tries = [options, *((*options, one) for one in smaller if one.fields["batch"] > reached)]

@@ -29,6 +29,8 @@ _BELOW = ("deepspeed", "accelerate", "fsdp")
 """Programs under a trainer: what the trainer says goes first."""
 _NAMES_DEEPSPEED: Mapping[str, str] = {"glm4": "training_args.deepspeed"}
 """The key that names a DeepSpeed file, where it is not `deepspeed`; under another block nobody reads it."""
+_SHIPPED = ("zero_stage", "offload_optimizer", "offload_params")
+"""What rules/tables/shipped_files.csv says of a file."""
 _LOG_WORDS: Mapping[str, Scalar] = {"true": True, "false": False}
 
 
@@ -126,9 +128,10 @@ def _shipped(sheets: Sequence[Sheet]) -> Iterator[tuple[str, Scalar]]:
     if named is None:
         return
     row = next((row for row in table("shipped_files") if row["name"] == named), None)
-    for name, value in (row or {}).items():
-        if value and name not in ("name", "source"):
-            yield name, int(value) if name in NUMBERS else value
+    if row is None:
+        return
+    yield "zero_file", named
+    yield from ((name, int(row[name]) if name in NUMBERS else row[name]) for name in _SHIPPED if row[name])
 
 
 def _glm4_length(sheets: Sequence[Sheet]) -> Iterator[int]:

@@ -11,7 +11,8 @@ from planning.runs import a_run
 from oomdoctor.case.estimate import Setup
 from oomdoctor.knowledge.memory_tables import known_format
 from oomdoctor.knowledge.tables import table
-from oomdoctor.planning.options import RISKS, batches, is_general, is_possible, lengths, replicas, subjects
+from oomdoctor.planning.options import RISKS, batches, is_general, lengths, replicas, subjects
+from oomdoctor.planning.refused import refused
 from oomdoctor.planning.search import anything
 
 
@@ -83,19 +84,34 @@ def test_what_is_offered(run: Setup, there: list[list[str]], not_there: list[lis
     assert [one for one in not_there if one in found] == []
 
 
-def test_what_programs_refuse_is_not_possible() -> None:
-    packed = replace(a_run(cards=4, fsdp=True), weights=known_format("int8"))
-    assert not is_possible(packed)
-    assert is_possible(replace(packed, weights=known_format("nf4")))
-    assert not is_possible(replace(a_run(load_bits=4, cards=4, zero_stage=3), offload_params=True))
+@pytest.mark.parametrize(("taken", "not_taken"), [
+    pytest.param(replace(a_run(cards=4, fsdp=True), weights=known_format("nf4")), replace(a_run(cards=4, fsdp=True), weights=known_format("int8")),
+                 id="four bits are sharded, eight are not"),
+    pytest.param(a_run(load_bits=4), replace(a_run(finetuning="full"), weights=known_format("nf4")), id="packed weights carry adapters"),
+    pytest.param(replace(a_run(load_bits=4, cards=4, fsdp=True), offload_params=True),
+                 replace(a_run(load_bits=4, cards=4, zero_stage=3), offload_params=True), id="FSDP moves packed weights, DeepSpeed does not"),
+    pytest.param(a_run(framework="torchtune", finetuning="full", optimizer_in_backward=True),
+                 a_run(framework="torchtune", finetuning="full", optimizer_in_backward=True, accumulation=2), id="an update at once accumulates nothing"),
+    pytest.param(a_run(cards=4, finetuning="full", optimizer="paged_adamw_32bit"),
+                 a_run(cards=4, finetuning="full", optimizer="paged_adamw_32bit", zero_stage=2), id="DeepSpeed has states of its own"),
+    pytest.param(a_run(cards=4, finetuning="full", tensor_parallel=2),
+                 a_run(cards=4, finetuning="full", tensor_parallel=2, fused_cross_entropy=True), id="tensor parallel runs have no fused loss"),
+    pytest.param(a_run(cards=4, finetuning="full", tensor_parallel=2),
+                 a_run(cards=4, finetuning="full", tensor_parallel=2, optimizer="adamw_8bit"), id="nor states in 8 bit"),
+    pytest.param(a_run(cards=4, tensor_parallel=2, context_parallel=2), a_run(cards=4, tensor_parallel=2, context_parallel=4),
+                 id="groups divide the cards"),
+    pytest.param(a_run(gradient_checkpointing=True, activation_offload=True), a_run(gradient_checkpointing=False, activation_offload=True),
+                 id="what is offloaded are the inputs of checkpointed layers"),
+])  # fmt: skip
+def test_what_programs_refuse(taken: Setup, not_taken: Setup) -> None:
+    assert not refused(taken)
+    assert len(refused(not_taken)) == 1
+
+
+def test_packed_weights_move_on_cards_with_bf16() -> None:
     moved = replace(a_run(load_bits=4, cards=4, fsdp=True), offload_params=True)
-    assert is_possible(moved, (8, 9)) and not is_possible(moved, (6, 1))
-    assert not is_possible(replace(a_run(finetuning="full"), weights=known_format("nf4")))
-    inside = a_run(framework="torchtune", finetuning="full", optimizer_in_backward=True)
-    assert is_possible(inside) and not is_possible(replace(inside, accumulation=2))
-    split = a_run(cards=4, finetuning="full", tensor_parallel=2)
-    assert is_possible(split) and not is_possible(replace(split, fused_loss=True))
-    assert not is_possible(replace(split, layout=replace(split.layout, context=4)))
+    assert not refused(moved, (8, 9))
+    assert refused(moved, (6, 1))
 
 
 @pytest.mark.parametrize(("run", "fix", "sizes"), [

@@ -46,3 +46,10 @@ def test_what_a_log_measured_is_taken_off_the_room_and_not_counted_twice() -> No
     run = a_run(gradient_checkpointing=True)
     names = [{term.name for term in needed(run, one).peak.terms} for one in (room, measured)]
     assert names[0] - names[1] == {"context"}
+
+
+@pytest.mark.parametrize("cards", [1, 4])
+def test_states_that_are_paged_can_all_come_to_the_host(cards: int) -> None:
+    run = a_run("Qwen/Qwen2.5-0.5B", finetuning="full", cards=cards, optimizer="paged_adamw_32bit")
+    assert needed(run, a_card()).host == pytest.approx(cards * 8 * 494e6, rel=0.01)
+    assert needed(a_run("Qwen/Qwen2.5-0.5B", finetuning="full", cards=cards), a_card()).host == 0

@@ -11,7 +11,8 @@ from planning.runs import a_card, a_run
 
 from oomdoctor.case.estimate import Setup
 from oomdoctor.case.plan import Plan, Room
-from oomdoctor.planning.options import batches, is_possible, replicas, subjects
+from oomdoctor.planning.options import batches, replicas, subjects
+from oomdoctor.planning.refused import refused
 from oomdoctor.planning.room import fits, needed
 from oomdoctor.planning.search import anything, costs, search, undominated
 
@@ -91,7 +92,7 @@ def test_a_change_or_two_that_would_do_are_found(run: Setup, room: Room) -> None
     ways = (*subjects(run, room.capability, anything), batches(run))
     pairs = product(*[(None, *options) for options in ways[:3]], (None, *ways[-1][-1:]))
     made = (reduce(lambda setup, option: option.applied(setup), filter(None, picked), run) for picked in pairs)
-    if any(is_possible(one) and fits(needed(one, room), room) == "yes" for one in made):
+    if any(not refused(one) and fits(needed(one, room), room) == "yes" for one in made):
         assert [plan for plan in search(run, room).plans if plan.risk != "data"]
 
 
@@ -126,3 +127,9 @@ def test_a_plan_that_takes_host_memory_does_not_hide_one_that_does_not() -> None
                 gradient_checkpointing=True)  # fmt: skip
     shown = undominated([plan for plan in search(run, a_card("A100-40GB")).plans if plan.risk in ("none", "slight")])
     assert min(plan.estimate.host for plan in shown) == 0 < max(plan.estimate.host for plan in shown)
+
+
+def test_what_a_run_has_already_does_not_stand_in_the_way_of_its_plans() -> None:
+    run = a_run("meta-llama/Llama-3.1-8B", cards=8, finetuning="full", zero_stage=2, optimizer="paged_adamw_8bit", micro_batch=4)
+    assert refused(run)
+    assert search(run, a_card("A100-80GB")).plans
