@@ -18,9 +18,19 @@ def cache_per_token(setup: Setup) -> float:
     return shape.layers * (shape.key + shape.value) * setup.cache_bytes
 
 
+def heads_share(setup: Setup) -> float:
+    """The share of a layer's cache that one tensor parallel card has.
+
+    Heads are divided, but a card has one at least, and what latent attention keeps is on all of them (vllm/config/model.py,
+    get_num_kv_heads; sglang/srt/configs/model_config.py).
+    """
+    shape = setup.shape
+    return 1.0 if shape.latent is not None else max(1.0, shape.kv_heads / setup.layout.tensor) / shape.kv_heads
+
+
 def cache(setup: Setup) -> Term:
     """The KV cache of all samples at full length."""
-    shape, layout = setup.shape, setup.layout
+    shape = setup.shape
     layers = shape.layers
     windowed = (
         0 if shape.window is None or shape.window >= setup.length else layers if shape.windowed_layers is None else shape.windowed_layers
@@ -28,7 +38,7 @@ def cache(setup: Setup) -> Term:
     full = (
         cache_per_token(setup) / layers * ((layers - windowed) * setup.length + windowed * min(setup.length, shape.window or setup.length))
     )
-    size = setup.batch * held(setup, full) / layout.tensor
+    size = setup.batch * held(setup, full) * heads_share(setup)
     # A window is used by caches that know it; plain ones keep every token.
     high = 1.02 if not windowed else cache_per_token(setup) * setup.length / full
     return term("kv cache", size, "2 x layers x kv heads x head x bytes x tokens: transformers/cache_utils.py", low=0.98, high=high)

@@ -180,11 +180,8 @@ def _several(setup: Setup) -> bool:
 
 
 def _token(setup: Setup) -> float:
-    """Bytes of one token in the cache of one card: heads are divided, but a card has one at least, and what latent attention keeps is on
-    all of them (vllm/model_executor/layers/attention; sglang/srt/model_executor/model_runner.py)."""
-    shape, layout = setup.shape, setup.layout
-    heads = 1.0 if shape.latent is not None else max(1.0, shape.kv_heads / layout.tensor) / shape.kv_heads
-    return inference.cache_per_token(setup) * heads / layout.pipeline
+    """Bytes of one token in the cache of one card."""
+    return inference.cache_per_token(setup) * inference.heads_share(setup) / setup.layout.pipeline
 
 
 def _request(setup: Setup, server: Server) -> int | None:
