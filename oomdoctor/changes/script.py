@@ -11,16 +11,17 @@ from oomdoctor.training.command_line import ASSIGNED, OPTION, OVERRIDE, REDIRECT
 
 _VARIABLE = re.compile(r"\$(?:(\w{1,100})|\{(\w{1,100})\})\Z")
 _NEGATIVE = re.compile(r"-\d")
+_PLAIN = re.compile(r"[A-Za-z0-9_.:-]{1,200}\Z")
 _OTHER_SHELLS = (".bat", ".cmd", ".ps1")
 
 
 def edit_script(text: str, file: str, change: Change, wanted: Callable[[Sequence[Word]], bool]) -> Edit:
     """The edit that makes `change`; `wanted` says of a command whether it takes new options. Raises Unsafe where there is none."""
-    if file.lower().endswith(_OTHER_SHELLS):
-        raise Unsafe("this is a script for another shell", "这是其他 shell 的脚本")
     if change.action == "move":
         raise Unsafe("the options of a command stand in no block", "命令行选项不分块")
     script = list(commands(text))
+    if file.lower().endswith(_OTHER_SHELLS):
+        return _plain_value(text, script, change)
     if change.action == "rename":
         return _renamed(_option(script, change), change)
     if change.variable:
@@ -31,12 +32,23 @@ def edit_script(text: str, file: str, change: Change, wanted: Callable[[Sequence
     return _appended(text, script, change, wanted)
 
 
+def _plain_value(text: str, script: Sequence[Sequence[Word]], change: Change) -> Edit:
+    """The value of an option in a script of another shell, where neither the old nor the new one means anything to any shell."""
+    word = None if change.variable or change.action != "set" else _option(script, change)
+    edit = None if word is None else _value(text, script, word, change.to)
+    if edit is None or not _PLAIN.match(edit.new) or not _PLAIN.match(text[edit.start : edit.end]):
+        raise Unsafe("this is a script for another shell", "这是其他 shell 的脚本")
+    return edit
+
+
 def _option(script: Sequence[Sequence[Word]], change: Change) -> Word | None:
     """The word that names the option: the one in its line, else the only one."""
     named = [word for command in script for word in command if _name(word) == plain_key(change.key)]
     there = [word for word in named if word.line == change.line] or named
     if len({word.start for word in there}) > 1:
         raise Unsafe("the option stands in several commands", "多条命令里都有这个选项")
+    if there and len(script) > 1 and any(there[0] in command and command[0].text.startswith("-") for command in script):
+        raise Unsafe("the line above ends the command, so this option belongs to none", "上一行已经结束了命令，这个选项不属于任何命令")
     return there[0] if there else None
 
 

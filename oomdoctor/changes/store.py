@@ -5,21 +5,25 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 
 from oomdoctor.errors import UsageError
 
 BACKUP = ".bak-"
 _NUMBER = re.compile(r"\d{1,6}\Z")
 _MOST = 100_000
+_LARGEST = 16 << 20
+"""Bytes; a larger file is no config, and none is held in memory."""
 
 
 def read(path: str) -> bytes | None:
-    """The content of a file; None where it cannot be read."""
+    """The content of a file; None where it cannot be read or is far too large for a config."""
     try:
         with open(path, "rb") as file:
-            return file.read()
+            data = file.read(_LARGEST + 1)
     except (OSError, ValueError):
         return None
+    return data if len(data) <= _LARGEST else None
 
 
 def write(files: Mapping[str, bytes], before: Mapping[str, bytes]) -> dict[str, str]:
@@ -33,7 +37,7 @@ def write(files: Mapping[str, bytes], before: Mapping[str, bytes]) -> dict[str, 
         for path, data in files.items():
             if read(path) != before.get(path):
                 raise UsageError(f"{path} was changed by someone else in the meantime; nothing was written")
-            ready.append((_beside(os.path.realpath(path), data), path, path in before))
+            ready.append((_beside(os.path.realpath(path), data, private=path in before), path, path in before))
         for temporary, path, replaced in ready:
             if replaced:
                 copies[path] = _copy(path, before[path])
@@ -65,10 +69,10 @@ def modified(paths: list[str]) -> float | None:
     return max(times, default=None)
 
 
-def _beside(path: str, data: bytes) -> str:
-    """A new file with this content in the folder of `path`, on the disk before its name counts."""
+def _beside(path: str, data: bytes, *, private: bool) -> str:
+    """A new file with this content in the folder of `path`, on the disk before its name counts; `private` until it has its mode."""
     temporary = f"{path}.oomdoctor-{os.getpid()}"
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666), "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -78,7 +82,7 @@ def _beside(path: str, data: bytes) -> str:
 def _put(temporary: str, path: str, *, replaced: bool) -> None:
     target = os.path.realpath(path)
     if replaced:
-        os.chmod(temporary, os.stat(target).st_mode & 0o7777)
+        _same_rights(temporary, os.stat(target))
     else:
         # Takes the name, and fails where somebody has it.
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
@@ -92,14 +96,23 @@ def _copy(path: str, data: bytes) -> str:
     for number in range(start, start + _MOST):
         copy = f"{path}{BACKUP}{number}"
         try:
-            descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, status.st_mode & 0o777)
+            descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
             continue
         with open(descriptor, "wb") as file:
             file.write(data)
+        _same_rights(copy, status)
         os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns))
         return copy
     raise UsageError(f"{path} has too many copies")
+
+
+def _same_rights(path: str, status: os.stat_result) -> None:
+    """Gives a file the mode of another one, and its owner where one may."""
+    if hasattr(os, "chown"):
+        with suppress(PermissionError):
+            os.chown(path, status.st_uid, status.st_gid)
+    os.chmod(path, status.st_mode & 0o7777)
 
 
 def _numbers(path: str) -> list[int]:

@@ -45,7 +45,7 @@ class Run:
         self._homes = Homes(sheets, pack)
         if not any(sheet.framework for sheet in self._homes.sheets):
             raise UsageError(f"{configs[0]} is no config that is known; name the config of the run with --config")
-        self.files: dict[str, bytes] = {path: data for path in self._homes.files() if (data := read(path)) is not None}
+        self.files = {path: _content(path) for path in self._homes.files()}
         moment = modified(list(logs)) if logs else None
         versions = {path: in_force(path, moment) for path in self.files}
         self.older = {path: read(version) or b"" for path, version in versions.items() if version != path}
@@ -105,6 +105,13 @@ class Run:
         """The files without what is wrong in them: a misspelt key says nothing of a run until it is spelt right."""
         safe = [one for one in self._corrections() if one.safe]
         return {**self.files, **settle(self.files, safe, self.judge, self.there).files}
+
+
+def _content(path: str) -> bytes:
+    data = read(path)
+    if data is None:
+        raise UsageError(f"{path} cannot be read, or is too large for a config")
+    return data
 
 
 def _diagnosis(logs: Sequence[str], configs: Sequence[str], versions: Mapping[str, str], pack: Pack) -> Diagnosis:

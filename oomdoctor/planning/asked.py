@@ -80,6 +80,6 @@ def _shape(known: Run, model: str | None) -> Shape:
     named = model or known.settings.get("model")
     found = (read_shape(str(model)) or shape(str(model))) if model else known.shape or (read_shape(str(named)) if named else None)
     if found is None:
-        which = f"the model {named} is not in the table" if named else "which model?"
-        raise UsageError(f"{which}; name it with --model, or give a folder or file with its config.json")
+        which = f"the model {named} is not in the table;" if named else "which model?"
+        raise UsageError(f"{which} name it with --model, or give a folder or file with its config.json")
     return found

@@ -88,6 +88,16 @@ def test_another_reader_finds_exactly_the_wanted_settings(case: Case) -> None:
 
 
 @pytest.mark.parametrize(("name", "text", "after"), [
+    pytest.param("a.bat", "python a.py --x 1 ^\r\n  --bs 8 ^\r\n  --y 2\r\n", "python a.py --x 1 ^\r\n  --bs 2 ^\r\n  --y 2\r\n", id="a line that goes on"),
+    pytest.param("a.cmd", "python a.py --bs=8 --y 2\n", "python a.py --bs=2 --y 2\n", id="behind a sign"),
+    pytest.param("a.ps1", "python a.py --x 1 `\n  --bs 8\n", "python a.py --x 1 `\n  --bs 2\n", id="PowerShell"),
+])  # fmt: skip
+def test_a_plain_value_in_a_script_of_another_shell(name: str, text: str, after: str) -> None:
+    found = patch(name, text.encode(), [Change(file=name, key="--bs", to="2")])
+    assert ([why.why.en for _, why in found.refused], found.data.decode()) == ([], after)
+
+
+@pytest.mark.parametrize(("name", "text", "after"), [
     pytest.param("a.yaml", "p:\n  - x.Y  # why\n  - z\nq: 1\n", "p:\n  - x.Y  # why\n  - z\n  - a.B\nq: 1\n", id="below the last dash"),
     pytest.param("a.yaml", "p:\n- x.Y\n", "p:\n- x.Y\n- a.B\n", id="without indentation"),
     pytest.param("a.yaml", "p:\n  - x.Y", "p:\n  - x.Y\n  - a.B", id="without a last end of line"),

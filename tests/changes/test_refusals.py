@@ -48,7 +48,11 @@ LLAMAFACTORY = "finetuning_type: lora\ncutoff_len: 2048\n"
     pytest.param("a.sh", "python a.py --x 8\npython b.py --x 8\n", "--bs", "2", "which command", id="a new option for one of two commands"),
     pytest.param("a.sh", 'python a.py --x 8 "$@"\n', "--bs", "2", "outside of the script", id="a command that takes more from outside"),
     pytest.param("a.sh", "python a.py --bs 8 16\n", "--bs", "2", "several values", id="an option with two values"),
-    pytest.param("a.bat", "python a.py --bs 8\n", "--bs", "2", "another shell", id="a script for Windows"),
+    pytest.param("a.bat", "python a.py --x 8\n", "--bs", "2", "another shell", id="a new option in a script for Windows"),
+    pytest.param("a.bat", "python a.py --bs %BS%\n", "--bs", "2", "another shell", id="a variable of a script for Windows"),
+    pytest.param("a.cmd", 'python a.py --bs "8"\n', "--bs", "2", "another shell", id="a value in quotes of a script for Windows"),
+    pytest.param("a.ps1", "python a.py --bs 8\n", "--bs", "a&b", "another shell", id="a value that means more to another shell"),
+    pytest.param("a.sh", "python a.py --x 1 \\\n  # --y 2\n  --bs 8\n", "--bs", "2", "ends the command", id="an option behind a comment that ends the command"),
     pytest.param("a.sh", "python a.py --bs 8\n", "--bs", "$(rm -rf x)'", "quoting", id="a value that would end its quotes"),
 ])  # fmt: skip
 def test_it_is_refused(file: str, text: str, key: str, to: str, why: str) -> None:

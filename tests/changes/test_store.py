@@ -30,6 +30,37 @@ def test_the_old_file_is_kept_with_its_time_and_the_new_one_has_its_mode(config:
     assert sorted(one.name for one in config.parent.iterdir()) == ["a.yaml", "a.yaml.bak-1"]
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o664, 0o444, 0o755])
+def test_modes_are_kept_whatever_the_umask(config: Path, mode: int) -> None:
+    os.chmod(config, mode)
+    copy = write({str(config): b"new\n"}, {str(config): b"old\n"})[str(config)]
+    assert [stat.S_IMODE(os.stat(one).st_mode) for one in (config, copy)] == [mode, mode]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
+def test_a_file_stays_its_owners(config: Path) -> None:
+    os.chown(config, 12345, 12346)
+    copy = write({str(config): b"new\n"}, {str(config): b"old\n"})[str(config)]
+    assert [(os.stat(one).st_uid, os.stat(one).st_gid) for one in (config, copy)] == [(12345, 12346)] * 2
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is closed to root")
+def test_a_folder_that_cannot_be_written_is_said(config: Path) -> None:
+    os.chmod(config.parent, 0o555)
+    try:
+        with pytest.raises(UsageError, match="permission denied"):
+            write({str(config): b"new\n"}, {str(config): b"old\n"})
+    finally:
+        os.chmod(config.parent, 0o755)
+    assert config.read_bytes() == b"old\n"
+
+
+def test_what_is_far_too_large_is_not_held_in_memory(tmp_path: Path) -> None:
+    with open(tmp_path / "large", "wb") as file:
+        file.truncate(1 << 30)
+    assert read(str(tmp_path / "large")) is None
+
+
 def test_copies_are_numbered_and_none_is_lost(config: Path) -> None:
     (config.parent / "a.yaml.bak-7").write_bytes(b"mine")
     (config.parent / "a.yaml.bak-x").write_bytes(b"mine")
