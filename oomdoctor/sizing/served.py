@@ -82,11 +82,11 @@ def _deployment(
     requests = min(known["max_num_seqs"] or usual["max_num_seqs"], batched)
     graphs = settings.get("enforce_eager") is not True
     share = settings.get("memory_share")
-    if not isinstance(share, float) or not 0 < share <= 1:
+    if not isinstance(share, (int, float)) or isinstance(share, bool) or not 0 < share <= 1:
         share = _share(of, card, version, batched, requests if graphs else 0, tensor * pipeline)
     server = Server(
         program=of,
-        share=share,
+        share=float(share),
         batched=batched,
         requests=requests,
         length=length,
@@ -157,6 +157,12 @@ def _assumptions(settings: Mapping[str, Scalar], setup: Setup, server: Server) -
             "max_num_seqs",
             f"{server.requests} requests at a time, the server's default on this card",
             f"最多并发 {server.requests} 个请求，即该服务在这张卡上的默认值",
+        )
+    if draft := settings.get("draft_model"):
+        yield _said(
+            "draft_model",
+            f"the draft model {draft} takes weights and cache of its own, which are not counted",
+            f"草稿模型 {draft} 自己的权重和缓存没有计入",
         )
     if server.graphs and server.program == "vllm":
         where = (

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from oomdoctor.case.serving import Served
 from oomdoctor.knowledge.serving_defaults import default
@@ -84,9 +86,34 @@ def test_what_is_not_said_is_named() -> None:
     assert said == {"memory_share", "max_model_len", "max_batched_tokens", "max_num_seqs", "cuda_graphs"}
     told = of(memory_share=0.9, max_model_len=4096, max_batched_tokens=2048, max_num_seqs=16, enforce_eager=True)
     assert told.assumptions == ()
+    assert [one.id for one in of(draft_model="org/small", max_model_len=4096, enforce_eager=True).assumptions if "draft" in one.id] == [
+        "draft_model"
+    ]
 
 
 def test_cards_and_host_memory() -> None:
     spread = of(tensor_parallel=2, cpu_offload_gb=2)
     assert spread.setup.layout.cards == 2
     assert spread.terms[0].bytes == pytest.approx(of().terms[0].bytes / 2 - 2 * GIB, abs=1 << 20)
+
+
+@pytest.mark.parametrize(("written", "share"), [
+    pytest.param(1, 1.0, id="all of the card as a whole number"),
+    pytest.param(0.5, 0.5, id="half of it"),
+    pytest.param(85, 0.92, id="percent is no share: check says so"),
+    pytest.param(True, 0.92, id="neither is a word"),
+])  # fmt: skip
+def test_a_share_lies_between_nothing_and_everything(written: Any, share: float) -> None:
+    assert of(memory_share=written).server.share == share
+
+
+_NAMES = ("memory_share", "max_model_len", "max_num_seqs", "max_batched_tokens", "kv_cache_dtype", "enforce_eager", "quantization", "cpu_offload_gb",
+          "tensor_parallel", "pipeline_parallel", "precision", "draft_model")  # fmt: skip
+_ANYTHING = st.one_of(st.none(), st.booleans(), st.integers(-(1 << 70), 1 << 70), st.floats(), st.text(max_size=20))
+
+
+@given(st.sampled_from(["vllm", "sglang"]), st.dictionaries(st.sampled_from(_NAMES), _ANYTHING), st.floats(0.1, 1000))
+def test_any_setting_has_an_answer(of_program: str, settings: dict[str, Any], card: float) -> None:
+    found = of(of_program, card=card, **settings)
+    assert found.starts in ("yes", "no", "close")
+    assert 0 < found.server.share <= 1
