@@ -1,0 +1,14 @@
+#!/bin/sh
+# Makes an interpreter that has the frameworks, for tests/changes/test_framework_loaders.py: tools/loaders.sh [FOLDER, else .loaders]
+#
+# No two of them want the same versions, and several want a card: they come without what they depend on, and then gets installed
+# what their parsers import. vLLM is left out: its parser loads torchvision, which a CPU build of torch does not take.
+set -e
+folder=${1:-.loaders}
+python3 -m venv "$folder"
+"$folder/bin/pip" install -q torch==2.13.0
+"$folder/bin/pip" install -q transformers accelerate deepspeed peft trl datasets omegaconf ruamel.yaml triton
+"$folder/bin/pip" install -q --no-deps llamafactory==0.9.5 ms-swift==4.6.0 axolotl==0.19.0 sglang==0.5.23
+"$folder/bin/pip" install -q addict aiohttp cachetools cbor2 cloudpickle colorama fastapi ipython json_repair modelscope msgspec \
+    numba openai orjson pillow posthog pybase64 pyzmq requests uvloop
+echo "OOMDOCTOR_LOADERS=$folder/bin/python"
