@@ -37,7 +37,7 @@ _NAMES = {
     "saving": Text("what saving takes for a moment", "保存时的临时显存"),
     "outside torch": Text("outside of torch", "torch 之外"),
     "working set": Text("working memory of one step", "单步计算的临时显存"),
-    "sampler": Text("sampler, one row of scores for each request", "采样器（每个请求一行 logits）"),
+    "sampler": Text("sampler, a row for each request", "采样器（每个请求一行 logits）"),
     "cuda graphs": Text("CUDA graphs", "CUDA 图"),
 }
 _PHASES = {
