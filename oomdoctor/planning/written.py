@@ -13,7 +13,7 @@ from oomdoctor.case.training import Training
 from oomdoctor.findings.fixes import rows_of
 from oomdoctor.findings.frameworks import Row, framework
 from oomdoctor.findings.match import Known
-from oomdoctor.findings.settings import changes, config_of, written
+from oomdoctor.findings.settings import config_of, written
 from oomdoctor.planning.options import is_general
 
 _LAYERS = ("deepspeed", "fsdp", "accelerate")
@@ -42,7 +42,7 @@ class Keys(Struct, frozen=True):
         if framework(self.known) is None:
             return is_general(fix)
         text = self.pack.text("fixes", fix)
-        return text is None or not text["settings"] or self._changes(text)
+        return text is None or not text["settings"] or bool(self._rows(text))
 
     def written(self, found: Plans) -> Plans:
         """The plans with their settings as the run's framework writes them."""
@@ -53,9 +53,10 @@ class Keys(Struct, frozen=True):
         return replace(found, plans=tuple(self._of_plan(plan) for plan in found.plans), wall=wall)
 
     def _of_plan(self, plan: Plan) -> Plan:
-        return replace(plan, measures=_once([self._of_measure(one) for one in plan.measures]))
+        return replace(plan, measures=_once([self.of_measure(one) for one in plan.measures]))
 
-    def _of_measure(self, measure: Measure) -> Measure:
+    def of_measure(self, measure: Measure) -> Measure:
+        """The measure with its settings as the run's framework writes them."""
         text = self.pack.text("fixes", measure.fix)
         if text is None:
             return measure
@@ -63,14 +64,10 @@ class Keys(Struct, frozen=True):
         own = written(rows_of(text, self.known, self.training), wanted, self.known.facts, config)
         return replace(measure, settings=own or written(self._below(text, wanted), wanted, self.known.facts, config))
 
-    def _changes(self, text: Mapping[str, Any]) -> bool:
-        """Whether there are rows, and one that is not in force; what rows with shared names set is in the setup already."""
-        rows = self._rows(text)
-        found = [] if any(row["sets"] for row in rows) else changes(rows, self.known.facts, config_of(self.training))
-        return bool(rows) and not (found and all(one.in_force for one in found))
-
     def _rows(self, text: Mapping[str, Any]) -> list[Row]:
-        return rows_of(text, self.known, self.training) or self._below(text)
+        """The framework's own rows, else those of a layer below; what only goes along does nothing alone."""
+        own = rows_of(text, self.known, self.training)
+        return own if any(not row["along"] for row in own) else self._below(text)
 
     def _below(self, text: Mapping[str, Any], wanted: Mapping[str, Any] | None = None) -> list[Row]:
         """The rows of the first layer that does it, or sets what is wanted, where the framework is one that takes DeepSpeed."""
