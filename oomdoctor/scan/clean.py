@@ -29,8 +29,8 @@ _TAG = re.compile(r"</?(?:span|div|pre|code|p|font|b|i|a|td|tr|samp|tt|em|strong
 _BREAK = re.compile(r"<br\s{0,2}/?>")
 _ESCAPED_NEWLINE = re.compile(r"\\r\\n|\\n")
 _ESCAPED = re.compile(r"\\(?:u001b|x1b|033|e)\[[0-9;]{0,20}m|\\([\"'`tr])")
-_ODD = re.compile("[&\\\\" + "".join(map(chr, _DROP)) + r"]|</?[a-z]|\[\d{1,3}[;m]")
-"""What one of the steps of `_plain` may change; most windows hold none of it."""
+_ODD = re.compile("[&\\\\" + "".join(map(chr, _DROP)) + "]"), re.compile(r"</?[a-z]"), re.compile(r"\[\d{1,3}[;m]")
+"""What one of the steps of `_plain` may change; most windows hold none of it. One pattern for all takes twice as long."""
 _DRIVE = re.compile(r"\b[A-Za-z]:\\")
 
 _STAMP = r"\d{4}[-/]\d\d[-/]\d\d[T |]{1,3}\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
@@ -122,7 +122,8 @@ def clean_lines(raw: bytes, base: int) -> list[Line]:
     """The lines of a window, cleaned, each with the writer that its prefix names."""
     out: list[Line] = []
     repeated = ""
-    is_plain = _ODD.search(raw.decode("utf-8", "replace")) is None
+    whole = raw.decode("utf-8", "replace")
+    is_plain = not any(odd.search(whole) for odd in _ODD)
     for piece, offset in _physical(raw, base):
         text = piece.decode("utf-8", "replace")
         width = len(text)

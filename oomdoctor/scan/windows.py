@@ -242,7 +242,7 @@ def _windows(
 ) -> tuple[list[Window], list[Hit]]:
     """Windows, and the hits whose window needs what follows. Hits near each other in one MiB share a window."""
     out: list[Window] = []
-    at = 0
+    at = numbered = 0
     while at < len(hits):
         begin = at
         opening = last = hits[at][1]
@@ -258,6 +258,9 @@ def _windows(
         around = _CONTEXT if context else _FAILURE
         low = _line_start(buffer, opening - base, around.before)
         high = _line_end(buffer, last - base, filled, around.after)
+        if line is not None:  # so far the number of the line at `numbered`, which can lie before or after this one
+            line += buffer.count(b"\n", numbered, low) - buffer.count(b"\n", low, numbered)
+            numbered = low
         out.append(
             Window(
                 raw=bytes(buffer[low:high]),
@@ -265,7 +268,7 @@ def _windows(
                 literals=frozenset(literals),
                 context=context,
                 before=bytes(buffer[max(0, low - _BEFORE) : low]),
-                line=None if line is None else line + buffer.count(b"\n", 0, low),
+                line=line,
             )
         )
     return out, []
