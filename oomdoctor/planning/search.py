@@ -2,7 +2,7 @@
 
 Sets of changes are looked at from the smallest on. A set that holds one that fits already is never looked at: it would change
 more for nothing. Of micro batches only the largest that fits is of interest, and where the smallest does not fit none does. The search
-ends a step after the first set that fits and trains what was to be trained: who can do with two changes does not make four.
+ends a step after the first set that fits, is not slow and trains what was to be trained: who can do with two changes makes no four.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from oomdoctor.planning.speed import seconds
 
 _MOST = 5
 """Subjects that one plan changes beside the batch: longer lists nobody follows."""
+_SLOW = 2.0
+"""Times as long as today, from which on a plan comes behind others and is no reason to stop looking for them."""
 _FURTHER = 1
 """Subjects more than in the smallest set that fits."""
 _SLIGHT = 8
@@ -100,16 +102,16 @@ def _sets(ways: Sequence[Sequence[Option]], known: _Progress) -> Iterator[tuple[
             return
         for chosen in combinations(ways, size):
             yield from product(*chosen)
-        if any(plan.risk in _KEEPING for plan in known.plans):
+        if any(plan.risk in _KEEPING and plan.time <= _SLOW for plan in known.plans):
             last = min(last, size + _FURTHER)
 
 
 def ranked(plans: Sequence[Plan]) -> list[Plan]:
-    """What trains something else or cuts the data comes last; before that the fewest changes, then the least harm."""
+    """What trains something else or cuts the data comes last, before it what is slow; then the fewest changes, then the least harm."""
 
     def order(plan: Plan) -> tuple[float, ...]:
         worst, changes, steps, effort, host = costs(plan)
-        return max(1, worst), changes, steps + _SLIGHT * min(1, worst) + _HOST_STEPS * host, worst, effort, plan.time
+        return max(1, worst), plan.time > _SLOW, changes, steps + _SLIGHT * min(1, worst) + _HOST_STEPS * host, worst, effort, plan.time
 
     return sorted(plans, key=order)
 

@@ -54,7 +54,8 @@ def _bus_bytes(setup: Setup) -> float:
     """Bytes that one card moves for one update, between cards and to the host."""
     layout, micro, shape = setup.layout, setup.accumulation, setup.shape
     others, split = 1 - 1 / layout.data, layout.tensor * layout.pipeline
-    model = HALF * count.text(shape) / split
+    # Packed weights travel packed.
+    model = (setup.weights.bytes_per_param if setup.weights.packed else HALF) * count.text(shape) / split
     trained = _trained(setup) / split
     own = trained / layout.sharded(1)
     moved = 2 * HALF * trained * others

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from planning.runs import a_run
 
 from oomdoctor.case.estimate import Layout, Setup
+from oomdoctor.knowledge.memory_tables import known_format
 from oomdoctor.planning.speed import seconds
 
 
@@ -59,6 +60,11 @@ def test_an_update_on_the_host_takes_as_long_for_many_cards_as_for_one() -> None
     few, many = (replace(run, layout=replace(run.layout, cards=cards)) for cards in (8, 64))
     longer = [seconds(replace(one, offload_optimizer=True)) - seconds(one) for one in (few, many)]
     assert longer[0] == pytest.approx(longer[1], rel=0.2)
+
+
+def test_packed_weights_travel_packed() -> None:
+    run = a_run("Qwen/Qwen2.5-32B", cards=8, gradient_checkpointing=True, zero_stage=3, sequence_length=512)
+    assert seconds(replace(run, weights=known_format("nf4"))) < seconds(run)
 
 
 def test_one_card_moves_nothing() -> None:

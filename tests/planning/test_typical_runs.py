@@ -91,6 +91,12 @@ def llamafactory(
         id="full training on small cards is sharded, and waits on the host",
     ),
     pytest.param(
+        "a.yaml", llamafactory("Qwen/Qwen3-30B-A3B", length=4096, batch=1), ["--gpu", "RTX 4090", "--gpus", "4"],
+        {"enable_liger_kernel": "true", "quantization_bit": "4", "quantization_method": "bitsandbytes",
+         "deepspeed": "examples/deepspeed/ds_z3_config.json"},
+        id="three changes come before one that makes every step four times as long",
+    ),
+    pytest.param(
         "a.yml", AXOLOTL, ["--gpu", "A100-80GB", "--gpus", "4"],
         {"liger_fused_linear_cross_entropy": "true", "plugins": "[axolotl.integrations.liger.LigerPlugin]", "context_parallel_size": "2",
          "sequence_parallel_degree": "2", "gradient_accumulation_steps": "8"},
