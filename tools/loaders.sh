@@ -6,9 +6,9 @@
 set -e
 folder=${1:-.loaders}
 python3 -m venv "$folder"
-"$folder/bin/pip" install -q torch==2.13.0
-"$folder/bin/pip" install -q transformers accelerate deepspeed peft trl datasets omegaconf ruamel.yaml triton
-"$folder/bin/pip" install -q --no-deps llamafactory==0.9.5 ms-swift==4.6.0 axolotl==0.19.0 sglang==0.5.23
-"$folder/bin/pip" install -q addict aiohttp cachetools cbor2 cloudpickle colorama fastapi ipython json_repair modelscope msgspec \
+"$folder/bin/pip" install -q --no-warn-conflicts torch==2.13.0
+"$folder/bin/pip" install -q --no-warn-conflicts transformers accelerate deepspeed peft trl datasets omegaconf ruamel.yaml triton
+"$folder/bin/pip" install -q --no-warn-conflicts --no-deps llamafactory==0.9.5 ms-swift==4.6.0 axolotl==0.19.0 sglang==0.5.23
+"$folder/bin/pip" install -q --no-warn-conflicts addict aiohttp cachetools cbor2 cloudpickle colorama fastapi ipython json_repair modelscope msgspec \
     numba openai orjson pillow posthog pybase64 pyzmq requests uvloop
 echo "OOMDOCTOR_LOADERS=$folder/bin/python"

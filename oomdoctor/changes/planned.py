@@ -1,4 +1,4 @@
-"""A plan of the memory model as one proposal: without any one of its measures the run would not fit."""
+"""A plan of the memory model as one proposal: without any one of its measures the run would not fit, or the server not start."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from msgspec.structs import replace
 
 from oomdoctor.case.diagnosis import Fix, Text
 from oomdoctor.case.plan import Measure, Plan, Plans
+from oomdoctor.case.serving import ServedPlan, ServedPlans
 from oomdoctor.changes.change import Refused
 from oomdoctor.changes.homes import Homes
 from oomdoctor.changes.proposal import Proposal, of_fix
 from oomdoctor.training.frameworks import Tables
 
 
-def of_plans(found: Plans, homes: Homes, run: dict[str, Any], tables: Tables, folder: str | None = None) -> list[Proposal]:
+def of_plans(found: Plans | ServedPlans, homes: Homes, run: dict[str, Any], tables: Tables, folder: str | None = None) -> list[Proposal]:
     """The plans in their order, as `plan-1`, `plan-2` ...; `run` and `folder` are those of `of_fix`."""
-    return [_of_plan(f"plan-{number}", plan, homes, run, tables, folder) for number, plan in enumerate(found.plans, 1)]
+    plans: tuple[Plan | ServedPlan, ...] = found.plans
+    return [_of_plan(f"plan-{number}", plan, homes, run, tables, folder) for number, plan in enumerate(plans, 1)]
 
 
-def _of_plan(name: str, plan: Plan, homes: Homes, run: dict[str, Any], tables: Tables, folder: str | None) -> Proposal:
+def _of_plan(name: str, plan: Plan | ServedPlan, homes: Homes, run: dict[str, Any], tables: Tables, folder: str | None) -> Proposal:
     fixes = list(dict.fromkeys(one.fix for one in plan.measures))
     title = Text(*(mark.join(_title(fix, tables, lang) for fix in fixes) for lang, mark in (("en", "; "), ("zh", "；"))))
     fix = Fix(
@@ -35,7 +37,7 @@ def _of_plan(name: str, plan: Plan, homes: Homes, run: dict[str, Any], tables: T
     return replace(proposal, by_hand=(*proposal.by_hand, *nameless), plan=plan)
 
 
-def _is_written(measure: Measure, plan: Plan, tables: Tables) -> bool:
+def _is_written(measure: Measure, plan: Plan | ServedPlan, tables: Tables) -> bool:
     """Whether some key does it: one of its own, or one of another measure, as one file shards and offloads."""
     rows = (tables.text("fixes", measure.fix) or {"settings": ()})["settings"]
     keys = {(one.framework, one.key) for other in plan.measures for one in other.settings}

