@@ -19,6 +19,7 @@ from typing import Any
 Loader = Callable[[str], Any]
 
 os.environ["DISABLE_VERSION_CHECK"] = "1"  # LLaMA-Factory: one interpreter for all frameworks has versions that each alone would not take
+os.environ["VLLM_PLUGINS"] = ""  # ms-swift is one, and wants more than a parser
 
 _SHELL = r"""
 keep() { [ -s words ] || { printf '%s\0' "$@" > words; env -0 > variables; }; }
@@ -174,14 +175,16 @@ def torchtune(path: str) -> Any:
 
 def vllm(path: str) -> Any:
     """vllm serve and the OpenAI server: FlexibleArgumentParser with the arguments of the engine."""
+    import vllm.platforms as platforms  # type: ignore[import-not-found]
+    from vllm.platforms.cpu import CpuPlatform  # type: ignore[import-not-found]
+
+    platforms._current_platform = CpuPlatform()  # what it finds by itself has a card
     from vllm.engine.arg_utils import AsyncEngineArgs  # type: ignore[import-not-found]
     from vllm.utils.argparse_utils import FlexibleArgumentParser  # type: ignore[import-not-found]
 
     parser = AsyncEngineArgs.add_cli_args(FlexibleArgumentParser())
     words = parser.load_config_file(path) if path.endswith(".yaml") else behind(shell(path)[0], "serve", ".api_server")
-    return plain(
-        argparse.ArgumentParser.parse_known_args(parser, [word.replace("_", "-") if word[:2] == "--" else word for word in words])[0]
-    )
+    return plain(argparse.ArgumentParser.parse_known_args(parser, words)[0])
 
 
 def sglang(path: str) -> Any:
