@@ -70,6 +70,8 @@ class Stack(Struct, frozen=True, kw_only=True):
     """Bytes of one adapter weight."""
     adapter_input: float = 3.0
     """Bytes that an adapter saves for each element of its input."""
+    autocast: bool = True
+    """Whether passes run under torch.autocast, which widens norms to fp32 and casts the input of each matrix."""
     keeps_unpacked_input: bool = False
     """Whether frozen packed matrices keep their input (bitsandbytes before 0.43)."""
     flat_gradients: bool = False

@@ -73,13 +73,29 @@ class Shape(Struct, frozen=True, kw_only=True, cache_hash=True):
     head_bias: bool = False
     fused_qkv: bool = False
     """Whether q, k and v come from one matrix; then what is kept of one keeps them all."""
+    fused_gate: bool = False
+    """Whether both halves of the MLP come from one matrix."""
+    activation: str = ""
+    """The function inside the MLP, as configs name it; empty is a fused one."""
     qk_norm: bool = False
     qk_norm_full: bool = False
     """Whether that norm spans all heads (OLMo 2) and not one."""
     sandwich_norm: bool = False
     """Four norms in a layer (Gemma 2 and 3, GLM-4-0414)."""
+    post_norm: bool = False
+    """Norms after attention and MLP only (OLMo 2)."""
     shared_norm: bool = False
     """One norm in a layer for attention and MLP."""
+    parallel: bool = False
+    """Whether attention and MLP of a layer read the same hidden states (GPT-NeoX, Falcon)."""
+    wide_norm: bool = False
+    """Whether RMSNorm multiplies by its scale in fp32 (Gemma, OLMo 2)."""
+    rotary: bool = True
+    """Whether queries and keys are rotated, which makes new tensors of them."""
+    eager_only: bool = False
+    """Whether the class has no fused attention (GPT-J, BLOOM)."""
+    residual_dropout: bool = False
+    """Whether what attention and MLP give goes through dropout."""
     positions: int = 0
     """Learned positions."""
     extra: int = 0

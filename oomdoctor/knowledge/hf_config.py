@@ -15,6 +15,7 @@ _VOCAB = ("padded_vocab_size", "vocab_size")
 """ChatGLM and GLM-4-9B say the size of the table in the first of these."""
 _MOST = 10**7
 """No size of a model's config is larger; a number beyond it is no config."""
+_LONGEST_NAME = 40
 _LAYER_NORM = {
     "opt",
     "gpt2",
@@ -38,6 +39,14 @@ _QKV_BIAS = {"qwen", "qwen2", "qwen2_moe", "qwen2_vl", "qwen2_5_vl"}
 _SANDWICH = {"gemma2", "gemma3_text", "gemma3", "glm4"}
 _QK_NORM = {"qwen3", "qwen3_moe", "gemma3_text", "gemma3"}
 _FUSED = {"qwen", "chatglm", "baichuan", "phi3", "internlm2", "falcon", "gpt_neox", "bloom", "gpt2"}
+_FUSED_GATE = {"chatglm", "phi3", "glm", "glm4"}
+_WIDE_NORM = {"gemma", "gemma2", "gemma3_text", "gemma3", "olmo2"}
+_NOT_ROTARY = {"gpt2", "gpt_bigcode", "opt", "bloom"}
+_EAGER_ONLY = {"gptj", "bloom"}
+_ACTIVATIONS = {"gpt2": "gelu_new", "gptj": "gelu_new", "phi": "gelu_new", "opt": "relu"}
+"""The class's own, where the config does not say."""
+_ACTIVATION = ("hidden_activation", "hidden_act", "activation_function")
+_DROPOUT = ("resid_pdrop", "residual_dropout", "hidden_dropout", "dropout")
 
 
 def shape_of(config: Mapping[str, Any], name: str = "") -> Shape | None:
@@ -73,11 +82,19 @@ def shape_of(config: Mapping[str, Any], name: str = "") -> Shape | None:
         mlp_bias=family in _PLAIN_BIAS or bool(config.get("mlp_bias")),
         head_bias=family in {"phi", "gptj"},
         fused_qkv=family in _FUSED,
+        fused_gate=family in _FUSED_GATE,
+        activation=_activation(config, family),
         qk_norm=family in _QK_NORM or bool(config.get("use_qk_norm")) or family == "olmo2",
         qk_norm_full=family == "olmo2",
         sandwich_norm=family in _SANDWICH,
+        post_norm=family == "olmo2",
         shared_norm=family in {"phi", "gptj"}
         or (family.startswith(("falcon", "refinedweb")) and not config.get("new_decoder_architecture")),
+        parallel=_is_parallel(config, family),
+        wide_norm=family in _WIDE_NORM,
+        rotary=family not in _NOT_ROTARY and not config.get("alibi"),
+        eager_only=family in _EAGER_ONLY,
+        residual_dropout=any(config.get(name) not in (None, 0) for name in _DROPOUT),
         positions=_positions(config, family),
         extra=2 * hidden if family == "bloom" else 0,
         window=_whole(config, "sliding_window") if config.get("use_sliding_window", True) else None,
@@ -93,6 +110,17 @@ def _kv_heads(config: Mapping[str, Any], heads: int, family: str) -> int:
     if "multi_query_attention" in config and not config["multi_query_attention"]:
         return heads
     return _whole(config, "num_key_value_heads", "multi_query_group_num", "num_kv_heads", "n_head_kv") or heads
+
+
+def _is_parallel(config: Mapping[str, Any], family: str) -> bool:
+    if family.startswith(("falcon", "refinedweb")):
+        return bool(config.get("new_decoder_architecture") or config.get("parallel_attn", True))
+    return family in {"phi", "gptj"} or (family == "gpt_neox" and bool(config.get("use_parallel_residual", True)))
+
+
+def _activation(config: Mapping[str, Any], family: str) -> str:
+    said = next((value for name in _ACTIVATION if isinstance(value := config.get(name), str)), None)
+    return (said or _ACTIVATIONS.get(family, ""))[:_LONGEST_NAME].lower()
 
 
 def _positions(config: Mapping[str, Any], family: str) -> int:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from msgspec import Struct
+
 from oomdoctor.case.estimate import Format, Optimizer, Stack
 from oomdoctor.knowledge.tables import Row, table
 
@@ -85,6 +87,7 @@ def _stack(row: Row) -> Stack:
         full_weights=row["full_weights"],
         adapter_bytes=int(row["adapter_bytes"]),
         adapter_input=float(row["adapter_input"]),
+        autocast=row["autocast"] == "yes",
         keeps_unpacked_input=row["keeps_unpacked_input"] == "yes",
         flat_gradients=row["flat_gradients"] == "yes",
         fused_qkv=row["fused_qkv"] == "yes",
@@ -101,6 +104,30 @@ def _stack(row: Row) -> Stack:
         optimizer=row["optimizer"],
         source=row["logits_source"],
     )
+
+
+class Activation(Struct, frozen=True):
+    """What a function inside an MLP keeps for the backward pass, in bytes for each element."""
+
+    inside: int
+    """Its input and what it makes on the way."""
+    inside_autocast: int
+    keeps_output: bool
+    """Whether it needs what it gives, whether or not the next matrix does."""
+
+
+def activation(name: str) -> Activation:
+    """A function by the name that configs have; one that the table does not have is taken for a fused one."""
+    return _activations().get(name) or _activations()["silu"]
+
+
+@cache
+def _activations() -> dict[str, Activation]:
+    return {
+        name: Activation(int(row["inside"]), int(row["inside_autocast"]), row["keeps_output"] == "yes")
+        for row in table("activation_functions")
+        for name in row["names"].split("|")
+    }
 
 
 def _names(row: Row) -> Iterator[str]:

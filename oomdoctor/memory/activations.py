@@ -2,21 +2,26 @@
 
 The counts were taken from the programs themselves: torch.autograd.graph.saved_tensors_hooks around a Llama, a Qwen3 and a
 GPT-NeoX of two and of four layers (transformers 5.23, peft 0.21, litgpt 0.5.13, torch 2.13), without gradients of frozen
-weights and with them. They agree with the coefficients measured in stas00/ml-engineering, training/performance.
+weights and with them, and traces of some thirty families (tests/tracing). They agree with the coefficients measured in
+stas00/ml-engineering, training/performance.
 """
 
 from __future__ import annotations
 
 from oomdoctor.case.estimate import Adapters, Setup, Term
-from oomdoctor.case.shape import Latent, Shape
+from oomdoctor.case.shape import Experts, Latent, Shape
+from oomdoctor.knowledge.memory_tables import activation
 from oomdoctor.memory.part import part
 from oomdoctor.memory.term import term
 from oomdoctor.memory.trained import adapted, linears
 from oomdoctor.memory.weights import HALF
 
 _BASIS = "saved tensors of transformers and peft, counted with torch.autograd.graph.saved_tensors_hooks"
-
-
+_FP32 = 4
+_WIDENED_GRADIENTS = 12
+"""Bytes of an adapter's input: its gradient behind dropout and before it, both fp32, and those of the matrix and the sum, 16-bit."""
+_SCORE_GRADIENTS = 5
+"""Bytes of one pair of tokens that the gradients around a softmax take beyond what the pass back has freed by then."""
 _SHORTER = 0.5
 """How long the longest sample is at least, as a share of where samples are cut, where they differ in length: many sets of data have
 none that reaches it."""
@@ -64,27 +69,33 @@ def saved_by_choice(setup: Setup) -> float:
 
 def boundary(setup: Setup) -> float:
     """Bytes of the hidden states between two layers; tensor parallel ranks hold them split with sequence parallelism only."""
-    return tokens(setup) * HALF * setup.shape.hidden / setup.layout.tensor
+    return tokens(setup) * (_FP32 if _is_wide(setup) else HALF) * setup.shape.hidden / setup.layout.tensor
 
 
 def gradients_inside(setup: Setup) -> float:
-    """The gradients that are alive at once inside a layer: of two products as wide as the MLP, and of the hidden states."""
-    return tokens(setup) * HALF * (2 * width(setup.shape) + setup.shape.hidden) / setup.layout.tensor
+    """The gradients that are alive at once inside a layer: of two products as wide as the MLP, and of the hidden states; with fp32
+    adapters behind the MLP those of their widened input; with eager attention those of its softmax (counted in traces)."""
+    shape, own = setup.shape, setup.adapters
+    behind = own is not None and "down" in own.targets and setup.stack.adapter_bytes == _FP32
+    mlp = (_WIDENED_GRADIENTS if behind else 2 * HALF) * width(shape) + HALF * shape.hidden
+    scores = _SCORE_GRADIENTS * shape.heads * setup.length if _is_eager(setup) else 0
+    return tokens(setup) * max(mlp, scores) / setup.layout.tensor
 
 
 def layer(setup: Setup) -> float:
     """Bytes that one layer keeps."""
     shape, frozen = setup.shape, setup.adapters is not None
     each = (
-        _norms(shape, frozen=frozen)
-        + _attention(setup)
-        + _mlp(shape, frozen=frozen)
+        _norms(setup, frozen=frozen)
+        + _attention(setup, frozen=frozen)
+        + _mlp(setup, frozen=frozen)
+        + (2 * shape.hidden if shape.residual_dropout else 0)
         + (_adapters(setup, setup.adapters) if setup.adapters else 0)
         + (_unpacked_inputs(setup) if frozen else 0)
-    ) * (setup.stack.compiled if not setup.eager_attention else 1.0)
-    if setup.eager_attention:
-        # Scores, their fp32 softmax and its 16-bit copy for every pair of tokens.
-        each += shape.heads * setup.length * (2 + 4 + 2)
+    ) * (setup.stack.compiled if not _is_eager(setup) else 1.0)
+    if _is_eager(setup):
+        # The fp32 softmax and its 16-bit copy for every pair of tokens; the scores themselves are not needed again.
+        each += shape.heads * setup.length * (4 + 2)
     return tokens(setup) * each / setup.layout.tensor
 
 
@@ -94,45 +105,89 @@ def width(shape: Shape) -> int:
     return shape.intermediate if experts is None else experts.intermediate * (experts.active + experts.shared)
 
 
-def _norms(shape: Shape, *, frozen: bool) -> int:
-    """RMSNorm: an fp32 copy (4), the normalised values (2, for the scale's gradient) and the output (2, for the next matrix).
+def _norms(setup: Setup, *, frozen: bool) -> int:
+    """The norms of a layer, and what the matrices behind them get.
 
-    LayerNorm: input and output, 16-bit. Frozen: neither the scale nor the next matrix needs them.
+    RMSNorm: the input in fp32 (4), the normalised values for the scale's gradient (2, or 4 where the scale is applied in fp32).
+    LayerNorm: its input, 16-bit, or fp32 under autocast, which has it on the list of what it widens. Behind them each trained
+    matrix keeps its input: all one 16-bit tensor, or a copy of their own each where autocast casts a wide one.
     """
-    number = 4 if shape.sandwich_norm else 1 if shape.shared_norm else 2
-    each = (4 if frozen else 8) if shape.rms else (2 if frozen else 4)
-    heads = (6 if not frozen else 4) * (shape.query + shape.key) if shape.qk_norm else 0
-    return number * each * shape.hidden + heads
+    shape, wide = setup.shape, _is_wide(setup)
+    readers = _readers(shape)
+    number = 4 if shape.sandwich_norm else len(readers)
+    scaled = 0 if frozen else 4 if shape.wide_norm or wide else 2
+    apart = wide if shape.rms else _autocasts(setup)
+    each = 4 + scaled if shape.rms else 4 if apart else 2
+    inputs = 0 if frozen else HALF * (sum(readers) if apart else len(readers))
+    heads = (4 + scaled) * (shape.query + shape.key) if shape.qk_norm else 0
+    # What two norms read is kept once, unless each widens it for itself; so in transformers' classes, litgpt's were not counted.
+    same = each if shape.parallel and number > 1 and not shape.rms and apart == wide and not setup.stack.fused_qkv else 0
+    return (number * each - same + inputs) * shape.hidden + heads
 
 
-def _attention(setup: Setup) -> int:
+def _readers(shape: Shape) -> tuple[int, ...]:
+    """How many matrices read each norm's output: those of attention, and those of the MLP."""
+    attention = 2 if shape.latent is not None else 1 if shape.fused_qkv else 3
+    mlp = 1 if shape.fused_gate or not shape.gated else 2
+    return (attention + mlp,) if shape.shared_norm else (attention, mlp)
+
+
+def _autocasts(setup: Setup) -> bool:
+    """Whether autocast is at work: accelerate leaves precision to DeepSpeed's engine."""
+    return setup.stack.autocast and setup.layout.engine != "deepspeed"
+
+
+def _is_wide(setup: Setup) -> bool:
+    """Whether what flows between the layers is fp32: the embedding's weights are, and nothing but autocast narrows what follows."""
+    whole = not setup.weights.packed and setup.weights.bytes_per_param == _FP32
+    # BLOOM's embedding is followed by a LayerNorm, which autocast widens.
+    normed = not setup.shape.rms and setup.shape.extra > 0
+    return (whole or normed) and _autocasts(setup) and setup.layout.engine not in ("fsdp1", "fsdp2")
+
+
+def _is_eager(setup: Setup) -> bool:
+    return setup.eager_attention or setup.shape.eager_only
+
+
+def _attention(setup: Setup, *, frozen: bool) -> int:
     """Queries, keys, values and the output, which is the next matrix's input too.
 
     Rotated queries and keys are tensors of their own; values are a view, and of a fused matrix's output they keep the whole.
     """
     shape = setup.shape
     if shape.latent is not None:
-        return _latent_attention(shape, shape.latent)
-    fused = shape.query + shape.key if setup.stack.fused_qkv or shape.fused_qkv else 0
-    key = shape.query if setup.stack.repeats_kv else shape.key
-    value = shape.query if setup.stack.repeats_kv else shape.value
+        return _latent_attention(shape, shape.latent, frozen=frozen)
+    # A single head of keys and values is copied out of the fused product (Falcon 7B).
+    fused = shape.query + shape.key if (setup.stack.fused_qkv or shape.fused_qkv) and shape.rotary and shape.kv_heads > 1 else 0
+    repeats = setup.stack.repeats_kv or _is_eager(setup)
+    key, value = (shape.query, shape.query) if repeats else (shape.key, shape.value)
     return HALF * (2 * shape.query + key + value + fused)
 
 
-def _latent_attention(shape: Shape, latent: Latent) -> int:
+def _latent_attention(shape: Shape, latent: Latent, *, frozen: bool) -> int:
     """Queries, keys with their rotary part, the output, what keys and values come from (values are a view), and two small norms."""
     values, narrow = shape.heads * latent.value, (latent.q_rank or 0) + latent.kv_rank
-    return HALF * (2 * shape.query + values + shape.heads * latent.nope + values) + 8 * narrow
+    return HALF * (2 * shape.query + values + shape.heads * latent.nope + values) + (4 if frozen else 8) * narrow
 
 
-def _mlp(shape: Shape, *, frozen: bool) -> int:
-    """Before and after the activation, the other half, their product; the last only where its matrix is trained.
+def _mlp(setup: Setup, *, frozen: bool) -> int:
+    """What the activation keeps, its output, the other half, and their product where the matrix behind it is trained."""
+    shape = setup.shape
+    # litgpt's own model classes know fused activations only.
+    found = activation("" if setup.stack.fused_qkv else shape.activation)
+    inside = found.inside_autocast if _autocasts(setup) else found.inside
+    if shape.gated:
+        each = inside + HALF * (2 if frozen else 3)
+    else:
+        each = inside + (HALF if found.keeps_output or not frozen else 0)
+    return each * width(shape) + (_routed(shape, shape.experts, frozen=frozen) if shape.experts else 0)
 
-    Experts that are trained keep what they were given and what they gave, for each token and each expert it goes through.
-    """
-    copies = (3 if frozen else 4) if shape.gated else (1 if frozen else 2)
-    passed = 0 if shape.experts is None or frozen else 2 * shape.hidden * shape.experts.active
-    return HALF * (copies * width(shape) + passed)
+
+def _routed(shape: Shape, experts: Experts, *, frozen: bool) -> int:
+    """What experts gave, which the gradient of their shares needs, and where they are trained what they were given, for each token and
+    each expert that it goes through. A gated shared expert's output is needed too; DeepSeek's trained router keeps its own input."""
+    beside = experts.shared_gate or (experts.shared > 0 and not frozen)
+    return HALF * shape.hidden * ((1 if frozen else 2) * experts.active + beside)
 
 
 def _adapters(setup: Setup, own: Adapters) -> float:
@@ -154,7 +209,7 @@ def _unpacked_inputs(setup: Setup) -> int:
 
 def _times(shape: Shape, name: str, times: int) -> float:
     """How many of the matrices one token goes through in one layer."""
-    if shape.experts is None or name not in ("gate", "up", "down"):
+    if shape.experts is None or name not in ("gate", "up", "gate_up", "down"):
         return 1.0
     return times / shape.layers * (shape.experts.active + shape.experts.shared) / (shape.experts.routed + shape.experts.shared)
 

@@ -71,9 +71,12 @@ def adapter_params(shape: Shape, adapters: Adapters) -> int:
 
 
 def adapted(shape: Shape, adapters: Adapters) -> frozenset[str]:
-    """The matrices that have adapters; where queries, keys and values are one matrix, they have one."""
-    apart = adapters.targets & {"q", "k", "v"}
-    return adapters.targets - apart | {"qkv"} if shape.fused_qkv and apart else adapters.targets
+    """The matrices that have adapters; where queries, keys and values are one matrix, or gate and up, they have one."""
+    found = adapters.targets
+    for one, parts, fused in (("qkv", {"q", "k", "v"}, shape.fused_qkv), ("gate_up", {"gate", "up"}, shape.fused_gate)):
+        if fused and found & parts:
+            found = found - parts | {one}
+    return found
 
 
 @lru_cache(maxsize=1024)
@@ -90,7 +93,7 @@ def linears(shape: Shape, target: str) -> tuple[tuple[int, int, int], ...]:
     experts, number = shape.experts, count.expert_layers(shape)
 
     def one(width: int, times: int) -> tuple[int, int, int]:
-        return (width, h, times) if target == "down" else (h, width, times)
+        return (width, h, times) if target == "down" else (h, 2 * width if target == "gate_up" else width, times)
 
     dense = (one(shape.intermediate, shape.layers - number),) if shape.layers > number else ()
     sparse = (one(experts.intermediate, number * (experts.routed + experts.shared)),) if experts is not None else ()

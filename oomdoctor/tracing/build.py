@@ -23,7 +23,8 @@ _KINDS = (
 _FP32 = 4
 _DROPOUT = 0.05
 """A usual dropout of adapters; its mask is kept, so that 0 would take less."""
-_DEPTHS = ("num_decoder_layers",)
+_MATRICES = (torch.nn.Linear, transformers.pytorch_utils.Conv1D)
+_DEPTHS = ("num_decoder_layers", "decoder_layers")
 """Further numbers of layers that grow with the first."""
 _ATTENTION_DROPOUT = ("attention_dropout", "attn_pdrop", "attention_probs_dropout_prob")
 
@@ -38,9 +39,13 @@ def config_of(config: Mapping[str, Any]) -> Any:
     if kind not in transformers.CONFIG_MAPPING:
         raise Untraceable(f"transformers {transformers.__version__} has no model class for model_type {kind[:60] or '(missing)'}")
     try:
-        return transformers.AutoConfig.for_model(**config)
+        found = transformers.AutoConfig.for_model(**config)
     except Exception as why:  # noqa: BLE001 - whatever a class of transformers makes of a config that it does not like
         raise Untraceable(f"transformers cannot read this config: {str(why)[:200]}") from why
+    if found.is_encoder_decoder and getattr(found, "decoder_start_token_id", None) is None:
+        # Which token starts the output is nothing to memory, and configs need not say it.
+        found.decoder_start_token_id = 0
+    return found
 
 
 def depth(config: Any) -> int:
@@ -69,13 +74,13 @@ def _period(kinds: list[Any]) -> int:
 
 
 def shortened(config: Any, layers: int) -> Any:
-    """The config with fewer layers, and its lists of one entry a layer cut to them."""
+    """The config with so many layers, and its lists of one entry a layer cut to them, or carried on."""
     short = copy.deepcopy(config)
     text = short.get_text_config()
     whole = text.num_hidden_layers
     for name, value in list(vars(text).items()):
         if isinstance(value, list) and len(value) == whole:
-            setattr(text, name, value[:layers])
+            setattr(text, name, [value[i % whole] for i in range(layers)])
     text.num_hidden_layers = layers
     for name in _ATTENTION_DROPOUT:
         if hasattr(text, name):
@@ -126,12 +131,22 @@ def _adapted(model: Any, own: Adapters, width: int) -> Any:
     """The model with LoRA on the matrices that the run names."""
     from peft import LoraConfig, get_peft_model  # noqa: PLC0415 - only where adapters are trained
 
-    named = sorted(name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear) and _is_meant(name, own))
+    named = sorted(name for name, module in model.named_modules() if isinstance(module, _MATRICES) and _is_meant(name, own))
     if not named or own.blocks:
         raise Untraceable("only full training and LoRA on known matrices can be traced")
-    wanted = LoraConfig(r=own.rank, target_modules=named, lora_dropout=_DROPOUT, task_type="CAUSAL_LM")
-    return get_peft_model(model, wanted, autocast_adapter_dtype=width == _FP32)
+
+    def adapted(base: Any, dropout: float) -> Any:
+        wanted = LoraConfig(r=own.rank, target_modules=named, lora_dropout=dropout, task_type="CAUSAL_LM")
+        return get_peft_model(base, wanted, autocast_adapter_dtype=width == _FP32)
+
+    try:
+        return adapted(copy.deepcopy(model), _DROPOUT)
+    except ValueError:
+        # Matrices of experts that are one parameter cannot have it (peft/tuners/lora/layer.py, ParamWrapper).
+        return adapted(model, 0.0)
 
 
 def _is_meant(name: str, own: Adapters) -> bool:
-    return bool(targets(name.rpartition(".")[2]) & own.targets)
+    """Whether a matrix gets an adapter; one for queries, keys and values gets its own where any of the three is named."""
+    found = targets(name.rpartition(".")[2])
+    return bool(found & own.targets) or ("qkv" in found and bool(own.targets & {"q", "k", "v"}))

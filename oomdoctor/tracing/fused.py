@@ -28,11 +28,22 @@ class _Fused(torch.autograd.Function):
         return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value)
 
 
+def attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """What attention gives: (batch, heads, tokens, width of a value's head), laid out token by token as the kernels do.
+
+    Under autocast it gets 16-bit copies (torch/amp, "CUDA Ops that can autocast to float16").
+    """
+    if torch.is_autocast_enabled("cpu"):
+        narrow = torch.get_autocast_dtype("cpu")
+        query, key, value = query.to(narrow), key.to(narrow), value.to(narrow)
+    return _Fused.apply(query, key, value).transpose(1, 2)
+
+
 def _attention(
     module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_: Any, **__: Any
 ) -> tuple[torch.Tensor, None]:
     del module
-    return _Fused.apply(query, key, value), None
+    return attention(query, key, value).transpose(1, 2), None
 
 
 def _no_mask(*_: Any, **__: Any) -> None:

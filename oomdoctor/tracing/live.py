@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,11 +15,19 @@ _BLOCK = 512
 """Bytes to which the CUDA allocator rounds a request: kMinBlockSize of c10/cuda/CUDACachingAllocator."""
 
 
-class Live(TorchDispatchMode):
-    """Counts the storages that operations give, and takes them off when nothing refers to them any more."""
+class TakesTooLong(Exception):
+    """The code that is counted runs on for longer than it may."""
 
-    def __init__(self) -> None:
+
+class Live(TorchDispatchMode):
+    """Counts the storages that operations give, and takes them off when nothing refers to them any more.
+
+    `seconds` is how long it may take: Raises TakesTooLong at the operation after that.
+    """
+
+    def __init__(self, seconds: float = float("inf")) -> None:
         super().__init__()
+        self._until = time.monotonic() + seconds
         self.now = 0
         self.peak = 0
         self._sizes: dict[int, int] = {}
@@ -28,6 +37,8 @@ class Live(TorchDispatchMode):
     ) -> Any:
         """Runs an operation and counts what it gives."""
         del types
+        if time.monotonic() > self._until:
+            raise TakesTooLong
         given = func(*args, **(kwargs or {}))
         tree_map_only(torch.Tensor, self._count, given)
         return given

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+import inspect
+import logging
+from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -12,7 +14,11 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from oomdoctor.case.estimate import Setup, Traced
 from oomdoctor.tracing.build import Untraceable, config_of, depth, fill, model_of, shortened, steps
-from oomdoctor.tracing.live import Live
+from oomdoctor.tracing.card import Card
+from oomdoctor.tracing.live import Live, TakesTooLong
+
+_SECONDS = 30
+"""How long each depth may take."""
 
 
 class _Run(Struct, frozen=True):
@@ -34,6 +40,8 @@ def trace(config: Mapping[str, Any], setup: Setup) -> Traced:
     Tokens of one card in one forward pass, nothing sharded; the figures of two depths make a line that is carried on to the model's
     depth. Raises Untraceable where transformers has no class for the config, or its code asks for values.
     """
+    # What cannot be run is told as a result; torch would tell it on stderr, with a traceback.
+    logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
     whole = config_of(config)
     layers = depth(whole)
     few, more = steps(whole)
@@ -42,6 +50,8 @@ def trace(config: Mapping[str, Any], setup: Setup) -> Traced:
         second = _run(shortened(whole, more), setup, first.tensors)
     except Untraceable:
         raise
+    except TakesTooLong:
+        raise Untraceable(f"its code runs for more than {_SECONDS} s: without its fused kernels it takes token by token") from None
     except Exception as why:  # noqa: BLE001 - the code of hundreds of model classes runs here
         raise Untraceable(f"the model cannot be traced: {type(why).__name__}: {str(why)[:200]}") from why
 
@@ -63,7 +73,7 @@ def trace(config: Mapping[str, Any], setup: Setup) -> Traced:
 def _run(config: Any, setup: Setup, behind: int) -> _Run:
     """One forward and backward pass; `behind` gradients are those of upper layers, after them the end begins."""
     model = model_of(config, setup)
-    with FakeTensorMode(allow_non_fake_inputs=True), Live() as live, _as_on_a_card():
+    with FakeTensorMode(allow_non_fake_inputs=True), Live(_SECONDS) as live, Card():
         fill(model)
         params = list(model.parameters())
         tokens = torch.ones(setup.batch, setup.length // setup.layout.context or 1, dtype=torch.long)
@@ -72,7 +82,7 @@ def _run(config: Any, setup: Setup, behind: int) -> _Run:
         if setup.task != "train":
             model.eval()
             with torch.no_grad():
-                model(input_ids=tokens, use_cache=True, logits_to_keep=1)
+                model(**_read(model, tokens))
             return _Run(live.peak - standing, 0, _count(params), 0, 0)
         trained = [param for param in params if param.requires_grad]
         backward = _Backward(live, behind)
@@ -82,6 +92,14 @@ def _run(config: Any, setup: Setup, behind: int) -> _Run:
             loss = _prepared(model, setup)(input_ids=tokens, labels=tokens, use_cache=False).loss
         loss.backward()
         return _Run(max(live.peak, backward.before) - standing, live.peak - standing, _count(params), _count(trained), len(trained))
+
+
+def _read(model: Any, tokens: torch.Tensor) -> dict[str, Any]:
+    """The arguments with which `generate` has a prompt read: the scores of the last token only where the class knows how."""
+    known = inspect.signature(model.forward).parameters
+    last = {"logits_to_keep": 1} if "logits_to_keep" in known else {}
+    first = {"decoder_input_ids": tokens[:, :1]} if model.config.is_encoder_decoder else {}
+    return {"input_ids": tokens, "use_cache": True, **last, **first}
 
 
 class _Backward:
@@ -105,7 +123,9 @@ class _Backward:
 def _prepared(model: Any, setup: Setup) -> Any:
     model.train()
     if setup.checkpointing == "full":
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        # The backward pass is a call like others, within which the mode is off: recomputation has its own.
+        again = {"use_reentrant": False, "context_fn": lambda: (nullcontext(), Card())}
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=again)
         if setup.adapters is not None:
             model.enable_input_require_grads()
     return model
@@ -113,20 +133,3 @@ def _prepared(model: Any, setup: Setup) -> Any:
 
 def _count(params: list[torch.nn.Parameter]) -> int:
     return sum(param.numel() for param in params)
-
-
-@contextlib.contextmanager
-def _as_on_a_card() -> Iterator[None]:
-    """Dropout on a card keeps one byte for each element, on the host it keeps the product's type."""
-
-    def dropout(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
-        del inplace
-        return torch.native_dropout(input, p, training)[0] if training and p else input
-
-    functional: Any = torch.nn.functional
-    own = functional.dropout
-    functional.dropout = dropout
-    try:
-        yield
-    finally:
-        functional.dropout = own

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from memory.runs import lora, run
+from memory.runs import lora, run, zero
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Adapters
@@ -60,7 +60,7 @@ def test_checkpointing_keeps_the_inputs_of_layers_only() -> None:
 
 def test_eager_attention_is_quadratic() -> None:
     def scores(length: int) -> float:
-        eager, flash = (activations.layer(run(length=length, eager_attention=on)) for on in (True, False))
+        eager, flash = (activations.layer(run("meta-llama/Llama-2-7b-hf", length=length, eager_attention=on)) for on in (True, False))
         return eager - flash
 
     assert scores(8192) == pytest.approx(4 * scores(4096))
@@ -101,8 +101,8 @@ def test_trained_experts_keep_what_they_were_given_and_gave(model: str, counted:
     trained = run(model, checkpointing="none", length=1)
     experts = trained.shape.experts
     assert experts is not None
-    passed = replace(trained.shape, experts=replace(experts, active=0, shared=experts.active))
-    assert activations.layer(trained) - activations.layer(replace(trained, shape=passed)) == counted
+    twice = replace(trained.shape, experts=replace(experts, active=2 * experts.active, intermediate=experts.intermediate // 2))
+    assert activations.layer(replace(trained, shape=twice)) - activations.layer(trained) == counted
 
 
 def test_one_matrix_for_queries_keys_and_values_has_one_adapter() -> None:
@@ -110,3 +110,27 @@ def test_one_matrix_for_queries_keys_and_values_has_one_adapter() -> None:
     assert apart.shape.fused_qkv
     assert activations.layer(apart) == activations.layer(replace(apart, adapters=lora(8, "qkv")))
     assert adapter_params(apart.shape, lora(8, "q k v")) == 32 * 8 * (4096 + 3 * 4096)
+
+
+@pytest.mark.parametrize(("name", "wider"), [
+    pytest.param("gelu_new", 14 - 2, id="written out in Python, under autocast"),
+    pytest.param("gelu", 0, id="fused"),
+    pytest.param("gelu_pytorch_tanh", 0, id="fused, with tanh"),
+    pytest.param("no-such-function", 0, id="unknown: taken for fused"),
+])  # fmt: skip
+def test_an_activation_keeps_what_its_code_makes(name: str, wider: int) -> None:
+    phi = run("microsoft/phi-2", checkpointing="none", length=1)
+    plain, own = (activations.layer(replace(phi, shape=replace(phi.shape, activation=word))) for word in ("", name))
+    assert own - plain == wider * phi.shape.intermediate
+
+
+def test_fp32_weights_under_autocast_make_fp32_hidden_states() -> None:
+    """Each matrix casts its input for itself: five copies for a Llama's layer in the place of two."""
+    half, whole = (run("meta-llama/Llama-2-7b-hf", weights=name, checkpointing="none", length=1) for name in ("bf16", "fp32"))
+    assert activations.layer(whole) - activations.layer(half) == 4096 * (2 * 2 + 3 * 2)
+    assert activations.boundary(whole) == 2 * activations.boundary(half)
+
+
+def test_deepspeed_runs_without_autocast() -> None:
+    whole = run("meta-llama/Llama-2-7b-hf", weights="fp32", checkpointing="none", length=1)
+    assert activations.layer(replace(whole, layout=zero(2, 4))) < activations.layer(whole)
