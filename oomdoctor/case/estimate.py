@@ -32,6 +32,10 @@ class Format(Struct, frozen=True, kw_only=True):
     """Whether tied models get an output projection of their own."""
     unpacks: bool = False
     """Whether a matrix is unpacked to 16 bit when it is used."""
+    rebuilds: bool = False
+    """Whether a matrix is written out in 16 bit where many tokens go through it, while kernels for a few read it packed."""
+    keeps_unpacked: bool = False
+    """Whether the unpacked matrix is kept for the backward pass, as it is an operand of a plain product."""
     source: str = ""
 
 
@@ -60,6 +64,11 @@ class Stack(Struct, frozen=True, kw_only=True):
     """Bytes that one logit takes at the peak around the loss, all copies."""
     logits_low: float
     logits_high: float
+    converts: float = 0.0
+    """Bytes of them that accelerate's fp32 copy takes; DeepSpeed runs without it."""
+    upcasts: bool = False
+    """Whether its scripts prepare packed models with peft's prepare_model_for_kbit_training: what is not packed becomes fp32, and so
+    does everything between the layers."""
     full_weights: str = "fp32"
     """The format of the weights in full training, where the config does not say."""
     unties: bool = False
@@ -221,6 +230,9 @@ class Setup(Struct, frozen=True, kw_only=True):
     unknown."""
     merges: bool = False
     """Whether adapters are joined with their base at the end."""
+    prompt_logits: bool | None = None
+    """Whether a prompt gets logits for each of its tokens and not for the last one alone, in 16 bit and in fp32, as in transformers before
+    4.45; None is unknown."""
     traced: Traced | None = None
     """Counted in the model's own code; None where the formulas count."""
     part: Part | None = None

@@ -34,6 +34,8 @@ def _formats() -> dict[str, Format]:
             packs_tower=row["packs_tower"] == "yes",
             unties=row["unties"] == "yes",
             unpacks=row["unpacks"] == "yes",
+            rebuilds=row["rebuilds"] == "yes",
+            keeps_unpacked=row["keeps_unpacked"] == "yes",
             source=row["source"],
         )
         for row in table("weight_formats")
@@ -84,6 +86,8 @@ def _stack(row: Row) -> Stack:
         logits=float(row["logits"]),
         logits_low=float(row["logits_low"]),
         logits_high=float(row["logits_high"]),
+        converts=float(row["converts"]),
+        upcasts=row["upcasts"] == "yes",
         full_weights=row["full_weights"],
         adapter_bytes=int(row["adapter_bytes"]),
         adapter_input=float(row["adapter_input"]),

@@ -13,15 +13,15 @@ from oomdoctor.case.shape import Experts, Latent, Shape
 from oomdoctor.knowledge.memory_tables import activation
 from oomdoctor.memory.part import part
 from oomdoctor.memory.term import term
-from oomdoctor.memory.trained import adapted, linears
-from oomdoctor.memory.weights import HALF
+from oomdoctor.memory.trained import adapted, adapter_width, linears
+from oomdoctor.memory.weights import HALF, is_upcast
 
 _BASIS = "saved tensors of transformers and peft, counted with torch.autograd.graph.saved_tensors_hooks"
 _FP32 = 4
 _WIDENED_GRADIENTS = 12
 """Bytes of an adapter's input: its gradient behind dropout and before it, both fp32, and those of the matrix and the sum, 16-bit."""
-_SCORE_GRADIENTS = 5
-"""Bytes of one pair of tokens that the gradients around a softmax take beyond what the pass back has freed by then."""
+_SCORE_GRADIENTS = 8
+"""Bytes of one pair of tokens that the gradients around a softmax take: 5 in traces, 8 in what a T4 took (fixtures/measured)."""
 _SHORTER = 0.5
 """How long the longest sample is at least, as a share of where samples are cut, where they differ in length: many sets of data have
 none that reaches it."""
@@ -43,7 +43,8 @@ def kept(setup: Setup) -> Term:
     if setup.checkpointing == "full":
         size = 0.0 if setup.offload_activations else layers * boundary(setup)
         basis = "layers x tokens x 2 hidden: the inputs of checkpointed layers"
-        return term("activations", size, basis, low=0.9 * shortest(setup), high=1.3 * _interleaved(setup))
+        low = 0.9 * shortest(setup) * (0.5 if is_upcast(setup) else 1.0)
+        return term("activations", size, basis, low=low, high=1.3 * _interleaved(setup))
     if setup.checkpointing == "selective":
         basis = "every second matrix product, the attention and the layer's input: torchtitan/distributed/activation_checkpoint.py"
         return term("activations", layers * saved_by_choice(setup), basis, low=0.8 * shortest(setup), high=1.25 * _interleaved(setup))
@@ -76,7 +77,7 @@ def gradients_inside(setup: Setup) -> float:
     """The gradients that are alive at once inside a layer: of two products as wide as the MLP, and of the hidden states; with fp32
     adapters behind the MLP those of their widened input; with eager attention those of its softmax (counted in traces)."""
     shape, own = setup.shape, setup.adapters
-    behind = own is not None and "down" in own.targets and setup.stack.adapter_bytes == _FP32
+    behind = own is not None and "down" in own.targets and adapter_width(setup) == _FP32 and setup.stack.adapter_input > HALF
     mlp = (_WIDENED_GRADIENTS if behind else 2 * HALF) * width(shape) + HALF * shape.hidden
     scores = _SCORE_GRADIENTS * shape.heads * setup.length if _is_eager(setup) else 0
     return tokens(setup) * max(mlp, scores) / setup.layout.tensor
@@ -138,7 +139,12 @@ def _autocasts(setup: Setup) -> bool:
 
 
 def _is_wide(setup: Setup) -> bool:
-    """Whether what flows between the layers is fp32: the embedding's weights are, and nothing but autocast narrows what follows."""
+    """Whether what flows between the layers is fp32: the embedding's weights are, and nothing but autocast narrows what follows.
+
+    Packed matrices give 16 bit, which the sum with what was there makes fp32 again.
+    """
+    if is_upcast(setup):
+        return True
     whole = not setup.weights.packed and setup.weights.bytes_per_param == _FP32
     # BLOOM's embedding is followed by a LayerNorm, which autocast widens.
     normed = not setup.shape.rms and setup.shape.extra > 0

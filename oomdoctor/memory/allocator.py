@@ -22,6 +22,10 @@ _EITHER = (0.05, 0.60, 2.00)
 """The same where nobody says whether lengths vary."""
 _UNSAID = (0.0, 0.10, 0.80)
 """The same where nobody says which counter it is and whether lengths are even."""
+_CERTAIN = 0.5
+"""The share of what other phases left that is there in any case."""
+_UNSAID_REST = 0.6
+"""The share of it that is expected where nobody says which counter it is: one of live tensors does not see it."""
 _GROWING = (0.0, 1.0, 1.3)
 """A cache that grows by concatenation leaves the sizes behind that it had: up to as much again (torch.cat in DynamicCache)."""
 _CONTEXT = 700 * MIB
@@ -78,8 +82,8 @@ def slack(setup: Setup, terms: Sequence[Term], busy: Sequence[Sequence[Term]]) -
         other = standing + coming - sum(one.bytes for one in terms) + _waiting(setup, terms)
     return Term(
         name="allocator",
-        bytes=round(other + coming * expected),
-        low=round(coming * least),
+        bytes=round(other * (_UNSAID_REST if setup.counter == "unknown" and setup.task == "train" else 1.0) + coming * expected),
+        low=round(_CERTAIN * other + coming * least),
         high=round(other + coming * most),
         basis="what other phases left behind, and a share of what comes and goes in a step: docs/accuracy.md",
     )
@@ -129,5 +133,5 @@ def outside(setup: Setup) -> Term | None:
     if unsaid and setup.task != "train":
         # Figures of inference come from torch's counters as often as from the driver's; those of training are read off nvidia-smi.
         size //= 2
-    low, high = (0.0, 2.0) if unsaid else (0.6, 1.6)
+    low, high = (0.0, 1.75) if unsaid else (0.6, 1.6)
     return term("context", size, "CUDA context and NCCL: stas00/ml-engineering, training/performance", low=low, high=high)

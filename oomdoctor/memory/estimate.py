@@ -15,10 +15,12 @@ from oomdoctor.memory.ranks import ranks
 _PINNED = 1.5
 """Host memory for each byte that is offloaded: `additional_buffer_factor` of deepspeed/runtime/zero for page-locked buffers."""
 
-_UNNAMED = {(True, False): (0.08, 0.20), (True, True): (0.08, 0.23), (False, False): (0.05, 0.25), (False, True): (0.10, 0.30)}
+_UNNAMED = {(True, False): (0.07, 0.20), (True, True): (0.07, 0.20), (False, False): (0.05, 0.25), (False, True): (0.10, 0.30)}
 """What no formula here names, as shares of the whole: (training, counter unknown) -> (less, more). Kernels' workspaces, eager
 attention, copies in a program's own loop; with an unknown counter also decimal units (7 %). docs/accuracy.md shows how often it holds."""
-_BETWEEN_CARDS = 0.03
+_ONCE = frozenset({"load", "save", "merge"})
+"""Phases that do not come with every step."""
+_BETWEEN_CARDS = 0.02
 """The same for what lies between several cards that train: flattened copies, channels of NCCL, prefetched pieces."""
 
 
@@ -60,13 +62,15 @@ def _of(setup: Setup, found: tuple[Phase, ...]) -> Estimate:
     peak = max(found, key=lambda phase: phase.bytes)
     below, above = _UNNAMED[setup.task == "train", setup.counter == "unknown"]
     above += _BETWEEN_CARDS if setup.layout.cards > 1 and setup.task == "train" else 0.0
+    ranges = {phase.name: bounds(phase, below, above) for phase in found}
     return Estimate(
         setup=setup,
         phases=found,
         expected=peak.bytes,
         # No peak is below any phase, the least of each included.
-        low=max(bounds(phase, below, above)[0] for phase in found),
-        high=max(bounds(peak, below, above)[1], *(phase.bytes for phase in found)),
+        low=max(low for low, _ in ranges.values()),
+        # What is unknown of one phase can make it the peak; of what comes once, programs that do the worst are few.
+        high=max(high if phase is peak or phase.name not in _ONCE else phase.bytes for phase in found for high in ranges[phase.name][1:]),
         host=host(setup),
         host_loading=loading.host(setup),
         host_saving=saving.host(setup) if setup.task == "train" else 0,

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from oomdoctor.case.estimate import Setup, Term
-from oomdoctor.memory.activations import tokens, width
-from oomdoctor.memory.part import held
+from oomdoctor.case.shape import Shape
+from oomdoctor.memory.activations import width
+from oomdoctor.memory.part import held, part
 from oomdoctor.memory.term import term
 from oomdoctor.memory.weights import HALF
+
+_GENERATED = 2048
+"""Tokens of an answer, where only the whole length is known: half of it, and so many at most. An assumption."""
+_LOGIT = 2
+_ALL_LOGITS = 6
+"""Bytes of the logits of one word and token."""
 
 
 def cache_per_token(setup: Setup) -> float:
@@ -28,8 +35,8 @@ def heads_share(setup: Setup) -> float:
     return 1.0 if shape.latent is not None else max(1.0, shape.kv_heads / setup.layout.tensor) / shape.kv_heads
 
 
-def cache(setup: Setup) -> Term:
-    """The KV cache of all samples at full length."""
+def cache(setup: Setup, share: float = 1.0) -> Term:
+    """The KV cache of all samples at full length, or a share of it."""
     shape = setup.shape
     layers = shape.layers
     windowed = (
@@ -38,14 +45,49 @@ def cache(setup: Setup) -> Term:
     full = (
         cache_per_token(setup) / layers * ((layers - windowed) * setup.length + windowed * min(setup.length, shape.window or setup.length))
     )
-    size = setup.batch * held(setup, full) * heads_share(setup)
+    size = share * setup.batch * held(setup, full) * heads_share(setup)
     # A window is used by caches that know it; plain ones keep every token.
     high = 1.02 if not windowed else cache_per_token(setup) * setup.length / full
     return term("kv cache", size, "2 x layers x kv heads x head x bytes x tokens: transformers/cache_utils.py", low=0.98, high=high)
 
 
 def prompt(setup: Setup) -> Term:
-    """One layer's MLP and hidden states for the whole prompt: gate, its activation and the other half, and the residual."""
+    """What one layer holds for every token of the prompt, in the middle of its MLP."""
+    each = (_layer(setup.shape) + _held(setup)) / setup.layout.tensor
+    asked = setup.batch * prompted(setup) / setup.layout.context
+    scores = setup.shape.vocab / setup.layout.tensor
+    if setup.prompt_logits:
+        # By then the layer's tensors are gone.
+        basis = "logits of every token of the prompt, 16 bit and fp32: transformers/models/llama/modeling_llama.py before 4.45"
+        return term("prompt", asked * max(each, _ALL_LOGITS * scores), basis, low=0.6, high=1.1)
+    basis = "one layer for every token of the prompt: transformers/models/llama/modeling_llama.py"
+    # generate() asks for the logits of the last token; whoever calls the model itself gets all of them.
+    bare = 0.0 if setup.prompt_logits is False else _LOGIT * scores / each
+    return term("prompt", asked * each, basis, low=0.0, high=1.3 + bare)
+
+
+def prompted(setup: Setup) -> float:
+    """Tokens of a prompt: what is not generated. An evaluation generates nothing."""
+    return setup.length if setup.task == "train" else max(setup.length / 2, setup.length - _GENERATED)
+
+
+def _layer(shape: Shape) -> int:
+    """Bytes for each token: the gate, its activation, the other half and their product less the one that is freed, and four hidden
+    states: the embedding's output, the layer's input, the residual and the norm's output, which callers hold.
+
+    Counted in transformers 4.31 to 5.23: every storage that is alive at the peak of a first forward pass under no_grad.
+    """
+    hidden = shape.hidden
+    if shape.experts is not None:
+        # All tokens of all experts at once (grouped_mm of transformers 5).
+        experts = width(shape)
+        each = hidden * (shape.experts.active + shape.experts.shared)
+        return HALF * (max(4 * experts + each, 4 * each) + 4 * hidden)
+    wide = 2 if not shape.gated else 4 if shape.fused_gate else 3
+    return HALF * (wide * shape.intermediate + 4 * hidden)
+
+
+def _held(setup: Setup) -> float:
+    """Bytes for each token that the cache holds too much while keys and values are views of one matrix's output."""
     shape = setup.shape
-    size = tokens(setup) * HALF * (3 * width(shape) + 2 * shape.hidden) / setup.layout.tensor
-    return term("prompt", size, "one layer for every token of the prompt (transformers/models/llama/modeling_llama.py)", low=0.0, high=1.3)
+    return HALF * part(setup).layers * (shape.query + shape.key) if shape.fused_qkv else 0.0

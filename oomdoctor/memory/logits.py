@@ -25,10 +25,13 @@ def loss(setup: Setup, *, graded: bool = True) -> Term:
     if setup.fused_loss:
         return term("logits", _FUSED * scored * setup.shape.hidden, "a fused loss sees a few rows at a time", low=0.3, high=2.0)
     stack = setup.stack
+    # Accelerator._prepare_deepspeed of accelerate/accelerator.py leaves out convert_outputs_to_fp32, which prepare_model puts around
+    # forward: half of that copy, as versions that turn logits into fp32 themselves have it either way.
+    middle = stack.logits - (stack.converts / 2 if setup.layout.engine == "deepspeed" else 0.0)
+    each = middle if graded else max(middle - _GRADIENT, _GRADIENT)
     # Tensor parallel heads split the vocabulary; the loss of torchtitan and Megatron stays split.
-    each = stack.logits if graded else max(stack.logits - _GRADIENT, _GRADIENT)
     size = each * setup.shape.vocab * scored / setup.layout.tensor
-    low, high = stack.logits_low / stack.logits * shortest(setup), stack.logits_high / stack.logits
+    low, high = stack.logits_low / middle * shortest(setup), stack.logits_high / middle
     return term("logits", size, f"{each:g} bytes x vocabulary x tokens: {stack.source}", low=low, high=high)
 
 

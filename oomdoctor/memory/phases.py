@@ -13,7 +13,8 @@ from oomdoctor.memory import activations, allocator, inference, loading, logits,
 def phases(setup: Setup) -> tuple[Phase, ...]:
     """All phases of a run, in the order in which they come for the first time, with what the counter adds to the live tensors."""
     found = tuple(_training(setup) if setup.task == "train" else _generating(setup))
-    busy = [phase for phase in found if allocator.is_busy(phase.terms)]
+    # A cache grows while tokens are generated, not while the prompt is read.
+    busy = [phase for phase in found if allocator.is_busy(phase.terms) and (setup.task == "train" or phase.name == "generation")]
     busiest = max(busy, key=lambda phase: phase.bytes, default=None)
     return tuple(_seen(setup, phase, [one.terms for one in busy] if phase is busiest else []) for phase in found)
 
@@ -62,7 +63,8 @@ def _evaluation(setup: Setup, standing: tuple[Term | None, ...]) -> Phase:
 
 def _generating(setup: Setup) -> Iterator[Phase]:
     standing, cache = (weights.weights(setup), weights.working_copies(setup)), inference.cache(setup)
-    read = (cache, inference.prompt(setup)) if setup.traced is None else traced.prompt(setup, setup.traced)
+    asked = inference.cache(setup, inference.prompted(setup) / setup.length)
+    read = (asked, inference.prompt(setup)) if setup.traced is None else traced.prompt(setup, setup.traced)
     yield _phase("load", weights.weights(setup), loading.loading(setup))
     yield _phase("prompt", *standing, *read)
     yield _phase("generation", *standing, cache)

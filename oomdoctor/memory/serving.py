@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from oomdoctor.case.estimate import Phase, Setup, Term
 from oomdoctor.case.serving import Bounds, Hurdle, Served, Server
 from oomdoctor.memory import inference, weights
+from oomdoctor.memory.activations import width
 from oomdoctor.memory.term import term
 from oomdoctor.units import GIB, MIB
 
@@ -133,13 +134,14 @@ _WORK = ("working set", "sampler")
 
 def working_set(setup: Setup, server: Server) -> Term:
     """The peak of one step: the layers for all its tokens, or the sampler for one row of scores for each request."""
-    prompt = inference.prompt(replace(setup, batch=1, length=server.batched, traced=None))
+    shape = setup.shape
+    tokens = server.batched * weights.HALF * (3 * width(shape) + 2 * shape.hidden) / setup.layout.tensor
     buffers = 0.0 if server.program == "vllm" else _ATTENTION
-    basis = f"a step of {server.batched} tokens: {prompt.basis}"
-    step = term("working set", prompt.bytes * _STEP + buffers, basis, low=0.7, high=2.0 if setup.shape.experts else 1.4)
+    basis = f"a step of {server.batched} tokens: gate and up, their product, and two hidden states: vllm/model_executor/models/llama.py"
+    step = term("working set", tokens * _STEP + buffers, basis, low=0.7, high=2.0 if shape.experts else 1.4)
     if server.program != "vllm":
         return step
-    logits = setup.shape.vocab * min(server.requests, server.batched)
+    logits = shape.vocab * min(server.requests, server.batched)
     per_logit = f"{_LOGIT_LOW} to {_LOGIT_HIGH} bytes x vocabulary x {server.requests} requests"
     basis = f"{per_logit}: vllm/v1/worker/gpu_model_runner.py, _dummy_sampler_run"
     sampler = term("sampler", logits * _LOGIT, basis, low=_LOGIT_LOW / _LOGIT, high=_LOGIT_HIGH / _LOGIT)

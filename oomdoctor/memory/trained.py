@@ -39,7 +39,7 @@ def groups(setup: Setup) -> tuple[Group, ...]:
         return (Group(everything, setup.weights.bytes_per_param, False, embedding, count.output(shape) or own_head(setup)),)
     params = adapter_params(shape, adapters)
     of_head = adapters.rank * (shape.hidden + shape.vocab) if "head" in adapters.targets else 0
-    out = [Group(params, setup.stack.adapter_bytes, True, 0, min(params, of_head))]
+    out = [Group(params, adapter_width(setup), True, 0, min(params, of_head))]
     if adapters.full & {"embed", "head"}:
         # peft keeps the original and trains a copy in the model's own type (peft/utils/other.py, ModulesToSaveWrapper).
         copies = [embedding if name in adapters.full else 0 for name in ("embed", "head")]
@@ -60,6 +60,11 @@ def held_groups(setup: Setup) -> tuple[Group, ...]:
 def _held(setup: Setup, group: Group) -> int:
     head = group.head or (copied_head(setup) if setup.adapters is None else 0)
     return round(held(setup, group.params - group.embedding - group.head, group.embedding, head))
+
+
+def adapter_width(setup: Setup) -> int:
+    """Bytes of one adapter weight: DeepSpeed casts the whole module to 16 bit (deepspeed/runtime/engine.py)."""
+    return HALF if setup.layout.engine == "deepspeed" else setup.stack.adapter_bytes
 
 
 @lru_cache(maxsize=1024)

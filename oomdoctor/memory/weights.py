@@ -16,6 +16,9 @@ _LIVE = 1_000_000_000
 _UNITS = 2
 """FSDP has the unit in use and the next one gathered: limit_all_gathers of torch/distributed/fsdp/fully_sharded_data_parallel.py."""
 
+_UNPACKING = 3
+"""Bytes for each value of the matrix that GPTQ is unpacking, beyond its 16-bit form: shifted out as int32, then cut to int8."""
+
 
 def weights(setup: Setup) -> Term:
     """The share of the weights that lies on this card."""
@@ -23,16 +26,26 @@ def weights(setup: Setup) -> Term:
     split = layout.tensor * layout.sharded(SHARDS_ALL)
     first, last = embedding(setup), head(setup)
     size = 0.0 if setup.offload_params else held(setup, stored(setup) - first - last, first, last or copied_head(setup) * _wide(setup))
-    high = 1.02
+    low, high = 0.98, 1.02
     if setup.weights.unpacks and setup.task == "train" and size:
-        # peft's prepare_model_for_kbit_training casts what is not packed to fp32; not every framework calls it.
-        high += HALF * _kept_wide(setup) / stored(setup)
+        # Not every script calls it, and some do where most don't.
+        cast = HALF * _kept_wide(setup) / stored(setup)
+        low, high = (low - cast, high) if is_upcast(setup) else (low, high + cast)
     return term(
         "weights",
         size / split,
         "parameters x bytes of the format, / tensor and ZeRO-3 or FSDP ranks: rules/tables/weight_formats.csv",
+        low=low,
         high=high,
     )
+
+
+def is_upcast(setup: Setup) -> bool:
+    """Whether what is not packed is fp32, and what flows between the layers too: prepare_model_for_kbit_training of peft/utils/other.py.
+
+    It is left out where packed weights are sharded: one type is needed for flat tensors.
+    """
+    return setup.stack.upcasts and setup.weights.unpacks and setup.task == "train" and setup.layout.sharded(SHARDS_ALL) == 1
 
 
 def stored(setup: Setup) -> float:
@@ -42,7 +55,7 @@ def stored(setup: Setup) -> float:
     if not form.packed:
         return everything * form.bytes_per_param
     wide = _kept_wide(setup)
-    return (everything - wide) * form.bytes_per_param + wide * HALF
+    return (everything - wide) * form.bytes_per_param + wide * _wide(setup)
 
 
 def _kept_wide(setup: Setup) -> int:
@@ -76,7 +89,8 @@ def copied_head(setup: Setup) -> int:
 
 
 def _wide(setup: Setup) -> float:
-    return HALF if setup.weights.packed else setup.weights.bytes_per_param
+    """Bytes of a parameter that is not packed."""
+    return setup.weights.bytes_per_param if not setup.weights.packed else 2 * HALF if is_upcast(setup) else HALF
 
 
 def working_copies(setup: Setup) -> Term | None:
@@ -115,6 +129,14 @@ def working_copies(setup: Setup) -> Term | None:
     if setup.weights.unpacks:
         largest = max(count.largest_linear(shape), count.embedding(shape) if setup.stack.packs_head else 0)
         return term("unpacked weights", HALF * largest, "one matrix unpacked to 16 bit: bitsandbytes MatMul4Bit", low=0.5, high=2.0)
+    if setup.weights.keeps_unpacked and setup.task == "train":
+        layers = 1 if setup.checkpointing == "full" else shape.layers
+        kept = HALF * count.linears(shape) / shape.layers * layers + _UNPACKING * count.largest_linear(shape)
+        basis = "a layer's matrices in 16 bit, kept for their product's backward pass: auto_gptq/nn_modules/qlinear/qlinear_cuda_old.py"
+        return term("unpacked weights", kept, basis, low=0.3, high=1.5)
+    if setup.weights.rebuilds:
+        basis = "one matrix in 16 bit: temp_dq of auto_gptq's exllamav2, dequantize_weights_cuda of awq/modules/linear/gemm.py"
+        return term("unpacked weights", HALF * count.largest_linear(shape), basis, low=0.0, high=2.0)
     if setup.traced is not None:
         return None  # The trace has autocast's copies.
     if setup.task == "train" and setup.adapters is None and setup.weights.bytes_per_param == 4 and not setup.weights.packed:

@@ -185,7 +185,8 @@ def _precision(setup: Setup) -> Iterator[Option]:
 
 
 def _tower(setup: Setup) -> Iterator[Option]:
-    if setup.tower_trained and setup.shape.vision is not None:
+    """Also where nobody knows whether gradients go through it: freezing settles that."""
+    if setup.tower_trained is not False and setup.shape.vision is not None:
         yield _option(_measure("freeze-vision-tower", freeze_vision=True), tower_trained=False)
 
 

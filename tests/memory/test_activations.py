@@ -66,6 +66,11 @@ def test_eager_attention_is_quadratic() -> None:
     assert scores(8192) == pytest.approx(4 * scores(4096))
 
 
+def test_eager_attention_has_wide_gradients_too() -> None:
+    eager, flash = (activations.gradients_inside(run(length=4096, eager_attention=on)) for on in (True, False))
+    assert eager == 4096 * 8 * 28 * 4096 > flash
+
+
 def test_a_frozen_tower_keeps_nothing_and_a_trained_one_more_than_the_text() -> None:
     """GLM-4V-9B: LoRA that matches the tower's query_key_value costs 63 layers x 6401 patches."""
     frozen = run("zai-org/glm-4v-9b", adapters=lora(), length=2624)

@@ -30,5 +30,35 @@ def test_an_8_bit_cache_is_half() -> None:
     assert inference.cache(replace(setup, cache_bytes=1.0)).bytes * 2 == inference.cache(setup).bytes
 
 
+@pytest.mark.parametrize(("model", "each"), [
+    pytest.param("Qwen/Qwen2.5-7B", 3 * 18944 + 4 * 3584, id="gate and up are two matrices"),
+    pytest.param("zai-org/GLM-4-32B-0414", 4 * 23040 + 4 * 6144, id="gate and up are one matrix"),
+    pytest.param("EleutherAI/gpt-neox-20b", 2 * 24576 + 4 * 6144 + 44 * 2 * 6144, id="no gate, and a cache of views"),
+    pytest.param("Qwen/Qwen3-30B-A3B", 4 * 8 * 2048 + 4 * 2048, id="outputs of eight experts are wider than their middles"),
+    pytest.param("mistralai/Mixtral-8x7B-v0.1", 4 * 2 * 14336 + 2 * 4096 + 4 * 4096, id="two wide experts"),
+])  # fmt: skip
+def test_a_prompt_takes_what_was_counted(model: str, each: int) -> None:
+    assert inference.prompt(run(model, task="infer", length=2)).bytes == 2 * each
+
+
+def test_answers_are_short() -> None:
+    assert [inference.prompted(run(task="infer", length=length)) for length in (1000, 4096, 32768)] == [500, 2048, 30720]
+    assert inference.prompted(run(length=4096)) == 4096
+
+
+def test_old_versions_have_the_logits_of_a_whole_prompt() -> None:
+    setup = run(task="infer", length=32768)
+    old, unknown, new = (inference.prompt(replace(setup, prompt_logits=said)) for said in (True, None, False))
+    assert old.bytes == 6 * 152064 * 30720
+    assert new.bytes == unknown.bytes < old.bytes
+    assert new.high < unknown.high
+
+
+def test_a_cache_grows_after_the_prompt() -> None:
+    phases = {phase.name: {term.name for term in phase.terms} for phase in estimate(run(task="infer", counter="max_reserved")).phases}
+    assert "allocator" in phases["generation"]
+    assert "allocator" not in phases["prompt"]
+
+
 def test_weights_alone_can_be_more_than_a_card() -> None:
     assert estimate(run("zai-org/glm-4v-9b", task="infer", length=1)).low > 24 * GIB

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from memory.runs import known, lora, run
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Layout
 from oomdoctor.memory import parameters as count
+from oomdoctor.memory.activations import boundary
 from oomdoctor.memory.weights import stored, weights, working_copies
 from oomdoctor.units import GIB
 
@@ -23,7 +26,7 @@ def test_a_plain_format_is_a_product(name: str, width: float) -> None:
 def test_four_bits_pack_the_matrices_of_the_layers_only() -> None:
     """QLoRA: a Llama 2 7B takes 3.2 GiB of packed matrices, and 0.5 GiB of embeddings that stay 16-bit."""
     shape = known("meta-llama/Llama-2-7b-hf")
-    found = stored(run("meta-llama/Llama-2-7b-hf", weights="nf4-dq"))
+    found = stored(run("meta-llama/Llama-2-7b-hf", weights="nf4-dq", framework="llamafactory"))
     assert found == pytest.approx(count.linears(shape) * 0.5159 + 2 * (count.total(shape) - count.linears(shape)))
     assert 3.5 < found / GIB < 3.7
 
@@ -38,10 +41,47 @@ def test_the_published_8_bit_checkpoints_of_tied_models_have_a_head_of_their_own
     assert stored(tied) - stored(run("Qwen/Qwen3-1.7B", weights="gptq-int8")) > 0.4 * GIB
 
 
-def test_a_frozen_packed_base_may_be_cast_where_it_is_not_packed() -> None:
-    term = weights(run(weights="nf4", adapters=lora()))
-    assert term.high - term.bytes > 2 * GIB
-    assert weights(run(weights="gptq-int4", adapters=lora())).high < 1.05 * weights(run(weights="gptq-int4", adapters=lora())).bytes
+@pytest.mark.parametrize(("changes", "width"), [
+    pytest.param({}, 4, id="peft's preparation makes embedding, head and norms fp32"),
+    pytest.param({"framework": "llamafactory"}, 2, id="a framework that does not call it"),
+    pytest.param({"weights": "gptq-int4"}, 2, id="GPTQ is left as it is"),
+    pytest.param({"layout": Layout(engine="fsdp1", cards=2, stage=3)}, 2, id="packed weights in shards have one type"),
+    pytest.param({"task": "infer"}, 2, id="nothing is trained"),
+])  # fmt: skip
+def test_what_a_packed_base_leaves_as_it_was(changes: dict[str, Any], width: int) -> None:
+    setup = run(**{"weights": "nf4", "adapters": lora(), **changes})
+    packed = count.linears(setup.shape)
+    assert stored(setup) == pytest.approx(packed * setup.weights.bytes_per_param + (count.total(setup.shape) - packed) * width)
+
+
+def test_either_may_be_true_of_a_packed_base() -> None:
+    cast, plain = (weights(run(weights="nf4", adapters=lora(), framework=name)) for name in ("transformers", "llamafactory"))
+    assert cast.low < plain.bytes < cast.bytes < plain.high
+
+
+def test_what_flows_between_the_layers_is_fp32_too() -> None:
+    cast, plain = (boundary(run(weights="nf4", adapters=lora(), framework=name)) for name in ("transformers", "llamafactory"))
+    assert cast == 2 * plain
+
+
+@pytest.mark.parametrize(("weights", "checkpointing", "layers"), [
+    pytest.param("gptq-int4", "full", 1, id="GPTQ keeps the unpacked matrices of the layer that is computed again"),
+    pytest.param("gptq-int4", "none", 28, id="and of all layers where nothing is computed again"),
+])  # fmt: skip
+def test_products_with_unpacked_matrices_keep_them(weights: str, checkpointing: Any, layers: int) -> None:
+    setup = run(weights=weights, adapters=lora(), checkpointing=checkpointing)
+    copies = working_copies(setup)
+    assert copies is not None
+    unpacking = 3 * count.largest_linear(setup.shape)
+    assert copies.bytes == pytest.approx(2 * count.linears(setup.shape) * layers / 28 + unpacking)
+
+
+@pytest.mark.parametrize("weights", ["gptq-int4", "gptq-int8", "awq-int4"])
+def test_a_prompt_goes_through_one_matrix_in_16_bit_at_a_time(weights: str) -> None:
+    copies = working_copies(run(weights=weights, task="infer"))
+    assert copies is not None
+    assert copies.bytes == 2 * count.largest_linear(known("Qwen/Qwen2.5-7B"))
+    assert working_copies(run(weights="fp8", task="infer")) is None
 
 
 def test_autocast_keeps_16_bit_copies_of_fp32_weights() -> None:
