@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from oomdoctor.case.estimate import Assumption, Setup
+from measurements import GIB, Case, Row, measured
+
+from oomdoctor.case.estimate import Setup
 from oomdoctor.case.plan import Fits
 from oomdoctor.knowledge.cards import Card, card
 from oomdoctor.planning.room import judged, room
 
-GIB = 1 << 30
 SIZES = (8, 12, 16, 24, 32, 40, 48, 80)
 """GB of the cards that people have."""
 LIVE = ("max_allocated", "peak_active")
@@ -20,8 +21,6 @@ more than a card has may fit it nevertheless."""
 _NAMED = re.compile(r"(?i)\b(A100|A10G?|H100|H20|L40S|T4|3090|4090)\b(?:-(\d{2,3}GB))?")
 _LARGEST = {"A100": "80GB"}
 """The size of a card that comes in several, where a table does not say it: with the larger one more runs are said to fit."""
-Row = dict[str, str]
-Case = tuple[Row, Setup, tuple[Assumption, ...]]
 Held = tuple[Row, Fits, bool]
 """A row, what is said of it, and whether it took more than the card has."""
 
@@ -48,7 +47,7 @@ def on_all_sizes(cases: Sequence[Case]) -> list[Held]:
 
 
 def _held(row: Row, made: Setup, own: Card) -> Held:
-    return row, judged(made, room(own)).fits, float(row["measured_gib_per_gpu"]) * GIB > own.bytes
+    return row, judged(made, room(own)).fits, measured(row) * GIB > own.bytes
 
 
 def section(cases: Sequence[Case]) -> Iterator[str]:

@@ -36,7 +36,16 @@ def needed(setup: Setup, *, outside: bool = True) -> Estimate:
     tensor uses (release_cached_blocks of c10/cuda/CUDACachingAllocator.cpp). What lies around blocks in use stays.
     """
     beside = allocator.outside(replace(setup, counter="nvidia-smi")) if outside else None
-    return _fullest(setup, [_of(one, _live(one, beside)) for one in ranks(setup)])
+    return _fullest(setup, [_needed(one, beside) for one in ranks(setup)])
+
+
+def _needed(setup: Setup, beside: Term | None) -> Estimate:
+    found = _of(setup, _live(setup, beside))
+    if setup.task == "train" or setup.prompt_logits is not None:
+        return found
+    # Programs that make the logits of whole prompts are few, and need so much more that no range for the others reaches them.
+    old = _needed(replace(setup, prompt_logits=True), beside)
+    return replace(found, high=max(found.high, old.expected))
 
 
 def _live(setup: Setup, beside: Term | None) -> tuple[Phase, ...]:

@@ -55,15 +55,22 @@ def prompt(setup: Setup) -> Term:
     """What one layer holds for every token of the prompt, in the middle of its MLP."""
     each = (_layer(setup.shape) + _held(setup)) / setup.layout.tensor
     asked = setup.batch * prompted(setup) / setup.layout.context
-    scores = setup.shape.vocab / setup.layout.tensor
     if setup.prompt_logits:
         # By then the layer's tensors are gone.
         basis = "logits of every token of the prompt, 16 bit and fp32: transformers/models/llama/modeling_llama.py before 4.45"
-        return term("prompt", asked * max(each, _ALL_LOGITS * scores), basis, low=0.6, high=1.1)
+        return term("prompt", max(asked * each, all_logits(setup)), basis, low=0.6, high=1.1)
     basis = "one layer for every token of the prompt: transformers/models/llama/modeling_llama.py"
     # generate() asks for the logits of the last token; whoever calls the model itself gets all of them.
-    bare = 0.0 if setup.prompt_logits is False else _LOGIT * scores / each
-    return term("prompt", asked * each, basis, low=0.0, high=1.3 + bare)
+    bare = 0.0 if setup.prompt_logits is False else all_logits(setup) * _LOGIT / _ALL_LOGITS
+    together = _together(setup.shape) / _layer(setup.shape)
+    return term("prompt", asked * each, basis, low=0.0, high=1.3 * together + bare / (asked * each))
+
+
+def all_logits(setup: Setup) -> float:
+    """Bytes of the logits of all tokens of the prompt, in 16 bit and in fp32; 0 on cards without the output projection."""
+    if not part(setup).scores:
+        return 0.0
+    return _ALL_LOGITS * setup.shape.vocab / setup.layout.tensor * setup.batch * prompted(setup) / setup.layout.context
 
 
 def prompted(setup: Setup) -> float:
@@ -77,14 +84,21 @@ def _layer(shape: Shape) -> int:
 
     Counted in transformers 4.31 to 5.23: every storage that is alive at the peak of a first forward pass under no_grad.
     """
-    hidden = shape.hidden
-    if shape.experts is not None:
-        # All tokens of all experts at once (grouped_mm of transformers 5).
-        experts = width(shape)
-        each = hidden * (shape.experts.active + shape.experts.shared)
-        return HALF * (max(4 * experts + each, 4 * each) + 4 * hidden)
+    hidden, experts = shape.hidden, shape.experts
+    if experts is not None:
+        # One expert after another, with an even share of the tokens; the sum of their outputs and one expert's tokens beside it.
+        tokens = min(1.0, experts.active / experts.routed)
+        return round(HALF * (3 * experts.intermediate * tokens + 3 * experts.intermediate * experts.shared + 6 * hidden))
     wide = 2 if not shape.gated else 4 if shape.fused_gate else 3
     return HALF * (wide * shape.intermediate + 4 * hidden)
+
+
+def _together(shape: Shape) -> int:
+    """The same where all tokens of all experts are computed at once (grouped_mm of transformers 5)."""
+    if shape.experts is None:
+        return _layer(shape)
+    each = shape.hidden * (shape.experts.active + shape.experts.shared)
+    return HALF * (max(4 * width(shape) + each, 4 * each) + 4 * shape.hidden)
 
 
 def _held(setup: Setup) -> float:

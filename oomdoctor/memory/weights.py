@@ -18,6 +18,8 @@ _UNITS = 2
 
 _UNPACKING = 3
 """Bytes for each value of the matrix that GPTQ is unpacking, beyond its 16-bit form: shifted out as int32, then cut to int8."""
+_READY = 2048
+"""Tokens for which GPTQ's kernels have a buffer as wide as the widest matrix: EXLLAMA_DEFAULT_MAX_INPUT_LENGTH."""
 
 
 def weights(setup: Setup) -> Term:
@@ -135,8 +137,10 @@ def working_copies(setup: Setup) -> Term | None:
         basis = "a layer's matrices in 16 bit, kept for their product's backward pass: auto_gptq/nn_modules/qlinear/qlinear_cuda_old.py"
         return term("unpacked weights", kept, basis, low=0.3, high=1.5)
     if setup.weights.rebuilds:
-        basis = "one matrix in 16 bit: temp_dq of auto_gptq's exllamav2, dequantize_weights_cuda of awq/modules/linear/gemm.py"
-        return term("unpacked weights", HALF * count.largest_linear(shape), basis, low=0.0, high=2.0)
+        # What GPTQ's kernels keep ready is for inference; AWQ's write a matrix for long inputs only.
+        ready = _READY * max(shape.intermediate, shape.hidden) if setup.weights.keeps_unpacked else 0
+        basis = "one matrix in 16 bit: temp_dq, temp_state of auto_gptq/modeling/_utils.py, dequantize_weights_cuda of awq/modules/linear"
+        return term("unpacked weights", HALF * (count.largest_linear(shape) + ready), basis, low=0.0, high=2.0)
     if setup.traced is not None:
         return None  # The trace has autocast's copies.
     if setup.task == "train" and setup.adapters is None and setup.weights.bytes_per_param == 4 and not setup.weights.packed:

@@ -17,6 +17,7 @@ from oomdoctor.case.shape import Shape
 from oomdoctor.case.training import Scalar, Training
 from oomdoctor.knowledge.shapes import known_shapes, shape
 from oomdoctor.memory import parameters as count
+from oomdoctor.sizing import prompts
 from oomdoctor.sizing.asked import setup
 
 _SAME = 1e-5
@@ -37,6 +38,8 @@ class Run(Struct, frozen=True, kw_only=True):
     cards: int
     trained: int | None
     """Parameters that are trained, as the log counts them."""
+    transformers: str | None = None
+    """The version."""
 
     @property
     def is_told(self) -> bool:
@@ -61,6 +64,7 @@ def run(training: Training | None, log: Mapping[str, Value]) -> Run:
         framework=str(framework) if framework else None,
         cards=cards if isinstance(cards, int) and cards > 0 else 1,
         trained=trained,
+        transformers=str(log["log.transformers_version"]) if log.get("log.transformers_version") else None,
     )
 
 
@@ -69,7 +73,7 @@ def run_setup(known: Run, model: Shape) -> tuple[Setup, tuple[Assumption, ...]]:
     made, assumptions = setup(known.settings, model, known.framework, known.cards)
     if made.adapters is not None and known.trained is not None:
         made = replace(made, adapters=replace(made.adapters, count=known.trained))
-    return made, assumptions
+    return replace(made, prompt_logits=prompts.has_all_logits(known.transformers)), assumptions
 
 
 def _counted(everything: int | None, trained: int | None) -> Shape | None:

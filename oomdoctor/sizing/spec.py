@@ -13,6 +13,7 @@ from oomdoctor.case.estimate import Adapters, Assumption, Checkpointing, Counter
 from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.memory_tables import known_format, known_optimizer, optimizer, stack, targets, weight_format
 from oomdoctor.knowledge.shapes import shape
+from oomdoctor.sizing import prompts
 from oomdoctor.sizing.neighbour import neighbour
 from oomdoctor.sizing.strategy import layout
 
@@ -208,6 +209,8 @@ def _assumptions(spec: Spec, made: Setup) -> Iterator[Assumption]:
         yield _assumed("gradient_checkpointing", "gradient checkpointing is on", "已开启梯度检查点", asked=True)
     if spec.counter is None:
         yield _assumed("counter", "the figure may be torch's or the driver's", "该数值可能来自 torch，也可能来自驱动")
+    if made.task == "infer":
+        yield from prompts.assumptions(made)
     if made.task == "train" and not made.even_lengths and not made.stack.longest_first:
         yield _assumed("lengths", "samples differ in length", "样本长度不一")
 

@@ -7,7 +7,7 @@ from memory.runs import run
 from msgspec.structs import replace
 
 from oomdoctor.memory import inference
-from oomdoctor.memory.estimate import estimate
+from oomdoctor.memory.estimate import estimate, needed
 from oomdoctor.units import GIB
 
 
@@ -34,11 +34,19 @@ def test_an_8_bit_cache_is_half() -> None:
     pytest.param("Qwen/Qwen2.5-7B", 3 * 18944 + 4 * 3584, id="gate and up are two matrices"),
     pytest.param("zai-org/GLM-4-32B-0414", 4 * 23040 + 4 * 6144, id="gate and up are one matrix"),
     pytest.param("EleutherAI/gpt-neox-20b", 2 * 24576 + 4 * 6144 + 44 * 2 * 6144, id="no gate, and a cache of views"),
-    pytest.param("Qwen/Qwen3-30B-A3B", 4 * 8 * 2048 + 4 * 2048, id="outputs of eight experts are wider than their middles"),
-    pytest.param("mistralai/Mixtral-8x7B-v0.1", 4 * 2 * 14336 + 2 * 4096 + 4 * 4096, id="two wide experts"),
+    pytest.param("Qwen/Qwen3-30B-A3B", 3 * 768 // 16 + 6 * 2048, id="an expert after another gets its share of the tokens"),
+    pytest.param("mistralai/Mixtral-8x7B-v0.1", 3 * 14336 // 4 + 6 * 4096, id="two of eight wide experts"),
 ])  # fmt: skip
 def test_a_prompt_takes_what_was_counted(model: str, each: int) -> None:
     assert inference.prompt(run(model, task="infer", length=2)).bytes == 2 * each
+
+
+@pytest.mark.parametrize(("model", "each"), [
+    pytest.param("Qwen/Qwen3-30B-A3B", 4 * 8 * 2048 + 4 * 2048, id="outputs of eight experts are wider than their middles"),
+    pytest.param("mistralai/Mixtral-8x7B-v0.1", 4 * 2 * 14336 + 2 * 4096 + 4 * 4096, id="two wide experts"),
+])  # fmt: skip
+def test_experts_may_all_be_computed_at_once(model: str, each: int) -> None:
+    assert inference.prompt(run(model, task="infer", length=2, prompt_logits=False)).high == pytest.approx(1.3 * 2 * each, abs=4)
 
 
 def test_answers_are_short() -> None:
@@ -52,6 +60,14 @@ def test_old_versions_have_the_logits_of_a_whole_prompt() -> None:
     assert old.bytes == 6 * 152064 * 30720
     assert new.bytes == unknown.bytes < old.bytes
     assert new.high < unknown.high
+
+
+def test_whether_it_fits_allows_for_old_versions() -> None:
+    setup = run(task="infer", length=32768)
+    new, unknown, old = (needed(replace(setup, prompt_logits=said)) for said in (False, None, True))
+    assert new.expected == unknown.expected < old.expected
+    assert new.high < unknown.high
+    assert unknown.high == old.expected
 
 
 def test_a_cache_grows_after_the_prompt() -> None:

@@ -1,0 +1,123 @@
+"""What was chosen with measurements in sight, chosen again without each source: how much a fit to one source flatters."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from types import ModuleType
+from typing import Any
+
+from measurements import GIB, Case, error, is_counter_known, measured
+from msgspec import Struct
+
+from oomdoctor.memory import allocator, inference
+from oomdoctor.memory import estimate as ranges
+from oomdoctor.memory.estimate import estimate
+
+
+class Chosen(Struct, frozen=True):
+    """A constant: where it stands, how it is set, its value, and others to try."""
+
+    title: str
+    module: ModuleType
+    name: str
+    make: Callable[[float], Any]
+    used: float
+    others: Sequence[float]
+
+
+CONSTANTS = (
+    Chosen("kept by the allocator, even lengths", allocator, "_EVEN", lambda one: (0.0, one, 0.30), 0.10, (0.0, 0.05, 0.20, 0.30)),
+    Chosen("kept by the allocator, uneven lengths", allocator, "_UNEVEN", lambda one: (0.10, one, 2.80), 1.50, (0.5, 1.0, 2.0)),
+    Chosen("kept by the allocator, counter unknown", allocator, "_UNSAID", lambda one: (0.0, one, 0.80), 0.10, (0.0, 0.20, 0.40)),
+    Chosen("cache that grows by concatenation", allocator, "_GROWING", lambda one: (0.0, one, 1.30), 1.00, (0.0, 0.5, 1.3)),
+    Chosen("CUDA context, MiB", allocator, "_CONTEXT", lambda one: int(one) << 20, 700, (300, 500, 900)),
+    Chosen("kernels of training, MiB", allocator, "_KERNELS", lambda one: int(one) << 20, 600, (0, 300, 900)),
+    Chosen("NCCL, MiB", allocator, "_NCCL", lambda one: int(one) << 20, 1000, (0, 500, 1500)),
+    Chosen("tokens of an answer", inference, "_GENERATED", int, 2048, (512, 1024, 4096)),
+)
+"""What moves the expected figure."""
+
+_LEAST_COVERED, _MOST_UNDER = 0.90, 0.04
+_BELOW, _ABOVE = (0.03, 0.05, 0.07, 0.10, 0.13), (0.14, 0.16, 0.18, 0.20, 0.22, 0.25, 0.30)
+"""Margins to try: what no formula names, as shares of the whole, downwards and upwards."""
+
+
+def expected(cases: Sequence[Case]) -> Iterator[str]:
+    """For each constant and source: what the other sources would have chosen by their median error, and what that does to this one."""
+    yield "| constant | in use | left out | chosen by the others | error, in use | error, theirs |\n|---|---|---|---|---|---|"
+    for one in CONSTANTS:
+        errors = {value: _errors_with(cases, one, value) for value in sorted({*one.others, one.used})}
+        touched = [source for source in errors[one.used] if any(errors[value][source] != errors[one.used][source] for value in errors)]
+        for source in touched:
+            rest = [other for other in touched if other != source]
+            best = min(errors, key=lambda value: (_middle(errors[value], rest), abs(value - one.used))) if rest else None
+            theirs = "no other source" if best is None else f"{best:g}"
+            after = "" if best is None else f"{statistics.median(errors[best][source]):.1%}"
+            yield f"| {one.title} | {one.used:g} | {source} | {theirs} | {statistics.median(errors[one.used][source]):.1%} | {after} |"
+
+
+def _errors_with(cases: Sequence[Case], one: Chosen, value: float) -> dict[str, list[float]]:
+    before = getattr(one.module, one.name)
+    setattr(one.module, one.name, one.make(value))
+    try:
+        out: dict[str, list[float]] = {}
+        for row, made, why in cases:
+            out.setdefault(row["source_group"], []).append(error(row, estimate(made, why).expected / GIB))
+        return out
+    finally:
+        setattr(one.module, one.name, before)
+
+
+def _middle(errors: dict[str, list[float]], sources: Sequence[str]) -> float:
+    return statistics.median(error for source in sources for error in errors[source])
+
+
+def margins(cases: Sequence[Case]) -> Iterator[str]:
+    """For each source: the narrowest margins with which the others are covered as asked, and how they hold for this one."""
+    yield "| kind | in use | left out | rows | chosen by the others | covered, in use | covered, theirs | under, in use | under, theirs |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for training, unknown in ((True, False), (True, True), (False, False), (False, True)):
+        own = [case for case in cases if (case[0]["task"] == "train") == training and is_counter_known(case[0]) != unknown]
+        used = ranges._UNNAMED[training, unknown]
+        found = {pair: _ranges_with(own, (training, unknown), pair) for pair in {used, *product(_BELOW, _ABOVE)}}
+        kind = f"{'training' if training else 'inference'}, counter {'unknown' if unknown else 'known'}"
+        for source in sorted({row["source_group"] for row, *_ in own}):
+            inside = [number for number, case in enumerate(own) if case[0]["source_group"] == source]
+            rest = [number for number in range(len(own)) if number not in inside]
+            if not rest:
+                continue
+            theirs = min(found, key=lambda pair: (*_fails(found[pair], rest), sum(pair)))
+            now, then = (_held(found[pair], inside) for pair in (used, theirs))
+            chosen = f"-{theirs[0]:.0%} +{theirs[1]:.0%}"
+            cells = (
+                kind,
+                f"-{used[0]:.0%} +{used[1]:.0%}",
+                source,
+                len(inside),
+                chosen,
+                *(f"{one:.0%}" for one in (now[0], then[0], now[1], then[1])),
+            )
+            yield f"| {' | '.join(map(str, cells))} |"
+
+
+def _ranges_with(cases: Sequence[Case], key: tuple[bool, bool], pair: tuple[float, float]) -> list[tuple[bool, bool]]:
+    """Covered and under, for each case."""
+    before = ranges._UNNAMED
+    ranges._UNNAMED = {**before, key: pair}
+    try:
+        found = [(estimate(made, why), measured(row) * GIB) for row, made, why in cases]
+        return [(one.low <= size <= one.high, one.high < size) for one, size in found]
+    finally:
+        ranges._UNNAMED = before
+
+
+def _held(found: Sequence[tuple[bool, bool]], numbers: Sequence[int]) -> tuple[float, float]:
+    return sum(found[one][0] for one in numbers) / len(numbers), sum(found[one][1] for one in numbers) / len(numbers)
+
+
+def _fails(found: Sequence[tuple[bool, bool]], numbers: Sequence[int]) -> tuple[float, float]:
+    """How far the rows are from being covered as asked; zeros where they are."""
+    covered, under = _held(found, numbers)
+    return max(0.0, _LEAST_COVERED - covered), max(0.0, under - _MOST_UNDER)

@@ -1,0 +1,42 @@
+"""What is assumed of a prompt: how much of the length it is, and for how many of its tokens there are logits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.estimate import Assumption, Setup
+from oomdoctor.memory.inference import all_logits, prompted
+from oomdoctor.units import GIB
+
+_LAST_ONLY = (4, 45)
+"""The version of transformers from which generate() asks for the last token's logits (num_logits_to_keep, generation/utils.py)."""
+
+
+def has_all_logits(version: str | None) -> bool | None:
+    """Whether this version of transformers makes logits for every token of a prompt; None where no version is known."""
+    numbers = (version or "").split(".")[:2]
+    if len(numbers) < 2 or not all(one.isascii() and one.isdigit() and len(one) < 4 for one in numbers):
+        return None
+    return (int(numbers[0]), int(numbers[1])) < _LAST_ONLY
+
+
+def assumptions(made: Setup) -> Iterator[Assumption]:
+    """What had to be assumed of the prompt of a run that generates."""
+    tokens = round(prompted(made))
+    yield Assumption(
+        id="prompt",
+        text=Text(
+            f"{tokens:,} of the {made.length:,} tokens are the prompt, the rest is generated",
+            f"{made.length:,} 个 token 中有 {tokens:,} 个是提示词，其余为生成内容",
+        ),
+    )
+    if made.prompt_logits is None:
+        size = all_logits(made) / GIB
+        yield Assumption(
+            id="prompt_logits",
+            text=Text(
+                f"logits of the last token only; transformers before 4.45 makes those of the whole prompt, {size:.1f} GiB here",
+                f"只计算最后一个 token 的 logits；4.45 之前的 transformers 会算出整个提示词的 logits，此处约 {size:.1f} GiB",
+            ),
+        )
