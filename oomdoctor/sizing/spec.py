@@ -14,7 +14,7 @@ from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.memory_tables import known_format, known_optimizer, optimizer, stack, targets, weight_format
 from oomdoctor.knowledge.shapes import shape
 from oomdoctor.sizing import prompts
-from oomdoctor.sizing.neighbour import neighbour
+from oomdoctor.sizing.neighbour import neighbour, size_in
 from oomdoctor.sizing.strategy import layout
 
 _COUNT = re.compile(r"trainable\s*=\s*([\d,]{1,20})")
@@ -116,9 +116,8 @@ def setup(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | Refused:
 
 def _shape(spec: Spec) -> Shape | None:
     known = shape(spec.model) if spec.model else None
-    if known is None and spec.params:
-        return neighbour(spec.params, spec.model or "")
-    return known
+    params = spec.params or size_in(spec.model or "")
+    return neighbour(params, spec.model or "") if known is None and params else known
 
 
 def _tower(spec: Spec) -> bool | None:
@@ -199,7 +198,10 @@ def _counter(name: str | None) -> Counter:
 def _assumptions(spec: Spec, made: Setup) -> Iterator[Assumption]:
     if made.shape.guessed:
         yield _assumed(
-            "shape", f"only the number of parameters of {made.shape.name} is known", f"只知道 {made.shape.name} 的参数量", asked=True
+            "shape",
+            f"only the number of parameters of {made.shape.name} is known; its layers are a neighbour's",
+            f"只知道 {made.shape.name} 的参数量，层结构取自相近的模型",
+            asked=True,
         )
     if made.task == "train" and spec.micro_batch is None:
         yield _assumed("micro_batch", "a batch of 1 on each card", "每张卡批大小为 1", asked=True)
