@@ -63,23 +63,24 @@ def compose(found: Estimate, lang: str, version: str, judged: Judged | None = No
 
 
 def _blocks(found: Estimate, lang: str, judged: Judged | None) -> Iterator[Block]:
+    """What the driver will show, or against a card what the run needs there: one sum, and its parts add up to it."""
     yield Paragraph(spans=tuple(_headline(found, lang, judged)))
+    seen, found = found, judged.needed if judged else found
     yield _bar(found, lang, judged.room if judged else None)
-    yield Facts(rows=tuple(_terms(found, lang)))
     if found.ranks:
         yield Heading(text=_say(lang, "Card by card", "各张卡"))
         yield Facts(rows=tuple(_rank(one, found.setup, lang) for one in found.ranks))
     yield Heading(text=_say(lang, "Phases", "各阶段"))
     yield Facts(rows=tuple(Row(label=_PHASES[phase.name].get(lang), value=format_size(phase.bytes)) for phase in found.phases))
     yield Facts(rows=tuple(Row(label=text.get(lang), value=format_size(size)) for text, size in _host(found) if size))
-    if found.assumptions:
+    if seen.assumptions:
         yield Heading(text=_say(lang, "Assumed, as nobody said it", "以下未说明，按此假设"))
-        yield Facts(rows=tuple(Row(label=one.id, value=one.text.get(lang)) for one in found.assumptions))
+        yield Facts(rows=tuple(Row(label=one.id, value=one.text.get(lang)) for one in seen.assumptions))
     if judged is not None:
         yield Folded(title=_say(lang, "How this is judged", "判断依据"), blocks=how_judged(lang))
     yield Folded(
-        title=_say(lang, "Where the formulas are from", "公式来源"),
-        blocks=(Facts(rows=tuple(Row(label=part_name(one.name, lang), value=one.basis) for one in found.peak.terms)),),
+        title=_say(lang, "The range of each part, and where its formula is from", "各部分的区间与公式来源"),
+        blocks=(Facts(rows=tuple(_terms(found, lang))),),
     )
 
 
@@ -91,19 +92,23 @@ def _host(found: Estimate) -> Iterator[tuple[Text, int]]:
 
 def _headline(found: Estimate, lang: str, judged: Judged | None) -> Iterator[Span]:
     sizes = [format_size(size) for size in (found.expected, found.low, found.high)]
-    phase = _PHASES[found.peak.name].get(lang)
+    phase = _PHASES[(judged.needed if judged else found).peak.name].get(lang)
     if judged is not None:
         yield from fits_line(judged, lang)
-        if lang == "zh":
-            yield Span("nvidia-smi 显示的可能更多，因为 torch 会缓存已释放的显存块：")
-            yield Span(f"峰值约 {sizes[0]}（{sizes[1]} 至 {sizes[2]}），出现在：{phase}。")
-        else:
-            yield Span(" nvidia-smi may show more, as torch keeps blocks that were freed: ")
-            yield Span(f"a peak of about {sizes[0]} ({sizes[1]} to {sizes[2]}), at this point: {phase}.")
+        yield Span(f"需要最多的阶段：{phase}。" if lang == "zh" else f" It needs the most at this point: {phase}.")
+        if judged.fits != "no":
+            yield Span(_shown(sizes[2] if found.high < judged.room.total else None, lang))
     elif lang == "zh":
         yield Span(f"预计峰值为 {sizes[0]}（{sizes[1]} 至 {sizes[2]}）{each_card(found, lang)}，出现在：{phase}。")
     else:
         yield Span(f"The peak is about {sizes[0]} ({sizes[1]} to {sizes[2]}){each_card(found, lang)}, at this point: {phase}.")
+
+
+def _shown(most: str | None, lang: str) -> str:
+    """What nvidia-smi can show of a run that fits; None is all of the card."""
+    if lang == "zh":
+        return f"nvidia-smi 可能显示{f'多达 {most}' if most else '整张卡都被占满'}，因为 torch 会缓存已释放的显存块。"
+    return f" nvidia-smi may show {f'up to {most}' if most else 'the whole card in use'}, as torch keeps freed blocks."
 
 
 def _rank(found: Estimate, run: Setup, lang: str) -> Row:
@@ -143,7 +148,7 @@ def _bar(found: Estimate, lang: str, room: Room | None) -> Bar:
 def _terms(found: Estimate, lang: str) -> Iterator[Row]:
     for term in sorted(found.peak.terms, key=lambda term: -term.bytes):
         between = _say(lang, "{} to {}", "{} 至 {}").format(format_size(term.low), format_size(term.high))
-        yield Row(label=part_name(term.name, lang), value=format_size(term.bytes), note=between)
+        yield Row(label=part_name(term.name, lang), value=between, note=term.basis)
 
 
 def part_name(term: str, lang: str) -> str:
