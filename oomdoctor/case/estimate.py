@@ -69,6 +69,8 @@ class Stack(Struct, frozen=True, kw_only=True):
     upcasts: bool = False
     """Whether its scripts prepare packed models with peft's prepare_model_for_kbit_training: what is not packed becomes fp32, and so
     does everything between the layers."""
+    freezes_tower: bool = False
+    """Whether a vision tower is frozen where the config does not say."""
     full_weights: str = "fp32"
     """The format of the weights in full training, where the config does not say."""
     unties: bool = False
@@ -208,6 +210,10 @@ class Setup(Struct, frozen=True, kw_only=True):
     """Samples on one card in one forward."""
     length: int = 2048
     """Tokens of a sample, image tokens included."""
+    sequences: int = 1
+    """Sequences that a sample brings: two where answers are compared."""
+    reference: bool = False
+    """Whether a model that is not trained lies beside the trained one."""
     accumulation: int = 1
     checkpointing: Checkpointing = "full"
     eager_attention: bool = False

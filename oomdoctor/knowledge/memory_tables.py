@@ -70,6 +70,31 @@ def _optimizer(row: Row) -> Optimizer:
     )
 
 
+class Method(Struct, frozen=True):
+    """What a way of training asks for beside the model."""
+
+    sequences: int
+    """Sequences that a sample brings."""
+    reference: bool
+    """Whether there is a second model to compare with."""
+    counted: bool
+    """Whether the arithmetic has all of it: generated answers and reward models are not in it."""
+
+
+def method(name: str) -> Method:
+    """A way of training by the name that configs have; any other compares nothing."""
+    return _methods().get(name.lower()) or Method(1, reference=False, counted=True)
+
+
+@cache
+def _methods() -> dict[str, Method]:
+    return {
+        name: Method(int(row["sequences"]), row["reference"] == "yes", row["counted"] == "yes")
+        for row in table("training_methods")
+        for name in _names(row)
+    }
+
+
 def stack(name: str | None) -> Stack:
     """What is known of a framework; of an unknown one what lies between the others."""
     return _stacks().get((name or "unknown").lower()) or _stacks()["unknown"]
@@ -88,6 +113,7 @@ def _stack(row: Row) -> Stack:
         logits_high=float(row["logits_high"]),
         converts=float(row["converts"]),
         upcasts=row["upcasts"] == "yes",
+        freezes_tower=row["freezes_tower"] == "yes",
         full_weights=row["full_weights"],
         adapter_bytes=int(row["adapter_bytes"]),
         adapter_input=float(row["adapter_input"]),

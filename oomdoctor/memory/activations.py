@@ -34,7 +34,7 @@ def shortest(setup: Setup) -> float:
 
 def tokens(setup: Setup) -> float:
     """Tokens that one card holds in one forward."""
-    return setup.batch * setup.length / setup.layout.context
+    return setup.batch * setup.sequences * setup.length / setup.layout.context
 
 
 def kept(setup: Setup) -> Term:
@@ -232,7 +232,7 @@ def tower(setup: Setup) -> Term | None:
     if vision is None or setup.tower_trained is False or not vision.patches or not part(setup).embeds:
         return None
     each = 8 * vision.hidden + HALF * 4 * vision.hidden + HALF * (4 if vision.gated else 2) * vision.intermediate
-    size = setup.batch * vision.patches * vision.layers * each
+    size = setup.batch * setup.sequences * vision.patches * vision.layers * each
     basis = "patches x layers of the tower, counted like the text"
     if setup.tower_trained is None:
         return Term(name="vision tower", bytes=0, low=0, high=round(size), basis=basis)

@@ -54,7 +54,7 @@ def cache(setup: Setup, share: float = 1.0) -> Term:
 def prompt(setup: Setup) -> Term:
     """What one layer holds for every token of the prompt, in the middle of its MLP."""
     each = (_layer(setup.shape) + _held(setup)) / setup.layout.tensor
-    asked = setup.batch * prompted(setup) / setup.layout.context
+    asked = setup.batch * setup.sequences * prompted(setup) / setup.layout.context
     if setup.prompt_logits:
         # By then the layer's tensors are gone.
         basis = "logits of every token of the prompt, 16 bit and fp32: transformers/models/llama/modeling_llama.py before 4.45"
@@ -70,7 +70,7 @@ def all_logits(setup: Setup) -> float:
     """Bytes of the logits of all tokens of the prompt, in 16 bit and in fp32; 0 on cards without the output projection."""
     if not part(setup).scores:
         return 0.0
-    return _ALL_LOGITS * setup.shape.vocab / setup.layout.tensor * setup.batch * prompted(setup) / setup.layout.context
+    return _ALL_LOGITS * setup.shape.vocab / setup.layout.tensor * setup.batch * setup.sequences * prompted(setup) / setup.layout.context
 
 
 def prompted(setup: Setup) -> float:

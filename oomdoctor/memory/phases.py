@@ -21,13 +21,13 @@ def phases(setup: Setup) -> tuple[Phase, ...]:
 
 def _training(setup: Setup) -> Iterator[Phase]:
     """The optimizer's states exist from the second step on, so the second step is described."""
-    standing = (weights.weights(setup), trained.adapters(setup), optimizer.states(setup))
+    standing = (weights.weights(setup), weights.reference(setup), trained.adapters(setup), optimizer.states(setup))
     gradients = optimizer.gradients(setup)
     before = gradients if setup.accumulation > 1 and not setup.optimizer.in_backward else None
     copies, buckets = weights.working_copies(setup), optimizer.buckets(setup)
     lasting = buckets if optimizer.keeps_buckets(setup) else None
     ahead, back = _counted(setup) if setup.traced is None else traced.passes(setup, setup.traced)
-    yield _phase("load", weights.weights(setup), loading.loading(setup))
+    yield _phase("load", weights.weights(setup), weights.reference(setup), loading.loading(setup))
     yield _phase("forward", *standing, before, copies, lasting, *ahead)
     yield _phase("backward", *standing, gradients, copies, buckets, *back)
     yield _phase("step", *standing, gradients, optimizer.step_temporary(setup))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from oomdoctor.case.estimate import Setup, Term
 from oomdoctor.memory import parameters as count
 from oomdoctor.memory.part import held, part
@@ -39,6 +41,16 @@ def weights(setup: Setup) -> Term:
         "parameters x bytes of the format, / tensor and ZeRO-3 or FSDP ranks: rules/tables/weight_formats.csv",
         low=low,
         high=high,
+    )
+
+
+def reference(setup: Setup) -> Term | None:
+    """A model to compare with. With adapters it is the base without them; else a copy, in 16 bit, spread like the model itself."""
+    if not setup.reference or setup.adapters is not None:
+        return None
+    own = weights(replace(setup, weights=replace(setup.weights, bytes_per_param=min(HALF, setup.weights.bytes_per_param))))
+    return term(
+        "reference", own.bytes, "a second model that is not trained: trl/models/utils.py, create_reference_model", low=0.5, high=2.0
     )
 
 

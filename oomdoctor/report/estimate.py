@@ -15,6 +15,7 @@ from oomdoctor.units import format_size
 
 _NAMES = {
     "weights": Text("weights", "模型权重"),
+    "reference": Text("reference model", "参考模型"),
     "gathered weights": Text("weights gathered from other cards", "临时聚合的权重"),
     "unpacked weights": Text("weights unpacked for use", "反量化的权重"),
     "autocast copies": Text("16-bit copies of the weights", "autocast 的半精度副本"),
@@ -87,7 +88,7 @@ def _blocks(found: Estimate, lang: str, judged: Judged | None) -> Iterator[Block
 def _host(found: Estimate) -> Iterator[tuple[Text, int]]:
     yield Text("host memory for what is offloaded", "卸载所需的内存"), found.host
     yield Text("host memory while loading", "加载时所需的内存"), found.host_loading
-    yield Text("host memory while saving a whole checkpoint", "保存完整检查点时所需的内存"), found.host_saving
+    yield Text("host memory while saving", "保存完整检查点时所需的内存"), found.host_saving
 
 
 def _headline(found: Estimate, lang: str, judged: Judged | None) -> Iterator[Span]:

@@ -10,7 +10,7 @@ from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Adapters, Assumption, Engine, Format, Layout, Optimizer, Setup, Stack
 from oomdoctor.case.shape import Shape
 from oomdoctor.case.training import Scalar
-from oomdoctor.knowledge.memory_tables import known_format, known_optimizer, optimizer, stack, targets, weight_format
+from oomdoctor.knowledge.memory_tables import known_format, known_optimizer, method, optimizer, stack, targets, weight_format
 
 _LENGTH = 2048
 _RANK = 8
@@ -18,6 +18,9 @@ _BLOCKS = 2
 """Layers that freeze tuning trains by default: freeze_trainable_layers of LLaMA-Factory hparams/finetuning_args.py."""
 _EVAL_BATCH = 8
 """per_device_eval_batch_size of transformers/training_args.py."""
+_STAGE = 2
+"""ZeRO stage of a DeepSpeed file of which only the name is known, and that says nothing."""
+_LONGEST = 100
 _WHOLE = 10**9
 _PACKED = {4: "nf4", 8: "int8"}
 _ADAPTED = ("lora", "qlora", "dora", "adalora", "loha", "lokr", "oft")
@@ -30,6 +33,7 @@ def setup(settings: Settings, shape: Shape, framework: str | None, cards: int) -
     own = stack(framework)
     training = settings.get("method") != "serve"
     adapters = _adapters(settings, shape) if training else None
+    compared = method(str(settings.get("method", "")))
     made = Setup(
         shape=shape,
         task="train" if training else "infer",
@@ -40,6 +44,8 @@ def setup(settings: Settings, shape: Shape, framework: str | None, cards: int) -
         layout=_layout(settings, cards),
         batch=_whole(settings, "micro_batch") or (own.batch if training else 1),
         length=_length(settings),
+        sequences=compared.sequences,
+        reference=compared.reference,
         accumulation=_whole(settings, "accumulation") or 1,
         checkpointing="full" if own.checkpoints_always or settings.get("gradient_checkpointing", own.checkpointing) else "none",
         eager_attention=settings.get("attention") == "eager",
@@ -48,7 +54,7 @@ def setup(settings: Settings, shape: Shape, framework: str | None, cards: int) -
         offload_optimizer=_offloaded(settings, "offload_optimizer"),
         offload_activations=own.offloads_checkpoints or settings.get("activation_offload") is True,
         even_lengths=_even(settings),
-        tower_trained=_tower(settings) if training else False,
+        tower_trained=_tower(settings, own) if training else False,
         counter="nvidia-smi",
         cache_bytes=1.0 if "8" in str(settings.get("kv_cache_dtype", "")) else 2.0,
         eval_batch=_eval_batch(settings) if training else None,
@@ -91,8 +97,8 @@ def _layout(settings: Settings, cards: int) -> Layout:
     stage = _whole(settings, "zero_stage") if settings.get("zero_stage") else settings.get("zero_stage")
     engine: Engine = "ddp" if cards > 1 else "none"
     depth = 0
-    if stage is not None:
-        engine, depth = "deepspeed", min(3, int(stage or 0))
+    if stage is not None or settings.get("zero_file"):
+        engine, depth = "deepspeed", _STAGE if stage is None else min(3, int(stage or 0))
     elif settings.get("fsdp"):
         engine, depth = ("fsdp2" if settings.get("fsdp_version") == 2 else "fsdp1"), 3
     return Layout(
@@ -138,8 +144,9 @@ def _eval_batch(settings: Settings) -> int | None:
     return _whole(settings, "eval_batch") or _EVAL_BATCH
 
 
-def _tower(settings: Settings) -> bool | None:
-    frozen = settings.get("freeze_vision")
+def _tower(settings: Settings, own: Stack) -> bool | None:
+    """Whether gradients go through a vision tower; None where neither the config nor the framework's default says it."""
+    frozen = settings.get("freeze_vision", True if own.freezes_tower else None)
     return None if frozen is None else not frozen
 
 
@@ -176,6 +183,15 @@ def _assumptions(settings: Settings, made: Setup) -> Iterator[Assumption]:
         on = made.checkpointing == "full"
         yield _said(
             "gradient_checkpointing", f"gradient checkpointing is {'on' if on else 'off'}", f"梯度检查点{'已开启' if on else '未开启'}"
+        )
+    if settings.get("zero_file"):
+        named, stage = str(settings["zero_file"])[:_LONGEST], made.layout.stage
+        yield _said("zero_stage", f"ZeRO stage {stage}: {named} is not at hand", f"ZeRO stage {stage}：未提供 {named}")
+    if not method(str(settings.get("method", ""))).counted:
+        yield _said(
+            "rollouts",
+            "answers that are generated in training, and reward models, are not counted",
+            "未计入训练中生成的回答和奖励模型",
         )
     if made.task == "train" and made.even_lengths is None and not made.stack.longest_first:
         yield Assumption(

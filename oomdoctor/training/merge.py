@@ -31,6 +31,7 @@ _NAMES_DEEPSPEED: Mapping[str, str] = {"glm4": "training_args.deepspeed"}
 """The key that names a DeepSpeed file, where it is not `deepspeed`; under another block nobody reads it."""
 _SHIPPED = ("zero_stage", "offload_optimizer", "offload_params")
 """What rules/tables/shipped_files.csv says of a file."""
+_STAGE = re.compile(r"(?i)(?:z|zero|stage)[-_]?([0-3])(?![0-9])")
 _LOG_WORDS: Mapping[str, Scalar] = {"true": True, "false": False}
 
 
@@ -120,17 +121,19 @@ def _work_out(settings: dict[str, Scalar], sheets: Sequence[Sheet]) -> None:
 
 
 def _shipped(sheets: Sequence[Sheet]) -> Iterator[tuple[str, Scalar]]:
-    """What a DeepSpeed file says that is named and not at hand, where its name is one that a framework ships."""
+    """What a DeepSpeed file says that is named and not at hand: as a framework ships it under this name, or as the name itself says."""
     if any(sheet.framework == "deepspeed" for sheet in sheets):
         return
     given = (one for sheet in sheets for one in sheet.given if one.name == _NAMES_DEEPSPEED.get(sheet.framework or "", "deepspeed"))
     named = next((str(one.value).replace("\\", "/").rpartition("/")[2] for one in given if str(one.value).endswith(".json")), None)
     if named is None:
         return
+    yield "zero_file", named
     row = next((row for row in table("shipped_files") if row["name"] == named), None)
     if row is None:
+        said = _STAGE.search(named)
+        yield from [("zero_stage", int(said[1]))] if said else []
         return
-    yield "zero_file", named
     yield from ((name, int(row[name]) if name in NUMBERS else row[name]) for name in _SHIPPED if row[name])
 
 

@@ -9,8 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oomdoctor.case.estimate import Setup
+from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.shapes import shape
+from oomdoctor.memory.activations import tokens
 from oomdoctor.memory.estimate import estimate
+from oomdoctor.memory.phases import phases
+from oomdoctor.memory.weights import reference, weights
 from oomdoctor.sizing.asked import setup
 
 NAMES = (
@@ -20,10 +24,14 @@ NAMES = (
 )  # fmt: skip
 
 
+def known() -> Shape:
+    found = shape("Qwen/Qwen2.5-7B")
+    assert found is not None
+    return found
+
+
 def made(framework: str | None = "transformers", cards: int = 1, **settings: Any) -> Setup:
-    known = shape("Qwen/Qwen2.5-7B")
-    assert known is not None
-    return setup(settings, known, framework, cards)[0]
+    return setup(settings, known(), framework, cards)[0]
 
 
 @pytest.mark.parametrize(("settings", "attribute", "value"), [
@@ -42,15 +50,57 @@ def test_a_setting_is_used(settings: dict[str, Any], attribute: str, value: obje
     assert getattr(made(**settings), attribute) == value
 
 
-@pytest.mark.parametrize(("settings", "weights"), [
+@pytest.mark.parametrize(("settings", "name"), [
     pytest.param({"finetuning": "full", "precision": "bf16"}, "fp32", id="a Trainer keeps fp32 weights under autocast"),
     pytest.param({"finetuning": "full", "precision": "bf16", "zero_stage": 3}, "bf16", id="DeepSpeed keeps 16-bit weights and a master copy"),
     pytest.param({"finetuning": "lora", "precision": "bf16"}, "bf16", id="a frozen base in 16 bit"),
     pytest.param({"finetuning": "lora", "load_bits": 4}, "nf4", id="four bits"),
     pytest.param({"finetuning": "qlora"}, "nf4", id="QLoRA without a number"),
 ])  # fmt: skip
-def test_the_format_of_the_weights(settings: dict[str, Any], weights: str) -> None:
-    assert made(**settings).weights.name == weights
+def test_the_format_of_the_weights(settings: dict[str, Any], name: str) -> None:
+    assert made(**settings).weights.name == name
+
+
+@pytest.mark.parametrize(("method", "finetuning", "sequences", "copies"), [
+    pytest.param("sft", "full", 1, 0, id="nothing is compared"),
+    pytest.param("dpo", "full", 2, 1, id="pairs, and a second model"),
+    pytest.param("dpo", "lora", 2, 0, id="with adapters the base is the second model"),
+    pytest.param("simpo", "full", 2, 0, id="pairs alone"),
+    pytest.param("kto", "full", 1, 1, id="a second model alone"),
+])  # fmt: skip
+def test_answers_are_compared(method: str, finetuning: str, sequences: int, copies: int) -> None:
+    settings = {"method": method, "finetuning": finetuning, "micro_batch": 2, "sequence_length": 512}
+    found, _ = setup(settings, known(), "llamafactory", 1)
+    assert tokens(found) == 2 * sequences * 512
+    beside = reference(found)
+    assert (0 if beside is None else beside.bytes) == copies * weights(found).bytes
+    assert any(one.name == "reference" for phase in phases(found) for one in phase.terms) == bool(copies)
+
+
+def test_what_the_arithmetic_has_not_is_said() -> None:
+    said = {one.id for one in setup({"method": "grpo"}, known(), "ms-swift", 1)[1]}
+    assert "rollouts" in said
+    assert "rollouts" not in {one.id for one in setup({"method": "sft"}, known(), "ms-swift", 1)[1]}
+
+
+@pytest.mark.parametrize(("settings", "framework", "trained"), [
+    pytest.param({}, "llamafactory", False, id="LLaMA-Factory freezes towers"),
+    pytest.param({"freeze_vision": False}, "llamafactory", True, id="unless told otherwise"),
+    pytest.param({}, "transformers", None, id="a plain script may do either"),
+])  # fmt: skip
+def test_a_tower(settings: dict[str, Any], framework: str, trained: bool | None) -> None:
+    assert setup(settings, known(), framework, 1)[0].tower_trained is trained
+
+
+@pytest.mark.parametrize(("settings", "stage", "said"), [
+    pytest.param({"zero_file": "ds_z3.json", "zero_stage": 3}, 3, True, id="a file whose name has the stage"),
+    pytest.param({"zero_file": "own.json"}, 2, True, id="a file whose name says nothing"),
+    pytest.param({"zero_stage": 1}, 1, False, id="a file at hand"),
+])  # fmt: skip
+def test_a_deepspeed_file_that_is_not_at_hand(settings: dict[str, Any], stage: int, said: bool) -> None:
+    found, assumptions = setup(settings, known(), "llamafactory", 4)
+    assert (found.layout.engine, found.layout.stage) == ("deepspeed", stage)
+    assert ("zero_stage" in {one.id for one in assumptions}) == said
 
 
 def test_llamafactory_checkpoints_by_default() -> None:
