@@ -59,7 +59,8 @@ def section(cases: Sequence[Case]) -> Iterator[str]:
     yield "| said | own card: took less | own card: took more | all sizes: took less | all sizes: took more |\n|---|---:|---:|---:|---:|"
     own, every = on_own_cards(cases), on_all_sizes(cases)
     numbers = [Counter((said, more) for _, said, more in held) for held in (own, every)]
-    for said, title in (("yes", "fits"), ("close", "too close to say"), ("no", "does not fit")):
+    titles: dict[Fits, str] = {"yes": "fits", "close": "too close to say", "no": "does not fit"}
+    for said, title in titles.items():
         yield f"| {title} | " + " | ".join(str(one[said, more]) for one in numbers for more in (False, True)) + " |"
     yield from _named("\nSaid to fit, but took more than the card has", own + every, lambda said, more: said == "yes" and more)
     yield from _named("\nSaid not to fit its own card, where it ran", own, lambda said, more: said == "no" and not more)

@@ -7,8 +7,8 @@ from oomdoctor.case.estimate import Estimate
 
 
 def estimated(side: Side) -> Estimate | None:
-    """The estimate of one side; None where its model, method, batch or length is unknown, so that it would rest on defaults."""
-    from oomdoctor.memory.estimate import estimate  # noqa: PLC0415 - machines alone need no model of memory
+    """What one side needs so that no request fails; None where its model, method, batch or length is unknown: it would rest on defaults."""
+    from oomdoctor.memory.estimate import needed  # noqa: PLC0415 - machines alone need no model of memory
     from oomdoctor.sizing.run import run, run_setup  # noqa: PLC0415
 
     if side.training is None:
@@ -16,4 +16,4 @@ def estimated(side: Side) -> Estimate | None:
     known = run(side.training, side.diagnosis.case.facts if side.diagnosis is not None else {})
     if known.shape is None or not known.is_told:
         return None
-    return estimate(*run_setup(known, known.shape))
+    return needed(run_setup(known, known.shape)[0])

@@ -197,9 +197,11 @@ def _mattering(setup: Setup, ways: Sequence[Sequence[Option]], smaller: Sequence
 
 
 def _lowers(base: Setup, option: Option, room: Room) -> bool:
-    before = {phase.name: phase.bytes for phase in needed(base, room).phases}
-    after = {phase.name: phase.bytes for phase in needed(option.applied(base), room).phases}
-    return any(size - after.get(name, 0) > _MATTERS * room.total for name, size in before.items())
+    """Whether an option lowers a phase, or what the run may need at most: it can settle what nobody knows."""
+    now, then = needed(base, room), needed(option.applied(base), room)
+    after = {phase.name: phase.bytes for phase in then.phases}
+    saved = max(now.high - then.high, *(phase.bytes - after.get(phase.name, 0) for phase in now.phases))
+    return saved > _MATTERS * room.total
 
 
 def _plan(options: Sequence[Option], estimate: Estimate, changed: Setup, before: float) -> Plan:

@@ -11,6 +11,8 @@ from oomdoctor.case.estimate import Adapters, Assumption, Engine, Format, Layout
 from oomdoctor.case.shape import Shape
 from oomdoctor.case.training import Scalar
 from oomdoctor.knowledge.memory_tables import known_format, known_optimizer, method, optimizer, stack, targets, weight_format
+from oomdoctor.memory import activations
+from oomdoctor.units import GIB
 
 _LENGTH = 2048
 _RANK = 8
@@ -187,6 +189,14 @@ def _assumptions(settings: Settings, made: Setup) -> Iterator[Assumption]:
     if settings.get("zero_file"):
         named, stage = str(settings["zero_file"])[:_LONGEST], made.layout.stage
         yield _said("zero_stage", f"ZeRO stage {stage}: {named} is not at hand", f"ZeRO stage {stage}：未提供 {named}")
+    tower = activations.tower(made)
+    if made.task == "train" and made.tower_trained is None and tower is not None:
+        most = f"{tower.high / GIB:.1f} GiB"
+        yield _said(
+            "vision_tower",
+            f"no gradients go through the vision tower; where they do, up to {most} more",
+            f"梯度不经过视觉塔；若经过，最多再需 {most}",
+        )
     if not method(str(settings.get("method", ""))).counted:
         yield _said(
             "rollouts",

@@ -51,7 +51,7 @@ def test_a_pipeline_waits_for_its_share_of_the_time(steps: int) -> None:
 @given(st.sampled_from(["context", "tensor"]), st.sampled_from([2, 4]))
 def test_cards_that_share_samples_talk_more(name: str, size: int) -> None:
     run = a_run(cards=4, finetuning="full", gradient_checkpointing=True, micro_batch=8, sequence_length=8192)
-    shared = replace(run, layout=replace(run.layout, **{name: size}), accumulation=size)  # type: ignore[arg-type]
+    shared = replace(run, layout=replace(run.layout, **{name: size}), accumulation=size)
     assert seconds(shared) > seconds(run)
 
 

@@ -82,7 +82,7 @@ def llamafactory(
     ),
     pytest.param(
         "a.yaml", llamafactory(batch=4, stage="dpo"), ["--gpu", "RTX 4090"],
-        {"quantization_bit": "4", "quantization_method": "bitsandbytes", "per_device_train_batch_size": "2", "gradient_accumulation_steps": "16"},
+        {"quantization_bit": "4", "quantization_method": "bitsandbytes", "per_device_train_batch_size": "1", "gradient_accumulation_steps": "32"},
         id="a preference loss needs the logits, so Liger's loss is not proposed",
     ),
     pytest.param(

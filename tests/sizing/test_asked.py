@@ -69,7 +69,7 @@ def test_the_format_of_the_weights(settings: dict[str, Any], name: str) -> None:
     pytest.param("kto", "full", 1, 1, id="a second model alone"),
 ])  # fmt: skip
 def test_answers_are_compared(method: str, finetuning: str, sequences: int, copies: int) -> None:
-    settings = {"method": method, "finetuning": finetuning, "micro_batch": 2, "sequence_length": 512}
+    settings: dict[str, Any] = {"method": method, "finetuning": finetuning, "micro_batch": 2, "sequence_length": 512}
     found, _ = setup(settings, known(), "llamafactory", 1)
     assert tokens(found) == 2 * sequences * 512
     beside = reference(found)
