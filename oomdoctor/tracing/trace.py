@@ -13,6 +13,7 @@ from msgspec import Struct
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from oomdoctor.case.estimate import Setup, Traced
+from oomdoctor.memory.inference import prompted
 from oomdoctor.tracing.build import Untraceable, config_of, depth, fill, model_of, shortened, steps
 from oomdoctor.tracing.card import Card
 from oomdoctor.tracing.live import Live, TakesTooLong
@@ -76,7 +77,8 @@ def _run(config: Any, setup: Setup, behind: int) -> _Run:
     with FakeTensorMode(allow_non_fake_inputs=True), Live(_SECONDS) as live, Card():
         fill(model)
         params = list(model.parameters())
-        tokens = torch.ones(setup.batch, setup.length // setup.layout.context or 1, dtype=torch.long)
+        length = round(prompted(setup)) // setup.layout.context
+        tokens = torch.ones(setup.batch * setup.sequences, length or 1, dtype=torch.long)
         standing = live.now
         live.mark()
         if setup.task != "train":

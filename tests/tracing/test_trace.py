@@ -90,15 +90,15 @@ def _matrices(made: dict[str, Any]) -> list[tuple[int, int]]:
 
 
 def test_a_prompt_takes_what_the_formula_says() -> None:
-    """Three tensors as wide as the MLP; the formula has two hidden states beside them, this version of transformers keeps four."""
+    """Three tensors as wide as the MLP and four hidden states beside the cache of the prompt."""
     from oomdoctor.memory import inference
     from oomdoctor.tracing.trace import trace
 
     made = config("llama", num_key_value_heads=4)
     setup = setup_of("llama", made, task="infer")
     found = trace(made, setup)
-    formula = inference.cache(setup).bytes + inference.prompt(setup).bytes
-    assert found.forward == pytest.approx(formula + 2 * 2048 * 2 * 1024, rel=0.03)
+    formula = inference.cache(setup, inference.prompted(setup) / setup.length).bytes + inference.prompt(setup).bytes
+    assert found.forward == pytest.approx(formula, rel=0.03)
 
 
 def test_the_depth_does_not_change_what_a_layer_takes() -> None:
