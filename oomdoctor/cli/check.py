@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from oomdoctor import __version__
-from oomdoctor.cli.estimate import estimated, named_card, serving
+from oomdoctor.cli.estimate import estimated, fetch_unknown, named_card, serving
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
@@ -29,6 +29,7 @@ FORMATS = ("terminal", "markdown", "json", "sarif")
 @click.option("--gpu", help="The card: a name (RTX 4090, A100-80GB) or a size (24GB); then also whether the run fits.")
 @click.option("--gpus", type=click.IntRange(1, 100_000), help="How many cards.")
 @click.option("--model", help="The model where the config does not name a known one: a name, or a folder with its config.json.")
+@click.option("--hub", is_flag=True, help="Fetch the config.json of a model that is not known (from HF_ENDPOINT, else huggingface.co).")
 @click.option("--strict", is_flag=True, help="A warning, and a run that may not fit, end with status 1 too.")
 @click.option("--format", "-f", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="Form of the report.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the report to this file.")
@@ -39,6 +40,7 @@ def check(
     gpu: str | None,
     gpus: int | None,
     model: str | None,
+    hub: bool,
     strict: bool,
     format_: str,
     output: str | None,
@@ -60,6 +62,8 @@ def check(
     language = lang or locale_language(os.environ)
     card = named_card(gpu)
     training, gaps = _read(configs, rules)
+    if hub and card is not None:
+        fetch_unknown(model or (training.settings.get("model") if training else None))
     taken, unknown = _taken(training, model, gpus, card) if card is not None else (None, None)
     write(_render(training, taken, [*gaps, *unknown] if unknown else gaps, format_, language, to_terminal=output is None), output)
     if unknown:

@@ -48,6 +48,7 @@ _ANY_SIZE = 1_000_000_000
 @click.option("--gpu", help="The card: a name (RTX 4090, A100-80GB) or a size (24GB).")
 @click.option("--gpus", type=click.IntRange(1, 100_000), help="How many cards.")
 @click.option("--model", help="Name of a known model, or a folder or file with its config.json.")
+@click.option("--hub", is_flag=True, help="Fetch the config.json of a model that is not known (from HF_ENDPOINT, else huggingface.co).")
 @click.option("--framework", help="The framework where no config shows it (transformers, llamafactory, ms-swift, torchtune ...).")
 @click.option("--method", type=click.Choice(["full", "lora", "qlora", "freeze"]), help="What is trained.")
 @click.option("--serve", is_flag=True, help="Serve with vLLM (or what --framework names) instead of training.")
@@ -73,6 +74,7 @@ def estimate(
     gpu: str | None,
     gpus: int | None,
     model: str | None,
+    hub: bool,
     framework: str | None,
     serve: bool,
     trace: bool,
@@ -104,6 +106,8 @@ def estimate(
     }
     if serve:
         settings["method"] = "serve"
+    if hub:
+        fetch_unknown(model or settings.get("model"))
     own = framework or (read.framework if read else None)
     server = serving(settings, model, own, gpus, card)
     if server is not None:
@@ -191,6 +195,17 @@ def traced(settings: Mapping[str, Any], model: str | None, framework: str | None
     return calculate(replace(made, traced=seen), assumptions)
 
 
+def fetch_unknown(name: object) -> None:
+    """Fetches the config.json of a model that neither the table nor this machine knows. Raises UsageError where it cannot be had."""
+    from oomdoctor.knowledge.shapes import shape  # noqa: PLC0415 - as above
+    from oomdoctor.sizing.model_files import read_config  # noqa: PLC0415
+
+    if name and shape(str(name)) is None and read_config(str(name)) is None:
+        from oomdoctor.sizing.hub import fetch  # noqa: PLC0415 - only where something is fetched
+
+        fetch(str(name))
+
+
 def _shape(name: object) -> Shape:
     from oomdoctor.knowledge.shapes import shape  # noqa: PLC0415 - as above
     from oomdoctor.sizing.model_files import read_shape  # noqa: PLC0415
@@ -199,7 +214,7 @@ def _shape(name: object) -> Shape:
         raise UsageError("which model? name it with --model, or give a folder with its config.json")
     found = read_shape(str(name)) or shape(str(name))
     if found is None:
-        raise UsageError(f"the model {name} is not in the table; give a folder or file with its config.json with --model")
+        raise UsageError(f"the model {name} is not in the table; give a folder or file with its config.json with --model, or --hub")
     return found
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from oomdoctor import __version__
+from oomdoctor.cli.estimate import fetch_unknown
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
 
@@ -30,6 +31,7 @@ _CONFIGS = (".yaml", ".yml", ".json", ".sh")
 @click.option("--gpu", help="The card: a name (RTX 4090, A100-80GB) or a size (24GB). Default: the card of the log.")
 @click.option("--gpus", type=click.IntRange(1, 100_000), help="How many cards.")
 @click.option("--model", help="Name of a known model, or a folder or file with its config.json.")
+@click.option("--hub", is_flag=True, help="Fetch the config.json of a model that is not known (from HF_ENDPOINT, else huggingface.co).")
 @click.option("--framework", help="The framework where nothing shows it (transformers, llamafactory, ms-swift ...).")
 @click.option("--top", type=click.IntRange(1, 50), default=5, show_default=True, help="How many plans at most.")
 @click.option("--format", "-f", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="Form of the answer.")
@@ -41,6 +43,7 @@ def plan(
     gpu: str | None,
     gpus: int | None,
     model: str | None,
+    hub: bool,
     framework: str | None,
     top: int,
     format_: str,
@@ -66,7 +69,7 @@ def plan(
     pack = load_pack()
     logs = [path for path in paths if not path.lower().endswith(_CONFIGS)]
     configs = [*config, *(path for path in paths if path not in logs)]
-    asked = _asked(logs, configs, pack, model=model, gpus=gpus, framework=framework)
+    asked = _asked(logs, configs, pack, hub=hub, model=model, gpus=gpus, framework=framework)
     own, within, language = (
         keys(pack, asked.training, asked.log, asked.framework),
         named_room(gpu, asked),
@@ -83,7 +86,9 @@ def plan(
         sys.exit(1)
 
 
-def _asked(logs: Sequence[str], configs: Sequence[str], pack: Pack, *, model: str | None, gpus: int | None, framework: str | None) -> Asked:
+def _asked(
+    logs: Sequence[str], configs: Sequence[str], pack: Pack, *, hub: bool, model: str | None, gpus: int | None, framework: str | None
+) -> Asked:
     """The run that logs and configs tell of."""
     from oomdoctor.planning.asked import asked  # noqa: PLC0415 - as above
 
@@ -92,6 +97,8 @@ def _asked(logs: Sequence[str], configs: Sequence[str], pack: Pack, *, model: st
 
         case = diagnose(logs, pack, config=configs).case
         first = case.incidents[0] if case.incidents else None
+        if hub:
+            fetch_unknown(model or (case.training and case.training.settings.get("model")) or case.facts.get("log.model_name_or_path"))
         return asked(case.training, case.facts, first, model=model, gpus=gpus, framework=framework)
     from oomdoctor.training.configs import training  # noqa: PLC0415 - as above
     from oomdoctor.training.files import read_files  # noqa: PLC0415
@@ -99,7 +106,10 @@ def _asked(logs: Sequence[str], configs: Sequence[str], pack: Pack, *, model: st
     sheets, gaps = read_files(configs)
     if not sheets:
         raise UsageError("; ".join(f"{gap.what}: {gap.why}" for gap in gaps) or "nothing to read in these files")
-    return asked(training(sheets, (), {}, pack), {}, None, model=model, gpus=gpus, framework=framework)
+    found = training(sheets, (), {}, pack)
+    if hub:
+        fetch_unknown(model or (found and found.settings.get("model")))
+    return asked(found, {}, None, model=model, gpus=gpus, framework=framework)
 
 
 def named_room(gpu: str | None, asked: Asked) -> Room:
