@@ -44,6 +44,8 @@ class Vision(Struct, frozen=True, kw_only=True):
     gated: bool = False
     patches: int = 0
     """Patches of one image at its largest; 0 where that depends on the image."""
+    modules: frozenset[str] = frozenset()
+    """Names of its matrices, as adapters' targets are written; empty is unknown."""
     tokens: int = 0
     """Tokens that one image takes in the text; 0 where that depends on the image."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from oomdoctor.case.shape import Experts, Latent, Shape, Vision
 from oomdoctor.knowledge.models import model, models
+from oomdoctor.knowledge.tables import table
 
 
 @cache
@@ -108,6 +109,12 @@ def _vision(row: Mapping[str, Any]) -> Vision | None:
         heads=found.get("num_heads", 0),
         intermediate=found.get("intermediate_size", 0),
         gated=found.get("gated_mlp", False),
+        modules=_modules(str(found.get("kind", ""))),
         patches=found.get("patches_plus_cls", found.get("patches", 0)),
         tokens=tokens if isinstance(tokens, int) else 0,
     )
+
+
+def _modules(kind: str) -> frozenset[str]:
+    row = next((row for row in table("towers") if kind.startswith(row["kind"])), None)
+    return frozenset(row["modules"].split("|")) if row else frozenset()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
@@ -23,6 +24,8 @@ _EVAL_BATCH = 8
 _STAGE = 2
 """ZeRO stage of a DeepSpeed file of which only the name is known, and that says nothing."""
 _LONGEST = 100
+_MODULE = re.compile(r"[A-Za-z][\w-]{0,60}")
+_EVERYWHERE = frozenset({"all-linear"})
 _WHOLE = 10**9
 _PACKED = {4: "nf4", 8: "int8"}
 _ADAPTED = ("lora", "qlora", "dora", "adalora", "loha", "lokr", "oft")
@@ -56,7 +59,7 @@ def setup(settings: Settings, shape: Shape, framework: str | None, cards: int) -
         offload_optimizer=_offloaded(settings, "offload_optimizer"),
         offload_activations=own.offloads_checkpoints or settings.get("activation_offload") is True,
         even_lengths=_even(settings),
-        tower_trained=_tower(settings, own) if training else False,
+        tower_trained=_tower(settings, own, shape) if training else False,
         counter="nvidia-smi",
         cache_bytes=1.0 if "8" in str(settings.get("kv_cache_dtype", "")) else 2.0,
         eval_batch=_eval_batch(settings) if training else None,
@@ -146,10 +149,20 @@ def _eval_batch(settings: Settings) -> int | None:
     return _whole(settings, "eval_batch") or _EVAL_BATCH
 
 
-def _tower(settings: Settings, own: Stack) -> bool | None:
-    """Whether gradients go through a vision tower; None where neither the config nor the framework's default says it."""
+def _tower(settings: Settings, own: Stack, shape: Shape) -> bool | None:
+    """Whether gradients go through a vision tower; None where nothing says it.
+
+    What the config says goes first, then the framework's default. Adapters go to every matrix of the names that are their targets,
+    those of the tower too (peft/tuners/tuners_utils.py, check_target_module_exists).
+    """
     frozen = settings.get("freeze_vision", True if own.freezes_tower else None)
-    return None if frozen is None else not frozen
+    if frozen is not None:
+        return not frozen
+    modules = shape.vision.modules if shape.vision else frozenset()
+    named = frozenset(_MODULE.findall(str(settings.get("lora_targets", ""))))
+    if not modules or not named or str(settings.get("finetuning", "")) not in _ADAPTED:
+        return None
+    return bool(named & (modules | _EVERYWHERE))
 
 
 def _offloaded(settings: Settings, name: str) -> bool:

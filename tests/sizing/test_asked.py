@@ -92,6 +92,20 @@ def test_a_tower(settings: dict[str, Any], framework: str, trained: bool | None)
     assert setup(settings, known(), framework, 1)[0].tower_trained is trained
 
 
+@pytest.mark.parametrize(("model", "targets", "trained"), [
+    pytest.param("zai-org/glm-4v-9b", "['query_key_value']", True, id="a name that the tower has too"),
+    pytest.param("zai-org/glm-4v-9b", "dense_h_to_4h", True, id="another one"),
+    pytest.param("llava-hf/llava-1.5-7b-hf", "q_proj,v_proj", True, id="CLIP names its matrices like the text"),
+    pytest.param("Qwen/Qwen2-VL-7B-Instruct", "q_proj,v_proj", False, id="a tower with names of its own"),
+    pytest.param("Qwen/Qwen2-VL-7B-Instruct", "all-linear", True, id="everything"),
+    pytest.param("Qwen/Qwen2-VL-7B-Instruct", "", None, id="no targets are said"),
+])  # fmt: skip
+def test_targets_that_match_a_tower(model: str, targets: str, trained: bool | None) -> None:
+    found = shape(model)
+    assert found is not None
+    assert setup({"finetuning": "lora", "lora_targets": targets}, found, "transformers", 1)[0].tower_trained is trained
+
+
 @pytest.mark.parametrize(("settings", "stage", "said"), [
     pytest.param({"zero_file": "ds_z3.json", "zero_stage": 3}, 3, True, id="a file whose name has the stage"),
     pytest.param({"zero_file": "own.json"}, 2, True, id="a file whose name says nothing"),
