@@ -106,6 +106,8 @@ def estimate(
     }
     if serve:
         settings["method"] = "serve"
+        if gpus is not None and not settings.keys() & {"tensor_parallel", "pipeline_parallel"}:
+            settings["tensor_parallel"] = gpus
     if hub:
         fetch_unknown(model or settings.get("model"))
     own = framework or (read.framework if read else None)

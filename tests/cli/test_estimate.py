@@ -111,6 +111,14 @@ def test_every_form_names_the_largest_part(format_: str, lang: str) -> None:
     assert ("模型权重" if lang == "zh" else "weights") in done.output
 
 
+def test_a_server_spreads_its_weights_over_the_cards_that_are_named() -> None:
+    sizes = []
+    for cards in ("1", "2"):
+        done = run("--model", "Qwen2.5-7B", "--serve", "--length", "8192", "--gpu", "24GB", "--gpus", cards, "--format", "json")
+        sizes += [term["bytes"] for phase in json.loads(done.output)["phases"][:1] for term in phase["terms"] if term["name"] == "weights"]
+    assert sizes[0] == pytest.approx(2 * sizes[1], rel=0.001)
+
+
 def test_a_server_says_how_many_tokens_its_cache_holds() -> None:
     done = run("--model", "Qwen2.5-7B", "--serve", "--length", "8192", "--gpu", "24GB", "--share", "0.85", "--format", "json")
     server = json.loads(done.output)["server"]
