@@ -142,6 +142,8 @@ class Layout(Struct, frozen=True, kw_only=True):
     """Whether DeepSpeed overlaps communication, with a second bucket; None is unknown."""
     live: int | None = None
     """Parameters that ZeRO-3 keeps gathered at most; None is DeepSpeed's default."""
+    syncs: bool = False
+    """Whether FSDP exchanges gradients after every micro batch."""
     meta_init: bool | None = None
     """Whether FSDP builds the model without memory and only one process reads it; None is unknown."""
 

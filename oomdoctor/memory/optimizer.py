@@ -38,7 +38,7 @@ def _unsynchronised(setup: Setup) -> bool:
     """Whether FSDP keeps whole gradients between the micro batches of a step: no_sync, which accelerate and fabric use by default
     (GradientAccumulationPlugin.sync_each_batch of accelerate/utils/dataclasses.py), and pipelines of torch as well
     (backward_maybe_with_nosync of torch/distributed/pipelining/stage.py)."""
-    return setup.layout.engine in ("fsdp1", "fsdp2") and setup.accumulation > 1
+    return setup.layout.engine in ("fsdp1", "fsdp2") and setup.accumulation > 1 and not setup.layout.syncs
 
 
 def states(setup: Setup) -> Term:

@@ -115,6 +115,7 @@ def _training(setup: Setup) -> Iterator[Iterator[Option]]:
     yield _tower(setup)
     yield _sharding(setup)
     yield _buffers(setup)
+    yield _syncing(setup)
     yield _context(setup)
     yield _split(setup)
     yield _evaluation(setup)
@@ -230,6 +231,12 @@ def _buffers(setup: Setup) -> Iterator[Option]:
     if smaller:
         measure = _measure("smaller-zero-buffers", **{f"zero_{name}": size for name, size in smaller.items()})
         yield Option(measures=(measure,), fields={}, layout=smaller)
+
+
+def _syncing(setup: Setup) -> Iterator[Option]:
+    """Whole gradients that FSDP keeps between micro batches; a smaller batch makes several of one."""
+    if setup.layout.engine in ("fsdp1", "fsdp2") and setup.layout.data > 1 and setup.layout.pipeline == 1 and not setup.layout.syncs:
+        yield Option(measures=(_measure("sync-each-batch", syncs_gradients=True),), fields={}, layout={"syncs": True})
 
 
 def _context(setup: Setup) -> Iterator[Option]:

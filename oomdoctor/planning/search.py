@@ -183,14 +183,15 @@ def _applied(setup: Setup, options: Sequence[Option]) -> Setup:
 
 
 def _mattering(setup: Setup, ways: Sequence[Sequence[Option]], smaller: Sequence[Option], room: Room) -> list[tuple[Option, ...]]:
-    """The options that lower what some phase needs: in the run as it is, or where everything else is changed already."""
+    """The options that lower what some phase needs: in the run as it is, with its smallest batch, or where all else is changed."""
     gentle = [options[-1] for options in ways]
+    few = [option.applied(setup) for option in smaller[-1:]]
     out = []
     for own in ways:
         around = setup
         for option in (*(one for one in gentle if one not in own), *smaller[-1:]):
             around = option.applied(around)
-        kept = tuple(option for option in own if any(_lowers(base, option, room) for base in (setup, around)))
+        kept = tuple(option for option in own if any(_lowers(base, option, room) for base in (setup, *few, around)))
         if kept:
             out.append(kept)
     return out

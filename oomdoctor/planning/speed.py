@@ -58,7 +58,7 @@ def _bus_bytes(setup: Setup) -> float:
     model = (setup.weights.bytes_per_param if setup.weights.packed else HALF) * count.text(shape) / split
     trained = _trained(setup) / split
     own = trained / layout.sharded(1)
-    moved = 2 * HALF * trained * others
+    moved = 2 * HALF * trained * others * (micro if layout.syncs else 1)
     if layout.sharded(3) > 1:
         moved += _GATHERS * model * others * micro
     if setup.offload_params:

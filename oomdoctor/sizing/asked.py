@@ -117,6 +117,7 @@ def _layout(settings: Settings, cards: int) -> Layout:
         bucket=_whole(settings, "zero_bucket"),
         overlaps=_yes_or_no(settings, "zero_overlap"),
         live=_whole(settings, "zero_live"),
+        syncs=settings.get("syncs_gradients") is True,
         meta_init=_yes_or_no(settings, "fsdp_meta_init"),
     )
 

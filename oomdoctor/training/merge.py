@@ -21,7 +21,8 @@ NUMBERS = frozenset({
 })  # fmt: skip
 _FLAGS = frozenset({
     "packing", "group_by_length", "freeze_vision", "gradient_checkpointing", "fused_cross_entropy", "activation_offload", "fsdp",
-    "fsdp_offload", "prediction_loss_only", "optimizer_in_backward", "predict_with_generate", "pin_memory", "enforce_eager",
+    "fsdp_offload", "syncs_gradients", "prediction_loss_only", "optimizer_in_backward",
+    "predict_with_generate", "pin_memory", "enforce_eager",
 })  # fmt: skip
 _TOKENS = ("max_model_len", "max_batched_tokens")
 _HUMAN = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([kKmMgG])")

@@ -87,6 +87,11 @@ def test_offloaded_states_move_to_the_host() -> None:
     assert estimate(away).host > 16 * count.total(here.shape)
 
 
+def test_fsdp_that_syncs_each_batch_keeps_its_share() -> None:
+    once, often = (run(layout=Layout(engine="fsdp2", cards=8, stage=3, syncs=True), accumulation=steps) for steps in (1, 4))
+    assert optimizer.gradients(often).bytes == optimizer.gradients(once).bytes
+
+
 def test_fsdp_keeps_whole_gradients_between_micro_batches() -> None:
     setup = run(layout=Layout(engine="fsdp2", cards=8, stage=3))
     several = replace(setup, accumulation=4)

@@ -47,6 +47,9 @@ def test_smaller_batches_keep_the_samples_of_an_update_and_are_few(batch: int, a
 
 
 @pytest.mark.parametrize(("run", "there", "not_there"), [
+    pytest.param(a_run(cards=4, finetuning="full", fsdp=True), [["sync-each-batch"]], [["zero2-zero3"]], id="FSDP can exchange gradients each time"),
+    pytest.param(a_run(cards=4, finetuning="full", fsdp=True, syncs_gradients=True), [], [["sync-each-batch"]], id="and does already"),
+    pytest.param(a_run(cards=4, finetuning="full", zero_stage=3), [], [["sync-each-batch"]], id="DeepSpeed always does"),
     pytest.param(a_run(cards=1), [["quantise-4bit-8bit"]], [["zero2-zero3"], ["fsdp-full-shard"]], id="one card is not sharded"),
     pytest.param(a_run(cards=4), [["zero2-zero3"], ["fsdp-full-shard"]], [["lora-rank-targets"]], id="several cards are, and LoRA is LoRA already"),
     pytest.param(a_run(cards=4, zero_stage=3), [["offload-optimizer"]], [["zero2-zero3"], ["fsdp-full-shard"]], id="what is sharded stays so"),
