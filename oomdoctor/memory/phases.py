@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Phase, Setup, Term
 from oomdoctor.memory import activations, allocator, inference, loading, logits, optimizer, saving, traced, trained, weights
+from oomdoctor.memory.copies import working_copies
 
 
 def phases(setup: Setup) -> tuple[Phase, ...]:
@@ -24,7 +25,7 @@ def _training(setup: Setup) -> Iterator[Phase]:
     standing = (weights.weights(setup), weights.reference(setup), trained.adapters(setup), optimizer.states(setup))
     gradients = optimizer.gradients(setup)
     before = gradients if setup.accumulation > 1 and not setup.optimizer.in_backward else None
-    copies, buckets = weights.working_copies(setup), optimizer.buckets(setup)
+    copies, buckets = working_copies(setup), optimizer.buckets(setup)
     lasting = buckets if optimizer.keeps_buckets(setup) else None
     ahead, back = _counted(setup) if setup.traced is None else traced.passes(setup, setup.traced)
     yield _phase("load", weights.weights(setup), weights.reference(setup), loading.loading(setup))
@@ -62,7 +63,7 @@ def _evaluation(setup: Setup, standing: tuple[Term | None, ...]) -> Phase:
 
 
 def _generating(setup: Setup) -> Iterator[Phase]:
-    standing, cache = (weights.weights(setup), weights.working_copies(setup)), inference.cache(setup)
+    standing, cache = (weights.weights(setup), working_copies(setup)), inference.cache(setup)
     asked = inference.cache(setup, inference.prompted(setup) / setup.length)
     read = (asked, inference.prompt(setup)) if setup.traced is None else traced.prompt(setup, setup.traced)
     yield _phase("load", weights.weights(setup), loading.loading(setup))

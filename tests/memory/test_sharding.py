@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from oomdoctor.case.estimate import Layout
 from oomdoctor.memory import optimizer, weights
 from oomdoctor.memory import parameters as count
+from oomdoctor.memory.copies import working_copies
 from oomdoctor.sizing.neighbour import neighbour
 
 GB = 10**9
@@ -129,7 +130,7 @@ def test_buckets_of_zero_2_are_there_in_the_backward_pass_alone() -> None:
 
 def test_what_zero_3_gathers_on_its_own_stream_waits_for_it() -> None:
     setup = run(layout=zero(3, 8), counter="max_reserved", even_lengths=True)
-    gathered = weights.working_copies(setup)
+    gathered = working_copies(setup)
     fewer = replace(setup, layout=replace(setup.layout, live=100_000_000))
     from oomdoctor.memory.estimate import estimate
 

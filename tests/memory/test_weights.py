@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from oomdoctor.case.estimate import Layout
 from oomdoctor.memory import parameters as count
 from oomdoctor.memory.activations import boundary
-from oomdoctor.memory.weights import stored, weights, working_copies
+from oomdoctor.memory.copies import working_copies
+from oomdoctor.memory.weights import stored, weights
 from oomdoctor.units import GIB
 
 
