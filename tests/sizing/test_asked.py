@@ -20,7 +20,7 @@ from oomdoctor.sizing.asked import setup
 NAMES = (
     "micro_batch", "accumulation", "sequence_length", "packing", "precision", "load_bits", "finetuning", "lora_rank", "lora_targets", "modules_to_save",
     "gradient_checkpointing", "attention", "optimizer", "zero_stage", "offload_optimizer", "offload_params", "fsdp", "fsdp_version", "tensor_parallel",
-    "eval_strategy", "eval_batch", "method", "max_model_len", "kv_cache_dtype",
+    "eval_strategy", "eval_batch", "method", "max_model_len", "kv_cache_dtype", "syncs_gradients", "zero_file", "freeze_vision", "context_parallel",
 )  # fmt: skip
 
 
