@@ -142,6 +142,8 @@ class Layout(Struct, frozen=True, kw_only=True):
     """Whether DeepSpeed overlaps communication, with a second bucket; None is unknown."""
     live: int | None = None
     """Parameters that ZeRO-3 keeps gathered at most; None is DeepSpeed's default."""
+    wide_gradients: bool = False
+    """Whether gradients are fp32 whatever the weights are: accumulate_allreduce_grads_in_fp32 of Megatron."""
     syncs: bool = False
     """Whether FSDP exchanges gradients after every micro batch."""
     meta_init: bool | None = None

@@ -53,8 +53,9 @@ def cache(setup: Setup, share: float = 1.0) -> Term:
 
 def prompt(setup: Setup) -> Term:
     """What one layer holds for every token of the prompt, in the middle of its MLP."""
-    each = (_layer(setup.shape) + _held(setup)) / setup.layout.tensor
-    asked = setup.batch * setup.sequences * prompted(setup) / setup.layout.context
+    samples = setup.batch * setup.sequences / setup.layout.context
+    asked = samples * prompted(setup)
+    each = (max(_layer(setup.shape), _scored(setup)) + _held(setup)) / setup.layout.tensor
     if setup.prompt_logits:
         # By then the layer's tensors are gone.
         basis = "logits of every token of the prompt, 16 bit and fp32: transformers/models/llama/modeling_llama.py before 4.45"
@@ -91,6 +92,15 @@ def _layer(shape: Shape) -> int:
         return round(HALF * (3 * experts.intermediate * tokens + 3 * experts.intermediate * experts.shared + 6 * hidden))
     wide = 2 if not shape.gated else 4 if shape.fused_gate else 3
     return HALF * (wide * shape.intermediate + 4 * hidden)
+
+
+def _scored(setup: Setup) -> float:
+    """Bytes for each token in the middle of eager attention, which goes through all pairs of tokens: 16-bit scores, their fp32 copy and
+    the fp32 softmax, a mask, and queries, keys and values for every head beside three hidden states."""
+    if not setup.eager_attention:
+        return 0.0
+    shape = setup.shape
+    return prompted(setup) * (10 * shape.heads + HALF) + HALF * (3 * shape.hidden + 3 * shape.query)
 
 
 def _together(shape: Shape) -> int:

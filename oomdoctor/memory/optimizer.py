@@ -10,6 +10,7 @@ from oomdoctor.memory.term import term
 from oomdoctor.memory.trained import Group, groups, held_groups
 from oomdoctor.memory.weights import HALF, SHARDS_ALL
 
+_FP32 = 4
 _MASTER = 4
 """DeepSpeed and Megatron keep an fp32 copy of what they train: K = 12 = 4 + 8 of the ZeRO paper (arXiv 1910.02054)."""
 _SUB_GROUP = 1_000_000_000
@@ -37,8 +38,11 @@ def gradients(setup: Setup) -> Term:
 def _unsynchronised(setup: Setup) -> bool:
     """Whether FSDP keeps whole gradients between the micro batches of a step: no_sync, which accelerate and fabric use by default
     (GradientAccumulationPlugin.sync_each_batch of accelerate/utils/dataclasses.py), and pipelines of torch as well
-    (backward_maybe_with_nosync of torch/distributed/pipelining/stage.py)."""
-    return setup.layout.engine in ("fsdp1", "fsdp2") and setup.accumulation > 1 and not setup.layout.syncs
+    (backward_maybe_with_nosync of torch/distributed/pipelining/stage.py). Modules of FSDP2 have no such method, so that
+    Accelerator.no_sync does nothing there."""
+    layout = setup.layout
+    leaves_out = layout.engine == "fsdp1" or (layout.engine == "fsdp2" and layout.pipeline > 1)
+    return leaves_out and setup.accumulation > 1 and not layout.syncs
 
 
 def states(setup: Setup) -> Term:
@@ -120,6 +124,8 @@ def _auto_bucket(setup: Setup) -> int:
 
 
 def _gradient_width(setup: Setup, group: Group) -> float:
+    if setup.layout.wide_gradients:
+        return _FP32
     return HALF if setup.layout.engine == "deepspeed" else group.width
 
 

@@ -130,6 +130,12 @@ def norms(shape: Shape) -> int:
     return count * norm(shape)
 
 
+def routed(shape: Shape) -> int:
+    """The parameters of all routed experts: what expert parallel cards divide."""
+    experts = shape.experts
+    return 0 if experts is None else expert_layers(shape) * 3 * shape.hidden * experts.intermediate * experts.routed
+
+
 def expert_layers(shape: Shape) -> int:
     """How many layers have experts."""
     return 0 if shape.experts is None else max(0, shape.layers - shape.experts.dense_layers)

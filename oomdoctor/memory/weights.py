@@ -21,6 +21,7 @@ def weights(setup: Setup) -> Term:
     split = layout.tensor * layout.sharded(SHARDS_ALL)
     first, last = embedding(setup), head(setup)
     size = 0.0 if setup.offload_params else held(setup, stored(setup) - first - last, first, last or copied_head(setup) * _wide(setup))
+    size *= experts_held(setup)
     low, high = 0.98, 1.02
     if setup.weights.unpacks and setup.task == "train" and size:
         # Not every script calls it, and some do where most don't.
@@ -33,6 +34,17 @@ def weights(setup: Setup) -> Term:
         low=low,
         high=high,
     )
+
+
+def experts_held(setup: Setup) -> float:
+    """The share of the model that a card has where expert parallel cards divide the routed experts (Megatron, torchtitan).
+
+    What ZeRO-3 and FSDP shard is divided among all cards once, the experts among those that have the same ones.
+    """
+    if setup.layout.expert == 1 or setup.layout.sharded(SHARDS_ALL) > 1:
+        return 1.0
+    own = count.routed(setup.shape) / count.total(setup.shape)
+    return 1.0 - own + own / setup.layout.expert
 
 
 def reference(setup: Setup) -> Term | None:

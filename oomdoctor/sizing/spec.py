@@ -20,6 +20,7 @@ from oomdoctor.sizing.strategy import layout
 _COUNT = re.compile(r"trainable\s*=\s*([\d,]{1,20})")
 _RANK = 8
 _LENGTH = 2048
+_LONGEST = 40
 _BLOCKS = 4
 """New layers of LLaMA-Pro, and the default of freeze tuning in LLaMA-Factory is 2: small against the model either way."""
 _ADAPTERS = (
@@ -98,12 +99,11 @@ def setup(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | Refused:
         optimizer=_optimizer(spec, own, spread, adapters),
         adapters=adapters,
         layout=spread,
-        # A pipeline cuts the batch of its ranks into as many pieces as it has stages (torchtitan, Megatron).
-        batch=max(1, (spec.micro_batch or 1) // spread.pipeline),
+        batch=max(1, (spec.micro_batch or 1) // _pieces(spread)),
         length=1 if method == "load" else max(1, spec.seq_len or _LENGTH, _image(known) if training else 0),
         accumulation=max(1, spec.grad_accum or (2 if own.accumulates else 1), spread.pipeline),
         checkpointing=_checkpointing(spec),
-        eager_attention=training and (spec.attention or "").lower() == "eager" and own.name != "ms-swift",
+        eager_attention=(spec.attention or "").lower() == "eager" and own.name != "ms-swift",
         offload_params=_offloaded(spec, "param"),
         offload_optimizer=_offloaded(spec, "optimizer"),
         offload_activations=own.offloads_checkpoints or _offloaded(spec, "activation"),
@@ -118,6 +118,11 @@ def _shape(spec: Spec) -> Shape | None:
     known = shape(spec.model) if spec.model else None
     params = spec.params or size_in(spec.model or "")
     return neighbour(params, spec.model or "") if known is None and params else known
+
+
+def _pieces(spread: Layout) -> int:
+    """Into how many pieces a pipeline cuts the batch that is told: torchtitan's is that of a rank, Megatron's is one piece already."""
+    return 1 if spread.wide_gradients else spread.pipeline
 
 
 def _tower(spec: Spec) -> bool | None:
@@ -205,6 +210,11 @@ def _assumptions(spec: Spec, made: Setup) -> Iterator[Assumption]:
         )
     if made.task == "train" and spec.micro_batch is None:
         yield _assumed("micro_batch", "a batch of 1 on each card", "每张卡批大小为 1", asked=True)
+    written = (spec.weights_dtype or "").split(" ")[0].lower()
+    if written and " or " not in (spec.weights_dtype or "") and weight_format(written) is None:
+        named, taken = written[:_LONGEST], made.weights.name
+        said = (f"the format {named} is not known; taken like {taken}", f"未知格式 {named}，按 {taken} 计算")
+        yield _assumed("weights_dtype", *said, asked=True)
     if spec.seq_len is None:
         yield _assumed("sequence_length", f"{_LENGTH} tokens for each sample", f"每条样本 {_LENGTH} 个 token", asked=True)
     if made.task == "train" and spec.gradient_checkpointing is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -26,13 +27,14 @@ _SIZES = {
 def layout(strategy: str, cards: int) -> Layout:
     """The layout that a strategy means on so many cards."""
     engine: Engine = "ddp" if cards > 1 else "none"
-    stage, sizes = 0, {}
+    stage, sizes = 0, dict[str, Any]()
     for word, number in _PART.findall(strategy.lower()):
         if word == "zero":
             engine, stage = "deepspeed", min(3, int(number or 2))
         elif word == "megatron":
             # Its distributed optimizer shards what ZeRO-1 shards.
             engine, stage = "deepspeed", 1
+            sizes["wide_gradients"] = True
         elif word in ("fsdp", "hsdp"):
             # `fsdp2` is the second version; a number after a blank is the size of the group.
             engine, stage = ("fsdp2" if number == "2" and "fsdp2" in strategy.lower() else "fsdp1"), 3

@@ -49,6 +49,14 @@ def test_experts_may_all_be_computed_at_once(model: str, each: int) -> None:
     assert inference.prompt(run(model, task="infer", length=2, prompt_logits=False)).high == pytest.approx(1.3 * 2 * each, abs=4)
 
 
+def test_eager_attention_of_a_prompt_goes_through_all_pairs_of_tokens() -> None:
+    setup = run(task="infer", length=8192, eager_attention=True)
+    tokens = 6144
+    assert inference.prompt(setup).bytes == pytest.approx(tokens * (tokens * (10 * 28 + 2) + 2 * 6 * 3584))
+    short = replace(setup, length=64)
+    assert inference.prompt(short).bytes == inference.prompt(replace(short, eager_attention=False)).bytes
+
+
 def test_answers_are_short() -> None:
     assert [inference.prompted(run(task="infer", length=length)) for length in (1000, 4096, 32768)] == [500, 2048, 30720]
     assert inference.prompted(run(length=4096)) == 4096

@@ -89,14 +89,34 @@ def test_offloaded_states_move_to_the_host() -> None:
 
 
 def test_fsdp_that_syncs_each_batch_keeps_its_share() -> None:
-    once, often = (run(layout=Layout(engine="fsdp2", cards=8, stage=3, syncs=True), accumulation=steps) for steps in (1, 4))
+    once, often = (run(layout=Layout(engine="fsdp1", cards=8, stage=3, syncs=True), accumulation=steps) for steps in (1, 4))
     assert optimizer.gradients(often).bytes == optimizer.gradients(once).bytes
 
 
 def test_fsdp_keeps_whole_gradients_between_micro_batches() -> None:
-    setup = run(layout=Layout(engine="fsdp2", cards=8, stage=3))
+    setup = run(layout=Layout(engine="fsdp1", cards=8, stage=3))
     several = replace(setup, accumulation=4)
     assert optimizer.gradients(several).bytes == pytest.approx(8 * optimizer.gradients(setup).bytes, rel=1e-6)
+
+
+def test_modules_of_fsdp2_have_nothing_that_leaves_the_exchange_out() -> None:
+    setup = run(layout=Layout(engine="fsdp2", cards=8, stage=3))
+    assert optimizer.gradients(replace(setup, accumulation=4)).bytes == optimizer.gradients(setup).bytes
+
+
+@pytest.mark.parametrize("cards", [1, 2, 8])
+def test_expert_parallel_cards_divide_the_routed_experts(cards: int) -> None:
+    """Qwen3-30B-A3B: 29 of its 30.5 billion parameters are routed experts."""
+    setup = run("Qwen/Qwen3-30B-A3B", layout=Layout(engine="deepspeed", cards=8, stage=1, expert=cards))
+    routed = count.routed(setup.shape)
+    assert 28.9e9 < routed < 29.1e9
+    assert weights.weights(setup).bytes == pytest.approx(2 * (count.total(setup.shape) - routed + routed / cards), rel=1e-6)
+    assert optimizer.gradients(setup).bytes == pytest.approx(weights.weights(setup).bytes, rel=1e-3)
+
+
+def test_gradients_of_megatron_are_fp32() -> None:
+    narrow, wide = (run(layout=Layout(engine="deepspeed", cards=8, stage=1, wide_gradients=is_wide)) for is_wide in (False, True))
+    assert optimizer.gradients(wide).bytes == 2 * optimizer.gradients(narrow).bytes
 
 
 @pytest.mark.parametrize(("changes", "elements"), [

@@ -58,6 +58,27 @@ def test_a_model_of_which_only_the_size_is_known_is_estimated_and_says_so() -> N
     assert any("number of parameters" in text for text in answer["assumptions"])
 
 
+@pytest.mark.parametrize(("written", "taken"), [
+    pytest.param("hqq-int4", None, id="a format of the table"),
+    pytest.param("exl9-int7", "bf16", id="one that nobody knows"),
+    pytest.param("fp32 or bf16", None, id="either of two"),
+])  # fmt: skip
+def test_an_unknown_format_is_said(written: str, taken: str | None) -> None:
+    said = ask(model="Qwen/Qwen2.5-7B", task="infer", seq_len=128, weights_dtype=written)["assumptions"]
+    assert any("is not known" in text for text in said) == (taken is not None)
+    assert taken is None or any(taken in text for text in said)
+
+
+@pytest.mark.parametrize(("strategy", "batch"), [
+    pytest.param("fsdp 8 + pp 4", 2, id="torchtitan cuts the batch of a rank into pieces"),
+    pytest.param("megatron tp 2 + pp 4", 8, id="Megatron's micro batch is a piece"),
+])  # fmt: skip
+def test_what_a_pipeline_makes_of_a_batch(strategy: str, batch: int) -> None:
+    made = setup(Spec(model="Qwen/Qwen2.5-7B", strategy=strategy, gpus=32, micro_batch=8, seq_len=512, gradient_checkpointing=True))
+    assert not isinstance(made, Refused)
+    assert made[0].batch == batch
+
+
 @pytest.mark.parametrize(("strategy", "cards", "expected"), [
     pytest.param("single", 1, ("none", 0, 1, 1, 1), id="one card"),
     pytest.param("zero3", 8, ("deepspeed", 3, 1, 1, 1), id="ZeRO-3"),
