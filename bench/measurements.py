@@ -68,7 +68,13 @@ def _spec(row: Row) -> Spec:
     numbers = {name: int(row[name]) if row[name].isdigit() else None for name in _NUMBERS}
     framework = next((name for start, name in _FRAMEWORKS.items() if row["source_group"].startswith(start)), None)
     counter = row["measured_kind"] if is_counter_known(row) else None
-    rest = {"framework": framework, "gradient_checkpointing": _checkpointing(row["grad_ckpt"].strip().lower()), "counter": counter}
+    rest = {
+        "fused_loss": row.get("loss") == "fused" or None,
+        "prompt_logits": row.get("loss") == "whole prompt" or None,
+        "framework": framework,
+        "gradient_checkpointing": _checkpointing(row["grad_ckpt"].strip().lower()),
+        "counter": counter,
+    }
     return convert({**texts, **numbers, **rest}, Spec)
 
 

@@ -8,7 +8,7 @@ from oomdoctor.memory import weights
 from oomdoctor.memory.part import part
 from oomdoctor.memory.term import term
 from oomdoctor.memory.trained import Group, groups, held_groups
-from oomdoctor.memory.weights import HALF, SHARDS_ALL
+from oomdoctor.memory.weights import HALF, SHARDS_ALL, experts_held
 
 _FP32 = 4
 _MASTER = 4
@@ -25,7 +25,7 @@ def gradients(setup: Setup) -> Term:
     if setup.optimizer.in_backward:
         size = float(count.largest_layer(setup.shape) * HALF)
         return term("gradients", size, "one layer: the optimizer runs inside the backward pass", low=0.8, high=2.0)
-    size = sum(group.params * _gradient_width(setup, group) for group in held_groups(setup))
+    size = sum(group.params * _gradient_width(setup, group) for group in held_groups(setup)) * _experts(setup, 2)
     if setup.adapters is not None and setup.layout.engine == "fsdp1" and setup.stack.flat_gradients:
         size += weights.stored(setup)
     size /= _split(setup, 2) if not _unsynchronised(setup) else setup.layout.tensor
@@ -47,7 +47,7 @@ def _unsynchronised(setup: Setup) -> bool:
 
 def states(setup: Setup) -> Term:
     """What the optimizer keeps from step to step."""
-    size = sum(group.params * state_width(setup, group) for group in held_groups(setup)) / _split(setup, 1)
+    size = sum(group.params * state_width(setup, group) for group in held_groups(setup)) / _split(setup, 1) * _experts(setup, 1)
     if setup.offload_optimizer or setup.optimizer.paged or not part(setup).steps:
         size = 0.0
     return term("optimizer", size, f"{setup.optimizer.name}: {setup.optimizer.source}", low=0.9, high=1.1)
@@ -121,6 +121,11 @@ def bucket(setup: Setup) -> float:
 def _auto_bucket(setup: Setup) -> int:
     """Elements: transformers/integrations/deepspeed.py puts hidden x hidden for `auto`."""
     return setup.shape.hidden**2
+
+
+def _experts(setup: Setup, stage: int) -> float:
+    """The share of what is trained that is on this card, where experts are divided and a ZeRO stage does not shard it anyway."""
+    return 1.0 if setup.adapters is not None or setup.layout.sharded(stage) > 1 else experts_held(setup)
 
 
 def _gradient_width(setup: Setup, group: Group) -> float:

@@ -12,7 +12,7 @@ from oomdoctor.case.shape import Shape
 from oomdoctor.memory import parameters as count
 from oomdoctor.memory.part import held
 from oomdoctor.memory.term import term
-from oomdoctor.memory.weights import HALF, copied_head, experts_held, own_head
+from oomdoctor.memory.weights import HALF, copied_head, own_head
 
 
 class Group(Struct, frozen=True):
@@ -52,8 +52,6 @@ def groups(setup: Setup) -> tuple[Group, ...]:
 def held_groups(setup: Setup) -> tuple[Group, ...]:
     """The part of that on this card, before it is sharded."""
     everything = groups(setup)
-    if setup.adapters is None and setup.layout.expert > 1:
-        everything = tuple(replace(group, params=round(group.params * experts_held(setup))) for group in everything)
     if setup.layout.stages == 1:
         return everything
     return tuple(replace(group, params=_held(setup, group)) for group in everything)

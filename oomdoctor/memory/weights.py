@@ -37,14 +37,16 @@ def weights(setup: Setup) -> Term:
 
 
 def experts_held(setup: Setup) -> float:
-    """The share of the model that a card has where expert parallel cards divide the routed experts (Megatron, torchtitan).
+    """The share of the model that a card has where expert parallel cards divide the routed experts.
 
-    What ZeRO-3 and FSDP shard is divided among all cards once, the experts among those that have the same ones.
+    Whole experts lie on a card, so that tensor parallel ones do not divide them again (expert_tensor_parallel_size of Megatron is 1);
+    what is sharded is the same either way: among all cards, or among those that have the same experts.
     """
-    if setup.layout.expert == 1 or setup.layout.sharded(SHARDS_ALL) > 1:
+    layout = setup.layout
+    if layout.expert == 1 or layout.sharded(SHARDS_ALL) > 1:
         return 1.0
     own = count.routed(setup.shape) / count.total(setup.shape)
-    return 1.0 - own + own / setup.layout.expert
+    return 1.0 - own + own * min(1.0, layout.tensor / layout.expert)
 
 
 def reference(setup: Setup) -> Term | None:

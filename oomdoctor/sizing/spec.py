@@ -68,6 +68,8 @@ class Spec(Struct, kw_only=True):
     seq_len: int | None = None
     gradient_checkpointing: Union[bool, str, None] = None
     attention: str | None = None
+    fused_loss: bool | None = None
+    prompt_logits: bool | None = None
     packing: str | None = None
     offload: str | None = None
     counter: str | None = None
@@ -107,6 +109,8 @@ def setup(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | Refused:
         offload_params=_offloaded(spec, "param"),
         offload_optimizer=_offloaded(spec, "optimizer"),
         offload_activations=own.offloads_checkpoints or _offloaded(spec, "activation"),
+        fused_loss=spec.fused_loss is True,
+        prompt_logits=None if training else spec.prompt_logits,
         even_lengths=_even(spec.packing),
         tower_trained=_tower(spec) if training else False,
         counter=_counter(spec.counter),

@@ -133,6 +133,15 @@ def test_what_is_offloaded(offload: str, offloaded: tuple[bool, bool, bool]) -> 
     assert (found.offload_params, found.offload_optimizer, found.offload_activations) == offloaded
 
 
+def test_a_fused_loss_and_the_logits_of_whole_prompts_are_sayable() -> None:
+    trained = {"model": "Qwen/Qwen3-0.6B", "method": "full", "micro_batch": 8, "seq_len": 4096, "gradient_checkpointing": True}
+    plain, fused = (ask(**trained, fused_loss=said)["per_gpu_bytes"]["expected"] for said in (None, True))
+    assert plain - fused > 20 << 30
+    served = {"model": "Qwen/Qwen2-7B", "task": "infer", "seq_len": 16384}
+    last, whole = (ask(**served, prompt_logits=said)["per_gpu_bytes"]["expected"] for said in (None, True))
+    assert whole - last > 3 << 30
+
+
 def test_autocast_in_full_training_means_fp32_weights() -> None:
     assert made(model="Qwen/Qwen-7B", method="full", weights_dtype="bf16", compute_dtype="bf16 (autocast)").weights.name == "fp32"
     assert made(model="Qwen/Qwen-7B", method="full", weights_dtype="bf16", compute_dtype="bf16").weights.name == "bf16"
