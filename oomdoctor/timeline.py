@@ -16,6 +16,9 @@ from oomdoctor.case.events import Certainty, Event, Kind, Outcome
 from oomdoctor.case.incident import Incident
 
 _DEVICE = frozenset({Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM})
+_ECHOES = frozenset({Kind.MASKED_DEVICE_OOM, Kind.SHM_OOM})
+"""What can also be the echo of another failure, where a message does not name memory itself."""
+_END = ("signal", "exit_code")
 _STRONG = frozenset({Certainty.CERTAIN, Certainty.LIKELY})
 _ORDER = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.POSSIBLE: 2, None: 3}
 _FIGURES = ("requested_bytes", "total_bytes", "free_bytes", "allocated_bytes", "anon_rss_bytes", "total_vm_bytes")
@@ -39,17 +42,18 @@ def incidents(events: Sequence[Event], went_on: Callable[[Event], bool]) -> tupl
     # What a program warns of and goes on is no failure: it does not explain what failed after it.
     warned = [event for event in look_alikes if event.outcome is Outcome.PRESSURE]
     look_alikes = [event for event in look_alikes if event.outcome is not Outcome.PRESSURE]
-    echoed = [event for event in strong if event.kind is Kind.MASKED_DEVICE_OOM and event.certainty is not Certainty.CERTAIN]
-    if look_alikes and len(echoed) == len(strong) and strong and ordered.index(look_alikes[0]) < ordered.index(strong[0]):
+    firm = [event for event in look_alikes if not _is_faint(event)]
+    echoed = [event for event in strong if event.kind in _ECHOES and event.certainty is not Certainty.CERTAIN]
+    if firm and len(echoed) == len(strong) and strong and ordered.index(firm[0]) < ordered.index(strong[0]):
         # A library that fails after another failure of the device is its echo.
-        return (_incident(_first(look_alikes), look_alikes, [*living, *echoes]),)
+        return (_incident(_first(firm), look_alikes, [*living, *echoes]),)
     if strong:
         return _memory_incidents(living, strong, look_alikes, echoes, handled)
-    if look_alikes:
-        return (_incident(_first(look_alikes), look_alikes, [*living, *echoes]),)
+    if firm or (look_alikes and not _before(living, look_alikes, ordered)):
+        return (_incident(_first(firm or look_alikes), look_alikes, [*living, *echoes]),)
     if living:
         weighed = [_weighed(event, ordered) for event in living]
-        return (_incident(_first(weighed), weighed, echoes),)
+        return (_incident(_first(weighed), weighed, sorted([*echoes, *look_alikes], key=_position)),)
     if warned:
         return (_incident(_first(warned), warned, echoes),)
     if handled:
@@ -68,9 +72,8 @@ def verdict(found: Sequence[Incident]) -> Verdict:
         reason = "survived" if first.root.is_failure else "pressure"
         return Verdict(memory_failure="no", kind=Kind.NONE, certainty=Certainty.LIKELY, survived=True, reason=reason)
     if first.kind is Kind.CONSEQUENCE:
-        return Verdict(
-            memory_failure="possible", kind=first.kind, certainty=Certainty.POSSIBLE, reason="consequence", settle="first-rank-log"
-        )
+        wanted = "nccl-debug" if first.root.signature == "nccl-unhandled-system-error" else "first-rank-log"
+        return Verdict(memory_failure="possible", kind=first.kind, certainty=Certainty.POSSIBLE, reason="consequence", settle=wanted)
     if not first.kind.is_memory:
         return Verdict(memory_failure="no", kind=first.kind, certainty=first.certainty, reason=first.kind.value)
     if first.certainty is Certainty.POSSIBLE:
@@ -121,6 +124,16 @@ def _memory_incidents(
         also = [event for event in handled if _group(event) == _group(members[0])]
         out.append(_incident(_first(members), [*members, *also], sorted(following, key=_position)))
     return tuple(out)
+
+
+def _is_faint(event: Event) -> bool:
+    """Whether another failure has several readings, or only tells how a process ended: neither answers what was asked before it."""
+    return event.certainty is Certainty.POSSIBLE or any(name in event.fields for name in _END)
+
+
+def _before(some: Sequence[Event], others: Sequence[Event], ordered: Sequence[Event]) -> bool:
+    """Whether the first of `some` stands before the first of `others`."""
+    return bool(some) and ordered.index(some[0]) < ordered.index(others[0])
 
 
 def _incident(root: Event, members: Sequence[Event], consequences: Sequence[Event]) -> Incident:

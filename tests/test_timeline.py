@@ -20,6 +20,11 @@ EXIT_9 = "E0105 10:00:01.100000 90 torch/distributed/elastic/multiprocessing/api
 CHILD = "E0105 10:00:01.100000 90 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: 0 (pid: 91) of binary: /opt/env/bin/python"
 KERNEL = "[ 512.100000] Out of memory: Killed process 93 (python) total-vm:900000kB, anon-rss:800000kB, file-rss:4kB, shmem-rss:0kB, UID:0 pgtables:9kB oom_score_adj:0"
 CUDNN = "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED"
+CRASH = "E0105 10:00:01.100000 90 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -11) local_rank: 1 (pid: 92) of binary: /opt/env/bin/python"
+WAITED = "[rank1]:[E105 10:00:01.100 ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=90, OpType=ALLREDUCE, NumelIn=12, NumelOut=12, Timeout(ms)=600000) ran for 600011 milliseconds before timing out."
+TEARDOWN = "[rank1]:[E105 10:00:01.100 ProcessGroupNCCL.cpp:621] Some NCCL operations have failed or timed out."
+REFUSED = "node7:512:790 [2] include/shm.h:26 NCCL WARN Call to shm_open failed : Permission denied"
+SEGMENT = "node7:512:790 [2] include/shm.h:48 NCCL WARN Error while creating shared memory segment nccl-shm-recv-5f1b9d20c44e71aa-1-0-2 (size 4460544)"
 ASSERT = "RuntimeError: CUDA error: device-side assert triggered"
 BAR = " 41%|####      | {step}/900 [10:00<12:00,  1.50s/it]"
 SKIPPED = "WARNING: ran out of memory with exception: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 7.93 GiB total capacity; 7.20 GiB already allocated; 17.56 MiB free; 46.25 MiB cached);\n Skipping batch"
@@ -45,6 +50,17 @@ def case(*lines: str) -> Case:
     pytest.param([CUDNN], "possible", "masked-device-oom", id="a library that could not start has two readings"),
     pytest.param([ASSERT, CUDNN], "no", "look-alike", id="a library error after a failed assert is its echo"),
     pytest.param([ASSERT], "no", "look-alike", id="an index error on the device"),
+    pytest.param([CRASH], "no", "look-alike", id="a segmentation fault that a launcher reports"),
+    pytest.param([CRASH, CHILD], "no", "look-alike", id="a segmentation fault and what followed"),
+    pytest.param([CUDNN, CRASH], "possible", "masked-device-oom", id="how a process ended answers no question that stood before"),
+    pytest.param([CRASH, CUDNN], "no", "look-alike", id="a library error after a segmentation fault"),
+    pytest.param([OOM.format(tag="", gpu=0), CRASH], "yes", "device-oom", id="an explicit message and a segmentation fault at the end"),
+    pytest.param([WAITED], "no", "look-alike", id="a collective that waited its full time"),
+    pytest.param(["Killed", WAITED], "possible", "host-oom", id="a collective that waited for a rank that was killed"),
+    pytest.param([OOM.format(tag="", gpu=0), WAITED], "yes", "device-oom", id="a collective that waited for a rank without memory"),
+    pytest.param([TEARDOWN], "possible", "consequence", id="NCCL's end follows any error"),
+    pytest.param([SEGMENT], "yes", "shm-oom", id="a segment of shared memory that could not be made"),
+    pytest.param([REFUSED, SEGMENT], "no", "look-alike", id="a segment that was refused for another reason"),
     pytest.param(["everything is fine"], "no", "none", id="nothing"),
     pytest.param([BAR.format(step=100), SKIPPED, BAR.format(step=101), BAR.format(step=140)], "no", "none", id="a batch was skipped and the run went on"),
     pytest.param([BAR.format(step=100), SKIPPED], "yes", "device-oom", id="a batch was skipped and nothing came after"),
