@@ -69,11 +69,13 @@ def _left(event: Event) -> Figures:
 
 
 def _covers(event: Event) -> Figures:
-    """Whether what is free, alone or with what is held, would have been enough for the request."""
+    """Whether what is free, alone or with what is held, would have been enough for the request, and what would have been left of it."""
     requested, free, held = event.size("requested_bytes"), event.size("free_bytes"), unused(event)
     if requested is None or free is None:
         return {}
     out: Figures = {"free_covers_request": free >= requested}
+    if free >= requested:
+        out["spare_bytes"] = free - requested
     if held is not None:
         out["free_and_unallocated_cover_request"] = free + held >= requested
     neither = _left(event).get("neither_bytes")

@@ -45,6 +45,11 @@ def test_what_follows_from_a_message() -> None:
     assert found["free_and_unallocated_cover_request"] is True
 
 
+def test_what_would_have_been_left_of_the_free_memory() -> None:
+    assert derived(event(requested_bytes=20 * MIB, free_bytes=32 * MIB))["spare_bytes"] == 12 * MIB
+    assert "spare_bytes" not in derived(event(requested_bytes=20 * MIB, free_bytes=19 * MIB))
+
+
 def test_reserved_in_total_is_all_that_is_held() -> None:
     found = derived(event(total_bytes=16 * GIB, allocated_bytes=10 * GIB, reserved_bytes=12 * GIB, free_bytes=3 * GIB))
     assert (found["unallocated_bytes"], found["unaccounted_bytes"]) == (2 * GIB, GIB)
