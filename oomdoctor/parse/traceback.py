@@ -28,14 +28,18 @@ _NEAR = 900
 _PHASES = (
     ("checkpoint-save", re.compile(rb"save_checkpoint|save_model|save_pretrained|_save_(?!evaluate)|(?<!load_)state_dict\b|torch/serialization|save_file|_write_file")),
     ("evaluation", re.compile(rb"\bin evaluat|evaluation_loop|eval_step|validation_step|\bin validat|prediction_step|prediction_loop|run_eval|\bin test\b")),
-    ("generation", re.compile(rb"generation/utils|\bin generate|_sample\b|/sampler|denois|vae_decode|decode_latents")),
+    ("generation", re.compile(rb"generation/utils|\bin generate|generate_sequences|_sample\b|/sampler|denois|vae_decode|decode_latents")),
     ("optimizer-step", re.compile(rb"torch/optim/|optimizers?/\w{1,40}\.py|initialize_optimizer_states|optimizer_step|\bin _?init_states|_foreach_")),
     ("backward", re.compile(rb"\bin backward|autograd/__init__|run_backward|\.backward\(")),
-    ("model-load", re.compile(rb"from_pretrained|load_state_dict|load_model|load_checkpoint|load_weights|_load_pretrained|create_model|init_device|device_put")),
-    ("forward", re.compile(rb"\bin forward|_call_impl|compute_loss|training_step|nn/functional")),
+    ("forward", re.compile(rb"\bin pre_forward")),  # offloading hooks place tensors with the function that loads a model
+    ("model-load", re.compile(
+        rb"from_pretrained|load_state_dict|load_model|load_checkpoint|load_weights|_load_pretrained|create_model|init_device|device_put|"
+        rb"set_module_tensor_to_device|dispatch_model|_load_state_dict_into_meta_model"
+    )),
+    ("forward", re.compile(rb"\bin forward|_call_impl|_forward_micro_batch|compute_log_prob|compute_loss|training_step|nn/functional")),
 )  # fmt: skip
 _DATA = re.compile(rb"utils/data/|dataloader|collate|pin_memory")
-"""Loading of data: only where it is what the last frames do, for its names stand in the frames of every training loop."""
+"""Loading of data: only in files and functions of the last frames, for its names stand in the source lines of every training loop."""
 _LAST_FRAMES = 4
 _LOADING = re.compile(
     rb"Loading checkpoint shards|Loading (?:safetensors|pt) checkpoint|Loading [\w./-]{2,80}\.\.\.|load_tensors:|Loading weights|shards:"
@@ -98,8 +102,8 @@ def _trace(data: bytes, rank: int | None, *, needs_head: bool) -> Trace:
     if not frames or (not needs_head and len(data) - frames[-1].end() > _NEAR):
         return Trace(None, None)
     text = data[frames[0].start() : frames[-1].end() + 300]
-    near = data[frames[-_LAST_FRAMES:][0].start() : frames[-1].end() + 300]
-    phase = "data-loading" if _DATA.search(near) else next((name for name, form in _PHASES if form.search(text)), None)
+    loads_data = any(_DATA.search(frame[0]) for frame in frames[-_LAST_FRAMES:])
+    phase = "data-loading" if loads_data else next((name for name, form in _PHASES if form.search(text)), None)
     return Trace(phase, _describe(frames[-1]))
 
 

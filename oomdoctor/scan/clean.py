@@ -36,7 +36,7 @@ _DRIVE = re.compile(r"\b[A-Za-z]:\\")
 _STAMP = r"\d{4}[-/]\d\d[-/]\d\d[T |]{1,3}\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 _PREFIX = re.compile(
     r"\s{0,8}(?:"
-    r"\[?(?:rank|default) ?(?P<rank>\d{1,5})\]:?[ ]?"  # copying a line often loses its first character
+    r"(?:\[\][ ])?\[?(?:rank|default)[ =]?(?P<rank>\d{1,5})\]:?[ ]?"  # copying a line often loses its first character
     r"|rank ?(?P<rank2>\d{1,5}):[ ]"
     r"|(?P<srun>\d{1,4}):[ ]{1,2}(?=\S)"
     r"|\((?P<worker>[A-Za-z_][^\s()]{0,80}?)?(?:[ ]?rank=(?P<rank3>\d{1,5}))?[ ]?\bpid=(?P<pid>\d{1,8})(?:,[ ]?ip=[\w.:]{1,45})?\)[ ]?"
@@ -56,7 +56,7 @@ _PREFIX = re.compile(
     r"|[A-Z][a-z]{2}[ ]{1,2}\d{1,2}[ ](?P<time4>\d\d:\d\d:\d\d)[ ](?:[\w.-]{1,64}[ ])?kernel:[ ]?"
     r"|\[\d{2,8}\][ ](?=\[)"
     r"|\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\][ ]"
-    r"|(?:\[[\w.:-]{1,60}\][ ]){0,3}(?:\[PID:\d{1,8}\][ ])?\[(?:RANK|Rank)[ :](?P<rank5>\d{1,5})\](?:[ ]\[[A-Z]\])?[ ]"
+    r"|(?:\[[\w.:-]{1,60}\][ ]){0,3}(?:\[PID:\d{1,8}\][ ])?\[(?:RANK|Rank)[ :=](?P<rank5>\d{1,5})\](?:[ ]\[[A-Z]\])?[ ]"
     r")"
 )
 _HEAD = re.compile(r"\s{0,4}(?:\[?[\w./-]{1,120}\.(?:py|cc|cpp|cu|go|rs|c|h):\d{1,6}\])[ ]?")

@@ -22,6 +22,8 @@ def texts(raw: str) -> list[str]:
     pytest.param("[rank3]: {}", 3, None, None, id="torch's rank"),
     pytest.param("[default7]:{}", 7, None, None, id="torchrun's tee"),
     pytest.param("rank5]: {}", 5, None, None, id="torch's rank without the bracket that copying lost"),
+    pytest.param("[rank=5] {}", 5, None, None, id="a rank after an equals sign"),
+    pytest.param("[] [rank=5] {}", 5, None, None, id="a task log that leaves the container's name empty"),
     pytest.param("rank 4: {}", 4, None, None, id="a rank in words"),
     pytest.param("12: {}", 12, None, None, id="srun --label"),
     pytest.param("(RayTrainWorker pid=77, ip=10.0.0.9) {}", None, "RayTrainWorker pid=77", None, id="a Ray worker"),
@@ -57,6 +59,7 @@ def test_the_message_comes_out_alone(raw: str, rank: int | None, worker: str | N
 @pytest.mark.parametrize("text", [
     pytest.param("ranking 4: models", id="a word that begins like a rank"),
     pytest.param("[12 items]", id="brackets"),
+    pytest.param("[] [1, 2]", id="an empty list before another"),
     pytest.param("a[0m] = b[31]", id="an index"),
     pytest.param("C:\\new\\train.py", id="a path of Windows is no escaped line end"),
     pytest.param("if a < b and c > d:", id="comparisons"),
