@@ -20,6 +20,7 @@ from oomdoctor.findings.ledger import ledger
 from oomdoctor.findings.match import Fact, Known
 from oomdoctor.findings.moments import moments
 from oomdoctor.findings.product import request_reading
+from oomdoctor.findings.purpose import inference
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.parse.events import Recogniser
 from oomdoctor.parse.progress import went_on
@@ -111,6 +112,8 @@ def _diagnosis(
     named.update(moments(_step(found, by_source), named))
     named.update(expected.facts() if expected is not None else {})
     programs = {one.id: one.program for one in recogniser.signatures.values()}
+    purposes = {one.id: one.purpose for one in recogniser.signatures.values() if one.purpose is not None}
+    named.update(inference(found, events, programs, purposes, values))
     known = Known(named, _samples(events), programs, tuple(one.root for one in found[:1]))
     judged = findings(pack, known, settings)
     for circle in (expected, server):

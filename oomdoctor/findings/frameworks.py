@@ -31,7 +31,9 @@ _LIKELY = 2
 def framework(known: Known) -> str | None:
     """The framework that runs; a layer only where nothing above it is known."""
     root = known.programs.get(known.roots[0].signature, "") if known.roots else ""
-    named = [str(one) for one in (known.facts.get("training.framework"), known.facts.get("log.framework"), _PROGRAMS.get(root)) if one]
+    facts = known.facts
+    said = (facts.get("training.framework"), facts.get("log.framework"), _PROGRAMS.get(root), facts.get("incident.inference"))
+    named = [str(one) for one in said if one]
     return next((one for one in named if one not in _SIGNS), named[0] if named else None)
 
 

@@ -110,7 +110,7 @@ def _with_groups(problems: list[tuple[str, ProblemRecord]]) -> tuple[tuple[str, 
 def load_signatures(path: Path) -> list[LoadedSignature]:
     """The signatures of one file."""
     loaded = load_file(path, SignatureFile)
-    return [LoadedSignature(loaded.program, str(path), one) for one in loaded.signatures]
+    return [LoadedSignature(loaded.program, str(path), replace(one, purpose=one.purpose or loaded.purpose)) for one in loaded.signatures]
 
 
 def load_file(path: Path, shape: type[T]) -> T:

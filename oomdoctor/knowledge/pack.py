@@ -188,6 +188,7 @@ def matching(loaded: LoadedSignature) -> dict[str, Any]:
     core = {
         "id": record.id,
         "program": program,
+        "purpose": record.purpose,
         "kind": record.kind,
         "certainty": record.certainty,
         "outcome": record.outcome,

@@ -16,6 +16,7 @@ FamilyName = Literal[
     "torch-allocator", "translated", "nvml-assert", "kernel-oom", "nvidia-smi", "memory-summary", "elastic-box", "array-size"
 ]
 UnitName = Literal["KiB", "MiB", "GiB", "TiB"]
+PurposeName = Literal["training", "inference"]
 
 
 class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -55,6 +56,8 @@ class SignatureRecord(Record, frozen=True, kw_only=True):
     family: FamilyName | None = None
     set: dict[str, int | str] = {}
     unit: dict[str, UnitName] = {}
+    purpose: PurposeName | None = None
+    """As in the file, for this message alone."""
     since: str | None = None
     until: str | None = None
     source: str
@@ -67,6 +70,8 @@ class SignatureFile(Record, frozen=True, kw_only=True):
     """rules/signatures/<program>.yaml"""
 
     program: str
+    purpose: PurposeName | None = None
+    """What runs are for that print these messages, where they tell: advice for training is wrong where a program only answers."""
     signatures: list[SignatureRecord]
 
 

@@ -27,12 +27,14 @@ class Signature:
     """One message that a program prints, ready to be matched; its pattern is compiled when first used."""
 
     __slots__ = (
-        "_compiled", "_needs", "_pattern", "certainty", "family", "id", "kind", "literals", "outcome", "program", "set", "unit",
+        "_compiled", "_needs", "_pattern", "certainty", "family", "id", "kind", "literals", "outcome", "program", "purpose", "set",
+        "unit",
     )  # fmt: skip
 
     def __init__(self, core: Mapping[str, Any]) -> None:
         self.id: str = core["id"]
         self.program: str = core.get("program", "")
+        self.purpose: str | None = core.get("purpose")
         self.kind = Kind(core["kind"])
         self.certainty = Certainty(core["certainty"]) if core.get("certainty") else None
         self.outcome = Outcome(core.get("outcome", "failure"))

@@ -68,7 +68,7 @@ def test_an_empty_folder_has_no_rules(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("old", "new", "line", "column", "says"), [
     pytest.param("    certainty: certain", "    certanty: certain", 5, 5, "unknown key 'certanty'; allowed here: id, kind, certainty", id="a key with a slip"),
-    pytest.param("program: prog", "program: prog\nversion: 3", 2, 1, "unknown key 'version'; allowed here: program, signatures", id="a key at the top"),
+    pytest.param("program: prog", "program: prog\nversion: 3", 2, 1, "unknown key 'version'; allowed here: program, purpose, signatures", id="a key at the top"),
     pytest.param("        why: 'another", "        because: 'x'\n        why: 'another", 14, 9, "unknown key 'because'; allowed here: text, why", id="a key deep inside"),
     pytest.param("kind: host-oom", "kind: ram-oom", 4, 11, "ram-oom", id="a kind that does not exist"),
     pytest.param("id: prog-no-room", "id: Prog No Room", 3, 9, "matching regex", id="an id with blanks"),
