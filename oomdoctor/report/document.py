@@ -94,11 +94,19 @@ class Slice(_Block, frozen=True):
     note: str = ""
 
 
+class Mark(_Block, frozen=True):
+    """A place in a bar that has a name; `share` is of the whole, between 0 and 1."""
+
+    share: float
+    label: str
+
+
 class Bar(_Block, frozen=True):
     """Parts that add up to a whole, drawn as one bar."""
 
     title: str
     slices: tuple[Slice, ...]
+    mark: Mark | None = None
 
 
 class Quote(_Block, frozen=True):

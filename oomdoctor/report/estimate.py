@@ -8,7 +8,7 @@ from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Estimate, Layout, Part, Setup
 from oomdoctor.case.plan import Judged, Room
 from oomdoctor.memory.part import part
-from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Row, Slice, Span, Style
+from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Mark, Paragraph, Row, Slice, Span, Style
 from oomdoctor.report.fits import each_card, fits_line, how_judged
 from oomdoctor.report.phrases import comma
 from oomdoctor.units import format_size
@@ -54,7 +54,6 @@ _PHASES = {
 }
 _PARTS = 4
 """Parts of a card that are named in a line."""
-_SHADES = (Style.BAD, Style.WARN, Style.GOOD, Style.STRONG, Style.DIM)
 
 
 def compose(found: Estimate, lang: str, version: str, judged: Judged | None = None) -> Document:
@@ -136,14 +135,19 @@ def _which(layout: Layout, own: Part, lang: str) -> str:
 def _bar(found: Estimate, lang: str, room: Room | None) -> Bar:
     whole = max(found.expected, room.total if room else 0)
     parts = sorted(found.peak.terms, key=lambda term: -term.bytes)
-    shown = [
-        Slice(part_name(term.name, lang), format_size(term.bytes), term.bytes / whole, _SHADES[n % len(_SHADES)])
-        for n, term in enumerate(parts)
-    ]
+    shown = [Slice(part_name(term.name, lang), format_size(term.bytes), term.bytes / whole) for term in parts]
     if room is not None and room.total > found.expected:
         free = room.total - found.expected
-        shown.append(Slice(_say(lang, "free", "空闲"), format_size(free), free / whole, Style.PLAIN))
-    return Bar(title=room.card if room else _say(lang, "Peak of one card", "单卡峰值"), slices=tuple(shown))
+        shown.append(Slice(_say(lang, "free", "空闲"), format_size(free), free / whole, Style.GOOD))
+    title = room.card if room else _say(lang, "Peak of one card", "单卡峰值")
+    return Bar(title=title, slices=tuple(shown), mark=_end(found, lang, room))
+
+
+def _end(found: Estimate, lang: str, room: Room | None) -> Mark | None:
+    """Where the card ends, if the run is larger."""
+    if room is None or room.total >= found.expected:
+        return None
+    return Mark(room.total / found.expected, _say(lang, "card: {}", "显卡：{}").format(format_size(room.total)))
 
 
 def _terms(found: Estimate, lang: str) -> Iterator[Row]:

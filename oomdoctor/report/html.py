@@ -51,6 +51,7 @@ th { text-align: left; font-weight: normal; color: var(--dim); } th, td { paddin
 td.size { text-align: right; }
 .bar { display: flex; height: 1.4rem; border-radius: 4px; overflow: hidden; margin: .3rem 0; gap: 1px; background: var(--line); }
 .bar span { min-width: 2px; }
+.mark { white-space: nowrap; }
 .key { display: inline-block; width: .8rem; height: .8rem; border-radius: 2px; vertical-align: -1px; margin-right: .5rem; }
 .h0 { background: #0969da; } .h1 { background: #1b9e9e; } .h2 { background: #8250df; } .h3 { background: #bf5f82; }
 .h4 { background: #6e7781; } .h5 { background: #b87333; } .h6 { background: #4f7cac; } .h7 { background: #7a8450; }
@@ -115,7 +116,8 @@ def _bar(bar: Bar) -> str:
         f'<td class="dim">{escape(one.note)}</td></tr>'
         for at, one in enumerate(bar.slices)
     )
-    return f'<figure><figcaption>{escape(bar.title)}</figcaption><div class="bar">{drawn}</div><table>{legend}</table></figure>'
+    mark = "" if bar.mark is None else f'<div class="mark" style="margin-left: {bar.mark.share:.1%}">▲ {escape(bar.mark.label)}</div>'
+    return f'<figure><figcaption>{escape(bar.title)}</figcaption><div class="bar">{drawn}</div>{mark}<table>{legend}</table></figure>'
 
 
 def _hue(at: int, one: Slice) -> str:

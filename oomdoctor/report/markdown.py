@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from html import escape as escape_html
 
+from oomdoctor.report.bars import cells, fill, pointed
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Step, Steps, Style
 from oomdoctor.units import format_share
 
@@ -17,7 +18,6 @@ _REFERENCE = re.compile(r"([@#])(?=\w)")
 _MARKER = re.compile(r"\A(\s*)([-+=]|\d{1,9}(?=[.)])|#)")
 _LINK = re.compile(r"https?://[^\s<>\"'`|\\]{1,500}\Z")
 _CELLS = 40
-_FILLS = "█▓▒░▞▚▤▥"
 
 
 def render(document: Document) -> str:
@@ -111,17 +111,14 @@ def _cell(row: Row) -> str:
 
 def _bar(bar: Bar) -> str:
     """The bar and its legend, as text in columns."""
-    drawn = "".join(_fill(at, one.style) * max(1, round(one.share * _CELLS)) for at, one in enumerate(bar.slices))
+    drawn = "".join(fill(one, at) * count for at, (one, count) in enumerate(zip(bar.slices, cells(bar, _CELLS))))
     value = max((len(one.value) for one in bar.slices), default=0)
     legend = [
-        f"{_fill(at, one.style) * 2} {one.value:>{value}}  {format_share(one.share):>5}  {one.label}{f' ({one.note})' if one.note else ''}"
+        f"{fill(one, at) * 2} {one.value:>{value}}  {format_share(one.share):>5}  {one.label}{f' ({one.note})' if one.note else ''}"
         for at, one in enumerate(bar.slices)
     ]
-    return fenced("\n".join([bar.title, drawn, *legend]))
-
-
-def _fill(at: int, style: Style) -> str:
-    return "·" if style is Style.GOOD else _FILLS[at % len(_FILLS)]
+    marked = [] if bar.mark is None else [pointed(bar.mark, _CELLS, len(bar.mark.label))]
+    return fenced("\n".join([bar.title, drawn, *marked, *legend]))
 
 
 def _setting(row: Row) -> str:

@@ -42,7 +42,6 @@ _PHASES = {
     "profile": Text("trial step", "试运行一步"),
     "serving": Text("serving", "提供服务"),
 }
-_SHADES = (Style.BAD, Style.WARN, Style.GOOD, Style.STRONG, Style.DIM)
 
 
 def compose(found: Served, lang: str, version: str) -> Document:
@@ -147,14 +146,10 @@ def _bar(found: Served, lang: str) -> Bar:
     cache = max(0, found.cache.expected)
     parts = [*((part_name(one.name, lang), one.bytes) for one in (*found.terms, *found.beside)), (part_name("kv cache", lang), cache)]
     whole = max(found.total, sum(size for _, size in parts))
-    shown = [
-        Slice(name, format_size(size), size / whole, _SHADES[n % len(_SHADES)])
-        for n, (name, size) in enumerate(sorted(parts, key=lambda part: -part[1]))
-        if size
-    ]
+    shown = [Slice(name, format_size(size), size / whole) for name, size in sorted(parts, key=lambda part: -part[1]) if size]
     free = found.total - sum(size for _, size in parts)
     if free > 0:
-        shown.append(Slice(_say(lang, "free", "空闲"), format_size(free), free / whole, Style.PLAIN))
+        shown.append(Slice(_say(lang, "free", "空闲"), format_size(free), free / whole, Style.GOOD))
     return Bar(title=found.card, slices=tuple(shown))
 
 

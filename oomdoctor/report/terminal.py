@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len, chop_cells
 
+from oomdoctor.report.bars import cells, fill, pointed
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Slice, Span, Step, Steps, Style
 from oomdoctor.report.styled import Line
 from oomdoctor.units import format_share
@@ -29,8 +30,6 @@ _COLOURS = {
     Style.CODE: "cyan",
     Style.LINK: "underline",
 }
-_FILLS = "█▓▒░▞▚▤▥"
-_FREE = "·"
 _HUES = ("blue", "cyan", "magenta", "bright_blue", "bright_cyan", "bright_magenta", "blue", "cyan")
 _NOT_FIRST = frozenset("，。、；：？！）》」』】”’…,.;:?!)]}%")
 _NOT_LAST = frozenset("（《「『【“‘([{")
@@ -153,9 +152,11 @@ def _long(row: Row, label: int, width: int) -> Iterator[Line]:
 def _bar(bar: Bar, width: int) -> Iterator[Line]:
     yield from _wrapped([Span(bar.title, Style.STRONG)], width, "  ")
     line = Line("  ")
-    for at, (one, count) in enumerate(zip(bar.slices, _cells([one.share for one in bar.slices], width - 2))):
-        line.append(_fill(one, at) * count, _hue(one, at))
+    for at, (one, count) in enumerate(zip(bar.slices, cells(bar, width - 2))):
+        line.append(fill(one, at) * count, _hue(one, at))
     yield line
+    if bar.mark is not None:
+        yield Line("  " + pointed(bar.mark, width - 2, cell_len(bar.mark.label)))
     label = min(max((cell_len(one.label) for one in bar.slices), default=0), width // 2)
     value = max((cell_len(one.value) for one in bar.slices), default=0)
     yield from _columns([_key(one, at, label, value) for at, one in enumerate(bar.slices)], width)
@@ -163,25 +164,10 @@ def _bar(bar: Bar, width: int) -> Iterator[Line]:
 
 def _key(one: Slice, at: int, label: int, value: int) -> Line:
     """One entry of a bar's legend."""
-    entry = Line(_fill(one, at) + " ", _hue(one, at))
+    entry = Line(fill(one, at) + " ", _hue(one, at))
     entry.append(_padded(one.label, label) + " " * (2 + value - cell_len(one.value)) + one.value)
     entry.append(f"  {format_share(one.share):>5}", _COLOURS[Style.DIM])
     return entry.append(f"  {one.note}" if one.note else "", _COLOURS[Style.DIM])
-
-
-def _cells(shares: Sequence[float], room: int) -> list[int]:
-    """Whole cells for each share, together exactly the room; what is not nothing is seen."""
-    cells = [max(1, int(share * room)) for share in shares]
-    while sum(cells) > room and max(cells) > 1:
-        cells[cells.index(max(cells))] -= 1
-    by_loss = sorted(range(len(cells)), key=lambda at: shares[at] * room - cells[at], reverse=True)
-    for at in by_loss[: max(0, room - sum(cells))]:
-        cells[at] += 1
-    return cells
-
-
-def _fill(one: Slice, at: int) -> str:
-    return _FREE if one.style is Style.GOOD else _FILLS[at % len(_FILLS)]
 
 
 def _hue(one: Slice, at: int) -> str:
