@@ -116,7 +116,7 @@ def _is_wrong(training: Training | None, taken: Taken | None, *, strict: bool) -
 
 
 def _render(training: Training | None, taken: Taken | None, gaps: Sequence[Gap], format_: str, lang: str, *, to_terminal: bool) -> str:
-    from oomdoctor.report.check import compose, to_json  # noqa: PLC0415 - each format loads only what it needs
+    from oomdoctor.report.check import compose, findings, to_json  # noqa: PLC0415 - each format loads only what it needs
 
     if format_ in ("terminal", "markdown"):
         return show(compose(training, taken, gaps, lang, __version__), format_, to_terminal=to_terminal)
@@ -126,4 +126,5 @@ def _render(training: Training | None, taken: Taken | None, gaps: Sequence[Gap],
         return json.dumps(to_json(training, taken, gaps, lang, __version__), ensure_ascii=False, indent=1) + "\n"
     from oomdoctor.report.sarif import to_sarif  # noqa: PLC0415
 
-    return json.dumps(to_sarif(() if training is None else training.complaints, lang, __version__), ensure_ascii=False, indent=1) + "\n"
+    found = () if training is None else findings(training, taken)
+    return json.dumps(to_sarif(found, lang, __version__), ensure_ascii=False, indent=1) + "\n"

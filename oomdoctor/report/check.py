@@ -14,9 +14,12 @@ from oomdoctor.case.training import Complaint, Training
 from oomdoctor.report.document import Block, Document, Facts, Heading, Paragraph, Row, Span, Style
 from oomdoctor.report.estimate import compose as compose_estimate
 from oomdoctor.report.estimate_json import to_json as estimate_json
+from oomdoctor.report.fits import fits_line
 from oomdoctor.report.json_v1 import complaint as complaint_json
 from oomdoctor.report.phrases import blank, comma, spans, stop, stopped
 from oomdoctor.report.serving import compose as compose_server
+from oomdoctor.report.serving import obstacle
+from oomdoctor.report.serving import verdict as server_verdict
 from oomdoctor.report.serving_json import to_json as server_json
 from oomdoctor.report.texts import FRAMEWORKS, say
 
@@ -54,6 +57,33 @@ def to_json(training: Training | None, taken: Taken | None, gaps: Sequence[Gap],
 def fits(taken: Taken) -> str:
     """`yes`, `no` or `close`; of a server, whether it starts."""
     return taken.starts if isinstance(taken, Served) else taken[1].fits
+
+
+def findings(training: Training, taken: Taken | None) -> tuple[Complaint, ...]:
+    """The complaints, and before them that the run does not fit or may not, where the model is named: for formats of lines only."""
+    if taken is None or fits(taken) == "yes":
+        return training.complaints
+    place = training.places.get("model") or training.given[0]
+    surely = fits(taken) == "no"
+    what, why = (Text(*(_verdict(taken, lang)[at] for lang in ("en", "zh"))) for at in range(2))
+    verdict = Complaint(
+        id="does-not-fit" if surely else "may-not-fit",
+        severity="error" if surely else "warning",
+        key=place.key,
+        file=place.file,
+        line=place.line,
+        what=what,
+        why=why,
+    )
+    return (verdict, *training.complaints)
+
+
+def _verdict(taken: Taken, lang: str) -> tuple[str, str]:
+    """The verdict, and what it rests on."""
+    if isinstance(taken, Served):
+        return server_verdict(taken, lang).text, obstacle(taken, lang)
+    words, needs = fits_line(taken[1], lang)
+    return words.text, needs.text.strip()
 
 
 def _estimate(taken: Taken, lang: str) -> dict[str, Any]:

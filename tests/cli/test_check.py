@@ -95,6 +95,28 @@ def test_sarif(here: Path) -> None:
     assert (told["version"], result["ruleId"], result["level"]) == ("2.1.0", "bf16-and-fp16", "error")
 
 
+@pytest.mark.parametrize(("card", "level", "said"), [
+    pytest.param("8GB", ("does-not-fit", "error", 1), "It does not fit. The run needs", id="a run that does not fit"),
+    pytest.param("80GB", None, "", id="a run that fits"),
+])  # fmt: skip
+def test_sarif_has_the_verdict_where_the_model_is_named(here: Path, card: str, level: tuple[str, str, int] | None, said: str) -> None:
+    results = json.loads(run("good.yaml", "--gpu", card, "--format", "sarif", here=here).stdout)["runs"][0]["results"]
+    if level is None:
+        assert results == []
+        return
+    (found,) = results
+    line = found["locations"][0]["physicalLocation"]["region"]["startLine"]
+    assert (found["ruleId"], found["level"], line) == level
+    assert found["message"]["text"].startswith(said)
+
+
+def test_sarif_has_what_stops_a_server(here: Path) -> None:
+    (here / "serve.sh").write_text("vllm serve Qwen/Qwen2.5-7B --max-model-len 900000\n", encoding="utf-8")
+    (found,) = json.loads(run("serve.sh", "--gpu", "RTX 4090", "--format", "sarif", here=here).stdout)["runs"][0]["results"]
+    assert (found["ruleId"], found["level"]) == ("does-not-fit", "error")
+    assert "KV cache is needed" in found["message"]["text"]
+
+
 @pytest.mark.parametrize(("command", "fits", "status"), [
     pytest.param("vllm serve Qwen/Qwen2.5-7B --max-model-len 8192", "yes", 0, id="a server that starts"),
     pytest.param("vllm serve Qwen/Qwen2.5-7B --max-model-len 900000", "no", 1, id="a server whose cache is too small"),
