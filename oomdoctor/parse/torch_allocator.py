@@ -102,7 +102,12 @@ _ADDRESS = re.compile(r"reserve\s+(\d{1,20})\s+bytes[^\n]{0,400}?on\s+device\s+(
 _HINT = re.compile(r"to\s+avoid\s+fragmentation\.?(?:\s+See\s+documentation[^\n]{0,300}(?:\n[^\n]{0,120}\))?)?")
 _EXCEEDS = re.compile(r"Allocation\s+on\s+device.{0,5}\s+would\s+exceed\s+allowed\s+memory")
 _CUT_DEVICE = re.compile(r"Allocation\s+on\s+device(?:\s+\d{1,3})?\s*(?:\n|$|[\"'`)\]])")
-_CUT_HEAD = re.compile(r"\.?\s+Tried(?:\s+to(?:\s+allocate(?:\s+\d[\d.]{0,24}\s?[KMGT]?i?)?)?)?\s*\Z")
+_CUT_HEAD = re.compile(
+    r"\.?\s+T(?:r(?:i(?:ed?)?)?)?(?:\s+to?(?:\s+a[locate]{0,7}(?:\s+\d[\d.]{0,24}\s?[KMGT]?i?)?)?)?"
+    r"(?:\s*\Z|[^\S\n]*(?:\n|(?:\.{2,3}|…)[^\S\n]*(?:\n|\Z)))"
+)
+"""A message that somebody cut before its figure ends, with dots or without."""
+_CUT_MPS = re.compile(r"\s*\((?:MPS[\w :]{0,20})?[^\S\n]*(?:(?:\.{2,3}|…)[^\S\n]*)?(?:\n|\Z)")
 _ALONE = re.compile(r"\s*[.!]?\s*(?:\n|$|[\"'`)\]])")
 _ABSURD = 1 << 50
 """A request of a pebibyte is an uninitialised or negative length; no model asks for that."""
@@ -221,7 +226,8 @@ def _name(body: str, lead: re.Match[str], fields: dict[str, Value], headed: bool
     if lead["block"]:
         return "ipex-block-too-large" if requested is not None else None
     if device == "MPS backend":
-        return _mps(body, requested, headed and _ALONE.match(body, lead.end() - lead.start()) is not None)
+        after = lead.end() - lead.start()
+        return _mps(body, requested, headed and (_ALONE.match(body, after) or _CUT_MPS.match(body, after)) is not None)
     if device == "NPU" and re.match(r"\s*NPU\s+out\s+of\s+memory\.\s+device\s+id:\s*\d", body):
         return "npu-oom-device-id"
     if "NPUWorkspaceAllocator" in body[:120]:
