@@ -43,8 +43,9 @@ _DATA = re.compile(rb"utils/data/|dataloader|collate|pin_memory")
 _LAST_FRAMES = 4
 _LOADING = re.compile(
     rb"Loading checkpoint shards|Loading (?:safetensors|pt) checkpoint|Loading [\w./-]{2,80}\.\.\.|load_tensors:|Loading weights|shards:"
+    rb"|Initiali[sz]ing (?:[\w-]{1,30} ){0,3}(?:model|encoder|decoder|backbone|tower|LLM) from "
 )
-_LOADED = re.compile(rb"100%|\bloss\b|[Tt]raining|[Ee]poch|\bstep\b")
+_LOADED = re.compile(rb"100%|\bloss\b|(?<![\w./-])[Tt]raining(?![\w./-])|(?<![\w./-])[Ee]poch|\bstep\b")
 _CAUGHT = re.compile(
     r"[Ss]kipping (?:the |this )?batch|attempting to recover|[Rr]etrying|will retry|reducing batch|with exception:|[Ff]alling back|"
     r"falling back to|lowering the batch|halving|has been split|ignored?\b.{0,20}continu"
@@ -74,7 +75,7 @@ def around(before: bytes, after: bytes, rank: int | None) -> Trace:
 
 def _is_loading(before: bytes) -> bool:
     """Whether the last thing that a program said is that it loads a model, and not that it has done so."""
-    if b"oading" not in before and b"shards" not in before and b"load_" not in before:
+    if not any(sign in before for sign in (b"oading", b"shards", b"load_", b"nitiali")):
         return False
     said = [found.start() for found in _LOADING.finditer(before)]
     return bool(said) and not _LOADED.search(before, said[-1])

@@ -35,3 +35,15 @@ MAIN = ("/opt/run/train.py", "<module>", "train(args)")
 ])  # fmt: skip
 def test_the_phase(frames: list[tuple[str, str, str]], phase: str | None) -> None:
     assert around(raised(*frames), b"", None).phase == phase
+
+
+@pytest.mark.parametrize(("said", "phase"), [
+    pytest.param(b"Loading checkpoint shards:  25%|##5  | 1/4", "model-load", id="shards"),
+    pytest.param(b"Initializing visual encoder from ckpt/tower ...\n", "model-load", id="an encoder from its checkpoint"),
+    pytest.param(b"Loading checkpoint shards:  25%|##5  | 1/4\npython -m tool --training_config conf/epoch_2.json", "model-load", id="training in an option"),
+    pytest.param(b"Loading checkpoint shards: 100%|#####| 4/4\n", None, id="all shards"),
+    pytest.param(b"Loading checkpoint shards:  25%|##5  | 1/4\nTraining starts\n", None, id="training starts"),
+    pytest.param(b"Initializing process group from env\n", None, id="no model"),
+])  # fmt: skip
+def test_a_model_is_loading_while_nothing_else_was_said(said: bytes, phase: str | None) -> None:
+    assert around(said, b"", None).phase == phase
