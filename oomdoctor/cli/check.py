@@ -61,7 +61,7 @@ def check(
     """
     language = lang or locale_language(os.environ)
     card = named_card(gpu)
-    training, gaps = _read(configs, rules)
+    training, gaps = _read(configs, card, rules)
     if hub and card is not None:
         fetch_unknown(model or (training.settings.get("model") if training else None))
     taken, unknown = _taken(training, model, gpus, card) if card is not None else (None, None)
@@ -73,7 +73,7 @@ def check(
         sys.exit(1)
 
 
-def _read(configs: Sequence[str], rules: str | None) -> tuple[Training | None, list[Gap]]:
+def _read(configs: Sequence[str], card: Card | None, rules: str | None) -> tuple[Training | None, list[Gap]]:
     """The settings. Raises UsageError where a file that was named cannot be read, or none of them is a config."""
     from oomdoctor.training.configs import training  # noqa: PLC0415 - wrong use needs no reader
     from oomdoctor.training.files import read_files  # noqa: PLC0415
@@ -82,7 +82,7 @@ def _read(configs: Sequence[str], rules: str | None) -> tuple[Training | None, l
     unread = next((gap for gap in gaps if gap.what in configs), None)
     if unread is not None:
         raise UsageError(f"{unread.what}: {unread.why}")
-    found = training(sheets, (), {}, load_pack(rules))
+    found = training(sheets, (), {"log.gpu_name": card.name} if card is not None else {}, load_pack(rules))
     if found is None or not found.given:
         raise UsageError(f"{configs[0]} is no config that is known")
     return found, gaps

@@ -29,16 +29,20 @@ def card(written: str) -> Card | None:
     """A card by name (`RTX 4090`, `A100-80GB`) or by size alone (`24GB`); None where the name is unknown or means several sizes."""
     written = written.strip()
     size = _SIZE.search(written)
-    plain = _plain(_SIZE.sub("", written))
-    if not plain:
+    if not _plain(_SIZE.sub("", written)):
         return Card(written, _usable(int(size[1]))) if size else None
-    found = [row for row in _cards() if any(_plain(name) == _plain(written) for name in row.names)]
-    found = found or [row for row in _cards() if any(_matches(plain, name) for name in row.names)]
+    found = _named(written)
     sizes = {one for row in found for one in row.gigabytes if size is None or one == int(size[1])}
     if len(sizes) != 1:
         return None
     oldest = min((row.capability for row in found), key=version)
     return Card(found[0].names[0] if size is None else written, _usable(sizes.pop()), oldest)
+
+
+def capability(written: str) -> str:
+    """The compute capability of the cards of a name; empty where the name is unknown or they differ."""
+    found = {row.capability for row in _named(written.strip())}
+    return found.pop() if len(found) == 1 else ""
 
 
 def sizes() -> list[Card]:
@@ -54,6 +58,15 @@ def sizes() -> list[Card]:
 def version(capability: str) -> tuple[int, ...]:
     """A compute capability as something that can be ordered; an empty text is the least."""
     return tuple(int(one) for one in capability.split(".") if one)
+
+
+def _named(written: str) -> list[_Row]:
+    """The cards that are called so, else those of which it is a part of the name."""
+    plain = _plain(_SIZE.sub("", written))
+    if not plain:
+        return []
+    found = [row for row in _cards() if any(_plain(name) == _plain(written) for name in row.names)]
+    return found or [row for row in _cards() if any(_matches(plain, name) for name in row.names)]
 
 
 def _matches(plain: str, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Whether a command starts more processes than it lets them see cards."""
+"""What the cards mean for settings: what kind they are, and whether a command lets its processes see enough of them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ import re
 from collections.abc import Sequence
 
 from oomdoctor.case.training import Scalar
+from oomdoctor.findings.match import Fact
+from oomdoctor.knowledge.cards import capability
 from oomdoctor.training.frameworks import Frameworks
 from oomdoctor.training.sheet import Sheet
 
 _CARDS = re.compile(r"\d{1,3}(?:,\d{1,3}){0,63}")
+
+
+def card_facts(name: Fact) -> dict[str, Fact]:
+    """The card of a name as conditions ask for it, `card.compute_capability` as a number; nothing where it is not known."""
+    found = capability(name) if isinstance(name, str) else ""
+    return {"card.name": name, "card.compute_capability": float(found)} if found else {}
 
 
 def more_processes_than_cards(sheets: Sequence[Sheet], frameworks: Frameworks) -> bool:

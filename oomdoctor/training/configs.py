@@ -11,7 +11,7 @@ from oomdoctor.case.events import Event
 from oomdoctor.case.training import Complaint, Given, Training
 from oomdoctor.findings.match import Fact
 from oomdoctor.training.alloc_conf import alloc_conf
-from oomdoctor.training.cards import more_processes_than_cards
+from oomdoctor.training.cards import card_facts, more_processes_than_cards
 from oomdoctor.training.checks import checks, compared, given_facts
 from oomdoctor.training.contradictions import contradictions
 from oomdoctor.training.frameworks import Frameworks, Tables
@@ -35,7 +35,7 @@ def training(sheets: Sequence[Sheet], events: Sequence[Event], known: Mapping[st
     merged = merge([*_in_force(read, frameworks), printed], frameworks)
     main = next((one for one in sorted(read, key=lambda one: one.form != "command") if one.framework not in (None, *_ASIDE)), None)
     main = main or next((one for one in read if one.framework in _ASIDE[3:]), None)
-    versions = _versions(known)
+    versions, known = _versions(known), {**card_facts(known.get("log.gpu_name")), **known}
     found = Training(
         framework=main.framework if main else None,
         reason=main.reason if main else None,

@@ -66,6 +66,17 @@ def test_an_unknown_model_is_no_verdict(here: Path) -> None:
     assert done.returncode == 2 and "our-own-model" in done.stderr and "nothing is wrong" in done.stdout
 
 
+@pytest.mark.parametrize(("gpu", "said"), [
+    pytest.param("Tesla P4", ["bf16-before-ampere"], id="a card without bf16"),
+    pytest.param("V100-16GB", ["bf16-before-ampere"], id="one that is sold in two sizes"),
+    pytest.param("RTX 4090", [], id="a card with bf16"),
+    pytest.param("24GB", [], id="a size alone"),
+])  # fmt: skip
+def test_settings_are_held_against_the_card(here: Path, gpu: str, said: list[str]) -> None:
+    told = json.loads(run("good.yaml", "--gpu", gpu, "--format", "json", here=here).stdout)
+    assert [one["id"] for one in told["complaints"]] == said
+
+
 def test_json(here: Path) -> None:
     told = json.loads(run("wrong.yaml", "--gpu", "80GB", "--format", "json", here=here).stdout)
     assert (told["schema"], told["framework"], told["counts"]) == (
