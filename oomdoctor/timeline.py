@@ -18,6 +18,7 @@ from oomdoctor.case.incident import Incident
 _DEVICE = frozenset({Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM})
 _ECHOES = frozenset({Kind.MASKED_DEVICE_OOM, Kind.SHM_OOM})
 """What can also be the echo of another failure, where a message does not name memory itself."""
+_CARD_ROWS = frozenset({"nvidia-smi-gpu-row", "gpustat-row"})
 _END = ("signal", "exit_code")
 _STRONG = frozenset({Certainty.CERTAIN, Certainty.LIKELY})
 _ORDER = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.POSSIBLE: 2, None: 3}
@@ -36,6 +37,11 @@ def incidents(events: Sequence[Event], went_on: Callable[[Event], bool]) -> tupl
     living = [event for event in failures if id(event) not in survived]
     look_alikes = [event for event in ordered if event.kind in (Kind.LOOK_ALIKE, Kind.KERNEL_RESOURCE)]
     echoes = [event for event in ordered if event.kind is Kind.CONSEQUENCE]
+    stops = [event for event in look_alikes if "stopped" in event.fields]
+    if stops and _before([event for event in echoes if _of_a_failed_rank(event)], stops, ordered):
+        # A launcher that is told to stop after a rank failed, here or on another node, only tidies up.
+        echoes += stops
+        look_alikes = [event for event in look_alikes if event not in stops]
     handled = [event for event in ordered if event.kind.is_memory and (id(event) in survived or not event.is_failure)]
 
     strong = [event for event in living if event.certainty in _STRONG]
@@ -131,6 +137,11 @@ def _is_faint(event: Event) -> bool:
     return event.certainty is Certainty.POSSIBLE or any(name in event.fields for name in _END)
 
 
+def _of_a_failed_rank(event: Event) -> bool:
+    """Whether a consequence speaks of a rank that failed, and not of one that its launcher is closing."""
+    return "signal" not in event.fields or "exit_code" in event.fields
+
+
 def _before(some: Sequence[Event], others: Sequence[Event], ordered: Sequence[Event]) -> bool:
     """Whether the first of `some` stands before the first of `others`."""
     return bool(some) and ordered.index(some[0]) < ordered.index(others[0])
@@ -193,7 +204,7 @@ def _weighed(event: Event, events: Sequence[Event]) -> Event:
 
 def _card_is_full(event: Event) -> bool:
     used, total = event.size("used_bytes"), event.size("total_bytes")
-    return event.signature == "nvidia-smi-gpu-row" and used is not None and bool(total) and used >= 0.97 * (total or 1)
+    return event.signature in _CARD_ROWS and used is not None and bool(total) and used >= 0.97 * (total or 1)
 
 
 def _number(value: int | float | str) -> float:

@@ -12,6 +12,8 @@ from oomdoctor.findings.match import Fact
 from oomdoctor.findings.series import memory_series, shape
 
 _SHARDS = "hf-checkpoint-shards"
+_CARD_ROWS = frozenset({"nvidia-smi-gpu-row", "gpustat-row"})
+"""The rows of tables that tools print of cards."""
 _FRAMEWORKS = {
     "llamafactory": re.compile(r"llamafactory|llmtuner|LLaMA-Factory"),
     "axolotl": re.compile(r"\baxolotl\b"),
@@ -40,6 +42,7 @@ def log_facts(events: Sequence[Event]) -> dict[str, Value]:
     if bars:
         out["log.shard_bars"] = bars
     out.update(_smi(events))
+    out.update(_tables(events))
     series = memory_series(events)
     if shape(series) != "none":
         out["log.memory_series"] = shape(series)
@@ -58,6 +61,12 @@ def _against_the_series(root: Event, log: Mapping[str, Fact]) -> dict[str, Fact]
     return {"derived.over_series": round(allocated / highest, 2)} if isinstance(highest, int) and highest and allocated else {}
 
 
+def _against_the_pool(root: Event, log: Mapping[str, Fact]) -> dict[str, Fact]:
+    """`derived.whole_pool_refused`: whether the request is the whole pool that the framework had found room for (printed in MiB)."""
+    pool, requested = log.get("log.limit_bytes"), root.size("requested_bytes")
+    return {"derived.whole_pool_refused": abs(requested - pool) < 1 << 20} if isinstance(pool, int) and pool and requested else {}
+
+
 def _smi(events: Sequence[Event]) -> dict[str, Value]:
     """`log.smi_unlisted_bytes`: what nvidia-smi counts as used on a card and gives to no process of its table."""
     listed: dict[Value | None, int] = {}
@@ -68,6 +77,13 @@ def _smi(events: Sequence[Event]) -> dict[str, Value]:
     rows = [event for event in events if event.signature == "nvidia-smi-gpu-row" and event.fields.get("table") == "whole"]
     rest = [(event.size("used_bytes") or 0) - listed.get(event.fields.get("gpu_index"), 0) for event in rows]
     return {"log.smi_unlisted_bytes": max(rest)} if rest and max(rest) > 0 else {}
+
+
+def _tables(events: Sequence[Event]) -> dict[str, Value]:
+    """`log.fullest_card_share`: used over total of the fullest card in a pasted table."""
+    rows = [(event.size("used_bytes"), event.size("total_bytes")) for event in events if event.signature in _CARD_ROWS]
+    shares = [round(used / total, 4) for used, total in rows if used is not None and total]
+    return {"log.fullest_card_share": max(shares)} if shares else {}
 
 
 def _naming(events: Sequence[Event]) -> list[str]:
@@ -91,4 +107,5 @@ def facts(found: Sequence[Incident], verdict: Verdict, log: Mapping[str, Fact]) 
         out.update({f"event.{name}": value for name, value in first.root.fields.items()})
         out.update({f"derived.{name}": value for name, value in first.derived.items() if value is not None})
         out.update(_against_the_series(first.root, log))
+        out.update(_against_the_pool(first.root, log))
     return out
