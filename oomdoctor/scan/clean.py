@@ -64,6 +64,11 @@ _EXCEPTION = re.compile(r"(?:[\w.]{1,80}\.)?[A-Z]\w{0,60}(?:Error|Exception)\b")
 _LONGEST_LINE = 16384
 _WRAPPED = 60
 _WIDEST_TERMINAL = 400
+_SWALLOWED = 2
+"""So many blanks at the edge of a terminal are lost when its lines are copied."""
+_REPORT = "insufficient GPU memory"
+_REPORT_LINES = 4
+"""TensorRT-LLM puts the rank before the first line of its report, and the figures below it in bare lines."""
 
 
 class Line(Struct, frozen=True):
@@ -124,8 +129,10 @@ def clean_lines(raw: bytes, base: int) -> list[Line]:
     repeated = ""
     whole = raw.decode("utf-8", "replace")
     is_plain = not any(odd.search(whole) for odd in _ODD)
-    for piece, offset in _physical(raw, base):
-        text = piece.decode("utf-8", "replace")
+    pieces = [(piece.decode("utf-8", "replace"), offset) for piece, offset in _physical(raw, base)]
+    edge = max((len(text) for text, _ in pieces), default=0)
+    reported = 0
+    for text, offset in pieces:
         width = len(text)
         for part in (text,) if is_plain else _plain(text):
             line = _strip(part, offset, width)
@@ -136,7 +143,8 @@ def clean_lines(raw: bytes, base: int) -> list[Line]:
                 repeated = head[0]
             elif line.text:
                 repeated = ""
-            if line.rank is None and line.worker is None and out and _goes_on(out[-1], line.text):
+            reported = _REPORT_LINES if _REPORT in line.text else reported - 1 if line.bare else 0
+            if line.rank is None and line.worker is None and out and (reported > 0 or _goes_on(out[-1], line.text, edge)):
                 line = replace(line, rank=out[-1].rank, worker=out[-1].worker)
             out.append(line)
     return out
@@ -188,11 +196,18 @@ def _strip(text: str, offset: int, width: int) -> Line:
     return Line(text[at:] if at else text, offset, rank, worker, time.strip("[]") if time else None, width, not at)
 
 
-def _goes_on(before: Line, text: str) -> bool:
-    """Whether a line without a prefix belongs to the writer of the line before it."""
+def _goes_on(before: Line, text: str, edge: int) -> bool:
+    """Whether a line without a prefix belongs to the writer of the line before it; `edge` is where a terminal may have cut."""
     if before.rank is None and before.worker is None:
         return False
+    if before.bare and _fills(before, edge):
+        return True
     return bool(_EXCEPTION.match(text)) or (text[:1] in (" ", "\u2502") and bool(text.strip())) or "out of memory" in before.text
+
+
+def _fills(line: Line, edge: int) -> bool:
+    """Whether a line reaches the edge of a terminal, but for blanks that were lost there."""
+    return _WRAPPED <= edge <= _WIDEST_TERMINAL and edge - _SWALLOWED <= line.width <= edge
 
 
 def _begins(before: str, text: str) -> bool:
@@ -201,10 +216,10 @@ def _begins(before: str, text: str) -> bool:
 
 
 def _rejoin(lines: list[Line]) -> list[str] | None:
-    """The lines with those joined that a terminal cut at its edge, in the middle of a word; None where none were."""
+    """The lines with those joined that a terminal cut at its edge; None where none were."""
     edge = max((line.width for line in lines), default=0)
-    cut = [line.width == edge and after.bare and not _begins(line.text, after.text) for line, after in zip(lines, lines[1:])]
-    # One widest line is chance; two in a row of the same width are a long line that a terminal cut at its edge.
-    if not _WRAPPED <= edge <= _WIDEST_TERMINAL or not any(first and second for first, second in zip(cut, cut[1:])):
+    cut = [_fills(line, edge) and after.bare and not _begins(line.text, after.text) for line, after in zip(lines, lines[1:])]
+    # One widest line is chance; two in a row that reach the edge are a long line that a terminal cut there.
+    if not any(first and second for first, second in zip(cut, cut[1:])):
         return None
-    return [line.text if is_cut else line.text + "\n" for line, is_cut in zip(lines, [*cut, False])]
+    return [line.text + (" " * (edge - line.width) if is_cut else "\n") for line, is_cut in zip(lines, [*cut, False])]

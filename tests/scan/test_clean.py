@@ -97,6 +97,33 @@ def test_lines_that_a_terminal_cut_are_joined_in_a_second_reading() -> None:
     assert not any(flow.rejoined for flow in flows(raw, 0, rejoin=False))
 
 
+@pytest.mark.parametrize(("lost", "joined"), [
+    pytest.param(0, True, id="a cut in a word"), pytest.param(1, True, id="a blank at the edge"), pytest.param(2, True, id="two blanks at the edge"),
+    pytest.param(3, False, id="a line that ended before the edge"),
+])  # fmt: skip
+def test_blanks_that_were_lost_at_the_edge_come_back(lost: int, joined: bool) -> None:
+    first, second, third = "a" * (80 - lost), "b" * 80, "the rest"
+    rejoined = [flow.text for flow in flows(f"{first}\n{second}\n{third}".encode(), 0) if flow.rejoined]
+    assert rejoined == ([f"{first}{' ' * lost}{second}{third}\n"] if joined else [])
+
+
+@pytest.mark.parametrize(("raw", "wanted"), [
+    pytest.param(
+        "(Worker_TP1 pid=77) " + "m" * 60 + " CUDA out of memory.\n" + "a" * 99 + "\n" + "b" * 100 + "\nrest\n(Worker_TP0 pid=76) other",
+        4, id="pieces of a long line after a prefix on the first",
+    ),
+    pytest.param(
+        "[TRT-LLM] [RANK 1] [E] failed due to insufficient GPU memory.\n\nComponent: KV cache\nTotal: 80\nFree: 3\n[TRT-LLM] [RANK 0] [I] done",
+        4, id="a report in bare lines below the line with the rank",
+    ),
+    pytest.param("[rank1]: loss 2.1\nepoch done\n[rank0]: loss 2.2", 1, id="a line of another writer after a rank's own"),
+    pytest.param("[rank1]: " + "x" * 91 + "\nepoch done\nmore\n[rank0]: loss", 1, id="one wide line is chance"),
+])  # fmt: skip
+def test_bare_lines_belong_to_the_writer_whose_message_goes_on(raw: str, wanted: int) -> None:
+    first = flows(raw.encode(), 0)[0]
+    assert len(first.lines) == wanted
+
+
 def test_offsets_are_those_of_the_raw_lines() -> None:
     raw = "显存\r\n[rank1]: x\x1b[0m\n\nlast".encode()
     lines = [line for line in clean_lines(raw, 1000) if line.text]
