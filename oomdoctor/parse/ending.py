@@ -29,6 +29,7 @@ _FEW = 4
 """So few lines are what somebody quotes of a failure: what speaks of a refusal in them is one."""
 _MEMORY = re.compile(
     r"(?i:out[ -]of[ -](?:\w{1,12} )?memory|(?:not enough|insufficient|no|low on|exhausted?) (?:\w{1,12} )?memory|memory (?:is )?exhausted)"
+    r"|(?i:memory (?:is not|isn't) enough|requires more (?:\w{1,12} )?memory|max size of memory|(?:attempting|trying) to (?:allocate|reserve|malloc)\b)"
     r"|(?i:(?:allocat|reserv)\w{0,6} (?:\w{1,12} ){0,3}(?:memory|buffer)|memory alloc\w{0,8} (?:fail|error))|\bOOM\b|[Bb]ad_?[Aa]lloc|内存不足|显存不足|显存溢出|内存溢出"
 )
 _DEVICE = re.compile(r"(?i:cuda|gpu|hip\b|rocm|npu|xpu|mps|device|vram|cublas|cudnn|nccl)|显存|显卡")
