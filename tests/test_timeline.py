@@ -136,3 +136,8 @@ def test_files_of_several_ranks_are_ordered_by_time() -> None:
 def test_phase_from_the_traceback(lines: list[str], phase: str | None) -> None:
     found = case("Traceback (most recent call last):", *lines, OOM.format(tag="", gpu=0))
     assert found.incidents[0].phase == phase
+
+
+def test_a_system_call_of_nccl_is_settled_by_its_own_log() -> None:
+    assert case("RuntimeError: NCCL Error 2: unhandled system error").verdict.settle == "nccl-debug"
+    assert case(CHILD).verdict.settle == "first-rank-log"
