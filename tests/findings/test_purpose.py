@@ -37,6 +37,7 @@ def fixes(found: Diagnosis) -> set[str]:
     return {fix.id for finding in found.findings for fix in finding.fixes}
 
 
+MLX = "RuntimeError: [METAL] Command buffer execution failed: Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)\n"
 ANSWERING = [
     pytest.param("ggml_vulkan: Device memory allocation of size 226492416 failed.\n", id="llama.cpp says it itself"),
     pytest.param("RuntimeError: [TM][ERROR] CUDA runtime error: out of memory /src/turbomind/utils/memory_utils.cu:48\n", id="lmdeploy"),
@@ -48,6 +49,7 @@ ANSWERING = [
     pytest.param(f'{TRACE}  File "/work/inference.py", line 81, in <module>\n{FULL}', id="a script named after what it does"),
     pytest.param(f'{TRACE}  File "{SITE}/gradio/queueing.py", line 625, in process_events\n{FULL}', id="a request to a web page"),
     pytest.param(f'{TRACE}  File "{SITE}/vllm/v1/worker/gpu_worker.py", line 312, in compile_or_warm_up_model\n{FULL}', id="a server"),
+    pytest.param(MLX, id="MLX, which mostly answers"),
 ]
 TRAINING = [
     pytest.param(FULL, id="nothing says what the run is for"),
@@ -55,6 +57,7 @@ TRAINING = [
     pytest.param(f'{TRACE}  File "{SITE}/trl/trainer/grpo_trainer.py", line 1101, in _generate\n{GENERATE}', id="samples of a policy"),
     pytest.param(f"{TRACE}    loss.backward()\n{FULL}", id="a loop of one's own"),
     pytest.param(f'{TRACE}  File "{SITE}/torch/autograd/__init__.py", line 347, in backward\n{FULL}', id="a backward pass"),
+    pytest.param(f"$ python -m mlx_lm.lora --train --model local/model-4bit\n{MLX}", id="MLX that trains"),
 ]
 
 
