@@ -114,6 +114,8 @@ def _diagnosis(
     programs = {one.id: one.program for one in recogniser.signatures.values()}
     purposes = {one.id: one.purpose for one in recogniser.signatures.values() if one.purpose is not None}
     named.update(inference(found, events, programs, purposes, values))
+    if found:
+        named["incident.program"] = programs[found[0].root.signature]
     known = Known(named, _samples(events), programs, tuple(one.root for one in found[:1]))
     judged = findings(pack, known, settings)
     for circle in (expected, server):

@@ -21,7 +21,8 @@ _SIGNS: Mapping[str, tuple[str, ...]] = {
 _ALWAYS = ("environment", "pytorch")
 _PROGRAMS: Mapping[str, str] = {
     "vllm": "vllm", "sglang": "sglang", "llama.cpp": "llama.cpp", "ollama": "ollama", "jax-xla": "jax", "tensorflow": "tensorflow",
-    "ray": "ray",
+    "ray": "ray", "paddle": "paddle", "mxnet": "mxnet", "theano": "theano", "mindspore": "mindspore", "oneflow": "oneflow",
+    "megengine": "megengine", "nnabla": "nnabla", "catboost-lightgbm": "catboost-lightgbm",
 }  # fmt: skip
 """Programs whose own message shows whose settings count, and the name of those."""
 _NOTHING = ("", "none", "null", "false", "no")

@@ -77,3 +77,14 @@ def test_all_others_hear_of_checkpointing(log: str) -> None:
 def test_a_printed_setting_of_training_outweighs_frames_of_generation() -> None:
     found = read(f"per_device_train_batch_size: 4\n{GENERATE}")
     assert "inference-fills-card" not in {one.id for one in found.findings}
+
+
+@pytest.mark.parametrize("log", [
+    pytest.param("Out of memory error on GPU 0. Cannot allocate 1.250000GB memory on GPU 0, available memory is only 317.750000MB.\n", id="Paddle"),
+    pytest.param("ResourceExhaustedError: OOM when allocating tensor with shape[48,112,112,96] and type float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc\n", id="TensorFlow"),
+])  # fmt: skip
+def test_what_only_pytorch_has_is_not_told_to_others(log: str) -> None:
+    found = fixes(read(log))
+    assert "smaller-batch" in found
+    assert "per_device_train_batch_size" not in str(read(log).findings)
+    assert not found & {"zero2-zero3", "fsdp-full-shard", "optimizer-8bit-paged", "quantise-4bit-8bit"}
