@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
+from oomdoctor.case.card_rows import card_share
 from oomdoctor.case.case import Verdict
 from oomdoctor.case.events import Certainty, Event, Kind, Outcome
 from oomdoctor.case.incident import Incident
@@ -18,7 +19,7 @@ from oomdoctor.case.incident import Incident
 _DEVICE = frozenset({Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM})
 _ECHOES = frozenset({Kind.MASKED_DEVICE_OOM, Kind.SHM_OOM})
 """What can also be the echo of another failure, where a message does not name memory itself."""
-_CARD_ROWS = frozenset({"nvidia-smi-gpu-row", "gpustat-row"})
+_FULL = 0.97
 _END = ("signal", "exit_code")
 _STRONG = frozenset({Certainty.CERTAIN, Certainty.LIKELY})
 _ORDER = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.POSSIBLE: 2, None: 3}
@@ -203,8 +204,7 @@ def _weighed(event: Event, events: Sequence[Event]) -> Event:
 
 
 def _card_is_full(event: Event) -> bool:
-    used, total = event.size("used_bytes"), event.size("total_bytes")
-    return event.signature in _CARD_ROWS and used is not None and bool(total) and used >= 0.97 * (total or 1)
+    return (card_share(event) or 0) >= _FULL
 
 
 def _number(value: int | float | str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from oomdoctor.case.card_rows import card_share
 from oomdoctor.case.case import Verdict
 from oomdoctor.case.events import Event, Kind, Value
 from oomdoctor.case.incident import Incident
@@ -12,8 +13,6 @@ from oomdoctor.findings.match import Fact
 from oomdoctor.findings.series import memory_series, shape
 
 _SHARDS = "hf-checkpoint-shards"
-_CARD_ROWS = frozenset({"nvidia-smi-gpu-row", "gpustat-row"})
-"""The rows of tables that tools print of cards."""
 _FRAMEWORKS = {
     "llamafactory": re.compile(r"llamafactory|llmtuner|LLaMA-Factory"),
     "axolotl": re.compile(r"\baxolotl\b"),
@@ -81,8 +80,7 @@ def _smi(events: Sequence[Event]) -> dict[str, Value]:
 
 def _tables(events: Sequence[Event]) -> dict[str, Value]:
     """`log.fullest_card_share`: used over total of the fullest card in a pasted table."""
-    rows = [(event.size("used_bytes"), event.size("total_bytes")) for event in events if event.signature in _CARD_ROWS]
-    shares = [round(used / total, 4) for used, total in rows if used is not None and total]
+    shares = [round(share, 4) for event in events if (share := card_share(event)) is not None]
     return {"log.fullest_card_share": max(shares)} if shares else {}
 
 

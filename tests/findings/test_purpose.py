@@ -46,7 +46,7 @@ ANSWERING = [
         f'{TRACE}  File "{SITE}/diffusers/pipelines/flux/pipeline_flux.py", line 889, in __call__\n{FULL}', id="a pipeline of diffusers"
     ),
     pytest.param(GENERATE, id="generate of transformers"),
-    pytest.param(f'{TRACE}  File "/work/inference.py", line 81, in <module>\n{FULL}', id="a script named after what it does"),
+    pytest.param(f'{TRACE}  File "/srv/app/inference.py", line 81, in <module>\n{FULL}', id="a script named after what it does"),
     pytest.param(f'{TRACE}  File "{SITE}/gradio/queueing.py", line 625, in process_events\n{FULL}', id="a request to a web page"),
     pytest.param(f'{TRACE}  File "{SITE}/vllm/v1/worker/gpu_worker.py", line 312, in compile_or_warm_up_model\n{FULL}', id="a server"),
     pytest.param(MLX, id="MLX, which mostly answers"),
