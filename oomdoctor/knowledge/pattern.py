@@ -28,6 +28,9 @@ _MACRO = re.compile(r"\{(" + "|".join(MACROS) + r")\}")
 _CLASS = re.compile(r"\[\^?\]?")
 BLANK = r"\s{1,100}"
 """What a blank of a pattern matches; bounded, so that two neighbours cannot try a long run against each other."""
+_REPEATED = {" ?": r"\s{0,100}", " *": r"\s{0,100}", " +": BLANK}
+"""The same where the pattern says itself how often the blank stands there."""
+_COUNTED = re.compile(r" (?=\{(?:\d+,?\d*|,\d+)\})")
 _SHORTEST = 4
 _MOST_CHOICES = 12
 
@@ -50,8 +53,9 @@ def expand(pattern: str) -> str:
         elif char == "]":
             inside = False
         elif char == " " and not inside:
-            out.append(BLANK)
-            at += 1
+            repeated = _REPEATED.get(pattern[at : at + 2])
+            out.append(repeated or ("[ ]" if _COUNTED.match(pattern, at) else BLANK))
+            at += 2 if repeated else 1
             continue
         out.append(piece)
         at += len(piece)
