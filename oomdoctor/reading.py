@@ -18,7 +18,7 @@ from oomdoctor.parse.events import Recogniser
 from oomdoctor.parse.progress import last_steps
 from oomdoctor.scan.prefilter import FindPrefilter, prefilter
 from oomdoctor.scan.streams import Opened, Unreadable, open_bytes, open_path, plain_bytes
-from oomdoctor.scan.windows import CLOSELY, LEAD, NUMBERED, TAIL, Engines, Tally, Window, edge, part, walk
+from oomdoctor.scan.windows import CLOSELY, LEAD, NUMBERED, STREAM_TAIL, TAIL, Engines, Tally, Walk, Window, edge, last_mib, part, walk
 
 _LAST = 64 << 10
 """How much of a source's end is kept where it must be seen whether a run went on."""
@@ -133,18 +133,22 @@ class Reading:
         tally = Tally(self.recogniser.quotas, None if size is None else edge(size), size)
         done = walk(
             opened.reader, engines, tally, found.window,
-            number_lines=True, keep_tail=size is None, progress=self.progress,
+            line=1, keep=STREAM_TAIL + LEAD if size is None else 0, progress=self.progress,
         )  # fmt: skip
-        if size is None and done.end > TAIL:
-            start = done.end - len(done.tail)
-            close = Tally(self.recogniser.quotas, 0, done.end)
-            after_tail = plain_bytes(done.tail)
-            # What is kept may begin inside a message: its first bytes are context only.
-            walk(after_tail.reader, engines, close, found.window, start=start, first=start + LEAD if start else 0)
+        last = done.tail.last(_LAST) if size is None else b""
+        if size is None and tally.limited:
+            self._end_of_stream(done, engines, found)
         read.source = replace(read.source, size=done.end)
         found.finish(read, [done.counts])
         if found.handled or not read.events:
-            read.last = done.tail[-_LAST:] if size is None else _end_of(opened, done.end)
+            read.last = last if size is None else _end_of(opened, done.end)
+
+    def _end_of_stream(self, done: Walk, engines: Engines, found: _Found) -> None:
+        """Now that its end is known, the end of a stream is read like that of a file."""
+        tally = Tally(self.recogniser.quotas, 0, done.end)
+        start = done.end - done.tail.size
+        # What is kept may begin inside a message: its first bytes are context only.
+        walk(done.tail, engines, tally, found.window, start=start, first=last_mib(done.end), line=done.line)
 
     def _by_ranges(self, opened: Opened, read: Read) -> None:
         """The end first, and the rest in parts that the threads share."""
@@ -245,7 +249,7 @@ def events(text: str, recogniser: Recogniser) -> list[Event]:
     data = text.encode("utf-8", "surrogatepass")
     found = _Found(recogniser, "<text>")
     tally = Tally(recogniser.quotas, 0, len(data))
-    walk(plain_bytes(data).reader, engines_for(recogniser, 0), tally, found.window, number_lines=True)
+    walk(plain_bytes(data).reader, engines_for(recogniser, 0), tally, found.window, line=1)
     return sorted(found.events.values(), key=lambda event: event.place.offset)
 
 

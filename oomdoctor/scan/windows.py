@@ -26,14 +26,15 @@ from oomdoctor.scan.streams import Reader
 BLOCK = 256 << 10
 TAIL = 4 << 20
 """How much of the end (and of the start) of a source is read closely."""
-STREAM_TAIL = 1 << 20
-"""How much of the end of a stream is kept and read closely once it has ended."""
+STREAM_TAIL = 2 << 20
+"""How much of the end of a stream is kept: limits are counted in each MiB, and the last one begins in the one before it."""
 CLOSELY = 2 * TAIL
 """A source up to this size is read closely from end to end."""
 _LAST = 64 << 10
 """In so many last bytes no failure is left out: they hold what ended the run."""
 NUMBERED = 64 << 20
 """Lines are numbered up to here; counting them further would cost as much as finding the failure."""
+_NEVER = 1 << 62
 
 _end = itemgetter(1)
 
@@ -47,7 +48,7 @@ _WIDEST = 32 << 10
 _NEAR = 1 << 10
 LEAD = _BEFORE + _BYTES_BEFORE
 """How far before its hit a window and what stands before it reach."""
-_KEPT = LEAD + _WIDEST + _AFTER
+_OVERLAP = LEAD + _WIDEST + _AFTER
 """What of a block is needed with the next one: all that a window which waits for it may reach back to."""
 
 
@@ -97,12 +98,17 @@ class Tally:
 
     def __init__(self, quotas: list[Quota], closely_from: int | None, end: int | None = None) -> None:
         """`closely_from`: where the close reading of the end begins; `end`: the size of the source. None: not known."""
-        self._openly_from = 1 << 62 if end is None else end - _LAST
+        self._openly_from = _NEVER if end is None else end - _LAST
         self.counts = [0] * len(quotas)
+        self.limited = False
+        """Whether anything was left out so far."""
         self._quotas = quotas
         self._mib = [-1] * len(quotas)
         self._left = [0] * len(quotas)
-        self._closely_from = 1 << 62 if closely_from is None else closely_from >> _MIB
+        self._closely_from = _NEVER if closely_from is None else closely_from >> _MIB
+        self._last_from = self._closely_from + _CLOSE - 1
+        if end is not None:
+            self._last_from = min(self._last_from, last_mib(end) >> _MIB)
 
     def is_sampled(self, number: int) -> bool:
         """Whether a literal has only context and warnings behind it."""
@@ -110,28 +116,39 @@ class Tally:
 
     def samples(self, mib: int) -> bool:
         """Whether literals of context are looked for in this MiB."""
-        return self._edge(mib) or _stretch(mib) != _stretch(mib - 1)
+        sampled = self._edge(mib) or _stretch(mib) != _stretch(mib - 1)
+        self.limited = self.limited or not sampled
+        return sampled
 
     def accept(self, hits: list[Hit], base: int, mib: int) -> list[Hit]:
         """The hits of one MiB that may open a window, with their offsets in the source."""
         counts, mibs, left, quotas = self.counts, self._mib, self._left, self._quotas
-        close, edge = mib < _CLOSE or mib >= self._closely_from, self._edge(mib)
+        close = mib < _CLOSE or mib >= self._closely_from
         accepted: list[Hit] = []
         for number, end in hits:
             counts[number] += 1
             if mibs[number] != mib:
                 mibs[number] = mib
-                quota = quotas[number]
-                left[number] = quota.close if (edge if quota.sampled else close) else quota.far
+                left[number] = self._allowed(quotas[number], mib, close=close)
             if left[number]:
                 left[number] -= 1
                 accepted.append((number, base + end))
             elif base + end > self._openly_from and not quotas[number].sampled:
                 accepted.append((number, base + end))
+            else:
+                self.limited = True
         return accepted
 
+    def _allowed(self, quota: Quota, mib: int, *, close: bool) -> int:
+        """An engine may find more than was looked for; what is not sampled here opens nothing."""
+        if not quota.sampled:
+            return quota.close if close else quota.far
+        if self._edge(mib):
+            return quota.close
+        return quota.far if self.samples(mib) else 0
+
     def _edge(self, mib: int) -> bool:
-        return mib == 0 or mib >= self._closely_from + _CLOSE - 1
+        return mib == 0 or mib >= self._last_from
 
 
 def _stretch(mib: int) -> int:
@@ -149,13 +166,61 @@ class Engines(Struct, frozen=True):
     """Length of the longest literal."""
 
 
+class Kept:
+    """The last bytes of what went by, in few pieces; as a Reader it gives them away."""
+
+    def __init__(self, least: int) -> None:
+        self._least = least
+        self._pieces: deque[bytearray] = deque()
+        self.size = 0
+
+    def add(self, data: memoryview) -> None:
+        """Keeps `data`, and of what came before only what is needed to have the least."""
+        if not self._least:
+            return
+        if self._pieces and len(self._pieces[-1]) + len(data) <= BLOCK:
+            self._pieces[-1] += data
+        else:
+            self._pieces.append(bytearray(data))
+        self.size += len(data)
+        while self.size - len(self._pieces[0]) >= self._least:
+            self.size -= len(self._pieces.popleft())
+
+    def lines(self) -> int:
+        """How many lines end in it."""
+        return sum(piece.count(b"\n") for piece in self._pieces)
+
+    def last(self, count: int) -> bytes:
+        """The last bytes of it."""
+        out = b""
+        for piece in reversed(self._pieces):
+            if len(out) >= count:
+                break
+            out = bytes(piece[len(out) - count :]) + out
+        return out
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        if not self._pieces:
+            return 0
+        piece = self._pieces[0]
+        part = piece[: len(buffer)]
+        buffer[: len(part)] = part
+        del piece[: len(part)]
+        self.size -= len(part)
+        if not piece:
+            self._pieces.popleft()
+        return len(part)
+
+
 class Walk(Struct, frozen=True):
     """What a walk saw besides its windows."""
 
     end: int
     counts: list[int]
-    tail: bytes
+    tail: Kept
     """The last bytes, where the walk was asked to keep them."""
+    line: int | None
+    """Number of the line in which `tail` starts, where lines were counted."""
 
 
 def walk(
@@ -167,29 +232,24 @@ def walk(
     start: int = 0,
     first: int | None = None,
     until: int | None = None,
-    number_lines: bool = False,
-    keep_tail: bool = False,
+    line: int | None = None,
+    keep: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Walk:
     """Reads `reader` (whose first byte has offset `start`) to its end and emits windows around the hits.
 
     Hits count from `first` (default: `start`) to `until`; what is read before and after them is context only.
+    `line`: the number of the line at `start`; None: lines are not counted. `keep`: at least so many last bytes are given back.
     """
-    buffer = bytearray(_KEPT + BLOCK)
+    buffer = bytearray(_OVERLAP + BLOCK)
     view = memoryview(buffer)
     base, filled, scanned = start, 0, 0
     first = start if first is None else first
-    line: int | None = 1 if number_lines else None
     waiting: list[Hit] = []
-    kept: deque[bytes] = deque()
-    kept_bytes = 0
+    tail = Kept(keep)
     while True:
         count = reader.readinto(view[filled:]) or 0
-        if keep_tail and count:
-            kept.append(bytes(view[filled : filled + count]))
-            kept_bytes += count
-            while kept_bytes - len(kept[0]) >= STREAM_TAIL + LEAD:
-                kept_bytes -= len(kept.popleft())
+        tail.add(view[filled : filled + count])
         filled += count
         if progress is not None:
             progress(count)
@@ -202,8 +262,10 @@ def walk(
             for window in windows:
                 emit(window)
         if not count:
-            return Walk(base + filled, tally.counts, b"".join(kept))
-        gone = filled - _KEPT
+            if line is not None:
+                line += buffer.count(b"\n", 0, filled) - tail.lines()
+            return Walk(base + filled, tally.counts, tail, line)
+        gone = filled - _OVERLAP
         if gone > 0:
             if line is not None:
                 line = line + buffer.count(b"\n", 0, gone) if base + gone <= NUMBERED else None
@@ -277,10 +339,11 @@ def _windows(
 def _line_start(buffer: bytearray, at: int, lines: int) -> int:
     """Some lines before a hit; in a line that is too long, some bytes."""
     floor = max(0, at - _BYTES_BEFORE)
-    for _ in range(lines + 1):
+    for number in range(lines + 1):
         found = buffer.rfind(b"\n", floor, at)
         if found < 0:
-            return floor
+            # Half a line could be taken for a message of its own: it is left out, unless it is the one with the hit.
+            return floor if number == 0 or floor == 0 else at + 1
         at = found
     return at + 1
 
@@ -321,6 +384,11 @@ class Range:
 def edge(size: int) -> int:
     """Where the close reading of the end of a source begins: at a whole MiB, as limits are counted in each."""
     return 0 if size <= CLOSELY else size - TAIL >> _MIB << _MIB
+
+
+def last_mib(size: int) -> int:
+    """Where the whole MiB begins in which the last MiB of a source does."""
+    return max(0, size - (1 << _MIB)) >> _MIB << _MIB
 
 
 def part(descriptor: int, first: int, until: int, size: int) -> tuple[Range, int]:

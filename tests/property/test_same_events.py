@@ -52,7 +52,7 @@ def small_limits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             patch.setattr(module, "TAIL", 4 << MIB_BITS)
             patch.setattr(module, "CLOSELY", 8 << MIB_BITS)
         patch.setattr(reading, "_SPLIT", 6 << MIB_BITS)
-        patch.setattr(windows, "STREAM_TAIL", 1 << MIB_BITS)
+        patch.setattr(windows, "STREAM_TAIL", 2 << MIB_BITS)
         patch.setattr(windows, "_CLOSE", 4)
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
@@ -121,6 +121,7 @@ def test_any_number_of_jobs(made_of: Log, jobs: int, tmp_path: Path) -> None:
 
 @SETTINGS
 @example(made_of=REPEATED)
+@example(made_of=([(0, 0, 7003), (2, 0, 25_000)], 4))  # context in a MiB where none is looked for: one engine finds it all the same
 @given(made_of=LOGS)
 def test_any_engine(made_of: Log, tmp_path: Path) -> None:
     pytest.importorskip("hyperscan")
@@ -135,6 +136,9 @@ def test_any_engine(made_of: Log, tmp_path: Path) -> None:
 
 
 @SETTINGS
+@example(made_of=([(0, 0, 0)] * 11, 4))  # more failures than a MiB may show: the last of them count
+@example(made_of=([(0, 0, 0), (2, 0, 3425)], 4))  # context in the last MiB
+@example(made_of=([(0, 0, 0), (0, 0, 1973), (2, 2, 1107)], 4))  # a message cut by the start of a window
 @given(made_of=LOGS.map(lambda one: ([(message, noise, size % 4000) for message, noise, size in one[0]], one[1])))
 def test_a_compressed_log_and_a_pasted_one_give_what_the_file_gives(made_of: Log, tmp_path: Path) -> None:
     data = log(made_of)
@@ -153,7 +157,7 @@ def test_a_compressed_log_above_the_limits_ends_and_begins_as_the_file_does(made
     data = log(made_of)
     (tmp_path / "run.log").write_bytes(data)
     (tmp_path / "run.log.gz").write_bytes(gzip.compress(data, 1))
-    head, tail = 4 << MIB_BITS, len(data) - windows.STREAM_TAIL
+    head, tail = 4 << MIB_BITS, len(data) - (1 << MIB_BITS)
     plain, packed = (
         [
             (event.place.offset, event.signature, event.text)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from oomdoctor.scan import windows
 from oomdoctor.scan.prefilter import FindPrefilter
-from oomdoctor.scan.windows import CONTEXT, FAILURES, Engines, Tally, Window, walk
+from oomdoctor.scan.windows import CONTEXT, FAILURES, Engines, Kept, Tally, Window, last_mib, walk
 
 HIT, NOTE = b"FAILURE-WORD", b"CONTEXT-WORD"
 LITERALS = [HIT, NOTE]
@@ -34,7 +34,7 @@ def found(data: bytes, *, pieces: list[int] | None = None, closely_from: int | N
     every = FindPrefilter(LITERALS)
     engines = Engines(every, FindPrefilter([HIT], [0]), max(map(len, LITERALS)))
     out: list[Window] = []
-    done = walk(Pieces(data, pieces or [1 << 30]), engines, Tally(QUOTAS, closely_from), out.append, number_lines=True, start=start)
+    done = walk(Pieces(data, pieces or [1 << 30]), engines, Tally(QUOTAS, closely_from), out.append, line=1, start=start)
     return out, done.counts
 
 
@@ -187,3 +187,36 @@ def test_a_source_begins_like_a_line(data: bytes, count: int, piece: int) -> Non
     every = FindPrefilter([b"\nALARM"])
     done = walk(Pieces(data, [piece]), Engines(every, every, 6), Tally([FAILURES], 0), lambda _window: None)
     assert done.counts == [count]
+
+
+def test_a_line_that_would_be_cut_is_left_out_of_a_window() -> None:
+    """Half a message can read like another message."""
+    (window,), _ = found(b"a" * 3000 + b"\nshort\n" + HIT + b"\n" + b"b" * 5000)
+    assert window.raw == b"short\n" + HIT + b"\n"
+
+
+@settings(max_examples=60, deadline=None)
+@given(pieces=st.lists(st.binary(max_size=3 * windows.BLOCK), max_size=8), least=st.integers(1, 4 * windows.BLOCK))
+def test_what_is_kept_is_the_end(pieces: list[bytes], least: int) -> None:
+    whole = b"".join(pieces)
+    kept = Kept(least)
+    for piece in pieces:
+        kept.add(memoryview(piece))
+    assert min(least, len(whole)) <= kept.size < least + max([windows.BLOCK, *map(len, pieces)])
+    assert kept.lines() == whole[len(whole) - kept.size :].count(b"\n")
+    assert whole.endswith(kept.last(least)) and len(kept.last(least)) == min(least, len(whole))
+    buffer, out = bytearray(1000), b""
+    size = kept.size
+    while count := kept.readinto(memoryview(buffer)):
+        out += buffer[:count]
+    assert (kept.size, out) == (0, whole[len(whole) - size :])
+
+
+@pytest.mark.parametrize(("size", "start"), [
+    pytest.param(0, 0, id="an empty source"),
+    pytest.param(MIB - 1, 0, id="less than one MiB"),
+    pytest.param(2 * MIB, MIB, id="whole MiB"),
+    pytest.param(2 * MIB + 1, MIB, id="a little more: the last MiB begins in the one before it"),
+])  # fmt: skip
+def test_the_last_mib(size: int, start: int) -> None:
+    assert last_mib(size) == start
