@@ -177,7 +177,8 @@ def _look_again(before: Sequence[Sheet], after: Sequence[Sheet], change: Change)
     allowed = [_same_key, _around, _inside]
     own = {change.key, change.after_it}
     others = [key for _, key, _ in (gone + come) if not any(fits(key, name) for fits in allowed for name in own)]
-    if wrong or others:
+    programs = {program for program, _, _ in come}
+    if wrong or others or len(programs) > 1:
         raise Unsafe("the change would reach further than this setting", "这处改动会牵连到其他设置")
     read = [value for _, key, value in come if _same_key(key, change.after_it)]
     if change.action == "set" and change.to[:1] != "{" and not any(_means(value, change.to) for value in read):

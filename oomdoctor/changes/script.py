@@ -11,6 +11,7 @@ from oomdoctor.training.command_line import ASSIGNED, OPTION, OVERRIDE, REDIRECT
 
 _VARIABLE = re.compile(r"\$(?:(\w{1,100})|\{(\w{1,100})\})\Z")
 _NEGATIVE = re.compile(r"-\d")
+_QUOTING = re.compile(r"[\"'`$\\](?!\r?\n)")
 _PLAIN = re.compile(r"[A-Za-z0-9_.:-]{1,200}\Z")
 _OTHER_SHELLS = (".bat", ".cmd", ".ps1")
 
@@ -22,6 +23,13 @@ def edit_script(text: str, file: str, change: Change, wanted: Callable[[Sequence
     script = list(commands(text))
     if file.lower().endswith(_OTHER_SHELLS):
         return _plain_value(text, script, change)
+    edit = _edit(text, script, change, wanted)
+    if _QUOTING.search(edit.new) and _in_quotes(text, script, edit):
+        raise Unsafe("the value needs quotes inside of quotes", "这个值要在引号里再加引号")
+    return edit
+
+
+def _edit(text: str, script: Sequence[Sequence[Word]], change: Change, wanted: Callable[[Sequence[Word]], bool]) -> Edit:
     if change.action == "rename":
         return _renamed(_option(script, change), change)
     if change.variable:
@@ -30,6 +38,12 @@ def edit_script(text: str, file: str, change: Change, wanted: Callable[[Sequence
     if word is not None:
         return _value(text, script, word, change.to)
     return _appended(text, script, change, wanted)
+
+
+def _in_quotes(text: str, script: Sequence[Sequence[Word]], edit: Edit) -> bool:
+    """Whether a place lies in the text that a variable is given."""
+    given = (word for command in script for word in command if ASSIGNED.match(word.text) and text[word.end - 1] in "\"'")
+    return any(text.find("=", word.start) + 1 < edit.start and edit.end < word.end for word in given)
 
 
 def _plain_value(text: str, script: Sequence[Sequence[Word]], change: Change) -> Edit:
@@ -80,7 +94,7 @@ def _values(script: Sequence[Sequence[Word]], word: Word) -> Iterator[Word]:
     """The words behind an option: up to the next one, to a `key=value`, or to where the output goes."""
     command = next(command for command in script if word in command)
     for number, one in enumerate(command[command.index(word) + 1 :]):
-        if number and OVERRIDE.match(one.text):
+        if one.text == ")" or (number and OVERRIDE.match(one.text)):
             return
         if (OPTION.match(one.text) and not _NEGATIVE.match(one.text)) or REDIRECTION.match(one.text):
             return
@@ -134,8 +148,8 @@ def _variable(text: str, script: Sequence[Sequence[Word]], change: Change, wante
 
 def _appended(text: str, script: Sequence[Sequence[Word]], change: Change, wanted: Callable[[Sequence[Word]], bool]) -> Edit:
     """An option at the end of the command, in a line of its own where the others have theirs."""
-    command = _command(script, wanted)
-    size = next((at for at, word in enumerate(command) if REDIRECTION.match(word.text)), len(command))
+    command = _command(script, wanted, change.program)
+    size = next((at for at, word in enumerate(command) if REDIRECTION.match(word.text) or word.text == ")"), len(command))
     last = command[size - 1]
     if any("$@" in word.text or "$*" in word.text for word in command):
         raise Unsafe("the command takes options from outside of the script", "命令的参数来自脚本之外")
@@ -164,8 +178,17 @@ def _lead(text: str, command: Sequence[Word]) -> str:
     return f" {before[0]}" if before is not None else " "
 
 
-def _command(script: Sequence[Sequence[Word]], wanted: Callable[[Sequence[Word]], bool]) -> Sequence[Word]:
+def _command(script: Sequence[Sequence[Word]], wanted: Callable[[Sequence[Word]], bool], program: str | None = None) -> Sequence[Word]:
+    """The command that runs, else what a variable is given that names its program."""
     found = [command for command in script if wanted(command)]
+    if not found and program is not None:
+        found = [command for command in script if _names(command, program.split())]
     if len(found) != 1:
         raise Unsafe("it is not clear which command takes it", "无法确定该写进哪条命令")
     return found[0]
+
+
+def _names(command: Sequence[Word], program: Sequence[str]) -> bool:
+    texts = [word.text for word in command]
+    assigned = bool(texts) and ASSIGNED.match(texts[0]) is not None
+    return assigned and any(texts[at : at + len(program)] == list(program) for at in range(1, len(texts)))

@@ -42,6 +42,8 @@ class FrameworkRecord(Record, frozen=True, kw_only=True):
     """Blocks under which the shared keys stand."""
     programs: list[str] = []
     """What a command begins with."""
+    takes_options: bool = True
+    """Whether its programs take settings as options: a script of the same name that is given some is another's."""
     signs: list[list[str]]
     """Keys that together show the framework."""
     extra: list[str] = []

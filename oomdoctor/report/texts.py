@@ -323,7 +323,7 @@ GAPS: dict[str, str] = {
     "a device, not a log": "这是设备，不是日志",
     "nobody writes to this pipe": "没有程序向这个管道写入",
     "a config that another one names": "另一个配置引用的文件",
-    "give it with --config": "用 --config 给出它",
+    "give this file too": "请把这个文件也一并给出",
     "a binary file, not a config": "这是二进制文件，不是配置",
     "not a file": "这不是普通文件",
     "a zip archive": "这是 zip 压缩包",

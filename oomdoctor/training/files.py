@@ -36,7 +36,7 @@ def read_files(paths: Sequence[str], version: Version | None = None) -> tuple[li
             done.add(os.path.basename(named))
             beside = _beside(path, named)
             if beside is None:
-                gaps.append(Gap(what=named, why="a config that another one names", how="give it with --config"))
+                gaps.append(Gap(what=named, why="a config that another one names", how="give this file too"))
             else:
                 todo.append(beside)
     return sheets, gaps

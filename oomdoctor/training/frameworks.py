@@ -52,6 +52,8 @@ class Frameworks:
     def _found(self, sheet: Sheet) -> tuple[str | None, str | None]:
         if sheet.program:
             for name, record in self.records.items():
+                if not record["takes_options"] and sheet.given:
+                    continue
                 if any(_starts(sheet.program, program) for program in record["programs"]):
                     return name, sheet.program
         keys = {one.name for one in sheet.given}

@@ -62,7 +62,7 @@ def test_a_file_beside_is_followed_and_one_elsewhere_is_a_gap(tmp_path: Path) ->
     config = tmp_path / "a.yaml"
     config.write_text("finetuning_type: lora\ncutoff_len: 900\ndeepspeed: examples/d.json\n")
     found = diagnose(["x.log"], pack(), text=OOM.encode(), config=[str(config)])
-    assert [(gap.what, gap.how) for gap in found.case.gaps] == [("examples/d.json", "give it with --config")]
+    assert [(gap.what, gap.how) for gap in found.case.gaps] == [("examples/d.json", "give this file too")]
     (tmp_path / "d.json").write_text('{"zero_optimization": {"stage": 2}}')
     found = diagnose(["x.log"], pack(), text=OOM.encode(), config=[str(config)])
     assert found.case.gaps == ()
