@@ -105,6 +105,9 @@ class Stack(Struct, frozen=True, kw_only=True):
     """Whether activations are checkpointed where the config does not say."""
     checkpoints_always: bool = False
     """Whether the framework's own code checkpoints them whatever the config says."""
+    finetuning: str = "full"
+    """What is trained where the config does not say: finetuning_type of llamafactory/hparams/finetuning_args.py, tuner_type of
+    swift/arguments/base_args/base_args.py, full_finetuning of unsloth/models/loader.py."""
     optimizer: str = "adamw"
     source: str = ""
 

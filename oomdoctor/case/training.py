@@ -47,6 +47,10 @@ class Complaint(Struct, frozen=True, kw_only=True):
     why: Text
     instead: str | None = None
     """What to write, in the words of the file."""
+    mended_by: str | None = None
+    """The fix that has the keys for it, where each framework has its own."""
+    sets: tuple[tuple[str, Scalar], ...] = ()
+    """What that fix is to set, by the names that all frameworks share."""
     cites: tuple[str, ...] = ()
 
 

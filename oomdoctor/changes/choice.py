@@ -13,7 +13,7 @@ class Offers(Struct, frozen=True, kw_only=True):
     """Everything that could be done to the files of a run, the most useful first."""
 
     corrections: Sequence[Proposal] = ()
-    """What is wrong in the configs; those that are not safe are notes."""
+    """What is wrong in the configs. Notes among them are advice, made only by name."""
     fixes: Sequence[Proposal] = ()
     """What the diagnosis proposes."""
     first: frozenset[str] = frozenset()
@@ -56,7 +56,7 @@ def choose(offers: Offers, *, yes: bool, plan: str | None = None) -> Choice:
     else:
         gentle = [one for one in whole if one.safe][:1]
         core = [*(gentle or [one for one in offers.fixes if one.safe]), best]
-    wanted = [*(one for one in offers.corrections if one.safe), *core]
+    wanted = [*(one for one in offers.corrections if one.safe or (one.complaint and one.complaint.severity != "note")), *core]
     others = [one for one in (*offers.plans, *offers.fixes) if one not in wanted and (one.changes or one.files)]
     return _decided(wanted, others, yes=yes)
 

@@ -92,7 +92,7 @@ def fix(
     language = lang or locale_language(os.environ)
     if "-" in paths and not (yes or dry_run):
         raise UsageError("the log comes from standard input, so nothing can be asked there: give --yes or --dry-run")
-    run = Run(*_apart(paths, config), load_pack(rules), output)
+    run = Run(*_apart(paths, config), load_pack(rules), output, gpu)
     plans = run.plans(gpu, gpus, model, plan)
     choice = _chosen(run.offers(plans, gpus), plans, yes=yes, only=only, plan=plan)
     settled = settle(run.files, choice.taken, run.judge, run.there, run.older)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 
-from oomdoctor.case.diagnosis import Diagnosis
-from oomdoctor.case.plan import Plans
+from msgspec.structs import replace
+
+from oomdoctor.case.diagnosis import Diagnosis, Fix
+from oomdoctor.case.plan import Measure, Plans
 from oomdoctor.case.serving import ServedPlans
 from oomdoctor.case.training import Complaint, Training
 from oomdoctor.changes.choice import Offers
@@ -18,6 +20,7 @@ from oomdoctor.changes.store import in_force, modified, read
 from oomdoctor.cli.diagnose import say_gaps
 from oomdoctor.cli.plan import named_room, served_run
 from oomdoctor.errors import UsageError
+from oomdoctor.knowledge.cards import card
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.pipeline import diagnose
 from oomdoctor.planning.asked import Asked, asked
@@ -39,7 +42,7 @@ _SHOWN = 5
 class Run:
     """The files, what is to be done to them, and what they were."""
 
-    def __init__(self, logs: Sequence[str], configs: Sequence[str], pack: Pack, output: str | None) -> None:
+    def __init__(self, logs: Sequence[str], configs: Sequence[str], pack: Pack, output: str | None, gpu: str | None = None) -> None:
         self._pack, self._output, self.there = pack, output, read
         sheets, gaps = read_files(configs)
         unread = next((gap for gap in gaps if gap.what in configs), None)
@@ -53,6 +56,10 @@ class Run:
         versions = {path: in_force(path, moment) for path in self.files}
         self.older = {path: read(version) or b"" for path, version in versions.items() if version != path}
         self._found = _diagnosis(logs, configs, versions, pack) if logs else None
+        self._known = {} if self._found is None else dict(self._found.case.facts)
+        named = card(gpu) if gpu is not None else None
+        if named is not None:
+            self._known["log.gpu_name"] = named.name
 
     def judge(self, files: Mapping[str, bytes]) -> tuple[Complaint, ...]:
         """What is wrong with the configs as they would be. What the log says of values is not asked: they are to change."""
@@ -94,7 +101,7 @@ class Run:
 
     def _training(self, files: Mapping[str, bytes]) -> Training | None:
         sheets = [sheet for path, data in files.items() for sheet in read_config(path, data) or ()]
-        return training(sheets, (), {} if self._found is None else self._found.case.facts, self._pack)
+        return training(sheets, (), self._known, self._pack)
 
     def _is_known(self) -> bool:
         """Whether the log tells the run and its card, and the model of memory sees why it did not fit."""
@@ -106,7 +113,20 @@ class Run:
 
     def _corrections(self) -> list[Proposal]:
         found = self.judge(self.files)
-        return [of_complaint(one, self._homes) for one in found if one.instead is not None or one.severity != "note"]
+        return [self._correction(one) for one in found if one.instead is not None or one.severity != "note"]
+
+    def _correction(self, complaint: Complaint) -> Proposal:
+        """What mends a complaint: what it says to write, else the settings of its fix in this run's framework."""
+        text = None if complaint.mended_by is None else self._pack.text("fixes", complaint.mended_by)
+        if text is None:
+            return of_complaint(complaint, self._homes)
+        found = self._training(self.files)
+        own = keys(self._pack, found, self._known, None if found is None else found.framework)
+        measure = own.of_measure(Measure(fix=text["id"], sets=complaint.sets))
+        fix = Fix(id=complaint.id, title=complaint.what, how=complaint.why, settings=measure.settings, safety=text["safety"])
+        if not any(one.key.endswith(complaint.key.rpartition(".")[2].lstrip("-")) for one in fix.settings):
+            return of_complaint(complaint, self._homes)  # it is written in another way there, and two ways would contradict each other
+        return replace(of_fix(fix, self._homes, {} if found is None else found.settings, self._pack), complaint=complaint)
 
     def _corrected(self) -> dict[str, bytes]:
         """The files without what is wrong in them: a misspelt key says nothing of a run until it is spelt right."""

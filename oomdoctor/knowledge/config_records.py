@@ -97,6 +97,10 @@ class CheckRecord(Record, frozen=True, kw_only=True):
     what: Words
     why: Words
     instead: str | None = None
+    mended_by: Id | None = None
+    """The fix that has the keys for it, where each framework has its own."""
+    sets: dict[str, Plain] = {}
+    """What that fix is to set, by the names that all frameworks share."""
     source: str
     """Where it stands that it is so."""
     cites: list[str] = []

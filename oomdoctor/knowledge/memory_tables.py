@@ -129,6 +129,7 @@ def _stack(row: Row) -> Stack:
         unties=row["unties"] == "yes",
         packs_head=row["packs_head"] == "yes",
         batch=int(row["batch"]),
+        finetuning=row["finetuning"],
         checkpointing=row["checkpointing"] != "no",
         checkpoints_always=row["checkpointing"] == "always",
         optimizer=row["optimizer"],

@@ -37,7 +37,7 @@ def setup(settings: Settings, shape: Shape, framework: str | None, cards: int) -
     """The setup of a run on `cards` cards, as nvidia-smi will show it, and what had to be assumed."""
     own = stack(framework)
     training = settings.get("method") != "serve"
-    adapters = _adapters(settings, shape) if training else None
+    adapters = _adapters(settings, own, shape) if training else None
     compared = method(str(settings.get("method", "")))
     made = Setup(
         shape=shape,
@@ -87,8 +87,8 @@ def _optimizer(settings: Settings, own: Stack) -> Optimizer:
     return replace(found, in_backward=True) if settings.get("optimizer_in_backward") is True else found
 
 
-def _adapters(settings: Settings, shape: Shape) -> Adapters | None:
-    kind = str(settings.get("finetuning", "full")).lower()
+def _adapters(settings: Settings, own: Stack, shape: Shape) -> Adapters | None:
+    kind = str(settings.get("finetuning", own.finetuning)).lower()
     if kind == "freeze":
         return Adapters(rank=0, targets=frozenset(), blocks=min(_BLOCKS, shape.layers))
     if kind not in _ADAPTED:
@@ -187,6 +187,8 @@ def _assumptions(settings: Settings, made: Setup) -> Iterator[Assumption]:
             f"only the size of {made.shape.name} is known; its layers are a neighbour's",
             f"只知道 {made.shape.name} 的参数量，层结构取自相近的模型",
         )
+    if made.task == "train" and settings.get("finetuning") is None:
+        yield _trained(made)
     if made.task == "train" and _whole(settings, "micro_batch") is None:
         yield _said(
             "micro_batch",
@@ -225,6 +227,13 @@ def _assumptions(settings: Settings, made: Setup) -> Iterator[Assumption]:
                 "样本长度可能不一，此时较短样本留下的显存块不会归还",
             ),
         )
+
+
+def _trained(made: Setup) -> Assumption:
+    if made.adapters is None:
+        return _said("finetuning", "all weights are trained", "训练全部权重")
+    rank, name = made.adapters.rank, made.stack.name
+    return _said("finetuning", f"LoRA of rank {rank}, the default of {name}", f"训练 LoRA，秩为 {rank}，即 {name} 的默认值")
 
 
 def _said(id_: str, en: str, zh: str) -> Assumption:

@@ -52,6 +52,8 @@ def checks(training: Training, written: Mapping[str, tuple[Fact, Given]], known:
                 what=_words(record["what"], every),
                 why=_words(record["why"], every),
                 instead=None if record.get("instead") is None else _typed(_filled(record["instead"], every), at),
+                mended_by=record["mended_by"],
+                sets=tuple(record["sets"].items()),
                 cites=tuple(record["cites"]),
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oomdoctor.case.diagnosis import Text
-from oomdoctor.case.training import Complaint
+from oomdoctor.case.training import Complaint, Severity
 from oomdoctor.changes.change import Change, Refused
 from oomdoctor.changes.choice import Choice, Offers, choose, named
 from oomdoctor.changes.proposal import Proposal
@@ -13,15 +13,16 @@ from oomdoctor.changes.proposal import Proposal
 SAYS = Text("It is so", "是这样")
 
 
-def one(name: str, *, safe: bool = True, by_hand: bool = False, complaint: bool = False) -> Proposal:
-    wrong = Complaint(id=name, severity="error", key="k", file="a", line=1, what=SAYS, why=SAYS) if complaint else None
+def one(name: str, *, safe: bool = True, by_hand: bool = False, complaint: Severity | None = None) -> Proposal:
+    wrong = Complaint(id=name, severity=complaint, key="k", file="a", line=1, what=SAYS, why=SAYS) if complaint else None
     left = (Refused(SAYS, "k: 2"),) if by_hand else ()
     return Proposal(id=name, title=SAYS, safe=safe, complaint=wrong, changes=(Change(file="a", key=name, to="2"),), by_hand=left)
 
 
-CORRECTIONS = (one("misspelt", complaint=True), one("advice", safe=False, complaint=True))
+CORRECTIONS = (one("misspelt", complaint="error"), one("advice", safe=False, complaint="note"))
 FIXES = (one("batch"), one("checkpointing"), one("quantise", safe=False), one("shorter", safe=False))
 SAFE, SHARP, PARTLY = one("plan-2"), one("plan-1", safe=False), one("plan-1", by_hand=True)
+ANOTHER = Offers(corrections=(one("bf16", safe=False, complaint="warning"),))
 LOG = Offers(corrections=CORRECTIONS, fixes=FIXES, first=frozenset({"batch", "quantise"}))
 
 
@@ -47,6 +48,8 @@ def ids(choice: Choice) -> list[list[str]]:
     pytest.param(offers(SHARP, SAFE), False, "plan-1", ["misspelt"], ["plan-1"], ["plan-2", "batch", "checkpointing", "quantise", "shorter"], id="a number is no yes"),
     pytest.param(LOG, True, "plan-1", ["misspelt"], [], ["batch", "checkpointing", "quantise", "shorter"], id="a plan of a run that fits: nothing in its place"),
     pytest.param(Offers(), True, None, [], [], [], id="nothing is wrong"),
+    pytest.param(ANOTHER, False, None, [], ["bf16"], [], id="a correction that changes what is trained waits"),
+    pytest.param(ANOTHER, True, None, ["bf16"], [], [], id="a correction that changes what is trained, and yes"),
 ])  # fmt: skip
 def test_what_is_made(there: Offers, yes: bool, plan: str | None, taken: list[str], undecided: list[str], others: list[str]) -> None:
     assert ids(choose(there, yes=yes, plan=plan)) == [taken, undecided, others]

@@ -76,6 +76,22 @@ deepspeed --num_gpus 4 train.py \\
     --output_dir out \\
     --deepspeed ds.json
 """,
+    "lists.sh": """\
+#!/bin/bash
+GPUS=4
+LAUNCH="torchrun --nproc_per_node $GPUS --nnodes 1"
+ARGS=(
+    --model_name_or_path Qwen/Qwen2.5-7B-Instruct
+    --bf16 true   # as on the big card
+    --model_max_length 2048
+    --per_device_train_batch_size 4
+    --gradient_accumulation_steps 8
+    --gradient_checkpointing true
+    --deepspeed ds.json
+)
+ARGS+=(--optim adamw_torch)
+$LAUNCH finetune.py "${ARGS[@]}" --output_dir out 2>&1 | tee train.log
+""",
     "ds.json": """\
 {
     "bf16": {"enabled": "auto"},
@@ -119,6 +135,7 @@ ROUNDS = [
     pytest.param(["lora.yml", "--gpu", "RTX 4090"], {"lora.yml"}, id="axolotl"),
     pytest.param(["sft.sh", "--gpu", "RTX 4090"], {"sft.sh"}, id="a script of ms-swift"),
     pytest.param(["train.sh", "--gpu", "A100-40GB", "--gpus", "4"], {"train.sh", "ds.json"}, id="DeepSpeed and its JSON"),
+    pytest.param(["lists.sh", "--gpu", "A100-40GB"], {"lists.sh", "ds.json"}, id="a script that keeps its options in an array"),
     pytest.param(["serve.sh", "--gpu", "A100-40GB"], {"serve.sh"}, id="a server"),
 ]
 
@@ -226,3 +243,25 @@ def test_wrong_use_ends_with_two_and_changes_nothing(here: Path, arguments: list
     done = run("fix", *arguments, here=here)
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
     assert written(here) == FILES
+
+
+OLD_CARDS = [
+    pytest.param("sft.yaml", "flash_attn: fa2\n", "V100-32GB", ["+flash_attn: sdpa", "+bf16: false", "+fp16: true"], id="LLaMA-Factory"),
+    pytest.param("sft.sh", "--attn_impl flash_attn", "T4", ["--attn_impl sdpa", "--torch_dtype float16"], id="a script of ms-swift"),
+    pytest.param("lora.yml", "flash_attention: true\n", "V100-32GB", ["+flash_attention: false", "+bf16: auto"], id="axolotl"),
+]
+
+
+@pytest.mark.parametrize(("name", "adds", "gpu", "wanted"), OLD_CARDS)
+def test_what_a_card_cannot_do_is_written_otherwise(here: Path, name: str, adds: str, gpu: str, wanted: list[str]) -> None:
+    text = FILES[name].replace("--output_dir out", f"{adds} --output_dir out") if name.endswith(".sh") else FILES[name] + adds
+    (here / name).write_text(text, encoding="utf-8")
+    shown = run("fix", name, "--gpu", gpu, "--yes", "--dry-run", here=here).stdout
+    assert [one for one in wanted if one not in shown] == []
+    run("fix", name, "--gpu", gpu, "--yes", here=here)
+    assert "-before-" not in run("fix", name, "--gpu", gpu, "--yes", "--dry-run", here=here).stdout
+
+
+def test_another_precision_is_for_a_person_to_decide(here: Path) -> None:
+    done = run("fix", "sft.yaml", "--gpu", "V100-32GB", "--dry-run", here=here)
+    assert "decide   bf16-before-ampere" in done.stdout and "+fp16: true" not in done.stdout

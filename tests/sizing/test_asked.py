@@ -125,7 +125,20 @@ def test_what_is_not_said_is_asked() -> None:
     known = shape("Qwen/Qwen2.5-7B")
     assert known is not None
     asked = {one.id for one in setup({}, known, None, 1)[1] if one.asked}
-    assert asked == {"micro_batch", "sequence_length", "gradient_checkpointing"}
+    assert asked == {"finetuning", "micro_batch", "sequence_length", "gradient_checkpointing"}
+
+
+@pytest.mark.parametrize(("framework", "settings", "rank", "said"), [
+    pytest.param("llamafactory", {}, 8, "LoRA of rank 8, the default of llamafactory", id="LLaMA-Factory trains adapters"),
+    pytest.param("ms-swift", {"lora_rank": 64}, 64, "LoRA of rank 64, the default of ms-swift", id="ms-swift trains adapters"),
+    pytest.param("transformers", {}, None, "all weights are trained", id="a Trainer trains everything"),
+    pytest.param(None, {}, None, "all weights are trained", id="nobody knows"),
+    pytest.param("llamafactory", {"finetuning": "full"}, None, None, id="it is said"),
+])  # fmt: skip
+def test_what_is_trained_where_nothing_is_said(framework: str | None, settings: dict[str, Any], rank: int | None, said: str | None) -> None:
+    found, assumptions = setup(settings, known(), framework, 1)
+    assert (found.adapters.rank if found.adapters else None) == rank
+    assert next((one.text.en for one in assumptions if one.id == "finetuning"), None) == said
 
 
 @given(
