@@ -50,10 +50,13 @@ WHY = """\
 - **Vision models**: the number of tiles of an image, whether the tower's activations are kept, and the size of several towers are
   unknown.
 - **Int8 KV caches** (the lower rows of the Qwen-7B table) are not said by any column that is read.
-- **Prompts**: the Qwen3 table agrees with weights and cache alone, the Qwen2.5 table with the MLP of the whole prompt on top, which
-  is what transformers 4.31 to 5.23 hold when each storage is counted. Tables of Qwen2 and AutoAWQ have the logits of the whole prompt
+- **Prompts**: the Qwen3 table says weights, cache and 0.03 to 0.05 GiB at every length (more with AWQ), so it is not the peak of the
+  prompt, whatever its column says; the Qwen2.5 table has the MLP of the whole prompt on top, which is what transformers 4.31 to 5.23
+  hold when each storage is counted. Tables of Qwen2 and AutoAWQ have the logits of the whole prompt
   on top: their transformers is older than 4.45, which no column says.
 - **Attention of AutoAWQ** before flash attention wrote scores for every pair of tokens; its cache is made whole at the start.
+- **AWQ files of tied models** hold the output projection again where AutoAWQ of 2024 wrote them: at short lengths the Qwen2.5 table has
+  exactly these weights (1.5B: 1.504 of 1.51 GiB, 3B: 2.502 of 2.50), at long ones those without. The estimate takes the middle.
 - **Totals of several cards**: tables of generation publish the sum, and the row is its mean; the estimate is of the fullest card,
   which has a layer or two more (`device_map="auto"` keeps room free on the first).
 - **Pipelines** that interleave hold more micro batches than 1F1B; no column says which schedule it was, so they widen the range.
