@@ -30,8 +30,6 @@ class Format(Struct, frozen=True, kw_only=True):
     """Whether the matrices of a vision tower are packed too."""
     unties: bool = False
     """Whether tied models get an output projection of their own."""
-    repeats_tied: bool = False
-    """Whether files of tied models may hold the output projection again, so that it is there until it is tied."""
     unpacks: bool = False
     """Whether a matrix is unpacked to 16 bit when it is used."""
     rebuilds: bool = False

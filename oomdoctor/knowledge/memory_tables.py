@@ -33,7 +33,6 @@ def _formats() -> dict[str, Format]:
             packed=row["packed"] == "yes",
             packs_tower=row["packs_tower"] == "yes",
             unties=row["unties"] == "yes",
-            repeats_tied=row["repeats_tied"] == "yes",
             unpacks=row["unpacks"] == "yes",
             rebuilds=row["rebuilds"] == "yes",
             keeps_unpacked=row["keeps_unpacked"] == "yes",

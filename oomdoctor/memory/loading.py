@@ -21,10 +21,6 @@ def loading(setup: Setup) -> Term | None:
         return term(
             "loading", packed, "a matrix in 16 bit until it is packed: transformers/integrations/bitsandbytes.py", low=0.5, high=4.0
         )
-    if setup.weights.repeats_tied and shape.tied:
-        # Which version wrote the file is not known: the middle, and a range from nothing to all of it.
-        again = weights.HALF * count.embedding(shape) / layout.tensor
-        return term("loading", again / 2, "the output projection of a tied model again: rules/tables/weight_formats.csv", low=0, high=2)
     if layout.sharded(weights.SHARDS_ALL) == 1:
         return None
     unit = max(count.largest_layer(shape), count.embedding(shape) + count.output(shape))

@@ -100,13 +100,3 @@ def test_joining_adapters_takes_the_product_of_a_pair() -> None:
 def test_nothing_is_joined_in_full_training_or_unasked() -> None:
     assert saving.merging(run(merges=True)) is None
     assert saving.merging(run(adapters=lora())) is None
-
-
-def test_the_head_of_a_tied_model_may_be_in_the_file_again() -> None:
-    """Which version of AutoAWQ wrote the file is not known, so the range goes from nothing to all of it."""
-    tied = run(shape=known("Qwen/Qwen2.5-1.5B"), weights="awq-int4")
-    found = loading.loading(tied)
-    assert found is not None
-    assert (found.low, found.high) == (0, 2 * 151_936 * 1536)
-    assert loading.loading(run(weights="awq-int4")) is None
-    assert loading.loading(run(shape=known("Qwen/Qwen2.5-1.5B"), weights="gptq-int4")) is None
