@@ -56,7 +56,8 @@ WHY = """\
   on top: their transformers is older than 4.45, which no column says.
 - **Attention of AutoAWQ** before flash attention wrote scores for every pair of tokens; its cache is made whole at the start.
 - **AWQ files of tied models** hold the output projection again where AutoAWQ of 2024 wrote them: at short lengths the Qwen2.5 table has
-  exactly these weights (1.5B: 1.504 of 1.51 GiB, 3B: 2.502 of 2.50), at long ones those without. The estimate takes the middle.
+  exactly these weights (1.5B: 1.504 of 1.51 GiB, 3B: 2.502 of 2.50), at long ones those without. Files of today do not, and no column
+  says which it was; the estimate is without.
 - **Totals of several cards**: tables of generation publish the sum, and the row is its mean; the estimate is of the fullest card,
   which has a layer or two more (`device_map="auto"` keeps room free on the first).
 - **Pipelines** that interleave hold more micro batches than 1F1B; no column says which schedule it was, so they widen the range.
