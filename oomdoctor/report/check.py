@@ -32,6 +32,7 @@ _SEVERITIES = {
 }
 _MANY = {"error": "errors", "warning": "warnings", "note": "notes"}
 _SHOWN = 100
+_NOBODYS = Text("Whose settings these are is not known, so little of them could be checked: ", "不知道这是哪个框架的配置，能检查的不多：")
 
 
 def compose(training: Training | None, taken: Taken | None, gaps: Sequence[Gap], lang: str, version: str) -> Document:
@@ -108,6 +109,8 @@ def _summary(training: Training | None, complaints: Sequence[Complaint], lang: s
     if training is not None and training.framework:
         name = FRAMEWORKS.get(training.framework, training.framework)
         yield Span(f"{name}{'：' if lang == 'zh' else ': '}")
+    elif training is not None:
+        yield Span(_NOBODYS.get(lang))
     counted = [(severity, _count(complaints, severity)) for severity in _SEVERITIES]
     said = [_counted(severity, number, lang) for severity, number in counted if number]
     if said:

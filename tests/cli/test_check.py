@@ -138,3 +138,10 @@ def test_a_server_is_checked_by_its_own_budget(here: Path, command: str, fits: s
     told = json.loads(done.stdout)
     assert (told["fits"], told["estimate"]["server"]["program"], done.returncode) == (fits, "vllm", status)
     assert "KV cache" in run("serve.sh", "--gpu", "RTX 4090", "--lang", "en", here=here).stdout
+
+
+def test_settings_of_nobody_are_no_clean_bill(here: Path) -> None:
+    (here / "own.sh").write_text("python own.py --size 3 --colour red\n", encoding="utf-8")
+    done = run("own.sh", here=here)
+    assert (done.returncode, done.stdout.startswith("Whose settings these are is not known")) == (0, True)
+    assert run("own.sh", "--lang", "zh", here=here).stdout.startswith("不知道这是哪个框架的配置")
