@@ -188,6 +188,8 @@ class _Shell:
         self._text = text
         self._texts: dict[str, str] = {}
         self._lists: dict[str, list[Word]] = {}
+        self._room = MOST_KEYS
+        """How many more words lists may become: one that is used again and again is read for as long as a script can need it."""
 
     def run(self, command: Sequence[Word], environment: list[Given]) -> list[Word]:
         """The words of a command with its variables filled in, without the assignments that it begins with."""
@@ -234,11 +236,10 @@ class _Shell:
             found = _LIST.match(written)
             listed = self._lists.get(found[1] or found[2], []) if found is not None else []
             if found is not None and (found[3] or (listed and not quoted)):
-                out += listed
+                out += listed[: self._room]
+                self._room -= min(self._room, len(listed))
             elif (text := self._text_of(word.text)) or quoted or not word.text:
                 out.append(replace(word, text=text))
-            if len(out) > MOST_KEYS:
-                break
         return out
 
     def _text_of(self, text: str) -> str:

@@ -111,6 +111,7 @@ def test_every_option_of_a_list_keeps_its_line() -> None:
     pytest.param('A="-x y"\n' + 'A="$A $A"\n' * 60 + "python t.py $A\n", id="a text that doubles"),
     pytest.param("A=(-x y)\n" + 'A=("${A[@]}" "${A[@]}")\n' * 60 + 'python t.py "${A[@]}"\n', id="an array that doubles"),
     pytest.param("A=(" + "-x " * 200_000, id="an array without an end"),
+    pytest.param('A="' + "-x y " * 5000 + '"\n' + "python t.py $A\n" * 200, id="a list that is used again and again"),
 ])  # fmt: skip
 def test_what_grows_without_bound_is_cut(script: str) -> None:
     assert len(program(script)) <= 20_000
