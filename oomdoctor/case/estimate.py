@@ -101,6 +101,9 @@ class Stack(Struct, frozen=True, kw_only=True):
     """Whether batches have one length, or the longest comes first, so that blocks are reused."""
     batch: int = 1
     """Samples on one card where the config does not say: the framework's default."""
+    length: int | None = None
+    """Tokens of a sample where the config does not say: cutoff_len of llamafactory/hparams/data_args.py, sequence_len of
+    axolotl/utils/schemas/config.py. None: the data or the model decide."""
     checkpointing: bool = False
     """Whether activations are checkpointed where the config does not say."""
     checkpoints_always: bool = False

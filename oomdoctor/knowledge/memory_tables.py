@@ -129,6 +129,7 @@ def _stack(row: Row) -> Stack:
         unties=row["unties"] == "yes",
         packs_head=row["packs_head"] == "yes",
         batch=int(row["batch"]),
+        length=int(row["length"]) if row["length"] else None,
         finetuning=row["finetuning"],
         checkpointing=row["checkpointing"] != "no",
         checkpoints_always=row["checkpointing"] == "always",

@@ -48,7 +48,7 @@ def setup(settings: Settings, shape: Shape, framework: str | None, cards: int) -
         adapters=adapters,
         layout=_layout(settings, cards),
         batch=_whole(settings, "micro_batch") or (own.batch if training else 1),
-        length=_length(settings),
+        length=_length(settings, own),
         sequences=compared.sequences,
         reference=compared.reference,
         accumulation=_whole(settings, "accumulation") or 1,
@@ -139,8 +139,8 @@ def _even(settings: Settings) -> bool | None:
     return True if True in said else False if False in said else None
 
 
-def _length(settings: Settings) -> int:
-    return _whole(settings, "sequence_length") or _whole(settings, "max_model_len") or _LENGTH
+def _length(settings: Settings, own: Stack) -> int:
+    return _whole(settings, "sequence_length") or _whole(settings, "max_model_len") or own.length or _LENGTH
 
 
 def _eval_batch(settings: Settings) -> int | None:
@@ -196,7 +196,9 @@ def _assumptions(settings: Settings, made: Setup) -> Iterator[Assumption]:
             f"每张卡的批大小为 {made.batch}，即 {made.stack.name} 的默认值",
         )
     if _whole(settings, "sequence_length") is None and _whole(settings, "max_model_len") is None:
-        yield _said("sequence_length", f"{made.length} tokens for each sample", f"每条样本 {made.length} 个 token")
+        whose = made.stack.name if made.stack.length else None
+        en, zh = (f", the default of {whose}", f"，即 {whose} 的默认值") if whose else ("", "")
+        yield _said("sequence_length", f"{made.length} tokens for each sample{en}", f"每条样本 {made.length} 个 token{zh}")
     if made.task == "train" and settings.get("gradient_checkpointing") is None and not made.stack.checkpoints_always:
         on = made.checkpointing == "full"
         yield _said(

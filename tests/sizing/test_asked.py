@@ -175,3 +175,12 @@ def test_how_a_checkpoint_is_written(settings: dict[str, Any], whole: bool | Non
 def test_adapters_are_joined_where_that_is_asked() -> None:
     assert made("ms-swift", merge_adapters=True, finetuning="lora").merges
     assert not made("ms-swift", finetuning="lora").merges
+
+
+@pytest.mark.parametrize(("framework", "length", "said"), [
+    pytest.param("axolotl", 512, "512 tokens for each sample, the default of axolotl", id="a framework with a default"),
+    pytest.param("ms-swift", 2048, "2048 tokens for each sample", id="a framework that asks the model"),
+])  # fmt: skip
+def test_the_length_where_nothing_is_said(framework: str, length: int, said: str) -> None:
+    found, assumptions = setup({}, known(), framework, 1)
+    assert (found.length, next(one.text.en for one in assumptions if one.id == "sequence_length")) == (length, said)
