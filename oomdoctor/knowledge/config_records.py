@@ -46,6 +46,8 @@ class FrameworkRecord(Record, frozen=True, kw_only=True):
     """Whether its programs take settings as options: a script of the same name that is given some is another's."""
     signs: list[list[str]]
     """Keys that together show the framework."""
+    in_commands: bool = True
+    """Whether its signs show it in a command too: what stands in files of its own can be one option among those of a trainer."""
     extra: list[str] = []
     """Keys that its packages do not list."""
     blocks: dict[str, list[str]] = {}

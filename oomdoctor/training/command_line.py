@@ -54,6 +54,9 @@ _PROGRAMS = (
     "python -m llamafactory.cli", "python -m vllm.entrypoints", "python -m sglang", "sglang serve", "python -m axolotl",
     "accelerate", "python",
 )  # fmt: skip
+_CONTAINERS = ("docker", "podman", "nerdctl")
+_IMAGES = {"vllm/vllm-openai": "python -m vllm.entrypoints.openai.api_server"}
+"""Images that take the options of a server: ENTRYPOINT of vllm docker/Dockerfile."""
 _OF_A_WORD = ("double", "single", "result", "escape", "array", "close", "bare")
 _BETWEEN = ("join", "blank", "end")
 _SHORTEST = 5
@@ -262,6 +265,7 @@ def _copied(words: Sequence[Word], at: int) -> int:
 
 def _sections(file: str, words: Sequence[Word]) -> Iterator[Sheet]:
     """A launcher and what it launches are two programs with options of their own."""
+    words = _in_container(words)
     launcher = _begins_with(words, _LAUNCHERS)
     if launcher:
         first = len(launcher.split())
@@ -275,6 +279,20 @@ def _sections(file: str, words: Sequence[Word]) -> Iterator[Sheet]:
         yield _sheet(file, words[0].text, words[1:])
     elif len(words) > 1 and words[0].text.startswith("--") and words[1].text != ")":  # `--model )` is a label of `case`
         yield _sheet(file, "", words)
+
+
+def _in_container(words: Sequence[Word]) -> Sequence[Word]:
+    """What a container runs: the command behind its image, or the options of the program that the image starts by itself."""
+    if not words or words[0].text not in _CONTAINERS or "run" not in (word.text for word in words[1:3]):
+        return words
+    for at, word in enumerate(words):
+        started = next((program for image, program in _IMAGES.items() if image in word.text), None)
+        inside = words[at + 1 :]
+        if _begins_with(inside, (*_LAUNCHERS, *_PROGRAMS)):
+            return inside
+        if started is not None and inside and inside[0].text.startswith("-"):
+            return [*(replace(word, text=part) for part in started.split()), *inside]
+    return words
 
 
 def _is_target(words: Sequence[Word], at: int) -> bool:

@@ -58,6 +58,8 @@ class Frameworks:
                     return name, sheet.program
         keys = {one.name for one in sheet.given}
         for name, record in self.records.items():
+            if sheet.form == "command" and not record["in_commands"]:
+                continue
             for sign in record["signs"]:
                 if keys.issuperset(sign):
                     return name, ", ".join(sign)
