@@ -58,7 +58,7 @@ _PARTS = 4
 
 def compose(found: Estimate, lang: str, version: str, judged: Judged | None = None) -> Document:
     """The document; `judged` is the run held against the card that somebody named."""
-    title = _say(lang, "oomdoctor {} estimate", "oomdoctor {} 显存估计").format(version)
+    title = _say(lang, "oomdoctor {} · estimate", "oomdoctor {} · 显存估计").format(version)
     return Document(title=title, blocks=tuple(_blocks(found, lang, judged)), lang=lang)
 
 

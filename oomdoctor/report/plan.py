@@ -46,7 +46,7 @@ class Texts(Protocol):
 def compose(found: Plans, assumptions: Sequence[Assumption], pack: Texts, lang: str, version: str) -> Document:
     """The whole answer in `lang`."""
     blocks = tuple(_blocks(found, assumptions, pack, lang))
-    return Document(title=_say(lang, "oomdoctor {} plan", "oomdoctor {} 显存规划").format(version), blocks=blocks, lang=lang)
+    return Document(title=_say(lang, "oomdoctor {} · plan", "oomdoctor {} · 显存规划").format(version), blocks=blocks, lang=lang)
 
 
 def _blocks(found: Plans, assumptions: Sequence[Assumption], pack: Texts, lang: str) -> Iterator[Block]:

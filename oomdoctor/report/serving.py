@@ -46,7 +46,7 @@ _PHASES = {
 
 def compose(found: Served, lang: str, version: str) -> Document:
     """The document."""
-    title = _say(lang, "oomdoctor {} estimate", "oomdoctor {} 显存估计").format(version)
+    title = _say(lang, "oomdoctor {} · estimate", "oomdoctor {} · 显存估计").format(version)
     return Document(title=title, blocks=tuple(_blocks(found, lang)), lang=lang)
 
 
