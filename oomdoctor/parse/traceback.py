@@ -24,9 +24,14 @@ _FRAME_SIGN = re.compile(rb'File ["~/]|\.py:\d')
 _REACH = 12 << 10
 _NEAR = 900
 """A message ends the traceback whose last frame stands at most so many bytes before it (a long source line, markers)."""
+_APART = 300
+"""Frames that stand below a message belong together while no more than a source line or two lies between them."""
 
 _PHASES = (
-    ("checkpoint-save", re.compile(rb"save_checkpoint|save_model|save_pretrained|_save_(?!evaluate)|(?<!load_)state_dict\b|torch/serialization|save_file|_write_file")),
+    ("model-load", re.compile(rb"torch[/\\]serialization\.py[^\n]{1,24}\bin (?:_?(?:legacy_)?load|persistent_load|load_tensor|\w{0,30}restore_location|\w{0,20}deserialize)\b")),
+    ("checkpoint-save", re.compile(
+        rb"save_checkpoint|save_model|save_pretrained|_save_(?!evaluate)|(?<!load_)state_dict\b|torch[/\\]serialization|save_file|_write_file"
+    )),
     ("evaluation", re.compile(rb"\bin evaluat|evaluation_loop|eval_step|validation_step|\bin validat|prediction_step|prediction_loop|run_eval|\bin test\b")),
     ("generation", re.compile(rb"generation/utils|\bin generate|generate_sequences|_sample\b|/sampler|denois|vae_decode|decode_latents")),
     ("optimizer-step", re.compile(rb"torch/optim/|optimizers?/\w{1,40}\.py|initialize_optimizer_states|optimizer_step|\bin _?init_states|_foreach_")),
@@ -68,6 +73,8 @@ def around(before: bytes, after: bytes, rank: int | None) -> Trace:
     found = _trace(before[-_REACH:], rank, needs_head=False)
     if found.frame is None and _HEAD in after[:600]:
         found = _trace(after[:_REACH], rank, needs_head=True)
+    if found.frame is None:
+        found = _pasted_below(_of_rank(after[:_REACH], rank))
     if found.phase is None and _is_loading(before[-2000:]):
         found = replace(found, phase="model-load")
     return found
@@ -92,16 +99,40 @@ def caught(text: str, start: int, end: int) -> bool:
 
 
 def _trace(data: bytes, rank: int | None, *, needs_head: bool) -> Trace:
-    if rank is not None:
-        tag = b"[rank%d]" % rank
-        if tag in data:
-            data = b"\n".join(line for line in data.split(b"\n") if tag in line)
+    data = _of_rank(data, rank)
     if not needs_head and not _FRAME_SIGN.search(data, max(0, len(data) - _NEAR - 600)):
         return Trace(None, None)
     head = data.rfind(_HEAD) if not needs_head else data.find(_HEAD)
     frames = _frames(data, max(0, head))
     if not frames or (not needs_head and len(data) - frames[-1].end() > _NEAR):
         return Trace(None, None)
+    return _told(data, frames)
+
+
+def _of_rank(data: bytes, rank: int | None) -> bytes:
+    """The lines of one rank, where lines carry a mark of theirs."""
+    tag = b"" if rank is None else b"[rank%d]" % rank
+    return b"\n".join(line for line in data.split(b"\n") if tag in line) if tag and tag in data else data
+
+
+def _pasted_below(after: bytes) -> Trace:
+    """The frames that somebody put under the message instead of above it: without a head, one close after the other."""
+    head = after.find(_HEAD)
+    data = after if head < 0 else after[:head]
+    if not _FRAME_SIGN.search(data, 0, _NEAR):
+        return Trace(None, None)
+    frames: list[re.Match[bytes]] = []
+    end = _NEAR
+    for frame in _frames(data, 0):
+        if frame.start() > end:
+            break
+        frames.append(frame)
+        end = frame.end() + _APART
+    return _told(data, frames) if frames else Trace(None, None)
+
+
+def _told(data: bytes, frames: list[re.Match[bytes]]) -> Trace:
+    """What frames say, the last of them being where it failed."""
     text = data[frames[0].start() : frames[-1].end() + 300]
     loads_data = any(_DATA.search(frame[0]) for frame in frames[-_LAST_FRAMES:])
     phase = "data-loading" if loads_data else next((name for name, form in _PHASES if form.search(text)), None)

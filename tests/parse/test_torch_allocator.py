@@ -41,6 +41,16 @@ def test_every_clause_of_the_new_form() -> None:
     }
 
 
+def test_a_clause_that_somebody_quoted_alone_is_read() -> None:
+    (fields,) = read("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.25 GiB.\n... 35.01 GiB is allocated by PyTorch ...\n")
+    assert fields["allocated_bytes"] == parse_size("35.01 GiB")
+
+
+def test_the_exception_alone_is_proof() -> None:
+    (fields,) = read("torch.OutOfMemoryError: Tried to allocate 1.25 GiB\n")
+    assert fields == {"exception": "torch.OutOfMemoryError", "requested_bytes": parse_size("1.25 GiB")}
+
+
 def test_every_clause_of_the_old_form() -> None:
     (fields,) = read(OLD)
     assert fields == {

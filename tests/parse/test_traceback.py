@@ -31,6 +31,13 @@ MAIN = ("/opt/run/train.py", "<module>", "train(args)")
     pytest.param([MAIN, ("/opt/v/accelerate/big_modeling.py", "dispatch_model", "model.to(device)")], "model-load", id="a model is spread over cards"),
     pytest.param([MAIN, ("/opt/rl/actor.py", "compute_log_prob", "logits = self.model(ids)")], "forward", id="log-probabilities of reinforcement learning"),
     pytest.param([MAIN, ("/opt/rl/worker.py", "generate_sequences", "probs = logits.softmax(-1)")], "generation", id="a rollout"),
+    pytest.param([MAIN, ("/opt/v/torch/serialization.py", "save", "_save(obj, opened_zipfile, pickle_module)")], "checkpoint-save", id="torch.save"),
+    pytest.param([MAIN, ("/opt/v/torch/serialization.py", "_load", "result = unpickler.load()")], "model-load", id="torch.load"),
+    pytest.param(
+        [MAIN, ("/opt/v/torch/serialization.py", "persistent_load", "typed = load_tensor(dtype)"), ("/opt/v/torch/serialization.py", "default_restore_location", "fn(storage, location)")],
+        "model-load", id="a storage goes back to the card that it was saved from",
+    ),
+    pytest.param([MAIN, ("C:\\v\\torch\\serialization.py", "_cuda_deserialize", "return obj.cuda(device)")], "model-load", id="torch.load on Windows"),
     pytest.param([MAIN], None, id="nothing that tells"),
 ])  # fmt: skip
 def test_the_phase(frames: list[tuple[str, str, str]], phase: str | None) -> None:
@@ -47,3 +54,26 @@ def test_the_phase(frames: list[tuple[str, str, str]], phase: str | None) -> Non
 ])  # fmt: skip
 def test_a_model_is_loading_while_nothing_else_was_said(said: bytes, phase: str | None) -> None:
     assert around(said, b"", None).phase == phase
+
+
+MESSAGE = b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.31 GiB. GPU 2 has a total capacity of 79.10 GiB of which 1.20 GiB is free.\n"
+
+
+@pytest.mark.parametrize(("below", "frame"), [
+    pytest.param(b'\nFile "rl/loss.py", line 81, in loss\n    p = probs(x)\nFile "rl/probs.py", line 9, in probs\n    return x - x.max()\n', "rl/probs.py:9 in probs", id="two frames"),
+    pytest.param(b'...\n  File "/opt/v/torch/nn/modules/linear.py", line 125, in forward\n', "/opt/v/torch/nn/modules/linear.py:125 in forward", id="one frame after dots"),
+    pytest.param(b'\nFile "rl/loss.py", line 81, in loss\n' + b"step done\n" * 60 + b'File "rl/other.py", line 9, in other\n', "rl/loss.py:81 in loss", id="a second one far below"),
+    pytest.param(b"step done\n" * 200 + b'File "rl/other.py", line 9, in other\n', None, id="frames of another time"),
+    pytest.param(b"the run ended\n", None, id="no frames"),
+])  # fmt: skip
+def test_frames_that_were_pasted_below_the_message(below: bytes, frame: str | None) -> None:
+    assert around(b"", MESSAGE + below, None).frame == frame
+
+
+def test_frames_below_a_message_are_those_of_its_rank() -> None:
+    below = b'[rank1]: File "rl/loss.py", line 81, in loss\n[rank0]: File "rl/data.py", line 9, in batches\n'
+    assert around(b"", b"[rank1]: " + MESSAGE + below, 1).frame == "rl/loss.py:81 in loss"
+
+
+def test_frames_above_a_message_come_before_those_below() -> None:
+    assert around(raised(MAIN), MESSAGE + b'\nFile "rl/loss.py", line 81, in loss\n', None).frame == "/opt/run/train.py:12 in <module>"
