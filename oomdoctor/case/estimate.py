@@ -60,6 +60,8 @@ class Stack(Struct, frozen=True, kw_only=True):
     """What a framework does that no setting says."""
 
     name: str
+    title: str = ""
+    """As people write it; empty where nobody knows the framework."""
     logits: float
     """Bytes that one logit takes at the peak around the loss, all copies."""
     logits_low: float

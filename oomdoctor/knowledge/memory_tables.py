@@ -108,6 +108,7 @@ def _stacks() -> dict[str, Stack]:
 def _stack(row: Row) -> Stack:
     return Stack(
         name=row["name"],
+        title=row["title"],
         logits=float(row["logits"]),
         logits_low=float(row["logits_low"]),
         logits_high=float(row["logits_high"]),

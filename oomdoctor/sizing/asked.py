@@ -190,14 +190,10 @@ def _assumptions(settings: Settings, made: Setup) -> Iterator[Assumption]:
     if made.task == "train" and settings.get("finetuning") is None:
         yield _trained(made)
     if made.task == "train" and _whole(settings, "micro_batch") is None:
-        yield _said(
-            "micro_batch",
-            f"batch size {made.batch} on each card, the default of {made.stack.name}",
-            f"每张卡的批大小为 {made.batch}，即 {made.stack.name} 的默认值",
-        )
+        en, zh = _default_of(made.stack)
+        yield _said("micro_batch", f"batch size {made.batch} on each card{en}", f"每张卡的批大小为 {made.batch}{zh}")
     if _whole(settings, "sequence_length") is None and _whole(settings, "max_model_len") is None:
-        whose = made.stack.name if made.stack.length else None
-        en, zh = (f", the default of {whose}", f"，即 {whose} 的默认值") if whose else ("", "")
+        en, zh = _default_of(made.stack) if made.stack.length else ("", "")
         yield _said("sequence_length", f"{made.length} tokens for each sample{en}", f"每条样本 {made.length} 个 token{zh}")
     if made.task == "train" and settings.get("gradient_checkpointing") is None and not made.stack.checkpoints_always:
         on = made.checkpointing == "full"
@@ -234,8 +230,13 @@ def _assumptions(settings: Settings, made: Setup) -> Iterator[Assumption]:
 def _trained(made: Setup) -> Assumption:
     if made.adapters is None:
         return _said("finetuning", "all weights are trained", "训练全部权重")
-    rank, name = made.adapters.rank, made.stack.name
-    return _said("finetuning", f"LoRA of rank {rank}, the default of {name}", f"训练 LoRA，秩为 {rank}，即 {name} 的默认值")
+    en, zh = _default_of(made.stack)
+    return _said("finetuning", f"LoRA of rank {made.adapters.rank}{en}", f"训练 LoRA，秩为 {made.adapters.rank}{zh}")
+
+
+def _default_of(own: Stack) -> tuple[str, str]:
+    """Whose default a figure is, in both languages; nothing where nobody knows the framework."""
+    return (f", the default of {own.title}", f"，即 {own.title} 的默认值") if own.title else ("", "")
 
 
 def _said(id_: str, en: str, zh: str) -> Assumption:

@@ -129,7 +129,7 @@ def test_what_is_not_said_is_asked() -> None:
 
 
 @pytest.mark.parametrize(("framework", "settings", "rank", "said"), [
-    pytest.param("llamafactory", {}, 8, "LoRA of rank 8, the default of llamafactory", id="LLaMA-Factory trains adapters"),
+    pytest.param("llamafactory", {}, 8, "LoRA of rank 8, the default of LLaMA-Factory", id="LLaMA-Factory trains adapters"),
     pytest.param("ms-swift", {"lora_rank": 64}, 64, "LoRA of rank 64, the default of ms-swift", id="ms-swift trains adapters"),
     pytest.param("transformers", {}, None, "all weights are trained", id="a Trainer trains everything"),
     pytest.param(None, {}, None, "all weights are trained", id="nobody knows"),
@@ -178,7 +178,7 @@ def test_adapters_are_joined_where_that_is_asked() -> None:
 
 
 @pytest.mark.parametrize(("framework", "length", "said"), [
-    pytest.param("axolotl", 512, "512 tokens for each sample, the default of axolotl", id="a framework with a default"),
+    pytest.param("axolotl", 512, "512 tokens for each sample, the default of Axolotl", id="a framework with a default"),
     pytest.param("ms-swift", 2048, "2048 tokens for each sample", id="a framework that asks the model"),
 ])  # fmt: skip
 def test_the_length_where_nothing_is_said(framework: str, length: int, said: str) -> None:
