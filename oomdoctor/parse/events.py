@@ -32,7 +32,7 @@ class Rules(Protocol):
 
 _OWN_TRACEBACK = re.compile(rb"\[rank(\d{1,5})\]: Traceback \(most recent")
 _QUOTED_CODE = re.compile(
-    r"""^\s*(?:(?:raise|return|if|elif|assert|throw|print|printf|echo|warn|warnings\.warn|pytest\.raises|expect)\b|[\w.]{0,40}log(?:ger|ging)?\.\w+\(|#|//|/?\*)[^\n]{0,200}["'`]"""
+    r"""^\s*(?:(?:raise|return|if|elif|assert|throw|print|printf|echo|warn|warnings\.warn|pytest\.raises|expect)\b|[\w.]{0,40}log(?:ger|ging)?\.\w+\(|#|//|/?\*(?!\*\* Error in))[^\n]{0,200}["'`]"""
     r"""|^\s*(?:\w[\w.]{0,60}\s*=\s*)?[a-z_][\w.]{0,60}\([rbfu]{0,2}["']\s*(?:[\w.]{1,80}(?:Error|Exception):\s*)?$"""
     r"""|\b(?:in|not in|==|!=) str\(\w+\)|^\s*["'][^"'\n]{0,400}["']\s+(?:not )?in\s"""
 )
