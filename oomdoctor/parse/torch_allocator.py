@@ -61,7 +61,7 @@ _NEW = (  # from 2.1: GPU 0 has a total capacity of T of which F is free. ...
         "free_bytes": rf"of\s+which\s+{_SIZE}\s+is\s+free",
         "process_bytes": rf"this\s+process\s+has\s+{_SIZE}\s+memory\s+in\s+use",
         "limit_bytes": rf"{_SIZE}\s+allowed\s*;",
-        "allocated_bytes": rf"{_SIZE}\s+is\s+allocated\b",
+        "allocated_bytes": rf"(?:allocated\s+memory|\.{{3}}|…)\s+{_SIZE}\s+is\s+allocated\b",
         "private_pools_bytes": rf"with\s+{_SIZE}\s+allocated\s+in\s+private\s+pools",
         "reserved_unallocated_bytes": rf"{_SIZE}\s+is\s+reserved\s+by\s+PyTorch\s+but\s+unallocated",
         "segment_reserve_bytes": rf"expandable-segment\s+reserve\s+of\s+{_SIZE}",

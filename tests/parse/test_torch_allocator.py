@@ -46,6 +46,13 @@ def test_a_clause_that_somebody_quoted_alone_is_read() -> None:
     assert fields["allocated_bytes"] == parse_size("35.01 GiB")
 
 
+def test_the_rest_of_a_number_that_was_torn_apart_is_no_figure() -> None:
+    (fields,) = read(
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.25 GiB. Of the allocated memory 3\n5.01 GiB is allocated by PyTorch"
+    )
+    assert "allocated_bytes" not in fields
+
+
 def test_the_exception_alone_is_proof() -> None:
     (fields,) = read("torch.OutOfMemoryError: Tried to allocate 1.25 GiB\n")
     assert fields == {"exception": "torch.OutOfMemoryError", "requested_bytes": parse_size("1.25 GiB")}
