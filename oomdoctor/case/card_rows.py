@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from oomdoctor.case.events import Event
 
-_ROWS = frozenset({"nvidia-smi-gpu-row", "gpustat-row"})
+_ROWS = frozenset({"nvidia-smi-gpu-row", "gpustat-row", "cuda-jl-card-row"})
 
 
 def card_share(event: Event) -> float | None:
     """Used over total of the card that a row shows; None where the event is no such row."""
-    used, total = event.size("used_bytes"), event.size("total_bytes")
-    return used / total if event.signature in _ROWS and used is not None and total else None
+    total = event.size("total_bytes")
+    if event.signature not in _ROWS or not total:
+        return None
+    used, free = event.size("used_bytes"), event.size("free_bytes")
+    if used is None and free is not None:
+        used = total - free
+    return None if used is None else used / total
