@@ -51,6 +51,9 @@ _LOADING = re.compile(
     rb"|Initiali[sz]ing (?:[\w-]{1,30} ){0,3}(?:model|encoder|decoder|backbone|tower|LLM) from "
 )
 _LOADED = re.compile(rb"100%|\bloss\b|(?<![\w./-])[Tt]raining(?![\w./-])|(?<![\w./-])[Ee]poch|\bstep\b")
+_BAR = re.compile(rb"[^\n\r|]{0,80}?(?P<percent>\d{1,3})%\|")
+_VALIDATES = re.compile(rb"(?i)\b(?:valid(?:ation|ating|ate)?|val|evaluat(?:ion|ing|e)|eval)\b")
+"""What a progress bar is called that runs over the data of a validation (tqdm, Lightning)."""
 _CAUGHT = re.compile(
     r"[Ss]kipping (?:the |this )?batch|attempting to recover|[Rr]etrying|will retry|reducing batch|with exception:|[Ff]alling back|"
     r"falling back to|lowering the batch|halving|has been split|ignored?\b.{0,20}continu"
@@ -77,7 +80,16 @@ def around(before: bytes, after: bytes, rank: int | None) -> Trace:
         found = _pasted_below(_of_rank(after[:_REACH], rank))
     if found.phase is None and _is_loading(before[-2000:]):
         found = replace(found, phase="model-load")
+    if found.phase in (None, "forward") and _is_validating(before):
+        found = replace(found, phase="evaluation")
     return found
+
+
+def _is_validating(before: bytes) -> bool:
+    """Whether the last progress bar is one of a validation and not at its end."""
+    at = before.rfind(b"%|")
+    bar = _BAR.search(before, max(before.rfind(b"\n", 0, at), before.rfind(b"\r", 0, at), at - 80, 0)) if at >= 0 else None
+    return bar is not None and int(bar["percent"]) < 100 and _VALIDATES.search(bar[0]) is not None
 
 
 def _is_loading(before: bytes) -> bool:

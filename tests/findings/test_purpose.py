@@ -58,6 +58,7 @@ TRAINING = [
     pytest.param(f"{TRACE}    loss.backward()\n{FULL}", id="a loop of one's own"),
     pytest.param(f'{TRACE}  File "{SITE}/torch/autograd/__init__.py", line 347, in backward\n{FULL}', id="a backward pass"),
     pytest.param(f"$ python -m mlx_lm.lora --train --model local/model-4bit\n{MLX}", id="MLX that trains"),
+    pytest.param(f"Trainable parameters 2.310M\nTraining\n{MLX}", id="MLX that says how much it trains"),
 ]
 
 

@@ -56,6 +56,24 @@ def test_a_model_is_loading_while_nothing_else_was_said(said: bytes, phase: str 
     assert around(said, b"", None).phase == phase
 
 
+@pytest.mark.parametrize(("said", "phase"), [
+    pytest.param(b"Training: 100%|####| 64/64\nValidation:  12%|#2  | 3/25 [00:01<00:08]", "evaluation", id="a bar of tqdm"),
+    pytest.param(b"\rValidation DataLoader 0:   0%|    | 0/25 [00:00<?, ?it/s]\n", "evaluation", id="a bar of Lightning"),
+    pytest.param(b" - (Val)  :   4%|    | 1/25 [00:00<?, ?it/s]\n", "evaluation", id="a name in brackets"),
+    pytest.param(b"Validation: 100%|####| 25/25\nstarting again\n", None, id="a validation that has ended"),
+    pytest.param(b"Validation:  12%|#2  | 3/25\rEpoch 2:   3%|    | 2/64", None, id="training goes on after it"),
+    pytest.param(b"Value of epoch 2:   3%|    | 2/64", None, id="another word"),
+    pytest.param(b"a|%|b", None, id="no bar"),
+])  # fmt: skip
+def test_a_progress_bar_that_is_called_validation(said: bytes, phase: str | None) -> None:
+    assert around(said, b"", None).phase == phase
+
+
+def test_a_forward_pass_under_a_bar_of_validation_is_one_of_evaluation() -> None:
+    net = ("/opt/run/net.py", "forward", "return self.conv(x)")
+    assert around(b"Validation:  12%|#2  | 3/25\n" + raised(MAIN, net), b"", None).phase == "evaluation"
+
+
 MESSAGE = b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.31 GiB. GPU 2 has a total capacity of 79.10 GiB of which 1.20 GiB is free.\n"
 
 
