@@ -13,9 +13,10 @@ from oomdoctor.changes.change import Change, Edit, Form, Refused, Unsafe, plain_
 from oomdoctor.changes.lists import items
 from oomdoctor.changes.move import move
 from oomdoctor.changes.script import edit_script
-from oomdoctor.training.command_line import Word, read_command_line
+from oomdoctor.training.command_line import read_command_line
 from oomdoctor.training.readers import read_config
 from oomdoctor.training.sheet import MOST_BYTES, Sheet, plain
+from oomdoctor.training.shell import Word
 
 _MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CODECS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from oomdoctor.changes.change import Change, Edit, Unsafe, plain_key
 from oomdoctor.changes.values import shell_value
-from oomdoctor.training.command_line import ASSIGNED, OPTION, OVERRIDE, REDIRECTION, Word, commands
+from oomdoctor.training.command_line import OVERRIDE
+from oomdoctor.training.shell import ASSIGNED, OPTION, REDIRECTION, Word, commands
 
 _VARIABLE = re.compile(r"\$(?:(\w{1,100})|\{(\w{1,100})\})\Z")
 _NEGATIVE = re.compile(r"-\d")
