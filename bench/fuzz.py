@@ -34,18 +34,19 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from oomdoctor import __version__, pipeline
-from oomdoctor import reading as read_sources
+from oomdoctor import __version__
+from oomdoctor.api import diagnose as pipeline
+from oomdoctor.ingest.clean import flows
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
-from oomdoctor.parse.families import FAMILIES, family
+from oomdoctor.parse import reading as read_sources
+from oomdoctor.parse.families.registry import FAMILIES, family
 from oomdoctor.parse.signature import Match, Signature
-from oomdoctor.report.compose import compose
-from oomdoctor.report.html import render as html
-from oomdoctor.report.json_v1 import to_json
-from oomdoctor.report.markdown import render as markdown
-from oomdoctor.report.redact import redact
-from oomdoctor.report.terminal import render as terminal
-from oomdoctor.scan.clean import flows
+from oomdoctor.report.diagnosis.compose import compose
+from oomdoctor.report.render.html import render as html
+from oomdoctor.report.render.markdown import render as markdown
+from oomdoctor.report.render.terminal import render as terminal
+from oomdoctor.report.safety.redact import redact
+from oomdoctor.report.wire.diagnosis import to_json
 
 BATCH = 500
 HANG_S = 20.0

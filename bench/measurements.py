@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from msgspec import convert
 
 from oomdoctor.case.estimate import Assumption, Setup
-from oomdoctor.sizing.spec import Refused, Spec, setup
+from oomdoctor.setups.spec import Refused, Spec, setup
 
 GIB = 1 << 30
 Row = dict[str, str]

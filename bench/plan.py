@@ -13,12 +13,12 @@ from statistics import median
 
 from oomdoctor.case.estimate import Setup
 from oomdoctor.case.plan import Room
-from oomdoctor.case.training import Scalar
-from oomdoctor.knowledge.cards import card
-from oomdoctor.knowledge.shapes import shape
-from oomdoctor.planning.room import needed, room
+from oomdoctor.case.settings import Scalar
+from oomdoctor.knowledge.tables.cards import card
+from oomdoctor.knowledge.tables.shapes import shape
+from oomdoctor.planning.memory_budget import needed, room
 from oomdoctor.planning.search import search
-from oomdoctor.sizing.asked import setup
+from oomdoctor.setups.from_settings import setup
 
 ROUNDS = 5
 RUNS: tuple[tuple[str, str, int, str, dict[str, Scalar]], ...] = (

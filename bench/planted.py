@@ -20,10 +20,10 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from oomdoctor.api.diagnose import diagnose
 from oomdoctor.case.diagnosis import Diagnosis
-from oomdoctor.case.events import Event
+from oomdoctor.case.event import Event
 from oomdoctor.knowledge.pack import Pack, load_pack
-from oomdoctor.pipeline import diagnose
 
 ROOT = Path(__file__).resolve().parents[1]
 EVENT_KIND = {

@@ -30,7 +30,7 @@ BEGIN, END = "<!-- bench/run.py writes from here -->", "<!-- to here -->"
 LITERALS = """
 import sys
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.parse.events import Recogniser
+from oomdoctor.parse.recogniser import Recogniser
 # ripgrep looks inside lines only: a literal that begins with a line end is looked for without it.
 found = sorted({literal.strip(b"\\r\\n") for literal in Recogniser(load_pack()).literals})
 open(sys.argv[1], "wb").write(b"\\n".join(found) + b"\\n")

@@ -10,8 +10,8 @@ from measurements import GIB, Case, Row, measured
 
 from oomdoctor.case.estimate import Setup
 from oomdoctor.case.plan import Fits
-from oomdoctor.knowledge.cards import Card, card
-from oomdoctor.planning.room import judged, room
+from oomdoctor.knowledge.tables.cards import Card, card
+from oomdoctor.planning.memory_budget import judged, room
 
 SIZES = (8, 12, 16, 24, 32, 40, 48, 80)
 """GB of the cards that people have."""

@@ -23,9 +23,9 @@ def diagnose(
     built-in ones. Raises RuleError where a rule file of that folder is wrong; what cannot be read in a log is a gap of the
     case and never an exception.
     """
+    from oomdoctor.api.diagnose import diagnose as run  # noqa: PLC0415
+    from oomdoctor.ingest.sources import expand  # noqa: PLC0415
     from oomdoctor.knowledge.pack import load_pack  # noqa: PLC0415 - importing the package stays free of its work
-    from oomdoctor.pipeline import diagnose as run  # noqa: PLC0415
-    from oomdoctor.scan.sources import expand  # noqa: PLC0415
 
     pack = load_pack(rules)
     if isinstance(text_or_path, str) and not _names_a_file(text_or_path):

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from oomdoctor.api.diagnose import diagnose
 from oomdoctor.case.diagnosis import Finding
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.pipeline import diagnose
 
 FOLDERS = [Path(one) for one in os.environ.get("OOMDOCTOR_LABELLED", "").split(":") if one]
 VOCABULARY = os.environ.get("OOMDOCTOR_VOCABULARY", "")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import oomdoctor
-from oomdoctor import pipeline
+from oomdoctor.api import diagnose as pipeline
 from oomdoctor.cli.main import COMMANDS
 from oomdoctor.knowledge.pack import load_pack
 
@@ -64,7 +64,7 @@ def test_text_about_memory_errors_is_not_a_memory_error() -> None:
 
 
 def test_our_own_source_tree_holds_no_failure() -> None:
-    from oomdoctor.scan.sources import expand
+    from oomdoctor.ingest.sources import expand
 
     for folder in ("oomdoctor", "rules", "tests", "docs", "bench"):
         found = pipeline.diagnose(list(expand([str(ROOT / folder)])), load_pack())

@@ -18,17 +18,17 @@ from pathlib import Path
 import pytest
 
 import oomdoctor
-from oomdoctor import pipeline
+from oomdoctor.api import diagnose as pipeline
 from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.ingest import streams
+from oomdoctor.ingest.sources import expand
 from oomdoctor.knowledge.pack import Pack, load_pack
-from oomdoctor.report.compose import compose
-from oomdoctor.report.html import render as html
-from oomdoctor.report.json_v1 import to_json
-from oomdoctor.report.markdown import render as markdown
-from oomdoctor.report.redact import redact
-from oomdoctor.report.terminal import render as terminal
-from oomdoctor.scan import streams
-from oomdoctor.scan.sources import expand
+from oomdoctor.report.diagnosis.compose import compose
+from oomdoctor.report.render.html import render as html
+from oomdoctor.report.render.markdown import render as markdown
+from oomdoctor.report.render.terminal import render as terminal
+from oomdoctor.report.safety.redact import redact
+from oomdoctor.report.wire.diagnosis import to_json
 
 ROOT = Path(__file__).parents[1]
 OOM = (

@@ -30,7 +30,7 @@ LEVELS = {
     "errors": 3,
     "cache": 3,
 }  # fmt: skip
-FROM_SCAN = {"parse": {"oomdoctor.scan.clean", "oomdoctor.scan.windows"}}
+FROM_SCAN = {"parse": {"oomdoctor.ingest.clean", "oomdoctor.ingest.windows"}}
 """Windows are what scanning hands to parsing: the one thing that two packages of a level share besides `case`."""
 
 
@@ -70,7 +70,7 @@ def test_imports_point_down(path: Path) -> None:
         pytest.param("import oomdoctor.cli.main", ["torch", "rich", "yaml", "pynvml", "json"], id="starting the command line"),
         pytest.param("import oomdoctor.cli.diagnose", ["torch", "rich", "yaml", "pynvml"], id="loading the main command"),
         pytest.param(
-            "import os; from oomdoctor.environment.collect import collect; collect(os.environ)",
+            "import os; from oomdoctor.machine.collect.environment import collect; collect(os.environ)",
             ["torch", "rich", "yaml", "pynvml", "subprocess", "ctypes", "importlib.metadata"],
             id="describing this machine",
         ),

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from oomdoctor import reading
-from oomdoctor.case.events import Event
+from oomdoctor.case.event import Event
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.parse.events import Recogniser
+from oomdoctor.parse import reading
+from oomdoctor.parse.recogniser import Recogniser
 
 MESSAGES = [
     json.loads(line) for line in (Path(__file__).parents[1] / "fixtures" / "messages.jsonl").read_text(encoding="utf-8").splitlines()

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes an interpreter that has the frameworks, for tests/changes/test_framework_loaders.py: tools/loaders.sh [FOLDER, else .loaders]
+# Makes an interpreter that has the frameworks, for tests/configs/edit/test_framework_loaders.py: tools/loaders.sh [FOLDER, else .loaders]
 #
 # No two of them want the same versions, and several want a card: they come without what they depend on, and then gets installed
 # what their parsers import.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oomdoctor.case.events import Event
+from oomdoctor.case.event import Event
 
 _ROWS = frozenset({"nvidia-smi-gpu-row", "gpustat-row", "cuda-jl-card-row"})
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from oomdoctor.case.events import Certainty, Event, Kind, Value
+from oomdoctor.case.event import Certainty, Event, Kind, Value
 from oomdoctor.case.incident import Incident
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment
     from oomdoctor.case.expected import Expected
     from oomdoctor.case.serving import ServedRun
-    from oomdoctor.case.training import Training
+    from oomdoctor.case.settings import Training
 
 
 class Gap(Struct, frozen=True):

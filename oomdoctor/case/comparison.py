@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Union
 from msgspec import Struct
 
 from oomdoctor.case.diagnosis import Diagnosis, Text
-from oomdoctor.case.training import Training
+from oomdoctor.case.settings import Training
 
 if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from oomdoctor.case.case import Case
-from oomdoctor.case.events import Certainty, Place
+from oomdoctor.case.event import Certainty, Place
 
 
 class Text(Struct, frozen=True):

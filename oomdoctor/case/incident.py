@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from oomdoctor.case.events import Certainty, Event, Kind
+from oomdoctor.case.event import Certainty, Event, Kind
 
 
 class Part(Struct, frozen=True, kw_only=True):

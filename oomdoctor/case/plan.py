@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from oomdoctor.case.diagnosis import Setting
 from oomdoctor.case.estimate import Estimate
-from oomdoctor.case.training import Scalar
+from oomdoctor.case.settings import Scalar
 
 Fits = Literal["yes", "no", "close"]
 Risk = Literal["none", "slight", "different", "data"]

@@ -17,9 +17,9 @@ from oomdoctor.knowledge.pack import load_pack
 
 if TYPE_CHECKING:
     from oomdoctor.case.case import Gap
-    from oomdoctor.case.training import Training
-    from oomdoctor.knowledge.cards import Card
-    from oomdoctor.report.check import Taken
+    from oomdoctor.case.settings import Training
+    from oomdoctor.knowledge.tables.cards import Card
+    from oomdoctor.report.edits.check import Taken
 
 FORMATS = ("terminal", "markdown", "json", "sarif")
 
@@ -75,8 +75,8 @@ def check(
 
 def _read(configs: Sequence[str], card: Card | None, rules: str | None) -> tuple[Training | None, list[Gap]]:
     """The settings. Raises UsageError where a file that was named cannot be read, or none of them is a config."""
-    from oomdoctor.training.configs import training  # noqa: PLC0415 - wrong use needs no reader
-    from oomdoctor.training.files import read_files  # noqa: PLC0415
+    from oomdoctor.configs.files import read_files  # noqa: PLC0415
+    from oomdoctor.configs.resolve import training  # noqa: PLC0415 - wrong use needs no reader
 
     sheets, gaps = read_files(configs)
     unread = next((gap for gap in gaps if gap.what in configs), None)
@@ -91,7 +91,7 @@ def _read(configs: Sequence[str], card: Card | None, rules: str | None) -> tuple
 def _taken(training: Training | None, model: str | None, gpus: int | None, card: Card) -> tuple[Taken | None, list[Gap] | None]:
     """What the run takes of a card, or why that is not known."""
     from oomdoctor.case.case import Gap  # noqa: PLC0415 - only where a card is named
-    from oomdoctor.planning.room import judged, room  # noqa: PLC0415
+    from oomdoctor.planning.memory_budget import judged, room  # noqa: PLC0415
 
     settings, framework = (training.settings, training.framework) if training is not None else ({}, None)
     try:
@@ -110,13 +110,13 @@ def _is_wrong(training: Training | None, taken: Taken | None, *, strict: bool) -
         return True
     if taken is None:
         return False
-    from oomdoctor.report.check import fits  # noqa: PLC0415 - only where a card is named
+    from oomdoctor.report.edits.check import fits  # noqa: PLC0415 - only where a card is named
 
     return fits(taken) in (("no", "close") if strict else ("no",))
 
 
 def _render(training: Training | None, taken: Taken | None, gaps: Sequence[Gap], format_: str, lang: str, *, to_terminal: bool) -> str:
-    from oomdoctor.report.check import compose, findings, to_json  # noqa: PLC0415 - each format loads only what it needs
+    from oomdoctor.report.edits.check import compose, findings, to_json  # noqa: PLC0415 - each format loads only what it needs
 
     if format_ in ("terminal", "markdown"):
         return show(compose(training, taken, gaps, lang, __version__), format_, to_terminal=to_terminal)
@@ -124,7 +124,7 @@ def _render(training: Training | None, taken: Taken | None, gaps: Sequence[Gap],
 
     if format_ == "json":
         return json.dumps(to_json(training, taken, gaps, lang, __version__), ensure_ascii=False, indent=1) + "\n"
-    from oomdoctor.report.sarif import to_sarif  # noqa: PLC0415
+    from oomdoctor.report.wire.sarif import to_sarif  # noqa: PLC0415
 
     found = () if training is None else findings(training, taken)
     return json.dumps(to_sarif(found, lang, __version__), ensure_ascii=False, indent=1) + "\n"

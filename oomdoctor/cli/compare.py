@@ -77,7 +77,7 @@ def compare(
 
 def render(found: Comparison, format_: str, lang: str, *, redact: bool, to_terminal: bool) -> str:
     """The answer as text."""
-    from oomdoctor.report.compare import compose, to_json  # noqa: PLC0415 - as above
+    from oomdoctor.report.comparison.compare import compose, to_json  # noqa: PLC0415 - as above
 
     if format_ == "json":
         import json  # noqa: PLC0415 - each format loads only what it needs
@@ -85,7 +85,7 @@ def render(found: Comparison, format_: str, lang: str, *, redact: bool, to_termi
         return json.dumps(to_json(found, version=__version__, redact=redact, lang=lang), ensure_ascii=False, indent=1) + "\n"
     document = compose(found, lang, __version__)
     if redact:
-        from oomdoctor.report.redact import redact as hide  # noqa: PLC0415
+        from oomdoctor.report.safety.redact import redact as hide  # noqa: PLC0415
 
         document = hide(document)
     return show(document, format_, to_terminal=to_terminal)
@@ -115,7 +115,7 @@ def _is_no_log(side: Side) -> bool:
 
 def _machine(path: str) -> Environment | None:
     """The machine that a file describes, if it does."""
-    from oomdoctor.environment.read.text import describes_nothing, read  # noqa: PLC0415 - as above
+    from oomdoctor.machine.reports.read import describes_nothing, read  # noqa: PLC0415 - as above
 
     found = read(description(path, "compare"), path)
     return None if describes_nothing(found) else found
@@ -124,8 +124,8 @@ def _machine(path: str) -> Environment | None:
 def _settings(name: str, files: Sequence[str], machine: Environment | None, pack: Pack) -> Side:
     """A run without a log: what its config files and its machine tell."""
     from oomdoctor.case.comparison import Side  # noqa: PLC0415 - as above
-    from oomdoctor.training.configs import training  # noqa: PLC0415
-    from oomdoctor.training.files import read_files  # noqa: PLC0415
+    from oomdoctor.configs.files import read_files  # noqa: PLC0415
+    from oomdoctor.configs.resolve import training  # noqa: PLC0415
 
     sheets, gaps = read_files(files)
     unread = next((gap for gap in gaps if gap.what in files), None)
@@ -136,9 +136,9 @@ def _settings(name: str, files: Sequence[str], machine: Environment | None, pack
 
 def _run(path: str, configs: Sequence[str], machine: Environment | None, pack: Pack) -> Side:
     """A run with its log."""
+    from oomdoctor.api.diagnose import diagnose  # noqa: PLC0415
     from oomdoctor.case.comparison import Side  # noqa: PLC0415 - as above
-    from oomdoctor.pipeline import diagnose  # noqa: PLC0415
-    from oomdoctor.scan.sources import expand  # noqa: PLC0415
+    from oomdoctor.ingest.sources import expand  # noqa: PLC0415
 
     for name in configs:
         if not os.path.isfile(name):

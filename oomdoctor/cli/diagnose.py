@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from oomdoctor import __version__
+from oomdoctor.api.diagnose import diagnose as run
 from oomdoctor.cli.machine import asked_machine
 from oomdoctor.cli.output import json_text, locale_language, show, write
 from oomdoctor.cli.progress import Progress
 from oomdoctor.errors import UsageError
+from oomdoctor.ingest.sources import expand
+from oomdoctor.ingest.streams import stdin_is_terminal
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.pipeline import diagnose as run
-from oomdoctor.report.safe import clean_line
-from oomdoctor.scan.sources import expand
-from oomdoctor.scan.streams import stdin_is_terminal
+from oomdoctor.report.safety.sanitize import clean_line
 
 if TYPE_CHECKING:
     from oomdoctor.case.diagnosis import Diagnosis
@@ -115,11 +115,11 @@ def diagnose(
 def render(found: Diagnosis, format_: str, lang: str, *, redact: bool, to_terminal: bool) -> str:
     """The report as text."""
     if format_ == "json":
-        from oomdoctor.report.json_v1 import to_json  # noqa: PLC0415 - each format loads only what it needs
+        from oomdoctor.report.wire.diagnosis import to_json  # noqa: PLC0415 - each format loads only what it needs
 
         return json_text(to_json(found, version=__version__, redact=redact, lang=lang))
-    from oomdoctor.report.compose import compose  # noqa: PLC0415
-    from oomdoctor.report.redact import redact as hide  # noqa: PLC0415
+    from oomdoctor.report.diagnosis.compose import compose  # noqa: PLC0415
+    from oomdoctor.report.safety.redact import redact as hide  # noqa: PLC0415
 
     document = compose(found, lang, __version__)
     if redact:
@@ -129,8 +129,8 @@ def render(found: Diagnosis, format_: str, lang: str, *, redact: bool, to_termin
 
 def answer(found: Diagnosis, lang: str | None, pasted: bytes, *, redact: bool) -> str:
     """The answer to the reporter: in `lang`, else in the language of what was pasted, else in the locale's."""
-    from oomdoctor.report.redact import redact as hide  # noqa: PLC0415 - as in render
-    from oomdoctor.report.reply import language_of, reply  # noqa: PLC0415
+    from oomdoctor.report.issue.reply import language_of, reply  # noqa: PLC0415
+    from oomdoctor.report.safety.redact import redact as hide  # noqa: PLC0415 - as in render
 
     language = lang or language_of(pasted.decode("utf-8", "replace")) or locale_language(os.environ)
     document = reply(found, language, __version__)

@@ -13,8 +13,8 @@ from oomdoctor import __version__
 from oomdoctor.cli.machine import described_machine
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
-from oomdoctor.judge import judge
 from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.machine.findings import judge
 
 if TYPE_CHECKING:
     from oomdoctor.case.diagnosis import Finding
@@ -82,23 +82,23 @@ def render(
     if format_ == "json":
         import json  # noqa: PLC0415 - each format loads only what it needs
 
-        from oomdoctor.report.environment_json import to_json  # noqa: PLC0415
+        from oomdoctor.report.wire.environment import to_json  # noqa: PLC0415
 
         return json.dumps(to_json(environment, found, version=__version__, redact=redact, lang=lang), ensure_ascii=False, indent=1) + "\n"
-    from oomdoctor.environment.facts import facts  # noqa: PLC0415
-    from oomdoctor.report.environment import compose_environment  # noqa: PLC0415
+    from oomdoctor.machine.facts import facts  # noqa: PLC0415
+    from oomdoctor.report.machine.environment import compose_environment  # noqa: PLC0415
 
     document = compose_environment(environment, found, facts(environment), lang, __version__, name)
     if redact:
-        from oomdoctor.report.redact import redact as hide  # noqa: PLC0415
+        from oomdoctor.report.safety.redact import redact as hide  # noqa: PLC0415
 
         document = hide(document)
     return show(document, format_, to_terminal=to_terminal)
 
 
 def _here(python: str | None, *, deep: bool) -> Environment:
-    from oomdoctor.environment.collect import collect  # noqa: PLC0415 - not for what was read from a file
-    from oomdoctor.environment.interpreter import executable  # noqa: PLC0415
+    from oomdoctor.machine.collect.environment import collect  # noqa: PLC0415 - not for what was read from a file
+    from oomdoctor.machine.collect.interpreter import executable  # noqa: PLC0415
 
     if python is not None and executable(os.path.expanduser(python)) is None:
         raise UsageError(f"--python {python}: no interpreter there")

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from oomdoctor.case.estimate import Estimate
     from oomdoctor.case.plan import Judged
     from oomdoctor.case.serving import Served
+    from oomdoctor.case.settings import Training
     from oomdoctor.case.shape import Shape
-    from oomdoctor.case.training import Training
-    from oomdoctor.knowledge.cards import Card
+    from oomdoctor.knowledge.tables.cards import Card
 
 FORMATS = ("terminal", "markdown", "json", "html", "jsonl")
 _OPTIONS = {
@@ -124,7 +124,7 @@ def estimate(
 
 
 def _answer_lines(spec: str, output: str | None) -> None:
-    from oomdoctor.sizing.answers import answers  # noqa: PLC0415 - only where lines are asked
+    from oomdoctor.setups.spec_lines import answers  # noqa: PLC0415 - only where lines are asked
 
     try:
         with click.open_file(spec, "rb") as lines:
@@ -135,7 +135,7 @@ def _answer_lines(spec: str, output: str | None) -> None:
 
 def named_card(name: str | None) -> Card | None:
     """The card that `--gpu` names."""
-    from oomdoctor.knowledge.cards import card  # noqa: PLC0415 - only where a card is named
+    from oomdoctor.knowledge.tables.cards import card  # noqa: PLC0415 - only where a card is named
 
     if name is None:
         return None
@@ -148,9 +148,9 @@ def named_card(name: str | None) -> Card | None:
 def _training(configs: tuple[str, ...]) -> Training | None:
     if not configs:
         return None
+    from oomdoctor.configs.files import read_files  # noqa: PLC0415
+    from oomdoctor.configs.resolve import training  # noqa: PLC0415
     from oomdoctor.knowledge.pack import load_pack  # noqa: PLC0415 - only where a config is named
-    from oomdoctor.training.configs import training  # noqa: PLC0415
-    from oomdoctor.training.files import read_files  # noqa: PLC0415
 
     sheets, gaps = read_files(configs)
     if not sheets:
@@ -161,7 +161,7 @@ def _training(configs: tuple[str, ...]) -> Training | None:
 def estimated(settings: Mapping[str, Any], model: str | None, framework: str | None, gpus: int | None) -> Estimate:
     """What a run takes. Raises UsageError where the model is not known."""
     from oomdoctor.memory.estimate import estimate as calculate  # noqa: PLC0415 - as above
-    from oomdoctor.sizing.asked import setup  # noqa: PLC0415
+    from oomdoctor.setups.from_settings import setup  # noqa: PLC0415
 
     world = settings.get("world_size")
     cards = gpus or (world if isinstance(world, int) and world > 0 else 1)
@@ -173,9 +173,9 @@ def traced(settings: Mapping[str, Any], model: str | None, framework: str | None
     from msgspec.structs import replace  # noqa: PLC0415 - as above
 
     from oomdoctor.memory.estimate import estimate as calculate  # noqa: PLC0415
-    from oomdoctor.sizing.asked import setup  # noqa: PLC0415
-    from oomdoctor.sizing.model_files import read_config, read_shape  # noqa: PLC0415
-    from oomdoctor.sizing.neighbour import neighbour  # noqa: PLC0415
+    from oomdoctor.setups.from_settings import setup  # noqa: PLC0415
+    from oomdoctor.setups.model_files import read_config, read_shape  # noqa: PLC0415
+    from oomdoctor.setups.nearest_model import neighbour  # noqa: PLC0415
 
     try:
         from oomdoctor.tracing.trace import trace  # noqa: PLC0415
@@ -199,18 +199,18 @@ def traced(settings: Mapping[str, Any], model: str | None, framework: str | None
 
 def fetch_unknown(name: object) -> None:
     """Fetches the config.json of a model that neither the table nor this machine knows. Raises UsageError where it cannot be had."""
-    from oomdoctor.knowledge.shapes import shape  # noqa: PLC0415 - as above
-    from oomdoctor.sizing.model_files import read_config  # noqa: PLC0415
+    from oomdoctor.knowledge.tables.shapes import shape  # noqa: PLC0415 - as above
+    from oomdoctor.setups.model_files import read_config  # noqa: PLC0415
 
     if name and shape(str(name)) is None and read_config(str(name)) is None:
-        from oomdoctor.sizing.hub import fetch  # noqa: PLC0415 - only where something is fetched
+        from oomdoctor.setups.hub import fetch  # noqa: PLC0415 - only where something is fetched
 
         fetch(str(name))
 
 
 def _shape(name: object) -> Shape:
-    from oomdoctor.knowledge.shapes import shape  # noqa: PLC0415 - as above
-    from oomdoctor.sizing.model_files import read_shape  # noqa: PLC0415
+    from oomdoctor.knowledge.tables.shapes import shape  # noqa: PLC0415 - as above
+    from oomdoctor.setups.model_files import read_shape  # noqa: PLC0415
 
     if not name:
         raise UsageError("which model? name it with --model, or give a folder with its config.json")
@@ -224,7 +224,7 @@ def serving(settings: Mapping[str, Any], model: str | None, framework: str | Non
     """What a server makes of a card; None for runs that are no server, and where no card is named."""
     if card is None or settings.get("method") != "serve":
         return None
-    from oomdoctor.sizing.served import CardOf, program, served  # noqa: PLC0415 - only for a server
+    from oomdoctor.setups.server import CardOf, program, served  # noqa: PLC0415 - only for a server
 
     of = program(settings, framework)
     if of is None:
@@ -235,14 +235,14 @@ def serving(settings: Mapping[str, Any], model: str | None, framework: str | Non
 
 
 def _judged(found: Estimate, card: Card) -> Judged:
-    from oomdoctor.planning.room import judged, room  # noqa: PLC0415 - only where a card is named
+    from oomdoctor.planning.memory_budget import judged, room  # noqa: PLC0415 - only where a card is named
 
     return judged(found.setup, room(card))
 
 
 def _render(found: Estimate, judged: Judged | None, format_: str, lang: str, *, to_terminal: bool) -> str:
-    from oomdoctor.report.estimate import compose  # noqa: PLC0415 - as above
-    from oomdoctor.report.estimate_json import to_json  # noqa: PLC0415
+    from oomdoctor.report.memory.estimate import compose  # noqa: PLC0415 - as above
+    from oomdoctor.report.wire.estimate import to_json  # noqa: PLC0415
 
     if format_ in ("json", "jsonl"):
         return _as_json(to_json(found, lang, judged), format_)
@@ -250,8 +250,8 @@ def _render(found: Estimate, judged: Judged | None, format_: str, lang: str, *, 
 
 
 def _render_server(found: Served, format_: str, lang: str, *, to_terminal: bool) -> str:
-    from oomdoctor.report.serving import compose  # noqa: PLC0415 - as above
-    from oomdoctor.report.serving_json import to_json  # noqa: PLC0415
+    from oomdoctor.report.memory.serving import compose  # noqa: PLC0415 - as above
+    from oomdoctor.report.wire.serving import to_json  # noqa: PLC0415
 
     if format_ in ("json", "jsonl"):
         return _as_json(to_json(found, lang), format_)

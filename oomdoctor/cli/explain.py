@@ -68,14 +68,14 @@ def found_in(book: Book, text: str) -> str:
 
 def _message(book: Book, text: str) -> str | None:
     """The signature of the first message in a text, failures before what only tells about a run."""
-    from oomdoctor import pipeline  # noqa: PLC0415 - an id needs no parser
+    from oomdoctor.api import diagnose as pipeline  # noqa: PLC0415 - an id needs no parser
 
     events = pipeline.diagnose(["text"], book.pack, text=text.encode("utf-8", "replace")).case.events
     return next((one.signature for one in sorted(events, key=lambda one: one.kind.value == "context")), None)
 
 
 def _page(book: Book, name: str | None, format_: str, lang: str, *, to_terminal: bool) -> str:
-    from oomdoctor.report.handbook import as_json, contents, page  # noqa: PLC0415 - a wrong name needs no page
+    from oomdoctor.report.handbook.page import as_json, contents, page  # noqa: PLC0415 - a wrong name needs no page
 
     if format_ == "json":
         import json  # noqa: PLC0415 - only for this format

@@ -16,8 +16,8 @@ from oomdoctor.knowledge.pack import load_pack
 if TYPE_CHECKING:
     from oomdoctor.case.plan import Plans
     from oomdoctor.case.serving import ServedPlans
-    from oomdoctor.changes.choice import Choice, Offers
-    from oomdoctor.changes.settle import Settled
+    from oomdoctor.configs.proposals.apply import Settled
+    from oomdoctor.configs.proposals.choice import Choice, Offers
 
 _CONFIGS = (".yaml", ".yml", ".json", ".sh", ".bash")
 
@@ -85,9 +85,9 @@ def fix(
     Exit status: 0 changed or nothing to change, 1 something was not changed, 2 could not run. --dry-run ends like the run
     that writes.
     """
-    from oomdoctor.changes.settle import settle  # noqa: PLC0415 - wrong use needs none of it
     from oomdoctor.cli.offers import Run  # noqa: PLC0415
-    from oomdoctor.report.changes import render  # noqa: PLC0415
+    from oomdoctor.configs.proposals.apply import settle  # noqa: PLC0415 - wrong use needs none of it
+    from oomdoctor.report.edits.fix import render  # noqa: PLC0415
 
     language = lang or locale_language(os.environ)
     if "-" in paths and not (yes or dry_run):
@@ -114,7 +114,7 @@ def _apart(paths: Sequence[str], config: Sequence[str]) -> tuple[list[str], list
 
 def _chosen(offers: Offers, plans: Plans | ServedPlans | None, *, yes: bool, only: Sequence[str], plan: int | None) -> Choice:
     """What is done and what waits. Raises UsageError where something was named that is not there."""
-    from oomdoctor.changes.choice import choose, named  # noqa: PLC0415 - as above
+    from oomdoctor.configs.proposals.choice import choose, named  # noqa: PLC0415 - as above
 
     if only and plan is not None:
         raise UsageError("--plan and --only exclude one another; --only plan-2 is the second plan and nothing else")
@@ -135,8 +135,8 @@ def _is_wall(plans: Plans | ServedPlans | None) -> bool:
 
 def _write(settled: Settled, before: Mapping[str, bytes], output: str | None, lang: str, *, ask: bool) -> bool:
     """Whether the files were written."""
-    from oomdoctor.changes.store import write as put  # noqa: PLC0415 - as above
-    from oomdoctor.report.changes import declined, question, written  # noqa: PLC0415
+    from oomdoctor.configs.edit.store import write as put  # noqa: PLC0415 - as above
+    from oomdoctor.report.edits.fix import declined, question, written  # noqa: PLC0415
 
     files = settled.files if output is None else _elsewhere(settled.files, output)
     if not files:
@@ -151,7 +151,7 @@ def _write(settled: Settled, before: Mapping[str, bytes], output: str | None, la
 
 def _elsewhere(files: Mapping[str, bytes], folder: str) -> dict[str, bytes]:
     """The files that are not in `folder` as they are to be. Raises UsageError where one of that name says something else."""
-    from oomdoctor.changes.store import read  # noqa: PLC0415 - as above
+    from oomdoctor.configs.edit.store import read  # noqa: PLC0415 - as above
 
     os.makedirs(folder, exist_ok=True)
     out: dict[str, bytes] = {}

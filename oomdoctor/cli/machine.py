@@ -11,7 +11,7 @@ from oomdoctor.errors import UsageError
 
 if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment
-    from oomdoctor.environment.beside_log import Asked
+    from oomdoctor.machine.match_log import Asked
 
 _MOST = (4 << 20) + 1
 """Bytes of a file that describes a machine; what reads it takes no larger JSON, and the beginning of longer texts."""
@@ -21,7 +21,7 @@ def asked_machine(env: str) -> Asked | None:
     """The machine that `--env` names: `auto`, `here`, `none`, or a file."""
     if env == "none":
         return None
-    from oomdoctor.environment.beside_log import Asked  # noqa: PLC0415 - none needs no machine
+    from oomdoctor.machine.match_log import Asked  # noqa: PLC0415 - none needs no machine
 
     if env in ("auto", "here"):
         return Asked(_this_machine, always=env == "here")
@@ -31,7 +31,7 @@ def asked_machine(env: str) -> Asked | None:
 
 def described_machine(path: str) -> Environment:
     """The machine that the file of `--from` describes. Wrong use where it describes none."""
-    from oomdoctor.environment.read.text import describes_nothing  # noqa: PLC0415 - most people ask about this machine
+    from oomdoctor.machine.reports.read import describes_nothing  # noqa: PLC0415 - most people ask about this machine
 
     found = _read(description(path, "--from"), path)
     if describes_nothing(found):
@@ -50,12 +50,12 @@ def description(path: str, option: str) -> bytes:
 
 
 def _read(data: bytes, name: str) -> Environment:
-    from oomdoctor.environment.read.text import read  # noqa: PLC0415 - only for a file
+    from oomdoctor.machine.reports.read import read  # noqa: PLC0415 - only for a file
 
     return read(data, name)
 
 
 def _this_machine() -> Environment:
-    from oomdoctor.environment.collect import collect  # noqa: PLC0415 - most logs come from elsewhere
+    from oomdoctor.machine.collect.environment import collect  # noqa: PLC0415 - most logs come from elsewhere
 
     return collect(os.environ)

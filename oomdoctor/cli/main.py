@@ -63,7 +63,7 @@ def main() -> NoReturn:
     try:
         cli.main(prog_name="oomdoctor", standalone_mode=True)
     except OomdoctorError as why:
-        from oomdoctor.report.safe import clean_line  # noqa: PLC0415 - only for an error
+        from oomdoctor.report.safety.sanitize import clean_line  # noqa: PLC0415 - only for an error
 
         click.echo(f"oomdoctor: {clean_line(str(why), 600)}", err=True)
         _leave(2)

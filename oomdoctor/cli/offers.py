@@ -7,33 +7,33 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from oomdoctor.api.diagnose import diagnose
 from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.case.plan import Measure, Plans
 from oomdoctor.case.serving import ServedPlans
-from oomdoctor.case.training import Complaint, Training
-from oomdoctor.changes.choice import Offers
-from oomdoctor.changes.homes import Homes
-from oomdoctor.changes.planned import of_plans
-from oomdoctor.changes.proposal import Proposal, of_complaint, of_fix
-from oomdoctor.changes.settle import settle
-from oomdoctor.changes.store import in_force, modified, read
+from oomdoctor.case.settings import Complaint, Training
 from oomdoctor.cli.diagnose import say_gaps
 from oomdoctor.cli.plan import named_room, served_run
+from oomdoctor.configs.edit.edit_targets import Homes
+from oomdoctor.configs.edit.store import in_force, modified, read
+from oomdoctor.configs.files import read_files
+from oomdoctor.configs.proposals.apply import settle
+from oomdoctor.configs.proposals.choice import Offers
+from oomdoctor.configs.proposals.from_plans import of_plans
+from oomdoctor.configs.proposals.proposal import Proposal, of_complaint, of_fix
+from oomdoctor.configs.readers.read import read_config
+from oomdoctor.configs.resolve import training
 from oomdoctor.errors import UsageError
-from oomdoctor.knowledge.cards import card
+from oomdoctor.ingest.sources import expand
 from oomdoctor.knowledge.pack import Pack
-from oomdoctor.pipeline import diagnose
-from oomdoctor.planning.asked import Asked, asked
-from oomdoctor.planning.planner import plans
+from oomdoctor.knowledge.tables.cards import card
+from oomdoctor.planning.framework_keys import keys
+from oomdoctor.planning.plan_request import Asked, asked
+from oomdoctor.planning.plans import plans
+from oomdoctor.planning.serving_keys import in_options
 from oomdoctor.planning.serving_options import Deployment
 from oomdoctor.planning.serving_search import plans as serving_plans
-from oomdoctor.planning.serving_written import in_options
-from oomdoctor.planning.written import keys
-from oomdoctor.report.steps import proposed
-from oomdoctor.scan.sources import expand
-from oomdoctor.training.configs import training
-from oomdoctor.training.files import read_files
-from oomdoctor.training.readers import read_config
+from oomdoctor.report.diagnosis.steps import proposed
 
 _SHOWN = 5
 """Plans that `oomdoctor plan` shows; theirs are the numbers that --plan takes."""

@@ -17,14 +17,14 @@ def show(document: Document, format_: str, *, to_terminal: bool, full: bool = Fa
     """A document as `terminal`, `markdown` or `html`; `full` opens what a terminal folds."""
     # Each format loads only what it needs.
     if format_ == "markdown":
-        from oomdoctor.report.markdown import render as markdown  # noqa: PLC0415
+        from oomdoctor.report.render.markdown import render as markdown  # noqa: PLC0415
 
         return markdown(document)
     if format_ == "html":
-        from oomdoctor.report.html import render as html  # noqa: PLC0415
+        from oomdoctor.report.render.html import render as html  # noqa: PLC0415
 
         return html(document)
-    from oomdoctor.report.terminal import render as terminal  # noqa: PLC0415
+    from oomdoctor.report.render.terminal import render as terminal  # noqa: PLC0415
 
     return terminal(document, width=_width(), color=to_terminal and coloured(), full=full)
 

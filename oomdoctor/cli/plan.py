@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from oomdoctor.case.plan import Plans, Room
     from oomdoctor.case.serving import Served
     from oomdoctor.knowledge.pack import Pack
-    from oomdoctor.planning.asked import Asked
-    from oomdoctor.planning.written import Keys
+    from oomdoctor.planning.framework_keys import Keys
+    from oomdoctor.planning.plan_request import Asked
 
 FORMATS = ("terminal", "markdown", "json", "html")
 _CONFIGS = (".yaml", ".yml", ".json", ".sh")
@@ -63,8 +63,8 @@ def plan(
     Exit status: 0 it fits, or something would; 1 nothing does; 2 could not run.
     """
     from oomdoctor.knowledge.pack import load_pack  # noqa: PLC0415 - only where a plan is made
-    from oomdoctor.planning.planner import plans  # noqa: PLC0415
-    from oomdoctor.planning.written import keys  # noqa: PLC0415
+    from oomdoctor.planning.framework_keys import keys  # noqa: PLC0415
+    from oomdoctor.planning.plans import plans  # noqa: PLC0415
 
     pack = load_pack()
     logs = [path for path in paths if not path.lower().endswith(_CONFIGS)]
@@ -90,18 +90,18 @@ def _asked(
     logs: Sequence[str], configs: Sequence[str], pack: Pack, *, hub: bool, model: str | None, gpus: int | None, framework: str | None
 ) -> Asked:
     """The run that logs and configs tell of."""
-    from oomdoctor.planning.asked import asked  # noqa: PLC0415 - as above
+    from oomdoctor.planning.plan_request import asked  # noqa: PLC0415 - as above
 
     if logs:
-        from oomdoctor.pipeline import diagnose  # noqa: PLC0415 - only for logs
+        from oomdoctor.api.diagnose import diagnose  # noqa: PLC0415 - only for logs
 
         case = diagnose(logs, pack, config=configs).case
         first = case.incidents[0] if case.incidents else None
         if hub:
             fetch_unknown(model or (case.training and case.training.settings.get("model")) or case.facts.get("log.model_name_or_path"))
         return asked(case.training, case.facts, first, model=model, gpus=gpus, framework=framework)
-    from oomdoctor.training.configs import training  # noqa: PLC0415 - as above
-    from oomdoctor.training.files import read_files  # noqa: PLC0415
+    from oomdoctor.configs.files import read_files  # noqa: PLC0415
+    from oomdoctor.configs.resolve import training  # noqa: PLC0415 - as above
 
     sheets, gaps = read_files(configs)
     if not sheets:
@@ -114,8 +114,8 @@ def _asked(
 
 def named_room(gpu: str | None, asked: Asked) -> Room:
     """The card that was named, else that of the log."""
-    from oomdoctor.knowledge.cards import Card, card  # noqa: PLC0415 - as above
-    from oomdoctor.planning.room import room, without  # noqa: PLC0415
+    from oomdoctor.knowledge.tables.cards import Card, card  # noqa: PLC0415 - as above
+    from oomdoctor.planning.memory_budget import room, without  # noqa: PLC0415
 
     if gpu is None:
         printed = asked.log.get("log.total_bytes")
@@ -134,8 +134,8 @@ def served_run(asked: Asked, within: Room, model: str | None, gpus: int | None) 
     """What the run makes of its card where it is a server."""
     from msgspec.structs import replace  # noqa: PLC0415 - as above
 
-    from oomdoctor.sizing.run import run  # noqa: PLC0415
-    from oomdoctor.sizing.served import CardOf, of_run  # noqa: PLC0415
+    from oomdoctor.setups.from_log import run  # noqa: PLC0415
+    from oomdoctor.setups.server import CardOf, of_run  # noqa: PLC0415
 
     known = run(asked.training, asked.log)
     settings = {**known.settings, "model": model} if model else known.settings
@@ -145,18 +145,18 @@ def served_run(asked: Asked, within: Room, model: str | None, gpus: int | None) 
 
 def _plan_server(served: Served, own: Keys, within: Room, format_: str, lang: str, *, top: int, to_terminal: bool) -> tuple[object, str]:
     """What stands in the way, if nothing helps, and the answer."""
+    from oomdoctor.planning.serving_keys import in_options  # noqa: PLC0415
     from oomdoctor.planning.serving_options import Deployment  # noqa: PLC0415 - only for a server
     from oomdoctor.planning.serving_search import plans  # noqa: PLC0415
-    from oomdoctor.planning.serving_written import in_options  # noqa: PLC0415
 
     found = in_options(plans(Deployment(served.setup, served.server, served.total), within, own.has, top=top), own)
     if format_ == "json":
         import json  # noqa: PLC0415 - each format loads only what it needs
 
-        from oomdoctor.report.serving_json import plans_to_json  # noqa: PLC0415
+        from oomdoctor.report.wire.serving import plans_to_json  # noqa: PLC0415
 
         return found.wall, json.dumps(plans_to_json(found, served.assumptions, lang), ensure_ascii=False, indent=1) + "\n"
-    from oomdoctor.report.serving_plan import compose  # noqa: PLC0415 - as above
+    from oomdoctor.report.memory.serving_plan import compose  # noqa: PLC0415 - as above
 
     return found.wall, show(compose(found, served.assumptions, lang, __version__), format_, to_terminal=to_terminal)
 
@@ -165,9 +165,9 @@ def _render(found: Plans, asked: Asked, pack: Pack, format_: str, lang: str, *, 
     if format_ == "json":
         import json  # noqa: PLC0415 - each format loads only what it needs
 
-        from oomdoctor.report.plan_json import to_json  # noqa: PLC0415
+        from oomdoctor.report.wire.plan import to_json  # noqa: PLC0415
 
         return json.dumps(to_json(found, asked.assumptions, lang), ensure_ascii=False, indent=1) + "\n"
-    from oomdoctor.report.plan import compose  # noqa: PLC0415 - as above
+    from oomdoctor.report.memory.plan import compose  # noqa: PLC0415 - as above
 
     return show(compose(found, asked.assumptions, pack, lang, __version__), format_, to_terminal=to_terminal)

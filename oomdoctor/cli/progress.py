@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
-from oomdoctor.case.events import Event
-from oomdoctor.report.safe import clean_line
+from oomdoctor.case.event import Event
+from oomdoctor.report.safety.sanitize import clean_line
 
 _AFTER_S = 1.0
 _EVERY_S = 0.1

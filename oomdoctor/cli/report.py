@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from oomdoctor import __version__
+from oomdoctor.api.diagnose import diagnose as run
 from oomdoctor.cli.diagnose import inputs, say_gaps
 from oomdoctor.cli.machine import asked_machine
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.cli.progress import Progress
 from oomdoctor.errors import UsageError
+from oomdoctor.ingest.sources import expand
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.pipeline import diagnose as run
-from oomdoctor.scan.sources import expand
 
 if TYPE_CHECKING:
     from oomdoctor.case.diagnosis import Diagnosis
@@ -111,8 +111,8 @@ def _copy(text: str) -> None:
 
 
 def _issue(found: Diagnosis, format_: str, lang: str, *, redact: bool) -> str:
-    from oomdoctor.report.issue import issue  # noqa: PLC0415 - wrong use needs no report
-    from oomdoctor.report.redact import redact as hide  # noqa: PLC0415
+    from oomdoctor.report.issue.issue import issue  # noqa: PLC0415 - wrong use needs no report
+    from oomdoctor.report.safety.redact import redact as hide  # noqa: PLC0415
 
     document = issue(found, lang, __version__)
     return show(hide(document) if redact else document, format_, to_terminal=False, full=True)
@@ -120,10 +120,10 @@ def _issue(found: Diagnosis, format_: str, lang: str, *, redact: bool) -> str:
 
 def _form(found: Diagnosis, project: str, pack: Pack, lang: str, *, asked: bool, redact: bool) -> str:
     """The project's form, in a language that it takes unless the user asked for another."""
-    from oomdoctor.knowledge.forms import project_form  # noqa: PLC0415 - only for a form
-    from oomdoctor.report.form_markdown import render  # noqa: PLC0415
-    from oomdoctor.report.forms import form  # noqa: PLC0415
-    from oomdoctor.report.redact import redact as hide  # noqa: PLC0415
+    from oomdoctor.knowledge.project_forms import project_form  # noqa: PLC0415 - only for a form
+    from oomdoctor.report.issue.form_markdown import render  # noqa: PLC0415
+    from oomdoctor.report.issue.forms import form  # noqa: PLC0415
+    from oomdoctor.report.safety.redact import redact as hide  # noqa: PLC0415
 
     try:
         own = project_form(pack, project)

@@ -11,7 +11,7 @@ import click
 
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack, packed
-from oomdoctor.report.safe import clean, clean_line
+from oomdoctor.report.safety.sanitize import clean, clean_line
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 _SIGNATURE = """\
@@ -164,7 +164,7 @@ def catalogue(folder: str, root: str | None) -> None:
     Status 2 when a page cannot be written.
     """
     from oomdoctor.knowledge.book import Book  # noqa: PLC0415 - the other commands need no book
-    from oomdoctor.report.catalogue import catalogue as pages  # noqa: PLC0415
+    from oomdoctor.report.handbook.catalogue import catalogue as pages  # noqa: PLC0415
 
     where = Path(folder)
     try:
@@ -178,11 +178,11 @@ def catalogue(folder: str, root: str | None) -> None:
 
 def _complaints(root: Path, wanted: list[Path]) -> Iterator[tuple[str, str, str | None]]:
     """(file, id, complaint) for what is wrong, and once (file, id, None) for each rule that was tested."""
-    from oomdoctor.examples import check_change, check_problem, check_signature  # noqa: PLC0415 - testing loads YAML; the other commands do not
+    from oomdoctor.api.examples import check_change, check_problem, check_signature  # noqa: PLC0415 - testing loads YAML; the other commands do not
     from oomdoctor.knowledge.lint import lint  # noqa: PLC0415
     from oomdoctor.knowledge.load import LoadedSignature, Rules, load_rules, load_signatures  # noqa: PLC0415
     from oomdoctor.knowledge.pattern import expand  # noqa: PLC0415
-    from oomdoctor.parse.events import Recogniser  # noqa: PLC0415
+    from oomdoctor.parse.recogniser import Recogniser  # noqa: PLC0415
 
     rules_found = load_rules(root)
     outside: list[LoadedSignature] = []

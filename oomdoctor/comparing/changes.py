@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from oomdoctor.case.comparison import Change, Difference, Effect, Fact, OneSided
 from oomdoctor.case.diagnosis import Text
-from oomdoctor.environment.versions import order
-from oomdoctor.findings.match import Known, evaluate
+from oomdoctor.findings.conditions import Known, evaluate
+from oomdoctor.machine.compatibility import order
 from oomdoctor.units import format_size
 
 Facts = Mapping[str, Fact]

@@ -10,10 +10,10 @@ from oomdoctor.comparing.changes import Weighed, changes, differences, most_susp
 from oomdoctor.comparing.estimated import estimated
 from oomdoctor.comparing.facts import side_facts
 from oomdoctor.comparing.series import same_moments
-from oomdoctor.environment.facts import facts as machine_facts
-from oomdoctor.findings.match import Known, evaluate
-from oomdoctor.judge import judge
+from oomdoctor.findings.conditions import Known, evaluate
 from oomdoctor.knowledge.pack import Pack
+from oomdoctor.machine.facts import facts as machine_facts
+from oomdoctor.machine.findings import judge
 
 _ALL = ("card", "host", "shm")
 _FIRST, _LATER = 5, 30

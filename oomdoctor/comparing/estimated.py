@@ -9,7 +9,7 @@ from oomdoctor.case.estimate import Estimate
 def estimated(side: Side) -> Estimate | None:
     """What one side needs so that no request fails; None where its model, method, batch or length is unknown: it would rest on defaults."""
     from oomdoctor.memory.estimate import needed  # noqa: PLC0415 - machines alone need no model of memory
-    from oomdoctor.sizing.run import run, run_setup  # noqa: PLC0415
+    from oomdoctor.setups.from_log import run, run_setup  # noqa: PLC0415
 
     if side.training is None:
         return None

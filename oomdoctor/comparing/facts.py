@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping
 from oomdoctor.case.comparison import Fact, Side
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.environment import Environment
-from oomdoctor.case.events import Kind
-from oomdoctor.environment.facts import facts as machine_facts
+from oomdoctor.case.event import Kind
+from oomdoctor.machine.facts import facts as machine_facts
 
 Facts = dict[str, Fact]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from oomdoctor.case.comparison import Point, Series
-from oomdoctor.case.events import Event, Kind
+from oomdoctor.case.event import Event, Kind
 
 _SAMPLED_FROM = 40
 """Long logs are parsed here and there; up to this many lines of a kind none is left out, so that the n-th is the n-th."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Union
 
-from oomdoctor.case.events import Event
+from oomdoctor.case.event import Event
 
 Figures = dict[str, Union[int, float, str, None]]
 

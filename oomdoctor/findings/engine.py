@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
+from oomdoctor.advice.fixes import advice
 from oomdoctor.case.diagnosis import Cite, Evidence, Finding, Text
-from oomdoctor.case.events import Certainty, Event
-from oomdoctor.findings.fixes import advice
-from oomdoctor.findings.match import Answer, Known, evaluate
-from oomdoctor.findings.words import words
+from oomdoctor.case.event import Certainty, Event
+from oomdoctor.findings.conditions import Answer, Known, evaluate
+from oomdoctor.findings.template import words
 
 if TYPE_CHECKING:
-    from oomdoctor.case.training import Training
+    from oomdoctor.case.settings import Training
 
 _ORDER = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.POSSIBLE: 2}
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from oomdoctor.case.card_rows import card_share
 from oomdoctor.case.case import Verdict
-from oomdoctor.case.events import Event, Kind, Value
+from oomdoctor.case.event import Event, Kind, Value
 from oomdoctor.case.incident import Incident
-from oomdoctor.findings.match import Fact
+from oomdoctor.findings.conditions import Fact
 from oomdoctor.findings.series import memory_series, shape
 
 _SHARDS = "hf-checkpoint-shards"

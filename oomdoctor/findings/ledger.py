@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oomdoctor.case.events import Event, Kind
+from oomdoctor.case.event import Event, Kind
 from oomdoctor.case.incident import Part
 from oomdoctor.findings.derived import other_processes, unused
 

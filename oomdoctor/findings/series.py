@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oomdoctor.case.events import Event, Kind
+from oomdoctor.case.event import Event, Kind
 
 _FIELDS = (
     "reserved_bytes", "peak_reserved_bytes", "peak_allocated_bytes", "peak_bytes", "allocated_bytes", "used_bytes", "peak_used_bytes",

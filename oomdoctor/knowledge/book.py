@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from msgspec import convert
 
 from oomdoctor.knowledge.pack import Pack
-from oomdoctor.knowledge.records import FixRecord, NotThisRecord, ProblemRecord, Record, SignatureRecord, SourceRecord
+from oomdoctor.knowledge.records.rules import FixRecord, NotThisRecord, ProblemRecord, Record, SignatureRecord, SourceRecord
 
 T = TypeVar("T", bound=Record)
 PARTS = ("problems", "fixes", "signatures", "sources")

@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from oomdoctor.knowledge.change_records import ChangeRecord
 from oomdoctor.knowledge.conditions import check
 from oomdoctor.knowledge.load import LoadedSignature, Rules
 from oomdoctor.knowledge.pattern import sre_constants, sre_parse
-from oomdoctor.knowledge.records import SignatureRecord
+from oomdoctor.knowledge.records.changes import ChangeRecord
+from oomdoctor.knowledge.records.rules import SignatureRecord
 
 _LETTERS = 6
 _LONG = 2000

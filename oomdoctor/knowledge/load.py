@@ -12,11 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.errors import RuleError
-from oomdoctor.knowledge.change_records import ChangeFile, ChangeRecord
 from oomdoctor.knowledge.conditions import check
-from oomdoctor.knowledge.config_records import CheckFile, CheckRecord, FrameworkRecord, KeysRecord, TemplateRecord
-from oomdoctor.knowledge.form_records import FormRecord, SheetRecord
-from oomdoctor.knowledge.records import (
+from oomdoctor.knowledge.records.changes import ChangeFile, ChangeRecord
+from oomdoctor.knowledge.records.configs import CheckFile, CheckRecord, FrameworkRecord, KeysRecord, TemplateRecord
+from oomdoctor.knowledge.records.forms import FormRecord, SheetRecord
+from oomdoctor.knowledge.records.rules import (
     FixRecord,
     ProblemRecord,
     SignatureFile,

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from oomdoctor.case.estimate import Adapters, Setup, Term
 from oomdoctor.case.shape import Experts, Latent, Shape
-from oomdoctor.knowledge.memory_tables import activation
-from oomdoctor.memory.part import part
+from oomdoctor.knowledge.tables.memory import activation
+from oomdoctor.memory.model.placement import part
+from oomdoctor.memory.model.trained import adapted, adapter_width, linears
+from oomdoctor.memory.model.weights import HALF, is_upcast
 from oomdoctor.memory.term import term
-from oomdoctor.memory.trained import adapted, adapter_width, linears
-from oomdoctor.memory.weights import HALF, is_upcast
 
 _BASIS = "saved tensors of transformers and peft, counted with torch.autograd.graph.saved_tensors_hooks"
 _FP32 = 4

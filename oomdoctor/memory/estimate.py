@@ -8,7 +8,8 @@ from math import hypot
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption, Estimate, Phase, Setup, Term
-from oomdoctor.memory import activations, allocator, loading, optimizer, saving, trained, weights
+from oomdoctor.memory import activations, allocator, loading, optimizer, saving
+from oomdoctor.memory.model import trained, weights
 from oomdoctor.memory.phases import phases
 from oomdoctor.memory.ranks import ranks
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from oomdoctor.case.estimate import Setup, Term
 from oomdoctor.case.shape import Shape
 from oomdoctor.memory.activations import width
-from oomdoctor.memory.part import held, part
+from oomdoctor.memory.model.placement import held, part
+from oomdoctor.memory.model.weights import HALF
 from oomdoctor.memory.term import term
-from oomdoctor.memory.weights import HALF
 
 _GENERATED = 2048
 """Tokens of an answer, where only the whole length is known: half of it, and so many at most. An assumption."""

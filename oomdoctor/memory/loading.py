@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from oomdoctor.case.estimate import Setup, Term
-from oomdoctor.memory import parameters as count
-from oomdoctor.memory import weights
+from oomdoctor.memory.model import parameters as count
+from oomdoctor.memory.model import weights
 from oomdoctor.memory.term import term
 
 _FILE = 5_000_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oomdoctor.case.estimate import Setup, Term
 from oomdoctor.memory.activations import shortest, tokens
-from oomdoctor.memory.part import part
+from oomdoctor.memory.model.placement import part
 from oomdoctor.memory.term import term
 
 _FUSED = 6

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from oomdoctor.case.estimate import Setup, Term
-from oomdoctor.memory import parameters as count
-from oomdoctor.memory import weights
-from oomdoctor.memory.part import part
+from oomdoctor.memory.model import parameters as count
+from oomdoctor.memory.model import weights
+from oomdoctor.memory.model.placement import part
+from oomdoctor.memory.model.trained import Group, groups, held_groups
+from oomdoctor.memory.model.weights import HALF, SHARDS_ALL, experts_held
 from oomdoctor.memory.term import term
-from oomdoctor.memory.trained import Group, groups, held_groups
-from oomdoctor.memory.weights import HALF, SHARDS_ALL, experts_held
 
 _FP32 = 4
 _MASTER = 4

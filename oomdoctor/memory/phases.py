@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Phase, Setup, Term
-from oomdoctor.memory import activations, allocator, inference, loading, logits, optimizer, saving, traced, trained, weights
-from oomdoctor.memory.copies import working_copies
+from oomdoctor.memory import activations, allocator, inference, loading, logits, optimizer, saving, traced
+from oomdoctor.memory.model import trained, weights
+from oomdoctor.memory.model.gathered_weights import working_copies
 
 
 def phases(setup: Setup) -> tuple[Phase, ...]:

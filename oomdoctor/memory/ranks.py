@@ -12,8 +12,8 @@ from itertools import groupby
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Part, Setup
-from oomdoctor.memory import weights
-from oomdoctor.memory.part import in_flight
+from oomdoctor.memory.model import weights
+from oomdoctor.memory.model.placement import in_flight
 
 _BUFFER = 1.25
 """Layers that a card may have beyond an even share: get_balanced_memory of accelerate/utils/modeling.py (1.15)."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from oomdoctor.case.estimate import Setup, Term
-from oomdoctor.memory import parameters as count
-from oomdoctor.memory import weights
+from oomdoctor.memory.model import parameters as count
+from oomdoctor.memory.model import weights
+from oomdoctor.memory.model.trained import groups
 from oomdoctor.memory.optimizer import state_width
 from oomdoctor.memory.term import term
-from oomdoctor.memory.trained import groups
 
 
 def saving(setup: Setup) -> Term | None:

@@ -9,7 +9,7 @@ import re
 
 from msgspec import Struct
 
-from oomdoctor.scan.clean import clean_lines
+from oomdoctor.ingest.clean import clean_lines
 
 _REACH = 8 << 10
 """An error further from the end is not what the log ends with."""

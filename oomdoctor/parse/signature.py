@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from oomdoctor.case.events import Certainty, Kind, Outcome, Value
+from oomdoctor.case.event import Certainty, Kind, Outcome, Value
 from oomdoctor.units import NOT_AVAILABLE, parse_size
 
 _INTEGER = re.compile(r"-?\d{1,18}\Z")

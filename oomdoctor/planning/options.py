@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Adapters, Engine, Setup
 from oomdoctor.case.plan import Measure, Risk
-from oomdoctor.case.training import Scalar
-from oomdoctor.knowledge.cards import version
-from oomdoctor.knowledge.memory_tables import known_format, known_optimizer, targets
-from oomdoctor.knowledge.tables import table
+from oomdoctor.case.settings import Scalar
+from oomdoctor.knowledge.tables.cards import version
+from oomdoctor.knowledge.tables.csv_table import table
+from oomdoctor.knowledge.tables.memory import known_format, known_optimizer, targets
 
 RISKS: tuple[Risk, ...] = ("none", "slight", "different", "data")
 """From the gentlest to the worst."""

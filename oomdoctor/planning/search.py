@@ -17,10 +17,10 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Estimate, Setup
 from oomdoctor.case.plan import Measure, Plan, Room
+from oomdoctor.planning.incompatible import refused
+from oomdoctor.planning.memory_budget import fits, needed
 from oomdoctor.planning.options import RISKS, Option, batches, lengths, subjects
-from oomdoctor.planning.refused import refused
-from oomdoctor.planning.room import fits, needed
-from oomdoctor.planning.speed import seconds
+from oomdoctor.planning.step_time import seconds
 
 _MOST = 5
 """Subjects that one plan changes beside the batch: longer lists nobody follows."""

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from oomdoctor.case.estimate import Setup
 from oomdoctor.case.plan import Measure, Risk
 from oomdoctor.case.serving import Served, Server
-from oomdoctor.case.training import Scalar
-from oomdoctor.knowledge.memory_tables import known_format
-from oomdoctor.knowledge.tables import table
-from oomdoctor.memory.serving import serve
-from oomdoctor.memory.weights import weights
+from oomdoctor.case.settings import Scalar
+from oomdoctor.knowledge.tables.csv_table import table
+from oomdoctor.knowledge.tables.memory import known_format
+from oomdoctor.memory.model.weights import weights
+from oomdoctor.memory.servers.startup import serve
 from oomdoctor.units import GIB
 
 _SHARES = (0.97, 0.96, 0.95, 0.94, 0.92, 0.9, 0.88, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.5, 0.4, 0.3)

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from oomdoctor.case.plan import Measure, Risk, Room
 from oomdoctor.case.serving import Served, ServedPlan, ServedPlans, ServedWall
-from oomdoctor.knowledge.cards import sizes
-from oomdoctor.planning.room import room
+from oomdoctor.knowledge.tables.cards import sizes
+from oomdoctor.planning.memory_budget import room
 from oomdoctor.planning.serving_options import Deployment, Way, harm, ways
 
 _MOST = 3

@@ -13,7 +13,7 @@ from typing import ClassVar, cast
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-from oomdoctor.report.safe import clean, clean_line
+from oomdoctor.report.safety.sanitize import clean, clean_line
 
 _LINE = 1000
 _TEXT = 4000

@@ -12,7 +12,7 @@ import transformers
 
 from oomdoctor.case.estimate import Adapters, Setup
 from oomdoctor.errors import OomdoctorError
-from oomdoctor.knowledge.memory_tables import targets
+from oomdoctor.knowledge.tables.memory import targets
 from oomdoctor.tracing.fused import register
 
 _KINDS = (

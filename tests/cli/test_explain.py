@@ -14,9 +14,9 @@ from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.document import Document, Facts, Heading, Paragraph, Steps, map_text
-from oomdoctor.report.handbook import contents, page
-from oomdoctor.report.handbook_texts import AREAS, KINDS, WORDS
-from oomdoctor.report.terminal import render as terminal
+from oomdoctor.report.handbook.page import contents, page
+from oomdoctor.report.render.terminal import render as terminal
+from oomdoctor.report.wording.handbook import AREAS, KINDS, WORDS
 
 
 @cache

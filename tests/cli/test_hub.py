@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from oomdoctor.cli.main import cli
 from oomdoctor.errors import UsageError
-from oomdoctor.sizing.model_files import is_hub_name, read_shape
+from oomdoctor.setups.model_files import is_hub_name, read_shape
 
 CONFIG = {
     "model_type": "llama", "hidden_size": 1024, "num_hidden_layers": 8, "num_attention_heads": 16, "num_key_value_heads": 4,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from oomdoctor import diagnose
 from oomdoctor.case.comparison import Comparison, Point, Series, Side
 from oomdoctor.case.environment import Cgroup, Environment, Gpu, GpuProcess, Host, Package
-from oomdoctor.case.events import Event, Kind, Outcome, Place
+from oomdoctor.case.event import Event, Kind, Outcome, Place
 from oomdoctor.comparing.changes import changes, differences, effect_of, most_suspicious_first, one_sided, records
 from oomdoctor.comparing.compare import compare
 from oomdoctor.comparing.facts import side_facts

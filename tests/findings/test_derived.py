@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from oomdoctor.case.events import Certainty, Event, Kind, Outcome, Place
+from oomdoctor.case.event import Certainty, Event, Kind, Outcome, Place
+from oomdoctor.findings.conditions import Known, evaluate
 from oomdoctor.findings.derived import derived
-from oomdoctor.findings.match import Known, evaluate
 from oomdoctor.findings.series import shape
 from oomdoctor.knowledge.conditions import check
 from oomdoctor.units import GIB, MIB

@@ -14,18 +14,18 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as runs
 from hypothesis import strategies as st
 
+from oomdoctor.advice.fixes import Advice, advice
+from oomdoctor.advice.settings import Config, changes
 from oomdoctor.case.diagnosis import Finding, Setting
-from oomdoctor.case.events import Certainty, Event, Kind, Outcome, Place
-from oomdoctor.case.training import Given, Training
+from oomdoctor.case.event import Certainty, Event, Kind, Outcome, Place
+from oomdoctor.case.settings import Given, Training
+from oomdoctor.findings.conditions import Fact, Known
 from oomdoctor.findings.engine import findings
-from oomdoctor.findings.fixes import Advice, advice
-from oomdoctor.findings.match import Fact, Known
-from oomdoctor.findings.settings import Config, changes
 from oomdoctor.knowledge.load import load_rules
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
-from oomdoctor.knowledge.records import FixRecord, SettingRecord
-from oomdoctor.report.phrases import written
-from oomdoctor.report.steps import settings
+from oomdoctor.knowledge.records.rules import FixRecord, SettingRecord
+from oomdoctor.report.diagnosis.steps import settings
+from oomdoctor.report.wording.phrases import written
 
 MIB, GIB = 1 << 20, 1 << 30
 FULL_CARD: dict[str, Fact] = {"event.requested_bytes": 300 * MIB, "event.free_bytes": 100 * MIB, "derived.unallocated_share": 0.01}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oomdoctor.case.events import Certainty, Event, Kind, Outcome, Place
+from oomdoctor.case.event import Certainty, Event, Kind, Outcome, Place
 from oomdoctor.findings.ledger import ledger
 from oomdoctor.units import GIB
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oomdoctor.findings.moments import moments
-from oomdoctor.findings.product import products
-from oomdoctor.knowledge.models import model
+from oomdoctor.findings.failure_step import moments
+from oomdoctor.findings.tensor_match import products
+from oomdoctor.knowledge.tables.models import model
 from oomdoctor.units import GIB, MIB
 
 SHAPE = {"vocab_size": 151_552, "hidden_size": 4096, "params_total_published": 9_399_951_360}

@@ -6,9 +6,9 @@ from functools import cache
 
 import pytest
 
+from oomdoctor.api.diagnose import diagnose
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
-from oomdoctor.pipeline import diagnose
 
 FULL = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 58.00 MiB. GPU 0 has a total capacity of 23.65 GiB of which 33.06 MiB is"

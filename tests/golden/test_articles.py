@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from oomdoctor.api.diagnose import diagnose
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.pipeline import diagnose
-from oomdoctor.report.compose import compose
-from oomdoctor.report.markdown import render
+from oomdoctor.report.diagnosis.compose import compose
+from oomdoctor.report.render.markdown import render
 
 CASES = Path(__file__).parents[2] / "fixtures" / "cases"
 

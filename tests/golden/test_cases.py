@@ -17,13 +17,13 @@ from typing import Literal
 import msgspec
 import pytest
 
-from oomdoctor import pipeline
+from oomdoctor.api import diagnose as pipeline
 from oomdoctor.case.diagnosis import Diagnosis, Finding
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.report.compose import compose
-from oomdoctor.report.markdown import render as markdown
-from oomdoctor.report.redact import redact
-from oomdoctor.report.terminal import render as terminal
+from oomdoctor.report.diagnosis.compose import compose
+from oomdoctor.report.render.markdown import render as markdown
+from oomdoctor.report.render.terminal import render as terminal
+from oomdoctor.report.safety.redact import redact
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 CASES = sorted(path for path in (FIXTURES / "cases").iterdir() if path.is_dir())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oomdoctor.knowledge.cards import card
+from oomdoctor.knowledge.tables.cards import card
 from oomdoctor.units import GIB
 
 

@@ -10,7 +10,7 @@ import pytest
 from oomdoctor.knowledge.lint import lint, slow
 from oomdoctor.knowledge.load import LoadedSignature, Rules
 from oomdoctor.knowledge.pattern import expand
-from oomdoctor.knowledge.records import (
+from oomdoctor.knowledge.records.rules import (
     CaseExample,
     CiteRecord,
     Claim,

@@ -8,7 +8,7 @@ import pytest
 
 from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.load import load_file, load_rules, load_signatures, rule_files
-from oomdoctor.knowledge.records import FixRecord, ProblemRecord, SignatureFile
+from oomdoctor.knowledge.records.rules import FixRecord, ProblemRecord, SignatureFile
 
 GOOD = """\
 program: prog

@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from oomdoctor import reading
 from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.pack import Pack, builtin_rules, compile_pack, load_pack
-from oomdoctor.parse.events import Recogniser
+from oomdoctor.parse import reading
+from oomdoctor.parse.recogniser import Recogniser
 
 SIGNATURE = """\
 program: prog

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Adapters, Layout, Setup
 from oomdoctor.case.shape import Shape
-from oomdoctor.knowledge.memory_tables import known_format, known_optimizer, stack
-from oomdoctor.knowledge.shapes import shape
+from oomdoctor.knowledge.tables.memory import known_format, known_optimizer, stack
+from oomdoctor.knowledge.tables.shapes import shape
 
 
 def known(name: str) -> Shape:

@@ -12,7 +12,7 @@ from oomdoctor.case.estimate import Adapters
 from oomdoctor.case.shape import Shape
 from oomdoctor.memory import activations
 from oomdoctor.memory.estimate import estimate
-from oomdoctor.memory.trained import adapter_params
+from oomdoctor.memory.model.trained import adapter_params
 
 COUNTED = Shape(name="counted", hidden=512, layers=4, heads=8, kv_heads=2, head=64, intermediate=1408, vocab=1000)
 """The Llama whose saved tensors were counted (torch.autograd.graph.saved_tensors_hooks, transformers 5.23)."""

@@ -9,8 +9,9 @@ from memory.runs import known, lora, run, zero
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Layout
-from oomdoctor.memory import loading, parameters, saving
+from oomdoctor.memory import loading, saving
 from oomdoctor.memory.estimate import estimate
+from oomdoctor.memory.model import parameters
 from oomdoctor.memory.phases import phases
 
 WHOLE = 2 * parameters.total(known("Qwen/Qwen2.5-7B"))

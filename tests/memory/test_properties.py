@@ -11,10 +11,11 @@ from memory.runs import known
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Adapters, Layout, Setup
-from oomdoctor.knowledge.memory_tables import known_format, known_optimizer, stack
-from oomdoctor.memory import optimizer, weights
+from oomdoctor.knowledge.tables.memory import known_format, known_optimizer, stack
+from oomdoctor.memory import optimizer
 from oomdoctor.memory.allocator import segment
 from oomdoctor.memory.estimate import estimate
+from oomdoctor.memory.model import weights
 
 MODELS = (
     "Qwen/Qwen2.5-0.5B",

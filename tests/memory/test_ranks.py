@@ -10,9 +10,10 @@ from memory.test_properties import SETUPS
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Estimate, Layout, Part, Setup
-from oomdoctor.memory import optimizer, weights
-from oomdoctor.memory import parameters as count
+from oomdoctor.memory import optimizer
 from oomdoctor.memory.estimate import estimate, needed
+from oomdoctor.memory.model import parameters as count
+from oomdoctor.memory.model import weights
 from oomdoctor.memory.ranks import ranks
 
 CUT = st.one_of(

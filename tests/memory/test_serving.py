@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Layout, Setup
 from oomdoctor.case.serving import Bounds, Hurdle, Served, Server
-from oomdoctor.memory.serving import serve
+from oomdoctor.memory.servers.startup import serve
 from oomdoctor.units import GIB
 
 

@@ -9,10 +9,11 @@ from memory.runs import known, lora, run, zero
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Layout
-from oomdoctor.memory import optimizer, weights
-from oomdoctor.memory import parameters as count
-from oomdoctor.memory.copies import working_copies
-from oomdoctor.sizing.neighbour import neighbour
+from oomdoctor.memory import optimizer
+from oomdoctor.memory.model import parameters as count
+from oomdoctor.memory.model import weights
+from oomdoctor.memory.model.gathered_weights import working_copies
+from oomdoctor.setups.nearest_model import neighbour
 
 GB = 10**9
 

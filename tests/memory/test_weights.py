@@ -9,10 +9,10 @@ from memory.runs import known, lora, run
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Layout
-from oomdoctor.memory import parameters as count
 from oomdoctor.memory.activations import boundary
-from oomdoctor.memory.copies import working_copies
-from oomdoctor.memory.weights import stored, weights
+from oomdoctor.memory.model import parameters as count
+from oomdoctor.memory.model.gathered_weights import working_copies
+from oomdoctor.memory.model.weights import stored, weights
 from oomdoctor.units import GIB
 
 

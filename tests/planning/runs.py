@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from oomdoctor.case.estimate import Setup
 from oomdoctor.case.plan import Room
-from oomdoctor.case.training import Scalar
-from oomdoctor.knowledge.cards import card
-from oomdoctor.knowledge.shapes import shape
-from oomdoctor.planning.room import room
-from oomdoctor.sizing.asked import setup
+from oomdoctor.case.settings import Scalar
+from oomdoctor.knowledge.tables.cards import card
+from oomdoctor.knowledge.tables.shapes import shape
+from oomdoctor.planning.memory_budget import room
+from oomdoctor.setups.from_settings import setup
 
 
 def a_run(model: str = "Qwen/Qwen2.5-7B", framework: str = "llamafactory", cards: int = 1, **settings: Scalar) -> Setup:

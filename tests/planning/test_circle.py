@@ -10,12 +10,12 @@ from importlib.resources import files
 import pytest
 from jsonschema import Draft202012Validator
 
+from oomdoctor.api.diagnose import diagnose
 from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.pipeline import diagnose
-from oomdoctor.report.compose import compose
-from oomdoctor.report.json_v1 import to_json
-from oomdoctor.report.markdown import render
+from oomdoctor.report.diagnosis.compose import compose
+from oomdoctor.report.render.markdown import render
+from oomdoctor.report.wire.diagnosis import to_json
 
 PARAMETERS = "trainable params: 20,185,088 || all params: 7,635,801,600 || trainable%: 0.2643\n"
 """Qwen2.5-7B has 7,615,616,512 parameters; LoRA of rank 8 adds the rest."""
@@ -144,7 +144,7 @@ def test_weights_that_exceed_the_card_are_the_finding() -> None:
 def test_a_log_that_names_no_model_loads_nothing_of_the_arithmetic(log: str) -> None:
     check = (
         f"import oomdoctor, sys; oomdoctor.diagnose({log!r})\n"
-        "print([name for name in sys.modules if name.startswith(('oomdoctor.memory', 'oomdoctor.planning', 'oomdoctor.sizing'))])"
+        "print([name for name in sys.modules if name.startswith(('oomdoctor.memory', 'oomdoctor.planning', 'oomdoctor.setups'))])"
     )
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from planning.runs import a_run
 
-from oomdoctor.case.events import Certainty, Event, Kind, Outcome, Place
+from oomdoctor.case.event import Certainty, Event, Kind, Outcome, Place
 from oomdoctor.case.incident import Incident
-from oomdoctor.planning.failure import at_failure, explaining_length
+from oomdoctor.planning.at_failure import at_failure, explaining_length
 
 RUN = a_run(gradient_checkpointing=True)
 

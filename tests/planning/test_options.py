@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from planning.runs import a_run
 
 from oomdoctor.case.estimate import Setup
-from oomdoctor.knowledge.memory_tables import known_format
-from oomdoctor.knowledge.tables import table
+from oomdoctor.knowledge.tables.csv_table import table
+from oomdoctor.knowledge.tables.memory import known_format
+from oomdoctor.planning.incompatible import refused
 from oomdoctor.planning.options import RISKS, batches, is_general, lengths, replicas, subjects
-from oomdoctor.planning.refused import refused
 from oomdoctor.planning.search import anything
 
 

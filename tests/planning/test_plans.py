@@ -6,7 +6,7 @@ import pytest
 from planning.runs import a_card, a_run
 
 from oomdoctor.case.plan import Plan
-from oomdoctor.planning.planner import plans
+from oomdoctor.planning.plans import plans
 
 
 def fixes(plan: Plan) -> list[str]:

@@ -11,7 +11,7 @@ from planning.test_search import RUNS
 
 from oomdoctor.case.estimate import Setup
 from oomdoctor.memory.estimate import estimate
-from oomdoctor.planning.room import fits, needed, without
+from oomdoctor.planning.memory_budget import fits, needed, without
 
 
 @settings(max_examples=40)

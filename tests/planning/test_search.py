@@ -11,9 +11,9 @@ from planning.runs import a_card, a_run
 
 from oomdoctor.case.estimate import Setup
 from oomdoctor.case.plan import Plan, Room
+from oomdoctor.planning.incompatible import refused
+from oomdoctor.planning.memory_budget import fits, needed
 from oomdoctor.planning.options import batches, replicas, subjects
-from oomdoctor.planning.refused import refused
-from oomdoctor.planning.room import fits, needed
 from oomdoctor.planning.search import anything, costs, search, undominated
 
 MODELS = ("Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-7B", "meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B", "zai-org/glm-4v-9b")

@@ -18,7 +18,7 @@ from planning.runs import a_card
 from oomdoctor.case.estimate import Layout
 from oomdoctor.case.serving import Server
 from oomdoctor.cli.main import cli
-from oomdoctor.knowledge.tables import table
+from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.planning.options import RISKS
 from oomdoctor.planning.serving_options import Deployment, harm, ways
 from oomdoctor.planning.serving_search import plans

@@ -8,12 +8,12 @@ from importlib.resources import files
 import pytest
 from jsonschema import Draft202012Validator
 
+from oomdoctor.api.diagnose import diagnose
 from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.pipeline import diagnose
-from oomdoctor.report.compose import compose
-from oomdoctor.report.json_v1 import to_json
-from oomdoctor.report.markdown import render
+from oomdoctor.report.diagnosis.compose import compose
+from oomdoctor.report.render.markdown import render
+from oomdoctor.report.wire.diagnosis import to_json
 from oomdoctor.units import GIB
 
 ENGINE = (

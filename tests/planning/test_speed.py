@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from planning.runs import a_run
 
 from oomdoctor.case.estimate import Layout, Setup
-from oomdoctor.knowledge.memory_tables import known_format
-from oomdoctor.planning.speed import seconds
+from oomdoctor.knowledge.tables.memory import known_format
+from oomdoctor.planning.step_time import seconds
 
 
 @given(st.sampled_from([2, 4, 8, 16]))

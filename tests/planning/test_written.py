@@ -6,7 +6,7 @@ import pytest
 
 from oomdoctor.case.plan import Measure
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.planning.written import keys
+from oomdoctor.planning.framework_keys import keys
 
 
 @pytest.mark.parametrize(("framework", "there", "not_there"), [

@@ -15,10 +15,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from oomdoctor import pipeline, reading
-from oomdoctor.case.events import Event
+from oomdoctor.api import diagnose as pipeline
+from oomdoctor.case.event import Event
+from oomdoctor.ingest import prefilter, windows
 from oomdoctor.knowledge.pack import Pack, load_pack
-from oomdoctor.scan import prefilter, windows
+from oomdoctor.parse import reading
 
 MIB_BITS = 14
 """What a mebibyte is to the code under test: 16 KiB."""

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from oomdoctor.case.case import Case, Gap, Source, Verdict
 from oomdoctor.case.diagnosis import Cite, Diagnosis, Evidence, Finding, Fix, Setting, Text
-from oomdoctor.case.events import Certainty, Event, Kind, Outcome, Place, Value
+from oomdoctor.case.event import Certainty, Event, Kind, Outcome, Place, Value
 from oomdoctor.case.incident import Incident, Part
 from oomdoctor.units import GIB, MIB
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oomdoctor.report.bars import cells, fill, pointed
 from oomdoctor.report.document import Bar, Mark, Slice, Style
+from oomdoctor.report.render.bars import cells, fill, pointed
 
 
 def bar(*weights: int) -> Bar:

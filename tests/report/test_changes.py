@@ -9,14 +9,14 @@ from planning.runs import a_card, a_run
 from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import Plan, Plans, Room
-from oomdoctor.changes.change import Change, Refused
-from oomdoctor.changes.choice import Choice
-from oomdoctor.changes.new_file import NewFile
-from oomdoctor.changes.proposal import Proposal
-from oomdoctor.changes.settle import Settled, Step
+from oomdoctor.configs.edit.change import Change, Refused
+from oomdoctor.configs.proposals.apply import Settled, Step
+from oomdoctor.configs.proposals.choice import Choice
+from oomdoctor.configs.proposals.new_file import NewFile
+from oomdoctor.configs.proposals.proposal import Proposal
 from oomdoctor.memory.estimate import estimate as calculate
-from oomdoctor.planning.planner import plans
-from oomdoctor.report.changes import render
+from oomdoctor.planning.plans import plans
+from oomdoctor.report.edits.fix import render
 
 CHANGE = Change(file="a.yaml", key="k", to="2")
 REFUSED = Refused(Text("it is shared", "它是共用的"), "k: 2")

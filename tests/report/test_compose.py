@@ -10,11 +10,11 @@ from report import samples
 
 from oomdoctor.case.case import Verdict
 from oomdoctor.case.diagnosis import Diagnosis
-from oomdoctor.case.events import Certainty, Kind
-from oomdoctor.report.compose import compose
+from oomdoctor.case.event import Certainty, Kind
+from oomdoctor.report.diagnosis.compose import compose
+from oomdoctor.report.diagnosis.headline import settle_text, summary
 from oomdoctor.report.document import Bar, Facts, Folded, Heading, Paragraph, Quote, Steps
-from oomdoctor.report.headline import settle_text, summary
-from oomdoctor.report.texts import FIGURES, LABELS, PARTS, PHASES, REASONS, SETTLE
+from oomdoctor.report.wording.texts import FIGURES, LABELS, PARTS, PHASES, REASONS, SETTLE
 
 SUMMARIES = [
     pytest.param(

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from oomdoctor import pipeline
+from oomdoctor.api import diagnose as pipeline
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.cli.report import PROJECTS
-from oomdoctor.environment.beside_log import Asked
-from oomdoctor.environment.read.text import read
-from oomdoctor.knowledge.forms import project_form
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.report.form_markdown import render
-from oomdoctor.report.forms import form
-from oomdoctor.report.forms_table import forms_page
-from oomdoctor.report.known_values import known_values
-from oomdoctor.report.redact import redact
+from oomdoctor.knowledge.project_forms import project_form
+from oomdoctor.machine.match_log import Asked
+from oomdoctor.machine.reports.read import read
+from oomdoctor.report.issue.form_markdown import render
+from oomdoctor.report.issue.forms import form
+from oomdoctor.report.issue.forms_table import forms_page
+from oomdoctor.report.issue.known_values import known_values
+from oomdoctor.report.safety.redact import redact
 
 ROOT = Path(__file__).parents[2]
 PACK = load_pack()

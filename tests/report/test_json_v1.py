@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from report import samples
 
 from oomdoctor.case.diagnosis import Diagnosis
-from oomdoctor.report.headline import summary
-from oomdoctor.report.json_v1 import to_json
+from oomdoctor.report.diagnosis.headline import summary
+from oomdoctor.report.wire.diagnosis import to_json
 
 SCHEMA = json.loads((files("oomdoctor.report") / "schema" / "report-v1.json").read_text(encoding="utf-8"))
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report import samples
 
-from oomdoctor.report.compose import compose
-from oomdoctor.report.json_v1 import to_json
-from oomdoctor.report.markdown import render
-from oomdoctor.report.redact import redact, redact_text
+from oomdoctor.report.diagnosis.compose import compose
+from oomdoctor.report.render.markdown import render
+from oomdoctor.report.safety.redact import redact, redact_text
+from oomdoctor.report.wire.diagnosis import to_json
 
 KEY = "hf_" + "aB3" * 12
 

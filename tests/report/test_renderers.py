@@ -16,10 +16,10 @@ from report import samples
 from rich.cells import cell_len
 
 from oomdoctor.case.diagnosis import Diagnosis
-from oomdoctor.report import html, markdown, terminal
-from oomdoctor.report.compose import compose
+from oomdoctor.report.diagnosis.compose import compose
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Slice, Span, Step, Steps, Style
-from oomdoctor.report.safe import clean, clean_line
+from oomdoctor.report.render import html, markdown, terminal
+from oomdoctor.report.safety.sanitize import clean, clean_line
 
 _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 _TEXT = st.one_of(

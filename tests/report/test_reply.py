@@ -12,18 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report import samples
 
-from oomdoctor import pipeline
+from oomdoctor.api import diagnose as pipeline
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.document import Document
-from oomdoctor.report.issue import WORDS as ISSUE_WORDS
-from oomdoctor.report.issue import issue
-from oomdoctor.report.markdown import render as markdown
-from oomdoctor.report.phrases import first_sentences, stopped, written
-from oomdoctor.report.redact import redact
-from oomdoctor.report.reply import WORDS as REPLY_WORDS
-from oomdoctor.report.reply import language_of, reply
-from oomdoctor.report.wanted import WANTED, wanted
+from oomdoctor.report.issue.issue import WORDS as ISSUE_WORDS
+from oomdoctor.report.issue.issue import issue
+from oomdoctor.report.issue.missing_info import WANTED, wanted
+from oomdoctor.report.issue.reply import WORDS as REPLY_WORDS
+from oomdoctor.report.issue.reply import language_of, reply
+from oomdoctor.report.render.markdown import render as markdown
+from oomdoctor.report.safety.redact import redact
+from oomdoctor.report.wording.phrases import first_sentences, stopped, written
 
 CASES = sorted(path.parent for path in (Path(__file__).parents[2] / "fixtures" / "cases").glob("*/train.log"))
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity of 23.69 GiB of which 1.02 GiB is free."

@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 
 from oomdoctor.case.diagnosis import Text
-from oomdoctor.case.training import Complaint
-from oomdoctor.report.sarif import to_sarif
+from oomdoctor.case.settings import Complaint
+from oomdoctor.report.wire.sarif import to_sarif
 
 MESSAGE = {
     "type": "object",

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report.secrets_planted import ALL, MACHINES, PASSWORDS, PEOPLE, TOKENS, Planted
 
-from oomdoctor import pipeline
+from oomdoctor.api import diagnose as pipeline
 from oomdoctor.case.case import Gap
 from oomdoctor.case.comparison import Side
 from oomdoctor.case.diagnosis import Diagnosis
@@ -24,12 +24,12 @@ from oomdoctor.cli.diagnose import render as diagnosed
 from oomdoctor.cli.env import render as described
 from oomdoctor.cli.report import PROJECTS, _form, _issue
 from oomdoctor.comparing.compare import compare
-from oomdoctor.environment.beside_log import Asked
-from oomdoctor.environment.variables import variables
-from oomdoctor.judge import judge
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.knowledge.tables import table
-from oomdoctor.report.redact import redact_text
+from oomdoctor.knowledge.tables.csv_table import table
+from oomdoctor.machine.collect.variables import variables
+from oomdoctor.machine.findings import judge
+from oomdoctor.machine.match_log import Asked
+from oomdoctor.report.safety.redact import redact_text
 
 FORMATS = ("terminal", "markdown", "html", "json")
 FIGURES = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.50 GiB of which 1.25 GiB is free."

@@ -11,8 +11,8 @@ import pytest
 
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.knowledge.records import Words
-from oomdoctor.report.catalogue import LANGUAGES, TITLES, WORDS, catalogue
+from oomdoctor.knowledge.records.rules import Words
+from oomdoctor.report.handbook.catalogue import LANGUAGES, TITLES, WORDS, catalogue
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "catalogue"

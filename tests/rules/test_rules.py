@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from oomdoctor.examples import check_change, check_problem, check_signature
-from oomdoctor.knowledge.change_records import ChangeRecord
+from oomdoctor.api.diagnose import diagnose
+from oomdoctor.api.examples import check_change, check_problem, check_signature
 from oomdoctor.knowledge.lint import lint
 from oomdoctor.knowledge.load import LoadedSignature, Rules, load_rules
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
 from oomdoctor.knowledge.pattern import expand
-from oomdoctor.knowledge.records import SignatureRecord
-from oomdoctor.parse.events import Recogniser
-from oomdoctor.parse.families import FAMILIES
-from oomdoctor.pipeline import diagnose
+from oomdoctor.knowledge.records.changes import ChangeRecord
+from oomdoctor.knowledge.records.rules import SignatureRecord
+from oomdoctor.parse.families.registry import FAMILIES
+from oomdoctor.parse.recogniser import Recogniser
 
 ROOT = Path(builtin_rules())
 

@@ -10,8 +10,8 @@ from memory.runs import lora, run
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Setup
-from oomdoctor.knowledge.hf_config import shape_of
 from oomdoctor.memory import activations
+from oomdoctor.setups.hf_config import shape_of
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

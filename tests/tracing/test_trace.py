@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Setup
 from oomdoctor.cli.main import cli
-from oomdoctor.knowledge.hf_config import shape_of
 from oomdoctor.memory import activations, logits
-from oomdoctor.memory import parameters as count
 from oomdoctor.memory.estimate import estimate
+from oomdoctor.memory.model import parameters as count
+from oomdoctor.setups.hf_config import shape_of
 
 pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

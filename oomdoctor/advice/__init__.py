@@ -1,0 +1,1 @@
+"""Findings -> what to do about each: fixes with their values, in the order in which to try them."""

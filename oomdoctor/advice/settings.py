@@ -1,0 +1,277 @@
+"""The settings of one fix in one run: the value in force, and the one to write instead.
+
+How a new value follows from an old one is a word of the rule, never a formula:
+
+- none: `to`, whatever it was
+- `divide`: the old value divided by `by`, not below `least`
+- `at-most`, `at-least`: `to`, unless the old value keeps that bound already
+- `fitting`: what `facts` say would fit, rounded down to a multiple of `by`; without them like `at-most`
+- `option`: one option `name:value` of a variable that holds several; the others stay
+- `keep-batch`: accumulation steps that make up for a smaller `micro_batch`
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from oomdoctor.advice.frameworks import Row
+from oomdoctor.case.diagnosis import Setting, Text
+from oomdoctor.findings.conditions import Fact
+
+if TYPE_CHECKING:
+    from oomdoctor.case.settings import Given, Training
+
+WORLD = ("training.world_size", "log.world_size", "log.num_processes", "log.nproc_per_node")
+"""The facts that say how many processes train together; the first that is known counts."""
+_NUMBER = re.compile(r"-?\d{1,15}(?:,\d{3}){0,5}(?:\.\d{1,9})?")
+_OPTION = re.compile(r"[^,\[\]]{1,80}(?:\[[^\[\]]{0,200}\])?")
+_LARGEST = 1e18
+_ELSEWHERE = "auto"
+"""DeepSpeed's word for a value that the framework above it sets."""
+_TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+
+
+class Config(Struct, frozen=True):
+    """What the config files say, as the rows of fixes ask for it."""
+
+    framework: str | None = None
+    """The framework whose config was read: what it does not name has its default there."""
+    places: Mapping[str, Given] = {}
+    """By the name that all frameworks share."""
+    keys: Mapping[tuple[str | None, str], Given] = {}
+    """By framework and key."""
+
+
+class Change(Struct, frozen=True):
+    """A setting, and whether it has this value already."""
+
+    setting: Setting
+    in_force: bool
+    counts: bool
+    """Whether the setting is the point of the fix, or only goes along with another one."""
+    was: float | None = None
+
+
+class _Old(Struct, frozen=True):
+    value: Fact
+    goal: str
+    """What the new value is compared with: `to` as it is written, or what it means in the words that all frameworks share."""
+    written: str | None = None
+    given: Given | None = None
+    default: bool = False
+
+
+def config_of(training: Training | None) -> Config:
+    """The config as the rows of fixes ask for it."""
+    if training is None:
+        return Config()
+    return Config(training.framework, training.places, {(one.framework, one.name): one for one in training.given})
+
+
+def changes(rows: Sequence[Row], facts: Mapping[str, Fact], config: Config) -> list[Change]:
+    """What the rows of a fix come to in this run; a row from which nothing follows is left out."""
+    found = [(row, _old(row, facts, config)) for row in rows]
+    out = [one for row, old in found if row["change"] != "keep-batch" and (one := _change(row, old, facts)) is not None]
+    for row, old in found:
+        if row["change"] == "keep-batch":
+            out += [one for smaller in out if _is_batch(smaller, row) for one in _kept(row, old, smaller, facts)]
+    return out
+
+
+def written(rows: Sequence[Row], wanted: Mapping[str, Fact], facts: Mapping[str, Fact], config: Config) -> tuple[Setting, ...]:
+    """What to write for the values in `wanted` (settings by the names that all frameworks share); what goes along comes after.
+
+    Rows of a fix that sets nothing with a shared name are written as they are.
+    """
+    out: list[Setting] = []
+    named = any(row["sets"] for row in rows)
+    for row in rows:
+        value = wanted.get(row["sets"] or "")
+        if value is None:
+            if not row["sets"] and ((out and row["along"]) or not named):
+                out.append(_setting(row, _old(row, facts, config), row["to"]))
+        elif row["means"] is None:
+            out.append(_setting(row, _old(row, facts, config), _shown(value) or ""))
+        elif _same(value, row["means"]):
+            out.append(_setting(row, _old(row, facts, config), row["to"]))
+        elif str(value) in row["values"]:
+            out.append(_setting(row, _old(row, facts, config), row["values"][str(value)]))
+    return tuple(out)
+
+
+def number(value: Fact) -> float | None:
+    """A number as logs and configs write it (`4`, `0.92`, `2,048`); None for anything else."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value) if abs(value) < _LARGEST else None
+    text = str(value).strip()
+    return float(text.replace(",", "")) if _NUMBER.fullmatch(text) else None
+
+
+def first_number(facts: Mapping[str, Fact], names: Sequence[str]) -> float | None:
+    """The first of these facts that is a number."""
+    return next((one for name in names if (one := number(facts.get(name))) is not None), None)
+
+
+def _old(row: Row, facts: Mapping[str, Fact], config: Config) -> _Old:
+    """The value in force. The config knows best, then what the log prints under this key, then what else it shows."""
+    name, tail, means = row["sets"], _tail(row["key"]), row["means"] or row["to"]
+    given = _given(row, config)
+    shared = next((one for part in ("training", "log") if name and (one := facts.get(f"{part}.{name}")) is not None), None)
+    printed = facts.get(f"log.{tail}", facts.get(row["was"] or "")) if given is None else _fact(given.value)
+    if shared is None and printed is None and row["default"] is not None and config.framework == row["framework"]:
+        return _Old(row["default"], means, default=True)
+    if shared is None:
+        return _Old(printed, row["to"], _shown(printed), given)
+    if printed is None and not row["means"]:
+        printed = shared
+    return _Old(shared, means, _shown(printed), given)
+
+
+def _given(row: Row, config: Config) -> Given | None:
+    """Where the config has this very key."""
+    key = row["key"].lstrip("-").replace("-", "_")
+    place = config.places.get(row["sets"] or "")
+    if place is not None and (place.framework, place.name) == (row["framework"], key):
+        return place
+    return config.keys.get((row["framework"], key))
+
+
+def _change(row: Row, old: _Old, facts: Mapping[str, Fact]) -> Change | None:
+    if _plain(old.value) == _ELSEWHERE:
+        return None
+    new = _new(row, old, facts)
+    if new is None:
+        return None
+    in_force = old.value is not None and any(_same(old.value, one) for one in (new, *row["also"]))
+    to = row["to"] if new == old.goal else new
+    return Change(_setting(row, old, to), in_force, not row["along"], number(old.value))
+
+
+def _setting(row: Row, old: _Old, to: str, note: Text | None = None) -> Setting:
+    place = old.given
+    return Setting(
+        framework=row["framework"],
+        key=row["key"],
+        to=to,
+        before=None if old.written is not None and _same(old.written, to) else old.written,
+        file=place.file if place else None,
+        line=place.line if place else None,
+        note=note or (_by_default(row) if old.default else _dated(row)),
+        example=bool(row.get("example")),
+        sets=row.get("sets"),
+        dated=bool(row.get("since") or row.get("until")),
+    )
+
+
+def _new(row: Row, old: _Old, facts: Mapping[str, Fact]) -> str | None:
+    """The value to write; the old one where that keeps the bound already."""
+    was, bound, word = number(old.value), number(old.goal), row["change"]
+    if word == "option":
+        return _with_option(None if old.value is None else str(old.value), row["to"])
+    if word == "fitting" and (fitting := _fitting(row, facts)) is not None:
+        fits, step = fitting
+        if fits < step:
+            return None
+        return str(old.value) if was is not None and 0 < was <= fits else _digits(fits)
+    if word is None or was is None or bound is None or was < 0:
+        return old.goal
+    least = bound if row["least"] is None else row["least"]
+    if was >= bound if word == "at-least" else was <= (least if word == "divide" else bound):
+        return str(old.value)
+    return _digits(max(was // row["by"], least)) if word == "divide" else old.goal
+
+
+def _fitting(row: Row, facts: Mapping[str, Fact]) -> tuple[float, float] | None:
+    """What would fit, rounded down, and the step of the rounding; None where a fact is missing."""
+    found = [number(facts.get(name)) for name in row["facts"]]
+    known = [one for one in found if one is not None]
+    if len(known) < len(found) or not known or (len(known) > 1 and not known[1]):
+        return None
+    fits, step = known[0] / known[1] if len(known) > 1 else known[0], float(row["by"])
+    # A tenth of a millionth keeps 0.3 from becoming 0.25 because 0.3 / 0.05 is not quite 6.
+    return round(int(fits / step + 1e-7) * step, 6), step
+
+
+def _with_option(old: str | None, option: str) -> str:
+    """The variable with this option in it: an option of that name is replaced, the others stay as they are."""
+    name = option.partition(":")[0]
+    kept = [one.strip() for one in _OPTION.findall((old or "")[:1000])]
+    others = [one for one in kept if one and one.partition(":")[0].strip() != name]
+    return ",".join([*others, option])
+
+
+def _is_batch(change: Change, row: Row) -> bool:
+    return change.setting.framework == row["framework"] and change.counts and not change.in_force
+
+
+def _kept(row: Row, old: _Old, smaller: Change, facts: Mapping[str, Fact]) -> Iterator[Change]:
+    """Accumulation steps beside a smaller batch: exact where both are known, else the factor, else nothing."""
+    was, new, steps = smaller.was, number(smaller.setting.to), number(old.value)
+    if not was or not new:
+        return
+    if steps is None:
+        if not was % new:
+            yield Change(_setting(row, old, f"× {_digits(was / new)}"), False, False)
+        return
+    samples, now = was * steps, -(-was * steps // new)
+    yield Change(_setting(row, old, _digits(now), _batch_note(samples, now * new, first_number(facts, WORLD))), False, False)
+
+
+def _batch_note(before: float, after: float, world: float | None) -> Text:
+    """What becomes of the samples of one update: of all cards where their number is known, else of each."""
+    old, new = _digits(before * (world or 1)), _digits(after * (world or 1))
+    if world is None:
+        if old == new:
+            return Text(f"keeps {new} samples per card and update", f"每卡每次更新仍为 {new} 个样本")
+        return Text(f"{new} samples per card and update, it was {old}", f"每卡每次更新由 {old} 个样本变为 {new} 个")
+    if old == new:
+        return Text(f"keeps the effective batch at {new}", f"有效批大小仍为 {new}")
+    return Text(f"the effective batch becomes {new}, it was {old}", f"有效批大小由 {old} 变为 {new}")
+
+
+def _by_default(row: Row) -> Text:
+    return Text(f"the default is {row['default']}", f"默认为 {row['default']}")
+
+
+def _dated(row: Row) -> Text | None:
+    """The versions that know the key, where the version of the run is unknown."""
+    since, until = row.get("since"), row.get("until")
+    if since and until:
+        return Text(f"{since} to {until}", f"{since} 至 {until}")
+    if since:
+        return Text(f"from {since}", f"{since} 起")
+    return Text(f"up to {until}", f"至 {until}") if until else None
+
+
+def _tail(key: str) -> str:
+    """The last name of a key as facts spell it: `training_args.optim` is optim, `--max-model-len` is max_model_len."""
+    return re.split(r"[.( ]", key.rstrip(")"))[-1].lstrip("-").replace("-", "_")
+
+
+def _digits(value: float) -> str:
+    return str(int(value)) if value == int(value) else f"{value:g}"
+
+
+def _fact(value: object) -> Fact:
+    """A value of a config as a fact; a block or a list is none."""
+    return value if isinstance(value, (str, int, float, bool)) else None
+
+
+def _shown(value: object) -> str | None:
+    return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _same(one: object, other: object) -> bool:
+    left, right = _plain(one), _plain(other)
+    if left == right or (left in _TRUE and right in _TRUE) or (left in _FALSE and right in _FALSE):
+        return True
+    first, second = number(left), number(right)
+    return first is not None and first == second
+
+
+def _plain(value: object) -> str:
+    return str(value).strip().strip("'\"").lower().removeprefix("torch.")

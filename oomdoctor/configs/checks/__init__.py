@@ -1,0 +1,1 @@
+"""What is wrong with the settings of a run: keys, values and combinations without effect."""

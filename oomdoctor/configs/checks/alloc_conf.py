@@ -1,0 +1,120 @@
+"""The variable of the CUDA allocator: written wrongly it stops the program, or does nothing and says nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.settings import Complaint, Given
+from oomdoctor.configs.key_versions import Keys, meant, order
+
+NAMES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
+_NEW_NAME = "2.9.0"
+"""The first version that reads PYTORCH_ALLOC_CONF."""
+_OPTION = re.compile(r"(?P<name>[^:,=\[\]]{1,80})(?P<mark>[:=]?)(?P<value>(?:\[[^\]]{0,200}\]|[^,\[\]]{0,200}))(?:,|\Z)")
+
+
+def alloc_conf(one: Given, options: Keys, torch: str | None, *, windows: bool) -> Iterator[Complaint]:
+    """Complaints about one environment variable. `torch` is the version that runs, where it is known."""
+    name = one.key
+    if name not in NAMES:
+        if re.search(r"ALLOC.?CONF", name):
+            right = meant(name, list(NAMES)) or NAMES[0]
+            yield _made(
+                "alloc-conf-name", one, Text(f"no program reads `{name}`", f"没有程序会读取 `{name}`"), _NOTHING, f"{right}={one.value}"
+            )
+        return
+    if name == "PYTORCH_ALLOC_CONF" and torch is not None and order(torch) < order(_NEW_NAME):
+        what = Text(f"PyTorch {torch} does not read `PYTORCH_ALLOC_CONF`", f"PyTorch {torch} 不读取 `PYTORCH_ALLOC_CONF`")
+        yield _made(
+            "alloc-conf-name",
+            one,
+            what,
+            Text("The shorter name came with 2.9.", "这个较短的变量名从 2.9 才开始支持。"),
+            f"PYTORCH_CUDA_ALLOC_CONF={one.value}",
+        )
+    text = "" if one.value is None or one.value is True else str(one.value)
+    if "$" in text:
+        return
+    yield from _form(one, text)
+    found = {part["name"].strip(): part["value"].strip() for part in _OPTION.finditer(text)}
+    for option in found:
+        yield from _option(one, option, options, torch)
+    yield from _together(one, found, windows=windows)
+
+
+def _form(one: Given, text: str) -> Iterator[Complaint]:
+    if "=" in text:
+        what = Text("an option of the allocator takes `:`, not `=`", "分配器选项的名称和值之间用 `:`，不是 `=`")
+        yield _made("alloc-conf-form", one, what, _STOPS, f"{one.key}={text.replace('=', ':').replace(' ', '')}")
+    elif " " in text.strip():
+        what = Text("the value has a blank in it", "变量值里有空格")
+        yield _made("alloc-conf-form", one, what, _BLANK, f"{one.key}={re.sub(r'[, ]*[, ][, ]*', ',', text.strip()).replace(':,', ':')}")
+    elif text and any(not part["mark"] for part in _OPTION.finditer(text)):
+        what = Text(f"`{text}` lacks a value", f"`{text}` 没有写值")
+        yield _made("alloc-conf-form", one, what, _STOPS, f"{one.key}=expandable_segments:True" if "expandable" in text else None)
+
+
+def _option(one: Given, option: str, options: Keys, torch: str | None) -> Iterator[Complaint]:
+    standing = options.standing(option, torch)
+    if standing.state == "unknown":
+        near = meant(option, options.current())
+        what = Text(f"the allocator has no option `{option}`", f"分配器没有 `{option}` 这个选项")
+        yield _made("alloc-conf-option", one, what, _STOPS, f"{one.key}={str(one.value).replace(option, near)}" if near else None)
+    elif standing.state in ("gone", "not-yet"):
+        span = (
+            Text(f"only until {standing.until}", f"只到 {standing.until} 为止")
+            if standing.state == "gone"
+            else Text(f"from {standing.since} on", f"从 {standing.since} 开始")
+        )
+        what = Text(f"PyTorch {torch} has no option `{option}` ({span.en})", f"PyTorch {torch} 没有 `{option}` 选项（{span.zh}支持）")
+        yield _made("alloc-conf-version", one, what, _STOPS, None)
+
+
+def _together(one: Given, found: Mapping[str, str], *, windows: bool) -> Iterator[Complaint]:
+    if found.get("backend") == "cudaMallocAsync":
+        for option in ("max_split_size_mb", "garbage_collection_threshold", "roundup_power2_divisions", "expandable_segments"):
+            if option in found:
+                what = Text(
+                    f"`{option}` does nothing with `backend:cudaMallocAsync`", f"用了 `backend:cudaMallocAsync`，`{option}` 就不起作用"
+                )
+                why = Text("That backend leaves the memory to CUDA's own pool.", "这个后端把显存交给 CUDA 自带的内存池管理。")
+                yield _made("alloc-conf-backend", one, what, why, f"{one.key}=backend:cudaMallocAsync")
+                return
+    if windows and found.get("expandable_segments", "").lower() == "true":
+        what = Text("`expandable_segments` does nothing on Windows", "`expandable_segments` 在 Windows 上不起作用")
+        why = Text(
+            "PyTorch prints that this platform does not support it, and goes on without.",
+            "PyTorch 会提示该平台不支持，然后按没有设置继续运行。",
+        )
+        yield _made("alloc-conf-platform", one, what, why, None)
+    share = found.get("garbage_collection_threshold", "0.5")
+    if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", share) and not 0 < float(share) < 1:
+        what = Text("`garbage_collection_threshold` is a share between 0 and 1", "`garbage_collection_threshold` 应是 0 到 1 之间的比例")
+        yield _made("alloc-conf-form", one, what, _STOPS, f"{one.key}=garbage_collection_threshold:0.8")
+
+
+def _made(identity: str, one: Given, what: Text, why: Text, instead: str | None) -> Complaint:
+    return Complaint(
+        id=identity,
+        severity="error",
+        key=one.key,
+        file=one.file,
+        line=one.line,
+        what=what,
+        why=why,
+        instead=instead,
+        cites=("pytorch-cuda-notes",),
+    )
+
+
+_NOTHING = Text("The setting has no effect, and nothing is printed.", "这项设置没有任何效果，也不会有提示。")
+_STOPS = Text(
+    "PyTorch stops with an error at the first use of the card, or passes over the option, depending on the version.",
+    "视版本不同，PyTorch 会在第一次用到显卡时报错，或者忽略这个选项。",
+)
+_BLANK = Text(
+    "PyTorch does not cut blanks off: the option after a blank is not recognised. Unquoted, the shell ends the value there.",
+    "PyTorch 不会去掉空格，空格后的选项认不出来；不加引号时，shell 会在空格处把值截断。",
+)

@@ -1,0 +1,39 @@
+"""What the cards mean for settings: what kind they are, and whether a command lets its processes see enough of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from oomdoctor.case.settings import Scalar
+from oomdoctor.configs.frameworks import Frameworks
+from oomdoctor.configs.parsed_config import Sheet
+from oomdoctor.findings.conditions import Fact
+from oomdoctor.knowledge.tables.cards import capability
+
+_CARDS = re.compile(r"\d{1,3}(?:,\d{1,3}){0,63}")
+
+
+def card_facts(name: Fact) -> dict[str, Fact]:
+    """The card of a name as conditions ask for it, `card.compute_capability` as a number; nothing where it is not known."""
+    found = capability(name) if isinstance(name, str) else ""
+    return {"card.name": name, "card.compute_capability": float(found)} if found else {}
+
+
+def more_processes_than_cards(sheets: Sequence[Sheet], frameworks: Frameworks) -> bool:
+    """A script can start a server on one card and a training on others: each command is looked at with its own variables."""
+    read = [sheet for sheet in sheets if sheet.form != "log"]
+    common = _settings([sheet for sheet in read if sheet.command == 0], frameworks)
+    numbers = {(sheet.file, sheet.command) for sheet in read if sheet.command}
+    groups = [_settings([one for one in read if (one.file, one.command) == number], frameworks) for number in numbers] or [{}]
+    return any(_crowded({**common, **own}) for own in groups)
+
+
+def _settings(sheets: Sequence[Sheet], frameworks: Frameworks) -> dict[str, Scalar]:
+    return {name: value for sheet in sheets for name, value, _ in frameworks.settings(sheet)}
+
+
+def _crowded(settings: dict[str, Scalar]) -> bool:
+    cards = str(settings.get("visible_devices", ""))
+    processes = settings.get("tensor_parallel" if settings.get("method") == "serve" else "processes_per_node")
+    return isinstance(processes, int) and _CARDS.fullmatch(cards) is not None and processes > len(cards.split(","))

@@ -1,0 +1,90 @@
+"""The checks of rules/checks: combinations of settings, asked as conditions over facts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.settings import Complaint, Given, Training
+from oomdoctor.configs.frameworks import Frameworks, Tables, names, word
+from oomdoctor.configs.parsed_config import Sheet
+from oomdoctor.findings.conditions import Fact, Known, evaluate
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+\.[A-Za-z_0-9.-]+)\}")
+_SETTING = re.compile(r"(-{0,2}\w[\w-]*): (\S+)\Z")
+_HF = "transformers"
+
+
+def given_facts(sheets: Sequence[Sheet], frameworks: Frameworks) -> dict[str, tuple[Fact, Given]]:
+    """Every key as it is written, as `given.FRAMEWORK.KEY`; those of transformers' family also as `given.hf.KEY`."""
+    found: dict[str, tuple[Fact, Given]] = {}
+    for sheet in sheets:
+        if sheet.framework is None or sheet.framework not in frameworks.records:
+            continue
+        families = [sheet.framework, *(["hf"] if _HF in frameworks.family(sheet.framework) else [])]
+        for name, one in names(sheet.given, frameworks.records[sheet.framework]["roots"]).items():
+            for family in families:
+                found.setdefault(f"given.{family}.{name}", (word(one), one))
+        for family in families:
+            if sheet.given:
+                found.setdefault(f"given.{family}", ("there", sheet.given[0]))
+    return found
+
+
+def checks(training: Training, written: Mapping[str, tuple[Fact, Given]], known: Mapping[str, Fact], tables: Tables) -> Iterator[Complaint]:
+    """What the checks say of these settings; a check that depends on something unknown stays quiet."""
+    keys = {f"key.{name}": place.key.rpartition(".")[2] for name, place in training.places.items()}
+    every = {**known, **training.facts(), **keys, **{name: value for name, (value, _) in written.items()}}
+    asked = Known(every, ())
+    for name in tables.names("checks"):
+        record = tables.text("checks", name)
+        if record is None or not evaluate(record["when"], asked).truth:
+            continue
+        at = next((place for one in record["at"] if (place := _place(one, training, written)) is not None), None)
+        if at is not None:
+            yield Complaint(
+                id=name,
+                severity=record["severity"],
+                key=at.key,
+                file=at.file,
+                line=at.line,
+                what=_words(record["what"], every),
+                why=_words(record["why"], every),
+                instead=None if record.get("instead") is None else _typed(_filled(record["instead"], every), at),
+                mended_by=record["mended_by"],
+                sets=tuple(record["sets"].items()),
+                cites=tuple(record["cites"]),
+            )
+
+
+def compared(training: Training) -> dict[str, Fact]:
+    """What conditions cannot say themselves: how two settings compare, as `config.NAME`."""
+    out: dict[str, Fact] = {}
+    batch, evaluation = training.settings.get("micro_batch"), training.settings.get("eval_batch")
+    if isinstance(batch, int) and isinstance(evaluation, int):
+        out["config.eval_batch_above_train"] = evaluation > batch
+    return out
+
+
+def _place(name: str, training: Training, written: Mapping[str, tuple[Fact, Given]]) -> Given | None:
+    if name.startswith("training."):
+        return training.places.get(name.removeprefix("training."))
+    found = written.get(name)
+    return None if found is None else found[1]
+
+
+def _typed(instead: str, at: Given) -> str:
+    """A setting in the form of the file: `--key value` where it stands in a command."""
+    found = _SETTING.match(instead)
+    if found is None or not at.key.startswith("-"):
+        return instead
+    return f"--{found[1].lstrip('-')} {found[2]}"
+
+
+def _words(text: Mapping[str, str], known: Mapping[str, Fact]) -> Text:
+    return Text(_filled(text["en"], known), _filled(text["zh"], known))
+
+
+def _filled(text: str, known: Mapping[str, Fact]) -> str:
+    return _PLACEHOLDER.sub(lambda found: str(known.get(found[1], found[0])), text)

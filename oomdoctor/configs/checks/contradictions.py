@@ -1,0 +1,111 @@
+"""Where two files, or a file and the log, say different things of one setting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.settings import Complaint, Given, Scalar
+from oomdoctor.configs.merge import Merged
+
+_COMPARED = (
+    "micro_batch",
+    "accumulation",
+    "eval_batch",
+    "sequence_length",
+    "zero_stage",
+    "load_bits",
+    "lora_rank",
+    "max_model_len",
+    "memory_share",
+)
+_TRAINER = ("micro_batch", "accumulation", "precision")
+"""What transformers compares between its own arguments and the DeepSpeed JSON (integrations/deepspeed.py)."""
+
+
+def contradictions(merged: Merged) -> Iterator[Complaint]:
+    """Complaints about settings that do not fit together, whichever of them is meant."""
+    for name in _COMPARED:
+        own = merged.places.get(name)
+        for value, at in merged.others.get(name, ()):
+            if own is not None and own.framework != "log" and at.framework == "log" and _differ(value, merged.settings[name]):
+                yield _not_in_force(own, merged.settings[name], at, value)
+                break
+    for name in _TRAINER:
+        own = merged.places.get(name)
+        for value, at in merged.others.get(name, ()):
+            if own is not None and own.framework not in ("log", "deepspeed", "accelerate") and at.framework == "deepspeed":
+                if _differ(value, merged.settings[name]):
+                    yield _two_answers(own, merged.settings[name], at, value)
+    yield from _product(merged)
+
+
+def _differ(one: Scalar, other: Scalar) -> bool:
+    try:
+        return float(str(one)) != float(str(other))
+    except ValueError:
+        return one != other
+
+
+def _not_in_force(own: Given, value: Scalar, at: Given, printed: Scalar) -> Complaint:
+    return Complaint(
+        id="another-file-in-force",
+        severity="warning",
+        key=own.key,
+        file=own.file,
+        line=own.line,
+        what=Text(f"the log shows {printed}, this file says {value}", f"日志里是 {printed}，这个文件里写的是 {value}"),
+        why=Text(
+            f"Another file or a command line was in force when this log was written ({at.file}:{at.line}, `{at.key}`).",
+            f"写这份日志时生效的是另一个文件或命令行参数（{at.file}:{at.line}，`{at.key}`）。",
+        ),
+    )
+
+
+def _two_answers(own: Given, value: Scalar, at: Given, other: Scalar) -> Complaint:
+    return Complaint(
+        id="deepspeed-mismatch",
+        severity="error",
+        key=at.key,
+        file=at.file,
+        line=at.line,
+        what=Text(
+            f"the DeepSpeed JSON says {other}, the trainer says {value} (`{own.key}`)",
+            f"DeepSpeed JSON 里是 {other}，训练参数里是 {value}（`{own.key}`）",
+        ),
+        why=Text("transformers compares the two and stops where they differ.", "transformers 会核对两处的值，不一致就报错退出。"),
+        instead=f'"{at.key.rpartition(".")[2]}": "auto"',
+        cites=("deepspeed-config",),
+    )
+
+
+def _product(merged: Merged) -> Iterator[Complaint]:
+    """DeepSpeed wants train_batch_size to be micro batch x accumulation x processes."""
+    at, total = merged.places.get("global_batch"), merged.settings.get("global_batch")
+    if at is None or at.framework != "deepspeed" or not isinstance(total, int):
+        return
+    factors: Mapping[str, Scalar] = {name: merged.settings.get(name) for name in ("micro_batch", "accumulation", "world_size")}
+    micro, accumulation, world = (value if isinstance(value, int) and value > 0 else None for value in factors.values())
+    if micro is None:
+        return
+    product = micro * (accumulation or 1) * (world or 1)
+    if accumulation is not None and world is not None and product != total:
+        said = f"{micro} x {accumulation} x {world} = {product}"
+    elif total % product:
+        said = f"{total} / {product}"
+    else:
+        return
+    yield Complaint(
+        id="deepspeed-batch-product",
+        severity="error",
+        key=at.key,
+        file=at.file,
+        line=at.line,
+        what=Text(
+            f"`train_batch_size` is {total}, but micro batch, accumulation and cards give {said}",
+            f"`train_batch_size` 写的是 {total}，而单卡批大小、梯度累积和卡数给出的是 {said}",
+        ),
+        why=Text("DeepSpeed stops unless it is exactly their product.", "DeepSpeed 要求它正好等于三者的乘积，否则直接报错。"),
+        instead='"train_batch_size": "auto"',
+        cites=("deepspeed-config",),
+    )

@@ -1,0 +1,144 @@
+"""Keys that their framework does not have, no longer has, does not have yet, or does not look for where they stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.settings import Complaint, Given, Severity
+from oomdoctor.configs.frameworks import Frameworks, Tables, word
+from oomdoctor.configs.key_versions import Keys, Standing, meant
+from oomdoctor.configs.parsed_config import Sheet
+
+_MOST = 12
+"""Complaints of this kind about one sheet."""
+_STRICT = frozenset({"llamafactory", "glm4", "axolotl", "ms-swift", "trl", "vllm", "sglang", "accelerate"})
+"""Those that refuse a key that they do not know; DeepSpeed passes over it, a script of one's own may have it."""
+_LOOSE = "transformers"
+_SHORT = re.compile(r"-[A-Za-z]")
+
+
+def unknown_keys(sheet: Sheet, frameworks: Frameworks, tables: Tables, versions: Mapping[str, str]) -> Iterator[Complaint]:
+    """Complaints about the keys of one sheet, as far as its framework's keys are listed."""
+    record = frameworks.records.get(sheet.framework or "")
+    if record is None or sheet.framework is None:
+        return
+    yield from misplaced(sheet, frameworks)
+    family = [name for name in frameworks.family(sheet.framework) if name in tables.names("config_keys")]
+    listed = {name: Keys(found) for name in family if (found := tables.text("config_keys", name)) is not None}
+    if record["open"] or not listed or sheet.form == "dump":
+        return
+    inner = {*record["inner"], *record["roots"]}
+    extra = set(record["extra"])
+    count = 0
+    for one in sheet.given:
+        block, _, name = one.name.rpartition(".")
+        if (block and block not in inner) or name in extra or _SHORT.fullmatch(one.key) or not re.fullmatch(r"[A-Za-z]\w*", name):
+            continue
+        complaint = _complaint(one, name, sheet.framework, listed, versions, frameworks)
+        if complaint is not None and count < _MOST:
+            count += 1
+            yield complaint
+
+
+def _complaint(
+    one: Given, name: str, framework: str, listed: Mapping[str, Keys], versions: Mapping[str, str], frameworks: Frameworks
+) -> Complaint | None:
+    standings = {own: keys.standing(name, versions.get(own)) for own, keys in listed.items()}
+    states = {standing.state for standing in standings.values()}
+    if "there" in states:
+        return None
+    renamed = next((new for own in frameworks.family(framework) if (new := frameworks.records[own]["renamed"].get(name))), None)
+    for own, standing in standings.items():
+        if standing.state in ("gone", "not-yet"):
+            return _of_another_version(one, name, frameworks.title(own), versions[own], standing, renamed)
+    if "elsewhere" in states:
+        if renamed is None:
+            return None  # gone from newer versions, and which one runs is not known: not worth a word without a new name
+        own, standing = next((own, standing) for own, standing in standings.items() if standing.state == "elsewhere")
+        return _perhaps_gone(one, name, frameworks.title(own), standing, renamed)
+    if renamed is None and name.startswith("no_") and any(keys.standing(name[3:], None).state != "unknown" for keys in listed.values()):
+        return None
+    guess = renamed or meant(name, [key for keys in listed.values() for key in keys.current()])
+    if guess is None or any(not keys.covers(versions.get(own)) for own, keys in listed.items()):
+        return None
+    return _unknown(one, name, framework, frameworks.title(framework), guess)
+
+
+def _of_another_version(one: Given, name: str, title: str, version: str, standing: Standing, renamed: str | None) -> Complaint:
+    if standing.state == "gone":
+        what = Text(f"{title} {version} no longer has `{name}`", f"{title} {version} 已经没有 `{name}` 这个键")
+        why = Text(
+            f"The last version seen with it is {standing.until}; later ones refuse it.",
+            f"有这个键的最后一个版本是 {standing.until}，之后的版本会直接报错。",
+        )
+        return _made("key-gone", "error", one, what, why, renamed)
+    what = Text(f"{title} {version} does not have `{name}` yet", f"{title} {version} 还没有 `{name}` 这个键")
+    why = Text(f"The first version seen with it is {standing.since}.", f"最早有这个键的版本是 {standing.since}。")
+    return _made("key-not-yet", "error", one, what, why, None)
+
+
+def _perhaps_gone(one: Given, name: str, title: str, standing: Standing, renamed: str | None) -> Complaint:
+    what = Text(f"`{name}` is gone from {title} after {standing.until}", f"`{name}` 在 {title} {standing.until} 之后就没有了")
+    why = Text(
+        "Which version runs here is not known; a newer one stops at this key.",
+        "这里用的是哪个版本还不知道；较新的版本遇到这个键会直接报错。",
+    )
+    return _made("key-perhaps-gone", "note", one, what, why, renamed)
+
+
+def _unknown(one: Given, name: str, framework: str, title: str, guess: str) -> Complaint:
+    what = Text(f"{title} has no key `{name}`; `{guess}` is near", f"{title} 没有 `{name}` 这个键，应该是 `{guess}`")
+    if framework in _STRICT:
+        why = Text(
+            "Depending on the version it is refused or passed over; the setting does not take effect.",
+            "不同版本会报错或忽略它，这项设置都不会生效。",
+        )
+    else:
+        why = Text("It is passed over without a word, and the default stays in force.", "它会被悄悄忽略，实际用的还是默认值。")
+    return _made("key-unknown", "warning" if framework != _LOOSE else "note", one, what, why, guess)
+
+
+def _made(identity: str, severity: Severity, one: Given, what: Text, why: Text, guess: str | None) -> Complaint:
+    dashes = one.key[: len(one.key) - len(one.key.lstrip("-"))]
+    instead = (
+        None
+        if guess is None
+        else dashes + (guess.replace("_", "-") if dashes and "_" not in one.key and "-" in one.key.lstrip("-") else guess)
+    )
+    return Complaint(id=identity, severity=severity, key=one.key, file=one.file, line=one.line, what=what, why=why, instead=instead)
+
+
+def misplaced(sheet: Sheet, frameworks: Frameworks) -> Iterator[Complaint]:
+    """Complaints about keys that count only inside one block, and stand elsewhere."""
+    record = frameworks.records.get(sheet.framework or "", {"blocks": {}, "title": ""})
+    blocks: Mapping[str, list[str]] = record["blocks"]
+    present = {one.name for one in sheet.given}
+    for block, keys in blocks.items():
+        for one in sheet.given:
+            around, _, name = one.name.rpartition(".")
+            if name in keys and not _belongs(around, name, blocks) and f"{block}.{name}" not in present and sheet.form != "command":
+                yield _under_wrong_block(one, around, block, record["title"])
+
+
+def _belongs(around: str, name: str, blocks: Mapping[str, list[str]]) -> bool:
+    """Whether a key stands in a block that takes it."""
+    return any(name in keys and (around == block or around.endswith(f".{block}")) for block, keys in blocks.items())
+
+
+def _under_wrong_block(one: Given, around: str, block: str, title: str) -> Complaint:
+    name = one.name.rpartition(".")[2]
+    here = Text(f"under `{around}`", f"`{around}` 下") if around else Text("at the top of the file", "文件最外层")
+    what = Text(f"`{name}` stands {here.en}; it counts only under `{block}`", f"`{name}` 写在{here.zh}，只有放在 `{block}` 下才生效")
+    why = Text(f"{title} does not look for it there, so the setting has no effect.", f"{title} 不会到那里找这个键，所以这项设置不起作用。")
+    return Complaint(
+        id="key-under-wrong-block",
+        severity="error",
+        key=one.key,
+        file=one.file,
+        line=one.line,
+        what=what,
+        why=why,
+        instead=f"{block}.{name}" if one.block or one.value is None else f"{block}.{name}: {word(one)}",
+    )

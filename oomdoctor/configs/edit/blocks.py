@@ -1,0 +1,182 @@
+"""Edits of YAML and JSON: the bytes of one value, a key in a block that has none, the name of a key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from oomdoctor.configs.edit.change import Change, Edit, Form, Unsafe
+from oomdoctor.configs.edit.json_tree import json_document
+from oomdoctor.configs.edit.lists import with_items
+from oomdoctor.configs.edit.tree import Entry, Spot, deepest, entries, find
+from oomdoctor.configs.edit.values import json_value, yaml_value
+from oomdoctor.configs.edit.yaml_tree import yaml_documents
+
+_KEY = re.compile(r"[A-Za-z_][\w-]{0,150}\Z")
+_STEP = "  "
+
+
+class Style(Struct, frozen=True):
+    """How this file writes things."""
+
+    form: Form
+    newline: str
+    step: str
+    """One level of indentation."""
+
+
+def edit_block(text: str, form: Form, change: Change) -> Edit:
+    """The edit that makes `change`. Raises Unsafe where there is none that touches nothing else."""
+    roots, style = documents(text, form)
+    found = where(roots, change)
+    if change.action == "rename":
+        return _renamed(text, form, change, found)
+    if found:
+        return _replaced(text, form, found, change.to)
+    return _inserted(text, style, roots, change)
+
+
+def documents(text: str, form: Form) -> tuple[list[Spot], Style]:
+    """The documents of a file, and how it is written. Raises Unsafe where it cannot be read."""
+    roots = [json_document(text)] if form == "json" else yaml_documents(text)
+    return roots, Style(form, "\r\n" if "\r\n" in text else "\n", _indentation(text, roots))
+
+
+def where(roots: list[Spot], change: Change) -> list[Entry]:
+    """The entries down to the setting: the one in the line that was named, else the last one."""
+    paths = [path for root in roots if (path := find(root, change.key))]
+    for path in paths:
+        if path[-1].value.line == change.line:
+            return path
+    return paths[-1] if paths else []
+
+
+def _replaced(text: str, form: Form, path: list[Entry], to: str) -> Edit:
+    value = path[-1].value
+    if value.kind == "alias" or any(one.value.shared for one in path):
+        raise Unsafe("the value is shared by an anchor, a tag or an alias", "这个值通过锚点、标签或别名共用")
+    if value.kind == "sequence" and to[:1] == "[":
+        return with_items(text, form, value, to)
+    if value.kind != "scalar":
+        raise Unsafe("a block or a list stands here", "这里是一个块或列表")
+    if value.style in ("|", ">") or "\n" in text[value.start : value.end]:
+        raise Unsafe("the value spans several lines", "这个值跨了多行")
+    if form == "json":
+        return Edit(value.start, value.end, json_value(to, value.style, value.value))
+    flow = any(one.value.style == "{" for one in path[:-1])
+    new = yaml_value(to, value.style, value.value, flow=flow)
+    return Edit(value.start, value.end, f" {new}" if text[value.start - 1 : value.start] == ":" else new)
+
+
+def _renamed(text: str, form: Form, change: Change, path: list[Entry]) -> Edit:
+    if not path or not _KEY.match(change.to):
+        raise Unsafe("the key is not where it was", "这个键已经不在原来的位置")
+    entry = path[-1]
+    written = text[entry.start : entry.end]
+    quote = written[:1] if written[:1] in "'\"" else ""
+    if form == "json" and not quote:
+        raise Unsafe("the key has no quotes", "这个键没有引号")
+    return Edit(entry.start, entry.end, f"{quote}{change.to}{quote}")
+
+
+def _inserted(text: str, style: Style, roots: list[Spot], change: Change) -> Edit:
+    root = _document(roots, change)
+    block, rest = deepest(root, change.key)
+    names = rest.split(".")
+    if block.kind != "mapping" or block.shared:
+        raise Unsafe("what stands above it is not a block of keys", "它的上一级不是键值块")
+    if not all(_KEY.match(name) for name in names):
+        raise Unsafe("this is not a key of a config file", "这不是配置文件里的键")
+    if block.style == "{":
+        value = json_value(change.to, "", "") if style.form == "json" else yaml_value(change.to, "", "", flow=True)
+        return into_brackets(text, style, block, names, value)
+    return _below(text, style, block, names, change)
+
+
+def _document(roots: list[Spot], change: Change) -> Spot:
+    """The document that takes a new key: the only one, or the only one that has its block."""
+    maps = [root for root in roots if root.kind == "mapping"]
+    if len(maps) > 1:
+        block = change.key.rpartition(".")[0] or change.after or ""
+        maps = [root for root in maps if block and find(root, block)]
+    if len(maps) != 1:
+        raise Unsafe("it is not clear which document of the file takes the key", "文件里有多个文档，无法确定该写进哪一个")
+    return maps[0]
+
+
+def _below(text: str, style: Style, block: Spot, names: list[str], change: Change) -> Edit:
+    """A line of its own, below a related key or at the end of the block."""
+    if not block.entries:
+        raise Unsafe("the block is empty", "这个块是空的")
+    related = (change.after or "").rpartition(".")[2]
+    above = next((one for one in block.entries if one.key == related), block.entries[-1])
+    first = block.entries[0]
+    indent = text[text.rfind("\n", 0, first.start) + 1 : first.start]
+    if indent.strip(" "):
+        # An item of a list, `- key: value`: the keys below stand under the first one.
+        if indent.strip(" -"):
+            raise Unsafe("several keys stand in one line", "一行里有多个键")
+        indent = " " * len(indent)
+    lines = [f"{indent}{style.step * depth}{name}:" for depth, name in enumerate(names)]
+    lines[-1] += f" {yaml_value(change.to, '', '', flow=False)}"
+    return after_line(text, style.newline, above.value.last, style.newline.join(lines))
+
+
+def after_line(text: str, newline: str, at: int, lines: str) -> Edit:
+    """Lines below the one in which `at` is; blank lines that belong to a value above stay below."""
+    at = len(text[:at].rstrip())
+    end = text.find("\n", at)
+    if end < 0:
+        return Edit(len(text), len(text), newline + lines)
+    return Edit(end + 1, end + 1, lines + newline)
+
+
+def into_brackets(text: str, style: Style, block: Spot, names: list[str], value: str) -> Edit:
+    """A key behind the last one in brackets; `value` is as it is written."""
+    json = style.form == "json"
+    if not block.entries:
+        if text[block.start + 1 : block.end - 1].strip():
+            raise Unsafe("the brackets hold something else than keys", "括号里不是键值")
+        return Edit(block.start + 1, block.end - 1, _nested(names, value, json, lambda _: "", ": "))
+    last, first = block.entries[-1], block.entries[0]
+    colon = text[last.end : last.value.start]
+    colon = colon if re.fullmatch(r" ?: {0,4}", colon) else ": "
+    before = text[text.rfind("\n", 0, first.start) + 1 : first.start]
+    own_lines = not before.strip() and "\n" in text[block.start : first.start]
+    if not own_lines:
+        lead = ", " if len(colon) > 1 else ","
+        return Edit(last.value.last, last.value.last, lead + _nested(names, value, json, lambda _: "", colon))
+    step = before[len(_line_indent(text, block.start)) :] or style.step
+
+    def line(depth: int) -> str:
+        return style.newline + before + step * depth
+
+    return Edit(last.value.last, last.value.last, "," + line(0) + _nested(names, value, json, line, colon))
+
+
+def _nested(names: list[str], value: str, json: bool, line: Callable[[int], str], colon: str) -> str:
+    """`a.b` as `"a": {"b": value}`, each level on a line of its own where `line` makes one."""
+    keys = [f'"{name}"' if json else name for name in names]
+    opened = "".join(f"{key}{colon}{{{line(depth)}" for depth, key in enumerate(keys[:-1], 1))
+    closed = "".join(f"{line(depth)}}}" for depth in range(len(keys) - 2, -1, -1))
+    return f"{opened}{keys[-1]}{colon}{value}{closed}"
+
+
+def _line_indent(text: str, at: int) -> str:
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _indentation(text: str, roots: list[Spot]) -> str:
+    """One level of indentation, as the first nested block has it."""
+    for root in roots:
+        for entry in entries(root):
+            inner = entry.value.entries
+            if entry.value.kind != "mapping" or not inner:
+                continue
+            own, deeper = (_line_indent(text, one.start) for one in (entry, inner[0]))
+            if deeper.startswith(own) and deeper != own:
+                return deeper[len(own) :]
+    return _STEP

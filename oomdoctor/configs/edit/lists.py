@@ -1,0 +1,56 @@
+"""Items that a list of a YAML or JSON file lacks; those that stand there stay."""
+
+from __future__ import annotations
+
+import re
+
+from oomdoctor.configs.edit.change import Edit, Form, Unsafe
+from oomdoctor.configs.edit.tree import Spot
+from oomdoctor.configs.edit.values import json_value, yaml_value
+from oomdoctor.configs.edit.yaml_tree import yaml_documents
+
+_DASH = re.compile(r" *- {1,8}\Z")
+
+
+def items(to: str) -> list[str]:
+    """The items of a list as it is written, `[a, b]`, as words. Raises Unsafe where it is none, or holds more than words."""
+    found = yaml_documents(to)
+    if len(found) != 1 or found[0].kind != "sequence" or any(one.value.kind != "scalar" for one in found[0].entries):
+        raise Unsafe("the value is not a list of words", "这个值不是由单个词组成的列表")
+    return [one.value.value for one in found[0].entries]
+
+
+def with_items(text: str, form: Form, spot: Spot, to: str) -> Edit:
+    """The edit that puts the missing items of `to` behind those of the list at `spot`. Raises Unsafe where none is safe."""
+    there = [one.value for one in spot.entries]
+    wanted = items(to)
+    if not wanted:
+        raise Unsafe("a list stands here", "这里是一个列表")
+    if any(one.kind != "scalar" or one.shared for one in there):
+        raise Unsafe("a list with more than words stands here", "这里的列表不只是单个词")
+    missing = [one for one in wanted if one not in [item.value for item in there]]
+    if spot.style != "{":
+        return _below(text, there[-1], missing)
+    written = [json_value(one, "", "") if form == "json" else yaml_value(one, "", "", flow=True) for one in missing]
+    if not there:
+        return Edit(spot.start + 1, spot.end - 1, ", ".join(written))
+    last = there[-1]
+    between = text[there[-2].end : last.start] if len(there) > 1 else _before(text, spot, last)
+    return Edit(last.end, last.end, "".join(between + one for one in written))
+
+
+def _before(text: str, spot: Spot, only: Spot) -> str:
+    """What stands between two items of a list that has one: a line of its own where that one has it."""
+    lead = text[spot.start + 1 : only.start]
+    return f",{lead}" if "\n" in lead and not lead.strip() else ", "
+
+
+def _below(text: str, last: Spot, missing: list[str]) -> Edit:
+    """Lines below the last item, each behind a dash like its own."""
+    dash = text[text.rfind("\n", 0, last.start) + 1 : last.start]
+    if not _DASH.match(dash) or last.style in ("|", ">") or "\n" in text[last.start : last.end]:
+        raise Unsafe("the last item of this list is not one line", "这个列表的最后一项不是单独一行")
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lines = newline.join(dash + yaml_value(one, "", "", flow=False) for one in missing)
+    end = text.find("\n", last.end)
+    return Edit(len(text), len(text), newline + lines) if end < 0 else Edit(end + 1, end + 1, lines + newline)

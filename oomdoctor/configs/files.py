@@ -1,0 +1,74 @@
+"""Config files at the edge: those that were named, and those that they name and that lie beside them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from oomdoctor.case.case import Gap
+from oomdoctor.configs.parsed_config import MOST_BYTES, Sheet
+from oomdoctor.configs.readers.read import read_config
+
+Version = Callable[[str], str]
+_NAMING = re.compile(r"(?:^|[._-])(?:deepspeed|deepspeed_config_file|config_file|config|fsdp_config|use_config_file)\Z")
+_CONFIG = re.compile(r"[^\s\0]{1,300}\.(?:json|ya?ml)\Z", re.IGNORECASE)
+_MOST = 32
+"""Files that are read in all."""
+
+
+def read_files(paths: Sequence[str], version: Version | None = None) -> tuple[list[Sheet], list[Gap]]:
+    """The sheets of the files in `paths` and of those beside them that they name, and what could not be read.
+
+    `version` says from where a path is read: itself, or a copy of what it was.
+    """
+    sheets: list[Sheet] = []
+    gaps: list[Gap] = []
+    todo, done = list(paths), {os.path.basename(path) for path in paths}
+    while todo and len(done) <= _MOST:
+        path = todo.pop(0)
+        own, gap = _read(path, path if version is None else version(path))
+        sheets += own
+        gaps += [gap] if gap else []
+        for named in _named(own):
+            if os.path.basename(named) in done:
+                continue
+            done.add(os.path.basename(named))
+            beside = _beside(path, named)
+            if beside is None:
+                gaps.append(Gap(what=named, why="a config that another one names", how="give this file too"))
+            else:
+                todo.append(beside)
+    return sheets, gaps
+
+
+def _read(path: str, place: str) -> tuple[list[Sheet], Gap | None]:
+    try:
+        if not os.path.isfile(place):
+            return [], Gap(
+                what=path, why="no such file" if not os.path.exists(place) else "a folder" if os.path.isdir(place) else "not a file"
+            )
+        with open(place, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as why:
+        return [], Gap(what=path, why=(getattr(why, "strerror", None) or str(why)).lower())
+    sheets = read_config(path, data)
+    return (sheets, None) if sheets is not None else ([], Gap(what=path, why="a binary file, not a config"))
+
+
+def _named(sheets: Sequence[Sheet]) -> Iterator[str]:
+    """The config files that sheets name, in a command or as the value of a key that takes one."""
+    for sheet in sheets:
+        yield from sheet.named
+        for one in sheet.given:
+            if isinstance(one.value, str) and _NAMING.search(one.name) and _CONFIG.match(one.value):
+                yield one.value
+
+
+def _beside(path: str, named: str) -> str | None:
+    """The file of that name in the folder of `path`, or below it; nothing outside of that folder is opened."""
+    folder = os.path.dirname(path)
+    named = named.replace("\\", "/")
+    inside = [] if named.startswith("/") or ".." in named.split("/") or ":" in named else [named]
+    candidates = [os.path.join(folder, one) for one in (*inside, named.rsplit("/", 1)[-1])]
+    return next((one for one in candidates if os.path.isfile(one)), None)

@@ -1,0 +1,130 @@
+"""What the rules know of frameworks: whose config a sheet is, and what its keys mean in the words that all share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from msgspec.structs import replace
+
+from oomdoctor.case.settings import Given, Scalar
+from oomdoctor.configs.parsed_config import Sheet
+
+Value = Scalar | tuple[Scalar, ...]
+
+
+class Tables(Protocol):
+    """What is read of a rule pack."""
+
+    def text(self, part: str, name: str) -> Mapping[str, Any] | None:
+        """One record of a part."""
+        ...
+
+    def names(self, part: str) -> list[str]:
+        """The ids of a part."""
+        ...
+
+
+class Frameworks:
+    """The records of rules/tables/settings, in the order in which they are tried."""
+
+    def __init__(self, tables: Tables) -> None:
+        found = [record for name in tables.names("frameworks") if (record := tables.text("frameworks", name)) is not None]
+        self.records: dict[str, Mapping[str, Any]] = {one["framework"]: one for one in sorted(found, key=lambda one: int(one["order"]))}
+
+    def title(self, framework: str) -> str:
+        """The name that a person knows."""
+        return str(self.records[framework]["title"]) if framework in self.records else framework
+
+    def family(self, framework: str) -> list[str]:
+        """The framework, and those whose keys it shares."""
+        record = self.records.get(framework)
+        return [framework] if record is None else [framework, *record["shares"]]
+
+    def known(self, sheet: Sheet) -> Sheet:
+        """The sheet with its framework, and every setting of it marked; unchanged where nothing shows one."""
+        framework, reason = (sheet.framework, sheet.reason) if sheet.framework else self._found(sheet)
+        if framework is None:
+            return sheet
+        given = tuple(replace(one, framework=framework) for one in sheet.given)
+        return replace(sheet, given=given, framework=framework, reason=reason)
+
+    def _found(self, sheet: Sheet) -> tuple[str | None, str | None]:
+        if sheet.program:
+            for name, record in self.records.items():
+                if not record["takes_options"] and sheet.given:
+                    continue
+                if any(_starts(sheet.program, program) for program in record["programs"]):
+                    return name, sheet.program
+        keys = {one.name for one in sheet.given}
+        for name, record in self.records.items():
+            if sheet.form == "command" and not record["in_commands"]:
+                continue
+            for sign in record["signs"]:
+                if keys.issuperset(sign):
+                    return name, ", ".join(sign)
+        return None, None
+
+    def settings(self, sheet: Sheet) -> Iterator[tuple[str, Scalar, Given]]:
+        """The common names that a sheet gives, with the value and the setting that it comes from."""
+        if sheet.framework not in self.records:
+            return
+        by_name = names(sheet.given, self.records[sheet.framework]["roots"])
+        seen: set[str] = set()
+        for framework in self.family(sheet.framework):
+            for name, sources in self.records.get(framework, {"settings": {}})["settings"].items():
+                found = next(((value, at) for one in sources if (value := _meaning(one, at := _at(one, by_name))) is not None), None)
+                if found is not None and name not in seen and found[1] is not None:
+                    seen.add(name)
+                    yield name, found[0], found[1]
+
+
+def names(given: Sequence[Given], roots: Sequence[str]) -> dict[str, Given]:
+    """The settings by name; those under a root also without it. The last of a name counts."""
+    found: dict[str, Given] = {}
+    for one in given:
+        found[one.name] = one
+        root, _, rest = one.name.partition(".")
+        if rest and root in roots:
+            found[rest] = one
+    return found
+
+
+def _starts(program: str, known: str) -> bool:
+    return program == known or program.startswith((f"{known} ", f"{known}.", f"{known}/")) or program.endswith((f"/{known}", f" {known}"))
+
+
+def _at(source: str | Mapping[str, Any], by_name: Mapping[str, Given]) -> Given | None:
+    key = source if isinstance(source, str) else source["key"]
+    if key == "*":
+        return next(iter(by_name.values()), None)
+    return by_name.get(key)
+
+
+def _meaning(source: str | Mapping[str, Any], at: Given | None) -> Scalar:
+    """What the key of `source` says, None where it is not there or says nothing."""
+    if at is None:
+        return None
+    if isinstance(source, str):
+        return None if at.block or _is_open(at.value) else _scalar(at.value)
+    values = source["map"]
+    written = word(at)
+    meant = values.get(written, values.get(written.lower(), values.get("*") if written else None))
+    return written if meant == "*" else meant
+
+
+def word(given: Given) -> str:
+    """The value in one word, as tables compare it: `true`, `16`, `{}` for a block, nothing for null."""
+    if given.block:
+        return "{}"
+    value = _scalar(given.value)
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _scalar(value: Value) -> Scalar:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else value
+
+
+def _is_open(value: Value) -> bool:
+    """`auto` leaves the decision to another program."""
+    return value is None or value == "auto" or value == ""

@@ -1,0 +1,84 @@
+"""Files that a fix needs and that are not there, from rules/templates."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from oomdoctor.case.diagnosis import Setting, Text
+from oomdoctor.configs.edit.change import Refused
+from oomdoctor.configs.edit.edit_targets import Homes
+from oomdoctor.configs.frameworks import Tables
+
+_FILLED = re.compile(r"\{(cards|precision)\}")
+_VALUE = re.compile(r"\w[\w.-]{0,20}\Z")
+_NAMES = {"cards": "world_size", "precision": "precision"}
+
+
+class NewFile(Struct, frozen=True, kw_only=True):
+    """A file to create beside a config."""
+
+    path: str
+    named: str
+    """How the config names it."""
+    text: str
+    role: str
+    """What it decides about a run: sharding."""
+    launch: str | None = None
+    """The command that uses it."""
+
+
+def new_file(
+    setting: Setting, homes: Homes, run: Mapping[str, object], tables: Tables, folder: str | None = None
+) -> NewFile | Refused | None:
+    """The file that the value of a setting names; None where it names none, or one that is there.
+
+    It goes into `folder`, by default that of the config.
+    """
+    template = _template(setting, tables)
+    home = homes.of(setting.framework, setting.key, setting.file, setting.line) if template is not None else None
+    if template is None or home is None:
+        return None
+    beside = os.path.dirname(home.file)
+    if any(os.path.isfile(os.path.join(place, setting.to)) for place in ("", beside)):
+        return None
+    path = os.path.join(beside if folder is None else folder, template["file"])
+    open_value = next((name for name in _FILLED.findall(template["text"]) if not _VALUE.match(str(run.get(_NAMES[name], "")))), None)
+    if open_value is not None:
+        return Refused(_UNKNOWN[open_value], f"{setting.key} {path}")
+    named = path.replace(os.sep, "/")
+    return NewFile(
+        path=path,
+        named=named,
+        text=_FILLED.sub(lambda found: str(run[_NAMES[found[1]]]), template["text"]),
+        role=template["role"],
+        launch=_launch(template["launch"].get(setting.framework), named, home.file),
+    )
+
+
+def _launch(command: str | None, file: str, config: str) -> str | None:
+    """The command with its files, as a shell takes them."""
+    if command is None:
+        return None
+    from shlex import quote  # noqa: PLC0415 - only where a file is made
+
+    return command.replace("{file}", quote(file)).replace("{config}", quote(config.replace(os.sep, "/")))
+
+
+def _template(setting: Setting, tables: Tables) -> Mapping[str, Any] | None:
+    for name in tables.names("templates"):
+        record = tables.text("templates", name)
+        wanted = {"framework": setting.framework, "key": setting.key, "to": setting.to}
+        if record is not None and wanted in record["serves"]:
+            return record
+    return None
+
+
+_UNKNOWN = {
+    "cards": Text("the number of cards is not known", "显卡数量还不知道"),
+    "precision": Text("the precision of the run is not known", "训练精度还不知道"),
+}

@@ -1,0 +1,114 @@
+"""What a complaint says to write instead, as changes: a setting, a setting beside it, a piece of JSON, the right name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.settings import Complaint
+from oomdoctor.configs.edit.change import Change, Refused
+from oomdoctor.configs.edit.edit_targets import Home, Homes, ends_with
+
+_SETTING = re.compile(r"(?P<key>-{0,2}[A-Za-z_][\w.-]{0,150})(?:: | )(?P<to>\S.{0,300})\Z")
+_ASSIGNED = re.compile(r"(?P<key>[A-Z][A-Z0-9_]{2,80})=(?P<to>\S{1,500})\Z")
+_NAME = re.compile(r"-{0,2}[A-Za-z_][\w-]{0,150}\Z")
+_RENAMES = ("key-unknown", "key-gone", "key-perhaps-gone", "key-not-yet")
+_MOVED = "key-under-wrong-block"
+_JSON = "deepspeed"
+"""Whose settings complaints write as JSON."""
+
+
+def instead(complaint: Complaint, homes: Homes) -> tuple[list[Change], list[Refused]]:
+    """The changes, and what a person must do; where nothing can be proposed, the place."""
+    write = complaint.instead
+    if write is None:
+        return [], [Refused(complaint.why, f"{complaint.file}:{complaint.line}")]
+    found = list(_changes(complaint, write, homes))
+    if found:
+        return found, []
+    why = Text("it takes more than one value in one place", "这不是改一处取值就能完成的")
+    return [], [Refused(why, write)]
+
+
+def _changes(complaint: Complaint, write: str, homes: Homes) -> Iterator[Change]:
+    at = Home(file=complaint.file, key=complaint.key, line=complaint.line)
+    if complaint.id == _MOVED:
+        yield from _moved(at, write, homes)
+        return
+    if complaint.id in _RENAMES:
+        if _NAME.match(write):
+            yield Change(file=at.file, key=_full(at, homes), to=write, action="rename", line=at.line)
+        return
+    if (variable := _ASSIGNED.match(write)) is not None:
+        if variable["key"] == complaint.key:
+            yield Change(file=at.file, key=complaint.key, to=variable["to"], line=at.line, variable=True)
+        return
+    if write.startswith('"'):
+        yield from _json(at, write, homes)
+        return
+    setting = _SETTING.match(write)
+    if setting is not None and (setting[0].startswith("-") or ": " in write):
+        yield _beside(at, setting["key"], setting["to"], homes)
+
+
+def _moved(at: Home, write: str, homes: Homes) -> Iterator[Change]:
+    """Into the block of that name, where the file has one and a plain value is to go."""
+    full, (target, mark, _) = _full(at, homes), write.partition(": ")
+    block = target.rpartition(".")[0]
+    there = {one.key for sheet in homes.sheets for one in sheet.given if sheet.file == at.file and one.block and ends_with(one.key, block)}
+    if mark and len(there) == 1:
+        yield Change(file=at.file, key=full, to=there.pop(), action="move", line=at.line)
+
+
+def _full(at: Home, homes: Homes) -> str:
+    """The key with the blocks around it, which a config inside another one lacks."""
+    there = homes.standing(at.key, at.file, at.line)
+    return at.key if there is None else there.key
+
+
+def _beside(at: Home, key: str, to: str, homes: Homes) -> Change:
+    """The setting itself, or one of the same block."""
+    full = _full(at, homes)
+    if ends_with(full, key):
+        return Change(file=at.file, key=full, to=to, line=at.line)
+    known = _known(at.file, key, homes)
+    block, dot, _ = full.rpartition(".")
+    top = "." in key or not dot or full.startswith("-")
+    return Change(file=at.file, key=known or (key if top else f"{block}.{key}"), to=to, after=full)
+
+
+def _known(file: str, key: str, homes: Homes) -> str | None:
+    """The key as the file has it already."""
+    for sheet in homes.sheets:
+        for one in sheet.given:
+            if sheet.file == file and ends_with(one.key, key):
+                return one.key
+    return None
+
+
+def _json(at: Home, write: str, homes: Homes) -> Iterator[Change]:
+    """`"bf16": {"enabled": "auto"}` as settings of the DeepSpeed config, wherever it stands."""
+    import json  # noqa: PLC0415 - only for these complaints
+
+    try:
+        wanted = json.loads(f"{{{write}}}")
+    except ValueError:
+        return
+    for key, value in _leaves(wanted):
+        full = _full(at, homes)
+        if ends_with(full, key):
+            yield Change(file=at.file, key=full, to=value, line=at.line)
+            continue
+        block = homes.block_of(_JSON, key) if "." not in key else None
+        home = homes.of(_JSON, f"{block}.{key}" if block else key)
+        if home is not None:
+            yield Change(file=home.file, key=home.key, to=value)
+
+
+def _leaves(value: dict[str, object], path: str = "") -> Iterator[tuple[str, str]]:
+    for key, inner in value.items():
+        if isinstance(inner, dict):
+            yield from _leaves(inner, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", str(inner).lower() if isinstance(inner, bool) else str(inner)

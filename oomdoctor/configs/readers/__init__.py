@@ -1,0 +1,1 @@
+"""Config files in each format -> settings with their places. Nothing is run or constructed."""

@@ -1,0 +1,181 @@
+"""Command lines and the shell scripts that hold them. They are read, never run.
+
+A script gives one sheet for the variables that it sets for all, and for each command one for the launcher, one for the
+program and one for the variables before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from oomdoctor.case.settings import Given, Scalar
+from oomdoctor.configs.parsed_config import Sheet, plain
+from oomdoctor.configs.readers.json import read_json
+from oomdoctor.configs.readers.shell import OPTION, Shell, Word, commands, without_redirections
+
+OVERRIDE = re.compile(r"(\+{0,2}~?[A-Za-z_][\w.]{0,150})=(.*)\Z", re.DOTALL)
+_CONFIG = re.compile(r"[^\s=]{1,300}\.(?:ya?ml|json)\Z", re.IGNORECASE)
+_LAUNCHERS = (
+    "torchrun",
+    "deepspeed",
+    "accelerate launch",
+    "python -m torch.distributed.run",
+    "python -m torch.distributed.launch",
+    "python -m accelerate.commands.launch",
+    "colossalai run",
+)
+_PROGRAMS = (
+    "llamafactory-cli", "swift", "megatron", "trl", "axolotl", "tune run", "vllm", "ollama", "llama-server", "llama-cli",
+    "python -m llamafactory.cli", "python -m vllm.entrypoints", "python -m sglang", "sglang serve", "python -m axolotl",
+    "accelerate", "python",
+)  # fmt: skip
+_CONTAINERS = ("docker", "podman", "nerdctl")
+_IMAGES = {"vllm/vllm-openai": "python -m vllm.entrypoints.openai.api_server"}
+"""Images that take the options of a server: ENTRYPOINT of vllm docker/Dockerfile."""
+
+
+def read_command_line(file: str, text: str) -> list[Sheet]:
+    """The sheets of a script or of one command line; a script without any command of interest gives none."""
+    shell = Shell(file, text)
+    exported: list[Given] = []
+    sheets: list[Sheet] = []
+    for number, command in enumerate(commands(text), 1):
+        own: list[Given] = []
+        words = list(without_redirections(shell.run(command, own)))
+        if words:
+            sheets += [replace(one, command=number) for one in (*_sections(file, words), *_environment(file, own))]
+        else:
+            exported += own
+    return [*sheets, *_environment(file, exported)]
+
+
+def _environment(file: str, given: Sequence[Given]) -> list[Sheet]:
+    return [Sheet(file=file, form="environment", given=tuple(given), framework="environment")] if given else []
+
+
+def _sections(file: str, words: Sequence[Word]) -> Iterator[Sheet]:
+    """A launcher and what it launches are two programs with options of their own."""
+    words = _in_container(words)
+    launcher = _begins_with(words, _LAUNCHERS)
+    if launcher:
+        first = len(launcher.split())
+        end = next((at for at in range(first, len(words)) if _is_target(words, at)), len(words))
+        yield _sheet(file, launcher, words[first:end])
+        words = words[end:]
+    program = _begins_with(words, _PROGRAMS)
+    if program:
+        yield _sheet(file, _full_name(program, words), words[len(program.split()) :])
+    elif words and words[0].text.endswith(".py"):
+        yield _sheet(file, words[0].text, words[1:])
+    elif len(words) > 1 and words[0].text.startswith("--") and words[1].text != ")":  # `--model )` is a label of `case`
+        yield _sheet(file, "", words)
+
+
+def _in_container(words: Sequence[Word]) -> Sequence[Word]:
+    """What a container runs: the command behind its image, or the options of the program that the image starts by itself."""
+    if not words or words[0].text not in _CONTAINERS or "run" not in (word.text for word in words[1:3]):
+        return words
+    for at, word in enumerate(words):
+        started = next((program for image, program in _IMAGES.items() if image in word.text), None)
+        inside = words[at + 1 :]
+        if _begins_with(inside, (*_LAUNCHERS, *_PROGRAMS)):
+            return inside
+        if started is not None and inside and inside[0].text.startswith("-"):
+            return [*(replace(word, text=part) for part in started.split()), *inside]
+    return words
+
+
+def _is_target(words: Sequence[Word], at: int) -> bool:
+    """Whether the program that a launcher starts begins here."""
+    text = words[at].text
+    if text.endswith(".py") or text in ("llamafactory-cli", "axolotl", "swift"):
+        return True
+    return words[at - 1].text in ("-m", "--module") and "." in text
+
+
+def _begins_with(words: Sequence[Word], programs: Sequence[str]) -> str | None:
+    for program in programs:
+        parts = program.split()
+        if len(words) >= len(parts) and all(
+            _same(word.text, part, last=part == parts[-1]) for word, part in zip(words, parts, strict=False)
+        ):
+            return program
+    return None
+
+
+def _same(word: str, part: str, *, last: bool) -> bool:
+    name = word.rsplit("/", 1)[-1].rsplit("\\", 1)[-1].removesuffix(".exe")
+    if part == "python":
+        return re.fullmatch(r"python[\d.]{0,5}", name) is not None
+    return name == part or (last and "." in part and word.startswith(part))
+
+
+def _full_name(program: str, words: Sequence[Word]) -> str:
+    """`vllm serve`, `python train.py`: the program and the words after it that are no options."""
+    number = len(program.split())
+    rest = [word.text for word in words[number : number + 2]]
+    if rest[:1] == ["-m"] and len(rest) > 1:
+        return f"{program} -m {rest[1]}"
+    return " ".join([program, *(text for text in rest[:1] if not text.startswith("-") and "=" not in text and not _CONFIG.match(text))])
+
+
+def _sheet(file: str, program: str, words: Sequence[Word]) -> Sheet:
+    given: list[Given] = list(_served_model(file, program, words))
+    named: list[str] = []
+    at = 0
+    while at < len(words):
+        word = words[at]
+        option = OPTION.match(word.text)
+        override = None if option else OVERRIDE.match(word.text)
+        at += 1
+        if option is not None and option[2] is not None:
+            given += _option(file, option[1], [Word(option[2], word.line)], word.line)
+        elif option is not None:
+            values = _values(words, at)
+            given += _option(file, option[1], values, word.line)
+            named += [value.text for value in values if _CONFIG.match(value.text)]
+            at += len(values)
+        elif override is not None:
+            given.append(Given(key=override[1].lstrip("+~"), value=_read(override[2]), file=file, line=word.line))
+        elif _CONFIG.match(word.text):
+            named.append(word.text)
+    return Sheet(file=file, form="command", given=tuple(given), program=program or None, named=tuple(named))
+
+
+def _served_model(file: str, program: str, words: Sequence[Word]) -> Iterator[Given]:
+    """`vllm serve MODEL`: the one word without a name that is a setting (vllm/entrypoints/cli/serve.py, model_tag)."""
+    after = words[1:2] if program == "vllm serve" else ()
+    yield from (Given(key="model_tag", value=_read(one.text), file=file, line=one.line) for one in after if not OPTION.match(one.text))
+
+
+def _values(words: Sequence[Word], at: int) -> list[Word]:
+    """The words that belong to an option: up to the next option, as programs with lists take them, or to a `key=value`."""
+    out: list[Word] = []
+    for word in words[at:]:
+        if OPTION.match(word.text) and not re.match(r"-\d", word.text):
+            break
+        if out and OVERRIDE.match(word.text):
+            break
+        out.append(word)
+    return out
+
+
+def _option(file: str, key: str, values: Sequence[Word], line: int) -> Iterator[Given]:
+    if len(values) == 1 and values[0].text.lstrip().startswith("{"):
+        yield from read_json(file, values[0].text, prefix=key, line=line).given
+        return
+    value: Scalar | tuple[Scalar, ...]
+    if not values:
+        value = True
+    else:
+        read = [_read(word.text) for word in values]
+        value = read[0] if len(read) == 1 else tuple(read)
+    yield Given(key=key, value=value, file=file, line=line)
+
+
+def _read(text: str) -> Scalar:
+    """A word as a value; None where it holds a variable or a command whose result is not known."""
+    return None if "$" in text or "`" in text else plain(text)

@@ -1,0 +1,50 @@
+"""A config file -> sheets: which reader a text needs."""
+
+from __future__ import annotations
+
+import re
+
+from oomdoctor.configs.parsed_config import MOST_BYTES, Sheet, beyond_limits
+from oomdoctor.configs.readers.command_line import read_command_line
+from oomdoctor.configs.readers.dump import is_dump, read_dump
+from oomdoctor.configs.readers.json import read_json
+from oomdoctor.configs.readers.yaml import read_yaml
+
+_SCRIPT = (".sh", ".bash", ".zsh", ".slurm", ".sbatch", ".bat", ".cmd", ".ps1")
+_YAML_KEY = re.compile(r"^[ \t]{0,20}[\w.\"'-]{1,100}:(?:[ \t]|$)", re.MULTILINE)
+_COMMAND = re.compile(
+    r"^(?:#!|\s*(?:export|CUDA_VISIBLE_DEVICES=|torchrun|deepspeed|accelerate|python[\d.]{0,5}|vllm|swift|llamafactory-cli|tune|trl)\b)|(?:^|\s)--[a-z]",
+    re.MULTILINE,
+)
+
+
+def read_config(file: str, data: bytes) -> list[Sheet] | None:
+    """The sheets of one file; None where it is not text."""
+    if b"\0" in data[:4096] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return None
+    text = _decoded(data[:MOST_BYTES])
+    sheets = _read(file, text)
+    if len(data) > MOST_BYTES:
+        sheets.append(Sheet(file=file, form="yaml", complaints=(beyond_limits(file, text.count("\n") + 1),)))
+    return sheets
+
+
+def _decoded(data: bytes) -> str:
+    utf16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))
+    return data.decode("utf-16" if utf16 else "utf-8", "replace").removeprefix("\ufeff")
+
+
+def _read(file: str, text: str) -> list[Sheet]:
+    lower = file.lower()
+    start = text.lstrip()[:1]
+    if lower.endswith((".yaml", ".yml")):
+        return [read_yaml(file, text)]
+    if lower.endswith(".json") or start in ("{", "["):
+        return [read_json(file, text)]
+    if lower.endswith(_SCRIPT) or text.startswith("#!"):
+        return read_command_line(file, text)
+    if is_dump(text) and not _COMMAND.search(text):
+        return [read_dump(file, text)]
+    if _YAML_KEY.search(text) and not re.search(r"(?:^|\s)--[a-z]", text):
+        return [read_yaml(file, text)]
+    return read_command_line(file, text)

@@ -1,0 +1,113 @@
+"""Sheets and the events of the log -> the training config of a run, with what is wrong in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from oomdoctor.case.event import Event
+from oomdoctor.case.settings import Complaint, Given, Training
+from oomdoctor.configs.checks.alloc_conf import alloc_conf
+from oomdoctor.configs.checks.cards import card_facts, more_processes_than_cards
+from oomdoctor.configs.checks.combinations import checks, compared, given_facts
+from oomdoctor.configs.checks.contradictions import contradictions
+from oomdoctor.configs.checks.unknown_keys import misplaced, unknown_keys
+from oomdoctor.configs.frameworks import Frameworks, Tables
+from oomdoctor.configs.key_versions import Keys
+from oomdoctor.configs.merge import Merged, log_sheet, merge
+from oomdoctor.configs.parsed_config import Sheet
+from oomdoctor.findings.conditions import Fact
+
+_ORDER = {"error": 0, "warning": 1, "note": 2}
+_ASIDE = ("launcher", "environment", "log", "deepspeed", "accelerate", "fsdp")
+_NESTED = "deepspeed."
+
+
+def training(sheets: Sequence[Sheet], events: Sequence[Event], known: Mapping[str, Fact], tables: Tables) -> Training | None:
+    """The settings in `sheets` and in the log; None where neither says anything. `known` are the facts of the log."""
+    printed = log_sheet(events)
+    if not sheets and not printed.given:
+        return None
+    frameworks = Frameworks(tables)
+    read = [one for sheet in sheets for one in _with_nested(frameworks.known(sheet))]
+    merged = merge([*_in_force(read, frameworks), printed], frameworks)
+    main = next((one for one in sorted(read, key=lambda one: one.form != "command") if one.framework not in (None, *_ASIDE)), None)
+    main = main or next((one for one in read if one.framework in _ASIDE[3:]), None)
+    versions, known = _versions(known), {**card_facts(known.get("log.gpu_name")), **known}
+    found = Training(
+        framework=main.framework if main else None,
+        reason=main.reason if main else None,
+        version=versions.get(main.framework or "") if main else None,
+        given=tuple(one for sheet in read for one in sheet.given),
+        settings=merged.settings,
+        places=merged.places,
+    )
+    wrong = _worst_first(
+        _of_files(read, versions, frameworks, tables), _of_settings(found, merged, [*read, printed], known, frameworks, tables)
+    )
+    return replace(found, complaints=wrong)
+
+
+def _in_force(read: Sequence[Sheet], frameworks: Frameworks) -> list[Sheet]:
+    """The sheets without those that are named only where nobody looks (`deepspeed` under `generation_config`)."""
+    void = {(one.file, one.line) for sheet in read for one in misplaced(sheet, frameworks)}
+    naming = [one for sheet in read for one in sheet.given if isinstance(one.value, str) and one.value.endswith((".json", ".yaml", ".yml"))]
+
+    def is_void(sheet: Sheet) -> bool:
+        named = [(one.file, one.line) for one in naming if os.path.basename(str(one.value)) == os.path.basename(sheet.file)]
+        return bool(named) and void.issuperset(named)
+
+    return [sheet for sheet in read if not is_void(sheet)]
+
+
+def _with_nested(sheet: Sheet) -> Iterator[Sheet]:
+    """A DeepSpeed config that stands inside a trainer's is one of its own."""
+    yield sheet
+    inner = tuple(
+        replace(one, key=one.name.removeprefix("training_args.").removeprefix(_NESTED), framework="deepspeed")
+        for one in sheet.given
+        if one.name.removeprefix("training_args.").startswith(_NESTED)
+    )
+    if inner:
+        yield Sheet(file=sheet.file, form="json", given=inner, framework="deepspeed", reason="deepspeed")
+
+
+def _versions(known: Mapping[str, Fact]) -> dict[str, str]:
+    """Framework -> version, as the log states it."""
+    named = {name.removeprefix("log.").removesuffix("_version"): str(value) for name, value in known.items() if name.endswith("_version")}
+    return {{"swift": "ms-swift"}.get(name, name): version for name, version in named.items()}
+
+
+def _of_files(read: Sequence[Sheet], versions: Mapping[str, str], frameworks: Frameworks, tables: Tables) -> Iterator[Complaint]:
+    """What is wrong with the form of the files and with their keys."""
+    for sheet in read:
+        yield from sheet.complaints
+        yield from unknown_keys(sheet, frameworks, tables, versions)
+
+
+def _of_settings(
+    found: Training, merged: Merged, sheets: Sequence[Sheet], known: Mapping[str, Fact], frameworks: Frameworks, tables: Tables
+) -> Iterator[Complaint]:
+    """What is wrong with the values, alone and together."""
+    yield from contradictions(merged)
+    options = Keys(tables.text("config_keys", "alloc_conf") or {"versions": [], "keys": []})
+    windows = str(known.get("log.os", "")).lower().startswith("win")
+    for one in _variables(sheets):
+        yield from alloc_conf(one, options, _versions(known).get("torch"), windows=windows)
+    together = {**compared(found), "config.more_processes_than_cards": more_processes_than_cards(sheets, frameworks)}
+    yield from checks(found, given_facts(sheets, frameworks), {**known, **together}, tables)
+
+
+def _variables(read: Sequence[Sheet]) -> Iterator[Given]:
+    for sheet in read:
+        if sheet.framework == "environment":
+            yield from sheet.given
+
+
+def _worst_first(*stages: Iterator[Complaint]) -> tuple[Complaint, ...]:
+    """One complaint of a kind for each line; errors before notes, then earlier stages: they can explain the later ones."""
+    once = {(one.id, one.file, one.line, one.key): (stage, one) for stage, own in enumerate(stages) for one in own}
+    ordered = sorted(once.values(), key=lambda staged: (_ORDER[staged[1].severity], staged[0], staged[1].file, staged[1].line))
+    return tuple(one for _, one in ordered)

@@ -1,0 +1,28 @@
+"""The texts of rules with the facts of the case in them: `{event.requested_bytes}` becomes `2.00 GiB`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.findings.conditions import Fact
+from oomdoctor.units import format_share, format_size
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+\.[A-Za-z_0-9.]+)\}")
+
+
+def words(text: Mapping[str, str], known: Mapping[str, Fact]) -> Text:
+    """A text of a rule, filled in."""
+    return Text(*(_PLACEHOLDER.sub(lambda one: _shown(one[1], known.get(one[1])), text[lang]) for lang in ("en", "zh")))
+
+
+def _shown(name: str, value: Fact) -> str:
+    """A fact in a text: sizes with their unit, shares as percent."""
+    if value is None:
+        return "?"
+    if name.endswith("_bytes") and isinstance(value, int):
+        return format_size(value)
+    if name.endswith("_share") and isinstance(value, (int, float)):
+        return format_share(float(value))
+    return str(value)

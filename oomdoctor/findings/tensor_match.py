@@ -1,0 +1,101 @@
+"""A failed request as a product of the run's own dimensions: which tensor it was.
+
+A request of batch x tokens x vocabulary x 2 or 4 bytes is the logits, parameters x bytes / N a copy or a shard of the weights.
+A product is named only where the model's dimensions are known and it meets the printed size within its rounding; sources:
+docs of the loss implementations (float32 copies of the logits) and ZeRO (flat buffers of parameters / ranks).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from oomdoctor.case.event import Event
+from oomdoctor.findings.conditions import Fact
+from oomdoctor.knowledge.tables.models import model
+from oomdoctor.units import GIB, MIB
+
+_BYTES = (4, 2)
+_MOST_SHARES = 64
+_WHOLE = 64
+"""Tokens of a batch that is not known: only multiples of this are taken for one."""
+_EXACT = 0.002
+
+
+class Product(Struct, frozen=True):
+    """One reading of a request."""
+
+    kind: str
+    """`logits`, `hidden` (one activation of a layer) or `parameters`."""
+    text: str
+    """`2 x 2048 x 151552 x 4`"""
+    bytes: int
+
+
+def request_reading(root: Event, settings: Mapping[str, Fact]) -> dict[str, int | float | str | None]:
+    """`request_as_product` and `request_kind` of a failure, where the run names its model."""
+    requested = root.size("requested_bytes")
+    known = _shape(settings)
+    if not requested or not known:
+        return {}
+    batch = _first_whole(settings, "training.micro_batch", "log.per_device_train_batch_size")
+    length = _first_whole(settings, "training.sequence_length", "log.cutoff_len", "log.max_seq_length", "log.max_length")
+    found = products(requested, known, batch, length)
+    return {"request_as_product": found[0].text, "request_kind": found[0].kind} if found else {}
+
+
+def _shape(settings: Mapping[str, Fact]) -> Mapping[str, Any]:
+    """The model's dimensions: printed by the log, else those of the model that is named."""
+    name = settings.get("training.model", settings.get("log.model_name_or_path"))
+    named = (model(str(name)) if name else None) or {}
+    printed = {key: settings.get(f"log.{key}") for key in ("vocab_size", "hidden_size")}
+    return {**named, **{key: value for key, value in printed.items() if isinstance(value, int)}}
+
+
+def _first_whole(settings: Mapping[str, Fact], *names: str) -> int | None:
+    values = (settings.get(name) for name in names)
+    return next((value for value in values if isinstance(value, int) and not isinstance(value, bool)), None)
+
+
+def products(requested: int, shape: Mapping[str, Any], batch: int | None, length: int | None) -> tuple[Product, ...]:
+    """The readings of a request of `requested` bytes, the most telling first; empty where none fits."""
+    tolerance = _rounding(requested)
+    tokens = batch * length if batch and length else None
+    found = [
+        *_of_tokens("logits", requested, tolerance, shape.get("vocab_size"), tokens, batch, length),
+        *_of_parameters(requested, tolerance, shape.get("params_total_published") or shape.get("params_total_formula")),
+        *_of_tokens("hidden", requested, tolerance, shape.get("hidden_size"), tokens, batch, length),
+    ]
+    return tuple(found)
+
+
+def _rounding(requested: int) -> int:
+    """Half of the last printed digit, two decimals of GiB or MiB, and a little for the binary fraction that it is read as."""
+    return int((GIB if requested >= GIB - MIB else MIB) * 0.00501)
+
+
+def _of_tokens(
+    kind: str, requested: int, tolerance: int, width: int | None, tokens: int | None, batch: int | None, length: int | None
+) -> Iterator[Product]:
+    """Tokens x width x bytes: of the known batch, or logits of any number of tokens where the size is printed finely enough."""
+    for size in _BYTES if width else ():
+        row = (width or 0) * size
+        if tokens is not None and abs(tokens * row - requested) <= tolerance:
+            yield Product(kind, f"{batch} x {length} x {width} x {size}", tokens * row)
+        count = round(requested / row)
+        if tokens is None and kind == "logits" and count >= _WHOLE and count % _WHOLE == 0 and tolerance < row // 2:
+            if abs(count * row - requested) <= tolerance:
+                yield Product(kind, f"{count} x {width} x {size}", count * row)
+
+
+def _of_parameters(requested: int, tolerance: int, parameters: int | None) -> Iterator[Product]:
+    if not parameters:
+        return
+    for size in reversed(_BYTES):
+        shares = round(parameters * size / requested)
+        if 1 <= shares <= _MOST_SHARES and abs(parameters * size / shares - requested) <= max(tolerance, requested * _EXACT):
+            text = f"{parameters} x {size}" + (f" / {shares}" if shares > 1 else "")
+            yield Product("parameters", text, parameters * size // shares)
+            return

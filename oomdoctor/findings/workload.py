@@ -1,0 +1,42 @@
+"""Whether the program that failed only answers: what helps a training run is wrong advice there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from oomdoctor.case.event import Event
+from oomdoctor.case.incident import Incident
+from oomdoctor.findings.conditions import Fact
+
+_OF_TRAINING = ("backward", "optimizer-step", "evaluation", "checkpoint-save")
+"""Phases that only training runs have."""
+
+
+def inference(
+    found: Sequence[Incident],
+    events: Sequence[Event],
+    programs: Mapping[str, str],
+    purposes: Mapping[str, str],
+    known: Mapping[str, Fact],
+) -> dict[str, Fact]:
+    """`incident.inference`: the name of the program, where the one that failed trains nothing; else nothing.
+
+    `programs` and `purposes` are by signature. The message of the failure decides, if its program has one purpose only. Logs of
+    training show programs for inference as well (samples of a policy, pictures for validation), so one sign of training
+    outweighs all others.
+    """
+    if not found or found[0].phase in _OF_TRAINING:
+        return {}
+    own = found[0].root.signature
+    if own in purposes:
+        return {"incident.inference": programs[own]} if purposes[own] == "inference" else {}
+    if _trains(known) or any(purposes.get(event.signature) == "training" for event in events):
+        return {}
+    answering = (event for event in events if purposes.get(event.signature) == "inference")
+    named = next((event.fields.get("inference", programs[event.signature]) for event in answering), None)
+    return {} if named is None else {"incident.inference": str(named)}
+
+
+def _trains(known: Mapping[str, Fact]) -> bool:
+    """Whether a config of the run is one of training."""
+    return known.get("training.method") != "serve" and any(name.startswith("training.") for name in known)

@@ -1,0 +1,238 @@
+"""Events -> incidents and a verdict: the first failure is the root, what follows from it is folded below it.
+
+A message is weighed by what stands around it. A SIGKILL alone has several senders; after a CUDA error it is the launcher
+tidying up, while a model is loading it is the kernel running out of memory. A cuDNN start failure after a failed
+device-side assert is its echo. A refusal that the program handled, with progress after it, is pressure and no death.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec.structs import replace
+
+from oomdoctor.case.card_rows import card_share
+from oomdoctor.case.case import Verdict
+from oomdoctor.case.event import Certainty, Event, Kind, Outcome
+from oomdoctor.case.incident import Incident
+
+_DEVICE = frozenset({Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM})
+_ECHOES = frozenset({Kind.MASKED_DEVICE_OOM, Kind.SHM_OOM})
+"""What can also be the echo of another failure, where a message does not name memory itself."""
+_FULL = 0.97
+_END = ("signal", "exit_code")
+_STRONG = frozenset({Certainty.CERTAIN, Certainty.LIKELY})
+_ORDER = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.POSSIBLE: 2, None: 3}
+_FIGURES = ("requested_bytes", "total_bytes", "free_bytes", "allocated_bytes", "anon_rss_bytes", "total_vm_bytes")
+
+
+def incidents(events: Sequence[Event], went_on: Callable[[Event], bool]) -> tuple[Incident, ...]:
+    """The failures of one run, the first and surest in front.
+
+    `went_on` tells of an event whether its source shows progress after it.
+    """
+    ordered = in_order(events)
+    failures = [event for event in ordered if event.is_failure]
+    last = max((_position(event) for event in failures if not event.caught), default=("", -1))
+    survived = {id(event) for event in failures if _survived(event, last, went_on)}
+    living = [event for event in failures if id(event) not in survived]
+    look_alikes = [event for event in ordered if event.kind in (Kind.LOOK_ALIKE, Kind.KERNEL_RESOURCE)]
+    echoes = [event for event in ordered if event.kind is Kind.CONSEQUENCE]
+    stops = [event for event in look_alikes if "stopped" in event.fields]
+    if stops and _before([event for event in echoes if _of_a_failed_rank(event)], stops, ordered):
+        # A launcher that is told to stop after a rank failed, here or on another node, only tidies up.
+        echoes += stops
+        look_alikes = [event for event in look_alikes if event not in stops]
+    handled = [event for event in ordered if event.kind.is_memory and (id(event) in survived or not event.is_failure)]
+
+    strong = [event for event in living if event.certainty in _STRONG]
+    # What a program warns of and goes on is no failure: it does not explain what failed after it.
+    warned = [event for event in look_alikes if event.outcome is Outcome.PRESSURE]
+    look_alikes = [event for event in look_alikes if event.outcome is not Outcome.PRESSURE]
+    firm = [event for event in look_alikes if not _is_faint(event)]
+    echoed = [event for event in strong if event.kind in _ECHOES and event.certainty is not Certainty.CERTAIN]
+    if firm and len(echoed) == len(strong) and strong and ordered.index(firm[0]) < ordered.index(strong[0]):
+        # A library that fails after another failure of the device is its echo.
+        return (_incident(_first(firm), look_alikes, [*living, *echoes]),)
+    if strong:
+        return _memory_incidents(living, strong, look_alikes, echoes, handled)
+    if firm or (look_alikes and not _before(living, look_alikes, ordered)):
+        return (_incident(_first(firm or look_alikes), look_alikes, [*living, *echoes]),)
+    if living:
+        weighed = [_weighed(event, ordered) for event in living]
+        return (_incident(_first(weighed), weighed, sorted([*echoes, *look_alikes], key=_position)),)
+    if warned:
+        return (_incident(_first(warned), warned, echoes),)
+    if handled:
+        return (replace(_incident(handled[0], handled, []), survived=True),)
+    if echoes:
+        return (_incident(echoes[0], echoes, []),)
+    return ()
+
+
+def verdict(found: Sequence[Incident]) -> Verdict:
+    """What the incidents say about memory, in one word."""
+    if not found:
+        return Verdict(memory_failure="no", kind=Kind.NONE, certainty=Certainty.CERTAIN, reason="none")
+    first = found[0]
+    if first.survived:
+        reason = "survived" if first.root.is_failure else "pressure"
+        return Verdict(memory_failure="no", kind=Kind.NONE, certainty=Certainty.LIKELY, survived=True, reason=reason)
+    if first.kind is Kind.CONSEQUENCE:
+        wanted = "nccl-debug" if first.root.signature == "nccl-unhandled-system-error" else "first-rank-log"
+        return Verdict(memory_failure="possible", kind=first.kind, certainty=Certainty.POSSIBLE, reason="consequence", settle=wanted)
+    if not first.kind.is_memory:
+        return Verdict(memory_failure="no", kind=first.kind, certainty=first.certainty, reason=first.kind.value)
+    if first.certainty is Certainty.POSSIBLE:
+        return Verdict(
+            memory_failure="possible", kind=first.kind, certainty=first.certainty, reason=first.kind.value, settle=_settle(first.root)
+        )
+    settle = "sigkill" if first.kind is Kind.HOST_OOM and first.certainty is Certainty.LIKELY and not _figures(first.root) else None
+    return Verdict(memory_failure="yes", kind=first.kind, certainty=first.certainty, reason=first.kind.value, settle=settle)
+
+
+def in_order(events: Iterable[Event]) -> list[Event]:
+    """Events of all sources in the order in which they happened.
+
+    By time where every failure carries a full time of one form, else in the order of the sources and the lines.
+    """
+    listed = list(events)
+    stamps = [event.time for event in listed if event.is_failure]
+    sources = {event.place.source for event in listed}
+    if len(sources) > 1 and stamps and all(stamp is not None and stamp[:2] == "20" and len(stamp) >= 19 for stamp in stamps):
+        place = {id(event): number for number, event in enumerate(listed)}
+        last = ""
+        keys: dict[int, tuple[str, int]] = {}
+        for event in listed:
+            last = event.time.replace("T", " ") if event.time and event.time[:2] == "20" else last
+            keys[id(event)] = (last, place[id(event)])
+        listed.sort(key=lambda event: keys[id(event)])
+    return listed
+
+
+def _memory_incidents(
+    living: list[Event], strong: list[Event], look_alikes: list[Event], echoes: list[Event], handled: list[Event]
+) -> tuple[Incident, ...]:
+    groups: dict[str, list[Event]] = {}
+    root_group = _group(strong[0])
+    explicit = {_group(event) for event in strong if event.certainty is Certainty.CERTAIN}
+    consequences = list(echoes)
+    for event in living:
+        group = _group(event)
+        if event.certainty is not Certainty.CERTAIN and group not in explicit and group != root_group and event not in strong[:1]:
+            # A kill or an unclear library error beside an explicit failure of another memory followed from that failure.
+            consequences.append(event)
+            continue
+        groups.setdefault(group, []).append(event)
+    firsts = sorted(groups.values(), key=lambda members: (_surest(members), living.index(members[0])))
+    out = []
+    for number, members in enumerate(firsts):
+        following = consequences + look_alikes if number == 0 else []
+        also = [event for event in handled if _group(event) == _group(members[0])]
+        out.append(_incident(_first(members), [*members, *also], sorted(following, key=_position)))
+    return tuple(out)
+
+
+def _is_faint(event: Event) -> bool:
+    """Whether another failure has several readings, or only tells how a process ended: neither answers what was asked before it."""
+    return event.certainty is Certainty.POSSIBLE or any(name in event.fields for name in _END)
+
+
+def _of_a_failed_rank(event: Event) -> bool:
+    """Whether a consequence speaks of a rank that failed, and not of one that its launcher is closing."""
+    return "signal" not in event.fields or "exit_code" in event.fields
+
+
+def _before(some: Sequence[Event], others: Sequence[Event], ordered: Sequence[Event]) -> bool:
+    """Whether the first of `some` stands before the first of `others`."""
+    return bool(some) and ordered.index(some[0]) < ordered.index(others[0])
+
+
+def _incident(root: Event, members: Sequence[Event], consequences: Sequence[Event]) -> Incident:
+    named = [root, *(event for event in members if event is not root and not _same(event, root))]
+    ranks = sorted({event.rank for event in named if event.rank is not None})
+    gpus = sorted({gpu for event in named if isinstance(gpu := event.fields.get("gpu_index"), int)})
+    return Incident(
+        root=root,
+        kind=root.kind,
+        certainty=root.certainty or Certainty.POSSIBLE,
+        repeats=tuple(event for event in members if not _same(event, root)),
+        count=sum(event.signature == root.signature for event in members) or 1,
+        consequences=tuple(consequences),
+        phase=root.phase or next((event.phase for event in members if event.phase), None),
+        ranks=tuple(ranks),
+        gpus=tuple(gpus),
+    )
+
+
+def _first(members: Sequence[Event]) -> Event:
+    """The root among the messages of one failure: the first, unless one near it says the same with figures."""
+    best = min(members, key=lambda event: _ORDER[event.certainty])
+    first = next(event for event in members if event.certainty is best.certainty)
+    if _figures(first):
+        return first
+    near = [event for event in members if event.certainty is first.certainty and event.rank in (first.rank, None)]
+    telling = next((event for event in near if _figures(event) and event.place.source == first.place.source), None)
+    if telling is not None and abs(telling.place.offset - first.place.offset) < 1 << 16:
+        return telling
+    return first
+
+
+def _figures(event: Event) -> int:
+    return sum(name in event.fields for name in _FIGURES)
+
+
+def _survived(event: Event, last: tuple[str, int], went_on: Callable[[Event], bool]) -> bool:
+    """Handled by the program, with progress after it and no failure (`last`: the last unhandled one) that it could have led to."""
+    if not event.caught and "exception" in event.fields:
+        return False
+    if not event.caught and event.frame is not None:
+        return False
+    return last <= _position(event) and went_on(event)
+
+
+def _weighed(event: Event, events: Sequence[Event]) -> Event:
+    """A message with several readings, made likelier by what stands near it."""
+    if event.kind is Kind.HOST_OOM:
+        used = [value for one in events if isinstance(value := one.fields.get("host_used_percent"), (int, float, str))]
+        full = any(_number(value) >= 80 for value in used)
+        if event.phase == "model-load" or full:
+            return replace(event, certainty=Certainty.LIKELY)
+    if event.kind is Kind.MASKED_DEVICE_OOM and any((one.kind.is_memory and not one.is_failure) or _card_is_full(one) for one in events):
+        return replace(event, certainty=Certainty.LIKELY)
+    return event
+
+
+def _card_is_full(event: Event) -> bool:
+    return (card_share(event) or 0) >= _FULL
+
+
+def _number(value: int | float | str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        return 0.0
+
+
+def _settle(event: Event) -> str:
+    if event.kind is Kind.HOST_OOM:
+        return "sigkill"
+    if event.kind is Kind.MASKED_DEVICE_OOM:
+        return "nccl-debug" if "nccl" in event.signature or "c10d" in event.signature else "library-not-initialized"
+    return "generic"
+
+
+def _group(event: Event) -> str:
+    return "device" if event.kind in _DEVICE else event.kind.value
+
+
+def _surest(members: Sequence[Event]) -> int:
+    return min(_ORDER[event.certainty] for event in members)
+
+
+def _position(event: Event) -> tuple[str, int]:
+    return event.place.source, event.place.offset
+
+
+def _same(one: Event, other: Event) -> bool:
+    return one.place == other.place and one.signature == other.signature

@@ -1,0 +1,1 @@
+"""The shape of every kind of rule file, key by key."""

@@ -1,0 +1,1 @@
+"""The tables of rules/tables as typed rows, looked up by the names that people write."""

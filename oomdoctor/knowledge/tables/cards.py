@@ -1,0 +1,97 @@
+"""How much memory a card has, by any name that people give it."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from oomdoctor.knowledge.tables.csv_table import table
+from oomdoctor.units import GIB, MIB
+
+_NOISE = re.compile(r"nvidia|geforce|tesla|quadro|generation|[\s_-]+")
+_SIZE = re.compile(r"(\d{1,4})\s*(?:gib|gb|g)\b", re.IGNORECASE)
+_HIDDEN = 1 / 40
+"""Of the memory in a card's name the driver keeps some for itself: nvidia-smi shows 24,564 MiB of an RTX 4090, 81,559 MiB of an
+H100, 15,360 MiB of a T4 (pytorch issues and nvidia-smi output, facts of `environment`); this is the middle."""
+
+
+class Card(Struct, frozen=True):
+    """A card and what of it a program can have at most."""
+
+    name: str
+    bytes: int
+    capability: str = ""
+    """Its compute capability; empty where that is not known."""
+
+
+def card(written: str) -> Card | None:
+    """A card by name (`RTX 4090`, `A100-80GB`) or by size alone (`24GB`); None where the name is unknown or means several sizes."""
+    written = written.strip()
+    size = _SIZE.search(written)
+    if not _plain(_SIZE.sub("", written)):
+        return Card(written, _usable(int(size[1]))) if size else None
+    found = _named(written)
+    sizes = {one for row in found for one in row.gigabytes if size is None or one == int(size[1])}
+    if len(sizes) != 1:
+        return None
+    oldest = min((row.capability for row in found), key=version)
+    return Card(found[0].names[0] if size is None else written, _usable(sizes.pop()), oldest)
+
+
+def capability(written: str) -> str:
+    """The compute capability of the cards of a name; empty where the name is unknown or they differ."""
+    found = {row.capability for row in _named(written.strip())}
+    return found.pop() if len(found) == 1 else ""
+
+
+def sizes() -> list[Card]:
+    """One card of each size, the smallest first: the newest of that size, memory that is shared with the CPU left out."""
+    newest: dict[int, tuple[tuple[int, ...], str]] = {}
+    for row in table("cards"):
+        made = version(row["compute_capability"])
+        for size in row["memory_gb"].split("|") if row["unified"] == "no" and row["memory_gb"] else ():
+            newest[int(float(size))] = max(newest.get(int(float(size)), ((), "")), (made, row["names"].split("|")[0]))
+    return [Card(f"{name} ({size} GB)", _usable(size)) for size, (_, name) in sorted(newest.items())]
+
+
+def version(capability: str) -> tuple[int, ...]:
+    """A compute capability as something that can be ordered; an empty text is the least."""
+    return tuple(int(one) for one in capability.split(".") if one)
+
+
+def _named(written: str) -> list[_Row]:
+    """The cards that are called so, else those of which it is a part of the name."""
+    plain = _plain(_SIZE.sub("", written))
+    if not plain:
+        return []
+    found = [row for row in _cards() if any(_plain(name) == _plain(written) for name in row.names)]
+    return found or [row for row in _cards() if any(_matches(plain, name) for name in row.names)]
+
+
+def _matches(plain: str, name: str) -> bool:
+    """Whether a short name (`a100`, `4090`) is the whole of one or more words of the long one."""
+    words = [_plain(word) for word in re.split(r"[\s-]+", _SIZE.sub("", name))]
+    return any("".join(words[start:end]) == plain for start in range(len(words)) for end in range(start + 1, len(words) + 1))
+
+
+class _Row(Struct, frozen=True):
+    names: list[str]
+    gigabytes: list[int]
+    capability: str
+
+
+def _cards() -> list[_Row]:
+    return [
+        _Row(row["names"].split("|"), [int(float(one)) for one in row["memory_gb"].split("|")], row["compute_capability"])
+        for row in table("cards")
+        if row["memory_gb"]
+    ]
+
+
+def _plain(name: str) -> str:
+    return _NOISE.sub("", name.lower())
+
+
+def _usable(gigabytes: int) -> int:
+    return int(gigabytes * GIB * (1 - _HIDDEN)) // MIB * MIB

@@ -1,0 +1,179 @@
+"""The tables behind an estimate: formats of weights, optimizers, frameworks, and the names of what is trained."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from msgspec import Struct
+
+from oomdoctor.case.estimate import Format, Optimizer, Stack
+from oomdoctor.knowledge.tables.csv_table import Row, table
+
+_WORD = re.compile(r"[\w.-]{1,60}")
+
+
+def weight_format(name: str) -> Format | None:
+    """A format by any name that people give it; None for one that the table does not have."""
+    return _formats().get(name.lower())
+
+
+def known_format(name: str) -> Format:
+    """A format that the table has for certain: one that another table names."""
+    return _formats()[name]
+
+
+@cache
+def _formats() -> dict[str, Format]:
+    return {
+        name: Format(
+            name=row["name"],
+            bytes_per_param=float(row["bytes_per_param"]),
+            packed=row["packed"] == "yes",
+            packs_tower=row["packs_tower"] == "yes",
+            unties=row["unties"] == "yes",
+            unpacks=row["unpacks"] == "yes",
+            rebuilds=row["rebuilds"] == "yes",
+            keeps_unpacked=row["keeps_unpacked"] == "yes",
+            source=row["source"],
+        )
+        for row in table("weight_formats")
+        for name in _names(row)
+    }
+
+
+def optimizer(name: str) -> Optimizer | None:
+    """An optimizer by any name that programs give it."""
+    return _optimizers().get(name.lower())
+
+
+def known_optimizer(name: str) -> Optimizer:
+    """An optimizer that the table has for certain: one that another table names."""
+    return _optimizers()[name]
+
+
+@cache
+def _optimizers() -> dict[str, Optimizer]:
+    return {name: _optimizer(row) for row in table("optimizers") for name in _names(row)}
+
+
+def _optimizer(row: Row) -> Optimizer:
+    return Optimizer(
+        name=row["name"],
+        states=float(row["states"] or 0),
+        bytes_per_param=float(row["bytes_per_param"]) if row["bytes_per_param"] else None,
+        foreach_temporary=row["foreach"] == "yes",
+        paged=row["paged"] == "yes",
+        in_backward=row["in_backward"] == "yes",
+        source=row["source"],
+    )
+
+
+class Method(Struct, frozen=True):
+    """What a way of training asks for beside the model."""
+
+    sequences: int
+    """Sequences that a sample brings."""
+    reference: bool
+    """Whether there is a second model to compare with."""
+    counted: bool
+    """Whether the arithmetic has all of it: generated answers and reward models are not in it."""
+
+
+def method(name: str) -> Method:
+    """A way of training by the name that configs have; any other compares nothing."""
+    return _methods().get(name.lower()) or Method(1, reference=False, counted=True)
+
+
+@cache
+def _methods() -> dict[str, Method]:
+    return {
+        name: Method(int(row["sequences"]), row["reference"] == "yes", row["counted"] == "yes")
+        for row in table("training_methods")
+        for name in _names(row)
+    }
+
+
+def stack(name: str | None) -> Stack:
+    """What is known of a framework; of an unknown one what lies between the others."""
+    return _stacks().get((name or "unknown").lower()) or _stacks()["unknown"]
+
+
+@cache
+def _stacks() -> dict[str, Stack]:
+    return {name: _stack(row) for row in table("stacks") for name in _names(row)}
+
+
+def _stack(row: Row) -> Stack:
+    return Stack(
+        name=row["name"],
+        title=row["title"],
+        logits=float(row["logits"]),
+        logits_low=float(row["logits_low"]),
+        logits_high=float(row["logits_high"]),
+        converts=float(row["converts"]),
+        upcasts=row["upcasts"] == "yes",
+        freezes_tower=row["freezes_tower"] == "yes",
+        full_weights=row["full_weights"],
+        adapter_bytes=int(row["adapter_bytes"]),
+        adapter_input=float(row["adapter_input"]),
+        autocast=row["autocast"] == "yes",
+        keeps_unpacked_input=row["keeps_unpacked_input"] == "yes",
+        flat_gradients=row["flat_gradients"] == "yes",
+        fused_qkv=row["fused_qkv"] == "yes",
+        repeats_kv=row["repeats_kv"] == "yes",
+        compiled=float(row["compiled"]),
+        offloads_checkpoints=row["offloads_checkpoints"] == "yes",
+        accumulates=row["accumulates"] == "yes",
+        longest_first=row["longest_first"] == "yes",
+        unties=row["unties"] == "yes",
+        packs_head=row["packs_head"] == "yes",
+        batch=int(row["batch"]),
+        length=int(row["length"]) if row["length"] else None,
+        finetuning=row["finetuning"],
+        checkpointing=row["checkpointing"] != "no",
+        checkpoints_always=row["checkpointing"] == "always",
+        optimizer=row["optimizer"],
+        source=row["logits_source"],
+    )
+
+
+class Activation(Struct, frozen=True):
+    """What a function inside an MLP keeps for the backward pass, in bytes for each element."""
+
+    inside: int
+    """Its input and what it makes on the way."""
+    inside_autocast: int
+    keeps_output: bool
+    """Whether it needs what it gives, whether or not the next matrix does."""
+
+
+def activation(name: str) -> Activation:
+    """A function by the name that configs have; one that the table does not have is taken for a fused one."""
+    return _activations().get(name) or _activations()["silu"]
+
+
+@cache
+def _activations() -> dict[str, Activation]:
+    return {
+        name: Activation(int(row["inside"]), int(row["inside_autocast"]), row["keeps_output"] == "yes")
+        for row in table("activation_functions")
+        for name in row["names"].split("|")
+    }
+
+
+def _names(row: Row) -> Iterator[str]:
+    yield row["name"]
+    yield from filter(None, row["names"].split("|"))
+
+
+def targets(written: str) -> frozenset[str]:
+    """The matrices that a list of module names means (`q_proj,v_proj`, `all-linear`); empty where no name is known."""
+    known = _targets()
+    return frozenset(target for word in _WORD.findall(written.lower()) for target in known.get(word, ()))
+
+
+@cache
+def _targets() -> dict[str, tuple[str, ...]]:
+    return {name: tuple(row["targets"].split()) for row in table("trained_modules") for name in row["written"].split("|")}

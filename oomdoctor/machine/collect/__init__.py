@@ -1,0 +1,1 @@
+"""What this machine is, read from its files and libraries, one subject a module."""

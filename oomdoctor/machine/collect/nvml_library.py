@@ -1,0 +1,98 @@
+"""The NVML library itself: which file the loader takes, what version it is, and whether it has the functions that torch looks up.
+
+torch asks for `libnvidia-ml.so.1` with dlopen and for each function with dlsym (c10/cuda/driver_api.cpp); the same is done here.
+A stub of a toolkit image or a layer that shares cards often stands in front of the driver's own file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from oomdoctor.case.environment import Symbol
+from oomdoctor.machine.collect.root import Root
+
+_MAPPED = re.compile(r"^[0-9a-f]+-[0-9a-f]+ \S{4} \S+ \S+ \d+ +(/[^\n]{1,4000})$", re.MULTILINE)
+_FILE_VERSION = re.compile(r"libnvidia-ml\.so\.(\d{3}\.\d{1,3}(?:\.\d{1,3})?)\Z")
+_KERNEL = re.compile(r"Kernel Module(?: for [\w-]{1,20})?\s{1,10}(\d{3}\.\d{1,3}(?:\.\d{1,3})?)")
+_MODEL = re.compile(r"^Model:\s{0,20}(\S[^\n]{0,100}?)\s{0,20}$", re.MULTILINE)
+
+
+class Library(Struct, frozen=True, kw_only=True):
+    """The library as the loader finds it."""
+
+    loaded: bool
+    path: str | None = None
+    version: str | None = None
+    """As its file is named; a stub's is not."""
+    symbols: Mapping[str, bool] = field(default_factory=dict)
+    error: str | None = None
+    """Why it cannot be loaded, in the loader's words."""
+
+
+def library(names: Iterable[str], name: str | None = None) -> Library:
+    """Loads the library `name` (default: as torch does) and looks the functions up. It runs whatever that file runs on loading."""
+    import ctypes  # noqa: PLC0415 - only in the process apart
+
+    before = mapped(Root().read("/proc/self/maps", 8 << 20) or "")
+    wanted = name or ("nvml.dll" if sys.platform == "win32" else "libnvidia-ml.so.1")
+    try:
+        handle = ctypes.CDLL(wanted)
+    except OSError as why:
+        return Library(loaded=False, error=str(why)[:400])
+    path = _new(mapped(Root().read("/proc/self/maps", 8 << 20) or ""), before)
+    return Library(loaded=True, path=path, version=version_of(path), symbols={one: hasattr(handle, one) for one in names})
+
+
+def mapped(maps: str) -> list[str]:
+    """The files of /proc/self/maps, in order, each once."""
+    return list(dict.fromkeys(_MAPPED.findall(maps)))
+
+
+def version_of(path: str | None) -> str | None:
+    """The version in the name of the file behind the links."""
+    found = _FILE_VERSION.search(path or "")
+    return found[1] if found else None
+
+
+def kernel_version(root: Root) -> str | None:
+    """The version of the kernel module that is loaded."""
+    found = _KERNEL.search(root.read("/proc/driver/nvidia/version", 2000) or "")
+    plain = (root.read("/sys/module/nvidia/version", 100) or "").strip()
+    return found[1] if found else plain if re.fullmatch(r"\d{3}\.[\d.]{1,10}", plain) else None
+
+
+def kernel_cards(root: Root) -> list[str]:
+    """The names of the cards that the kernel module has, for where NVML does not answer."""
+    base = "/proc/driver/nvidia/gpus"
+    texts = (root.read(f"{base}/{name}/information", 4000) for name in root.names(base))
+    return [found[1] for text in texts if text and (found := _MODEL.search(text))]
+
+
+def needed(table: Iterable[Mapping[str, str]], torch: str | None) -> list[tuple[str, bool]]:
+    """The functions that a version of torch looks up, and whether it gives up without them; all of them where it is unknown."""
+    version = _order(torch)
+    return [(row["symbol"], row["required"] == "yes") for row in table if not version or _order(row["torch_from"]) <= version]
+
+
+def symbols(wanted: Sequence[tuple[str, bool]], found: Library) -> tuple[Symbol, ...]:
+    """What became of each function."""
+    if not found.loaded:
+        return ()
+    return tuple(Symbol(name=name, found=found.symbols.get(name), required=required, library=found.path) for name, required in wanted)
+
+
+def _new(after: Sequence[str], before: Sequence[str]) -> str | None:
+    """The file that loading brought in: the one of that name, else the first new one (a link may have another name)."""
+    named = [path for path in after if os.path.basename(path).startswith("libnvidia-ml")]
+    new = [path for path in after if path not in before]
+    return next(iter([*named, *new]), None)
+
+
+def _order(version: str | None) -> tuple[int, ...]:
+    """The first two numbers of a version, to compare; () where there is none."""
+    return tuple(int(one) for one in re.findall(r"\d{1,6}", version or "")[:2])

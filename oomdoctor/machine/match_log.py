@@ -1,0 +1,197 @@
+"""A machine beside a log: whether it is the one that the run ran on, and what it adds to what the log says.
+
+A log may come from anywhere. What it shows of its machine (the size of a card, versions, paths of scripts) is held against the
+machine at hand; where anything differs, nothing of that machine is used unless the user asked for it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.event import Event, Value
+from oomdoctor.units import format_size
+
+if TYPE_CHECKING:
+    from oomdoctor.case.environment import Environment
+    from oomdoctor.machine.facts import Fact
+
+_SHARE = 0.03
+"""Tools count a card with or without what the driver keeps: 1 to 3 % apart (environment.md, section 1)."""
+_PATH = re.compile(r"(?P<path>/[^:\s]{2,300}|[A-Za-z]:\\[^:\n]{2,300}):\d{1,7} in ")
+_PATHS = 4
+_NODES = (
+    "/dev/nvidiactl",
+    "/dev/nvhost-ctrl-gpu",
+    "/dev/nvmap",
+    "/dev/dxg",
+    "/dev/kfd",
+    "/dev/dri/renderD128",
+    "/dev/davinci0",
+    "/dev/accel/accel0",
+)
+"""Device files of drivers: NVIDIA, Tegra (two generations), WSL, ROCm, any other graphics card, Ascend, Gaudi."""
+_NO_TRACE = Text("the log shows neither a card nor a path by which it could be recognised", "日志里没有可以核对的显卡或路径")
+_SHOWN = 3
+
+
+class Asked(Struct, frozen=True):
+    """Which machine the user wants beside the log."""
+
+    take: Callable[[], Environment]
+    name: str | None = None
+    """The file that describes it; None for this machine."""
+    always: bool = False
+    """Whether it is the run's machine because the user says so."""
+
+
+class Traces(Struct, frozen=True, kw_only=True):
+    """What a log shows of the machine that it is from."""
+
+    totals: tuple[int, ...] = ()
+    """Bytes of cards, as messages give them."""
+    versions: Mapping[str, str] = {}
+    """torch, driver."""
+    paths: tuple[str, ...] = ()
+
+
+class Beside(Struct, frozen=True):
+    """The machine, if its facts may be used, and a sentence that says why or why not."""
+
+    environment: Environment | None
+    note: Text
+
+
+def traces(events: Sequence[Event], log: Mapping[str, Value]) -> Traces:
+    """What the failures and the settings in a log show of its machine."""
+    frames = dict.fromkeys(found["path"] for event in events if event.frame and (found := _PATH.match(event.frame)))
+    totals = dict.fromkeys(total for event in events if event.kind.is_memory and (total := event.size("total_bytes")) is not None)
+    versions = {name: str(log[f"log.{name}_version"]) for name in ("torch", "driver") if f"log.{name}_version" in log}
+    return Traces(totals=tuple(totals), versions=versions, paths=tuple(frames)[:_PATHS])
+
+
+def beside(asked: Asked, shown: Traces, exists: Callable[[str], bool] = os.path.exists) -> Beside:
+    """The machine that was asked for, if it may be the run's. Paths and device files are looked at first: that costs nothing."""
+    missing = [path for path in shown.paths if not exists(path)] if asked.name is None else []
+    if not asked.always and (missing or not (shown.paths or shown.totals)):
+        return Beside(None, _unused([_no_path(missing[0]) if missing else _NO_TRACE]))
+    if not asked.always and shown.totals and exists("/proc/self") and not any(map(exists, _NODES)):
+        return Beside(None, _unused([_no_card(shown.totals[0])]))
+    environment = asked.take()
+    differs = [*map(_no_path, missing[:1]), *_differences(environment, shown)]
+    agrees = [*_same_card(environment, shown), *(Text(path, path) for path in shown.paths[:1] if asked.name is None and not missing)]
+    if not asked.always and (differs or not agrees):
+        return Beside(None, _unused(differs or [_NO_TRACE]))
+    return Beside(environment, _used(asked, [*agrees, *_same_versions(environment, shown)], differs))
+
+
+def stand_ins(environment: Environment) -> dict[str, Value]:
+    """What the environment says under the names that a log would use: `log.torch_version`, `log.gpu_name`."""
+    out: dict[str, Value] = {
+        f"log.{name.replace('-', '_')}_version": one.version for name, one in environment.packages.items() if not name.startswith("nvidia-")
+    }
+    known = {
+        "driver_version": environment.driver.version,
+        "gpu_name": environment.gpus[0].name if environment.gpus else None,
+        "python_version": environment.python.version,
+    }
+    out.update({f"log.{name}": value for name, value in known.items() if value is not None})
+    return out
+
+
+def lasting_facts(environment: Environment) -> dict[str, Fact]:
+    """The facts that hold for a while. How full a card is, and by whom, is left out: that may have been before, during or after."""
+    from oomdoctor.machine.facts import facts  # noqa: PLC0415 - most logs come from elsewhere, and then nobody asks
+
+    gpus = tuple(replace(gpu, used_bytes=None, free_bytes=None, processes=(), processes_known=None) for gpu in environment.gpus)
+    return facts(replace(environment, gpus=gpus))
+
+
+def _differences(environment: Environment, shown: Traces) -> Iterator[Text]:
+    sizes = [gpu.total_bytes for gpu in environment.gpus if gpu.total_bytes]
+    for total in shown.totals:
+        if sizes and not any(_same_size(total, size) for size in sizes):
+            yield Text(
+                f"the log shows a card of {format_size(total)}, the machine has {format_size(sizes[0])}",
+                f"日志里的显卡是 {format_size(total)}，这台机器是 {format_size(sizes[0])}",
+            )
+        elif not environment.gpus and _has_no_card(environment):
+            yield Text(
+                f"the log shows a card of {format_size(total)}, the machine has none",
+                f"日志里有 {format_size(total)} 的显卡，这台机器没有",
+            )
+    for name, said, own in _versions(environment, shown):
+        if not _same_version(said, own):
+            yield Text(f"{name} is {said} in the log and {own} on the machine", f"日志里 {name} 是 {said}，这台机器上是 {own}")
+
+
+def _same_card(environment: Environment, shown: Traces) -> Iterator[Text]:
+    sizes = [gpu.total_bytes for gpu in environment.gpus if gpu.total_bytes]
+    total = next((total for total in shown.totals if any(_same_size(total, size) for size in sizes)), None)
+    if total is not None:
+        yield Text(f"the card ({format_size(total)})", f"显卡（{format_size(total)}）")
+
+
+def _same_versions(environment: Environment, shown: Traces) -> Iterator[Text]:
+    for name, said, own in _versions(environment, shown):
+        if _same_version(said, own):
+            yield Text(f"{name} {said}", f"{name} {said}")
+
+
+def _has_no_card(environment: Environment) -> bool:
+    return environment.gpus_known is True or environment.driver.state in ("no-library", "no-driver")
+
+
+def _versions(environment: Environment, shown: Traces) -> Iterator[tuple[str, str, str]]:
+    own = {"torch": environment.torch.version if environment.torch else None, "driver": environment.driver.version}
+    for name, said in shown.versions.items():
+        if (value := own[name]) is not None:
+            yield name, said, value
+
+
+def _same_size(one: int, other: int) -> bool:
+    return abs(one - other) <= _SHARE * max(one, other)
+
+
+def _same_version(one: str, other: str) -> bool:
+    """Equal as far as both go: `2.3.1` and `2.3.1+cu121`."""
+    short, long = sorted((one, other), key=len)
+    return long == short or (long.startswith(short) and not long[len(short)].isalnum())
+
+
+def _no_card(total: int) -> Text:
+    return Text(
+        f"the log shows a card of {format_size(total)}, the machine has none", f"日志里有 {format_size(total)} 的显卡，这台机器没有"
+    )
+
+
+def _no_path(path: str) -> Text:
+    return Text(f"{path} is not here", f"这里没有 {path}")
+
+
+def _unused(why: Sequence[Text]) -> Text:
+    return Text(
+        f"Facts of this machine are not used: {_joined(why, 'en')}.",
+        f"没有结合本机信息：{_joined(why, 'zh')}。",
+    )
+
+
+def _used(asked: Asked, agrees: Sequence[Text], differs: Sequence[Text]) -> Text:
+    name = asked.name
+    en = f"Facts of the machine come from {name}" if name else "Facts of this machine are used"
+    zh = f"机器信息来自 {name}" if name else "已结合本机信息"
+    if differs:
+        return Text(f"{en}, though {_joined(differs, 'en')}.", f"{zh}，但{_joined(differs, 'zh')}。")
+    if agrees:
+        return Text(f"{en}; the log agrees on {_joined(agrees, 'en')}.", f"{zh}，与日志一致的有：{_joined(agrees, 'zh')}。")
+    return Text(f"{en}; nothing in the log confirms or contradicts them.", f"{zh}；日志里没有可以核对的内容。")
+
+
+def _joined(texts: Sequence[Text], lang: str) -> str:
+    return ("、" if lang == "zh" else ", ").join(one.get(lang) for one in texts[:_SHOWN])

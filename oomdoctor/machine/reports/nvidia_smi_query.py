@@ -1,0 +1,170 @@
+"""`nvidia-smi -q`, a tree of keys by indentation, and `nvidia-smi --query-gpu ... --format=csv`, a table of what was asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from oomdoctor.machine.reports.merge_facts import MOST_GPUS, Fact
+from oomdoctor.machine.reports.values import known, program
+from oomdoctor.units import parse_size
+
+BEGINS = re.compile(r"^\s{0,8}={4,20}\s?NVSMI LOG\s?={4,20}\s*$")
+CONTINUES = re.compile(r"^\s*$|^\s{0,40}\S[^:]{0,60}\s{0,60}:(?:\s|$)|^\s{0,40}GPU [0-9A-Fa-f]{4,8}:|^\s{4,40}[A-Z][\w ()/-]{1,60}$")
+CSV = re.compile(
+    r"^\s{0,8}(?=[^\n]{0,200}(?:memory\.|driver_version|name|compute_cap))"
+    r"[a-z_.]{2,60}(?: \[\w{1,6}\])?(?:, [a-z_.]{2,60}(?: \[\w{1,6}\])?){1,40}\s*$"
+)
+CSV_ROW = re.compile(r"^[^,\n]{1,120}(?:, [^,\n]{0,120}){1,40}$")
+
+_GPU = re.compile(r"^GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d\s*$")
+_DRIVER = re.compile(r"\d{3}\.\d{1,3}(?:\.\d{1,3})?\Z")
+_CUDA = re.compile(r"\d{1,2}\.\d\Z")
+_DEEPEST = 8
+
+_SIZES = {
+    "FB Memory Usage/Total": "total_bytes",
+    "FB Memory Usage/Used": "used_bytes",
+    "FB Memory Usage/Free": "free_bytes",
+    "FB Memory Usage/Reserved": "reserved_bytes",
+}
+_SWITCHES = {"MIG Mode/Current": "mig", "ECC Mode/Current": "ecc"}
+_ON = {"Enabled": True, "Disabled": False, "Yes": True, "No": False}
+_PENDING = ("Retired Pages/Pending Page Blacklist", "Retired Pages/Pending", "Remapped Rows/Pending")
+_RETIRED = (
+    "Retired Pages/Single Bit ECC",
+    "Retired Pages/Double Bit ECC",
+    "Remapped Rows/Correctable Error",
+    "Remapped Rows/Uncorrectable Error",
+)
+_UNCORRECTED = re.compile(r"ECC Errors/Volatile/(?:(?:SRAM|DRAM) Uncorrectable.{0,20}|Double Bit/Total)\Z")
+
+
+def facts(lines: Sequence[str]) -> Iterator[Fact]:
+    """What one printed log says."""
+    yield ("gpus_known",), True
+    index = -1
+    card: list[tuple[str, str]] = []
+    for line in lines:
+        if _GPU.match(line.strip()):
+            yield from _card(str(index), card)
+            index, card = index + 1, []
+            if index >= MOST_GPUS:
+                return
+        elif index < 0:
+            yield from _head(line)
+        else:
+            card.append((line, line.strip()))
+    yield from _card(str(index), card)
+
+
+def csv(lines: Sequence[str]) -> Iterator[Fact]:
+    """The rows of a csv query, one card each."""
+    columns = [column.partition(" [")[0].strip() for column in lines[0].split(",")]
+    units = [column.partition("[")[2].rstrip("] ") for column in lines[0].split(",")]
+    yield ("gpus_known",), True
+    for number, line in enumerate(lines[1 : MOST_GPUS + 1]):
+        row = {name: (value.strip(), unit) for name, unit, value in zip(columns, units, line.split(","))}
+        index = row.get("index", ("", ""))[0]
+        at = str(int(index)) if index.isdecimal() and len(index) <= 3 else str(number)
+        for name, (value, unit) in row.items():
+            yield from _cell(at, name, value, unit)
+
+
+_COLUMNS = {
+    "memory.total": "total_bytes",
+    "memory.used": "used_bytes",
+    "memory.free": "free_bytes",
+    "memory.reserved": "reserved_bytes",
+}
+
+
+def _cell(index: str, name: str, value: str, unit: str) -> Iterator[Fact]:
+    if known(value) is None:
+        return
+    if name in _COLUMNS and (size := parse_size(value, unit)) is not None and 0 <= size < 1 << 60:
+        yield ("gpus", index, _COLUMNS[name]), size
+    elif name in ("name", "gpu_name"):
+        yield ("gpus", index, "name"), value[:80]
+        yield ("gpus", index, "vendor"), "nvidia"
+    elif name == "driver_version" and _DRIVER.match(value):
+        yield ("driver", "version"), value
+    elif name == "compute_cap" and _CUDA.match(value):
+        yield ("gpus", index, "compute_capability"), value
+
+
+def _head(line: str) -> Iterator[Fact]:
+    key, _, value = (part.strip() for part in line.partition(":"))
+    if key in ("Driver Version", "KMD Version") and _DRIVER.match(value):
+        yield ("driver", "version"), value
+    elif key in ("CUDA Version", "CUDA UMD Version") and _CUDA.match(value):
+        yield ("driver", "cuda"), value
+
+
+def _card(index: str, lines: Sequence[tuple[str, str]]) -> Iterator[Fact]:
+    if index == "-1":
+        return
+    pairs = list(_walk(lines))
+    leaves = {path: value for path, value in pairs if known(value) is not None}
+    yield ("gpus", index, "vendor"), "nvidia"
+    for path, value in leaves.items():
+        if path in _SIZES and (size := parse_size(value)) is not None and 0 <= size < 1 << 60:
+            yield ("gpus", index, _SIZES[path]), size
+        elif path in _SWITCHES and value in _ON:
+            yield ("gpus", index, _SWITCHES[path]), _ON[value]
+    if (name := leaves.get("Product Name")) is not None:
+        yield ("gpus", index, "name"), name[:80]
+    if (architecture := leaves.get("Product Architecture")) is not None:
+        yield ("gpus", index, "architecture"), architecture[:40]
+    if (mode := leaves.get("Compute Mode")) is not None:
+        yield ("gpus", index, "exclusive"), mode.startswith("Exclusive")
+    yield from _health(index, leaves)
+    processes = list(_processes(pairs))
+    if processes:
+        yield ("gpus", index, "processes"), processes[:64]
+        yield ("gpus", index, "processes_known"), True
+
+
+def _health(index: str, leaves: Mapping[str, str]) -> Iterator[Fact]:
+    uncorrected = [int(value) for path, value in leaves.items() if _UNCORRECTED.match(path) and value.isdecimal() and len(value) < 12]
+    if uncorrected:
+        yield ("gpus", index, "ecc_uncorrected"), sum(uncorrected)
+    retired = [int(leaves[path]) for path in _RETIRED if leaves.get(path, "").isdecimal() and len(leaves[path]) < 12]
+    if retired:
+        yield ("gpus", index, "retired_pages"), sum(retired)
+    pending = [_ON[leaves[path]] for path in _PENDING if leaves.get(path) in _ON]
+    if pending:
+        yield ("gpus", index, "repair_pending"), any(pending)
+
+
+def _walk(lines: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The leaves of the tree below one card, `FB Memory Usage/Total` and its value, in their order."""
+    above: list[tuple[int, str]] = []
+    for line, said in lines:
+        if not said:
+            continue
+        depth = len(line) - len(line.lstrip(" "))
+        while above and above[-1][0] >= depth:
+            above.pop()
+        key, colon, value = said.partition(":")
+        path = "/".join([*(name for _, name in above), key.strip()])
+        if colon:
+            yield path, value.strip()
+        if (not value.strip() or key.strip() == "Process ID") and len(above) < _DEEPEST:
+            above.append((depth, key.strip()))
+
+
+def _processes(pairs: Sequence[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+    own: dict[str, Any] = {}
+    for path, value in pairs:
+        if path.endswith("Processes/Process ID") or path == "Process ID":
+            if own:
+                yield own
+            own = {"pid": int(value)} if value.isdecimal() and len(value) < 10 else {}
+        elif own and path.endswith("Process ID/Name"):
+            own["name"] = program(value)
+        elif own and path.endswith("Process ID/Used GPU Memory") and (size := parse_size(value)) is not None and 0 <= size < 1 << 60:
+            own["used_bytes"] = size
+    if own:
+        yield own

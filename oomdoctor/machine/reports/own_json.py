@@ -1,0 +1,29 @@
+"""Our own JSON: what `oomdoctor env --format json` prints, or the environment inside a report."""
+
+from __future__ import annotations
+
+import msgspec
+
+from oomdoctor.case.environment import Environment
+from oomdoctor.machine.reports.pasted import LIMIT
+
+_DEEPEST = 3
+"""How many objects an environment may stand inside."""
+
+
+def own_json(data: bytes) -> Environment | None:
+    """The environment in a JSON text; None where it is no JSON, or one of something else."""
+    if len(data) > LIMIT or data.lstrip()[:1] != b"{":
+        return None
+    try:
+        value = msgspec.json.decode(data)
+        for _ in range(_DEEPEST):
+            if not isinstance(value, dict):
+                return None
+            if not isinstance(value.get("environment"), dict):
+                break
+            value = value["environment"]
+        found = msgspec.convert(value, Environment)
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeDecodeError):
+        return None
+    return None if found == Environment() else found

@@ -1,0 +1,116 @@
+"""Any text -> the environment that it describes: one report or several, alone or inside a pasted issue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from oomdoctor.case.case import Gap
+from oomdoctor.case.environment import Environment
+from oomdoctor.knowledge.tables.csv_table import table
+from oomdoctor.machine.collect.variables import variables
+from oomdoctor.machine.reports import key_values as keyed
+from oomdoctor.machine.reports import nvidia_smi_query, packages
+from oomdoctor.machine.reports import nvidia_smi_table as nvidia_smi
+from oomdoctor.machine.reports.merge_facts import Fact, Said, environment
+from oomdoctor.machine.reports.own_json import own_json
+from oomdoctor.machine.reports.pasted import decoded, lines
+
+_VARIABLE = re.compile(r"^\s{0,8}(?:export\s{1,4}|set\s{1,4}|-e\s{1,4})?(?P<name>[A-Z][A-Z0-9_]{2,60})=(?P<value>[^=].{0,400}|)$")
+_HEADING = re.compile(r"^#{1,6}\s")
+_BY_HAND = "the author"
+_KNOWN = "collect_env, transformers env, accelerate env, llamafactory-cli env, ds_report, nvidia-smi, pip freeze, conda list, oomdoctor env"
+
+
+class _Table(Struct, frozen=True):
+    """A report of several lines that belong together."""
+
+    tool: str
+    begins: re.Pattern[str]
+    continues: re.Pattern[str]
+    facts: Callable[[Sequence[str]], Iterator[Fact]]
+
+
+_TABLES = (
+    _Table("nvidia-smi", nvidia_smi.BEGINS, nvidia_smi.CONTINUES, nvidia_smi.facts),
+    _Table("nvidia-smi -q", nvidia_smi_query.BEGINS, nvidia_smi_query.CONTINUES, nvidia_smi_query.facts),
+    _Table("nvidia-smi --query-gpu", nvidia_smi_query.CSV, nvidia_smi_query.CSV_ROW, nvidia_smi_query.csv),
+    _Table("pip list", packages.PIP_LIST, packages.ROW, packages.pip_list),
+    _Table("conda list", packages.CONDA_LIST, packages.ROW, packages.conda_list),
+)
+
+
+def read(data: bytes, name: str) -> Environment:
+    """The environment in the text `data` that is called `name`.
+
+    Never raises: what is not understood is left out, and where nothing is a Gap says so. Only the first 4 MiB are read.
+    """
+    known = own_json(data)
+    if known is not None:
+        return known
+    found = from_lines(list(lines(decoded(data))))
+    if found == Environment():
+        return Environment(gaps=(Gap(what=name, why="nothing in it describes a machine", how=f"the output of {_KNOWN}"),))
+    return found
+
+
+def describes_nothing(known: Environment) -> bool:
+    """Whether an environment was read from a text that says nothing about a machine."""
+    return replace(known, gaps=()) == Environment()
+
+
+def from_lines(text: Sequence[str]) -> Environment:
+    """The environment that cleaned lines describe. What a tool printed goes before what a person wrote."""
+    said: list[Said] = []
+    by_hand: list[Said] = []
+    shown: dict[str, str] = {}
+    tool = "the text"
+    for part in _parts(text):
+        if isinstance(part, list):
+            said += part
+            continue
+        tool = "the text" if _HEADING.match(part) else keyed.marks(part) or tool
+        listing = tool if part.lstrip().startswith("[") else "pip freeze"
+        said += [Said(path, value, listing) for path, value in packages.facts(part)]
+        said += [Said(path, value, tool) for path, value in keyed.facts(part)]
+        by_hand += [Said(path, value, _BY_HAND) for path, value in keyed.written(part)]
+        if variable := _VARIABLE.match(part):
+            shown[variable["name"]] = variable["value"].strip().strip("'\"")
+    allowed = variables(shown, table("variables")).value
+    said += [Said(("variables", name), value, tool) for name, value in allowed.variables.items() if value]
+    said += [Said(("launcher", name), value, tool) for name, value in allowed.launcher.items() if value]
+    paths = {one.path for one in said}
+    return environment(_that_matter([*said, *(one for one in by_hand if one.path not in paths)]))
+
+
+def _that_matter(said: Iterable[Said]) -> Iterator[Said]:
+    """All facts but those of packages that the table does not name."""
+    names = [row["name"] for row in table("packages")]
+    exact = {name for name in names if not name.endswith("*")}
+    prefixes = tuple(name[:-1] for name in names if name.endswith("*"))
+    for one in said:
+        if one.path[0] != "packages" or one.path[1] in exact or one.path[1].startswith(prefixes):
+            yield one
+
+
+def _parts(text: Sequence[str]) -> Iterator[str | list[Said]]:
+    """Single lines, and tables as what they say."""
+    open_: _Table | None = None
+    held: list[str] = []
+    for line in (*text, "\0"):
+        if (
+            open_ is not None
+            and open_.continues.match(line)
+            and not (open_.begins.match(line) and len(held) > 1 and open_.tool == "nvidia-smi")
+        ):
+            held.append(line)
+            continue
+        if open_ is not None:
+            yield [Said(path, value, open_.tool) for path, value in open_.facts(held)]
+        open_ = next((one for one in _TABLES if one.begins.match(line)), None)
+        held = [line]
+        if open_ is None and line != "\0":
+            yield line

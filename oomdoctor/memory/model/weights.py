@@ -1,0 +1,112 @@
+"""The weights on one card: their format, what stays 16-bit, and how they are spread."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from oomdoctor.case.estimate import Setup, Term
+from oomdoctor.memory.model import parameters as count
+from oomdoctor.memory.model.placement import held, part
+from oomdoctor.memory.term import term
+
+HALF = 2
+"""Bytes of a 16-bit value."""
+SHARDS_ALL = 3
+"""The ZeRO stage that shards weights too; FSDP does."""
+
+
+def weights(setup: Setup) -> Term:
+    """The share of the weights that lies on this card."""
+    layout = setup.layout
+    split = layout.tensor * layout.sharded(SHARDS_ALL)
+    first, last = embedding(setup), head(setup)
+    size = 0.0 if setup.offload_params else held(setup, stored(setup) - first - last, first, last or copied_head(setup) * _wide(setup))
+    size *= experts_held(setup)
+    low, high = 0.98, 1.02
+    if setup.weights.unpacks and setup.task == "train" and size:
+        # Not every script calls it, and some do where most don't.
+        cast = HALF * _kept_wide(setup) / stored(setup)
+        low, high = (low - cast, high) if is_upcast(setup) else (low, high + cast)
+    return term(
+        "weights",
+        size / split,
+        "parameters x bytes of the format, / tensor and ZeRO-3 or FSDP ranks: rules/tables/weight_formats.csv",
+        low=low,
+        high=high,
+    )
+
+
+def experts_held(setup: Setup) -> float:
+    """The share of the model that a card has where expert parallel cards divide the routed experts.
+
+    Whole experts lie on a card, so that tensor parallel ones do not divide them again (expert_tensor_parallel_size of Megatron is 1);
+    what is sharded is the same either way: among all cards, or among those that have the same experts.
+    """
+    layout = setup.layout
+    if layout.expert == 1 or layout.sharded(SHARDS_ALL) > 1:
+        return 1.0
+    own = count.routed(setup.shape) / count.total(setup.shape)
+    return 1.0 - own + own * min(1.0, layout.tensor / layout.expert)
+
+
+def reference(setup: Setup) -> Term | None:
+    """A model to compare with. With adapters it is the base without them; else a copy, in 16 bit, spread like the model itself."""
+    if not setup.reference or setup.adapters is not None:
+        return None
+    own = weights(replace(setup, weights=replace(setup.weights, bytes_per_param=min(HALF, setup.weights.bytes_per_param))))
+    return term(
+        "reference", own.bytes, "a second model that is not trained: trl/models/utils.py, create_reference_model", low=0.5, high=2.0
+    )
+
+
+def is_upcast(setup: Setup) -> bool:
+    """Whether what is not packed is fp32, and what flows between the layers too: prepare_model_for_kbit_training of peft/utils/other.py.
+
+    It is left out where packed weights are sharded: one type is needed for flat tensors.
+    """
+    return setup.stack.upcasts and setup.weights.unpacks and setup.task == "train" and setup.layout.sharded(SHARDS_ALL) == 1
+
+
+def stored(setup: Setup) -> float:
+    """Bytes of the whole model in its format."""
+    shape, form = setup.shape, setup.weights
+    everything = count.total(shape) + own_head(setup)
+    if not form.packed:
+        return everything * form.bytes_per_param
+    wide = _kept_wide(setup)
+    return (everything - wide) * form.bytes_per_param + wide * _wide(setup)
+
+
+def _kept_wide(setup: Setup) -> int:
+    """The parameters that a packed format leaves in 16 bit: embedding, head, norms, and the tower where it is not packed."""
+    shape, form, stack = setup.shape, setup.weights, setup.stack
+    everything = count.total(shape) + own_head(setup)
+    packed = count.linears(shape) + (shape.vocab * shape.hidden if stack.packs_head and (not shape.tied or stack.unties) else 0)
+    return everything - packed - (shape.vision.params if shape.vision and form.packs_tower else 0)
+
+
+def own_head(setup: Setup) -> int:
+    """The parameters of an output projection that a tied model gets here nevertheless."""
+    return count.embedding(setup.shape) if setup.shape.tied and (setup.stack.unties or setup.weights.unties) else 0
+
+
+def embedding(setup: Setup) -> float:
+    """Bytes of the embedding, which no format packs."""
+    return count.embedding(setup.shape) * _wide(setup)
+
+
+def head(setup: Setup) -> float:
+    """Bytes of the output projection; 0 where it is the embedding."""
+    width = setup.weights.bytes_per_param if setup.stack.packs_head else _wide(setup)
+    return (count.output(setup.shape) or own_head(setup)) * width
+
+
+def copied_head(setup: Setup) -> int:
+    """The parameters of a tied output projection that lies on another card than the embedding and has to be a copy of it."""
+    own = part(setup)
+    return count.embedding(setup.shape) if own.scores and not own.embeds and not head(setup) else 0
+
+
+def _wide(setup: Setup) -> float:
+    """Bytes of a parameter that is not packed."""
+    return setup.weights.bytes_per_param if not setup.weights.packed else 2 * HALF if is_upcast(setup) else HALF

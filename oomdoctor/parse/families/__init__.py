@@ -1,0 +1,1 @@
+"""Messages that one pattern cannot hold, read by Python: a module each."""

@@ -1,0 +1,326 @@
+"""Sources -> events: each source read once, several at a time, the end of a large one first."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from oomdoctor.case.case import Gap, Source
+from oomdoctor.case.event import Event
+from oomdoctor.ingest.prefilter import FindPrefilter, prefilter
+from oomdoctor.ingest.streams import Opened, Unreadable, open_bytes, open_path, plain_bytes
+from oomdoctor.ingest.windows import CLOSELY, LEAD, NUMBERED, STREAM_TAIL, TAIL, Engines, Tally, Walk, Window, edge, last_mib, part, walk
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.parse.progress import last_steps
+from oomdoctor.parse.recogniser import Recogniser
+
+_LAST = 64 << 10
+"""How much of a source's end is kept where it must be seen whether a run went on."""
+_MOST_EVENTS = 20_000
+_MOST_STEPS = 64
+_BEFORE = 4 << 10
+"""So much before a failure shows how far the run had come."""
+_WITH_CONTEXT = 64
+"""Of very many logs only the first are searched for settings and memory series."""
+_SPLIT = 32 << 20
+"""From this size on the threads read a file together."""
+_COUNTED = 256 << 10
+"""Line ends are counted in so many bytes at once."""
+_PARTS = 4
+"""How many parts of a large file each thread gets, so that one which was held up does not hold up all."""
+
+Progress = Callable[[int], None]
+Early = Callable[[Sequence[Event]], None]
+
+
+class Read(Struct):
+    """What reading one source gave."""
+
+    source: Source
+    events: list[Event] = field(default_factory=list)
+    before: dict[int, bytes] = field(default_factory=dict)
+    """Offset of a failure -> what stands before it, to see progress after it."""
+    steps: dict[int, int] = field(default_factory=dict)
+    """Offset of a failure -> the last step that progress showed before it."""
+    last: bytes = b""
+    unread: int = 0
+    gaps: list[Gap] = field(default_factory=list)
+
+
+class Reading:
+    """One run of the tool: the rules, the prefilter for the size at hand, and how many threads may read."""
+
+    def __init__(self, pack: Pack, *, jobs: int = 1, progress: Progress | None = None, early: Early | None = None) -> None:
+        self.pack = pack
+        self.recogniser = Recogniser(pack)
+        self.jobs = max(1, jobs)
+        self.progress = progress
+        self.early = early
+        self._local = threading.local()
+        self._shared: Engines | None = None
+        self._lock = threading.Lock()
+
+    def engines(self, size: int | None) -> Engines:
+        """The engines for an input of this size; databases are made once, their scratch space once a thread."""
+        own: Engines | None = getattr(self._local, "engines", None)
+        if own is not None:
+            return own
+        with self._lock:
+            if self._shared is None:
+                made = engines_for(self.recogniser, size)
+                if isinstance(made.every, FindPrefilter):
+                    return made
+                self._shared = made
+            mine = Engines(self._shared.every.twin(), self._shared.failures.twin(), self._shared.longest)
+            self._local.engines = mine
+        return mine
+
+    def read(self, names: Sequence[str]) -> list[Read]:
+        """All sources, several at once where there are many."""
+        if len(names) > 1:
+            self.engines(None)
+        if self.jobs == 1 or len(names) < 8:
+            return [self.read_one(name, context=number < _WITH_CONTEXT) for number, name in enumerate(names)]
+        out: list[Read | None] = [None] * len(names)
+        numbers = iter(range(len(names)))
+        jobs, self.jobs = self.jobs, 1
+
+        def work() -> None:
+            while True:
+                with self._lock:
+                    batch = [number for _, number in zip(range(32), numbers)]
+                if not batch:
+                    return
+                for number in batch:
+                    out[number] = self.read_one(names[number], context=number < _WITH_CONTEXT)
+
+        _together([work] * jobs, jobs)
+        self.jobs = jobs
+        return [one for one in out if one is not None]
+
+    def read_one(self, name: str, data: bytes | None = None, *, context: bool = True) -> Read:
+        """One source, with its events in the order of the file; what could not be read is a gap.
+
+        Without `context` only failures are looked for: the settings of a run stand in its first logs too.
+        """
+        opened = open_path(name) if data is None else open_bytes(data)
+        read = Read(Source(name=name, size=0, complete=False))
+        if isinstance(opened, Unreadable):
+            read.gaps.append(Gap(what=name, why=opened.reason, how=opened.how))
+            return read
+        try:
+            if opened.descriptor is not None and opened.size is not None and opened.size > CLOSELY:
+                self._by_ranges(opened, read)
+            else:
+                self._in_order(opened, read, len(data) if data is not None else opened.size, context)
+        finally:
+            opened.close()
+        read.gaps += [Gap(what=name, why=why) for why in opened.broken]
+        read.source = replace(read.source, complete=not opened.broken)
+        return read
+
+    def _in_order(self, opened: Opened, read: Read, size: int | None, context: bool) -> None:
+        engines = self.engines(size)
+        if not context:
+            engines = replace(engines, every=engines.failures)
+        found = _Found(self.recogniser, read.source.name)
+        tally = Tally(self.recogniser.quotas, None if size is None else edge(size), size)
+        done = walk(
+            opened.reader, engines, tally, found.window,
+            line=1, keep=STREAM_TAIL + LEAD if size is None else 0, progress=self.progress,
+        )  # fmt: skip
+        last = done.tail.last(_LAST) if size is None else b""
+        if size is None and tally.limited:
+            self._end_of_stream(done, engines, found)
+        read.source = replace(read.source, size=done.end)
+        found.finish(read, [done.counts])
+        if found.handled or not read.events:
+            read.last = last if size is None else _end_of(opened, done.end)
+
+    def _end_of_stream(self, done: Walk, engines: Engines, found: _Found) -> None:
+        """Now that its end is known, the end of a stream is read like that of a file."""
+        tally = Tally(self.recogniser.quotas, 0, done.end)
+        start = done.end - done.tail.size
+        # What is kept may begin inside a message: its first bytes are context only.
+        walk(done.tail, engines, tally, found.window, start=start, first=last_mib(done.end), line=done.line)
+
+    def _by_ranges(self, opened: Opened, read: Read) -> None:
+        """The end first, and the rest in parts that the threads share."""
+        assert opened.descriptor is not None  # noqa: S101 - the caller looked
+        assert opened.size is not None  # noqa: S101
+        descriptor, size = opened.descriptor, opened.size
+        self.engines(size)
+        end = edge(size)
+        parts = _PARTS * self.jobs if end > _SPLIT and self.jobs > 1 else 1
+        # Cut at whole MiB: limits are counted in each, so the events do not depend on the number of threads.
+        cuts = [end * number // parts >> 20 << 20 for number in range(parts)] + [end]
+        ranges = [(end, size), *zip(cuts, cuts[1:])]
+        founds = [_Found(self.recogniser, read.source.name) for _ in ranges]
+        counts: list[list[int]] = [[] for _ in ranges]
+
+        def one(number: int) -> None:
+            first, until = ranges[number]
+            tally = Tally(self.recogniser.quotas, end, size)
+            reader, start = part(descriptor, first, until, size)
+            emit = founds[number].window
+            done = walk(reader, self.engines(None), tally, emit, start=start, first=first, until=until, progress=self.progress)
+            counts[number] = done.counts
+            if number == 0 and self.early is not None:
+                failures = sorted((event for event in founds[0].events.values() if event.is_failure), key=lambda event: event.place.offset)
+                self.early(_numbered(failures[:1], descriptor, size))
+
+        _together([partial(one, number) for number in range(len(ranges))], self.jobs)
+        whole = _Found(self.recogniser, read.source.name)
+        for found in founds:
+            whole.add(found)
+        read.source = replace(read.source, size=size)
+        whole.finish(read, counts)
+        read.events = _numbered(read.events, descriptor, size)
+        if whole.handled or not read.events:
+            read.last = _end_of(opened, size)
+
+
+class _Found:
+    """Events of one walk; a message that two windows show is kept once."""
+
+    def __init__(self, recogniser: Recogniser, source: str) -> None:
+        self._recogniser = recogniser
+        self._source = source
+        self.events: dict[tuple[str, int, str], Event] = {}
+        self.before: dict[int, bytes] = {}
+        self.steps: dict[int, int] = {}
+        self.handled = False
+
+    def window(self, window: Window) -> None:
+        if len(self.events) >= _MOST_EVENTS:
+            return
+        for event in self._recogniser.events(window, self._source):
+            key = (event.signature, event.place.offset, event.text[:200])
+            known = self.events.get(key)
+            if known is None or len(event.fields) > len(known.fields):
+                self.events[key] = event
+            if event.is_failure and len(self.steps) < _MOST_STEPS:
+                self._progress(window, event)
+
+    def _progress(self, window: Window, event: Event) -> None:
+        """How far the run had come; what stands before a failure is kept where nothing says that the program ended with it."""
+        before = (window.before + window.raw[: max(0, event.place.offset - window.base)])[-_BEFORE:]
+        steps = last_steps(before)
+        if steps:
+            self.steps[event.place.offset] = max(steps.values())
+        if event.caught or event.frame is None:
+            self.handled = True
+            self.before[event.place.offset] = before
+
+    def add(self, other: _Found) -> None:
+        self.events = {**other.events, **self.events}
+        self.before.update(other.before)
+        self.steps.update(other.steps)
+        self.handled = self.handled or other.handled
+
+    def finish(self, read: Read, counts: list[list[int]]) -> None:
+        read.events = sorted(self.events.values(), key=lambda event: event.place.offset)
+        read.before = self.before
+        read.steps = self.steps
+        total = counts[0] if len(counts) == 1 else [sum(column) for column in zip(*counts)]
+        if any(total):
+            failing = [count for count, quota in zip(total, self._recogniser.quotas) if count and not quota.sampled]
+            read.unread = max(0, max(failing, default=0) - len(read.events))
+
+
+def engines_for(recogniser: Recogniser, size: int | None) -> Engines:
+    """The prefilters of all literals and of those of failures, for an input of `size` bytes."""
+    literals, quotas = recogniser.literals, recogniser.quotas
+    everywhere = [number for number, quota in enumerate(quotas) if not quota.sampled]
+    every = prefilter(literals, list(range(len(literals))), size)
+    if isinstance(every, FindPrefilter) or (size is not None and size <= 1 << 20):
+        return Engines(every, every, recogniser.longest)  # the first MiB gets all literals anyway
+    return Engines(every, prefilter([literals[number] for number in everywhere], everywhere, size), recogniser.longest)
+
+
+def events(text: str, recogniser: Recogniser) -> list[Event]:
+    """The messages in a text at hand, without weighing them."""
+    data = text.encode("utf-8", "surrogatepass")
+    found = _Found(recogniser, "<text>")
+    tally = Tally(recogniser.quotas, 0, len(data))
+    walk(plain_bytes(data).reader, engines_for(recogniser, 0), tally, found.window, line=1)
+    return sorted(found.events.values(), key=lambda event: event.place.offset)
+
+
+def _end_of(opened: Opened, size: int) -> bytes:
+    if opened.descriptor is None:
+        held = getattr(opened.reader, "_reader", opened.reader)
+        value = held.getvalue() if hasattr(held, "getvalue") else b""
+        return bytes(value[-_LAST:])
+    try:
+        return os.pread(opened.descriptor, _LAST, max(0, size - _LAST))
+    except OSError:
+        return b""
+
+
+def _numbered(events: list[Event], descriptor: int, size: int) -> list[Event]:
+    """Line numbers for the events near the start of a large file, lines from the end for those near its end."""
+    out = dict(enumerate(events))
+    line, at = 1, 0
+    for number, event in enumerate(events):
+        if event.place.offset > NUMBERED:
+            break
+        line += _newlines(descriptor, at, event.place.offset)
+        at = event.place.offset
+        out[number] = replace(event, place=replace(event.place, line=line))
+    from_end, at = 0, size
+    for number, event in reversed(list(enumerate(events))):
+        if event.place.offset <= NUMBERED or size - event.place.offset > TAIL:
+            break
+        from_end += _newlines(descriptor, event.place.offset, at)
+        at = event.place.offset
+        out[number] = replace(event, place=replace(event.place, from_end=from_end))
+    return list(out.values())
+
+
+def _newlines(descriptor: int, start: int, end: int) -> int:
+    count = 0
+    while start < end:
+        data = os.pread(descriptor, min(_COUNTED, end - start), start)
+        if not data:
+            break
+        # For lines of the usual length twice as fast as `count`, which looks at byte after byte (CPython 3.10 to 3.13).
+        count += len(data) - len(data.replace(b"\n", b""))
+        start += len(data)
+    return count
+
+
+def _together(tasks: Sequence[Callable[[], None]], jobs: int) -> None:
+    """Runs tasks in their order, at most `jobs` at once, and waits; the first error is raised again."""
+    if jobs == 1 or len(tasks) == 1:
+        for task in tasks:
+            task()
+        return
+    errors: list[BaseException] = []
+    left = deque(tasks)
+
+    def work() -> None:
+        while True:
+            try:
+                task = left.popleft()
+            except IndexError:
+                return
+            try:
+                task()
+            except BaseException as why:  # noqa: BLE001 - carried over to the thread that waits
+                errors.append(why)
+                return
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(min(jobs, len(tasks)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]

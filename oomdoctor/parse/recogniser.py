@@ -1,0 +1,202 @@
+"""Windows -> events: which signatures to try where, and what an event keeps of its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Set
+from typing import Any, Protocol
+
+from oomdoctor.case.event import Event, Kind, Place, Value
+from oomdoctor.ingest.clean import Flow, Line, flows
+from oomdoctor.ingest.windows import CONTEXT, FAILURES, Quota, Window
+from oomdoctor.parse import traceback
+from oomdoctor.parse.families.registry import family
+from oomdoctor.parse.signature import Match, Signature
+
+_LONGEST_TEXT = 1500
+_LONG_LINE = 1500
+
+
+class Rules(Protocol):
+    """What the recogniser reads of a rule pack."""
+
+    literals: list[str]
+    behind: list[list[int]]
+    sampled: set[int]
+    families: dict[str, list[int]]
+
+    def core(self, number: int) -> Mapping[str, Any]:
+        """What matching needs of one signature."""
+        ...
+
+
+_OWN_TRACEBACK = re.compile(rb"\[rank(\d{1,5})\]: Traceback \(most recent")
+_QUOTED_CODE = re.compile(
+    r"""^\s*(?:(?:raise|return|if|elif|assert|throw|print|printf|echo|warn|warnings\.warn|pytest\.raises|expect)\b|[\w.]{0,40}log(?:ger|ging)?\.\w+\(|#|//|/?\*(?!\*\* Error in))[^\n]{0,200}["'`]"""
+    r"""|^\s*(?:\w[\w.]{0,60}\s*=\s*)?[a-z_][\w.]{0,60}\([rbfu]{0,2}["']\s*(?:[\w.]{1,80}(?:Error|Exception):\s*)?$"""
+    r"""|\b(?:in|not in|==|!=) str\(\w+\)|^\s*["'][^"'\n]{0,400}["']\s+(?:not )?in\s"""
+)
+
+
+class Recogniser:
+    """All signatures, by literal; each is read from the pack when a literal of it is first seen. Threads may share one."""
+
+    def __init__(self, pack: Rules) -> None:
+        self._pack = pack
+        self.signatures: dict[str, Signature] = {}
+        """Those that were read so far, by id."""
+        self.literals: list[bytes] = [literal.encode() for literal in pack.literals]
+        self.longest = max(map(len, self.literals), default=1)
+        self.quotas: list[Quota] = [CONTEXT if number in pack.sampled else FAILURES for number in range(len(self.literals))]
+        self._behind: list[list[Signature] | None] = [None] * len(self.literals)
+        self._by_number: dict[int, Signature] = {}
+
+    def behind(self, literal: int) -> list[Signature]:
+        """The signatures of a literal."""
+        own = self._behind[literal]
+        if own is None:
+            own = self._behind[literal] = [self._signature(number) for number in self._pack.behind[literal]]
+        return own
+
+    def _signature(self, number: int) -> Signature:
+        if number not in self._by_number:
+            signature = Signature(self._pack.core(number))
+            self._by_number[number] = self.signatures[signature.id] = signature
+        return self._by_number[number]
+
+    def events(self, window: Window, source: str) -> list[Event]:
+        """Every message in a window, in the order of the text."""
+        found: dict[tuple[str, int, int], tuple[Match, Flow]] = {}
+        for flow in flows(window.raw, window.base, rejoin=not window.context):
+            seen: dict[tuple[str, int], int] = {}
+            for match in self._matches(flow, window.literals):
+                line = flow.line_at(match.start)
+                # Two readings of one text (as it stands, and with cut lines joined) are one message: the same family
+                # or signature, the same line, the same turn on that line.
+                name = self.signatures[match.signature].family or match.signature
+                turn = seen[name, line.offset] = seen.get((name, line.offset), 0) + 1
+                key = (name, line.offset, turn)
+                known = found.get(key)
+                if known is None or len(match.fields) > len(known[0].fields):
+                    found[key] = (match, flow)
+        kept = self._without_doubles([(match, flow) for match, flow in found.values() if not _is_code(flow.text, match.start)])
+        out = [self._event(match, flow, window, source) for match, flow in kept]
+        out.sort(key=lambda event: event.place.offset)
+        return out
+
+    def _matches(self, flow: Flow, literals: Set[int]) -> Iterable[Match]:
+        candidates: dict[str, Signature] = {}
+        for number in literals:
+            for one in self.behind(number):
+                candidates[one.id] = one
+        if flow.rejoined:
+            # Here the text differs from the bytes that were searched: a literal may only now be whole.
+            for number, text in enumerate(self._pack.literals):
+                if text in flow.text:
+                    candidates.update((one.id, one) for one in self.behind(number))
+        families: dict[str, None] = {}
+        for one in candidates.values():
+            if one.family:
+                families[one.family] = None
+            else:
+                yield from one.matches(flow.text)
+        for name in families:
+            for number in self._pack.families[name]:
+                self._signature(number)
+            yield from (match for match in family(name)(flow.text) if match.signature in self.signatures)
+
+    def _without_doubles(self, found: list[tuple[Match, Flow]]) -> list[tuple[Match, Flow]]:
+        """Without what lies inside a longer message: a part of it with less to say, or a setting that its hint names."""
+        kept: list[tuple[Match, Flow]] = []
+        for match, flow in found:
+            signature = self.signatures[match.signature]
+            covered = any(
+                at is flow
+                and other.start <= match.start
+                and match.end <= other.end
+                and other.end - other.start > match.end - match.start
+                and self._hides(self.signatures[other.signature], signature, len(other.fields) > len(match.fields))
+                for other, at in found
+            )
+            if not covered:
+                kept.append((match, flow))
+        return kept
+
+    @staticmethod
+    def _hides(outer: Signature, inner: Signature, says_more: bool) -> bool:
+        """Whether a message leaves nothing to a shorter one inside it; the hint of an allocator message names settings."""
+        if inner.kind is Kind.CONTEXT:
+            return outer.family == "torch-allocator"
+        return says_more and inner.kind is outer.kind
+
+    def _event(self, match: Match, flow: Flow, window: Window, source: str) -> Event:
+        signature = self.signatures[match.signature]
+        line = flow.line_at(match.start)
+        offset = _offset(window, flow.text, match.start, line)
+        at = offset - window.base
+        rank = _whole(match.fields.get("rank", line.rank if line.rank is not None else match.fields.get("local_rank")))
+        if rank is None and line.rank is None and "exception" in match.fields:
+            rank = _rank_after(window.raw, max(0, at))
+        memory = signature.kind.is_memory
+        trace = traceback.Trace(None, None)
+        if memory:
+            # A message can follow a progress bar on the same line.
+            head = flow.text[flow.text.rfind("\n", 0, match.start) + 1 : match.start].encode("utf-8", "replace")
+            trace = traceback.around(window.before + window.raw[:at] + head, window.raw[at:], line.rank)
+        return Event(
+            signature=signature.id,
+            kind=signature.kind,
+            certainty=signature.certainty,
+            outcome=signature.outcome,
+            place=Place(
+                source,
+                offset,
+                None if window.line is None else window.line + window.raw.count(b"\n", 0, max(0, at)),
+            ),
+            text=_shown(flow.text, match),
+            fields={**signature.set, **match.fields},
+            rank=rank,
+            worker=line.worker,
+            time=line.time,
+            phase=trace.phase,
+            frame=trace.frame,
+            caught=memory and traceback.caught(flow.text, match.start, match.end),
+        )
+
+
+def _offset(window: Window, text: str, start: int, line: Line) -> int:
+    """Where a message stands: the offset of its line, and on a line of many kilobytes its own."""
+    if line.width < _LONG_LINE:
+        return line.offset
+    found = window.raw.find(text[start : start + 24].encode(), max(0, line.offset - window.base))
+    return line.offset if found < 0 else window.base + found
+
+
+def _rank_after(raw: bytes, at: int) -> int | None:
+    """The rank whose traceback starts right after a message that carries none (a message above its own traceback)."""
+    found = _OWN_TRACEBACK.match(raw, raw.find(b"\n", at) + 1)
+    return int(found[1]) if found else None
+
+
+def _is_code(text: str, start: int) -> bool:
+    """Whether the message stands in a line of source code, as a traceback echoes it: a mention, not a message."""
+    line_start = text.rfind("\n", 0, start) + 1
+    line_end = text.find("\n", start)
+    before = text[line_start:start]
+    return bool(_QUOTED_CODE.search(before[-300:] if len(before) > 300 else before)) or bool(
+        re.search(r"\b(?:not )?in str\(", text[start : line_end if line_end >= 0 else len(text)][:300])
+    )
+
+
+def _whole(value: Value | None) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 20 else None
+
+
+def _shown(text: str, match: Match) -> str:
+    """The message as it is quoted: from the start of its line to its end, on one line for each line of the text."""
+    line_start = text.rfind("\n", 0, match.start) + 1
+    if match.start - line_start > 300:
+        line_start = match.start
+    line_end = text.find("\n", match.end)
+    end = match.end if line_end < 0 or line_end - match.end > 400 else line_end
+    return text[line_start : min(max(end, match.end), line_start + _LONGEST_TEXT)].strip()

@@ -1,0 +1,146 @@
+"""From a diagnosis back to the arithmetic: what the run should have taken, and what each fix would free.
+
+Only for runs whose log or config tells the model; nothing here is loaded for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from oomdoctor.advice.settings import number
+from oomdoctor.case.diagnosis import Finding, Fix
+from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.event import Value
+from oomdoctor.case.expected import Expected
+from oomdoctor.case.incident import Incident
+from oomdoctor.case.plan import Fits, Room
+from oomdoctor.case.settings import Scalar, Training
+from oomdoctor.case.shape import Shape
+from oomdoctor.planning.at_failure import at_failure
+from oomdoctor.planning.memory_budget import fits, needed, room_of, without
+from oomdoctor.setups.from_log import Run, run, run_setup
+
+_BOUNDLESS = 1 << 62
+
+
+class Texts(Protocol):
+    """The part of a rule pack that is read here."""
+
+    def text(self, part: str, name: str) -> Mapping[str, Any] | None:
+        """The texts of one rule."""
+        ...
+
+
+class Circle(Struct, frozen=True):
+    """A run of which the model is known."""
+
+    run: Run
+    shape: Shape
+    expected: Expected
+    lacking: int
+    """Bytes that the failed request lacked, as far as the log tells."""
+
+    def facts(self) -> dict[str, Value | bool | float | None]:
+        """What rules can ask of the estimate, as `estimate.NAME`; the weights only where something tells their type."""
+        settings, expected = self.run.settings, self.expected
+        if not any(settings.get(name) for name in ("precision", "load_bits", "finetuning")):
+            return {}
+        weights = sum(term.bytes for term in expected.estimate.phases[0].terms if term.name == "weights")
+        out: dict[str, Value | bool | float | None] = {"estimate.model": self.shape.name, "estimate.weights_bytes": weights}
+        if expected.room is not None:
+            out["estimate.card_bytes"] = expected.room.total
+            out["estimate.over_card"] = weights > expected.room.total
+        if expected.is_told:
+            out["estimate.needed_bytes"] = expected.estimate.expected
+            out["estimate.fits"] = expected.fits
+        return out
+
+    def weighed(self, findings: Iterable[Finding], pack: Texts) -> tuple[Finding, ...]:
+        """The findings, with what each of their fixes would free and whether the run would fit then."""
+        if not self.expected.is_told:
+            return tuple(findings)
+        known: dict[str, Fix] = {}
+
+        def of_fix(fix: Fix) -> Fix:
+            if fix.id not in known:
+                known[fix.id] = _weighed(fix, self, pack)
+            return known[fix.id]
+
+        return tuple(replace(one, fixes=tuple(of_fix(fix) for fix in one.fixes)) for one in findings)
+
+
+def circle(training: Training | None, log: Mapping[str, Value], incident: Incident) -> Circle | None:
+    """The run of a failure; None where its model is not known."""
+    known = run(training, log)
+    if known.shape is None:
+        return None
+    setup, assumptions = run_setup(known, known.shape)
+    room = room_of([incident.root], log)
+    found = needed(setup, room or _nowhere())
+    expected = Expected(
+        estimate=found,
+        room=room,
+        fits=fits(found, room) if room else None,
+        assumptions=assumptions,
+        is_told=known.is_told,
+        at=at_failure(setup, incident) if known.is_told else None,
+    )
+    asked, free = incident.root.size("requested_bytes"), incident.root.size("free_bytes")
+    return Circle(known, known.shape, expected, max(0, (asked or 0) - (free or 0)))
+
+
+def _weighed(fix: Fix, found: Circle, pack: Texts) -> Fix:
+    sets = changed(fix, pack)
+    if not sets:
+        return fix
+    expected = found.expected
+    same_adapters = not sets.keys() & {"finetuning", "lora_rank", "lora_targets", "modules_to_save"}
+    then = replace(found.run, settings={**found.run.settings, **sets}, trained=found.run.trained if same_adapters else None)
+    estimate = _estimate(then, found.shape, expected.room)
+    if estimate.expected == expected.estimate.expected:
+        # The arithmetic knows nothing of this setting, or it is in force already.
+        return fix
+    frees = max(0, expected.estimate.expected - estimate.expected)
+    return replace(fix, frees_bytes=frees, fits="no" if frees < found.lacking else _fits(estimate, expected))
+
+
+def _fits(then: Estimate, expected: Expected) -> Fits | None:
+    """Whether a changed run fits. What was seen above what was expected stays; where a run failed that should fit, nobody can say."""
+    if expected.room is None or expected.fits == "yes":
+        return None
+    unexplained = max(0, expected.at.seen - expected.at.expected) if expected.at else 0
+    return fits(then, without(expected.room, unexplained))
+
+
+def _estimate(known: Run, shape: Shape, room: Room | None) -> Estimate:
+    return needed(run_setup(known, shape)[0], room or _nowhere())
+
+
+def _nowhere() -> Room:
+    """A card without bounds, for figures that no card is compared with."""
+    return Room("", _BOUNDLESS, _BOUNDLESS)
+
+
+def changed(fix: Fix, pack: Texts) -> dict[str, Scalar]:
+    """What a fix sets, by the names that all frameworks share; empty where a row of it has no such name."""
+    rows = {(row["framework"], row["key"]): row for row in (pack.text("fixes", fix.id) or {}).get("settings", ())}
+    out: dict[str, Scalar] = {}
+    for setting in fix.settings:
+        row = rows.get((setting.framework, setting.key))
+        if row is not None and row["sets"]:
+            out.setdefault(row["sets"], _value(row["means"] if row["means"] is not None and setting.to == row["to"] else setting.to))
+    return {name: value for name, value in out.items() if value is not None}
+
+
+def _value(text: str) -> Scalar:
+    """A value of a rule as a setting; a factor (`× 4`) is none."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    found = number(text)
+    if found is not None:
+        return int(found) if found == int(found) else found
+    return None if text.startswith("×") else text

@@ -1,0 +1,95 @@
+"""Measures in the keys of the run's own framework: file, line, key, the old value and the new one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from oomdoctor.advice.fixes import rows_of
+from oomdoctor.advice.frameworks import Row, framework
+from oomdoctor.advice.settings import config_of, written
+from oomdoctor.case.plan import Measure, Plan, Plans
+from oomdoctor.case.settings import Training
+from oomdoctor.findings.conditions import Known
+from oomdoctor.planning.options import is_general
+
+_LAYERS = ("deepspeed", "fsdp", "accelerate")
+"""Whose keys are shown where the framework itself has none."""
+_SPREAD = ("zero2-zero3", "offload-optimizer", "offload-params", "fsdp-full-shard", "smaller-zero-buffers")
+"""Fixes that a layer below the framework can do by itself."""
+
+
+class Texts(Protocol):
+    """The part of a rule pack that is read here."""
+
+    def text(self, part: str, name: str) -> Mapping[str, Any] | None:
+        """The texts of one rule."""
+        ...
+
+
+class Keys(Struct, frozen=True):
+    """The keys in which a run's settings are written."""
+
+    pack: Texts
+    training: Training | None
+    known: Known
+
+    def has(self, fix: str) -> bool:
+        """Whether the run's framework can do a fix by its settings; where the framework is unknown, whether most can."""
+        if framework(self.known) is None:
+            return is_general(fix)
+        text = self.pack.text("fixes", fix)
+        return text is None or not text["settings"] or bool(self._rows(text))
+
+    def written(self, found: Plans) -> Plans:
+        """The plans with their settings as the run's framework writes them."""
+        wall = found.wall
+        if wall is not None:
+            more = None if wall.on_cards is None else self._of_plan(wall.on_cards)
+            wall = replace(wall, closest=self._of_plan(wall.closest), on_cards=more)
+        return replace(found, plans=tuple(self._of_plan(plan) for plan in found.plans), wall=wall)
+
+    def _of_plan(self, plan: Plan) -> Plan:
+        return replace(plan, measures=_once([self.of_measure(one) for one in plan.measures]))
+
+    def of_measure(self, measure: Measure) -> Measure:
+        """The measure with its settings as the run's framework writes them."""
+        text = self.pack.text("fixes", measure.fix)
+        if text is None:
+            return measure
+        wanted, config = dict(measure.sets), config_of(self.training)
+        own = written(rows_of(text, self.known, self.training), wanted, self.known.facts, config)
+        return replace(measure, settings=own or written(self._below(text, wanted), wanted, self.known.facts, config))
+
+    def _rows(self, text: Mapping[str, Any]) -> list[Row]:
+        """The framework's own rows, else those of a layer below; what only goes along does nothing alone."""
+        own = rows_of(text, self.known, self.training)
+        return own if any(not row["along"] for row in own) else self._below(text)
+
+    def _below(self, text: Mapping[str, Any], wanted: Mapping[str, Any] | None = None) -> list[Row]:
+        """The rows of the first layer that does it, or sets what is wanted, where the framework is one that takes DeepSpeed."""
+        takes = {row["framework"] for row in (self.pack.text("fixes", "zero2-zero3") or {}).get("settings", ())}
+        own = framework(self.known)
+        if text["id"] not in _SPREAD or (own is not None and own not in takes):
+            return []
+        rows = [row for row in text["settings"] if row["framework"] in _LAYERS and row["when"] is None]
+        setting = [row for row in rows if wanted is None or row["sets"] in wanted] or rows
+        layer = min((row["framework"] for row in setting), key=_LAYERS.index, default=None)
+        return [row for row in rows if row["framework"] == layer]
+
+
+def keys(pack: Texts, training: Training | None, facts: Mapping[str, Any], framework: str | None) -> Keys:
+    """The keys of a run; `framework` is what it runs on, as far as anybody knows."""
+    named = {} if framework is None else {"training.framework": framework}
+    return Keys(pack, training, Known({**facts, **(training.facts() if training else {}), **named}, ()))
+
+
+def _once(measures: Sequence[Measure]) -> tuple[Measure, ...]:
+    """Each key with its last value: a file that offloads everything stands for the one that only shards."""
+    last = {(one.framework, one.key): one for measure in measures for one in measure.settings}
+    return tuple(
+        replace(measure, settings=tuple(one for one in measure.settings if last[one.framework, one.key] is one)) for measure in measures
+    )

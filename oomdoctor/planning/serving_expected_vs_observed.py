@@ -1,0 +1,144 @@
+"""A failed server and the arithmetic of its budget: what it should have had, what it printed, what each fix would change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from oomdoctor.case.diagnosis import Finding, Fix
+from oomdoctor.case.event import Value
+from oomdoctor.case.incident import Incident
+from oomdoctor.case.serving import Bounds, Hurdle, Served, ServedRun
+from oomdoctor.case.settings import Training
+from oomdoctor.case.shape import Shape
+from oomdoctor.knowledge.tables.cards import card
+from oomdoctor.planning.expected_vs_observed import Texts, changed
+from oomdoctor.planning.memory_budget import room_of
+from oomdoctor.setups.from_log import Run, run
+from oomdoctor.setups.server import CardOf, of_run
+
+_UNSURE = 0.3
+"""Of what a change moves so much is unknown, where the cache before it was seen; what the share itself gives is certain."""
+_SEEN = {
+    "weights": ("weights_bytes",),
+    "outside torch": ("non_torch_bytes",),
+    "working set": ("activation_peak_bytes",),
+    "kv cache": ("kv_available_bytes", "kv_cache_bytes"),
+}
+"""The parts by the fields of messages that print them."""
+_ANY_CARD = 1 << 36
+
+
+class ServingCircle(Struct, frozen=True):
+    """A server of which the model and the card are known."""
+
+    run: Run
+    log: Mapping[str, Value]
+    shape: Shape
+    card: CardOf
+    found: ServedRun
+
+    def weighed(self, findings: Iterable[Finding], pack: Texts) -> tuple[Finding, ...]:
+        """The findings, with what each of their fixes would give and whether the server would start then; what is not enough goes last."""
+        known: dict[str, Fix] = {}
+
+        def of_fix(fix: Fix) -> Fix:
+            if fix.id not in known:
+                known[fix.id] = self._weighed(fix, pack)
+            return known[fix.id]
+
+        def of_finding(one: Finding) -> Finding:
+            return replace(one, fixes=tuple(sorted(map(of_fix, one.fixes), key=lambda fix: fix.fits == "no")))
+
+        return tuple(map(of_finding, findings))
+
+    def _weighed(self, fix: Fix, pack: Texts) -> Fix:
+        sets = changed(fix, pack)
+        if not sets:
+            return fix
+        then = of_run(replace(self.run, settings={**self.run.settings, **sets}), self.log, self.shape, self.card)
+        now, before = self.found.served, self.found.expected
+        if then is None or (then.cache, then.hurdles) == (before.cache, before.hurdles):
+            return fix
+        moved = _beside(then, before, self.found.seen)
+        return replace(fix, frees_bytes=_gained(now, moved), fits=moved.starts if self._explains() else None)
+
+    def _explains(self) -> bool:
+        """Whether the arithmetic sees the failure; where it does not, it promises nothing."""
+        return self.found.served.starts != "yes"
+
+
+def serving_circle(training: Training | None, log: Mapping[str, Value], incident: Incident) -> ServingCircle | None:
+    """The server of a failure; None where it is none, or where model or card are not known."""
+    known = run(training, log)
+    if known.shape is None:
+        return None
+    seen = dict(_seen(log, incident))
+    total = _total(known, log, incident, seen)
+    if total is None:
+        return None
+    own = CardOf(str(log.get("log.gpu_name", "")), total[0])
+    expected = of_run(known, log, known.shape, own)
+    if expected is None:
+        return None
+    found = ServedRun(served=_beside(expected, expected, seen), expected=expected, seen=seen, total_is_known=total[1])
+    return ServingCircle(known, log, known.shape, own, found)
+
+
+def _seen(log: Mapping[str, Value], incident: Incident) -> Iterable[tuple[str, int]]:
+    for name, fields in _SEEN.items():
+        sizes = [
+            value for field in fields for value in (incident.root.fields.get(field), log.get(f"log.{field}")) if isinstance(value, int)
+        ]
+        if sizes:
+            yield name, sizes[0]
+
+
+def _total(known: Run, log: Mapping[str, Value], incident: Incident, seen: Mapping[str, int]) -> tuple[int, bool] | None:
+    """The bytes of the card, and whether the log tells them: its own words, or the card's name; else what explains the rest."""
+    room, printed = room_of([incident.root], log), log.get("log.total_bytes")
+    named = card(str(log.get("log.gpu_name", "")))
+    for size in (room.total if room else None, printed, named.bytes if named else None):
+        if isinstance(size, int) and size > 0:
+            return size, True
+    worked_out = _worked_out(known, log, seen)
+    return None if worked_out is None else (worked_out, False)
+
+
+def _worked_out(known: Run, log: Mapping[str, Value], seen: Mapping[str, int]) -> int | None:
+    """The card that explains what was seen: vLLM's cache is what the share leaves; SGLang says what is free beside what it loaded."""
+    guess = None if known.shape is None else of_run(known, log, known.shape, CardOf("", _ANY_CARD))
+    if guess is None:
+        return None
+    if guess.server.program == "sglang":
+        held = [log.get(f"log.{name}") for name in ("free_bytes", "weights_bytes", "k_bytes", "v_bytes")]
+        sizes = [size for size in held if isinstance(size, int)]
+        return sum(sizes) + guess.beside[0].bytes if isinstance(held[0], int) and isinstance(held[1], int) else None
+    if "kv cache" not in seen:
+        return None
+    return round((sum(seen.get(one.name, one.bytes) for one in guess.terms) + seen["kv cache"]) / guess.server.share)
+
+
+def _beside(then: Served, before: Served, seen: Mapping[str, int]) -> Served:
+    """A server as it would be beside the cache that was seen before: only what a change moves is left to the arithmetic."""
+    if "kv cache" not in seen:
+        return then
+    moves = then.cache.expected - before.cache.expected
+    unsure = round(abs(moves - (then.taken - before.taken)) * _UNSURE)
+    cache = Bounds(*(seen["kv cache"] + moves + more for more in (0, -unsure, unsure)))
+    return replace(then, cache=cache, hurdles=tuple(_with(one, then, cache) for one in then.hurdles))
+
+
+def _with(hurdle: Hurdle, then: Served, cache: Bounds) -> Hurdle:
+    if hurdle.name in ("blocks", "request"):
+        return Hurdle(hurdle.name, cache.less(then.cache.expected - hurdle.spare.expected))
+    return hurdle
+
+
+def _gained(now: Served, then: Served) -> int:
+    """How much more is left at the hurdle at which the server fell."""
+    fell = now.obstacle
+    after = {one.name: one.spare.expected for one in then.hurdles}
+    return 0 if fell is None else max(0, after.get(fell.name, fell.spare.expected) - fell.spare.expected)

@@ -1,0 +1,91 @@
+"""How long an update takes, by a model of a few lines: it ranks plans, and no more than that.
+
+Arithmetic at a fixed rate, slower for small micro batches and while a pipeline fills, plus every byte that goes over the bus and
+through the host's memory; nothing overlaps, so that what is gathered or offloaded looks rather slower than it is. The constants stand
+in rules/tables/throughput.csv.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from oomdoctor.case.estimate import Setup
+from oomdoctor.knowledge.tables.csv_table import table
+from oomdoctor.memory import activations
+from oomdoctor.memory.model import parameters as count
+from oomdoctor.memory.model.trained import groups
+from oomdoctor.memory.model.weights import HALF
+from oomdoctor.memory.optimizer import state_width
+
+_FORWARD, _BACKWARD_INPUTS, _BACKWARD_WEIGHTS = 2, 2, 2
+"""Operations for each parameter and token (arXiv 2001.08361)."""
+_GATHERS = 2
+"""Weights that are not there are fetched for the forward and for the backward pass (arXiv 1910.02054)."""
+_EXCHANGES = 3
+"""Keys and values of a split sample go round in the forward pass, and with their gradients in the backward pass (arXiv 2310.01889)."""
+_REDUCTIONS = 4
+"""Sums over a tensor parallel group for each layer: two in the forward and two in the backward pass (arXiv 1909.08053)."""
+_ADAM = 30
+"""Bytes that an update on the host reads and writes for each parameter: gradient, fp32 copy and two states read, the last three and
+the 16-bit weight written (arXiv 2101.06840)."""
+
+
+def seconds(setup: Setup) -> float:
+    """The time of one update of the weights; of one token where nothing is trained."""
+    whole = _arithmetic(setup) + _bus_bytes(setup) / _constants()["bus"] + _host_bytes(setup) / _constants()["host_memory"]
+    return whole if setup.task == "train" else whole / (setup.batch * setup.length)
+
+
+def _arithmetic(setup: Setup) -> float:
+    known = _constants()
+    each = float(_FORWARD)
+    if setup.task == "train":
+        each += _BACKWARD_INPUTS + (_BACKWARD_WEIGHTS if setup.adapters is None else 0) + (_FORWARD if setup.checkpointing == "full" else 0)
+    layout, tokens = setup.layout, setup.batch * setup.length
+    slower = 1 + known["half_speed_tokens"] * layout.context / tokens
+    unpacking = known["unpacking"] if setup.weights.unpacks else 1.0
+    # Stages wait for (p - 1) / (m + p - 1) of the time (arXiv 1811.06965).
+    filling = 1 + (layout.pipeline - 1) / setup.accumulation
+    split = layout.tensor * layout.context * layout.pipeline
+    return each * count.active(setup.shape) * tokens * setup.accumulation / split / known["flops"] * slower * unpacking * filling
+
+
+def _bus_bytes(setup: Setup) -> float:
+    """Bytes that one card moves for one update, between cards and to the host."""
+    layout, micro, shape = setup.layout, setup.accumulation, setup.shape
+    others, split = 1 - 1 / layout.data, layout.tensor * layout.pipeline
+    # Packed weights travel packed.
+    model = (setup.weights.bytes_per_param if setup.weights.packed else HALF) * count.text(shape) / split
+    trained = _trained(setup) / split
+    own = trained / layout.sharded(1)
+    moved = 2 * HALF * trained * others * (micro if layout.syncs else 1)
+    if layout.sharded(3) > 1:
+        moved += _GATHERS * model * others * micro
+    if setup.offload_params:
+        moved += _GATHERS * model / layout.sharded(3) * micro
+    if setup.offload_optimizer:
+        moved += 2 * HALF * own
+    elif setup.optimizer.paged and setup.task == "train":
+        moved += 2 * sum(group.params * state_width(setup, group) for group in groups(setup)) / layout.sharded(1)
+    layers, tokens = shape.layers / layout.pipeline, setup.batch * setup.length
+    if setup.offload_activations:
+        moved += 2 * layers * activations.boundary(setup) * micro
+    if layout.tensor > 1:
+        moved += _REDUCTIONS * layers * HALF * shape.hidden * tokens / layout.context * micro
+    if layout.context > 1:
+        moved += _EXCHANGES * layers * HALF * (shape.key + shape.value) * tokens * (1 - 1 / layout.context) / layout.tensor * micro
+    return moved
+
+
+def _host_bytes(setup: Setup) -> float:
+    """Bytes that go through the host's memory in an update there, for all cards of it."""
+    return _ADAM * _trained(setup) if setup.task == "train" and setup.offload_optimizer else 0.0
+
+
+def _trained(setup: Setup) -> int:
+    return sum(group.params for group in groups(setup)) if setup.task == "train" else 0
+
+
+@cache
+def _constants() -> dict[str, float]:
+    return {row["name"]: float(row["value"]) for row in table("throughput")}

@@ -1,0 +1,79 @@
+"""The numbers of an incident as a table and as bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from oomdoctor.case.event import Event
+from oomdoctor.case.incident import Part
+from oomdoctor.report.document import Bar, Row, Slice, Style
+from oomdoctor.report.safety.sanitize import clean_line
+from oomdoctor.report.wording.texts import FIGURES, PARTS, fill, say
+from oomdoctor.units import format_share, format_size
+
+_MOST_ROWS = 12
+_MOST_SLICES = 8
+_ACCENT = {"requested_bytes": Style.STRONG, "free_bytes": Style.GOOD, "other_process_bytes": Style.WARN}
+_PART_STYLE = {"free": Style.GOOD, "other processes": Style.WARN, "unaccounted": Style.DIM}
+
+
+def rows(root: Event, drawn: tuple[Part, ...], lang: str) -> tuple[Row, ...]:
+    """The byte figures of a message, the known ones in a fixed order, each with its share of the card.
+
+    What the ledger draws is left to its bar: nobody reads the same number twice.
+    """
+    sizes = _sizes(root)
+    total = sizes.get("total_bytes")
+    in_bar = {part.bytes for part in drawn}
+    names = [name for name in sizes if name == "requested_bytes" or sizes[name] not in in_bar]
+    named = [name for name in FIGURES if name in names]
+    others = sorted(name for name in names if name not in FIGURES)
+    return tuple(_row(name, sizes[name], total, lang) for name in [*named, *others][:_MOST_ROWS])
+
+
+def bars(ledger: tuple[Part, ...], lang: str) -> list[Bar]:
+    """One bar for each memory that the ledger speaks of."""
+    shown = [part for part in ledger if part.bytes > 0]
+    return [_bar(of, [part for part in shown if part.of == of], lang) for of in dict.fromkeys(part.of for part in shown)]
+
+
+def _sizes(root: Event) -> Mapping[str, int]:
+    sizes = {name: size for name in root.fields if name.endswith("_bytes") and (size := root.size(name)) is not None and size >= 0}
+    others = root.fields.get("other_processes")
+    if "other_process_bytes" not in sizes and isinstance(others, tuple):
+        used = [one.get("used_bytes") for one in others if isinstance(one, Mapping)]
+        known = [size for size in used if isinstance(size, int)]
+        if known:
+            sizes["other_process_bytes"] = sum(known)
+    return sizes
+
+
+def _row(name: str, size: int, total: int | None, lang: str) -> Row:
+    known = FIGURES.get(name)
+    label = fill(known, lang) if known else clean_line(name.removesuffix("_bytes").replace("_", " "), 40)
+    share = format_share(size / total) if total else ""
+    return Row(label, format_size(size), share, _ACCENT.get(name, Style.PLAIN))
+
+
+def _bar(of: str, parts: list[Part], lang: str) -> Bar:
+    total = sum(part.bytes for part in parts)
+    slices = tuple(_slices(parts, total, lang))
+    return Bar(f"{_memory(of)}: {format_size(total)}" if lang != "zh" else f"{_memory(of)}：{format_size(total)}", slices)
+
+
+def _slices(parts: list[Part], total: int, lang: str) -> Iterator[Slice]:
+    kept, rest = parts, 0
+    if len(parts) > _MOST_SLICES:
+        kept, rest = parts[: _MOST_SLICES - 1], sum(part.bytes for part in parts[_MOST_SLICES - 1 :])
+    for part in kept:
+        known = PARTS.get(part.what)
+        note = say("estimated", lang) if part.source == "estimated" else ""
+        about = "≈" if part.source == "derived" else ""
+        label = fill(known, lang) if known else clean_line(part.what, 60)
+        yield Slice(label, about + format_size(part.bytes), part.bytes / total, _PART_STYLE.get(part.what, Style.PLAIN), note)
+    if rest:
+        yield Slice(say("more-label", lang), format_size(rest), rest / total, Style.DIM)
+
+
+def _memory(of: str) -> str:
+    return of.replace("gpu ", "GPU ").replace("host", "RAM") if of.startswith(("gpu ", "host")) else of

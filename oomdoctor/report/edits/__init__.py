@@ -1,0 +1,1 @@
+"""What is wrong in configs, and what a fix changed, in words."""

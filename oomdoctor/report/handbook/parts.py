@@ -1,0 +1,162 @@
+"""What pages of the handbook have in common: titles, examples, wrong advice, sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from oomdoctor.api import diagnose as pipeline
+from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.case.event import Event
+from oomdoctor.findings.template import words
+from oomdoctor.knowledge.book import Book
+from oomdoctor.knowledge.records.rules import CaseExample, CiteRecord, Claim, NotThisRecord, SourceRecord, Words
+from oomdoctor.machine.findings import judged
+from oomdoctor.report.diagnosis.figures import bars, rows
+from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Quote, Row, Span, Style
+from oomdoctor.report.safety.sanitize import clean_line
+from oomdoctor.report.wording.handbook import word
+from oomdoctor.report.wording.phrases import bare, blank, spans, stopped
+
+_EXAMPLE_LINES = 12
+_NOT_RIGHT = ("wrong", "partly")
+
+
+def titled(title: str, about: Sequence[str], url: str | None = None) -> Iterator[Block]:
+    """The head of a page: its title, what kind of page it is, its id."""
+    yield Paragraph((Span(title, Style.STRONG),))
+    yield Paragraph((Span(" · ".join(about), Style.DIM), *((Span(" "), Span(url, Style.LINK)) if url else ())))
+
+
+def what_does_not_help(book: Book, advice: Iterable[NotThisRecord], cites: Sequence[CiteRecord], lang: str) -> Iterator[Block]:
+    """Advice that people meet and that is wrong here, then claims of cited articles that do not hold, with what is so instead."""
+    said = [_corrected(None, text_of(one.advice, lang), why_not(book, one, lang), lang) for one in advice]
+    wrong = [(found, one) for cite in cites for found, one in _claims(book, cite) if one.verdict in _NOT_RIGHT]
+    for found, one in sorted(wrong, key=lambda pair: pair[1].verdict != "wrong"):
+        if one.correction is not None:
+            verdict = word(f"verdict-{one.verdict}", lang)
+            said.append(_corrected(found.title, text_of(one.says, lang), text_of(one.correction, lang), lang, verdict))
+    if said:
+        yield Heading(word("not", lang))
+        yield from said
+
+
+def cited(book: Book, cites: Sequence[CiteRecord], lang: str) -> Iterator[Block]:
+    """The documents a page stands on, each once, with what they are cited for."""
+    if not cites:
+        return
+    yield Heading(word("sources", lang))
+    for name in dict.fromkeys(cite.source for cite in cites):
+        found = book.source(name)
+        said = [text_of(cite.says, lang) for cite in cites if cite.source == name and cite.says is not None]
+        said += [
+            text_of(one.says, lang)
+            for cite in cites
+            if cite.source == name
+            for _, one in _claims(book, cite)
+            if one.verdict not in _NOT_RIGHT
+        ]
+        link = (Span(" "), Span(found.url, Style.LINK)) if found.url else ()
+        says = " ".join(stopped(one, lang) for one in said)
+        yield Paragraph((Span(found.title, Style.STRONG), *link, *spans((" " if says else "") + says)))
+
+
+def example(text: str, found: Diagnosis, lang: str, *, named: str, wanted: str | None = None) -> Iterator[Block]:
+    """The example and every figure that was read in it."""
+    yield Heading(word("example", lang))
+    yield Quote(where=named, text=shortened(text))
+    incident = found.case.incidents[0] if found.case.incidents else None
+    event = incident.root if incident is not None else None
+    if wanted is not None:
+        event = next((one for one in found.case.events if one.signature == wanted), None)
+    if event is None:
+        return
+    ledger = incident.ledger if incident is not None and incident.root is event else ()
+    read = [*rows(event, ledger, lang), *_other_fields(event)]
+    if read:
+        yield Heading(word("figures", lang))
+        yield Facts(tuple(read))
+    yield from bars(ledger, lang)
+
+
+def diagnosed(book: Book, text: str) -> Diagnosis:
+    """What the tool makes of an example."""
+    return pipeline.diagnose(["example.log"], book.pack, text=text.encode())
+
+
+def diagnosed_example(book: Book, one: CaseExample) -> Diagnosis:
+    """What the tool makes of the example of a problem: a log, or an environment."""
+    found = diagnosed(book, one.log)
+    return found if one.environment is None else replace(found, findings=judged(one.environment, book.pack))
+
+
+def example_text(one: CaseExample) -> str:
+    """The example as a person reads it: a log as it stands, of an environment a line for each fact."""
+    return one.log if one.environment is None else "\n".join(_facts(one.environment, ()))
+
+
+def why_not(book: Book, advice: NotThisRecord, lang: str) -> str:
+    """Why advice is wrong, with the figures of an example of the first problem for which it is."""
+    if "{" not in advice.why.en or advice.problems[0] not in book.problems:
+        return text_of(advice.why, lang)
+    found = diagnosed_example(book, book.problems[advice.problems[0]].examples[0])
+    return words({"en": advice.why.en, "zh": advice.why.zh}, _figures(found)).get(lang)
+
+
+def versions(since: str | None, until: str | None, lang: str) -> str:
+    """`2.1 to 2.13`, as far as known."""
+    if since and until:
+        return since if since == until else word("between", lang, since=since, until=until)
+    return word("since", lang, version=since) if since else word("until", lang, version=until) if until else ""
+
+
+def text_of(words: Words, lang: str) -> str:
+    """A text of a rule in one language."""
+    return words.zh if lang == "zh" else words.en
+
+
+def _facts(value: Any, path: tuple[str, ...]) -> Iterator[str]:
+    """`gpus.0.name: Tesla T4`"""
+    if isinstance(value, (dict, list)):
+        for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _facts(inner, (*path, str(name)))
+    else:
+        yield f"{'.'.join(path)}: {str(value).lower() if isinstance(value, bool) else value}"
+
+
+def _figures(found: Diagnosis) -> Mapping[str, Any]:
+    """The figures of the first failure, under the names that rules use."""
+    incident = found.case.incidents[0] if found.case.incidents else None
+    if incident is None:
+        return {}
+    event = {f"event.{name}": value for name, value in incident.root.fields.items()}
+    return event | {f"derived.{name}": value for name, value in incident.derived.items()}
+
+
+def _corrected(title: str | None, says: str, correction: str, lang: str, verdict: str = "") -> Paragraph:
+    """`wrong: "Article" says: advice. In fact: ...`, or where nobody is quoted `Advice. Why it is wrong.`"""
+    if title is None:
+        return Paragraph((Span(stopped(says, lang) + blank(lang), Style.STRONG), *spans(correction)))
+    lead = (Span(verdict, Style.STRONG), Span("：" if lang == "zh" else ": "))
+    quoted = word("says", lang, source=title, says=bare(says))
+    return Paragraph((*lead, *spans(quoted + word("in-fact", lang, correction=correction))))
+
+
+def _other_fields(event: Event) -> Iterator[Row]:
+    for name, value in event.fields.items():
+        if not name.endswith("_bytes") and not isinstance(value, tuple):
+            yield Row(name.replace("_", " "), clean_line(str(value), 120))
+
+
+def _claims(book: Book, cite: CiteRecord) -> Iterator[tuple[SourceRecord, Claim]]:
+    """The claim that a citation names; none where it cites a document as a whole."""
+    found = book.source(cite.source)
+    yield from ((found, one) for one in found.claims if one.id == cite.claim)
+
+
+def shortened(text: str) -> str:
+    """The last lines of a long example: there the failure stands."""
+    lines = text.strip("\n").split("\n")
+    return "\n".join(lines if len(lines) <= _EXAMPLE_LINES else ["…", *lines[-_EXAMPLE_LINES:]])

@@ -1,0 +1,115 @@
+"""The page of a problem: why it happens, what the rule asks, an example read, what to do and what does not help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.knowledge.book import Book
+from oomdoctor.knowledge.records.rules import FixRecord, ProblemRecord
+from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Step, Steps, Style
+from oomdoctor.report.handbook.fix import settings
+from oomdoctor.report.handbook.parts import cited, diagnosed_example, example, example_text, text_of, titled, what_does_not_help
+from oomdoctor.report.wording.handbook import word
+from oomdoctor.report.wording.phrases import blank, spans, stopped
+
+_SIGNS = {"is": "=", "not": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥", "in": "∈", "contains": "∋"}
+
+
+def problem(book: Book, record: ProblemRecord, lang: str) -> Iterator[Block]:
+    """What a problem is, with its first example diagnosed."""
+    found = diagnosed_example(book, record.examples[0])
+    yield from titled(text_of(record.title, lang), [word("problem", lang), book.area(record.id), record.id, *_cause(record, lang)])
+    yield Heading(word("why-example" if "{" in record.why.en else "why", lang))
+    yield Paragraph(spans(explained(record, found, lang)))
+    yield Heading(word("sure", lang))
+    yield Paragraph((Span(word(f"sure-{record.confidence}", lang) + blank(lang) + word("sure-unknown", lang)),))
+    yield Facts(tuple(Row("", line, style=Style.CODE) for line in conditions(record.when)))
+    yield from example(
+        example_text(record.examples[0]), found, lang, named=record.examples[0].name if lang != "zh" else word("example", lang)
+    )
+    yield from what_to_do(book, record, lang)
+    yield from what_does_not_help(book, book.not_for(record.id), record.cites, lang)
+    yield from cited(book, record.cites, lang)
+    yield from _see_also(book, record, lang)
+
+
+def explained(record: ProblemRecord, found: Diagnosis, lang: str) -> str:
+    """Why a problem happens, with the figures of its example."""
+    return next((one.why.get(lang) for one in found.findings if one.id == record.id), text_of(record.why, lang))
+
+
+def conditions(when: Mapping[str, Any]) -> Iterator[str]:
+    """What a rule asks, one line for each thing that must hold; guards that only ask whether a fact is known are left out."""
+    for one in when.get("all", [when]):
+        if not _is_guard(one):
+            yield _condition(one)
+
+
+def what_to_do(book: Book, record: ProblemRecord, lang: str) -> Iterator[Block]:
+    """The fixes of a problem, in its order, with their keys in every framework."""
+    fixes = book.fixes_of(record)
+    if fixes:
+        yield Heading(word("do", lang))
+        yield Steps(tuple(_step(one, lang) for one in fixes))
+
+
+def _step(record: FixRecord, lang: str) -> Step:
+    costs = word("costs", lang) + ("：" if lang == "zh" else ": ") + text_of(record.costs, lang) if record.costs is not None else ""
+    return Step(
+        title=stopped(text_of(record.title, lang), lang),
+        text=spans(text_of(record.how, lang)),
+        settings=tuple(settings(record.settings, lang)),
+        command=record.command or "",
+        note=spans(costs) if costs else (),
+    )
+
+
+def _see_also(book: Book, record: ProblemRecord, lang: str) -> Iterator[Block]:
+    stronger = [one.id for one in book.problems.values() if record.id in one.silences]
+    same = [one.id for one in book.with_cause(record.cause) if one.id != record.id] if record.cause else []
+    listed = [("weaker", record.silences), ("stronger", stronger), ("same-cause", same)]
+    found = tuple(Row(word(key, lang), ", ".join(names)) for key, names in listed if names)
+    if found:
+        yield Heading(word("see", lang))
+        yield Facts(found)
+
+
+def _cause(record: ProblemRecord, lang: str) -> list[str]:
+    return [word("cause", lang, name=record.cause)] if record.cause and record.cause != record.id else []
+
+
+def _condition(when: Mapping[str, Any]) -> str:
+    for joined, sign in (("all", " and "), ("any", " or ")):
+        if joined in when:
+            inner = [_condition(one) for one in when[joined] if not _is_guard(one)]
+            return inner[0] if len(inner) == 1 else "(" + sign.join(inner) + ")"
+    if "not" in when and "fact" not in when:
+        return f"not {_condition(when['not'])}"
+    if "text" in when:
+        return f"text ~ {when['text']}"
+    if "fact" in when:
+        operator = next(key for key in when if key != "fact")
+        if operator == "known":
+            return f"{when['fact']} {'is known' if when['known'] else 'is not known'}"
+        return f"{when['fact']} {_SIGNS[operator]} {_value(when[operator])}"
+    asked = [
+        f"{key} {_SIGNS['in' if isinstance(when[key], list) else 'is']} {_value(when[key])}"
+        for key in ("event", "program", "kind")
+        if key in when
+    ]
+    asked += [
+        f"{name} {_SIGNS.get(operator, operator)} {_value(value)}"
+        for name, tests in when.get("where", {}).items()
+        for operator, value in tests.items()
+    ]
+    return " and ".join(asked)
+
+
+def _is_guard(when: Mapping[str, Any]) -> bool:
+    return when.get("known") is True and "fact" in when
+
+
+def _value(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

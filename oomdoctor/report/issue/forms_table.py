@@ -1,0 +1,62 @@
+"""The forms as a page of the documents: each field of each project, and what fills it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from oomdoctor.knowledge.project_forms import ProjectForm
+from oomdoctor.knowledge.records.forms import FieldRecord
+
+_HEAD = """# Bug forms that `oomdoctor report --for PROJECT` fills in
+
+Each field of each form, in the form's order. "The person" is asked in the text, by a mark; a box that vouches for something
+(that one has searched, that one has read the rules) is never ticked. The forms are data: `rules/forms`, one file a project.
+"""
+_PARTS = {
+    "summary": "what happened",
+    "message": "the message, word by word",
+    "figures": "where the memory went",
+    "findings": "what it points to",
+    "fixes": "what may help",
+    "settings": "the settings in force",
+    "missing": "what is missing, and how to get it",
+}
+
+
+def forms_page(forms: Sequence[ProjectForm]) -> str:
+    """The page, in Markdown."""
+    return "\n".join([_HEAD, *(part for own in forms for part in _project(own))])
+
+
+def _project(own: ProjectForm) -> Iterator[str]:
+    form = own.form
+    yield f"## {form.project} (`--for {form.id}`)\n\n{form.source} of {form.repository}. Languages: {', '.join(form.languages)}.\n"
+    yield "| field | required | filled with | left to the person |\n|---|---|---|---|"
+    for field in form.fields:
+        required = "yes" if field.required else ""
+        yield f"| {_cell(field.heading) or '(below the questions)'} | {required} | {_filled(field, own)} | {_left(field)} |"
+    yield ""
+
+
+def _filled(field: FieldRecord, own: ProjectForm) -> str:
+    parts = [_PARTS[name] for name in field.parts]
+    if field.sheet is not None:
+        sheet = own.sheets[field.sheet]
+        printed = f"`{sheet.command}`" if sheet.command else "the versions"
+        parts.append(f"{printed}: {len(sheet.lines)} lines")
+    if field.fact is not None:
+        parts.append(f"`{field.fact}`")
+    known = [one.label for one in field.options if one.fact is not None]
+    if known:
+        parts.append(f"which holds of {', '.join(known)}")
+    return "; ".join(parts)
+
+
+def _left(field: FieldRecord) -> str:
+    boxes = [one.label for one in field.options if one.fact is None]
+    parts = [field.ask.en] if field.ask is not None else []
+    return _cell("; ".join(parts + ([f"{len(boxes)} of {len(field.options)} boxes"] if boxes else [])))
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,131 @@
+"""What a report lacks and a maintainer would ask for, with the command that gives it: the most telling first.
+
+Of 170 public reports 8 show the torch version, 3 the driver and 14 a batch or length (the field reports of rules/sources.yaml):
+those three come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from oomdoctor.case.case import Case
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.event import Kind
+
+_DEVICE = frozenset({Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM})
+_HOST = frozenset({Kind.HOST_OOM})
+_SHM = frozenset({Kind.SHM_OOM})
+_LOOKS = frozenset({Kind.LOOK_ALIKE, Kind.KERNEL_RESOURCE})
+_OPEN = frozenset({Kind.CONSEQUENCE, Kind.NONE})
+_VERSIONS = "python -m torch.utils.collect_env"
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """One thing worth knowing, and how to learn it."""
+
+    what: Text
+    how: Text
+    kinds: frozenset[Kind]
+    """The kinds of failure for which it counts."""
+    known_by: tuple[str, ...] = ()
+    """Facts of which one is enough to know it."""
+
+
+WANTED = (
+    Wanted(
+        what=Text("the log of every rank from its start, not only the end", "所有 rank 从头开始的日志，而不只是结尾"),
+        how=Text("`oomdoctor report LOGDIR` reads them together", "`oomdoctor report 日志目录` 会一起读"),
+        kinds=_OPEN,
+    ),
+    Wanted(
+        what=Text("batch size, sequence length and how the model is divided over the cards", "批大小、序列长度，以及模型怎样切分到各卡"),
+        how=Text("the launch command and the config file, whole", "完整的启动命令和配置文件"),
+        kinds=_DEVICE,
+        known_by=(
+            "training.micro_batch",
+            "training.max_model_len",
+            "log.per_device_train_batch_size",
+            "log.train_micro_batch_size_per_gpu",
+            "log.micro_batch_size",
+            "log.batch_size",
+            "log.max_model_len",
+        ),
+    ),
+    Wanted(
+        what=Text("the card, how full it was and by which processes", "是什么显卡，占用多少，被哪些进程占用"),
+        how=Text("`nvidia-smi`, run while the job runs or right after it failed", "在运行时或刚出错时执行 `nvidia-smi`"),
+        kinds=_DEVICE,
+        known_by=("event.total_bytes", "log.bus_id"),
+    ),
+    Wanted(
+        what=Text("versions of torch, CUDA and the driver", "版本信息：torch、CUDA 和驱动"),
+        how=Text(f"`{_VERSIONS}`", f"`{_VERSIONS}`"),
+        kinds=_DEVICE | _LOOKS,
+        known_by=("log.torch_version",),
+    ),
+    Wanted(
+        what=Text(
+            "when it failed: the first step, an evaluation, a save, or after many steps", "出错的时机：第一步、评估、保存，还是很多步之后"
+        ),
+        how=Text("the 100 lines before the error", "报错之前的 100 行"),
+        kinds=_DEVICE | _HOST,
+        known_by=("incident.phase", "log.step", "log.total_steps"),
+    ),
+    Wanted(
+        what=Text("what the kernel says about the kill", "内核对这次杀进程的记录"),
+        how=Text("`dmesg -T | grep -iE 'killed process|oom'`", "`dmesg -T | grep -iE 'killed process|oom'`"),
+        kinds=_HOST,
+        known_by=("event.anon_rss_bytes", "event.total_vm_bytes", "event.limit_bytes", "settle.sigkill", "machine.windows"),
+    ),
+    Wanted(
+        what=Text("how much RAM there is and which limit the job has", "主机内存有多大，作业的上限是多少"),
+        how=Text("`free -h; cat /sys/fs/cgroup/memory.max`", "`free -h; cat /sys/fs/cgroup/memory.max`"),
+        kinds=_HOST,
+        known_by=("event.host_total_bytes", "event.limit_bytes", "log.host_total_bytes", "machine.windows"),
+    ),
+    Wanted(
+        what=Text("the size of /dev/shm", "共享内存 /dev/shm 的大小"),
+        how=Text("`df -h /dev/shm`, inside the container", "在容器里执行 `df -h /dev/shm`"),
+        kinds=_SHM,
+        known_by=("event.limit_bytes", "event.total_bytes"),
+    ),
+    Wanted(
+        what=Text("the number of DataLoader workers", "数据加载的 worker 数"),
+        how=Text("the launch command and the config file, whole", "完整的启动命令和配置文件"),
+        kinds=_SHM,
+        known_by=("training.dataloader_workers", "log.dataloader_num_workers"),
+    ),
+    Wanted(
+        what=Text("versions of the framework and of transformers", "所用框架和 transformers 的版本"),
+        how=Text(
+            "`pip list | grep -iE 'torch|transformers|accelerate|deepspeed|vllm|sglang|factory'`",
+            "`pip list | grep -iE 'torch|transformers|accelerate|deepspeed|vllm|sglang|factory'`",
+        ),
+        kinds=_DEVICE | _LOOKS,
+        known_by=("log.transformers_version", "log.vllm_version", "log.llamafactory_version", "training.version"),
+    ),
+)
+
+
+def wanted(case: Case) -> Iterator[Wanted]:
+    """What is not known of a case and would help, the most telling first."""
+    known = _known(case)
+    kind = case.verdict.kind if case.verdict.kind is not Kind.NONE or not case.incidents else case.incidents[0].kind
+    yield from (one for one in WANTED if kind in one.kinds and not known & set(one.known_by))
+
+
+def _known(case: Case) -> set[str]:
+    """The names of the facts that the case holds, and what makes a question needless: the report asks it anyway, or another system."""
+    known = {*case.facts, f"settle.{case.verdict.settle}"}
+    if case.training is not None:
+        known |= {f"training.{name}" for name in case.training.settings}
+    if case.incidents:
+        first = case.incidents[0]
+        known |= {f"event.{name}" for name in first.root.fields}
+        if "windows" in first.root.signature:
+            known.add("machine.windows")
+        if first.phase or first.root.phase:
+            known.add("incident.phase")
+    return known

@@ -1,0 +1,165 @@
+"""What a run takes of a card, in words: a verdict, the parts of the peak, the phases, what was assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.estimate import Estimate, Layout, Part, Setup
+from oomdoctor.case.plan import Judged, Room
+from oomdoctor.memory.model.placement import part
+from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Mark, Paragraph, Row, Slice, Span, Style
+from oomdoctor.report.memory.fits import each_card, fits_line, how_judged
+from oomdoctor.report.wording.phrases import comma
+from oomdoctor.units import format_size
+
+_NAMES = {
+    "weights": Text("weights", "模型权重"),
+    "reference": Text("reference model", "参考模型"),
+    "gathered weights": Text("weights gathered from other cards", "临时聚合的权重"),
+    "unpacked weights": Text("weights unpacked for use", "反量化的权重"),
+    "autocast copies": Text("16-bit copies of the weights", "autocast 的半精度副本"),
+    "adapters": Text("adapters", "LoRA 等适配器"),
+    "optimizer": Text("optimizer states", "优化器状态"),
+    "gradients": Text("gradients", "梯度"),
+    "buckets": Text("buckets of gradients", "梯度通信缓冲"),
+    "step": Text("temporaries of the optimizer step", "优化器更新时的临时显存"),
+    "activations": Text("activations", "激活值"),
+    "recomputed layer": Text("one layer computed again", "重计算的一层"),
+    "vision tower": Text("activations of the vision tower", "视觉塔的激活值"),
+    "logits": Text("logits and loss", "logits 与损失"),
+    "gathered logits": Text("logits gathered from all cards", "从各卡汇集的 logits"),
+    "collected logits": Text("logits collected for metrics", "为评测保留的 logits"),
+    "kv cache": Text("KV cache", "KV 缓存"),
+    "prompt": Text("reading the prompt", "预填充（prefill）"),
+    "allocator": Text("reserved by the allocator, unused", "分配器预留而未使用"),
+    "context": Text("CUDA context and NCCL", "CUDA 上下文与 NCCL"),
+    "loading": Text("what loading takes for a moment", "加载时的临时显存"),
+    "saving": Text("what saving takes for a moment", "保存时的临时显存"),
+    "outside torch": Text("outside of torch", "torch 之外"),
+    "working set": Text("working memory of one step", "单步计算的临时显存"),
+    "sampler": Text("sampler, a row for each request", "采样器（每个请求一行 logits）"),
+    "cuda graphs": Text("CUDA graphs", "CUDA 图"),
+}
+_PHASES = {
+    "load": Text("loading the model", "加载模型"),
+    "forward": Text("end of the forward pass", "前向结束时"),
+    "backward": Text("backward pass", "反向传播"),
+    "step": Text("optimizer step", "优化器更新"),
+    "evaluation": Text("evaluation", "评测"),
+    "prompt": Text("reading the prompt", "预填充（prefill）"),
+    "generation": Text("generating", "生成"),
+    "save": Text("saving a checkpoint", "保存检查点"),
+    "merge": Text("joining adapters with the base", "合并 LoRA 等适配器"),
+}
+_PARTS = 4
+"""Parts of a card that are named in a line."""
+
+
+def compose(found: Estimate, lang: str, version: str, judged: Judged | None = None) -> Document:
+    """The document; `judged` is the run held against the card that somebody named."""
+    title = _say(lang, "oomdoctor {} · estimate", "oomdoctor {} · 显存估计").format(version)
+    return Document(title=title, blocks=tuple(_blocks(found, lang, judged)), lang=lang)
+
+
+def _blocks(found: Estimate, lang: str, judged: Judged | None) -> Iterator[Block]:
+    """What the driver will show, or against a card what the run needs there: one sum, and its parts add up to it."""
+    yield Paragraph(spans=tuple(_headline(found, lang, judged)))
+    seen, found = found, judged.needed if judged else found
+    yield _bar(found, lang, judged.room if judged else None)
+    if found.ranks:
+        yield Heading(text=_say(lang, "Card by card", "各张卡"))
+        yield Facts(rows=tuple(_rank(one, found.setup, lang) for one in found.ranks))
+    yield Heading(text=_say(lang, "Phases", "各阶段"))
+    yield Facts(rows=tuple(Row(label=_PHASES[phase.name].get(lang), value=format_size(phase.bytes)) for phase in found.phases))
+    yield Facts(rows=tuple(Row(label=text.get(lang), value=format_size(size)) for text, size in _host(found) if size))
+    if seen.assumptions:
+        yield Heading(text=_say(lang, "Assumed, as nobody said it", "以下未说明，按此假设"))
+        yield Facts(rows=tuple(Row(label=one.id, value=one.text.get(lang)) for one in seen.assumptions))
+    if judged is not None:
+        yield Folded(title=_say(lang, "How this is judged", "判断依据"), blocks=how_judged(lang))
+    yield Folded(
+        title=_say(lang, "The range of each part, and where its formula is from", "各部分的区间与公式来源"),
+        blocks=(Facts(rows=tuple(_terms(found, lang))),),
+    )
+
+
+def _host(found: Estimate) -> Iterator[tuple[Text, int]]:
+    yield Text("host memory for what is offloaded", "卸载所需的内存"), found.host
+    yield Text("host memory while loading", "加载时所需的内存"), found.host_loading
+    yield Text("host memory while saving", "保存完整检查点时所需的内存"), found.host_saving
+
+
+def _headline(found: Estimate, lang: str, judged: Judged | None) -> Iterator[Span]:
+    sizes = [format_size(size) for size in (found.expected, found.low, found.high)]
+    phase = _PHASES[(judged.needed if judged else found).peak.name].get(lang)
+    if judged is not None:
+        yield from fits_line(judged, lang)
+        yield Span(f"需要最多的阶段：{phase}。" if lang == "zh" else f" It needs the most at this point: {phase}.")
+        if judged.fits != "no":
+            yield Span(_shown(sizes[2] if found.high < judged.room.total else None, lang))
+    elif lang == "zh":
+        yield Span(f"预计峰值为 {sizes[0]}（{sizes[1]} 至 {sizes[2]}）{each_card(found, lang)}，出现在：{phase}。")
+    else:
+        yield Span(f"The peak is about {sizes[0]} ({sizes[1]} to {sizes[2]}){each_card(found, lang)}, at this point: {phase}.")
+
+
+def _shown(most: str | None, lang: str) -> str:
+    """What nvidia-smi can show of a run that fits; None is all of the card."""
+    if lang == "zh":
+        return f"nvidia-smi 可能显示{f'多达 {most}' if most else '整张卡都被占满'}，因为 torch 会缓存已释放的显存块。"
+    return f" nvidia-smi may show {f'up to {most}' if most else 'the whole card in use'}, as torch keeps freed blocks."
+
+
+def _rank(found: Estimate, run: Setup, lang: str) -> Row:
+    """One card, or several alike: its peak and the largest parts of it."""
+    parts = sorted(found.peak.terms, key=lambda term: -term.bytes)[:_PARTS]
+    said = comma(lang).join(f"{part_name(term.name, lang)} {format_size(term.bytes)}" for term in parts if term.bytes)
+    own = part(found.setup)
+    return Row(label=_which(run.layout, own, lang), value=format_size(found.expected), note=said)
+
+
+def _which(layout: Layout, own: Part, lang: str) -> str:
+    """Cards as CUDA numbers them, from 0; stages of a pipeline from 1. Of the stages in the middle the first is the fullest."""
+    if layout.pipeline == 1:
+        several = own.last > own.first
+        return _say(lang, "cards {} to {}" if several else "card {}", "第 {} 至 {} 号卡" if several else "{} 号卡").format(
+            own.first, own.last
+        )
+    first, last = own.first + 1, own.last + 1
+    if first == last:
+        return _say(lang, "stage {} of {}", "流水线第 {} 级，共 {} 级").format(first, layout.pipeline)
+    return _say(lang, "stages {} to {}, at most", "流水线第 {} 至 {} 级，至多").format(first, last)
+
+
+def _bar(found: Estimate, lang: str, room: Room | None) -> Bar:
+    whole = max(found.expected, room.total if room else 0)
+    parts = sorted(found.peak.terms, key=lambda term: -term.bytes)
+    shown = [Slice(part_name(term.name, lang), format_size(term.bytes), term.bytes / whole) for term in parts]
+    if room is not None and room.total > found.expected:
+        free = room.total - found.expected
+        shown.append(Slice(_say(lang, "free", "空闲"), format_size(free), free / whole, Style.GOOD))
+    title = room.card if room else _say(lang, "Peak of one card", "单卡峰值")
+    return Bar(title=title, slices=tuple(shown), mark=_end(found, lang, room))
+
+
+def _end(found: Estimate, lang: str, room: Room | None) -> Mark | None:
+    """Where the card ends, if the run is larger."""
+    if room is None or room.total >= found.expected:
+        return None
+    return Mark(room.total / found.expected, _say(lang, "card: {}", "显卡：{}").format(format_size(room.total)))
+
+
+def _terms(found: Estimate, lang: str) -> Iterator[Row]:
+    for term in sorted(found.peak.terms, key=lambda term: -term.bytes):
+        between = _say(lang, "{} to {}", "{} 至 {}").format(format_size(term.low), format_size(term.high))
+        yield Row(label=part_name(term.name, lang), value=between, note=term.basis)
+
+
+def part_name(term: str, lang: str) -> str:
+    """A part of the memory as a person says it."""
+    return _NAMES[term].get(lang)
+
+
+def _say(lang: str, en: str, zh: str) -> str:
+    return zh if lang == "zh" else en

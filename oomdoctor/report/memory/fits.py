@@ -1,0 +1,57 @@
+"""Whether a run fits, in words: the same for every command, as all of them judge by the same figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.plan import Judged
+from oomdoctor.report.diagnosis.expected import range_of
+from oomdoctor.report.document import Paragraph, Span, Style
+from oomdoctor.units import GIB
+
+_FITS = {
+    "yes": (Text("It fits.", "放得下。"), Style.GOOD),
+    "close": (Text("It is too close to say whether it fits.", "余量太小，难以断定放不放得下。"), Style.WARN),
+    "no": (Text("It does not fit.", "放不下。"), Style.BAD),
+}
+_JUDGED = (
+    Text(
+        "A run counts as fitting where the upper end of its range stays below 97 % of what the card has: cards of one name differ "
+        "by one to three per cent.",
+        "估计区间的上限不超过可用显存的 97% 才算放得下：同型号的卡之间会有 1% 到 3% 的差别。",
+    ),
+    Text(
+        "What torch holds and no tensor uses is not counted, as torch gives it back before a request fails; nvidia-smi shows more.",
+        "torch 缓存着、但没有张量占用的部分不计入：申请失败之前 torch 会先把它释放。nvidia-smi 显示的数值会更大。",
+    ),
+)
+
+
+def fits_line(found: Judged, lang: str) -> Iterator[Span]:
+    """The verdict, what the run needs, and what the card has."""
+    words, style = _FITS[found.fits]
+    yield Span(words.get(lang), style)
+    need, name = found.needed, found.room.card
+    sizes, usable = range_of(need.expected, need.low, need.high, lang), f"{found.room.usable / GIB:.1f} GiB"
+    if lang == "zh":
+        card = f"{name} " if name else "日志中的显卡"
+        yield Span(f"这次运行需要 {sizes}{each_card(need, lang)}；{card}可规划的显存为 {usable}。")
+    else:
+        yield Span(f" The run needs {sizes}{each_card(need, lang)}; {name or 'the card of the log'} has {usable} to plan with.")
+
+
+def how_judged(lang: str) -> tuple[Paragraph, ...]:
+    """By what the verdict is."""
+    return tuple(Paragraph((Span(one.get(lang)),)) for one in _JUDGED)
+
+
+def each_card(found: Estimate, lang: str) -> str:
+    """Which of several cards a figure is about."""
+    cards = found.setup.layout.cards
+    if cards == 1:
+        return ""
+    if found.ranks:
+        return f"，指 {cards} 张卡中最满的一张" if lang == "zh" else f" on the fullest of {cards} cards"
+    return f"，共 {cards} 张卡，每张都要" if lang == "zh" else f" on each of {cards} cards"

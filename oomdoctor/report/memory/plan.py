@@ -1,0 +1,182 @@
+"""Plans in words: whether the run fits, what would make it fit, what each way takes and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from msgspec.structs import replace
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.estimate import Assumption, Estimate
+from oomdoctor.case.plan import Judged, Measure, Plan, Plans, Risk, Room, Wall
+from oomdoctor.report.diagnosis.expected import range_of
+from oomdoctor.report.diagnosis.steps import settings
+from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps
+from oomdoctor.report.memory.estimate import part_name
+from oomdoctor.report.memory.fits import fits_line, how_judged
+from oomdoctor.report.wording.phrases import bare, blank, comma, stop, stopped
+from oomdoctor.units import GIB, format_size
+
+_CELLS = 20
+_SPARE = 0.1
+"""GiB between the upper end and the card from which on they are said."""
+_SETTINGS = 10
+_RISKS: Mapping[Risk, Text | None] = {
+    "none": None,
+    "slight": Text("a little quality", "质量略降"),
+    "different": Text("trains fewer parameters", "可训练的参数变少"),
+    "data": Text("cuts samples", "会截断样本"),
+}
+_TIMES = Text(
+    "Times are rough: arithmetic at one rate, slower for small batches, plus every byte over the bus with nothing overlapping. "
+    "Sharding and offloading look slower here than they often are.",
+    "耗时只是粗略估算：计算按固定速率，批越小越慢，再加上总线传输，且不考虑重叠。分片和卸载的实际耗时往往比这里短。",
+)
+
+
+class Texts(Protocol):
+    """The part of a rule pack that is read here."""
+
+    def text(self, part: str, name: str) -> Mapping[str, Any] | None:
+        """The texts of one rule."""
+        ...
+
+
+def compose(found: Plans, assumptions: Sequence[Assumption], pack: Texts, lang: str, version: str) -> Document:
+    """The whole answer in `lang`."""
+    blocks = tuple(_blocks(found, assumptions, pack, lang))
+    return Document(title=_say(lang, "oomdoctor {} · plan", "oomdoctor {} · 显存规划").format(version), blocks=blocks, lang=lang)
+
+
+def _blocks(found: Plans, assumptions: Sequence[Assumption], pack: Texts, lang: str) -> Iterator[Block]:
+    yield Paragraph(tuple(fits_line(Judged(room=found.room, needed=found.now, fits=found.fits), lang)))
+    rows = [_row(_say(lang, "as it is", "现在"), found.now, None, found.room, lang)]
+    rows += [
+        _row(_say(lang, "plan {}", "方案 {}").format(n), plan.estimate, plan, found.room, lang) for n, plan in enumerate(found.plans, 1)
+    ]
+    if found.wall is not None and found.wall.closest.measures:
+        rows.append(_row(_say(lang, "closest", "最接近的"), found.wall.closest.estimate, found.wall.closest, found.room, lang))
+    yield Facts(tuple(rows))
+    if found.plans:
+        yield Heading(_say(lang, "What to change", "怎么改"))
+        yield Steps(tuple(_step(plan, pack, lang) for plan in found.plans))
+    if found.wall is not None:
+        yield from _wall(found.wall, found, pack, lang)
+    if assumptions:
+        yield Heading(_say(lang, "Assumed, as nobody said it", "以下未说明，按此假设"))
+        yield Facts(tuple(Row(label=one.id, value=one.text.get(lang)) for one in assumptions))
+    yield _judged(found, lang)
+
+
+def _row(label: str, estimate: Estimate, plan: Plan | None, room: Room, lang: str) -> Row:
+    notes = []
+    if plan is not None:
+        notes += [_time(plan, lang), *([risk.get(lang)] if (risk := _RISKS[plan.risk]) else [])]
+        spare = (room.usable - estimate.high) / GIB
+        notes += [_say(lang, "{:.1f} GiB to spare", "余量 {:.1f} GiB").format(spare)] if spare >= _SPARE else []
+        notes += [_say(lang, "{} of host memory", "占用内存 {}").format(format_size(estimate.host))] if estimate.host else []
+    return Row(label=label, value=f"{_drawn(estimate, room)}  {_range(estimate, lang)}", note=comma(lang).join(notes))
+
+
+def _drawn(estimate: Estimate, room: Room) -> str:
+    """The card as a bar: what is expected, what it may be at most, what is free."""
+    own = room.usable
+    filled, most = (min(_CELLS, -(-size * _CELLS // own)) for size in (estimate.expected, estimate.high))
+    return "█" * filled + "▒" * (most - filled) + "·" * (_CELLS - most)
+
+
+def _range(estimate: Estimate, lang: str) -> str:
+    return range_of(estimate.expected, estimate.low, estimate.high, lang)
+
+
+def _time(plan: Plan, lang: str) -> str:
+    if abs(plan.time - 1) < 0.05:
+        return _say(lang, "as fast as now", "速度基本不变")
+    return _say(lang, "about {:.1f} times the time", "耗时约为现在的 {:.1f} 倍").format(plan.time)
+
+
+def _step(plan: Plan, pack: Texts, lang: str) -> Step:
+    texts = [text for fix in _fixes(plan.measures) if (text := pack.text("fixes", fix)) is not None]
+    found = [one for measure in plan.measures for one in measure.settings]
+    costs = [stopped(text["costs"][lang], lang) for text in texts if text.get("costs")]
+    return Step(
+        title=_titles(plan.measures, pack, lang) + stop(lang),
+        settings=tuple(settings(found, lang, _SETTINGS)),
+        note=(Span(_say(lang, "Costs: ", "代价：") + blank(lang).join(costs)),) if costs else (),
+    )
+
+
+def _titles(measures: Sequence[Measure], pack: Texts, lang: str) -> str:
+    """The titles of the fixes as one line."""
+    found = [bare(text["title"][lang]) for fix in _fixes(measures) if (text := pack.text("fixes", fix)) is not None]
+    return ("；" if lang == "zh" else "; ").join(found)
+
+
+def _fixes(measures: Sequence[Measure]) -> tuple[str, ...]:
+    """The fixes of a plan, each once."""
+    return tuple(dict.fromkeys(measure.fix for measure in measures))
+
+
+def _wall(wall: Wall, found: Plans, pack: Texts, lang: str) -> Iterator[Block]:
+    yield Heading(_say(lang, "What would be enough", "要多少才够"))
+    close = wall.fits == "close"
+    least = (
+        _say(
+            lang,
+            "No combination of settings is sure to fit. The one that needs the least may: {}; the largest part of it: {}.",
+            "没有哪种设置组合一定放得下。需求最小的一种有可能放得下：{}，其中最大的一项：{}。",
+        )
+        if close
+        else _say(
+            lang,
+            "No combination of settings fits. The one that needs the least takes {}; the largest part of it: {}.",
+            "没有哪种设置组合放得下。需求最小的一种也要 {}，其中最大的一项：{}。",
+        )
+    )
+    said = [least.format(_range(wall.closest.estimate, lang), part_name(wall.term, lang))]
+    cards = found.now.setup.layout.cards
+    if wall.card and wall.card != wall.card_now:
+        said.append(_say(lang, "It is sure to fit on {}.", "换成{}，这一种一定放得下。").format(_cards(cards, wall.card, lang)))
+    if wall.card_now:
+        said.append(
+            _say(lang, "Without any change the run fits on {}.", "换成{}，什么都不改也放得下。").format(_cards(cards, wall.card_now, lang))
+        )
+    yield Paragraph((Span(blank(lang).join(said)),))
+    steps = (
+        [_titled(wall.closest, _say(lang, "The one that needs the least: {}", "需求最小的组合：{}"), pack, lang)]
+        if wall.closest.measures
+        else []
+    )
+    if wall.on_cards is not None:
+        more = _say(lang, f"With {wall.cards} of these cards: {{}}", f"用 {wall.cards} 张这样的卡：{{}}")
+        steps.append(_titled(wall.on_cards, more, pack, lang))
+    if steps:
+        yield Steps(tuple(steps))
+
+
+def _cards(number: int, name: str, lang: str) -> str:
+    if number == 1:
+        return _say(lang, f"a card like {name}", f" {name} 这样的卡")
+    return _say(lang, f"{number} cards like {name}", f" {number} 张 {name} 这样的卡")
+
+
+def _titled(plan: Plan, title: str, pack: Texts, lang: str) -> Step:
+    """A plan with what it is for before its title."""
+    step = _step(plan, pack, lang)
+    return replace(step, title=title.format(step.title) if plan.measures else bare(title.format("")).rstrip(":：") + stop(lang))
+
+
+def _judged(found: Plans, lang: str) -> Folded:
+    weighed = _say(lang, "{} combinations were weighed.", "共比较了 {} 种组合。").format(found.combinations)
+    kept = _say(
+        lang, "The log shows {} more than the settings explain; so much is kept free.", "日志显示的占用比设置能解释的多 {}，规划时已预留。"
+    )
+    more = [kept.format(f"{found.room.unexplained / GIB:.1f} GiB")] if found.room.unexplained else []
+    texts = [_TIMES.get(lang), *([weighed] if found.combinations else [])]
+    before, after = (tuple(Paragraph((Span(text),)) for text in said) for said in (more, texts))
+    return Folded(title=_say(lang, "How this is judged", "判断依据"), blocks=(*before, *how_judged(lang), *after))
+
+
+def _say(lang: str, en: str, zh: str) -> str:
+    return zh if lang == "zh" else en

@@ -1,0 +1,195 @@
+"""What a server makes of a card, in words: whether it starts, at which message it would end, where its share goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.estimate import Assumption, Term
+from oomdoctor.case.serving import Bounds, Hurdle, Served
+from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Row, Slice, Span, Style
+from oomdoctor.report.memory.estimate import part_name
+from oomdoctor.units import GIB, format_share, format_size
+
+NAMES = {"vllm": "vLLM", "sglang": "SGLang"}
+_STARTS = {
+    "yes": (Text("It starts.", "可以启动。"), Style.GOOD),
+    "close": (Text("Too close to say whether it starts.", "余量太小，难以断定能否启动。"), Style.WARN),
+    "no": (Text("It does not start.", "无法启动。"), Style.BAD),
+}
+_OBSTACLES = {
+    "start": Text("the card has less free than the share asks for", "启动时空闲显存少于要求的份额"),
+    "load": Text("the weights do not fit the card", "权重放不进这张卡"),
+    "profile": Text("the trial step finds no room beside the weights", "权重之外放不下试运行的那一步"),
+    "sampler": Text("the sampler's trial with all requests at once finds no room", "所有请求同时采样的试运行放不下"),
+    "blocks": Text("nothing of the share is left for the KV cache", "份额里没有剩余显存留给 KV 缓存"),
+    "request": Text("the KV cache does not hold one request of full length", "KV 缓存放不下一个最大长度的请求"),
+    "graphs": Text("CUDA graphs find no room beside the share", "份额之外放不下 CUDA 图"),
+    "rest": Text("one step finds no room beside the share", "份额之外放不下单步计算"),
+}
+_MESSAGES = {
+    ("vllm", "start"): "Free memory on device ... on startup is less than desired GPU memory utilization",
+    ("vllm", "sampler"): "CUDA out of memory occurred when warming up sampler with {requests} dummy requests",
+    ("vllm", "blocks"): "No available memory for the cache blocks",
+    ("vllm", "request"): "To serve at least one request with the model's max seq len ({length}) ... KV cache is needed",
+    ("sglang", "blocks"): "Not enough memory. Please try to increase --mem-fraction-static",
+    ("sglang", "graphs"): "Capture cuda graph failed: CUDA out of memory",
+}
+"""How a log ends at a hurdle, where it is not plainly the allocator's CUDA out of memory."""
+_OUT_OF_MEMORY = "CUDA out of memory"
+_PHASES = {
+    "load": Text("loading the model", "加载模型"),
+    "profile": Text("trial step", "试运行一步"),
+    "serving": Text("serving", "提供服务"),
+}
+
+
+def compose(found: Served, lang: str, version: str) -> Document:
+    """The document."""
+    title = _say(lang, "oomdoctor {} · estimate", "oomdoctor {} · 显存估计").format(version)
+    return Document(title=title, blocks=tuple(_blocks(found, lang)), lang=lang)
+
+
+def _blocks(found: Served, lang: str) -> Iterator[Block]:
+    yield Paragraph(tuple(_headline(found, lang)))
+    yield _bar(found, lang)
+    yield Facts(tuple(_share(found, lang)))
+    yield Heading(_say(lang, "Beside the share", "份额之外"))
+    yield Facts(tuple(_beside(found, lang)))
+    yield Heading(_say(lang, "Phases", "各阶段"))
+    yield Facts(tuple(Row(_PHASES[phase.name].get(lang), format_size(phase.bytes)) for phase in found.phases))
+    yield from assumed(found.assumptions, lang)
+    yield Folded(
+        title=_say(lang, "Where the formulas are from", "公式来源"),
+        blocks=(Facts(tuple(Row(part_name(one.name, lang), one.basis) for one in (*found.terms, *found.beside))),),
+    )
+
+
+def assumed(assumptions: tuple[Assumption, ...], lang: str) -> Iterator[Block]:
+    """What nobody said."""
+    if assumptions:
+        yield Heading(_say(lang, "Assumed, as nobody said it", "以下未说明，按此假设"))
+        yield Facts(tuple(Row(one.id, one.text.get(lang)) for one in assumptions))
+
+
+def verdict(found: Served, lang: str) -> Span:
+    """Whether it starts."""
+    words, style = _STARTS[found.starts]
+    return Span(words.get(lang), style)
+
+
+def obstacle(found: Served, lang: str) -> str:
+    """At which hurdle it falls or may fall, and how the log ends then; empty where it starts."""
+    hurdle = found.obstacle
+    if hurdle is None:
+        return ""
+    message = _MESSAGES.get((found.server.program, hurdle.name), _OUT_OF_MEMORY).format(
+        requests=found.server.requests, length=found.server.length
+    )
+    ends = _say(lang, " The log then ends with “{}”.", "日志会以“{}”结束。").format(message)
+    return shortage(hurdle, lang) + ends
+
+
+def shortage(hurdle: Hurdle, lang: str) -> str:
+    """At which hurdle it falls or may fall, and how much is missing."""
+    surely = hurdle.cleared == "no"
+    what, lacking = _OBSTACLES[hurdle.name].get(lang), _lacking(hurdle, lang)
+    if lang == "zh":
+        return f"{'会卡在' if surely else '可能卡在'}这里：{what}（{lacking}）。"
+    return f"It {'fails' if surely else 'may fail'} where {what} ({lacking})."
+
+
+def _lacking(hurdle: Hurdle, lang: str) -> str:
+    """What is missing, from the least to the most."""
+    least, most = (f"{max(0, -size) / GIB:.1f}" for size in (hurdle.spare.high, hurdle.spare.low))
+    if least == most:
+        return _say(lang, "short by {} GiB", "缺 {} GiB").format(most)
+    return _say(lang, "short by {} to {} GiB", "缺 {} 至 {} GiB").format(least, most)
+
+
+def _headline(found: Served, lang: str) -> Iterator[Span]:
+    yield verdict(found, lang)
+    yield Span(_say(lang, " {} serving {} takes {} of {}. ", "{} 运行 {}，占用 {}（{}）。").format(*_named(found)))
+    said = obstacle(found, lang)
+    if said:
+        yield Span(said + _say(lang, " ", ""))
+    if found.cache.expected > 0:
+        yield Span(_holds(found, lang))
+
+
+def _named(found: Served) -> tuple[str, ...]:
+    return NAMES[found.server.program], found.setup.shape.name, format_size(found.taken), found.card
+
+
+def _holds(found: Served, lang: str) -> str:
+    """How many tokens the cache holds, and how many requests that are."""
+    tokens = _counted(found.tokens, lang)
+    if found.request is None or found.server.length is None:
+        return _say(
+            lang, "The cache holds {} tokens, which is also the longest request.", "缓存可容纳 {} 个 token，这也是单个请求的长度上限。"
+        ).format(tokens)
+    number = f"{max(0, found.cache.expected) / found.request:.1f}"
+    holds = _say(lang, "The cache holds {} tokens: {} requests of {:,} tokens.", "缓存可容纳 {} 个 token，相当于 {} 个长度为 {:,} 的请求。")
+    short = (
+        _say(lang, " Longer requests than the cache are refused.", "放不进缓存的请求会被拒绝。")
+        if found.cache.expected < found.request
+        else ""
+    )
+    return holds.format(tokens, number, found.server.length) + (short if found.starts == "yes" else "")
+
+
+def _counted(found: Bounds, lang: str) -> str:
+    return _say(lang, "{:,} ({:,} to {:,})", "{:,}（{:,} 至 {:,}）").format(found.expected, found.low, found.high)
+
+
+def _bar(found: Served, lang: str) -> Bar:
+    cache = max(0, found.cache.expected)
+    parts = [*((part_name(one.name, lang), one.bytes) for one in (*found.terms, *found.beside)), (part_name("kv cache", lang), cache)]
+    whole = max(found.total, sum(size for _, size in parts))
+    shown = [Slice(name, format_size(size), size / whole) for name, size in sorted(parts, key=lambda part: -part[1]) if size]
+    free = found.total - sum(size for _, size in parts)
+    if free > 0:
+        shown.append(Slice(_say(lang, "free", "空闲"), format_size(free), free / whole, Style.GOOD))
+    return Bar(title=found.card, slices=tuple(shown))
+
+
+def _share(found: Served, lang: str) -> Iterator[Row]:
+    """Where the share goes."""
+    key = {"vllm": "gpu_memory_utilization", "sglang": "mem_fraction_static"}[found.server.program]
+    yield Row(_say(lang, "taken of the card", "占用显存"), format_size(found.taken), f"{key} {found.server.share:g}")
+    yield from (_term(one, lang) for one in found.terms)
+    cache = found.cache
+    yield Row(
+        _say(lang, "left for the KV cache", "留给 KV 缓存"),
+        format_size(cache.expected),
+        _range(cache.low, cache.high, lang),
+        Style.PLAIN if cache.low > 0 else Style.BAD,
+    )
+    yield Row(_say(lang, "tokens in the cache", "缓存可容纳的 token"), f"{found.tokens.expected:,}", _each(found, lang))
+    if found.request is not None:
+        requests = f"{max(0, found.cache.expected) / found.request:.1f}"
+        note = _say(lang, "{} each, of {:,} tokens", "每个 {}，长度 {:,}").format(format_size(found.request), found.server.length)
+        yield Row(_say(lang, "requests of full length", "最大长度的请求数"), requests, note)
+
+
+def _each(found: Served, lang: str) -> str:
+    return _say(lang, "{} each", "每个 {}").format(format_size(round(found.token)))
+
+
+def _beside(found: Served, lang: str) -> Iterator[Row]:
+    yield from (_term(one, lang) for one in found.beside)
+    left = found.total - found.taken - sum(one.bytes for one in found.beside)
+    share = format_share(left / found.total) if found.total else ""
+    yield Row(_say(lang, "left of the card", "显卡剩余"), format_size(left), share, Style.PLAIN if left >= 0 else Style.BAD)
+
+
+def _term(one: Term, lang: str) -> Row:
+    return Row(part_name(one.name, lang), format_size(one.bytes), _range(one.low, one.high, lang))
+
+
+def _range(low: int, high: int, lang: str) -> str:
+    return _say(lang, "{} to {}", "{} 至 {}").format(format_size(low), format_size(high))
+
+
+def _say(lang: str, en: str, zh: str) -> str:
+    return zh if lang == "zh" else en

@@ -1,0 +1,131 @@
+"""Plans for a server in words: whether it starts, what would make it start, what each way leaves and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.estimate import Assumption
+from oomdoctor.case.plan import Measure
+from oomdoctor.case.serving import Served, ServedPlan, ServedPlans, ServedWall
+from oomdoctor.report.diagnosis.steps import settings
+from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps
+from oomdoctor.report.memory.serving import NAMES, assumed, obstacle, verdict
+from oomdoctor.report.wording.phrases import blank, stop
+from oomdoctor.units import GIB, format_size
+
+_SETTINGS = 10
+_TITLES = {
+    "memory_share": Text("Another share of the card", "换一个显存份额"),
+    "max_model_len": Text("A shorter longest request", "缩短单个请求的最大长度"),
+    "max_num_seqs": Text("Fewer requests at a time", "减少并发请求数"),
+    "max_batched_tokens": Text("Fewer tokens in one step", "减少单步的 token 数"),
+    "kv_cache_dtype": Text("KV cache in 8 bit", "KV 缓存用 8 位"),
+    "enforce_eager": Text("No CUDA graphs", "不用 CUDA 图"),
+    "tensor_parallel": Text("Tensor parallelism over the cards that are there", "在现有的卡上做张量并行"),
+    "quantization": Text("A quantised checkpoint of the model", "换用该模型的量化版本"),
+    "cpu_offload_gb": Text("A part of the weights in host memory", "部分权重放到内存"),
+}
+_COSTS = {
+    "max_model_len": Text("longer requests are refused", "更长的请求会被拒绝"),
+    "max_num_seqs": Text("less throughput under load; more requests wait", "高负载时吞吐下降，更多请求排队"),
+    "max_batched_tokens": Text("long prompts are read in more steps", "长提示词要分更多步预填充"),
+    "kv_cache_dtype": Text("a little quality on long texts", "长文本上质量略降"),
+    "enforce_eager": Text("slower generation, most of all for small models", "生成变慢，小模型尤其明显"),
+    "tensor_parallel": Text("the cards talk in every layer", "每层都要在卡间通信"),
+    "quantization": Text("another checkpoint of the same model, and a little quality", "需要同一模型的另一份权重，质量略降"),
+    "cpu_offload_gb": Text(
+        "much slower, as these weights cross the bus in every step; the host must have the memory",
+        "明显变慢，这部分权重每步都要经过总线；内存也要够",
+    ),
+}
+_MORE = Text("less of the card for everything outside the plan", "计划外的部分可用显存变少")
+_LESS = Text("a smaller cache", "缓存变小")
+_JUDGED = Text(
+    "A plan counts where every moment of the start clears even with the least that may be left, from the first check of the free memory "
+    "to the CUDA graphs.",
+    "只有从空闲显存检查到捕获 CUDA 图，启动的每一步按最坏情况也有余量，方案才算可行。",
+)
+
+
+def compose(found: ServedPlans, assumptions: Sequence[Assumption], lang: str, version: str) -> Document:
+    """The whole answer in `lang`."""
+    title = _say(lang, "oomdoctor {} plan", "oomdoctor {} 显存规划").format(version)
+    return Document(title=title, blocks=tuple(_blocks(found, assumptions, lang)), lang=lang)
+
+
+def _blocks(found: ServedPlans, assumptions: Sequence[Assumption], lang: str) -> Iterator[Block]:
+    yield Paragraph(tuple(_verdict(found, lang)))
+    rows = [_row(_say(lang, "as it is", "现在"), found.now, lang)]
+    rows += [_row(_say(lang, "plan {}", "方案 {}").format(n), plan.served, lang) for n, plan in enumerate(found.plans, 1)]
+    if found.wall is not None and found.wall.closest.measures:
+        rows.append(_row(_say(lang, "closest", "最接近的"), found.wall.closest.served, lang))
+    yield Facts(tuple(rows))
+    if found.plans:
+        yield Heading(_say(lang, "What to change", "怎么改"))
+        yield Steps(tuple(_step(plan, found.now, lang) for plan in found.plans))
+    if found.wall is not None:
+        yield from _wall(found.wall, found, lang)
+    yield from assumed(tuple(assumptions), lang)
+    weighed = _say(lang, "{} combinations were weighed.", "共比较了 {} 种组合。").format(found.combinations)
+    texts = [_JUDGED.get(lang), *([weighed] if found.combinations else [])]
+    yield Folded(title=_say(lang, "How this is judged", "判断依据"), blocks=tuple(Paragraph((Span(text),)) for text in texts))
+
+
+def _verdict(found: ServedPlans, lang: str) -> Iterator[Span]:
+    now = found.now
+    yield verdict(now, lang)
+    card = found.room.card or _say(lang, "the card of the log", "日志中的显卡")
+    said = _say(lang, " {} with {} takes {} of {} ({}).", "{} 运行 {}，占用 {}（{}，{}）。")
+    yield Span(said.format(NAMES[now.server.program], now.setup.shape.name, format_size(now.taken), card, format_size(now.total)))
+    if now.obstacle is not None:
+        yield Span(_say(lang, " ", "") + obstacle(now, lang))
+
+
+def _row(label: str, found: Served, lang: str) -> Row:
+    """What the cache holds, where it starts; else what is missing."""
+    hurdle = found.obstacle
+    if hurdle is not None:
+        return Row(label, _say(lang, "short by up to {:.1f} GiB", "最多缺 {:.1f} GiB").format(max(0, -hurdle.spare.low) / GIB))
+    tokens, each = found.tokens, _say(lang, "{:.1f} requests of {:,}", "{:.1f} 个长度 {:,} 的请求")
+    holds = _say(lang, "{:,} tokens ({:,} to {:,})", "{:,} 个 token（{:,} 至 {:,}）").format(tokens.expected, tokens.low, tokens.high)
+    requests = each.format(max(0, found.cache.expected) / found.request, found.server.length) if found.request else ""
+    return Row(label, holds, requests)
+
+
+def _step(plan: ServedPlan, now: Served, lang: str) -> Step:
+    names = [name for measure in plan.measures for name, _ in measure.sets]
+    costs = [text.get(lang) for one in plan.measures if (text := _cost(one, now)) is not None]
+    found = [one for measure in plan.measures for one in measure.settings]
+    joined = _say(lang, "; ", "；")
+    return Step(
+        title=joined.join(_TITLES[name].get(lang) for name in names) + stop(lang),
+        settings=tuple(settings(found, lang, _SETTINGS)),
+        note=(Span(_say(lang, "Costs: ", "代价：") + joined.join(costs) + stop(lang)),) if costs else (),
+    )
+
+
+def _cost(measure: Measure, now: Served) -> Text | None:
+    name, value = measure.sets[0]
+    if name == "memory_share":
+        return _MORE if isinstance(value, float) and value > now.server.share else _LESS
+    return _COSTS.get(name)
+
+
+def _wall(wall: ServedWall, found: ServedPlans, lang: str) -> Iterator[Block]:
+    yield Heading(_say(lang, "What would be enough", "要多少才够"))
+    said = [_say(lang, "No combination of settings makes it start on this card.", "在这张卡上，没有哪种设置组合能让它启动。")]
+    if wall.card:
+        many = found.now.setup.layout.cards
+        one = _say(lang, "A card like {} would do with the closest one.", "按最接近的组合，换成 {} 这样的卡就够用。")
+        several = _say(lang, "{} cards like {} would do with the closest one.", "按最接近的组合，换成 {} 张 {} 这样的卡就够用。")
+        said.append(one.format(wall.card) if many == 1 else several.format(many, wall.card))
+    if wall.cards:
+        said.append(_say(lang, "Or {} of the present cards.", "或者用 {} 张现在的卡。").format(wall.cards))
+    yield Paragraph((Span(blank(lang).join(said)),))
+    if wall.closest.measures:
+        yield Steps((_step(wall.closest, found.now, lang),))
+
+
+def _say(lang: str, en: str, zh: str) -> str:
+    return zh if lang == "zh" else en

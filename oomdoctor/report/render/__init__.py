@@ -1,0 +1,1 @@
+"""A Document as text: terminal, Markdown, HTML."""

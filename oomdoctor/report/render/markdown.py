@@ -1,0 +1,146 @@
+"""The report for a GitHub issue: tables, fenced log lines, folded parts.
+
+Text from logs never acts as Markdown, as HTML, as a mention of a person or as a reference to an issue.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from html import escape as escape_html
+
+from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Step, Steps, Style
+from oomdoctor.report.render.bars import cells, fill, pointed
+from oomdoctor.units import format_share
+
+_SPECIAL = re.compile(r"[\\`*_{}\[\]<>|~$&]")
+_REFERENCE = re.compile(r"([@#])(?=\w)")
+_MARKER = re.compile(r"\A(\s*)([-+=]|\d{1,9}(?=[.)])|#)")
+_LINK = re.compile(r"https?://[^\s<>\"'`|\\]{1,500}\Z")
+_CELLS = 40
+
+
+def render(document: Document) -> str:
+    """The report as Markdown."""
+    parts = [*blocks(document.blocks), f"<sub>{escaped(document.title)}</sub>"]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def blocks(sequence: Sequence[Block]) -> Iterator[str]:
+    """Blocks, each as its Markdown."""
+    for block in sequence:
+        if isinstance(block, Heading):
+            yield f"#### {escaped(block.text)}"
+        elif isinstance(block, Paragraph):
+            yield _start(_spans(block.spans))
+        elif isinstance(block, Facts):
+            yield _table(block.rows)
+        elif isinstance(block, Bar):
+            yield _bar(block)
+        elif isinstance(block, Quote):
+            yield f"{_start(escaped(block.where))}\n{fenced(block.text)}"
+        elif isinstance(block, Steps):
+            yield "\n".join(_step(number, step) for number, step in enumerate(block.steps, block.first)).rstrip("\n")
+        else:
+            yield _folded(block)
+
+
+def _spans(spans: Sequence[Span]) -> str:
+    return "".join(_span(span) for span in spans)
+
+
+def _span(span: Span) -> str:
+    core = span.text.strip(" ")
+    if not core:
+        return span.text
+    lead, tail = span.text[: len(span.text) - len(span.text.lstrip(" "))], span.text[len(span.text.rstrip(" ")) :]
+    if span.style is Style.CODE:
+        return f"{lead}{code(core)}{tail}"
+    if span.style is Style.LINK and _LINK.match(core):
+        return f"{lead}<{core}>{tail}"
+    if span.style in (Style.STRONG, Style.BAD, Style.GOOD, Style.WARN):
+        return f"{lead}**{escaped(core)}**{tail}"
+    return f"{lead}{escaped(core)}{tail}"
+
+
+def escaped(text: str) -> str:
+    """Text that means itself: no emphasis, no link, no mention."""
+    escaped = _SPECIAL.sub(lambda found: _entity(found[0]), text)
+    return _REFERENCE.sub(r"\1<!-- -->", escaped)
+
+
+def _entity(char: str) -> str:
+    return {"<": "&lt;", ">": "&gt;", "&": "&amp;"}.get(char, "\\" + char)
+
+
+def _start(text: str) -> str:
+    """A paragraph whose first character does not make it a list or a heading."""
+    return _MARKER.sub(lambda found: f"{found[1]}{found[2]}\\" if found[2].isdigit() else f"{found[1]}\\{found[2]}", text)
+
+
+def code(text: str) -> str:
+    """Inline code, in more backquotes than the text has in a row."""
+    fence = "`" * (_longest_run(text) + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def fenced(text: str, kind: str = "text") -> str:
+    """Lines in a fence of more backquotes than they have in a row."""
+    fence = "`" * max(3, _longest_run(text) + 1)
+    return f"{fence}{kind}\n{text}\n{fence}"
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in re.findall("`+", text)), default=0)
+
+
+def _table(rows: Sequence[Row]) -> str:
+    with_notes = any(row.note for row in rows)
+    head = "| | | |\n|---|---:|---|" if with_notes and all(row.value[:1].isdigit() for row in rows) else "| | | |\n|---|---|---|"
+    if not with_notes:
+        head = "| | |\n|---|---|"
+    lines = [f"| {escaped(row.label)} | {_cell(row)} |" + (f" {escaped(row.note)} |" if with_notes else "") for row in rows]
+    return "\n".join([head, *lines])
+
+
+def _cell(row: Row) -> str:
+    # A bar splits a table's cells even inside code.
+    return code(row.value).replace("|", "\\|") if row.style is Style.CODE and row.value else escaped(row.value)
+
+
+def _bar(bar: Bar) -> str:
+    """The bar and its legend, as text in columns."""
+    drawn = "".join(fill(one, at) * count for at, (one, count) in enumerate(zip(bar.slices, cells(bar, _CELLS))))
+    value = max((len(one.value) for one in bar.slices), default=0)
+    legend = [
+        f"{fill(one, at) * 2} {one.value:>{value}}  {format_share(one.share):>5}  {one.label}{f' ({one.note})' if one.note else ''}"
+        for at, one in enumerate(bar.slices)
+    ]
+    marked = [] if bar.mark is None else [pointed(bar.mark, _CELLS, len(bar.mark.label))]
+    return fenced("\n".join([bar.title, drawn, *marked, *legend]))
+
+
+def _setting(row: Row) -> str:
+    label, note = f"{escaped(row.label)}: " if row.label else "", f" ({escaped(row.note)})" if row.note else ""
+    return f"    - {label}" + _cell(row).replace("\\|", "|") + note
+
+
+def _step(number: int, step: Step) -> str:
+    parts = [f"{number}. **{escaped(step.title)}**" + (f"  \n    {_start(_spans(step.text))}" if step.text else "")]
+    parts += [_setting(row) for row in step.settings]
+    if step.command:
+        parts.append("\n" + "\n".join("    " + line for line in fenced(step.command, "sh").split("\n")))
+    if step.note:
+        parts.append(f"\n    {_start(_spans(step.note))}")
+    return "\n".join(parts) + "\n"
+
+
+def _folded(block: Folded) -> str:
+    gist = f" <i>{_summary(block.gist)}</i>" if block.gist else ""
+    inside = "\n\n".join(part for part in blocks(block.blocks) if part)
+    return f"<details><summary>{_summary(block.title)}{gist}</summary>\n\n{inside}\n\n</details>"
+
+
+def _summary(text: str) -> str:
+    return _REFERENCE.sub(r"\1<!-- -->", escape_html(text))

@@ -1,0 +1,300 @@
+"""The report on a terminal: one screen, aligned in cells so that Chinese and Latin text share columns.
+
+Lines are broken here: Chinese has no blanks to break at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.cells import cell_len, chop_cells
+
+from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Slice, Span, Step, Steps, Style
+from oomdoctor.report.render.bars import cells, fill, pointed
+from oomdoctor.report.render.styled_line import Line
+from oomdoctor.units import format_share
+
+_WIDEST = 100
+_NARROWEST = 20
+_QUOTE_LINES = 3
+_NOTE = 5
+"""Notes are at least so wide: shares (`1.3 %`) stand below each other."""
+_GUTTER = 3
+_COLOURS = {
+    Style.PLAIN: "",
+    Style.STRONG: "bold",
+    Style.DIM: "dim",
+    Style.GOOD: "green",
+    Style.WARN: "yellow",
+    Style.BAD: "bold red",
+    Style.CODE: "cyan",
+    Style.LINK: "underline",
+}
+_HUES = ("blue", "cyan", "magenta", "bright_blue", "bright_cyan", "bright_magenta", "blue", "cyan")
+_NOT_FIRST = frozenset("，。、；：？！）》」』】”’…,.;:?!)]}%")
+_NOT_LAST = frozenset("（《「『【“‘([{")
+
+
+def render(document: Document, *, width: int, color: bool, full: bool = False) -> str:
+    """The report for a terminal of `width` cells; `full` opens what is folded."""
+    width = max(_NARROWEST, min(width, _WIDEST))
+    lines = list(_blocks(document.blocks, width, full))
+    lines += [Line(), *_wrapped([Span(document.title, Style.DIM)], width)]
+    return "".join(line.render(color=color) + "\n" for line in lines)
+
+
+def _blocks(blocks: Sequence[Block], width: int, full: bool) -> Iterator[Line]:
+    before: Block | None = None
+    under_heading = False
+    for block in blocks:
+        if before is not None and _is_apart(before, block):
+            yield Line()
+        under_heading = not isinstance(block, Folded) and (under_heading or isinstance(block, Heading))
+        if under_heading and isinstance(block, Paragraph):
+            yield from _wrapped(_marked(block.spans), width, "  ", under="    ")
+        else:
+            yield from _block(block, width, full)
+        before = block
+
+
+def _is_apart(before: Block, block: Block) -> bool:
+    """Whether an empty line goes between two blocks: before a heading, around a bar, before the first folded part."""
+    if isinstance(block, Folded):
+        return not isinstance(before, Folded)
+    return isinstance(block, Heading) or isinstance(before, (Bar, Folded))
+
+
+def _block(block: Block, width: int, full: bool) -> Iterator[Line]:
+    if isinstance(block, Heading):
+        yield from _wrapped([Span(block.text, Style.STRONG)], width)
+    elif isinstance(block, Paragraph):
+        yield from _wrapped(_marked(block.spans), width)
+    elif isinstance(block, Facts):
+        yield from _facts(block.rows, width)
+    elif isinstance(block, Bar):
+        yield from _bar(block, width)
+    elif isinstance(block, Quote):
+        yield from _quote(block, width, full)
+    elif isinstance(block, Steps):
+        for number, step in enumerate(block.steps, block.first):
+            yield from _step(number, step, width)
+    else:
+        yield from _folded(block, width, full)
+
+
+def _facts(rows: Sequence[Row], width: int) -> Iterator[Line]:
+    """Labels and values in columns; twice beside each other where everything is short. A row that is too long gets lines of its own."""
+    label = min(max(cell_len(row.label) for row in rows), width // 2)
+    fitting = [row for row in rows if 4 + label + cell_len(row.value) + _noted(row) <= width]
+    value = max((cell_len(row.value) for row in fitting), default=0)
+    noted = max(map(_noted, fitting), default=0)
+    if len(fitting) == len(rows) and 4 + label + value + noted <= width:
+        yield from _columns([_short(row, label, value) for row in rows], width)
+    elif 2 * len(fitting) < len(rows) or label > width // 2:
+        yield from (line for row in rows for line in _long(row, label, width))
+    else:
+        column = min(value, width - 4 - label - noted)
+        for row in rows:
+            yield from [Line("  ").extend(_short(row, label, column))] if row in fitting else _long(row, label, width)
+
+
+def _noted(row: Row) -> int:
+    """The room that a note takes behind a value, the blanks before it and those that put shares below each other included."""
+    return 2 + max(_NOTE, cell_len(row.note)) if row.note else 0
+
+
+def _columns(entries: Sequence[Line], width: int) -> Iterator[Line]:
+    """The entries below each other, or in two columns if there are many and both fit."""
+    half = (len(entries) + 1) // 2
+    left = max((entry.width for entry in entries[:half]), default=0)
+    right = max((entry.width for entry in entries[half:]), default=0)
+    gutter = min(_GUTTER, width - 2 - left - right)
+    if len(entries) < 4 or gutter < 2:
+        for entry in entries:
+            if entry.width + 2 <= width:
+                yield Line("  ").extend(entry)
+            else:
+                yield from _wrapped([Span(entry.plain)], width, "  ", under="    ")
+        return
+    for at in range(half):
+        line = Line("  ").extend(entries[at])
+        if at + half < len(entries):
+            line.append(" " * (2 + left + gutter - line.width)).extend(entries[at + half])
+        yield line
+
+
+def _short(row: Row, label: int, value: int) -> Line:
+    entry = Line(_padded(row.label, label) + "  " if label else "", _COLOURS[Style.DIM])
+    entry.append(" " * (value - cell_len(row.value)) if _is_size(row.value) else "")
+    entry.append(row.value, _COLOURS[row.style])
+    if row.note:
+        entry.append(" " * (0 if _is_size(row.value) else value - cell_len(row.value)))
+        entry.append("  " + " " * (_NOTE - cell_len(row.note)) + row.note, _COLOURS[Style.DIM])
+    return entry
+
+
+def _is_size(value: str) -> bool:
+    return value[:1].isdigit() and cell_len(value) <= 12
+
+
+def _long(row: Row, label: int, width: int) -> Iterator[Line]:
+    """A value that needs lines of its own, beside its label where there is room."""
+    value = [Span(row.value, row.style)] + ([Span(f" ({row.note})", Style.DIM)] if row.note else [])
+    if label <= 2 * width // 5:
+        lead = "  " + (_padded(row.label, label) + "  " if label else "")
+        yield from _wrapped(value, width, lead, Style.DIM)
+    else:
+        if row.label:
+            yield from _wrapped([Span(row.label, Style.DIM)], width, "  ")
+        yield from _wrapped(value, width, "    ")
+
+
+def _bar(bar: Bar, width: int) -> Iterator[Line]:
+    yield from _wrapped([Span(bar.title, Style.STRONG)], width, "  ")
+    line = Line("  ")
+    for at, (one, count) in enumerate(zip(bar.slices, cells(bar, width - 2))):
+        line.append(fill(one, at) * count, _hue(one, at))
+    yield line
+    if bar.mark is not None:
+        yield Line("  " + pointed(bar.mark, width - 2, cell_len(bar.mark.label)))
+    label = min(max((cell_len(one.label) for one in bar.slices), default=0), width // 2)
+    value = max((cell_len(one.value) for one in bar.slices), default=0)
+    yield from _columns([_key(one, at, label, value) for at, one in enumerate(bar.slices)], width)
+
+
+def _key(one: Slice, at: int, label: int, value: int) -> Line:
+    """One entry of a bar's legend."""
+    entry = Line(fill(one, at) + " ", _hue(one, at))
+    entry.append(_padded(one.label, label) + " " * (2 + value - cell_len(one.value)) + one.value)
+    entry.append(f"  {format_share(one.share):>5}", _COLOURS[Style.DIM])
+    return entry.append(f"  {one.note}" if one.note else "", _COLOURS[Style.DIM])
+
+
+def _hue(one: Slice, at: int) -> str:
+    return _HUES[at % len(_HUES)] if one.style is Style.PLAIN else _COLOURS[one.style]
+
+
+def _quote(quote: Quote, width: int, full: bool) -> Iterator[Line]:
+    yield from _wrapped([Span(quote.where, Style.DIM)], width, "  ")
+    lines = [line for text in quote.text.split("\n") for line in _wrapped([Span(text)], width, "  │ ", Style.DIM, "  │ ")]
+    if not full and len(lines) > _QUOTE_LINES:
+        lines = [*lines[: _QUOTE_LINES - 1], _ending(lines[_QUOTE_LINES - 1], width)]
+    yield from lines
+
+
+def _ending(line: Line, width: int) -> Line:
+    """A line that says that more came after it."""
+    line = line.cut(len(line.plain))
+    if line.width + 2 > width:
+        blank = line.plain.rfind(" ", len(line.plain) - 20)
+        line = line.cut(blank if blank > 8 else len(_fitting(line.plain, width - 2)) - 1)
+    return line.append(" …", _COLOURS[Style.DIM])
+
+
+def _step(number: int, step: Step, width: int) -> Iterator[Line]:
+    lead = f"  {number}. "
+    indent = " " * len(lead)
+    blank = "" if step.title.endswith("。") else " "
+    yield from _wrapped([Span(step.title, Style.STRONG), Span(blank), *_marked(step.text)], width, lead)
+    for line in _facts(step.settings, width - len(indent) + 2) if step.settings else ():
+        yield Line(indent[2:]).extend(line)
+    for command in step.command.split("\n") if step.command else ():
+        yield from _wrapped([Span(command, Style.CODE)], width, indent + "$ ", Style.DIM)
+    if step.note:
+        yield from _wrapped([Span(one.text, Style.DIM) for one in _marked(step.note)], width, indent)
+
+
+def _folded(block: Folded, width: int, full: bool) -> Iterator[Line]:
+    if full:
+        yield from _wrapped([Span(block.title, Style.STRONG)], width, "▾ ")
+        for line in _blocks(block.blocks, width - 2, full):
+            yield Line("  ").extend(line)
+        return
+    line = Line("▸ ").append(_fitting(block.title, width - 2))
+    if block.gist and line.width + 12 < width:
+        line.append("  ")
+        line.append(_fitting(block.gist, width - line.width), _COLOURS[Style.DIM])
+    yield line
+
+
+def _marked(spans: Sequence[Span]) -> list[Span]:
+    """Code in running text keeps its backquotes: without colour nothing else tells where it ends."""
+    return [Span(f"`{one.text}`", one.style) if one.style is Style.CODE else one for one in spans]
+
+
+def _fitting(text: str, room: int) -> str:
+    if cell_len(text) <= room:
+        return text
+    kept = ""
+    for char in text:
+        if cell_len(kept + char) > room - 1:
+            break
+        kept += char
+    return kept.rstrip() + "…"
+
+
+def _padded(text: str, width: int) -> str:
+    text = _fitting(text, width)
+    return text + " " * (width - cell_len(text))
+
+
+def _wrapped(spans: Sequence[Span], width: int, lead: str = "", style: Style = Style.PLAIN, under: str = "") -> Iterator[Line]:
+    """The spans on lines of at most `width` cells, the first after `lead`, the others after `under` or as many blanks."""
+    under = under or " " * cell_len(lead)
+    room = max(4, width - max(cell_len(lead), cell_len(under)))
+    line = Line().append(lead, _COLOURS[style])
+    used = 0
+    for group in _unbroken(_words(spans, room), room):
+        if used and used + cell_len("".join(text for text, _ in group).rstrip(" ")) > room:
+            yield line
+            line, used = Line().append(under, _COLOURS[style]), 0
+        for text, colour in group:
+            text = text if used else text.lstrip(" ")
+            line.append(text, colour)
+            used += cell_len(text)
+    yield line
+
+
+def _unbroken(words: Iterable[tuple[str, str]], room: int) -> Iterator[list[tuple[str, str]]]:
+    """Words with the marks around them in another style: no full stop after code begins a line, no bracket before it ends one."""
+    group: list[tuple[str, str]] = []
+    for word in words:
+        before = "".join(text for text, _ in group)
+        stays = before and before[-1] != " " and (word[0][0] in _NOT_FIRST or before[-1] in _NOT_LAST)
+        if stays and cell_len(before + word[0].rstrip(" ")) <= room:
+            group.append(word)
+        else:
+            if group:
+                yield group
+            group = [word]
+    if group:
+        yield group
+
+
+def _words(spans: Sequence[Span], room: int) -> Iterator[tuple[str, str]]:
+    """Pieces between which a line may break: Latin words with the blanks after them, Chinese characters with their marks."""
+    pieces: list[list[str]] = []
+    glue = False
+    for span in spans:
+        style = _COLOURS[span.style]
+        for char in span.text:
+            last = pieces[-1] if pieces else None
+            joins = last is not None and (glue or _joins(last[0], char))
+            if joins and last is not None and last[1] == style and cell_len(last[0]) < room:
+                last[0] += char
+            else:
+                pieces.append([char, style])
+            glue = char in _NOT_LAST
+    for text, style in pieces:
+        if cell_len(text) <= room:
+            yield text, style
+        else:
+            yield from ((part, style) for part in chop_cells(text, room))
+
+
+def _joins(piece: str, char: str) -> bool:
+    if char == " ":
+        return True
+    if char in _NOT_FIRST:
+        return piece[-1] != " "
+    return piece[-1] != " " and cell_len(piece[-1]) < 2 and cell_len(char) < 2

@@ -1,0 +1,1 @@
+"""Results as JSON and SARIF: forms with a version, apart from the structures inside."""

@@ -1,0 +1,90 @@
+"""A run of which a log and configs tell: which model it is, and its settings with what the log adds to them.
+
+A log rarely names the model, but it prints the number of parameters; no two families of models have the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from oomdoctor.case.estimate import Assumption, Setup
+from oomdoctor.case.event import Value
+from oomdoctor.case.settings import Scalar, Training
+from oomdoctor.case.shape import Shape
+from oomdoctor.knowledge.tables.shapes import known_shapes, shape
+from oomdoctor.memory.model import parameters as count
+from oomdoctor.setups import prompts
+from oomdoctor.setups.from_settings import setup
+
+_SAME = 1e-5
+"""Counts that differ by less belong to one model: buffers and biases of a vision tower are counted or not."""
+_FEW = 0.5
+"""A run that trains a smaller share of the parameters trains adapters, or a part of the layers."""
+_PACKED = re.compile(r"(?i)int-?[48]|[48]-?bit|fp8|awq|gptq|nf4")
+"""What says in a model's name that its weights are packed."""
+_CARDS = ("world_size", "num_processes", "nproc_per_node", "num_gpus")
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """What is known of a run, as far as memory asks."""
+
+    shape: Shape | None
+    settings: Mapping[str, Scalar]
+    framework: str | None
+    cards: int
+    trained: int | None
+    """Parameters that are trained, as the log counts them."""
+    transformers: str | None = None
+    """The version."""
+
+    @property
+    def is_told(self) -> bool:
+        """Whether model, method, batch and length are known, so that an estimate rests on what was said and not on defaults."""
+        return self.shape is not None and all(self.settings.get(name) for name in ("finetuning", "micro_batch", "sequence_length"))
+
+
+def run(training: Training | None, log: Mapping[str, Value]) -> Run:
+    """The run that settings and the facts of a log (`log.NAME`) tell of."""
+    settings = dict(training.settings) if training else {}
+    trained, everything = _number(log, "trainable_params"), _number(log, "all_params")
+    if settings.get("finetuning") is None and trained and everything:
+        settings["finetuning"] = "lora" if trained < _FEW * everything else "full"
+    named = settings.get("model") or log.get("log.model_name_or_path")
+    if settings.get("load_bits") is None and (packed := _PACKED.search(str(named or ""))) is not None:
+        settings["load_bits"] = 8 if "8" in packed[0] else 4
+    framework = training.framework if training and training.framework else log.get("log.framework")
+    cards = settings.get("world_size") or next((one for name in _CARDS if (one := _number(log, name))), None)
+    return Run(
+        shape=_counted(everything, trained) or (shape(str(named)) if named else None),
+        settings=settings,
+        framework=str(framework) if framework else None,
+        cards=cards if isinstance(cards, int) and cards > 0 else 1,
+        trained=trained,
+        transformers=str(log["log.transformers_version"]) if log.get("log.transformers_version") else None,
+    )
+
+
+def run_setup(known: Run, model: Shape) -> tuple[Setup, tuple[Assumption, ...]]:
+    """The setup of a run with this model."""
+    made, assumptions = setup(known.settings, model, known.framework, known.cards)
+    if made.adapters is not None and known.trained is not None:
+        made = replace(made, adapters=replace(made.adapters, count=known.trained))
+    return replace(made, prompt_logits=prompts.has_all_logits(known.transformers)), assumptions
+
+
+def _counted(everything: int | None, trained: int | None) -> Shape | None:
+    """The model of so many parameters, with or without the adapters beside it."""
+    sizes = [] if everything is None else [everything, everything - (trained or 0)]
+    near = [(abs(count.total(one) - size) / size, one) for size in sizes if size > 0 for one in known_shapes()]
+    apart, found = min(near, key=lambda one: one[0], default=(1.0, None))
+    return found if apart < _SAME else None
+
+
+def _number(log: Mapping[str, Value], name: str) -> int | None:
+    """A whole number as logs print it (`9,402,736,640`)."""
+    text = str(log.get(f"log.{name}", "")).replace(",", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

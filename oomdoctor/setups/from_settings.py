@@ -1,0 +1,243 @@
+"""A run as its config says it (the names that all frameworks share), as a setup; what is not said is taken from defaults and named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.estimate import Adapters, Assumption, Engine, Format, Layout, Optimizer, Setup, Stack
+from oomdoctor.case.settings import Scalar
+from oomdoctor.case.shape import Shape
+from oomdoctor.knowledge.tables.memory import known_format, known_optimizer, method, optimizer, stack, targets, weight_format
+from oomdoctor.memory import activations
+from oomdoctor.units import GIB
+
+_LENGTH = 2048
+_RANK = 8
+_BLOCKS = 2
+"""Layers that freeze tuning trains by default: freeze_trainable_layers of LLaMA-Factory hparams/finetuning_args.py."""
+_EVAL_BATCH = 8
+"""per_device_eval_batch_size of transformers/training_args.py."""
+_STAGE = 2
+"""ZeRO stage of a DeepSpeed file of which only the name is known, and that says nothing."""
+_LONGEST = 100
+_MODULE = re.compile(r"[A-Za-z][\w-]{0,60}")
+_EVERYWHERE = frozenset({"all-linear"})
+_WHOLE = 10**9
+_PACKED = {4: "nf4", 8: "int8"}
+_ADAPTED = ("lora", "qlora", "dora", "adalora", "loha", "lokr", "oft")
+
+Settings = Mapping[str, Scalar]
+
+
+def setup(settings: Settings, shape: Shape, framework: str | None, cards: int) -> tuple[Setup, tuple[Assumption, ...]]:
+    """The setup of a run on `cards` cards, as nvidia-smi will show it, and what had to be assumed."""
+    own = stack(framework)
+    training = settings.get("method") != "serve"
+    adapters = _adapters(settings, own, shape) if training else None
+    compared = method(str(settings.get("method", "")))
+    made = Setup(
+        shape=shape,
+        task="train" if training else "infer",
+        stack=own,
+        weights=_weights(settings, own, adapters, training=training),
+        optimizer=_optimizer(settings, own),
+        adapters=adapters,
+        layout=_layout(settings, cards),
+        batch=_whole(settings, "micro_batch") or (own.batch if training else 1),
+        length=_length(settings, own),
+        sequences=compared.sequences,
+        reference=compared.reference,
+        accumulation=_whole(settings, "accumulation") or 1,
+        checkpointing="full" if own.checkpoints_always or settings.get("gradient_checkpointing", own.checkpointing) else "none",
+        eager_attention=settings.get("attention") == "eager",
+        fused_loss=settings.get("fused_cross_entropy") is True,
+        offload_params=_offloaded(settings, "offload_params"),
+        offload_optimizer=_offloaded(settings, "offload_optimizer"),
+        offload_activations=own.offloads_checkpoints or settings.get("activation_offload") is True,
+        even_lengths=_even(settings),
+        tower_trained=_tower(settings, own, shape) if training else False,
+        counter="nvidia-smi",
+        cache_bytes=1.0 if "8" in str(settings.get("kv_cache_dtype", "")) else 2.0,
+        eval_batch=_eval_batch(settings) if training else None,
+        saves_whole=_saves_whole(settings),
+        merges=training and settings.get("merge_adapters") is True,
+    )
+    return made, tuple(_assumptions(settings, made))
+
+
+def _weights(settings: Settings, own: Stack, adapters: Adapters | None, *, training: bool) -> Format:
+    bits = _whole(settings, "load_bits")
+    if bits in _PACKED:
+        return known_format(_PACKED[bits])
+    if settings.get("finetuning") == "qlora" and bits is None:
+        return known_format("nf4")
+    written = str(settings.get("precision", "")).lower()
+    if training and adapters is None and settings.get("zero_stage") is None:
+        # `bf16: true` alone means autocast over fp32 weights for a Trainer that loads them so.
+        return known_format(own.full_weights)
+    return weight_format(written) or known_format("bf16")
+
+
+def _optimizer(settings: Settings, own: Stack) -> Optimizer:
+    found = optimizer(str(settings.get("optimizer", own.optimizer))) or known_optimizer(own.optimizer)
+    return replace(found, in_backward=True) if settings.get("optimizer_in_backward") is True else found
+
+
+def _adapters(settings: Settings, own: Stack, shape: Shape) -> Adapters | None:
+    kind = str(settings.get("finetuning", own.finetuning)).lower()
+    if kind == "freeze":
+        return Adapters(rank=0, targets=frozenset(), blocks=min(_BLOCKS, shape.layers))
+    if kind not in _ADAPTED:
+        return None
+    found = targets(str(settings.get("lora_targets", "all"))) or targets("all")
+    copies = targets(str(settings.get("modules_to_save") or "")) & {"embed", "head"}
+    return Adapters(rank=_whole(settings, "lora_rank") or _RANK, targets=found - copies, full=copies)
+
+
+def _layout(settings: Settings, cards: int) -> Layout:
+    stage = _whole(settings, "zero_stage") if settings.get("zero_stage") else settings.get("zero_stage")
+    engine: Engine = "ddp" if cards > 1 else "none"
+    depth = 0
+    if stage is not None or settings.get("zero_file"):
+        engine, depth = "deepspeed", _STAGE if stage is None else min(3, int(stage or 0))
+    elif settings.get("fsdp"):
+        engine, depth = ("fsdp2" if settings.get("fsdp_version") == 2 else "fsdp1"), 3
+    return Layout(
+        engine=engine,
+        cards=cards,
+        stage=depth,
+        tensor=_whole(settings, "tensor_parallel") or 1,
+        pipeline=_whole(settings, "pipeline_parallel") or 1,
+        context=_whole(settings, "context_parallel") or 1,
+        expert=_whole(settings, "expert_parallel") or 1,
+        bucket=_whole(settings, "zero_bucket"),
+        overlaps=_yes_or_no(settings, "zero_overlap"),
+        live=_whole(settings, "zero_live"),
+        syncs=settings.get("syncs_gradients") is True,
+        meta_init=_yes_or_no(settings, "fsdp_meta_init"),
+    )
+
+
+def _saves_whole(settings: Settings) -> bool | None:
+    """Whether a checkpoint of a sharded model is written as one."""
+    kind = settings.get("fsdp_state_dict")
+    return _yes_or_no(settings, "zero_saves_whole") if kind is None else str(kind).upper() == "FULL_STATE_DICT"
+
+
+def _yes_or_no(settings: Settings, name: str) -> bool | None:
+    value = settings.get(name)
+    return value if isinstance(value, bool) else None
+
+
+def _even(settings: Settings) -> bool | None:
+    """Whether batches have one length: packed or grouped; None where nothing is said."""
+    said = [settings.get(name) for name in ("packing", "group_by_length")]
+    return True if True in said else False if False in said else None
+
+
+def _length(settings: Settings, own: Stack) -> int:
+    return _whole(settings, "sequence_length") or _whole(settings, "max_model_len") or own.length or _LENGTH
+
+
+def _eval_batch(settings: Settings) -> int | None:
+    """The batch of an evaluation; None where none runs."""
+    if settings.get("eval_strategy") in (None, "no", False):
+        return None
+    return _whole(settings, "eval_batch") or _EVAL_BATCH
+
+
+def _tower(settings: Settings, own: Stack, shape: Shape) -> bool | None:
+    """Whether gradients go through a vision tower; None where nothing says it.
+
+    What the config says goes first, then the framework's default. Adapters go to every matrix of the names that are their targets,
+    those of the tower too (peft/tuners/tuners_utils.py, check_target_module_exists).
+    """
+    frozen = settings.get("freeze_vision", True if own.freezes_tower else None)
+    if frozen is not None:
+        return not frozen
+    modules = shape.vision.modules if shape.vision else frozenset()
+    named = frozenset(_MODULE.findall(str(settings.get("lora_targets", ""))))
+    if not modules or not named or str(settings.get("finetuning", "")) not in _ADAPTED:
+        return None
+    return bool(named & (modules | _EVERYWHERE))
+
+
+def _offloaded(settings: Settings, name: str) -> bool:
+    return settings.get(name) in ("cpu", "nvme", True) or (name == "offload_params" and settings.get("fsdp_offload") is True)
+
+
+def _whole(settings: Settings, name: str) -> int | None:
+    """A positive whole number; a text that is none, or a number out of all bounds, is unknown."""
+    value = settings.get(name)
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < len(str(_WHOLE)):
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _WHOLE else None
+
+
+def _assumptions(settings: Settings, made: Setup) -> Iterator[Assumption]:
+    if made.shape.guessed:
+        yield _said(
+            "shape",
+            f"only the size of {made.shape.name} is known; its layers are a neighbour's",
+            f"只知道 {made.shape.name} 的参数量，层结构取自相近的模型",
+        )
+    if made.task == "train" and settings.get("finetuning") is None:
+        yield _trained(made)
+    if made.task == "train" and _whole(settings, "micro_batch") is None:
+        en, zh = _default_of(made.stack)
+        yield _said("micro_batch", f"batch size {made.batch} on each card{en}", f"每张卡的批大小为 {made.batch}{zh}")
+    if _whole(settings, "sequence_length") is None and _whole(settings, "max_model_len") is None:
+        en, zh = _default_of(made.stack) if made.stack.length else ("", "")
+        yield _said("sequence_length", f"{made.length} tokens for each sample{en}", f"每条样本 {made.length} 个 token{zh}")
+    if made.task == "train" and settings.get("gradient_checkpointing") is None and not made.stack.checkpoints_always:
+        on = made.checkpointing == "full"
+        yield _said(
+            "gradient_checkpointing", f"gradient checkpointing is {'on' if on else 'off'}", f"梯度检查点{'已开启' if on else '未开启'}"
+        )
+    if settings.get("zero_file"):
+        named, stage = str(settings["zero_file"])[:_LONGEST], made.layout.stage
+        yield _said("zero_stage", f"ZeRO stage {stage}: {named} is not at hand", f"ZeRO stage {stage}：未提供 {named}")
+    tower = activations.tower(made)
+    if made.task == "train" and made.tower_trained is None and tower is not None:
+        most = f"{tower.high / GIB:.1f} GiB"
+        yield _said(
+            "vision_tower",
+            f"no gradients go through the vision tower; where they do, up to {most} more",
+            f"梯度不经过视觉塔；若经过，最多再需 {most}",
+        )
+    if not method(str(settings.get("method", ""))).counted:
+        yield _said(
+            "rollouts",
+            "answers that are generated in training, and reward models, are not counted",
+            "未计入训练中生成的回答和奖励模型",
+        )
+    if made.task == "train" and made.even_lengths is None and not made.stack.longest_first:
+        yield Assumption(
+            id="lengths",
+            text=Text(
+                "samples may differ in length; then blocks of shorter ones stay reserved",
+                "样本长度可能不一，此时较短样本留下的显存块不会归还",
+            ),
+        )
+
+
+def _trained(made: Setup) -> Assumption:
+    if made.adapters is None:
+        return _said("finetuning", "all weights are trained", "训练全部权重")
+    en, zh = _default_of(made.stack)
+    return _said("finetuning", f"LoRA of rank {made.adapters.rank}{en}", f"训练 LoRA，秩为 {made.adapters.rank}{zh}")
+
+
+def _default_of(own: Stack) -> tuple[str, str]:
+    """Whose default a figure is, in both languages; nothing where nobody knows the framework."""
+    return (f", the default of {own.title}", f"，即 {own.title} 的默认值") if own.title else ("", "")
+
+
+def _said(id_: str, en: str, zh: str) -> Assumption:
+    return Assumption(id=id_, text=Text(en, zh), asked=True)

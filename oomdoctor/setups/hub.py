@@ -1,0 +1,36 @@
+"""The config.json of a model from a hub, where the user asks for it: one small file, and nothing else of the model."""
+
+from __future__ import annotations
+
+import os
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+from oomdoctor import cache
+from oomdoctor.errors import UsageError
+from oomdoctor.setups.model_files import MOST_BYTES, is_hub_name, kept_name
+
+_HUB = "https://huggingface.co"
+_SECONDS = 15
+_REFUSED = {401: "it asks for a login", 403: "it asks for a login", 404: "it has no such model"}
+
+
+def fetch(name: str) -> None:
+    """Keeps the config.json of a model in the user's cache, where `read_config` finds it.
+
+    The hub is HF_ENDPOINT, else huggingface.co; no token is sent. Raises UsageError with the reason where it cannot be had.
+    """
+    hub = (os.environ.get("HF_ENDPOINT") or _HUB).rstrip("/")
+    if not is_hub_name(name):
+        raise UsageError(f"{name} is no name on a hub; a name there has an owner (Qwen/Qwen2.5-7B)")
+    if not hub.startswith(("https://", "http://")):
+        raise UsageError("HF_ENDPOINT is no address")
+    try:
+        with urlopen(Request(f"{hub}/{name}/resolve/main/config.json"), timeout=_SECONDS) as answer:  # noqa: S310 - http and https only
+            data = answer.read(MOST_BYTES)
+    except HTTPError as why:
+        why.close()
+        raise UsageError(f"{hub} did not give the config.json of {name}: {_REFUSED.get(why.code, f'status {why.code}')}") from why
+    except (URLError, OSError, ValueError) as why:
+        raise UsageError(f"{hub} cannot be reached: {getattr(why, 'reason', why)}") from why
+    cache.keep(kept_name(name), data)

@@ -1,0 +1,69 @@
+"""A model's shape from its config.json on this machine: a file, a folder that has one, or a name that a download left in a cache."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from glob import escape, glob
+from typing import Any
+
+from oomdoctor import cache
+from oomdoctor.case.shape import Shape
+from oomdoctor.setups.hf_config import shape_of
+
+MOST_BYTES = 4 << 20
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
+"""A model on a hub: an owner and a name, never a way out of a folder."""
+
+
+def read_shape(path: str) -> Shape | None:
+    """The shape in the config.json at `path`; None where there is none that can be read, or of a family that is not known."""
+    config = read_config(path)
+    named = path if is_hub_name(path) and not os.path.exists(path) else os.path.basename(os.path.abspath(path))
+    return None if config is None else shape_of(config, named)
+
+
+def read_config(path: str) -> dict[str, Any] | None:
+    """The config.json at `path`: the file itself, its folder, or the name of a model that a cache has. None where none can be read."""
+    from json import loads  # noqa: PLC0415 - only where a model lies on the disk; it reads Infinity, which Mamba's files have
+
+    file = os.path.join(path, "config.json") if os.path.isdir(path) else path
+    found = file if os.path.isfile(file) else next(_cached(path), None)
+    if found is None:
+        return None
+    try:
+        with open(found, "rb") as opened:
+            config = loads(opened.read(MOST_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return config if isinstance(config, dict) else None
+
+
+def is_hub_name(name: str) -> bool:
+    """Whether a text is a name on a hub (`Qwen/Qwen2.5-7B`)."""
+    return _NAME.fullmatch(name) is not None and ".." not in name
+
+
+def kept_name(name: str) -> str:
+    """Under what the user's cache keeps the config.json of a name on a hub."""
+    return f"model-{name.replace('/', '--')}.json"
+
+
+def _cached(name: str) -> Iterator[str]:
+    """Files that may be the config.json of a name on a hub: what `--hub` fetched, huggingface_hub's cache, ModelScope's."""
+    if not is_hub_name(name):
+        return
+    home = os.path.expanduser("~")
+    above = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
+    face = os.environ.get("HF_HUB_CACHE") or os.path.join(os.environ.get("HF_HOME") or os.path.join(above, "huggingface"), "hub")
+    scope = os.environ.get("MODELSCOPE_CACHE") or os.path.join(home, ".cache", "modelscope")
+    snapshots = os.path.join(escape(face), f"models--{name.replace('/', '--')}", "snapshots", "*", "config.json")
+    written = name.replace(".", "___")
+    paths = [os.path.join(cache.folder(), kept_name(name)), *sorted(glob(snapshots), key=os.path.getmtime, reverse=True)]
+    paths += [
+        os.path.join(scope, *below, one, "config.json")
+        for below in ((), ("hub",), ("models",), ("hub", "models"))
+        for one in (name, written)
+    ]
+    yield from (path for path in paths if os.path.isfile(path))

@@ -1,0 +1,36 @@
+"""A shape for a model of which only the number of parameters is known."""
+
+from __future__ import annotations
+
+import re
+from math import log
+
+from msgspec.structs import replace
+
+from oomdoctor.case.shape import Shape
+from oomdoctor.knowledge.tables.shapes import dense
+from oomdoctor.memory.model import parameters as count
+
+_SMALLEST = 10_000_000
+_SIZE = re.compile(r"(?<![a-z0-9.])(\d{1,4}(?:\.\d{1,3})?)(b|m)(?![a-z0-9])")
+_UNITS = {"b": 10**9, "m": 10**6}
+
+
+def size_in(name: str) -> int | None:
+    """The number of parameters that a model's name says (`org/some-3b`, `Some-1.1B-chat`); None where it says none or two.
+
+    The experts of `8x7B` and the active ones of `A3B` are no size of a model.
+    """
+    found = {int(float(number) * _UNITS[unit]) for number, unit in _SIZE.findall(name.rsplit("/", 1)[-1].lower())}
+    return found.pop() if len(found) == 1 else None
+
+
+def neighbour(params: int, name: str) -> Shape | None:
+    """The dense model of the nearest size, with as many parameters more or less as it takes; None below ten million."""
+    if params < _SMALLEST:
+        return None
+    near = min(dense(), key=lambda one: abs(log(count.total(one) / params)))
+    each = count.largest_layer(near)
+    layers = max(1, round(near.layers + (params - count.total(near)) / each))
+    like = replace(near, name=name, layers=layers, guessed=True)
+    return replace(like, extra=max(0, params - count.total(like)))

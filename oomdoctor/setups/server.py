@@ -1,0 +1,177 @@
+"""A served run as its command says it, as a setup and a server; what is not said is the server's default, and named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.estimate import Assumption, Format, Setup
+from oomdoctor.case.event import Value
+from oomdoctor.case.serving import Program, Served, Server
+from oomdoctor.case.settings import Scalar
+from oomdoctor.case.shape import Shape
+from oomdoctor.knowledge.tables.memory import weight_format
+from oomdoctor.knowledge.tables.serving_defaults import default
+from oomdoctor.memory.servers.startup import serve
+from oomdoctor.setups.from_log import Run
+from oomdoctor.setups.from_settings import setup as plain_setup
+from oomdoctor.units import GIB, MIB
+
+_PROGRAMS: Mapping[str, Program] = {"vllm": "vllm", "sglang": "sglang"}
+_QUANTIZED = re.compile(r"awq|gptq|fp8|bitsandbytes|mxfp4|w8a8|w4a16|int-?[48]|[48]-?bit|gguf", re.IGNORECASE)
+_EIGHT = re.compile(r"int-?8|8-?bit|w8a", re.IGNORECASE)
+_FORMATS = {
+    "awq": "awq-int4",
+    "gptq": "gptq-int4",
+    "fp8": "fp8",
+    "bitsandbytes": "nf4",
+    "mxfp4": "mxfp4",
+    "w8a8": "gptq-int8",
+    "w4a16": "gptq-int4",
+}
+_SLACK, _PER_TOKEN, _PER_GRAPH, _LEAST, _LARGE = 512 * MIB, 1.5 * MIB, 2 * MIB, 10 * GIB, 60 * GIB
+"""What SGLang leaves beside its share: sglang/srt/arg_groups/memory_hook.py, handle_gpu_memory_settings (0.5.23)."""
+
+
+class CardOf(Struct, frozen=True):
+    """The card of a server: its size decides defaults."""
+
+    name: str
+    bytes: int
+
+
+def program(settings: Mapping[str, Scalar], framework: str | None) -> Program | None:
+    """Which server it is, as far as its budget is known here; `estimate --serve` alone means vLLM."""
+    named = _PROGRAMS.get(framework or "")
+    return named or ("vllm" if framework is None and settings.get("method") == "serve" else None)
+
+
+def of_run(known: Run, log: Mapping[str, Value], shape: Shape, card: CardOf) -> Served | None:
+    """What a run that configs and logs tell of makes of its card; None where it is no server."""
+    of = program(known.settings, known.framework)
+    if of is None:
+        return None
+    version = log.get(f"log.{of}_version")
+    named = known.settings.get("model") or log.get("log.model_name_or_path")
+    settings: dict[str, Scalar] = {**known.settings, "model": str(named or "")}
+    return served(settings, shape, of, card, cards=known.cards, version=str(version) if version else None)
+
+
+def served(
+    settings: Mapping[str, Scalar], shape: Shape, of: Program, card: CardOf, *, cards: int = 1, version: str | None = None
+) -> Served:
+    """What the server makes of each card."""
+    setup, server, assumptions = _deployment(settings, shape, of, card, cards=cards, version=version)
+    return replace(serve(setup, server, card.bytes), card=card.name, assumptions=assumptions)
+
+
+def _deployment(
+    settings: Mapping[str, Scalar], shape: Shape, of: Program, card: CardOf, *, cards: int = 1, version: str | None = None
+) -> tuple[Setup, Server, tuple[Assumption, ...]]:
+    """The setup, the server, and what had to be assumed."""
+    tensor, pipeline = _whole(settings, "tensor_parallel") or 1, _whole(settings, "pipeline_parallel") or 1
+    made, _ = plain_setup({**settings, "method": "serve"}, shape, of, max(cards, tensor * pipeline))
+    known = {name: _whole(settings, name) for name in ("max_batched_tokens", "max_num_seqs")}
+    usual = {name: int(default(of, name, card=card.bytes, card_name=card.name, version=version, tensor=tensor)) for name in known}
+    batched = known["max_batched_tokens"] or usual["max_batched_tokens"]
+    length = _whole(settings, "max_model_len") or _whole(settings, "sequence_length")
+    requests = min(known["max_num_seqs"] or usual["max_num_seqs"], batched)
+    graphs = settings.get("enforce_eager") is not True
+    share = settings.get("memory_share")
+    if not isinstance(share, (int, float)) or isinstance(share, bool) or not 0 < share <= 1:
+        share = _share(of, card, version, batched, requests if graphs else 0, tensor * pipeline)
+    server = Server(
+        program=of,
+        share=float(share),
+        batched=batched,
+        requests=requests,
+        length=length,
+        graphs=graphs,
+        graphs_inside=of == "vllm" and default(of, "graphs_inside", card=card.bytes, version=version) == "yes",
+        offload=_offload(settings),
+    )
+    setup = replace(made, weights=_weights(settings, made.weights), length=length or made.length, batch=1)
+    return setup, server, tuple(_assumptions(settings, setup, server))
+
+
+def _share(of: Program, card: CardOf, version: str | None, batched: int, graphs: int, cards: int) -> float:
+    if of == "vllm":
+        return float(default(of, "memory_share", card=card.bytes, card_name=card.name, version=version))
+    kept = _SLACK + max(batched, 2048) * _PER_TOKEN + graphs * _PER_GRAPH + cards * GIB / 8
+    if card.bytes > _LARGE:
+        kept = max(kept, _LEAST)
+    return max(0.01, round((card.bytes - kept) / card.bytes, 3))
+
+
+def _weights(settings: Mapping[str, Scalar], otherwise: Format) -> Format:
+    """The format that an option or the name of the checkpoint says."""
+    for said in (str(settings.get("quantization") or ""), str(settings.get("model") or "")):
+        found = _QUANTIZED.search(said)
+        if found is not None:
+            word = found[0].lower()
+            if word == "gptq" and _EIGHT.search(said):
+                return weight_format("gptq-int8") or otherwise
+            name = _FORMATS.get(word, "gptq-int8" if _EIGHT.search(word) else "gptq-int4")
+            return weight_format(name) or otherwise
+    return otherwise
+
+
+def _offload(settings: Mapping[str, Scalar]) -> int:
+    """cpu_offload_gb is GiB of each card (vllm/config/cache.py)."""
+    size = settings.get("cpu_offload_gb")
+    return round(size * GIB) if isinstance(size, (int, float)) and not isinstance(size, bool) and 0 < size < 1 << 20 else 0
+
+
+def _whole(settings: Mapping[str, Scalar], name: str) -> int | None:
+    value = settings.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 10**9 else None
+
+
+def _assumptions(settings: Mapping[str, Scalar], setup: Setup, server: Server) -> Iterator[Assumption]:
+    if setup.shape.guessed:
+        yield _said(
+            "shape",
+            f"only the size of {setup.shape.name} is known; its layers are a neighbour's",
+            f"只知道 {setup.shape.name} 的参数量，层结构取自相近的模型",
+        )
+    if settings.get("memory_share") is None:
+        yield _said("memory_share", f"{server.share:g} of the card, the server's default", f"占用显卡的 {server.share:g}，即该服务的默认值")
+    if server.length is None:
+        yield _said(
+            "max_model_len",
+            "no longest request is given; the server takes the model's own limit, which is not known here",
+            "没有指定最大长度；服务会采用模型自身的上限，而这里并不知道它是多少",
+        )
+    if settings.get("max_batched_tokens") is None:
+        yield _said(
+            "max_batched_tokens",
+            f"{server.batched} tokens in one step, the server's default on this card",
+            f"单步最多 {server.batched} 个 token，即该服务在这张卡上的默认值",
+        )
+    if server.program == "vllm" and settings.get("max_num_seqs") is None:
+        yield _said(
+            "max_num_seqs",
+            f"{server.requests} requests at a time, the server's default on this card",
+            f"最多并发 {server.requests} 个请求，即该服务在这张卡上的默认值",
+        )
+    if draft := settings.get("draft_model"):
+        yield _said(
+            "draft_model",
+            f"the draft model {draft} takes weights and cache of its own, which are not counted",
+            f"草稿模型 {draft} 自己的权重和缓存没有计入",
+        )
+    if server.graphs and server.program == "vllm":
+        where = (
+            ("comes out of the share (vLLM 0.20 and newer)", "从份额里扣除（vLLM 0.20 及以后）")
+            if server.graphs_inside
+            else ("comes on top of the share (vLLM before 0.20)", "在份额之外另占（vLLM 0.20 以前）")
+        )
+        yield Assumption(id="cuda_graphs", text=Text(f"what CUDA graphs take {where[0]}", f"CUDA 图占用的显存{where[1]}"))
+
+
+def _said(id_: str, en: str, zh: str) -> Assumption:
+    return Assumption(id=id_, text=Text(en, zh), asked=True)

@@ -1,0 +1,235 @@
+"""A run described by one line of JSON (`estimate --spec`), as a setup; null is unknown, and what is taken for it is said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Union
+
+from msgspec import Struct
+
+from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.estimate import Adapters, Assumption, Checkpointing, Counter, Format, Layout, Optimizer, Setup, Stack
+from oomdoctor.case.shape import Shape
+from oomdoctor.knowledge.tables.memory import known_format, known_optimizer, optimizer, stack, targets, weight_format
+from oomdoctor.knowledge.tables.shapes import shape
+from oomdoctor.setups import prompts
+from oomdoctor.setups.nearest_model import neighbour, size_in
+from oomdoctor.setups.strategy import layout
+
+_COUNT = re.compile(r"trainable\s*=\s*([\d,]{1,20})")
+_RANK = 8
+_LENGTH = 2048
+_LONGEST = 40
+_BLOCKS = 4
+"""New layers of LLaMA-Pro, and the default of freeze tuning in LLaMA-Factory is 2: small against the model either way."""
+_ADAPTERS = (
+    "lora",
+    "adapter",
+    "loha",
+    "lokr",
+    "oft",
+    "boft",
+    "prefix",
+    "prompt",
+    "tuning",
+    "ia3",
+    "vera",
+    "fourier",
+    "dora",
+    "galore",
+    "miss",
+    "bone",
+    "c3a",
+    "ln",
+)
+
+
+class Spec(Struct, kw_only=True):
+    """One question. Names and meaning are those of the evaluation's contract; a key that is missing is null."""
+
+    id: Union[str, int, None] = None
+    model: str | None = None
+    family: str | None = None
+    params: int | None = None
+    task: str = "train"
+    method: str | None = None
+    framework: str | None = None
+    trainable_modules: str | None = None
+    lora_rank: int | None = None
+    weights_dtype: str | None = None
+    compute_dtype: str | None = None
+    optimizer: str | None = None
+    strategy: str | None = None
+    gpus: int | None = None
+    gpu: str | None = None
+    micro_batch: int | None = None
+    grad_accum: int | None = None
+    seq_len: int | None = None
+    gradient_checkpointing: Union[bool, str, None] = None
+    attention: str | None = None
+    fused_loss: bool | None = None
+    prompt_logits: bool | None = None
+    packing: str | None = None
+    offload: str | None = None
+    counter: str | None = None
+
+
+class Refused(Struct, frozen=True):
+    """Why a question has no answer."""
+
+    why: str
+
+
+def setup(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | Refused:
+    """The setup of a question, and what had to be assumed."""
+    known = _shape(spec)
+    if known is None:
+        return Refused(f"the model {spec.model or ''} is not known and its number of parameters is not given".replace("  ", " "))
+    if spec.task not in ("train", "infer"):
+        return Refused(f"the task {spec.task} is neither train nor infer")
+    own = stack(spec.framework)
+    training = spec.task == "train"
+    method = (spec.method or ("full" if training else "generate")).lower()
+    adapters = _adapters(spec, method) if training else None
+    spread = layout(spec.strategy or "", spec.gpus or 1)
+    made = Setup(
+        shape=known,
+        task="train" if training else "infer",
+        stack=own,
+        weights=_weights(spec, own, method, training),
+        optimizer=_optimizer(spec, own, spread, adapters),
+        adapters=adapters,
+        layout=spread,
+        batch=max(1, (spec.micro_batch or 1) // _pieces(spread)),
+        length=1 if method == "load" else max(1, spec.seq_len or _LENGTH, _image(known) if training else 0),
+        accumulation=max(1, spec.grad_accum or (2 if own.accumulates else 1), spread.pipeline),
+        checkpointing=_checkpointing(spec),
+        eager_attention=(spec.attention or "").lower() == "eager" and own.name != "ms-swift",
+        offload_params=_offloaded(spec, "param"),
+        offload_optimizer=_offloaded(spec, "optimizer"),
+        offload_activations=own.offloads_checkpoints or _offloaded(spec, "activation"),
+        fused_loss=spec.fused_loss is True,
+        prompt_logits=None if training else spec.prompt_logits,
+        even_lengths=_even(spec.packing),
+        tower_trained=_tower(spec) if training else False,
+        counter=_counter(spec.counter),
+    )
+    return made, tuple(_assumptions(spec, made))
+
+
+def _shape(spec: Spec) -> Shape | None:
+    known = shape(spec.model) if spec.model else None
+    params = spec.params or size_in(spec.model or "")
+    return neighbour(params, spec.model or "") if known is None and params else known
+
+
+def _pieces(spread: Layout) -> int:
+    """Into how many pieces a pipeline cuts the batch that is told: torchtitan's is that of a rank, Megatron's is one piece already."""
+    return 1 if spread.wide_gradients else spread.pipeline
+
+
+def _tower(spec: Spec) -> bool | None:
+    """Whether gradients go through a vision tower: only where the trained modules say so is it known."""
+    return True if re.search(r"\bvi(?:sion|sual|t)\b", spec.trainable_modules or "", re.IGNORECASE) else None
+
+
+def _image(known: Shape) -> int:
+    """Tokens of one image: a sample of a vision model is at least as long, wherever its text is cut."""
+    return known.vision.tokens if known.vision else 0
+
+
+def _adapters(spec: Spec, method: str) -> Adapters | None:
+    written = spec.trainable_modules or ""
+    if "pro" in method.split("-") or "llamapro" in method or "freeze" in method:
+        return Adapters(rank=0, targets=frozenset(), blocks=_BLOCKS)
+    if method.startswith("full") or not any(one in method for one in _ADAPTERS):
+        return None
+    found = targets(written) or frozenset("qv")
+    counted = _COUNT.search(written)
+    copies = found & {"embed"} | (found & {"head"} if "emb" in method else frozenset())
+    lora = "lora" in method
+    return Adapters(
+        rank=spec.lora_rank or _RANK,
+        targets=frozenset(found - copies) if lora else frozenset(),
+        full=frozenset(copies),
+        scales_outputs="adapter_v2" in method or "ia3" in method,
+        count=int(counted[1].replace(",", "")) if counted else None,
+    )
+
+
+def _weights(spec: Spec, own: Stack, method: str, training: bool) -> Format:
+    said = (spec.weights_dtype or "").lower()
+    written = "" if " or " in said else said.split(" ")[0]
+    if training and method.startswith("full") and "autocast" in (spec.compute_dtype or "").lower():
+        # Autocast computes in 16 bit over fp32 weights; over 16-bit weights it would do nothing.
+        written = "fp32"
+    default = "nf4" if "qlora" in method else own.full_weights if training and method.startswith("full") else "bf16"
+    return weight_format(written) or known_format(default)
+
+
+def _optimizer(spec: Spec, own: Stack, spread: Layout, adapters: Adapters | None) -> Optimizer:
+    name = "galore" if "galore" in (spec.method or "").lower() else spec.optimizer or own.optimizer
+    if own.name == "torchtune" and spec.optimizer is None and adapters is None and spread.cards == 1:
+        # Its recipe for one card: the states of a full model would fit no card that people have.
+        name = "pagedadamw8bit in backward"
+    found = optimizer(name) or known_optimizer(own.optimizer)
+    return known_optimizer(own.optimizer) if (found.name, own.optimizer) == ("adamw", "adamw-fused") else found
+
+
+def _checkpointing(spec: Spec) -> Checkpointing:
+    given = spec.gradient_checkpointing
+    if given == "selective":
+        return "selective"
+    return "none" if given is False else "full"
+
+
+def _even(packing: str | None) -> bool | None:
+    if packing is None:
+        return None
+    return packing.lower().startswith(("yes", "fixed")) or "bucket" in packing.lower()
+
+
+def _offloaded(spec: Spec, what: str) -> bool:
+    """Whether something is offloaded; offload without saying of what is that of parameters and optimizer."""
+    said = (spec.offload or "").lower()
+    if any(one in said for one in ("param", "optimizer", "activation")):
+        return what in said
+    return what != "activation" and said.startswith(("cpu", "nvme", "yes", "true", "full"))
+
+
+def _counter(name: str | None) -> Counter:
+    if name in ("max_allocated", "peak_active"):
+        return "max_allocated"
+    return "max_reserved" if name == "max_reserved" else "nvidia-smi" if name == "nvidia-smi" else "unknown"
+
+
+def _assumptions(spec: Spec, made: Setup) -> Iterator[Assumption]:
+    if made.shape.guessed:
+        yield _assumed(
+            "shape",
+            f"only the number of parameters of {made.shape.name} is known; its layers are a neighbour's",
+            f"只知道 {made.shape.name} 的参数量，层结构取自相近的模型",
+            asked=True,
+        )
+    if made.task == "train" and spec.micro_batch is None:
+        yield _assumed("micro_batch", "a batch of 1 on each card", "每张卡批大小为 1", asked=True)
+    written = (spec.weights_dtype or "").split(" ")[0].lower()
+    if written and " or " not in (spec.weights_dtype or "") and weight_format(written) is None:
+        named, taken = written[:_LONGEST], made.weights.name
+        said = (f"the format {named} is not known; taken like {taken}", f"未知格式 {named}，按 {taken} 计算")
+        yield _assumed("weights_dtype", *said, asked=True)
+    if spec.seq_len is None:
+        yield _assumed("sequence_length", f"{_LENGTH} tokens for each sample", f"每条样本 {_LENGTH} 个 token", asked=True)
+    if made.task == "train" and spec.gradient_checkpointing is None:
+        yield _assumed("gradient_checkpointing", "gradient checkpointing is on", "已开启梯度检查点", asked=True)
+    if spec.counter is None:
+        yield _assumed("counter", "the figure may be torch's or the driver's", "该数值可能来自 torch，也可能来自驱动")
+    if made.task == "infer":
+        yield from prompts.assumptions(made)
+    if made.task == "train" and not made.even_lengths and not made.stack.longest_first:
+        yield _assumed("lengths", "samples differ in length", "样本长度不一")
+
+
+def _assumed(id_: str, en: str, zh: str, *, asked: bool = False) -> Assumption:
+    return Assumption(id=id_, text=Text(en, zh), asked=asked)

@@ -1,0 +1,43 @@
+"""Lines of JSON in, lines of JSON out: the contract of `estimate --spec FILE --format jsonl`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec import DecodeError, ValidationError
+from msgspec.json import Decoder, encode
+
+from oomdoctor.memory.estimate import estimate
+from oomdoctor.setups.spec import Refused, Spec, setup
+
+
+def answers(lines: Iterable[bytes]) -> Iterator[str]:
+    """One answer for each question; a line that is none is answered too, with the reason."""
+    decoder = Decoder(Spec)
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            answer = _answer(decoder.decode(line))
+        except (DecodeError, ValidationError) as why:
+            answer = _refusal(None, str(why))
+        yield encode(answer).decode()
+
+
+def _answer(spec: Spec) -> dict[str, Any]:
+    made = setup(spec)
+    if isinstance(made, Refused):
+        return _refusal(spec.id, made.why)
+    found = estimate(*made)
+    return {
+        "id": spec.id,
+        "per_gpu_bytes": {"expected": found.expected, "low": found.low, "high": found.high},
+        "terms": found.terms,
+        "assumptions": [one.text.en for one in found.assumptions],
+        "refused": None,
+    }
+
+
+def _refusal(id_: object, why: str) -> dict[str, Any]:
+    return {"id": id_, "per_gpu_bytes": None, "terms": {}, "assumptions": [], "refused": why}

@@ -1,0 +1,49 @@
+"""Config files as text -> what is proposed for them and what becomes of it, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from config_files import pack
+
+from oomdoctor.case.diagnosis import Fix, Setting, Text
+from oomdoctor.case.settings import Complaint
+from oomdoctor.configs.edit.edit_targets import Homes
+from oomdoctor.configs.parsed_config import Sheet
+from oomdoctor.configs.proposals.apply import Judge
+from oomdoctor.configs.readers.read import read_config
+from oomdoctor.configs.resolve import training
+
+
+def sheets(files: Mapping[str, bytes]) -> list[Sheet]:
+    return [sheet for name, data in files.items() for sheet in read_config(name, data) or []]
+
+
+def homes(files: Mapping[str, bytes]) -> Homes:
+    return Homes(sheets(files), pack())
+
+
+def judge(known: Mapping[str, str | int | float | bool | None]) -> Judge:
+    """What the rules say of configs in a run of which `known` is known."""
+
+    def ask(files: Mapping[str, bytes]) -> Sequence[Complaint]:
+        found = training(sheets(files), [], dict(known), pack())
+        return () if found is None else found.complaints
+
+    return ask
+
+
+def nothing_there(path: str) -> bytes | None:  # noqa: ARG001 - the shape of a reader
+    return None
+
+
+def holding(**files: bytes) -> Callable[[str], bytes | None]:
+    return lambda path: files.get(path.replace(".", "_"))
+
+
+def fix(*settings: Setting, id: str = "a-fix", safety: str = "safe") -> Fix:
+    return Fix(id=id, title=Text("A fix", "一项改动"), how=Text("So.", "这样。"), settings=settings, safety=safety)
+
+
+def setting(framework: str, key: str, to: str, **more: object) -> Setting:
+    return Setting(framework=framework, key=key, to=to, **more)  # type: ignore[arg-type]

@@ -1,0 +1,28 @@
+"""Configs as text -> the training config, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from oomdoctor.case.settings import Training
+from oomdoctor.configs.readers.read import read_config
+from oomdoctor.configs.resolve import training
+from oomdoctor.knowledge.pack import Pack, load_pack
+
+
+@cache
+def pack() -> Pack:
+    return load_pack()
+
+
+def read(files: Mapping[str, str | bytes], known: Mapping[str, str | int | float | bool | None] | None = None) -> Training:
+    """The config of files that are given as text; `known` are facts of the log."""
+    sheets = [sheet for name, text in files.items() for sheet in read_config(name, text.encode() if isinstance(text, str) else text) or []]
+    found = training(sheets, [], dict(known or {}), pack())
+    return found if found is not None else Training()
+
+
+def complaints(files: Mapping[str, str | bytes], known: Mapping[str, str | int | float | bool | None] | None = None) -> list[str]:
+    """The ids of what is wrong, the worst first."""
+    return [one.id for one in read(files, known).complaints]

@@ -1,0 +1,42 @@
+"""DeepSpeed files that a config names and that are not at hand."""
+
+from __future__ import annotations
+
+import pytest
+from config_files import read
+
+from oomdoctor.case.settings import Scalar
+from oomdoctor.knowledge.tables.csv_table import table
+
+LLAMAFACTORY = "stage: sft\nfinetuning_type: full\nper_device_train_batch_size: 1\ndeepspeed: {}\n"
+GLM4 = "data_config:\n  train_file: t\nmax_input_length: 300\nmax_output_length: 200\n"
+STAGE_2 = '{"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 2}}'
+NAMES = ("zero_stage", "offload_optimizer", "offload_params", "zero_file")
+
+
+@pytest.mark.parametrize(("files", "expected"), [
+    pytest.param({"a.yaml": LLAMAFACTORY.format("examples/deepspeed/ds_z3_offload_config.json")},
+                 {"zero_stage": 3, "offload_optimizer": "cpu", "offload_params": "cpu", "zero_file": "ds_z3_offload_config.json"},
+                 id="a file that LLaMA-Factory ships"),
+    pytest.param({"a.yaml": LLAMAFACTORY.format("D:\\\\runs\\\\ds_z2_config.json")}, {"zero_stage": 2, "zero_file": "ds_z2_config.json"},
+                 id="copied to a folder of Windows"),
+    pytest.param({"a.yml": "base_model: m\nsequence_len: 512\nmicro_batch_size: 1\ndeepspeed: deepspeed_configs/zero3_bf16_cpuoffload_params.json\n"},
+                 {"zero_stage": 3, "offload_params": "cpu", "zero_file": "zero3_bf16_cpuoffload_params.json"}, id="one of Axolotl"),
+    pytest.param({"a.yaml": GLM4 + "training_args:\n  deepspeed: configs/ds_zero_3.json\n"}, {"zero_stage": 3, "zero_file": "ds_zero_3.json"},
+                 id="one of GLM-4"),
+    pytest.param({"a.yaml": GLM4 + "training_args:\n  bf16: true\ndeepspeed: configs/ds_zero_3.json\n"}, {}, id="under a block that nobody reads"),
+    pytest.param({"a.yaml": LLAMAFACTORY.format("configs/own.json")}, {"zero_file": "own.json"}, id="a file of one's own"),
+    pytest.param({"a.yaml": LLAMAFACTORY.format("my_stage3_512.json")}, {"zero_stage": 3, "zero_file": "my_stage3_512.json"},
+                 id="one whose name has the stage"),
+    pytest.param({"a.yaml": LLAMAFACTORY.format("size32.json")}, {"zero_file": "size32.json"}, id="a number that is no stage"),
+    pytest.param({"a.yaml": LLAMAFACTORY.format("null")}, {}, id="none"),
+    pytest.param({"a.yaml": LLAMAFACTORY.format("ds_z3_config.json"), "ds_z3_config.json": STAGE_2}, {"zero_stage": 2},
+                 id="at hand, and changed: the file itself counts"),
+])  # fmt: skip
+def test_its_name_says_what_it_does(files: dict[str, str], expected: dict[str, Scalar]) -> None:
+    found = read(files).settings
+    assert {name: found[name] for name in NAMES if name in found} == expected
+
+
+def test_every_row_has_a_stage_and_a_source() -> None:
+    assert all(row["zero_stage"] in "0123" and row["source"] and row["name"].endswith(".json") for row in table("shipped_files"))

@@ -1,0 +1,186 @@
+"""A config's settings as a setup: what is said is used, what is not said is a named default."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oomdoctor.case.estimate import Setup
+from oomdoctor.case.shape import Shape
+from oomdoctor.knowledge.tables.shapes import shape
+from oomdoctor.memory.activations import tokens
+from oomdoctor.memory.estimate import estimate
+from oomdoctor.memory.model.weights import reference, weights
+from oomdoctor.memory.phases import phases
+from oomdoctor.setups.from_settings import setup
+
+NAMES = (
+    "micro_batch", "accumulation", "sequence_length", "packing", "precision", "load_bits", "finetuning", "lora_rank", "lora_targets", "modules_to_save",
+    "gradient_checkpointing", "attention", "optimizer", "zero_stage", "offload_optimizer", "offload_params", "fsdp", "fsdp_version", "tensor_parallel",
+    "eval_strategy", "eval_batch", "method", "max_model_len", "kv_cache_dtype", "syncs_gradients", "zero_file", "freeze_vision", "context_parallel",
+)  # fmt: skip
+
+
+def known() -> Shape:
+    found = shape("Qwen/Qwen2.5-7B")
+    assert found is not None
+    return found
+
+
+def made(framework: str | None = "transformers", cards: int = 1, **settings: Any) -> Setup:
+    return setup(settings, known(), framework, cards)[0]
+
+
+@pytest.mark.parametrize(("settings", "attribute", "value"), [
+    pytest.param({"micro_batch": 2}, "batch", 2, id="the batch"),
+    pytest.param({}, "batch", 8, id="the default batch of transformers"),
+    pytest.param({"micro_batch": "4"}, "batch", 4, id="a number in quotes"),
+    pytest.param({"gradient_checkpointing": True}, "checkpointing", "full", id="checkpointing"),
+    pytest.param({}, "checkpointing", "none", id="no checkpointing by default"),
+    pytest.param({"offload_optimizer": "cpu"}, "offload_optimizer", True, id="offload"),
+    pytest.param({"offload_optimizer": "none"}, "offload_optimizer", False, id="offload to nothing"),
+    pytest.param({"eval_strategy": "steps"}, "eval_batch", 8, id="the default evaluation batch"),
+    pytest.param({"eval_strategy": "no"}, "eval_batch", None, id="no evaluation"),
+    pytest.param({"method": "serve", "max_model_len": 32768}, "length", 32768, id="the length that a server promises"),
+])  # fmt: skip
+def test_a_setting_is_used(settings: dict[str, Any], attribute: str, value: object) -> None:
+    assert getattr(made(**settings), attribute) == value
+
+
+@pytest.mark.parametrize(("settings", "name"), [
+    pytest.param({"finetuning": "full", "precision": "bf16"}, "fp32", id="a Trainer keeps fp32 weights under autocast"),
+    pytest.param({"finetuning": "full", "precision": "bf16", "zero_stage": 3}, "bf16", id="DeepSpeed keeps 16-bit weights and a master copy"),
+    pytest.param({"finetuning": "lora", "precision": "bf16"}, "bf16", id="a frozen base in 16 bit"),
+    pytest.param({"finetuning": "lora", "load_bits": 4}, "nf4", id="four bits"),
+    pytest.param({"finetuning": "qlora"}, "nf4", id="QLoRA without a number"),
+])  # fmt: skip
+def test_the_format_of_the_weights(settings: dict[str, Any], name: str) -> None:
+    assert made(**settings).weights.name == name
+
+
+@pytest.mark.parametrize(("method", "finetuning", "sequences", "copies"), [
+    pytest.param("sft", "full", 1, 0, id="nothing is compared"),
+    pytest.param("dpo", "full", 2, 1, id="pairs, and a second model"),
+    pytest.param("dpo", "lora", 2, 0, id="with adapters the base is the second model"),
+    pytest.param("simpo", "full", 2, 0, id="pairs alone"),
+    pytest.param("kto", "full", 1, 1, id="a second model alone"),
+])  # fmt: skip
+def test_answers_are_compared(method: str, finetuning: str, sequences: int, copies: int) -> None:
+    settings: dict[str, Any] = {"method": method, "finetuning": finetuning, "micro_batch": 2, "sequence_length": 512}
+    found, _ = setup(settings, known(), "llamafactory", 1)
+    assert tokens(found) == 2 * sequences * 512
+    beside = reference(found)
+    assert (0 if beside is None else beside.bytes) == copies * weights(found).bytes
+    assert any(one.name == "reference" for phase in phases(found) for one in phase.terms) == bool(copies)
+
+
+def test_what_the_arithmetic_has_not_is_said() -> None:
+    said = {one.id for one in setup({"method": "grpo"}, known(), "ms-swift", 1)[1]}
+    assert "rollouts" in said
+    assert "rollouts" not in {one.id for one in setup({"method": "sft"}, known(), "ms-swift", 1)[1]}
+
+
+@pytest.mark.parametrize(("settings", "framework", "trained"), [
+    pytest.param({}, "llamafactory", False, id="LLaMA-Factory freezes towers"),
+    pytest.param({"freeze_vision": False}, "llamafactory", True, id="unless told otherwise"),
+    pytest.param({}, "transformers", None, id="a plain script may do either"),
+])  # fmt: skip
+def test_a_tower(settings: dict[str, Any], framework: str, trained: bool | None) -> None:
+    assert setup(settings, known(), framework, 1)[0].tower_trained is trained
+
+
+@pytest.mark.parametrize(("model", "targets", "trained"), [
+    pytest.param("zai-org/glm-4v-9b", "['query_key_value']", True, id="a name that the tower has too"),
+    pytest.param("zai-org/glm-4v-9b", "dense_h_to_4h", True, id="another one"),
+    pytest.param("llava-hf/llava-1.5-7b-hf", "q_proj,v_proj", True, id="CLIP names its matrices like the text"),
+    pytest.param("Qwen/Qwen2-VL-7B-Instruct", "q_proj,v_proj", False, id="a tower with names of its own"),
+    pytest.param("Qwen/Qwen2-VL-7B-Instruct", "all-linear", True, id="everything"),
+    pytest.param("Qwen/Qwen2-VL-7B-Instruct", "", None, id="no targets are said"),
+])  # fmt: skip
+def test_targets_that_match_a_tower(model: str, targets: str, trained: bool | None) -> None:
+    found = shape(model)
+    assert found is not None
+    assert setup({"finetuning": "lora", "lora_targets": targets}, found, "transformers", 1)[0].tower_trained is trained
+
+
+@pytest.mark.parametrize(("settings", "stage", "said"), [
+    pytest.param({"zero_file": "ds_z3.json", "zero_stage": 3}, 3, True, id="a file whose name has the stage"),
+    pytest.param({"zero_file": "own.json"}, 2, True, id="a file whose name says nothing"),
+    pytest.param({"zero_stage": 1}, 1, False, id="a file at hand"),
+])  # fmt: skip
+def test_a_deepspeed_file_that_is_not_at_hand(settings: dict[str, Any], stage: int, said: bool) -> None:
+    found, assumptions = setup(settings, known(), "llamafactory", 4)
+    assert (found.layout.engine, found.layout.stage) == ("deepspeed", stage)
+    assert ("zero_stage" in {one.id for one in assumptions}) == said
+
+
+def test_llamafactory_checkpoints_by_default() -> None:
+    assert made("llamafactory").checkpointing == "full"
+
+
+def test_what_is_not_said_is_asked() -> None:
+    known = shape("Qwen/Qwen2.5-7B")
+    assert known is not None
+    asked = {one.id for one in setup({}, known, None, 1)[1] if one.asked}
+    assert asked == {"finetuning", "micro_batch", "sequence_length", "gradient_checkpointing"}
+
+
+@pytest.mark.parametrize(("framework", "settings", "rank", "said"), [
+    pytest.param("llamafactory", {}, 8, "LoRA of rank 8, the default of LLaMA-Factory", id="LLaMA-Factory trains adapters"),
+    pytest.param("ms-swift", {"lora_rank": 64}, 64, "LoRA of rank 64, the default of ms-swift", id="ms-swift trains adapters"),
+    pytest.param("transformers", {}, None, "all weights are trained", id="a Trainer trains everything"),
+    pytest.param(None, {}, None, "all weights are trained", id="nobody knows"),
+    pytest.param("llamafactory", {"finetuning": "full"}, None, None, id="it is said"),
+])  # fmt: skip
+def test_what_is_trained_where_nothing_is_said(framework: str | None, settings: dict[str, Any], rank: int | None, said: str | None) -> None:
+    found, assumptions = setup(settings, known(), framework, 1)
+    assert (found.adapters.rank if found.adapters else None) == rank
+    assert next((one.text.en for one in assumptions if one.id == "finetuning"), None) == said
+
+
+@given(
+    st.dictionaries(st.sampled_from(NAMES), st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)),
+    st.integers(1, 64),
+)
+def test_no_setting_breaks_the_arithmetic(settings: dict[str, Any], cards: int) -> None:
+    found = estimate(made(cards=cards, **settings))
+    assert 0 < found.expected <= found.high
+
+
+@pytest.mark.parametrize(("settings", "attribute", "value"), [
+    pytest.param({"zero_stage": 2, "zero_bucket": 200_000_000}, "bucket", 200_000_000, id="a bucket by its number"),
+    pytest.param({"zero_stage": 2, "zero_bucket": 5e8}, "bucket", 500_000_000, id="a bucket in scientific notation"),
+    pytest.param({"zero_stage": 2}, "bucket", None, id="a bucket that nobody names"),
+    pytest.param({"zero_stage": 2, "zero_overlap": False}, "overlaps", False, id="no overlap"),
+    pytest.param({"zero_stage": 3, "zero_live": 1e8}, "live", 100_000_000, id="live parameters"),
+    pytest.param({"fsdp": "full_shard", "fsdp_meta_init": False}, "meta_init", False, id="every process reads the model"),
+])  # fmt: skip
+def test_buffers_by_their_config(settings: dict[str, Any], attribute: str, value: object) -> None:
+    assert getattr(made(cards=4, **settings).layout, attribute) == value
+
+
+@pytest.mark.parametrize(("settings", "whole"), [
+    pytest.param({"zero_saves_whole": True}, True, id="ZeRO-3 gathers"),
+    pytest.param({"fsdp_state_dict": "FULL_STATE_DICT"}, True, id="FSDP gathers"),
+    pytest.param({"fsdp_state_dict": "SHARDED_STATE_DICT"}, False, id="each card writes its piece"),
+    pytest.param({}, None, id="nobody says"),
+])  # fmt: skip
+def test_how_a_checkpoint_is_written(settings: dict[str, Any], whole: bool | None) -> None:
+    assert made(cards=4, **settings).saves_whole is whole
+
+
+def test_adapters_are_joined_where_that_is_asked() -> None:
+    assert made("ms-swift", merge_adapters=True, finetuning="lora").merges
+    assert not made("ms-swift", finetuning="lora").merges
+
+
+@pytest.mark.parametrize(("framework", "length", "said"), [
+    pytest.param("axolotl", 512, "512 tokens for each sample, the default of Axolotl", id="a framework with a default"),
+    pytest.param("ms-swift", 2048, "2048 tokens for each sample", id="a framework that asks the model"),
+])  # fmt: skip
+def test_the_length_where_nothing_is_said(framework: str, length: int, said: str) -> None:
+    found, assumptions = setup({}, known(), framework, 1)
+    assert (found.length, next(one.text.en for one in assumptions if one.id == "sequence_length")) == (length, said)

@@ -1,0 +1,119 @@
+"""A server as its command says it, and what it takes where nothing is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oomdoctor.case.serving import Served
+from oomdoctor.knowledge.tables.serving_defaults import default
+from oomdoctor.knowledge.tables.shapes import shape
+from oomdoctor.setups.server import CardOf, program, served
+from oomdoctor.units import GIB
+
+
+def of(program: Any = "vllm", card: float = 23.4, name: str = "", version: str | None = None, cards: int = 1, **settings: Any) -> Served:
+    known = shape(str(settings.get("model", "Qwen/Qwen2.5-7B")))
+    assert known is not None
+    return served(settings, known, program, CardOf(name, int(card * GIB)), cards=cards, version=version)
+
+
+@pytest.mark.parametrize(("name", "card", "card_name", "version", "value"), [
+    pytest.param("memory_share", 24, "", "0.19.1", "0.9", id="the share before 0.20"),
+    pytest.param("memory_share", 24, "", "0.20.0", "0.92", id="the share from 0.20 on"),
+    pytest.param("memory_share", 24, "", None, "0.92", id="an unknown version is the newest"),
+    pytest.param("memory_share", 24, "", "a branch", "0.92", id="what is no version is unknown"),
+    pytest.param("max_num_seqs", 24, "", None, "256", id="requests on a small card"),
+    pytest.param("max_num_seqs", 79, "NVIDIA H100 80GB HBM3", None, "1024", id="requests on a large one"),
+    pytest.param("max_num_seqs", 79, "NVIDIA A100-SXM4-80GB", None, "256", id="an A100 counts as a small one"),
+    pytest.param("max_batched_tokens", 180, "", "0.11.0", "8192", id="the largest cards had no value of their own"),
+    pytest.param("max_batched_tokens", 180, "", "0.33.0", "16384", id="and have one now"),
+])  # fmt: skip
+def test_what_vllm_takes_where_nothing_is_said(name: str, card: int, card_name: str, version: str | None, value: str) -> None:
+    assert default("vllm", name, card=card * GIB, card_name=card_name, version=version) == value
+
+
+@pytest.mark.parametrize(("card", "tensor", "step", "graphs"), [
+    pytest.param(15.6, 1, "2048", "8", id="16 GB"),
+    pytest.param(23.4, 1, "4096", "48", id="24 GB"),
+    pytest.param(23.4, 4, "4096", "160", id="four of 24 GB"),
+    pytest.param(46.8, 1, "4096", "32", id="48 GB"),
+    pytest.param(79.0, 1, "8192", "256", id="80 GB"),
+    pytest.param(79.0, 8, "8192", "512", id="eight of 80 GB"),
+])  # fmt: skip
+def test_what_sglang_takes_where_nothing_is_said(card: float, tensor: int, step: str, graphs: str) -> None:
+    found = [default("sglang", name, card=int(card * GIB), tensor=tensor) for name in ("max_batched_tokens", "max_num_seqs")]
+    assert found == [step, graphs]
+
+
+def test_the_share_of_sglang_leaves_what_a_step_and_the_graphs_take() -> None:
+    """0.5 GiB, 1.5 MiB for each token of a step, 2 MiB for each request of a graph, 1/8 GiB for each card (sglang memory_hook.py)."""
+    kept = (512 + 4096 * 1.5 + 48 * 2 + 128) / 1024
+    assert of("sglang", card=23.4).server.share == pytest.approx((23.4 - kept) / 23.4, abs=1e-3)
+    assert of("sglang", card=79.0).server.share == pytest.approx((79.0 - (512 + 8192 * 1.5 + 256 * 2 + 128) / 1024) / 79.0, abs=1e-3)
+
+
+@pytest.mark.parametrize(("settings", "stored"), [
+    pytest.param({}, "bf16", id="nothing said"),
+    pytest.param({"quantization": "awq_marlin"}, "awq-int4", id="an option"),
+    pytest.param({"quantization": "fp8"}, "fp8", id="eight bits"),
+    pytest.param({"quantization": "bitsandbytes"}, "nf4", id="bitsandbytes packs to four bits"),
+    pytest.param({"model": "Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8"}, "gptq-int8", id="the name of a checkpoint"),
+    pytest.param({"model": "Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4"}, "gptq-int4", id="the same in four bits"),
+    pytest.param({"model": "Qwen/Qwen2.5-7B-Instruct"}, "bf16", id="a plain name"),
+    pytest.param({"precision": "fp32"}, "fp32", id="a type"),
+])  # fmt: skip
+def test_how_the_weights_are_stored(settings: dict[str, Any], stored: str) -> None:
+    assert of(**settings).setup.weights.name == stored
+
+
+@pytest.mark.parametrize(("settings", "framework", "found"), [
+    pytest.param({}, "vllm", "vllm", id="vLLM"),
+    pytest.param({}, "sglang", "sglang", id="SGLang"),
+    pytest.param({"method": "serve"}, None, "vllm", id="any server means vLLM"),
+    pytest.param({"method": "serve"}, "llama.cpp", None, id="a server whose budget is not known here"),
+    pytest.param({"method": "sft"}, "llamafactory", None, id="training"),
+])  # fmt: skip
+def test_which_server_it_is(settings: dict[str, Any], framework: str | None, found: str | None) -> None:
+    assert program(settings, framework) == found
+
+
+def test_what_is_not_said_is_named() -> None:
+    said = {one.id for one in of().assumptions}
+    assert said == {"memory_share", "max_model_len", "max_batched_tokens", "max_num_seqs", "cuda_graphs"}
+    told = of(memory_share=0.9, max_model_len=4096, max_batched_tokens=2048, max_num_seqs=16, enforce_eager=True)
+    assert told.assumptions == ()
+    assert [one.id for one in of(draft_model="org/small", max_model_len=4096, enforce_eager=True).assumptions if "draft" in one.id] == [
+        "draft_model"
+    ]
+
+
+def test_cards_and_host_memory() -> None:
+    spread = of(tensor_parallel=2, cpu_offload_gb=2)
+    assert spread.setup.layout.cards == 2
+    assert spread.terms[0].bytes == pytest.approx(of().terms[0].bytes / 2 - 2 * GIB, abs=1 << 20)
+
+
+@pytest.mark.parametrize(("written", "share"), [
+    pytest.param(1, 1.0, id="all of the card as a whole number"),
+    pytest.param(0.5, 0.5, id="half of it"),
+    pytest.param(85, 0.92, id="percent is no share: check says so"),
+    pytest.param(True, 0.92, id="neither is a word"),
+])  # fmt: skip
+def test_a_share_lies_between_nothing_and_everything(written: Any, share: float) -> None:
+    assert of(memory_share=written).server.share == share
+
+
+_NAMES = ("memory_share", "max_model_len", "max_num_seqs", "max_batched_tokens", "kv_cache_dtype", "enforce_eager", "quantization", "cpu_offload_gb",
+          "tensor_parallel", "pipeline_parallel", "precision", "draft_model")  # fmt: skip
+_ANYTHING = st.one_of(st.none(), st.booleans(), st.integers(-(1 << 70), 1 << 70), st.floats(), st.text(max_size=20))
+
+
+@given(st.sampled_from(["vllm", "sglang"]), st.dictionaries(st.sampled_from(_NAMES), _ANYTHING), st.floats(0.1, 1000))
+def test_any_setting_has_an_answer(of_program: str, settings: dict[str, Any], card: float) -> None:
+    found = of(of_program, card=card, **settings)
+    assert found.starts in ("yes", "no", "close")
+    assert 0 < found.server.share <= 1
