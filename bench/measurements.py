@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from msgspec import convert
 
-from oomdoctor.case.estimate import Assumption, Setup
+from oomdoctor.case.estimate import Assumption
+from oomdoctor.case.setup import Setup
 from oomdoctor.setups.spec import Refused, Spec, setup
 
 GIB = 1 << 30

@@ -11,9 +11,9 @@ from __future__ import annotations
 import time
 from statistics import median
 
-from oomdoctor.case.estimate import Setup
 from oomdoctor.case.plan import Room
 from oomdoctor.case.settings import Scalar
+from oomdoctor.case.setup import Setup
 from oomdoctor.knowledge.tables.cards import card
 from oomdoctor.knowledge.tables.shapes import shape
 from oomdoctor.planning.memory_budget import needed, room

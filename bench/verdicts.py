@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from measurements import GIB, Case, Row, measured
 
-from oomdoctor.case.estimate import Setup
 from oomdoctor.case.plan import Fits
+from oomdoctor.case.setup import Setup
 from oomdoctor.knowledge.tables.cards import Card, card
 from oomdoctor.planning.memory_budget import judged, room
 

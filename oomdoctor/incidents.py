@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from oomdoctor.case.card_rows import card_share
 from oomdoctor.case.case import Verdict
-from oomdoctor.case.event import Certainty, Event, Kind, Outcome
+from oomdoctor.case.event import Certainty, Event, Kind, Outcome, card_share
 from oomdoctor.case.incident import Incident
 
 _DEVICE = frozenset({Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM})

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from config_files import pack
 
-from oomdoctor.case.diagnosis import Fix, Setting, Text
+from oomdoctor.case.diagnosis import Fix, Setting
 from oomdoctor.case.settings import Complaint
+from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.edit_targets import Homes
 from oomdoctor.configs.parsed_config import Sheet
 from oomdoctor.configs.proposals.apply import Judge

@@ -10,7 +10,8 @@ from msgspec import Struct
 from oomdoctor.advice.frameworks import Row, framework, meant
 from oomdoctor.advice.savings import freed, missing
 from oomdoctor.advice.settings import Change, changes, config_of
-from oomdoctor.case.diagnosis import Fix, NotThis, Setting, Text
+from oomdoctor.case.diagnosis import Fix, NotThis, Setting
+from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import Fact, Known, evaluate
 from oomdoctor.findings.template import words
 

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from oomdoctor.advice.frameworks import Row
-from oomdoctor.case.diagnosis import Setting, Text
+from oomdoctor.case.diagnosis import Setting
+from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import Fact
 
 if TYPE_CHECKING:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from oomdoctor.case.case import Case, Gap, Verdict
-from oomdoctor.case.diagnosis import Diagnosis, Finding, Text
+from oomdoctor.case.case import Case, Verdict
+from oomdoctor.case.diagnosis import Diagnosis, Finding
 from oomdoctor.case.event import Certainty, Event, Kind, Value
+from oomdoctor.case.gap import Gap
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.settings import Training
+from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import Fact, Known
 from oomdoctor.findings.derived import derived
 from oomdoctor.findings.engine import findings

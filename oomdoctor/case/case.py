@@ -8,22 +8,15 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from oomdoctor.case.event import Certainty, Event, Kind, Value
+from oomdoctor.case.gap import Gap
 from oomdoctor.case.incident import Incident
 
 if TYPE_CHECKING:
-    from oomdoctor.case.diagnosis import Text
     from oomdoctor.case.environment import Environment
     from oomdoctor.case.expected import Expected
     from oomdoctor.case.serving import ServedRun
     from oomdoctor.case.settings import Training
-
-
-class Gap(Struct, frozen=True):
-    """A thing that is not known, why, and how to learn it."""
-
-    what: str
-    why: str
-    how: str | None = None
+    from oomdoctor.case.text import Text
 
 
 class Verdict(Struct, frozen=True, kw_only=True):

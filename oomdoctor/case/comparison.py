@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Literal, Union
 
 from msgspec import Struct
 
-from oomdoctor.case.diagnosis import Diagnosis, Text
+from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.settings import Training
+from oomdoctor.case.text import Text
 
 if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment

@@ -6,17 +6,7 @@ from msgspec import Struct
 
 from oomdoctor.case.case import Case
 from oomdoctor.case.event import Certainty, Place
-
-
-class Text(Struct, frozen=True):
-    """One text in both languages."""
-
-    en: str
-    zh: str
-
-    def get(self, lang: str) -> str:
-        """The text in `lang`; English where it is missing."""
-        return (self.zh if lang == "zh" else self.en) or self.en
+from oomdoctor.case.text import Text
 
 
 class Setting(Struct, frozen=True, kw_only=True):

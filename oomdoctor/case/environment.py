@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from oomdoctor.case.case import Gap
+from oomdoctor.case.gap import Gap
 
 
 class Part(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -93,3 +93,17 @@ class Event(Struct, frozen=True, kw_only=True):
     def is_failure(self) -> bool:
         """A memory message that a program prints when it gives up."""
         return self.kind.is_memory and self.outcome is Outcome.FAILURE
+
+
+_ROWS = frozenset({"nvidia-smi-gpu-row", "gpustat-row", "cuda-jl-card-row"})
+
+
+def card_share(event: Event) -> float | None:
+    """Used over total of the card that a row shows; None where the event is no such row."""
+    total = event.size("total_bytes")
+    if event.signature not in _ROWS or not total:
+        return None
+    used, free = event.size("used_bytes"), event.size("free_bytes")
+    if used is None and free is not None:
+        used = total - free
+    return None if used is None else used / total

@@ -7,8 +7,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from oomdoctor.case.estimate import Assumption, Phase, Setup, Term
+from oomdoctor.case.estimate import Assumption, Phase, Term
 from oomdoctor.case.plan import Fits, Measure, Risk, Room
+from oomdoctor.case.setup import Setup
 
 Program = Literal["vllm", "sglang"]
 HurdleName = Literal["start", "load", "profile", "sampler", "blocks", "request", "graphs", "rest"]

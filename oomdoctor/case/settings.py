@@ -7,7 +7,7 @@ from typing import Literal, Union
 
 from msgspec import Struct, field
 
-from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.text import Text
 
 Scalar = Union[str, int, float, bool, None]
 Severity = Literal["error", "warning", "note"]

@@ -16,7 +16,7 @@ from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
 
 if TYPE_CHECKING:
-    from oomdoctor.case.case import Gap
+    from oomdoctor.case.gap import Gap
     from oomdoctor.case.settings import Training
     from oomdoctor.knowledge.tables.cards import Card
     from oomdoctor.report.edits.check import Taken
@@ -90,7 +90,7 @@ def _read(configs: Sequence[str], card: Card | None, rules: str | None) -> tuple
 
 def _taken(training: Training | None, model: str | None, gpus: int | None, card: Card) -> tuple[Taken | None, list[Gap] | None]:
     """What the run takes of a card, or why that is not known."""
-    from oomdoctor.case.case import Gap  # noqa: PLC0415 - only where a card is named
+    from oomdoctor.case.gap import Gap  # noqa: PLC0415 - only where a card is named
     from oomdoctor.planning.memory_budget import judged, room  # noqa: PLC0415
 
     settings, framework = (training.settings, training.framework) if training is not None else ({}, None)

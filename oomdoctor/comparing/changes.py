@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from oomdoctor.case.comparison import Change, Difference, Effect, Fact, OneSided
-from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import Known, evaluate
 from oomdoctor.machine.compatibility import order
 from oomdoctor.units import format_size

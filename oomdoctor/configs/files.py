@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from oomdoctor.case.case import Gap
+from oomdoctor.case.gap import Gap
 from oomdoctor.configs.parsed_config import MOST_BYTES, Sheet
 from oomdoctor.configs.readers.read import read_config
 

@@ -7,8 +7,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.settings import Complaint, Given, Scalar, Severity
+from oomdoctor.case.text import Text
 
 Form = Literal["yaml", "json", "command", "environment", "dump", "log"]
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from oomdoctor.advice.fixes import advice
-from oomdoctor.case.diagnosis import Cite, Evidence, Finding, Text
+from oomdoctor.case.diagnosis import Cite, Evidence, Finding
 from oomdoctor.case.event import Certainty, Event
+from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import Answer, Known, evaluate
 from oomdoctor.findings.template import words
 

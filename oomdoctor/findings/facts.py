@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from oomdoctor.case.card_rows import card_share
 from oomdoctor.case.case import Verdict
-from oomdoctor.case.event import Event, Kind, Value
+from oomdoctor.case.event import Event, Kind, Value, card_share
 from oomdoctor.case.incident import Incident
 from oomdoctor.findings.conditions import Fact
 from oomdoctor.findings.series import memory_series, shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import Fact
 from oomdoctor.units import format_share, format_size
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from msgspec import convert
 
-from oomdoctor.case.diagnosis import Finding, Text
+from oomdoctor.case.diagnosis import Finding
 from oomdoctor.case.environment import Environment
 from oomdoctor.case.event import Certainty
 from oomdoctor.case.settings import Complaint, Given
+from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import Known
 from oomdoctor.findings.engine import findings
 from oomdoctor.knowledge.pack import Pack

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.event import Event, Value
+from oomdoctor.case.text import Text
 from oomdoctor.units import format_size
 
 if TYPE_CHECKING:

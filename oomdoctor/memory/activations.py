@@ -8,7 +8,8 @@ stas00/ml-engineering, training/performance.
 
 from __future__ import annotations
 
-from oomdoctor.case.estimate import Adapters, Setup, Term
+from oomdoctor.case.estimate import Term
+from oomdoctor.case.setup import Adapters, Setup
 from oomdoctor.case.shape import Experts, Latent, Shape
 from oomdoctor.knowledge.tables.memory import activation
 from oomdoctor.memory.model.placement import part

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oomdoctor.case.estimate import Setup, Term
+from oomdoctor.case.estimate import Term
+from oomdoctor.case.setup import Setup
 from oomdoctor.memory.term import term
 
 MIB = 1 << 20

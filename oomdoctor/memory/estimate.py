@@ -7,7 +7,8 @@ from math import hypot
 
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Assumption, Estimate, Phase, Setup, Term
+from oomdoctor.case.estimate import Assumption, Estimate, Phase, Term
+from oomdoctor.case.setup import Setup
 from oomdoctor.memory import activations, allocator, loading, optimizer, saving
 from oomdoctor.memory.model import trained, weights
 from oomdoctor.memory.phases import phases

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from oomdoctor.case.estimate import Setup, Term
+from oomdoctor.case.estimate import Term
+from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.memory.activations import width
 from oomdoctor.memory.model.placement import held, part

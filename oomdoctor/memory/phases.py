@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Phase, Setup, Term
+from oomdoctor.case.estimate import Phase, Term
+from oomdoctor.case.setup import Setup
 from oomdoctor.memory import activations, allocator, inference, loading, logits, optimizer, saving, traced
 from oomdoctor.memory.model import trained, weights
 from oomdoctor.memory.model.gathered_weights import working_copies

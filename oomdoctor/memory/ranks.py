@@ -11,7 +11,7 @@ from itertools import groupby
 
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Part, Setup
+from oomdoctor.case.setup import Part, Setup
 from oomdoctor.memory.model import weights
 from oomdoctor.memory.model.placement import in_flight
 

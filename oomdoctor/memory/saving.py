@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from oomdoctor.case.estimate import Setup, Term
+from oomdoctor.case.estimate import Term
+from oomdoctor.case.setup import Setup
 from oomdoctor.memory.model import parameters as count
 from oomdoctor.memory.model import weights
 from oomdoctor.memory.model.trained import groups

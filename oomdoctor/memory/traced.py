@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from oomdoctor.case.estimate import Setup, Term, Traced
+from oomdoctor.case.estimate import Term
+from oomdoctor.case.setup import Setup, Traced
 from oomdoctor.memory.activations import shortest
 from oomdoctor.memory.term import term
 

@@ -11,8 +11,9 @@ from functools import partial
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from oomdoctor.case.case import Gap, Source
+from oomdoctor.case.case import Source
 from oomdoctor.case.event import Event
+from oomdoctor.case.gap import Gap
 from oomdoctor.ingest.prefilter import FindPrefilter, prefilter
 from oomdoctor.ingest.streams import Opened, Unreadable, open_bytes, open_path, plain_bytes
 from oomdoctor.ingest.windows import CLOSELY, LEAD, NUMBERED, STREAM_TAIL, TAIL, Engines, Tally, Walk, Window, edge, last_mib, part, walk

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Setup
 from oomdoctor.case.expected import AtFailure
 from oomdoctor.case.incident import Incident
+from oomdoctor.case.setup import Setup
 from oomdoctor.memory.estimate import at_phases
 
 _PHASES = {"forward": ("forward",), "backward": ("forward", "backward"), "optimizer-step": ("step",), "evaluation": ("evaluation",)}

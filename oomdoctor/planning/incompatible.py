@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oomdoctor.case.estimate import Setup
+from oomdoctor.case.setup import Setup
 
 _BF16 = (8, 0)
 """The compute capability from which on cards have bf16: rules/tables/compute_capabilities.csv."""

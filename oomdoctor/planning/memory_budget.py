@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Estimate, Setup
+from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.event import Event, Value
 from oomdoctor.case.plan import Fits, Judged, Room
+from oomdoctor.case.setup import Setup
 from oomdoctor.knowledge.tables.cards import Card, card, version
 from oomdoctor.memory.estimate import needed as needed_of
 

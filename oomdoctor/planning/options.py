@@ -9,9 +9,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Adapters, Engine, Setup
 from oomdoctor.case.plan import Measure, Risk
 from oomdoctor.case.settings import Scalar
+from oomdoctor.case.setup import Adapters, Engine, Setup
 from oomdoctor.knowledge.tables.cards import version
 from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.knowledge.tables.memory import known_format, known_optimizer, targets

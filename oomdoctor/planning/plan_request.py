@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from oomdoctor.case.diagnosis import Text
-from oomdoctor.case.estimate import Assumption, Setup
+from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.event import Value
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.plan import Room
 from oomdoctor.case.settings import Training
+from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
+from oomdoctor.case.text import Text
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.tables.shapes import shape
 from oomdoctor.planning.at_failure import at_failure, explaining_length

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Estimate, Setup
+from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import Plan, Plans, Room, Wall
+from oomdoctor.case.setup import Setup
 from oomdoctor.knowledge.tables.cards import sizes
 from oomdoctor.planning.memory_budget import fits, needed, room
 from oomdoctor.planning.search import anything, search, undominated

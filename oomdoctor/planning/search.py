@@ -15,8 +15,9 @@ from math import prod
 from msgspec import Struct
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Estimate, Setup
+from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import Measure, Plan, Room
+from oomdoctor.case.setup import Setup
 from oomdoctor.planning.incompatible import refused
 from oomdoctor.planning.memory_budget import fits, needed
 from oomdoctor.planning.options import RISKS, Option, batches, lengths, subjects

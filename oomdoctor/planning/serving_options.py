@@ -8,10 +8,10 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Setup
 from oomdoctor.case.plan import Measure, Risk
 from oomdoctor.case.serving import Served, Server
 from oomdoctor.case.settings import Scalar
+from oomdoctor.case.setup import Setup
 from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.knowledge.tables.memory import known_format
 from oomdoctor.memory.model.weights import weights

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from oomdoctor.case.estimate import Setup
+from oomdoctor.case.setup import Setup
 from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.memory import activations
 from oomdoctor.memory.model import parameters as count

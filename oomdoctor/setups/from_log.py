@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Assumption, Setup
+from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.event import Value
 from oomdoctor.case.settings import Scalar, Training
+from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.tables.shapes import known_shapes, shape
 from oomdoctor.memory.model import parameters as count

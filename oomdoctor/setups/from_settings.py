@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
-from oomdoctor.case.diagnosis import Text
-from oomdoctor.case.estimate import Adapters, Assumption, Engine, Format, Layout, Optimizer, Setup, Stack
+from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.settings import Scalar
+from oomdoctor.case.setup import Adapters, Engine, Format, Layout, Optimizer, Setup, Stack
 from oomdoctor.case.shape import Shape
+from oomdoctor.case.text import Text
 from oomdoctor.knowledge.tables.memory import known_format, known_optimizer, method, optimizer, stack, targets, weight_format
 from oomdoctor.memory import activations
 from oomdoctor.units import GIB

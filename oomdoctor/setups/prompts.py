@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oomdoctor.case.diagnosis import Text
-from oomdoctor.case.estimate import Assumption, Setup
+from oomdoctor.case.estimate import Assumption
+from oomdoctor.case.setup import Setup
+from oomdoctor.case.text import Text
 from oomdoctor.memory.inference import all_logits, prompted
 from oomdoctor.units import GIB
 

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from oomdoctor.case.diagnosis import Text
-from oomdoctor.case.estimate import Assumption, Format, Setup
+from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.event import Value
 from oomdoctor.case.serving import Program, Served, Server
 from oomdoctor.case.settings import Scalar
+from oomdoctor.case.setup import Format, Setup
 from oomdoctor.case.shape import Shape
+from oomdoctor.case.text import Text
 from oomdoctor.knowledge.tables.memory import weight_format
 from oomdoctor.knowledge.tables.serving_defaults import default
 from oomdoctor.memory.servers.startup import serve

@@ -8,9 +8,10 @@ from typing import Union
 
 from msgspec import Struct
 
-from oomdoctor.case.diagnosis import Text
-from oomdoctor.case.estimate import Adapters, Assumption, Checkpointing, Counter, Format, Layout, Optimizer, Setup, Stack
+from oomdoctor.case.estimate import Assumption
+from oomdoctor.case.setup import Adapters, Checkpointing, Counter, Format, Layout, Optimizer, Setup, Stack
 from oomdoctor.case.shape import Shape
+from oomdoctor.case.text import Text
 from oomdoctor.knowledge.tables.memory import known_format, known_optimizer, optimizer, stack, targets, weight_format
 from oomdoctor.knowledge.tables.shapes import shape
 from oomdoctor.setups import prompts

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Engine, Layout
+from oomdoctor.case.setup import Engine, Layout
 
 _PART = re.compile(
     r"(distributeddataparallel|dataparallel|zero|megatron|fsdp|hsdp|ddp|dp|tp|pp|cp|ep|tensor parallel|pipeline parallel|sequence parallel"

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import transformers
 
-from oomdoctor.case.estimate import Adapters, Setup
+from oomdoctor.case.setup import Adapters, Setup
 from oomdoctor.errors import OomdoctorError
 from oomdoctor.knowledge.tables.memory import targets
 from oomdoctor.tracing.fused import register

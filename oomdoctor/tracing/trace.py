@@ -12,7 +12,7 @@ import torch
 from msgspec import Struct
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from oomdoctor.case.estimate import Setup, Traced
+from oomdoctor.case.setup import Setup, Traced
 from oomdoctor.memory.inference import prompted
 from oomdoctor.tracing.build import Untraceable, config_of, depth, fill, model_of, shortened, steps
 from oomdoctor.tracing.card import Card

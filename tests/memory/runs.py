@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Adapters, Layout, Setup
+from oomdoctor.case.setup import Adapters, Layout, Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.tables.memory import known_format, known_optimizer, stack
 from oomdoctor.knowledge.tables.shapes import shape

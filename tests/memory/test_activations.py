@@ -8,7 +8,7 @@ import pytest
 from memory.runs import lora, run, zero
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Adapters
+from oomdoctor.case.setup import Adapters
 from oomdoctor.case.shape import Shape
 from oomdoctor.memory import activations
 from oomdoctor.memory.estimate import estimate

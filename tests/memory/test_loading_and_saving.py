@@ -8,7 +8,7 @@ import pytest
 from memory.runs import known, lora, run, zero
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Layout
+from oomdoctor.case.setup import Layout
 from oomdoctor.memory import loading, saving
 from oomdoctor.memory.estimate import estimate
 from oomdoctor.memory.model import parameters

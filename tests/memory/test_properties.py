@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memory.runs import known
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Adapters, Layout, Setup
+from oomdoctor.case.setup import Adapters, Layout, Setup
 from oomdoctor.knowledge.tables.memory import known_format, known_optimizer, stack
 from oomdoctor.memory import optimizer
 from oomdoctor.memory.allocator import segment

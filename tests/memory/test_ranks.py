@@ -9,7 +9,8 @@ from memory.runs import known, lora, run
 from memory.test_properties import SETUPS
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Estimate, Layout, Part, Setup
+from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.setup import Layout, Part, Setup
 from oomdoctor.memory import optimizer
 from oomdoctor.memory.estimate import estimate, needed
 from oomdoctor.memory.model import parameters as count

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from memory.runs import run
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Layout, Setup
 from oomdoctor.case.serving import Bounds, Hurdle, Served, Server
+from oomdoctor.case.setup import Layout, Setup
 from oomdoctor.memory.servers.startup import serve
 from oomdoctor.units import GIB
 

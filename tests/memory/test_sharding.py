@@ -8,7 +8,7 @@ import pytest
 from memory.runs import known, lora, run, zero
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Layout
+from oomdoctor.case.setup import Layout
 from oomdoctor.memory import optimizer
 from oomdoctor.memory.model import parameters as count
 from oomdoctor.memory.model import weights

@@ -8,7 +8,7 @@ import pytest
 from memory.runs import known, lora, run
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Layout
+from oomdoctor.case.setup import Layout
 from oomdoctor.memory.activations import boundary
 from oomdoctor.memory.model import parameters as count
 from oomdoctor.memory.model.gathered_weights import working_copies

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from oomdoctor.case.estimate import Setup
 from oomdoctor.case.plan import Room
 from oomdoctor.case.settings import Scalar
+from oomdoctor.case.setup import Setup
 from oomdoctor.knowledge.tables.cards import card
 from oomdoctor.knowledge.tables.shapes import shape
 from oomdoctor.planning.memory_budget import room

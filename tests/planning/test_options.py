@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from planning.runs import a_run
 
-from oomdoctor.case.estimate import Setup
+from oomdoctor.case.setup import Setup
 from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.knowledge.tables.memory import known_format
 from oomdoctor.planning.incompatible import refused

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from planning.runs import a_card, a_run
 from planning.test_search import RUNS
 
-from oomdoctor.case.estimate import Setup
+from oomdoctor.case.setup import Setup
 from oomdoctor.memory.estimate import estimate
 from oomdoctor.planning.memory_budget import fits, needed, without
 

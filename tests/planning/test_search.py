@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning.runs import a_card, a_run
 
-from oomdoctor.case.estimate import Setup
 from oomdoctor.case.plan import Plan, Room
+from oomdoctor.case.setup import Setup
 from oomdoctor.planning.incompatible import refused
 from oomdoctor.planning.memory_budget import fits, needed
 from oomdoctor.planning.options import batches, replicas, subjects

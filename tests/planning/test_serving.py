@@ -15,8 +15,8 @@ from memory.runs import run as a_model
 from msgspec.structs import replace
 from planning.runs import a_card
 
-from oomdoctor.case.estimate import Layout
 from oomdoctor.case.serving import Server
+from oomdoctor.case.setup import Layout
 from oomdoctor.cli.main import cli
 from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.planning.options import RISKS

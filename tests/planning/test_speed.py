@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from planning.runs import a_run
 
-from oomdoctor.case.estimate import Layout, Setup
+from oomdoctor.case.setup import Layout, Setup
 from oomdoctor.knowledge.tables.memory import known_format
 from oomdoctor.planning.step_time import seconds
 

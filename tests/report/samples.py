@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from oomdoctor.case.case import Case, Gap, Source, Verdict
-from oomdoctor.case.diagnosis import Cite, Diagnosis, Evidence, Finding, Fix, Setting, Text
+from oomdoctor.case.case import Case, Source, Verdict
+from oomdoctor.case.diagnosis import Cite, Diagnosis, Evidence, Finding, Fix, Setting
 from oomdoctor.case.event import Certainty, Event, Kind, Outcome, Place, Value
+from oomdoctor.case.gap import Gap
 from oomdoctor.case.incident import Incident, Part
+from oomdoctor.case.text import Text
 from oomdoctor.units import GIB, MIB
 
 OOM = (

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 from planning.runs import a_card, a_run
 
-from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import Plan, Plans, Room
+from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.change import Change, Refused
 from oomdoctor.configs.proposals.apply import Settled, Step
 from oomdoctor.configs.proposals.choice import Choice

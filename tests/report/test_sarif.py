@@ -9,8 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.settings import Complaint
+from oomdoctor.case.text import Text
 from oomdoctor.report.wire.sarif import to_sarif
 
 MESSAGE = {

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from report.secrets_planted import ALL, MACHINES, PASSWORDS, PEOPLE, TOKENS, Planted
 
 from oomdoctor.api import diagnose as pipeline
-from oomdoctor.case.case import Gap
 from oomdoctor.case.comparison import Side
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.environment import Driver, Environment, Folder, Gpu, GpuProcess, Host, Package, Python, TorchBuild, TorchRun
+from oomdoctor.case.gap import Gap
 from oomdoctor.cli.compare import render as compared
 from oomdoctor.cli.diagnose import answer
 from oomdoctor.cli.diagnose import render as diagnosed

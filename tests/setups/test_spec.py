@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oomdoctor.case.estimate import Setup
+from oomdoctor.case.setup import Setup
 from oomdoctor.setups.spec import Refused, Spec, setup
 from oomdoctor.setups.spec_lines import answers
 from oomdoctor.setups.strategy import layout

@@ -9,7 +9,7 @@ import pytest
 from memory.runs import lora, run
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Setup
+from oomdoctor.case.setup import Setup
 from oomdoctor.memory import activations
 from oomdoctor.setups.hf_config import shape_of
 

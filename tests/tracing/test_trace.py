@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from memory.runs import lora, run
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Setup
+from oomdoctor.case.setup import Setup
 from oomdoctor.cli.main import cli
 from oomdoctor.memory import activations, logits
 from oomdoctor.memory.estimate import estimate

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.settings import Complaint, Given
+from oomdoctor.case.text import Text
 from oomdoctor.configs.key_versions import Keys, meant, order
 
 NAMES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.settings import Complaint, Given, Training
+from oomdoctor.case.text import Text
 from oomdoctor.configs.frameworks import Frameworks, Tables, names, word
 from oomdoctor.configs.parsed_config import Sheet
 from oomdoctor.findings.conditions import Fact, Known, evaluate

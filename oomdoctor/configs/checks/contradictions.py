@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.settings import Complaint, Given, Scalar
+from oomdoctor.case.text import Text
 from oomdoctor.configs.merge import Merged
 
 _COMPARED = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.settings import Complaint, Given, Severity
+from oomdoctor.case.text import Text
 from oomdoctor.configs.frameworks import Frameworks, Tables, word
 from oomdoctor.configs.key_versions import Keys, Standing, meant
 from oomdoctor.configs.parsed_config import Sheet

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.text import Text
 
 Form = Literal["yaml", "json", "command"]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.settings import Complaint
+from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.change import Change, Refused
 from oomdoctor.configs.edit.patch import by_hand, is_so, patch, values
 from oomdoctor.configs.proposals.new_file import NewFile

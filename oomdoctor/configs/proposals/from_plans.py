@@ -6,9 +6,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from oomdoctor.case.diagnosis import Fix, Text
+from oomdoctor.case.diagnosis import Fix
 from oomdoctor.case.plan import Measure, Plan, Plans
 from oomdoctor.case.serving import ServedPlan, ServedPlans
+from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.change import Refused
 from oomdoctor.configs.edit.edit_targets import Homes
 from oomdoctor.configs.frameworks import Tables

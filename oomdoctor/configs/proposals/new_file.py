@@ -9,7 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from oomdoctor.case.diagnosis import Setting, Text
+from oomdoctor.case.diagnosis import Setting
+from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.change import Refused
 from oomdoctor.configs.edit.edit_targets import Homes
 from oomdoctor.configs.frameworks import Tables

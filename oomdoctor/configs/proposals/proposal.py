@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from oomdoctor.case.diagnosis import Fix, Setting, Text
+from oomdoctor.case.diagnosis import Fix, Setting
 from oomdoctor.case.plan import Plan
 from oomdoctor.case.serving import ServedPlan
 from oomdoctor.case.settings import Complaint
+from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.change import Change, Refused
 from oomdoctor.configs.edit.edit_targets import Home, Homes
 from oomdoctor.configs.frameworks import Tables

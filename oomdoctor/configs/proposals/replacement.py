@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.settings import Complaint
+from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.change import Change, Refused
 from oomdoctor.configs.edit.edit_targets import Home, Homes, ends_with
 

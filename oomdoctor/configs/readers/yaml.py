@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.settings import Complaint, Given, Scalar
+from oomdoctor.case.text import Text
 from oomdoctor.configs.parsed_config import DEEPEST, LONGEST, MOST_KEYS, Sheet, beyond_limits, fault, key_twice, plain
 
 _ATTEMPTS = 4

@@ -8,7 +8,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from oomdoctor.case.estimate import Format, Optimizer, Stack
+from oomdoctor.case.setup import Format, Optimizer, Stack
 from oomdoctor.knowledge.tables.csv_table import Row, table
 
 _WORD = re.compile(r"[\w.-]{1,60}")

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 
-from oomdoctor.case.case import Gap
+from oomdoctor.case.gap import Gap
 
 T = TypeVar("T")
 

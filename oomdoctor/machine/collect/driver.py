@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
-from oomdoctor.case.case import Gap
 from oomdoctor.case.environment import Driver, Gpu, Symbol
+from oomdoctor.case.gap import Gap
 from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.machine.collect.nvml import Answers, answers, who_is
 from oomdoctor.machine.collect.nvml_library import Library, kernel_cards, kernel_version, library, needed, symbols

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from msgspec.structs import asdict, replace
 
-from oomdoctor.case.case import Gap
 from oomdoctor.case.environment import Environment, Host, Package, Python, TorchBuild
+from oomdoctor.case.gap import Gap
 from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.machine.cards import known_card, visible
 from oomdoctor.machine.collect import driver

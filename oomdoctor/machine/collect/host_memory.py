@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from oomdoctor.case.case import Gap
 from oomdoctor.case.environment import Folder
+from oomdoctor.case.gap import Gap
 from oomdoctor.machine.collect.collected import Found
 from oomdoctor.machine.collect.root import Root
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from oomdoctor.case.case import Gap
 from oomdoctor.case.environment import Driver, Gpu, GpuProcess, MigSlice, Part
+from oomdoctor.case.gap import Gap
 
 _STATES = {4: "no-permission", 9: "no-driver", 12: "no-library", 13: "no-function", 18: "mismatch"}
 """NVML's return codes (nvml.h, nvmlReturn_t)."""

@@ -6,8 +6,8 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 
-from oomdoctor.case.case import Gap
 from oomdoctor.case.environment import Package
+from oomdoctor.case.gap import Gap
 from oomdoctor.machine.collect.collected import Found
 from oomdoctor.machine.collect.root import Root
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from oomdoctor.case.case import Gap
 from oomdoctor.case.environment import TorchBuild
+from oomdoctor.case.gap import Gap
 from oomdoctor.machine.collect.collected import Found
 from oomdoctor.machine.collect.root import Root
 

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from oomdoctor.case.case import Gap
 from oomdoctor.case.environment import Environment
+from oomdoctor.case.gap import Gap
 
 Path = tuple[str, ...]
 Fact = tuple[Path, Any]

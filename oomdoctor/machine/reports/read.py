@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from oomdoctor.case.case import Gap
 from oomdoctor.case.environment import Environment
+from oomdoctor.case.gap import Gap
 from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.machine.collect.variables import variables
 from oomdoctor.machine.reports import key_values as keyed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oomdoctor.case.estimate import Part, Setup
+from oomdoctor.case.setup import Part, Setup
 
 
 def part(setup: Setup) -> Part:

@@ -7,7 +7,8 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Adapters, Setup, Term
+from oomdoctor.case.estimate import Term
+from oomdoctor.case.setup import Adapters, Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.memory.model import parameters as count
 from oomdoctor.memory.model.placement import held

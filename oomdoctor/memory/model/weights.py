@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Setup, Term
+from oomdoctor.case.estimate import Term
+from oomdoctor.case.setup import Setup
 from oomdoctor.memory.model import parameters as count
 from oomdoctor.memory.model.placement import held, part
 from oomdoctor.memory.term import term

@@ -12,8 +12,9 @@ from math import hypot
 
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Phase, Setup, Term
+from oomdoctor.case.estimate import Phase, Term
 from oomdoctor.case.serving import Bounds, Hurdle, Served, Server
+from oomdoctor.case.setup import Setup
 from oomdoctor.memory import inference
 from oomdoctor.memory.activations import width
 from oomdoctor.memory.model import weights

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from oomdoctor.case.comparison import Change, Comparison, Effect, OneSided, Series, Side
-from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.expected import range_of
 from oomdoctor.report.diagnosis.headline import summary
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Style

@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from oomdoctor.case.case import Case, Verdict
-from oomdoctor.case.diagnosis import Cite, Diagnosis, Finding, Text
+from oomdoctor.case.diagnosis import Cite, Diagnosis, Finding
 from oomdoctor.case.event import Certainty, Place
 from oomdoctor.case.incident import Incident
+from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.config_issues import in_config
 from oomdoctor.report.diagnosis.expected import beside_seen
 from oomdoctor.report.diagnosis.figures import bars, rows

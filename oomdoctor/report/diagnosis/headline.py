@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from oomdoctor.case.case import Case
-from oomdoctor.case.diagnosis import Diagnosis, Text
+from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.event import Certainty, Event, Kind
 from oomdoctor.case.incident import Incident
+from oomdoctor.case.text import Text
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording.texts import PHASES, REASONS, SETTLE, fill, say
 from oomdoctor.units import format_size

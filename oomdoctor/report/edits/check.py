@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from oomdoctor.case.case import Gap
-from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.gap import Gap
 from oomdoctor.case.plan import Judged
 from oomdoctor.case.serving import Served
 from oomdoctor.case.settings import Complaint, Training
+from oomdoctor.case.text import Text
 from oomdoctor.report.document import Block, Document, Facts, Heading, Paragraph, Row, Span, Style
 from oomdoctor.report.memory.estimate import compose as compose_estimate
 from oomdoctor.report.memory.fits import fits_line

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import Plan, Plans, Room
 from oomdoctor.case.serving import ServedPlan, ServedPlans
+from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.change import Refused
 from oomdoctor.configs.edit.difference import difference
 from oomdoctor.configs.edit.patch import by_hand

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.text import Text
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.records.rules import Claim, FixRecord, NotThisRecord, ProblemRecord, SignatureRecord, SourceRecord
 from oomdoctor.report.document import Row

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.text import Text
 from oomdoctor.knowledge.book import PARTS, Book
 from oomdoctor.report.document import Block, Document, Facts, Heading, Paragraph, Row
 from oomdoctor.report.handbook.fix import fix

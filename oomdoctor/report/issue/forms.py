@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from oomdoctor.case.diagnosis import Diagnosis, Text
+from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.case.text import Text
 from oomdoctor.knowledge.project_forms import ProjectForm
 from oomdoctor.knowledge.records.forms import FieldRecord, OptionRecord, SheetRecord
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.case.case import Case
-from oomdoctor.case.diagnosis import Diagnosis, Finding, Text
+from oomdoctor.case.diagnosis import Diagnosis, Finding
 from oomdoctor.case.event import Event, Kind, Place
 from oomdoctor.case.incident import Incident, Part
 from oomdoctor.case.settings import Given
+from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.config_issues import in_config
 from oomdoctor.report.diagnosis.figures import rows
 from oomdoctor.report.diagnosis.headline import settle_text, summary

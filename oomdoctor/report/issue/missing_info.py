@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from oomdoctor.case.case import Case
-from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.event import Kind
+from oomdoctor.case.text import Text
 
 _DEVICE = frozenset({Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM})
 _HOST = frozenset({Kind.HOST_OOM})

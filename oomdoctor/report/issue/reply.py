@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.case.case import Case
-from oomdoctor.case.diagnosis import Diagnosis, Finding, Fix, Setting, Text
+from oomdoctor.case.diagnosis import Diagnosis, Finding, Fix, Setting
 from oomdoctor.case.event import Kind, Place
+from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.headline import settle_text, summary
 from oomdoctor.report.diagnosis.places import at
 from oomdoctor.report.diagnosis.steps import proposed

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from oomdoctor.case.case import Gap
 from oomdoctor.case.diagnosis import Finding
 from oomdoctor.case.environment import Environment, Folder, Gpu, GpuProcess, Host, Package, TorchRun
+from oomdoctor.case.gap import Gap
 from oomdoctor.report.diagnosis.steps import full_step, proposed
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Steps, Style
 from oomdoctor.report.safety.sanitize import clean_line

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oomdoctor.case.diagnosis import Text
-from oomdoctor.case.estimate import Estimate, Layout, Part, Setup
+from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import Judged, Room
+from oomdoctor.case.setup import Layout, Part, Setup
+from oomdoctor.case.text import Text
 from oomdoctor.memory.model.placement import part
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Mark, Paragraph, Row, Slice, Span, Style
 from oomdoctor.report.memory.fits import each_card, fits_line, how_judged

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import Judged
+from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.expected import range_of
 from oomdoctor.report.document import Paragraph, Span, Style
 from oomdoctor.units import GIB

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Assumption, Estimate
 from oomdoctor.case.plan import Judged, Measure, Plan, Plans, Risk, Room, Wall
+from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.expected import range_of
 from oomdoctor.report.diagnosis.steps import settings
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Assumption, Term
 from oomdoctor.case.serving import Bounds, Hurdle, Served
+from oomdoctor.case.text import Text
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Row, Slice, Span, Style
 from oomdoctor.report.memory.estimate import part_name
 from oomdoctor.units import GIB, format_share, format_size

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.plan import Measure
 from oomdoctor.case.serving import Served, ServedPlan, ServedPlans, ServedWall
+from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.steps import settings
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps
 from oomdoctor.report.memory.serving import NAMES, assumed, obstacle, verdict

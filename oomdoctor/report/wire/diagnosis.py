@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from oomdoctor.case.case import Case, Gap, Source
+from oomdoctor.case.case import Case, Source
 from oomdoctor.case.diagnosis import Cite, Diagnosis, Evidence, Finding, Fix, NotThis, Setting
 from oomdoctor.case.event import Event, Place
+from oomdoctor.case.gap import Gap
 from oomdoctor.case.incident import Incident, Part
 from oomdoctor.case.settings import Complaint, Given, Training
 from oomdoctor.report.diagnosis.headline import plain, settle_text, summary

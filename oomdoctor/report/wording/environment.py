@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.text import Text
 
 WORDS: Mapping[str, Text] = {
     "this-machine": Text("this machine", "这台机器"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.text import Text
 from oomdoctor.report.wording.texts import fill
 
 WORDS: Mapping[str, Text] = {

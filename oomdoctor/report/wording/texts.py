@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from oomdoctor.case.diagnosis import Text
+from oomdoctor.case.text import Text
 
 REASONS: Mapping[str, Text] = {
     "device-oom": Text("{sure}{memory} ran out{place}{phase}{figures}.", "{place}{phase}{sure}{memory}不足{figures}。"),

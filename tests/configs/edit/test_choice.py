@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from oomdoctor.case.diagnosis import Text
 from oomdoctor.case.settings import Complaint, Severity
+from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.change import Change, Refused
 from oomdoctor.configs.proposals.choice import Choice, Offers, choose, named
 from oomdoctor.configs.proposals.proposal import Proposal

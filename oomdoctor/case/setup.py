@@ -1,0 +1,261 @@
+"""What the memory model asks about a run: model, format, optimizer, adapters, layout, batch."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from oomdoctor.case.shape import Shape
+
+Task = Literal["train", "infer", "serve"]
+
+
+Counter = Literal["max_allocated", "max_reserved", "nvidia-smi", "unknown"]
+"""Which figure is predicted: torch's peak of live tensors, torch's peak of reserved memory, or what the driver says."""
+
+
+Checkpointing = Literal["none", "selective", "full"]
+
+
+Engine = Literal["none", "dp", "ddp", "deepspeed", "fsdp1", "fsdp2", "device_map"]
+"""`dp` is torch.nn.DataParallel: one process, which copies the model to all cards in every step."""
+
+
+class Format(Struct, frozen=True, kw_only=True):
+    """How weights are stored."""
+
+    name: str
+    bytes_per_param: float
+    """Of what is packed, scales included."""
+    packed: bool = False
+    """Whether only the matrices inside layers have it and the rest stays 16-bit."""
+    packs_tower: bool = False
+    """Whether the matrices of a vision tower are packed too."""
+    unties: bool = False
+    """Whether tied models get an output projection of their own."""
+    unpacks: bool = False
+    """Whether a matrix is unpacked to 16 bit when it is used."""
+    rebuilds: bool = False
+    """Whether a matrix is written out in 16 bit where many tokens go through it, while kernels for a few read it packed."""
+    keeps_unpacked: bool = False
+    """Whether the unpacked matrix is kept for the backward pass, as it is an operand of a plain product."""
+    source: str = ""
+
+
+class Optimizer(Struct, frozen=True, kw_only=True):
+    """What an optimizer keeps."""
+
+    name: str
+    states: float = 2.0
+    """Copies of the parameters, in their own type."""
+    bytes_per_param: float | None = None
+    """Bytes for each parameter whatever their type; None where `states` says it."""
+    foreach_temporary: bool = False
+    """Whether a step needs another copy of the parameters."""
+    paged: bool = False
+    """Whether the states may move to host memory."""
+    in_backward: bool = False
+    """Whether gradients are used up as they come."""
+    source: str = ""
+
+
+class Stack(Struct, frozen=True, kw_only=True):
+    """What a framework does that no setting says."""
+
+    name: str
+    title: str = ""
+    """As people write it; empty where nobody knows the framework."""
+    logits: float
+    """Bytes that one logit takes at the peak around the loss, all copies."""
+    logits_low: float
+    logits_high: float
+    converts: float = 0.0
+    """Bytes of them that accelerate's fp32 copy takes; DeepSpeed runs without it."""
+    upcasts: bool = False
+    """Whether its scripts prepare packed models with peft's prepare_model_for_kbit_training: what is not packed becomes fp32, and so
+    does everything between the layers."""
+    freezes_tower: bool = False
+    """Whether a vision tower is frozen where the config does not say."""
+    full_weights: str = "fp32"
+    """The format of the weights in full training, where the config does not say."""
+    unties: bool = False
+    """Whether tied models get an output projection of their own."""
+    packs_head: bool = False
+    """Whether a packed format holds the output projection too."""
+    adapter_bytes: int = 4
+    """Bytes of one adapter weight."""
+    adapter_input: float = 3.0
+    """Bytes that an adapter saves for each element of its input."""
+    autocast: bool = True
+    """Whether passes run under torch.autocast, which widens norms to fp32 and casts the input of each matrix."""
+    keeps_unpacked_input: bool = False
+    """Whether frozen packed matrices keep their input (bitsandbytes before 0.43)."""
+    flat_gradients: bool = False
+    """Whether FSDP makes gradients for frozen parameters too, as they share flat tensors with trained ones."""
+    fused_qkv: bool = False
+    """Whether q, k and v come from one matrix in every model."""
+    repeats_kv: bool = False
+    """Whether keys and values are written out for every query head."""
+    compiled: float = 1.0
+    """What torch.compile leaves of the activations, where the framework uses it."""
+    offloads_checkpoints: bool = False
+    """Whether the inputs of checkpointed layers wait in host memory."""
+    accumulates: bool = False
+    """Whether its example configs accumulate gradients, where the config does not say."""
+    longest_first: bool = False
+    """Whether batches have one length, or the longest comes first, so that blocks are reused."""
+    batch: int = 1
+    """Samples on one card where the config does not say: the framework's default."""
+    length: int | None = None
+    """Tokens of a sample where the config does not say: cutoff_len of llamafactory/hparams/data_args.py, sequence_len of
+    axolotl/utils/schemas/config.py. None: the data or the model decide."""
+    checkpointing: bool = False
+    """Whether activations are checkpointed where the config does not say."""
+    checkpoints_always: bool = False
+    """Whether the framework's own code checkpoints them whatever the config says."""
+    finetuning: str = "full"
+    """What is trained where the config does not say: finetuning_type of llamafactory/hparams/finetuning_args.py, tuner_type of
+    swift/arguments/base_args/base_args.py, full_finetuning of unsloth/models/loader.py."""
+    optimizer: str = "adamw"
+    source: str = ""
+
+
+class Adapters(Struct, frozen=True, kw_only=True, cache_hash=True):
+    """What is trained beside the frozen weights."""
+
+    rank: int
+    targets: frozenset[str]
+    """Of `q k v o gate up down head`."""
+    full: frozenset[str] = frozenset()
+    """Whole modules that are trained as copies: `embed`, `head`."""
+    count: int | None = None
+    """The number of trained parameters, where it is known."""
+    blocks: int = 0
+    """Whole layers that are trained (freeze tuning, LLaMA-Pro)."""
+    scales_outputs: bool = False
+    """Whether every matrix's output is scaled by something trained (Adapter v2, IA3), so that it is kept."""
+
+
+class Layout(Struct, frozen=True, kw_only=True):
+    """How a run is spread over cards."""
+
+    engine: Engine = "none"
+    cards: int = 1
+    stage: int = 0
+    """ZeRO stage; FSDP is 3."""
+    tensor: int = 1
+    pipeline: int = 1
+    context: int = 1
+    expert: int = 1
+    bucket: int | None = None
+    """Elements of DeepSpeed's reduce bucket; None is unknown."""
+    overlaps: bool | None = None
+    """Whether DeepSpeed overlaps communication, with a second bucket; None is unknown."""
+    live: int | None = None
+    """Parameters that ZeRO-3 keeps gathered at most; None is DeepSpeed's default."""
+    wide_gradients: bool = False
+    """Whether gradients are fp32 whatever the weights are: accumulate_allreduce_grads_in_fp32 of Megatron."""
+    syncs: bool = False
+    """Whether FSDP exchanges gradients after every micro batch."""
+    meta_init: bool | None = None
+    """Whether FSDP builds the model without memory and only one process reads it; None is unknown."""
+
+    @property
+    def stages(self) -> int:
+        """Among how many cards, or groups of them, the layers are divided: a pipeline's, or those that `device_map` fills in turn."""
+        return self.cards if self.engine == "device_map" else self.pipeline
+
+    @property
+    def data(self) -> int:
+        """Over how many cards states can be sharded: context ranks are part of that group (torchtitan, DeepSpeed Ulysses)."""
+        return max(1, self.cards // (self.tensor * self.pipeline))
+
+    def sharded(self, stage: int) -> int:
+        """Over how many cards something is spread that stage `stage` and higher shard."""
+        return self.data if self.engine in ("deepspeed", "fsdp1", "fsdp2") and self.stage >= stage else 1
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """What of a run one card has, where not all cards have the same."""
+
+    first: int = 0
+    last: int = 0
+    """The cards that have no more than this, or the stages of a pipeline: from `first` to `last`, counted from 0."""
+    layers: float
+    """Not whole where nobody says how a number is divided that does not divide evenly."""
+    embeds: bool = True
+    """Whether the embedding is here, and the vision tower."""
+    scores: bool = True
+    """Whether the output projection is here, and with it the logits and the loss."""
+    in_flight: int = 1
+    """Micro batches whose activations are kept at once."""
+    outputs: int = 1
+    """Cards whose outputs come together here."""
+    steps: bool = True
+    """Whether the optimizer is here."""
+
+
+class Traced(Struct, frozen=True, kw_only=True):
+    """What a trace of the model's own code found, for one card and nothing sharded. Sizes are bytes."""
+
+    forward: int
+    """The most beside weights and gradients in both passes, or while a prompt is read, its cache included."""
+    backward: int
+    """The most beside weights and gradients while the last gradients are made."""
+    params: int
+    trained: int
+    layers: tuple[int, int]
+    """The depths that were traced."""
+    depth: int
+    """The depth that they were carried on to."""
+
+
+class Setup(Struct, frozen=True, kw_only=True):
+    """Everything that the arithmetic asks about one run. Sizes are numbers of elements, samples or tokens."""
+
+    shape: Shape
+    task: Task
+    stack: Stack
+    weights: Format
+    optimizer: Optimizer
+    adapters: Adapters | None = None
+    """None is full training."""
+    layout: Layout = Layout()
+    batch: int = 1
+    """Samples on one card in one forward."""
+    length: int = 2048
+    """Tokens of a sample, image tokens included."""
+    sequences: int = 1
+    """Sequences that a sample brings: two where answers are compared."""
+    reference: bool = False
+    """Whether a model that is not trained lies beside the trained one."""
+    accumulation: int = 1
+    checkpointing: Checkpointing = "full"
+    eager_attention: bool = False
+    fused_loss: bool = False
+    offload_params: bool = False
+    offload_optimizer: bool = False
+    offload_activations: bool = False
+    even_lengths: bool | None = None
+    """Whether batches have one length; None is unknown."""
+    tower_trained: bool | None = False
+    """Whether gradients go through the vision tower; None is unknown, as with LoRA targets that may name its matrices too."""
+    counter: Counter = "max_reserved"
+    cache_bytes: float = 2.0
+    """Bytes of one value in the KV cache."""
+    eval_batch: int | None = None
+    eval_samples: int | None = None
+    """Samples whose logits are kept on the card until the evaluation ends; None is none."""
+    saves_whole: bool | None = None
+    """Whether a checkpoint of a sharded model is written as one (stage3_gather_16bit_weights_on_model_save, FULL_STATE_DICT); None is
+    unknown."""
+    merges: bool = False
+    """Whether adapters are joined with their base at the end."""
+    prompt_logits: bool | None = None
+    """Whether a prompt gets logits for each of its tokens and not for the last one alone, in 16 bit and in fp32, as in transformers before
+    4.45; None is unknown."""
+    traced: Traced | None = None
+    """Counted in the model's own code; None where the formulas count."""
+    part: Part | None = None
+    """What of the model the card in question has; None is as much as any card can have."""
