@@ -107,8 +107,8 @@ def pack() -> Pack:
 
 
 @cache
-def reading() -> read_sources.Reading:
-    return read_sources.Reading(pack())
+def reading() -> read_sources.LogReader:
+    return read_sources.LogReader(pack())
 
 
 @cache

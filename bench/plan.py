@@ -11,12 +11,12 @@ from __future__ import annotations
 import time
 from statistics import median
 
-from oomdoctor.case.plan import Room
+from oomdoctor.case.plan import MemoryBudget
 from oomdoctor.case.settings import Scalar
 from oomdoctor.case.setup import Setup
-from oomdoctor.knowledge.tables.cards import card
-from oomdoctor.knowledge.tables.shapes import shape
-from oomdoctor.planning.memory_budget import needed, room
+from oomdoctor.knowledge.tables.cards import card_named
+from oomdoctor.knowledge.tables.shapes import model_shape
+from oomdoctor.planning.memory_budget import memory_budget, needed
 from oomdoctor.planning.search import search
 from oomdoctor.setups.from_settings import setup
 
@@ -35,13 +35,13 @@ def main() -> None:
     """Prints one line for each run."""
     print("| combinations | estimated | seconds | for 10,000 | all at the speed of one estimate |\n|---:|---:|---:|---:|---:|")
     for model, framework, cards, name, settings in RUNS:
-        known, found = shape(model), card(name)
+        known, found = model_shape(model), card_named(name)
         if known is None or found is None:
             raise SystemExit(f"{model} or {name} is not in the tables")
-        print(_line(setup(settings, known, framework, cards)[0], room(found)))
+        print(_line(setup(settings, known, framework, cards)[0], memory_budget(found)))
 
 
-def _line(run: Setup, within: Room) -> str:
+def _line(run: Setup, within: MemoryBudget) -> str:
     search(run, within)
     seconds, one = median(_timed(run, within) for _ in range(ROUNDS)), median(_estimate(run, within) for _ in range(50))
     found = search(run, within)
@@ -51,13 +51,13 @@ def _line(run: Setup, within: Room) -> str:
     )
 
 
-def _timed(run: Setup, within: Room) -> float:
+def _timed(run: Setup, within: MemoryBudget) -> float:
     began = time.perf_counter()
     search(run, within)
     return time.perf_counter() - began
 
 
-def _estimate(run: Setup, within: Room) -> float:
+def _estimate(run: Setup, within: MemoryBudget) -> float:
     began = time.perf_counter()
     needed(run, within)
     return time.perf_counter() - began

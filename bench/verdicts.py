@@ -10,8 +10,8 @@ from measurements import GIB, Case, Row, measured
 
 from oomdoctor.case.plan import Fits
 from oomdoctor.case.setup import Setup
-from oomdoctor.knowledge.tables.cards import Card, card
-from oomdoctor.planning.memory_budget import judged, room
+from oomdoctor.knowledge.tables.cards import Card, card_named
+from oomdoctor.planning.memory_budget import judge_fit, memory_budget
 
 SIZES = (8, 12, 16, 24, 32, 40, 48, 80)
 """GB of the cards that people have."""
@@ -32,7 +32,7 @@ def own_card(named: str) -> Card | None:
         return None
     model, size = found.pop()
     size = size or _LARGEST.get(model, "")
-    return card(f"{model}-{size}") or card(model) or card(size)
+    return card_named(f"{model}-{size}") or card_named(model) or card_named(size)
 
 
 def on_own_cards(cases: Sequence[Case]) -> list[Held]:
@@ -42,12 +42,12 @@ def on_own_cards(cases: Sequence[Case]) -> list[Held]:
 
 def on_all_sizes(cases: Sequence[Case]) -> list[Held]:
     """Every row that measured live tensors, held against each of the usual cards."""
-    sizes = [found for size in SIZES if (found := card(f"{size}GB")) is not None]
+    sizes = [found for size in SIZES if (found := card_named(f"{size}GB")) is not None]
     return [_held(row, made, own) for row, made, _ in cases if row["measured_kind"] in LIVE for own in sizes]
 
 
 def _held(row: Row, made: Setup, own: Card) -> Held:
-    return row, judged(made, room(own)).fits, measured(row) * GIB > own.bytes
+    return row, judge_fit(made, memory_budget(own)).fits, measured(row) * GIB > own.bytes
 
 
 def section(cases: Sequence[Case]) -> Iterator[str]:

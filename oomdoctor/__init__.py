@@ -24,7 +24,7 @@ def diagnose(
     case and never an exception.
     """
     from oomdoctor.api.diagnose import diagnose as run  # noqa: PLC0415
-    from oomdoctor.ingest.sources import expand  # noqa: PLC0415
+    from oomdoctor.ingest.sources import expand_sources  # noqa: PLC0415
     from oomdoctor.knowledge.pack import load_pack  # noqa: PLC0415 - importing the package stays free of its work
 
     pack = load_pack(rules)
@@ -32,7 +32,7 @@ def diagnose(
         text_or_path = text_or_path.encode("utf-8", "surrogatepass")
     if isinstance(text_or_path, bytes):
         return run(["<text>"], pack, jobs=jobs, text=text_or_path, config=config)
-    return run(list(expand([os.fspath(text_or_path)])), pack, jobs=jobs, config=config)
+    return run(list(expand_sources([os.fspath(text_or_path)])), pack, jobs=jobs, config=config)
 
 
 def _names_a_file(text: str) -> bool:

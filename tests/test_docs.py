@@ -64,8 +64,8 @@ def test_text_about_memory_errors_is_not_a_memory_error() -> None:
 
 
 def test_our_own_source_tree_holds_no_failure() -> None:
-    from oomdoctor.ingest.sources import expand
+    from oomdoctor.ingest.sources import expand_sources
 
     for folder in ("oomdoctor", "rules", "tests", "docs", "bench"):
-        found = pipeline.diagnose(list(expand([str(ROOT / folder)])), load_pack())
+        found = pipeline.diagnose(list(expand_sources([str(ROOT / folder)])), load_pack())
         assert (folder, found.case.verdict.memory_failure) == (folder, "no")

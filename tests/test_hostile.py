@@ -21,7 +21,7 @@ import oomdoctor
 from oomdoctor.api import diagnose as pipeline
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.ingest import streams
-from oomdoctor.ingest.sources import expand
+from oomdoctor.ingest.sources import expand_sources
 from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.report.diagnosis.compose import compose
 from oomdoctor.report.render.html import render as html
@@ -199,7 +199,7 @@ def strings(value: object) -> list[str]:
 
 
 def gaps(*names: str) -> list[tuple[str, str]]:
-    return [(gap.what, gap.why) for gap in pipeline.diagnose(list(expand(names)), pack()).case.gaps]
+    return [(gap.what, gap.why) for gap in pipeline.diagnose(list(expand_sources(names)), pack()).case.gaps]
 
 
 def test_a_pipe_that_nobody_writes_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +247,7 @@ def test_a_loop_of_links(tmp_path: Path) -> None:
     (tmp_path / "b.log").symlink_to("a.log")
     (tmp_path / "round").symlink_to(".")
     (tmp_path / "run.log").write_text(OOM)
-    found = pipeline.diagnose(list(expand([str(tmp_path)])), pack())
+    found = pipeline.diagnose(list(expand_sources([str(tmp_path)])), pack())
     assert [source.name for source in found.case.sources] == [str(tmp_path / "run.log")]
     assert len(gaps(str(tmp_path / "a.log"))) == 1
 
@@ -265,7 +265,7 @@ def test_a_folder_without_permission_is_a_gap(tmp_path: Path, monkeypatch: pytes
             return real(path)
 
         monkeypatch.setattr(os, "scandir", scandir)
-    found = pipeline.diagnose(list(expand([str(tmp_path)])), pack())
+    found = pipeline.diagnose(list(expand_sources([str(tmp_path)])), pack())
     assert said(found)[0] == "yes"
     assert [(gap.what, gap.why) for gap in found.case.gaps] == [(str(closed), "permission denied")]
 
@@ -302,7 +302,7 @@ def test_a_file_that_changes_while_it_is_read(size: int, tmp_path: Path) -> None
 def test_a_file_that_is_gone_when_it_is_opened(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_text(OOM)
-    names = list(expand([str(path)]))
+    names = list(expand_sources([str(path)]))
     path.unlink()
     found = pipeline.diagnose(names, pack())
     assert [(gap.what, gap.why) for gap in found.case.gaps] == [(str(path), "no such file")]
@@ -317,7 +317,7 @@ def test_one_broken_log_among_many_stops_nothing(jobs: int, tmp_path: Path) -> N
     with zipfile.ZipFile(tmp_path / "06.log", "w") as archive:
         archive.writestr("x", OOM)
     (tmp_path / "07.log").write_bytes(b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x80 #\0\\")
-    found = pipeline.diagnose(list(expand([str(tmp_path)])), pack(), jobs=jobs)
+    found = pipeline.diagnose(list(expand_sources([str(tmp_path)])), pack(), jobs=jobs)
     assert said(found)[0] == "yes"
     assert {Path(gap.what).name for gap in found.case.gaps} == {"03.log", "05.log", "06.log", "07.log"}
 

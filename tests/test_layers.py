@@ -1,61 +1,84 @@
-"""Imports point down only, packages of one level do not know each other, and starting up stays light."""
+"""Imports point down only, rooms of one layer do not know each other, no files import each other in a circle, and starting up stays light."""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "oomdoctor"
-LEVELS = {
-    "__main__": 10,
-    "cli": 9,
-    "report": 8, "examples": 8, "__init__": 8,
-    "comparing": 7.7,
-    "pipeline": 7.5, "judge": 7.5,
-    "reading": 7,
-    "changes": 6.8,
-    "training": 6.5,
-    "planning": 6.3,
-    "sizing": 6.2,
-    "tracing": 6,
-    "scan": 6, "parse": 6, "environment": 6, "timeline": 6, "findings": 6,
-    "memory": 5.5,
-    "knowledge": 5,
-    "case": 4,
-    "units": 3,
-    "errors": 3,
-    "cache": 3,
-}  # fmt: skip
-FROM_SCAN = {"parse": {"oomdoctor.ingest.clean", "oomdoctor.ingest.windows"}}
-"""Windows are what scanning hands to parsing: the one thing that two packages of a level share besides `case`."""
+LAYERS = (
+    {"units", "errors", "cache"},
+    {"case"},
+    {"knowledge", "ingest", "incidents"},
+    {"findings", "memory", "parse"},
+    {"advice", "configs", "setups", "tracing"},
+    {"machine", "planning"},
+    {"comparing"},
+    {"api"},
+    {"report"},
+    {"cli"},
+)
+"""The rooms, lowest first. A room imports from itself and from lower layers."""
+LAYER_OF = {room: number for number, rooms in enumerate(LAYERS) for room in rooms}
+MOST_FILES = 16
+MOST_LATE_IMPORTS = 40
 
 
-def part(module: str) -> str:
-    return module.split(".")[1] if "." in module else "__init__"
+def module_name(path: Path) -> str:
+    return ".".join(("oomdoctor", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
 
 
-def imports(path: Path) -> list[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    named = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
-    named += [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
-    return [name for name in named if name.split(".")[0] == "oomdoctor"]
+@cache
+def modules() -> dict[str, Path]:
+    return {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
-@pytest.mark.parametrize("path", [pytest.param(path, id=str(path.relative_to(PACKAGE))) for path in sorted(PACKAGE.rglob("*.py"))])
-def test_imports_point_down(path: Path) -> None:
-    own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    wrong = []
-    for name in imports(path):
-        other = part(name)
-        if other == own or other == "__init__" or name in FROM_SCAN.get(own, set()):
-            continue
-        if LEVELS[other] >= LEVELS[own]:
-            wrong.append(name)
-    assert own == "__init__" or wrong == []
+@cache
+def imports(module: str) -> frozenset[str]:
+    """The modules of the package that a module imports, those for type checking and inside functions included."""
+    out: set[str] = set()
+    for node in ast.walk(ast.parse(modules()[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            out |= {name if name in modules() else node.module for name in names}
+        elif isinstance(node, ast.Import):
+            out |= {alias.name for alias in node.names}
+    return frozenset(name for name in out if name.split(".")[0] == "oomdoctor" and name != module)
+
+
+def room(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+@pytest.mark.parametrize("module", [pytest.param(name, id=name) for name in modules() if room(name) in LAYER_OF])
+def test_imports_point_down(module: str) -> None:
+    others = [name for name in imports(module) if room(name) not in (room(module), "")]
+    assert [name for name in others if LAYER_OF[room(name)] >= LAYER_OF[room(module)]] == []
+
+
+def test_every_room_has_a_layer() -> None:
+    assert {room(name) for name in modules()} == {*LAYER_OF, "", "__main__"}
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    graph = {name: {other for other in imports(name) if other != "oomdoctor"} for name in modules() if name != "oomdoctor"}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"a circle: {' -> '.join(error.args[1])}")
+
+
+@pytest.mark.parametrize(
+    "folder", [pytest.param(path, id=str(path.relative_to(PACKAGE))) for path in sorted(PACKAGE.rglob("*")) if path.is_dir()]
+)
+def test_a_folder_can_be_looked_over(folder: Path) -> None:
+    assert len(list(folder.glob("*.py"))) <= MOST_FILES
 
 
 @pytest.mark.parametrize(
@@ -70,7 +93,7 @@ def test_imports_point_down(path: Path) -> None:
         pytest.param("import oomdoctor.cli.main", ["torch", "rich", "yaml", "pynvml", "json"], id="starting the command line"),
         pytest.param("import oomdoctor.cli.diagnose", ["torch", "rich", "yaml", "pynvml"], id="loading the main command"),
         pytest.param(
-            "import os; from oomdoctor.machine.collect.environment import collect; collect(os.environ)",
+            "import os; from oomdoctor.machine.collect.environment import collect_environment; collect_environment(os.environ)",
             ["torch", "rich", "yaml", "pynvml", "subprocess", "ctypes", "importlib.metadata"],
             id="describing this machine",
         ),

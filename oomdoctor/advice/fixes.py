@@ -6,17 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from oomdoctor.advice.frameworks import Row, framework, meant
 from oomdoctor.advice.savings import freed, missing
-from oomdoctor.advice.settings import Change, changes, config_of
-from oomdoctor.case.diagnosis import Fix, NotThis, Setting
+from oomdoctor.advice.settings import SettingChange, config_of, setting_changes
+from oomdoctor.case.diagnosis import Finding, Fix, NotThis
+from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.case.text import Text
-from oomdoctor.findings.conditions import Fact, Known, evaluate
-from oomdoctor.findings.template import words
+from oomdoctor.findings.conditions import Fact, KnownFacts, evaluate
+from oomdoctor.findings.template import fill_template
 
 if TYPE_CHECKING:
-    from oomdoctor.case.settings import Training
+    from oomdoctor.case.settings import RunConfig
 
 _HARM = {"none": 0.0, "slower": 1.0, "effort": 1.0, "quality": 2.0, "hardware": 4.0}
 """How many places a fix moves back in the order of its finding for what it costs: small against the order itself,
@@ -28,7 +30,7 @@ _NO_KEY = 2.0
 """The same where the framework found has no setting for it, and code must be written."""
 
 
-class Texts(Protocol):
+class FixTexts(Protocol):
     """The part of a rule pack that is read here."""
 
     def text(self, part: str, name: str) -> Mapping[str, Any] | None:
@@ -40,16 +42,25 @@ class Advice(Struct, frozen=True):
     """What to do about a finding, what is done already, and what would not help."""
 
     fixes: tuple[Fix, ...]
-    already: tuple[Setting, ...]
+    already: tuple[ProposedSetting, ...]
     not_this: tuple[NotThis, ...]
 
 
-class _Plan(Struct, frozen=True):
+class _RankedFix(Struct, frozen=True):
     fix: Fix
     behind: float
 
 
-def advice(pack: Texts, problem: Mapping[str, Any], known: Known, training: Training | None) -> Advice:
+def with_advice(findings: Sequence[Finding], pack: FixTexts, known: KnownFacts, training: RunConfig | None = None) -> tuple[Finding, ...]:
+    """Add to each finding its fixes, what is done already, and what would not help."""
+    return tuple(_advised(finding, advice(pack, pack.text("problems", finding.id) or {}, known, training)) for finding in findings)
+
+
+def _advised(finding: Finding, given: Advice) -> Finding:
+    return replace(finding, fixes=given.fixes, already=given.already, not_this=given.not_this)
+
+
+def advice(pack: FixTexts, problem: Mapping[str, Any], known: KnownFacts, training: RunConfig | None) -> Advice:
     """The advice for one problem that holds."""
     config = config_of(training)
     plans, already = [], []
@@ -57,18 +68,18 @@ def advice(pack: Texts, problem: Mapping[str, Any], known: Known, training: Trai
         text = pack.text("fixes", name)
         if text is None or (needs := _open_needs(text, known)) is None:
             continue
-        found = changes(rows_of(text, known, training), known.facts, config)
+        found = setting_changes(rows_of(text, known, training), known.facts, config)
         counting = [one for one in found if one.counts]
         if counting and all(one.in_force for one in counting):
             already += [one.setting for one in counting]
         else:
             plans.append(_plan(text, found, needs, known, place))
     plans.sort(key=lambda one: one.behind)
-    against = (pack.text("not_this", problem["id"]) or {}).get("advice", ())
+    against = (pack.text("not_this", problem.get("id", "")) or {}).get("advice", ())
     return Advice(tuple(one.fix for one in plans), tuple(dict.fromkeys(already)), tuple(_against(against, known)))
 
 
-def rows_of(text: Mapping[str, Any], known: Known, training: Training | None) -> list[Row]:
+def rows_of(text: Mapping[str, Any], known: KnownFacts, training: RunConfig | None) -> list[Row]:
     """The rows of a fix that this run can use, in the version that it has."""
     places = training.places if training is not None else {}
     written = {name: given.framework for name, given in places.items()}
@@ -82,7 +93,7 @@ def rows_of(text: Mapping[str, Any], known: Known, training: Training | None) ->
     return meant(rows, known, written)
 
 
-def _open_needs(text: Mapping[str, Any], known: Known) -> tuple[Text, ...] | None:
+def _open_needs(text: Mapping[str, Any], known: KnownFacts) -> tuple[Text, ...] | None:
     """The needs that are unknown; None where one is not met."""
     answers = [(evaluate(one["when"], known).truth, one["says"]) for one in text["needs"]]
     if any(truth is False for truth, _ in answers):
@@ -90,7 +101,7 @@ def _open_needs(text: Mapping[str, Any], known: Known) -> tuple[Text, ...] | Non
     return tuple(Text(says["en"], says["zh"]) for truth, says in answers if truth is None)
 
 
-def _plan(text: Mapping[str, Any], found: Sequence[Change], needs: tuple[Text, ...], known: Known, place: int) -> _Plan:
+def _plan(text: Mapping[str, Any], found: Sequence[SettingChange], needs: tuple[Text, ...], known: KnownFacts, place: int) -> _RankedFix:
     facts = known.facts
     settings = tuple(one.setting for one in found if not one.in_force)
     frees = text.get("frees")
@@ -98,14 +109,14 @@ def _plan(text: Mapping[str, Any], found: Sequence[Change], needs: tuple[Text, .
     lacking = missing(facts)
     fix = Fix(
         id=text["id"],
-        title=words(text["title"], facts),
-        how=words(text["how"], facts),
+        title=fill_template(text["title"], facts),
+        how=fill_template(text["how"], facts),
         settings=settings,
         command=text.get("command"),
-        frees=None if frees is None else words(frees["says"], facts),
+        frees=None if frees is None else fill_template(frees["says"], facts),
         terms=() if frees is None else tuple(frees["terms"]),
         frees_bytes=size,
-        costs=words(text["costs"], facts) if text.get("costs") else None,
+        costs=fill_template(text["costs"], facts) if text.get("costs") else None,
         harm=text["harm"],
         needs=needs,
         safety=text.get("safety", "review"),
@@ -116,10 +127,10 @@ def _plan(text: Mapping[str, Any], found: Sequence[Change], needs: tuple[Text, .
         behind += _NOT_ENOUGH
     if text["settings"] and not settings and framework(known) is not None:
         behind += _NO_KEY
-    return _Plan(fix, behind)
+    return _RankedFix(fix, behind)
 
 
-def _version(name: str, facts: Mapping[str, Fact], training: Training | None) -> str | None:
+def _version(name: str, facts: Mapping[str, Fact], training: RunConfig | None) -> str | None:
     if training is not None and training.version and training.framework == name:
         return training.version
     value = facts.get("log.torch_version" if name in ("environment", "pytorch") else f"log.{name.replace('-', '_')}_version")
@@ -136,7 +147,9 @@ def _numbers(version: str | None) -> tuple[int, ...]:
     return tuple(int(one) for one in (version or "").split("+")[0].split(".")[:4] if one.isdigit() and len(one) < 9)
 
 
-def _against(entries: Sequence[Mapping[str, Any]], known: Known) -> Iterator[NotThis]:
+def _against(entries: Sequence[Mapping[str, Any]], known: KnownFacts) -> Iterator[NotThis]:
     for one in entries:
         if one.get("when") is None or evaluate(one["when"], known).truth:
-            yield NotThis(advice=words(one["advice"], known.facts), why=words(one["why"], known.facts), cites=tuple(one["cites"]))
+            yield NotThis(
+                advice=fill_template(one["advice"], known.facts), why=fill_template(one["why"], known.facts), cites=tuple(one["cites"])
+            )

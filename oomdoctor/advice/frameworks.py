@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from oomdoctor.findings.conditions import Fact, Known, evaluate
+from oomdoctor.findings.conditions import Fact, KnownFacts, evaluate
 
 Row = Mapping[str, Any]
 """One setting of a fix, as the pack has it: a `SettingRecord`."""
@@ -29,7 +29,7 @@ _NOTHING = ("", "none", "null", "false", "no")
 _LIKELY = 2
 
 
-def framework(known: Known) -> str | None:
+def framework(known: KnownFacts) -> str | None:
     """The framework that runs; a layer only where nothing above it is known."""
     root = known.programs.get(known.roots[0].signature, "") if known.roots else ""
     facts = known.facts
@@ -43,7 +43,7 @@ def layers(facts: Mapping[str, Fact]) -> tuple[str, ...]:
     return tuple(layer for layer, signs in _SIGNS.items() if any(_says(facts.get(sign)) for sign in signs))
 
 
-def meant(rows: Sequence[Row], known: Known, written: Mapping[str, str | None]) -> list[Row]:
+def meant(rows: Sequence[Row], known: KnownFacts, written: Mapping[str, str | None]) -> list[Row]:
     """The rows for this run; `written` says in whose config a setting stands.
 
     What the framework itself sets is not shown once more for a layer below it, unless it is written there. With the framework
@@ -68,7 +68,7 @@ def _base(own: str, named: Sequence[str]) -> str:
     return next((name for name in (own, *_BASES.get(own, ())) if name in named), own)
 
 
-def _holds(row: Row, known: Known) -> bool:
+def _holds(row: Row, known: KnownFacts) -> bool:
     return row["when"] is None or bool(evaluate(row["when"], known).truth)
 
 

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from oomdoctor.advice.frameworks import Row
-from oomdoctor.case.diagnosis import Setting
+from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import Fact
 
 if TYPE_CHECKING:
-    from oomdoctor.case.settings import Given, Training
+    from oomdoctor.case.settings import RunConfig, WrittenSetting
 
 WORLD = ("training.world_size", "log.world_size", "log.num_processes", "log.nproc_per_node")
 """The facts that say how many processes train together; the first that is known counts."""
@@ -36,21 +36,21 @@ _ELSEWHERE = "auto"
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
-class Config(Struct, frozen=True):
+class ConfigInForce(Struct, frozen=True):
     """What the config files say, as the rows of fixes ask for it."""
 
     framework: str | None = None
     """The framework whose config was read: what it does not name has its default there."""
-    places: Mapping[str, Given] = {}
+    places: Mapping[str, WrittenSetting] = {}
     """By the name that all frameworks share."""
-    keys: Mapping[tuple[str | None, str], Given] = {}
+    keys: Mapping[tuple[str | None, str], WrittenSetting] = {}
     """By framework and key."""
 
 
-class Change(Struct, frozen=True):
+class SettingChange(Struct, frozen=True):
     """A setting, and whether it has this value already."""
 
-    setting: Setting
+    setting: ProposedSetting
     in_force: bool
     counts: bool
     """Whether the setting is the point of the fix, or only goes along with another one."""
@@ -62,18 +62,18 @@ class _Old(Struct, frozen=True):
     goal: str
     """What the new value is compared with: `to` as it is written, or what it means in the words that all frameworks share."""
     written: str | None = None
-    given: Given | None = None
+    given: WrittenSetting | None = None
     default: bool = False
 
 
-def config_of(training: Training | None) -> Config:
+def config_of(training: RunConfig | None) -> ConfigInForce:
     """The config as the rows of fixes ask for it."""
     if training is None:
-        return Config()
-    return Config(training.framework, training.places, {(one.framework, one.name): one for one in training.given})
+        return ConfigInForce()
+    return ConfigInForce(training.framework, training.places, {(one.framework, one.name): one for one in training.given})
 
 
-def changes(rows: Sequence[Row], facts: Mapping[str, Fact], config: Config) -> list[Change]:
+def setting_changes(rows: Sequence[Row], facts: Mapping[str, Fact], config: ConfigInForce) -> list[SettingChange]:
     """What the rows of a fix come to in this run; a row from which nothing follows is left out."""
     found = [(row, _old(row, facts, config)) for row in rows]
     out = [one for row, old in found if row["change"] != "keep-batch" and (one := _change(row, old, facts)) is not None]
@@ -83,12 +83,14 @@ def changes(rows: Sequence[Row], facts: Mapping[str, Fact], config: Config) -> l
     return out
 
 
-def written(rows: Sequence[Row], wanted: Mapping[str, Fact], facts: Mapping[str, Fact], config: Config) -> tuple[Setting, ...]:
+def written_settings(
+    rows: Sequence[Row], wanted: Mapping[str, Fact], facts: Mapping[str, Fact], config: ConfigInForce
+) -> tuple[ProposedSetting, ...]:
     """What to write for the values in `wanted` (settings by the names that all frameworks share); what goes along comes after.
 
     Rows of a fix that sets nothing with a shared name are written as they are.
     """
-    out: list[Setting] = []
+    out: list[ProposedSetting] = []
     named = any(row["sets"] for row in rows)
     for row in rows:
         value = wanted.get(row["sets"] or "")
@@ -117,7 +119,7 @@ def first_number(facts: Mapping[str, Fact], names: Sequence[str]) -> float | Non
     return next((one for name in names if (one := number(facts.get(name))) is not None), None)
 
 
-def _old(row: Row, facts: Mapping[str, Fact], config: Config) -> _Old:
+def _old(row: Row, facts: Mapping[str, Fact], config: ConfigInForce) -> _Old:
     """The value in force. The config knows best, then what the log prints under this key, then what else it shows."""
     name, tail, means = row["sets"], _tail(row["key"]), row["means"] or row["to"]
     given = _given(row, config)
@@ -132,7 +134,7 @@ def _old(row: Row, facts: Mapping[str, Fact], config: Config) -> _Old:
     return _Old(shared, means, _shown(printed), given)
 
 
-def _given(row: Row, config: Config) -> Given | None:
+def _given(row: Row, config: ConfigInForce) -> WrittenSetting | None:
     """Where the config has this very key."""
     key = row["key"].lstrip("-").replace("-", "_")
     place = config.places.get(row["sets"] or "")
@@ -141,7 +143,7 @@ def _given(row: Row, config: Config) -> Given | None:
     return config.keys.get((row["framework"], key))
 
 
-def _change(row: Row, old: _Old, facts: Mapping[str, Fact]) -> Change | None:
+def _change(row: Row, old: _Old, facts: Mapping[str, Fact]) -> SettingChange | None:
     if _plain(old.value) == _ELSEWHERE:
         return None
     new = _new(row, old, facts)
@@ -149,12 +151,12 @@ def _change(row: Row, old: _Old, facts: Mapping[str, Fact]) -> Change | None:
         return None
     in_force = old.value is not None and any(_same(old.value, one) for one in (new, *row["also"]))
     to = row["to"] if new == old.goal else new
-    return Change(_setting(row, old, to), in_force, not row["along"], number(old.value))
+    return SettingChange(_setting(row, old, to), in_force, not row["along"], number(old.value))
 
 
-def _setting(row: Row, old: _Old, to: str, note: Text | None = None) -> Setting:
+def _setting(row: Row, old: _Old, to: str, note: Text | None = None) -> ProposedSetting:
     place = old.given
-    return Setting(
+    return ProposedSetting(
         framework=row["framework"],
         key=row["key"],
         to=to,
@@ -205,21 +207,21 @@ def _with_option(old: str | None, option: str) -> str:
     return ",".join([*others, option])
 
 
-def _is_batch(change: Change, row: Row) -> bool:
+def _is_batch(change: SettingChange, row: Row) -> bool:
     return change.setting.framework == row["framework"] and change.counts and not change.in_force
 
 
-def _kept(row: Row, old: _Old, smaller: Change, facts: Mapping[str, Fact]) -> Iterator[Change]:
+def _kept(row: Row, old: _Old, smaller: SettingChange, facts: Mapping[str, Fact]) -> Iterator[SettingChange]:
     """Accumulation steps beside a smaller batch: exact where both are known, else the factor, else nothing."""
     was, new, steps = smaller.was, number(smaller.setting.to), number(old.value)
     if not was or not new:
         return
     if steps is None:
         if not was % new:
-            yield Change(_setting(row, old, f"× {_digits(was / new)}"), False, False)
+            yield SettingChange(_setting(row, old, f"× {_digits(was / new)}"), False, False)
         return
     samples, now = was * steps, -(-was * steps // new)
-    yield Change(_setting(row, old, _digits(now), _batch_note(samples, now * new, first_number(facts, WORLD))), False, False)
+    yield SettingChange(_setting(row, old, _digits(now), _batch_note(samples, now * new, first_number(facts, WORLD))), False, False)
 
 
 def _batch_note(before: float, after: float, world: float | None) -> Text:

@@ -8,33 +8,34 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from oomdoctor.advice.fixes import with_advice
 from oomdoctor.case.case import Case, Verdict
 from oomdoctor.case.diagnosis import Diagnosis, Finding
 from oomdoctor.case.event import Certainty, Event, Kind, Value
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.incident import Incident
-from oomdoctor.case.settings import Training
+from oomdoctor.case.settings import RunConfig
 from oomdoctor.case.text import Text
-from oomdoctor.findings.conditions import Fact, Known
+from oomdoctor.findings.conditions import Fact, KnownFacts
 from oomdoctor.findings.derived import derived
 from oomdoctor.findings.engine import findings
 from oomdoctor.findings.facts import facts, log_facts
-from oomdoctor.findings.failure_step import moments
+from oomdoctor.findings.failure_step import failure_step
 from oomdoctor.findings.ledger import ledger
 from oomdoctor.findings.tensor_match import request_reading
-from oomdoctor.findings.workload import inference
+from oomdoctor.findings.workload import inference_facts
 from oomdoctor.incidents import incidents, verdict
-from oomdoctor.ingest.sources import Missing
+from oomdoctor.ingest.sources import MissingSource
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.parse.progress import went_on
-from oomdoctor.parse.reading import Early, Progress, Read, Reading
+from oomdoctor.parse.reading import Early, LogReader, Progress, SourceEvents
 from oomdoctor.parse.recogniser import Recogniser
 
 if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment
-    from oomdoctor.machine.match_log import Asked
-    from oomdoctor.planning.expected_vs_observed import Circle
-    from oomdoctor.planning.serving_expected_vs_observed import ServingCircle
+    from oomdoctor.machine.match_log import MachineSource
+    from oomdoctor.planning.expected_vs_observed import ExpectedVsObserved
+    from oomdoctor.planning.serving_expected_vs_observed import ServerExpectedVsObserved
 
 _PROGRESS_STEPS = 2
 _SAMPLES = 24
@@ -44,7 +45,7 @@ _MODEL = ("training.model", "log.model_name_or_path", "log.all_params")
 """Facts that can tell which model it is."""
 
 
-class _Around(Struct, frozen=True):
+class _MachineBeside(Struct, frozen=True):
     """The machine beside the log."""
 
     environment: Environment | None = None
@@ -56,7 +57,7 @@ class _Around(Struct, frozen=True):
 
 
 def diagnose(
-    names: Sequence[str | Missing],
+    names: Sequence[str | MissingSource],
     pack: Pack,
     *,
     jobs: int = 1,
@@ -64,7 +65,7 @@ def diagnose(
     early: Early | None = None,
     text: bytes | None = None,
     config: Sequence[str] = (),
-    machine: Asked | None = None,
+    machine: MachineSource | None = None,
     version: Callable[[str], str] | None = None,
 ) -> Diagnosis:
     """The diagnosis of one run from its logs (`names`), or from `text` at hand, which then has the name `names[0]`.
@@ -72,20 +73,20 @@ def diagnose(
     `config` are paths of the run's config files; those beside them that they name are read too. `machine` is where the run
     may have run. `version` says from where a config file is read: itself, or a copy of what it was.
     """
-    reading = Reading(pack, jobs=jobs, progress=progress, early=early)
-    missing = [Gap(what=one.name, why=one.reason) for one in names if isinstance(one, Missing)]
+    reading = LogReader(pack, jobs=jobs, progress=progress, early=early)
+    missing = [Gap(what=one.name, why=one.reason) for one in names if isinstance(one, MissingSource)]
     present = [one for one in names if isinstance(one, str)]
     reads = [reading.read_one(present[0], text)] if text is not None else reading.read(present)
     return _diagnosis(reads, missing, pack, reading.recogniser, config, machine, version)
 
 
 def _diagnosis(
-    reads: list[Read],
+    reads: list[SourceEvents],
     missing: list[Gap],
     pack: Pack,
     recogniser: Recogniser,
     config: Sequence[str],
-    machine: Asked | None,
+    machine: MachineSource | None,
     version: Callable[[str], str] | None,
 ) -> Diagnosis:
     by_source = {read.source.name: read for read in reads}
@@ -111,15 +112,15 @@ def _diagnosis(
     server = _server(found, settings, log, values)
     expected = _circle(found, settings, log, values) if server is None else None
     named = {**around.facts, **facts(found, decided, values)}
-    named.update(moments(_step(found, by_source), named))
+    named.update(failure_step(_step(found, by_source), named))
     named.update(expected.facts() if expected is not None else {})
     programs = {one.id: one.program for one in recogniser.signatures.values()}
     purposes = {one.id: one.purpose for one in recogniser.signatures.values() if one.purpose is not None}
-    named.update(inference(found, events, programs, purposes, values))
+    named.update(inference_facts(found, events, programs, purposes, values))
     if found:
         named["incident.program"] = programs[found[0].root.signature]
-    known = Known(named, _samples(events), programs, tuple(one.root for one in found[:1]))
-    judged = findings(pack, known, settings)
+    known = KnownFacts(named, _samples(events), programs, tuple(one.root for one in found[:1]))
+    judged = with_advice(findings(pack, known), pack, known, settings)
     for circle in (expected, server):
         judged = circle.weighed(judged, pack) if circle is not None else judged
     case = Case(
@@ -139,38 +140,40 @@ def _diagnosis(
     return Diagnosis(case=case, findings=_run_first(judged, pack) if around.facts else judged)
 
 
-def _circle(found: Sequence[Incident], settings: Training | None, log: Mapping[str, Value], named: Mapping[str, Fact]) -> Circle | None:
+def _circle(
+    found: Sequence[Incident], settings: RunConfig | None, log: Mapping[str, Value], named: Mapping[str, Fact]
+) -> ExpectedVsObserved | None:
     """What the run should have taken, where a card's memory failed and something tells the model."""
     if not found or found[0].kind not in _ON_THE_CARD or not any(name in named for name in _MODEL):
         return None
-    from oomdoctor.planning.expected_vs_observed import circle  # noqa: PLC0415 - most logs do not tell the model
+    from oomdoctor.planning.expected_vs_observed import expected_vs_observed  # noqa: PLC0415 - most logs do not tell the model
 
-    return circle(settings, log, found[0])
+    return expected_vs_observed(settings, log, found[0])
 
 
 def _server(
-    found: Sequence[Incident], settings: Training | None, log: Mapping[str, Value], named: Mapping[str, Fact]
-) -> ServingCircle | None:
+    found: Sequence[Incident], settings: RunConfig | None, log: Mapping[str, Value], named: Mapping[str, Fact]
+) -> ServerExpectedVsObserved | None:
     """What a server should have made of its card, where its memory failed and something tells the model."""
     serving = log.get("log.framework") in _SERVERS or (settings is not None and settings.settings.get("method") == "serve")
     if not found or not serving or found[0].kind not in _ON_THE_CARD or not any(name in named for name in _MODEL):
         return None
-    from oomdoctor.planning.serving_expected_vs_observed import serving_circle  # noqa: PLC0415 - as above
+    from oomdoctor.planning.serving_expected_vs_observed import server_expected_vs_observed  # noqa: PLC0415 - as above
 
-    return serving_circle(settings, log, found[0])
+    return server_expected_vs_observed(settings, log, found[0])
 
 
-def _around(machine: Asked | None, events: Sequence[Event], log: Mapping[str, Value]) -> _Around:
+def _around(machine: MachineSource | None, events: Sequence[Event], log: Mapping[str, Value]) -> _MachineBeside:
     """The machine that was named, or this one where it agrees with the log; nothing where nobody asks for one."""
     if machine is None:
-        return _Around()
-    from oomdoctor.machine.match_log import beside, lasting_facts, stand_ins, traces  # noqa: PLC0415 - only where somebody asks for one
+        return _MachineBeside()
+    from oomdoctor.machine.match_log import lasting_facts, log_traces, match_log, missing_log_facts  # noqa: PLC0415 - only where somebody asks for one
 
-    found = beside(machine, traces(events, log))
+    found = match_log(machine, log_traces(events, log))
     if found.environment is None:
-        return _Around(note=found.note)
+        return _MachineBeside(note=found.note)
     gaps = tuple(found.environment.gaps) if machine.name else ()
-    return _Around(found.environment, found.note, stand_ins(found.environment), dict(lasting_facts(found.environment)), gaps)
+    return _MachineBeside(found.environment, found.note, missing_log_facts(found.environment), dict(lasting_facts(found.environment)), gaps)
 
 
 def _run_first(found: Sequence[Finding], pack: Pack) -> tuple[Finding, ...]:
@@ -180,11 +183,11 @@ def _run_first(found: Sequence[Finding], pack: Pack) -> tuple[Finding, ...]:
     return (*(one for one in found if one.id not in machine), *about)
 
 
-def _by_its_end(decided: Verdict, log: dict[str, Value], reads: Sequence[Read]) -> tuple[Verdict, dict[str, Value]]:
+def _by_its_end(decided: Verdict, log: dict[str, Value], reads: Sequence[SourceEvents]) -> tuple[Verdict, dict[str, Value]]:
     """The verdict where no message is known: a log that ends with an error is not called fine."""
-    from oomdoctor.parse.ending import ending  # noqa: PLC0415 - only where no message was found
+    from oomdoctor.parse.ending import log_ending  # noqa: PLC0415 - only where no message was found
 
-    found = next((one for read in reads if (one := ending(read.last)) is not None), None)
+    found = next((one for read in reads if (one := log_ending(read.last)) is not None), None)
     if found is None:
         return decided, log
     log = {**log, "log.last_error": found.text}
@@ -199,18 +202,18 @@ def _by_its_end(decided: Verdict, log: dict[str, Value], reads: Sequence[Read]) 
 
 def _training(
     config: Sequence[str], version: Callable[[str], str] | None, events: Sequence[Event], log: Mapping[str, Value], pack: Pack
-) -> tuple[Training | None, list[Gap]]:
+) -> tuple[RunConfig | None, list[Gap]]:
     """The settings of the run from its config files and its log, and which files could not be read."""
     if not config and not any(event.kind is Kind.CONTEXT for event in events):
         return None, []
-    from oomdoctor.configs.resolve import training  # noqa: PLC0415 - many logs show no setting
+    from oomdoctor.configs.resolve import resolve_config  # noqa: PLC0415 - many logs show no setting
 
     if not config:
-        return training((), events, log, pack), []
+        return resolve_config((), events, log, pack), []
     from oomdoctor.configs.files import read_files  # noqa: PLC0415 - the readers are for those who give files
 
     sheets, gaps = read_files(config, version)
-    return training(sheets, events, log, pack), gaps
+    return resolve_config(sheets, events, log, pack), gaps
 
 
 def _samples(events: Sequence[Event]) -> list[Event]:
@@ -229,7 +232,7 @@ def _with_figures(incident: Incident, events: Sequence[Event], settings: Mapping
     return replace(incident, derived=figures, ledger=ledger(incident.root, events))
 
 
-def _step(found: Sequence[Incident], by_source: Mapping[str, Read]) -> int | None:
+def _step(found: Sequence[Incident], by_source: Mapping[str, SourceEvents]) -> int | None:
     """The last step that progress showed before the first failure, or before another of the same log."""
     if not found:
         return None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment
     from oomdoctor.case.expected import Expected
     from oomdoctor.case.serving import ServedRun
-    from oomdoctor.case.settings import Training
+    from oomdoctor.case.settings import RunConfig
     from oomdoctor.case.text import Text
 
 
@@ -51,7 +51,7 @@ class Case(Struct, frozen=True, kw_only=True):
     verdict: Verdict
     facts: Mapping[str, Value] = field(default_factory=dict)
     """What the log shows of the run's settings and machine, by name (`log.bf16`); where it is silent, what the environment says."""
-    training: Training | None = None
+    training: RunConfig | None = None
     """The settings of the run, from its config files and its log."""
     environment: Environment | None = None
     """The machine of the run, where one was given or agrees with the log."""

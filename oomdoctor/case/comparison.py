@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Union
 from msgspec import Struct
 
 from oomdoctor.case.diagnosis import Diagnosis
-from oomdoctor.case.settings import Training
+from oomdoctor.case.settings import RunConfig
 from oomdoctor.case.text import Text
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ class Side(Struct, frozen=True, kw_only=True):
     """As the user named it."""
     diagnosis: Diagnosis | None = None
     environment: Environment | None = None
-    training: Training | None = None
+    training: RunConfig | None = None
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class RunChange(Struct, frozen=True, kw_only=True):
     """Something that is not the same and of which it is known what that means for memory."""
 
     id: str
@@ -95,7 +95,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
     before: Side
     after: Side
-    changes: tuple[Change, ...]
+    changes: tuple[RunChange, ...]
     """The most suspicious first."""
     series: tuple[Series, ...] = ()
     estimates: tuple[Estimate, Estimate] | None = None

@@ -6,27 +6,8 @@ from msgspec import Struct
 
 from oomdoctor.case.case import Case
 from oomdoctor.case.event import Certainty, Place
+from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.case.text import Text
-
-
-class Setting(Struct, frozen=True, kw_only=True):
-    """One key of one framework's config, with the value before and after."""
-
-    framework: str
-    key: str
-    to: str
-    file: str | None = None
-    line: int | None = None
-    before: str | None = None
-    """The value in force, as it is written; None where it is unknown."""
-    note: Text | None = None
-    """What the change keeps or when it applies."""
-    example: bool = False
-    """Whether `to` only shows what kind of value is meant."""
-    sets: str | None = None
-    """The setting behind the key, by the name that all frameworks share."""
-    dated: bool = False
-    """Whether only some versions know it, and which one runs is not known."""
 
 
 class Cite(Struct, frozen=True, kw_only=True):
@@ -46,7 +27,7 @@ class Fix(Struct, frozen=True, kw_only=True):
     id: str
     title: Text
     how: Text
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[ProposedSetting, ...] = ()
     command: str | None = None
     frees: Text | None = None
     terms: tuple[str, ...] = ()
@@ -92,7 +73,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...] = ()
     unknowns: tuple[Text, ...] = ()
     fixes: tuple[Fix, ...] = ()
-    already: tuple[Setting, ...] = ()
+    already: tuple[ProposedSetting, ...] = ()
     """What the run does already, so that it need not be proposed."""
     not_this: tuple[NotThis, ...] = ()
     cites: tuple[Cite, ...] = ()

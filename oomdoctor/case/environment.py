@@ -13,11 +13,11 @@ from msgspec import Struct, field
 from oomdoctor.case.gap import Gap
 
 
-class Part(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class EnvironmentPart(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Base of what an environment is made of: immutable, and unknown fields are left out of JSON."""
 
 
-class Cgroup(Part, frozen=True, kw_only=True):
+class Cgroup(EnvironmentPart, frozen=True, kw_only=True):
     """The memory limit of the container or job that this process runs in."""
 
     version: int
@@ -29,7 +29,7 @@ class Cgroup(Part, frozen=True, kw_only=True):
     """How often the kernel killed a process of it for memory."""
 
 
-class Folder(Part, frozen=True, kw_only=True):
+class Folder(EnvironmentPart, frozen=True, kw_only=True):
     """A file system that runs write to."""
 
     path: str
@@ -38,7 +38,7 @@ class Folder(Part, frozen=True, kw_only=True):
     """What a user without special rights can still write."""
 
 
-class Host(Part, frozen=True, kw_only=True):
+class Host(EnvironmentPart, frozen=True, kw_only=True):
     """The machine without its cards."""
 
     os: str | None = None
@@ -72,7 +72,7 @@ class Host(Part, frozen=True, kw_only=True):
     """Where checkpoints go: the working directory unless another was named."""
 
 
-class Python(Part, frozen=True, kw_only=True):
+class Python(EnvironmentPart, frozen=True, kw_only=True):
     """The interpreter that runs the training."""
 
     executable: str | None = None
@@ -85,7 +85,7 @@ class Python(Part, frozen=True, kw_only=True):
     site_packages: tuple[str, ...] = ()
 
 
-class Package(Part, frozen=True, kw_only=True):
+class Package(EnvironmentPart, frozen=True, kw_only=True):
     """One installed distribution."""
 
     version: str
@@ -98,7 +98,7 @@ class Package(Part, frozen=True, kw_only=True):
     """Other versions of it further back on the path, which are never imported."""
 
 
-class TorchBuild(Part, frozen=True, kw_only=True):
+class TorchBuild(EnvironmentPart, frozen=True, kw_only=True):
     """What the installed torch was built for."""
 
     version: str | None = None
@@ -113,7 +113,7 @@ class TorchBuild(Part, frozen=True, kw_only=True):
     git: str | None = None
 
 
-class TorchRun(Part, frozen=True, kw_only=True):
+class TorchRun(EnvironmentPart, frozen=True, kw_only=True):
     """What torch itself said when it was asked (`--deep`)."""
 
     imports: bool | None = None
@@ -136,7 +136,7 @@ class TorchRun(Part, frozen=True, kw_only=True):
     cudnn: str | None = None
 
 
-class Driver(Part, frozen=True, kw_only=True):
+class Driver(EnvironmentPart, frozen=True, kw_only=True):
     """The driver of the cards, and the management library that programs load."""
 
     version: str | None = None
@@ -155,7 +155,7 @@ class Driver(Part, frozen=True, kw_only=True):
     """The words of the failure."""
 
 
-class Symbol(Part, frozen=True, kw_only=True):
+class Symbol(EnvironmentPart, frozen=True, kw_only=True):
     """One function that torch looks up in the NVML library."""
 
     name: str
@@ -166,7 +166,7 @@ class Symbol(Part, frozen=True, kw_only=True):
     """The file that was asked."""
 
 
-class GpuProcess(Part, frozen=True, kw_only=True):
+class GpuProcess(EnvironmentPart, frozen=True, kw_only=True):
     """A process that holds memory of a card."""
 
     pid: int | None = None
@@ -178,7 +178,7 @@ class GpuProcess(Part, frozen=True, kw_only=True):
     """Whether it belongs to whoever asked."""
 
 
-class MigSlice(Part, frozen=True, kw_only=True):
+class MigSlice(EnvironmentPart, frozen=True, kw_only=True):
     """One instance of a card that is cut into several."""
 
     name: str | None = None
@@ -187,7 +187,7 @@ class MigSlice(Part, frozen=True, kw_only=True):
     free_bytes: int | None = None
 
 
-class Gpu(Part, frozen=True, kw_only=True):
+class Gpu(EnvironmentPart, frozen=True, kw_only=True):
     """One accelerator. It has no serial number and no UUID here."""
 
     index: int | None = None
@@ -225,7 +225,7 @@ class Gpu(Part, frozen=True, kw_only=True):
     """False where CUDA_VISIBLE_DEVICES or the like hides it from the run."""
 
 
-class Environment(Part, frozen=True, kw_only=True):
+class Environment(EnvironmentPart, frozen=True, kw_only=True):
     """All that is known of where a run runs."""
 
     host: Host = Host()

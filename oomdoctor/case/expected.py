@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from oomdoctor.case.estimate import Assumption, Estimate
-from oomdoctor.case.plan import Fits, Room
+from oomdoctor.case.plan import Fits, MemoryBudget
 
 
 class AtFailure(Struct, frozen=True, kw_only=True):
@@ -24,7 +24,7 @@ class Expected(Struct, frozen=True, kw_only=True):
 
     estimate: Estimate
     """What the run needs at its peak so that no request fails."""
-    room: Room | None
+    room: MemoryBudget | None
     """The card of the failure; None where the log does not tell its size."""
     fits: Fits | None
     assumptions: tuple[Assumption, ...] = ()

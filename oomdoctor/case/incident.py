@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from oomdoctor.case.event import Certainty, Event, Kind
 
 
-class Part(Struct, frozen=True, kw_only=True):
+class LedgerEntry(Struct, frozen=True, kw_only=True):
     """One part of a memory, where it went; parts of one ledger add up to its total."""
 
     what: str
@@ -35,4 +35,4 @@ class Incident(Struct, frozen=True, kw_only=True):
     ranks: tuple[int, ...] = ()
     gpus: tuple[int, ...] = ()
     derived: Mapping[str, int | float | str | None] = field(default_factory=dict)
-    ledger: tuple[Part, ...] = ()
+    ledger: tuple[LedgerEntry, ...] = ()

@@ -6,16 +6,15 @@ from typing import Literal
 
 from msgspec import Struct
 
-from oomdoctor.case.diagnosis import Setting
 from oomdoctor.case.estimate import Estimate
-from oomdoctor.case.settings import Scalar
+from oomdoctor.case.settings import ProposedSetting, Scalar
 
 Fits = Literal["yes", "no", "close"]
 Risk = Literal["none", "slight", "different", "data"]
 """What a change does to the result: nothing, a little, it trains something else, it cuts the data."""
 
 
-class Room(Struct, frozen=True):
+class MemoryBudget(Struct, frozen=True):
     """What a run may take of a card."""
 
     card: str
@@ -31,10 +30,10 @@ class Room(Struct, frozen=True):
     """Bytes that a log shows and no setting explains; `usable` is without them."""
 
 
-class Judged(Struct, frozen=True, kw_only=True):
+class Fit(Struct, frozen=True, kw_only=True):
     """A run held against a card."""
 
-    room: Room
+    room: MemoryBudget
     needed: Estimate
     """What the run must find there so that no request fails. nvidia-smi can show more in the end."""
     fits: Fits
@@ -46,7 +45,7 @@ class Measure(Struct, frozen=True, kw_only=True):
     fix: str
     sets: tuple[tuple[str, Scalar], ...]
     """Settings by the names that all frameworks share, with their new values."""
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[ProposedSetting, ...] = ()
     """The same in the keys of the run's framework; empty where there is none."""
 
 
@@ -62,7 +61,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Things to install, files to add, host memory to have."""
 
 
-class Wall(Struct, frozen=True, kw_only=True):
+class Obstacle(Struct, frozen=True, kw_only=True):
     """Why nothing fits, and what would."""
 
     closest: Plan
@@ -84,12 +83,12 @@ class Wall(Struct, frozen=True, kw_only=True):
 class Plans(Struct, frozen=True, kw_only=True):
     """What a search found."""
 
-    room: Room
+    room: MemoryBudget
     now: Estimate
     fits: Fits
     """Whether the run fits as it is."""
     plans: tuple[Plan, ...] = ()
     """The gentlest first."""
-    wall: Wall | None = None
+    wall: Obstacle | None = None
     combinations: int = 0
     """How many combinations were decided, most of them without being looked at."""

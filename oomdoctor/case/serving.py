@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from oomdoctor.case.estimate import Assumption, Phase, Term
-from oomdoctor.case.plan import Fits, Measure, Risk, Room
+from oomdoctor.case.plan import Fits, Measure, MemoryBudget, Risk
 from oomdoctor.case.setup import Setup
 
 Program = Literal["vllm", "sglang"]
@@ -36,23 +36,23 @@ class Server(Struct, frozen=True, kw_only=True):
     """Bytes of the weights of each card that stay in host memory."""
 
 
-class Bounds(Struct, frozen=True):
+class ByteRange(Struct, frozen=True):
     """A figure that may be negative, and what it is at least and at most."""
 
     expected: int
     low: int
     high: int
 
-    def less(self, size: int) -> Bounds:
+    def less(self, size: int) -> ByteRange:
         """All three without `size`."""
-        return Bounds(self.expected - size, self.low - size, self.high - size)
+        return ByteRange(self.expected - size, self.low - size, self.high - size)
 
 
-class Hurdle(Struct, frozen=True):
+class StartupCheck(Struct, frozen=True):
     """Something that must fit for a server to start, and the bytes that are left then."""
 
     name: HurdleName
-    spare: Bounds
+    spare: ByteRange
 
     @property
     def cleared(self) -> Fits:
@@ -75,13 +75,13 @@ class Served(Struct, frozen=True, kw_only=True):
     """What comes out of the share before the cache."""
     beside: tuple[Term, ...]
     """What the card must have beside the share."""
-    cache: Bounds
+    cache: ByteRange
     """What is left of the share for the KV cache; negative where it is overdrawn."""
     token: float
     """Bytes of one token in the cache, on one card."""
     request: int | None
     """Bytes of one request of full length; None where that length is not known."""
-    hurdles: tuple[Hurdle, ...]
+    hurdles: tuple[StartupCheck, ...]
     """In the order in which a start meets them."""
     phases: tuple[Phase, ...]
     assumptions: tuple[Assumption, ...] = ()
@@ -93,7 +93,7 @@ class Served(Struct, frozen=True, kw_only=True):
         return "no" if "no" in found else "close" if "close" in found else "yes"
 
     @property
-    def obstacle(self) -> Hurdle | None:
+    def obstacle(self) -> StartupCheck | None:
         """The hurdle at which it falls, or may fall: the first that is surely too high, else the first that may be."""
         for wanted in ("no", "close"):
             found = next((one for one in self.hurdles if one.cleared == wanted), None)
@@ -102,9 +102,9 @@ class Served(Struct, frozen=True, kw_only=True):
         return None
 
     @property
-    def tokens(self) -> Bounds:
+    def tokens(self) -> ByteRange:
         """Tokens that the cache holds."""
-        return Bounds(*(max(0, int(size / self.token)) for size in (self.cache.expected, self.cache.low, self.cache.high)))
+        return ByteRange(*(max(0, int(size / self.token)) for size in (self.cache.expected, self.cache.low, self.cache.high)))
 
 
 class ServedPlan(Struct, frozen=True, kw_only=True):
@@ -116,7 +116,7 @@ class ServedPlan(Struct, frozen=True, kw_only=True):
     effort: int
 
 
-class ServedWall(Struct, frozen=True, kw_only=True):
+class ServedObstacle(Struct, frozen=True, kw_only=True):
     """Why no settings help, and what would."""
 
     closest: ServedPlan
@@ -130,11 +130,11 @@ class ServedWall(Struct, frozen=True, kw_only=True):
 class ServedPlans(Struct, frozen=True, kw_only=True):
     """What makes a server start."""
 
-    room: Room
+    room: MemoryBudget
     now: Served
     plans: tuple[ServedPlan, ...] = ()
     """The gentlest first."""
-    wall: ServedWall | None = None
+    wall: ServedObstacle | None = None
     combinations: int = 0
 
 

@@ -13,7 +13,7 @@ Scalar = Union[str, int, float, bool, None]
 Severity = Literal["error", "warning", "note"]
 
 
-class Given(Struct, frozen=True, kw_only=True):
+class WrittenSetting(Struct, frozen=True, kw_only=True):
     """One setting, as somebody wrote it."""
 
     key: str
@@ -34,7 +34,7 @@ class Given(Struct, frozen=True, kw_only=True):
         return self.key.lstrip("-").replace("-", "_")
 
 
-class Complaint(Struct, frozen=True, kw_only=True):
+class ConfigIssue(Struct, frozen=True, kw_only=True):
     """Something in a config that does not do what it seems to do."""
 
     id: str
@@ -54,7 +54,7 @@ class Complaint(Struct, frozen=True, kw_only=True):
     cites: tuple[str, ...] = ()
 
 
-class Training(Struct, frozen=True, kw_only=True):
+class RunConfig(Struct, frozen=True, kw_only=True):
     """The settings of one run. A name that is missing in `settings` is unknown."""
 
     framework: str | None = None
@@ -62,15 +62,35 @@ class Training(Struct, frozen=True, kw_only=True):
     reason: str | None = None
     """The key or program that shows the framework."""
     version: str | None = None
-    given: tuple[Given, ...] = ()
+    given: tuple[WrittenSetting, ...] = ()
     settings: Mapping[str, Scalar] = field(default_factory=dict)
     """By the names that all frameworks share (`micro_batch`, `zero_stage`)."""
-    places: Mapping[str, Given] = field(default_factory=dict)
+    places: Mapping[str, WrittenSetting] = field(default_factory=dict)
     """Where each of them stands; one that was worked out from others has no place."""
-    complaints: tuple[Complaint, ...] = ()
+    complaints: tuple[ConfigIssue, ...] = ()
     """The worst first."""
 
     def facts(self) -> dict[str, Scalar]:
         """The settings as rules ask for them, `training.micro_batch`. What is missing is unknown."""
         named: dict[str, Scalar] = {f"training.{name}": value for name, value in self.settings.items() if value is not None}
         return named if self.framework is None else {**named, "training.framework": self.framework}
+
+
+class ProposedSetting(Struct, frozen=True, kw_only=True):
+    """One key of one framework's config, with the value before and after."""
+
+    framework: str
+    key: str
+    to: str
+    file: str | None = None
+    line: int | None = None
+    before: str | None = None
+    """The value in force, as it is written; None where it is unknown."""
+    note: Text | None = None
+    """What the change keeps or when it applies."""
+    example: bool = False
+    """Whether `to` only shows what kind of value is meant."""
+    sets: str | None = None
+    """The setting behind the key, by the name that all frameworks share."""
+    dated: bool = False
+    """Whether only some versions know it, and which one runs is not known."""

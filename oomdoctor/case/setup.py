@@ -22,7 +22,7 @@ Engine = Literal["none", "dp", "ddp", "deepspeed", "fsdp1", "fsdp2", "device_map
 """`dp` is torch.nn.DataParallel: one process, which copies the model to all cards in every step."""
 
 
-class Format(Struct, frozen=True, kw_only=True):
+class WeightFormat(Struct, frozen=True, kw_only=True):
     """How weights are stored."""
 
     name: str
@@ -60,7 +60,7 @@ class Optimizer(Struct, frozen=True, kw_only=True):
     source: str = ""
 
 
-class Stack(Struct, frozen=True, kw_only=True):
+class FrameworkTraits(Struct, frozen=True, kw_only=True):
     """What a framework does that no setting says."""
 
     name: str
@@ -176,7 +176,7 @@ class Layout(Struct, frozen=True, kw_only=True):
         return self.data if self.engine in ("deepspeed", "fsdp1", "fsdp2") and self.stage >= stage else 1
 
 
-class Part(Struct, frozen=True, kw_only=True):
+class Placement(Struct, frozen=True, kw_only=True):
     """What of a run one card has, where not all cards have the same."""
 
     first: int = 0
@@ -196,7 +196,7 @@ class Part(Struct, frozen=True, kw_only=True):
     """Whether the optimizer is here."""
 
 
-class Traced(Struct, frozen=True, kw_only=True):
+class TracedMemory(Struct, frozen=True, kw_only=True):
     """What a trace of the model's own code found, for one card and nothing sharded. Sizes are bytes."""
 
     forward: int
@@ -216,8 +216,8 @@ class Setup(Struct, frozen=True, kw_only=True):
 
     shape: Shape
     task: Task
-    stack: Stack
-    weights: Format
+    stack: FrameworkTraits
+    weights: WeightFormat
     optimizer: Optimizer
     adapters: Adapters | None = None
     """None is full training."""
@@ -255,7 +255,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     prompt_logits: bool | None = None
     """Whether a prompt gets logits for each of its tokens and not for the last one alone, in 16 bit and in fp32, as in transformers before
     4.45; None is unknown."""
-    traced: Traced | None = None
+    traced: TracedMemory | None = None
     """Counted in the model's own code; None where the formulas count."""
-    part: Part | None = None
+    part: Placement | None = None
     """What of the model the card in question has; None is as much as any card can have."""

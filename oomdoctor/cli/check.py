@@ -17,7 +17,7 @@ from oomdoctor.knowledge.pack import load_pack
 
 if TYPE_CHECKING:
     from oomdoctor.case.gap import Gap
-    from oomdoctor.case.settings import Training
+    from oomdoctor.case.settings import RunConfig
     from oomdoctor.knowledge.tables.cards import Card
     from oomdoctor.report.edits.check import Taken
 
@@ -73,25 +73,25 @@ def check(
         sys.exit(1)
 
 
-def _read(configs: Sequence[str], card: Card | None, rules: str | None) -> tuple[Training | None, list[Gap]]:
+def _read(configs: Sequence[str], card: Card | None, rules: str | None) -> tuple[RunConfig | None, list[Gap]]:
     """The settings. Raises UsageError where a file that was named cannot be read, or none of them is a config."""
     from oomdoctor.configs.files import read_files  # noqa: PLC0415
-    from oomdoctor.configs.resolve import training  # noqa: PLC0415 - wrong use needs no reader
+    from oomdoctor.configs.resolve import resolve_config  # noqa: PLC0415 - wrong use needs no reader
 
     sheets, gaps = read_files(configs)
     unread = next((gap for gap in gaps if gap.what in configs), None)
     if unread is not None:
         raise UsageError(f"{unread.what}: {unread.why}")
-    found = training(sheets, (), {"log.gpu_name": card.name} if card is not None else {}, load_pack(rules))
+    found = resolve_config(sheets, (), {"log.gpu_name": card.name} if card is not None else {}, load_pack(rules))
     if found is None or not found.given:
         raise UsageError(f"{configs[0]} is no config that is known")
     return found, gaps
 
 
-def _taken(training: Training | None, model: str | None, gpus: int | None, card: Card) -> tuple[Taken | None, list[Gap] | None]:
+def _taken(training: RunConfig | None, model: str | None, gpus: int | None, card: Card) -> tuple[Taken | None, list[Gap] | None]:
     """What the run takes of a card, or why that is not known."""
     from oomdoctor.case.gap import Gap  # noqa: PLC0415 - only where a card is named
-    from oomdoctor.planning.memory_budget import judged, room  # noqa: PLC0415
+    from oomdoctor.planning.memory_budget import judge_fit, memory_budget  # noqa: PLC0415
 
     settings, framework = (training.settings, training.framework) if training is not None else ({}, None)
     try:
@@ -101,10 +101,10 @@ def _taken(training: Training | None, model: str | None, gpus: int | None, card:
         found = estimated(settings, model, framework, gpus)
     except UsageError as why:
         return None, [Gap(what="memory", why=str(why))]
-    return (found, judged(found.setup, room(card))), None
+    return (found, judge_fit(found.setup, memory_budget(card))), None
 
 
-def _is_wrong(training: Training | None, taken: Taken | None, *, strict: bool) -> bool:
+def _is_wrong(training: RunConfig | None, taken: Taken | None, *, strict: bool) -> bool:
     grave = ("error", "warning") if strict else ("error",)
     if training is not None and any(one.severity in grave for one in training.complaints):
         return True
@@ -115,7 +115,7 @@ def _is_wrong(training: Training | None, taken: Taken | None, *, strict: bool) -
     return fits(taken) in (("no", "close") if strict else ("no",))
 
 
-def _render(training: Training | None, taken: Taken | None, gaps: Sequence[Gap], format_: str, lang: str, *, to_terminal: bool) -> str:
+def _render(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], format_: str, lang: str, *, to_terminal: bool) -> str:
     from oomdoctor.report.edits.check import compose, findings, to_json  # noqa: PLC0415 - each format loads only what it needs
 
     if format_ in ("terminal", "markdown"):

@@ -115,9 +115,9 @@ def _is_no_log(side: Side) -> bool:
 
 def _machine(path: str) -> Environment | None:
     """The machine that a file describes, if it does."""
-    from oomdoctor.machine.reports.read import describes_nothing, read  # noqa: PLC0415 - as above
+    from oomdoctor.machine.reports.read import describes_nothing, read_report  # noqa: PLC0415 - as above
 
-    found = read(description(path, "compare"), path)
+    found = read_report(description(path, "compare"), path)
     return None if describes_nothing(found) else found
 
 
@@ -125,25 +125,25 @@ def _settings(name: str, files: Sequence[str], machine: Environment | None, pack
     """A run without a log: what its config files and its machine tell."""
     from oomdoctor.case.comparison import Side  # noqa: PLC0415 - as above
     from oomdoctor.configs.files import read_files  # noqa: PLC0415
-    from oomdoctor.configs.resolve import training  # noqa: PLC0415
+    from oomdoctor.configs.resolve import resolve_config  # noqa: PLC0415
 
     sheets, gaps = read_files(files)
     unread = next((gap for gap in gaps if gap.what in files), None)
     if unread is not None:
         raise UsageError(f"{unread.what}: {unread.why}")
-    return Side(name=name, environment=machine, training=training(sheets, (), {}, pack))
+    return Side(name=name, environment=machine, training=resolve_config(sheets, (), {}, pack))
 
 
 def _run(path: str, configs: Sequence[str], machine: Environment | None, pack: Pack) -> Side:
     """A run with its log."""
     from oomdoctor.api.diagnose import diagnose  # noqa: PLC0415
     from oomdoctor.case.comparison import Side  # noqa: PLC0415 - as above
-    from oomdoctor.ingest.sources import expand  # noqa: PLC0415
+    from oomdoctor.ingest.sources import expand_sources  # noqa: PLC0415
 
     for name in configs:
         if not os.path.isfile(name):
             raise UsageError(f"--config {name}: no such file")
-    found = diagnose(list(expand([path])), pack, config=configs, jobs=min(4, os.cpu_count() or 1))
+    found = diagnose(list(expand_sources([path])), pack, config=configs, jobs=min(4, os.cpu_count() or 1))
     if not any(source.size for source in found.case.sources):
         why = next((gap.why for gap in found.case.gaps), "nothing to read in it")
         raise UsageError(f"{path}: {why}")

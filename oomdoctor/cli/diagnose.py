@@ -15,7 +15,7 @@ from oomdoctor.cli.machine import asked_machine
 from oomdoctor.cli.output import json_text, locale_language, show, write
 from oomdoctor.cli.progress import Progress
 from oomdoctor.errors import UsageError
-from oomdoctor.ingest.sources import expand
+from oomdoctor.ingest.sources import expand_sources
 from oomdoctor.ingest.streams import stdin_is_terminal
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.safety.sanitize import clean_line
@@ -87,7 +87,7 @@ def diagnose(
 
     Exit status: 0 no memory failure, 1 a memory failure (certain or possible), 2 could not run.
     """
-    names = list(expand(inputs(paths), include, exclude))
+    names = list(expand_sources(inputs(paths), include, exclude))
     machine = asked_machine(env)
     pasted = first_text(names) if reply else None
     with Progress() as progress:

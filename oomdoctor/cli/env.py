@@ -14,7 +14,7 @@ from oomdoctor.cli.machine import described_machine
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.machine.findings import judge
+from oomdoctor.machine.findings import environment_findings
 
 if TYPE_CHECKING:
     from oomdoctor.case.diagnosis import Finding
@@ -61,7 +61,7 @@ def env(
     Exit status: 0 looked, 1 with --check when something makes runs fail, 2 could not run.
     """
     environment = _here(python, deep=deep) if from_ is None else described_machine(from_)
-    found = judge(environment, load_pack(rules))
+    found = environment_findings(environment, load_pack(rules))
     language = lang or locale_language(os.environ)
     write(render(environment, found, format_, language, redact=not no_redact, to_terminal=output is None, name=from_), output)
     if check and any(one.severity == "error" for one in found):
@@ -85,10 +85,10 @@ def render(
         from oomdoctor.report.wire.environment import to_json  # noqa: PLC0415
 
         return json.dumps(to_json(environment, found, version=__version__, redact=redact, lang=lang), ensure_ascii=False, indent=1) + "\n"
-    from oomdoctor.machine.facts import facts  # noqa: PLC0415
+    from oomdoctor.machine.facts import environment_facts  # noqa: PLC0415
     from oomdoctor.report.machine.environment import compose_environment  # noqa: PLC0415
 
-    document = compose_environment(environment, found, facts(environment), lang, __version__, name)
+    document = compose_environment(environment, found, environment_facts(environment), lang, __version__, name)
     if redact:
         from oomdoctor.report.safety.redact import redact as hide  # noqa: PLC0415
 
@@ -97,9 +97,9 @@ def render(
 
 
 def _here(python: str | None, *, deep: bool) -> Environment:
-    from oomdoctor.machine.collect.environment import collect  # noqa: PLC0415 - not for what was read from a file
+    from oomdoctor.machine.collect.environment import collect_environment  # noqa: PLC0415 - not for what was read from a file
     from oomdoctor.machine.collect.interpreter import executable  # noqa: PLC0415
 
     if python is not None and executable(os.path.expanduser(python)) is None:
         raise UsageError(f"--python {python}: no interpreter there")
-    return collect(os.environ, python=None if python is None else os.path.expanduser(python), deep=deep)
+    return collect_environment(os.environ, python=None if python is None else os.path.expanduser(python), deep=deep)

@@ -15,9 +15,9 @@ from oomdoctor.errors import UsageError
 
 if TYPE_CHECKING:
     from oomdoctor.case.estimate import Estimate
-    from oomdoctor.case.plan import Judged
+    from oomdoctor.case.plan import Fit
     from oomdoctor.case.serving import Served
-    from oomdoctor.case.settings import Training
+    from oomdoctor.case.settings import RunConfig
     from oomdoctor.case.shape import Shape
     from oomdoctor.knowledge.tables.cards import Card
 
@@ -124,38 +124,38 @@ def estimate(
 
 
 def _answer_lines(spec: str, output: str | None) -> None:
-    from oomdoctor.setups.spec_lines import answers  # noqa: PLC0415 - only where lines are asked
+    from oomdoctor.setups.spec_lines import answer_lines  # noqa: PLC0415 - only where lines are asked
 
     try:
         with click.open_file(spec, "rb") as lines:
-            write("".join(f"{answer}\n" for answer in answers(lines)), output)
+            write("".join(f"{answer}\n" for answer in answer_lines(lines)), output)
     except OSError as why:
         raise UsageError(f"cannot read {spec}: {(why.strerror or str(why)).lower()}") from why
 
 
 def named_card(name: str | None) -> Card | None:
     """The card that `--gpu` names."""
-    from oomdoctor.knowledge.tables.cards import card  # noqa: PLC0415 - only where a card is named
+    from oomdoctor.knowledge.tables.cards import card_named  # noqa: PLC0415 - only where a card is named
 
     if name is None:
         return None
-    found = card(name)
+    found = card_named(name)
     if found is None:
         raise UsageError(f"--gpu {name}: not known, or known in several sizes; add the size (A100-80GB) or give it alone (24GB)")
     return found
 
 
-def _training(configs: tuple[str, ...]) -> Training | None:
+def _training(configs: tuple[str, ...]) -> RunConfig | None:
     if not configs:
         return None
     from oomdoctor.configs.files import read_files  # noqa: PLC0415
-    from oomdoctor.configs.resolve import training  # noqa: PLC0415
+    from oomdoctor.configs.resolve import resolve_config  # noqa: PLC0415
     from oomdoctor.knowledge.pack import load_pack  # noqa: PLC0415 - only where a config is named
 
     sheets, gaps = read_files(configs)
     if not sheets:
         raise UsageError("; ".join(f"{gap.what}: {gap.why}" for gap in gaps) or "nothing to read in these files")
-    return training(sheets, (), {}, load_pack())
+    return resolve_config(sheets, (), {}, load_pack())
 
 
 def estimated(settings: Mapping[str, Any], model: str | None, framework: str | None, gpus: int | None) -> Estimate:
@@ -175,7 +175,7 @@ def traced(settings: Mapping[str, Any], model: str | None, framework: str | None
     from oomdoctor.memory.estimate import estimate as calculate  # noqa: PLC0415
     from oomdoctor.setups.from_settings import setup  # noqa: PLC0415
     from oomdoctor.setups.model_files import read_config, read_shape  # noqa: PLC0415
-    from oomdoctor.setups.nearest_model import neighbour  # noqa: PLC0415
+    from oomdoctor.setups.nearest_model import nearest_model  # noqa: PLC0415
 
     try:
         from oomdoctor.tracing.trace import trace  # noqa: PLC0415
@@ -188,33 +188,33 @@ def traced(settings: Mapping[str, Any], model: str | None, framework: str | None
     world = settings.get("world_size")
     cards = gpus or (world if isinstance(world, int) and world > 0 else 1)
     known = read_shape(path)
-    like = known or neighbour(_ANY_SIZE, path)
+    like = known or nearest_model(_ANY_SIZE, path)
     if like is None:
         raise UsageError(f"nothing is known of {path}")
     seen = trace(config, setup(settings, like, framework, cards)[0])
-    shape = known or neighbour(seen.params, path) or like
+    shape = known or nearest_model(seen.params, path) or like
     made, assumptions = setup(settings, shape, framework, cards)
     return calculate(replace(made, traced=seen), assumptions)
 
 
 def fetch_unknown(name: object) -> None:
     """Fetches the config.json of a model that neither the table nor this machine knows. Raises UsageError where it cannot be had."""
-    from oomdoctor.knowledge.tables.shapes import shape  # noqa: PLC0415 - as above
+    from oomdoctor.knowledge.tables.shapes import model_shape  # noqa: PLC0415 - as above
     from oomdoctor.setups.model_files import read_config  # noqa: PLC0415
 
-    if name and shape(str(name)) is None and read_config(str(name)) is None:
+    if name and model_shape(str(name)) is None and read_config(str(name)) is None:
         from oomdoctor.setups.hub import fetch  # noqa: PLC0415 - only where something is fetched
 
         fetch(str(name))
 
 
 def _shape(name: object) -> Shape:
-    from oomdoctor.knowledge.tables.shapes import shape  # noqa: PLC0415 - as above
+    from oomdoctor.knowledge.tables.shapes import model_shape  # noqa: PLC0415 - as above
     from oomdoctor.setups.model_files import read_shape  # noqa: PLC0415
 
     if not name:
         raise UsageError("which model? name it with --model, or give a folder with its config.json")
-    found = read_shape(str(name)) or shape(str(name))
+    found = read_shape(str(name)) or model_shape(str(name))
     if found is None:
         raise UsageError(f"the model {name} is not in the table; give a folder or file with its config.json with --model, or --hub")
     return found
@@ -224,23 +224,23 @@ def serving(settings: Mapping[str, Any], model: str | None, framework: str | Non
     """What a server makes of a card; None for runs that are no server, and where no card is named."""
     if card is None or settings.get("method") != "serve":
         return None
-    from oomdoctor.setups.server import CardOf, program, served  # noqa: PLC0415 - only for a server
+    from oomdoctor.setups.server import CardLookup, program, server_setup  # noqa: PLC0415 - only for a server
 
     of = program(settings, framework)
     if of is None:
         return None
     named = model or settings.get("model")
     known = {**settings, "model": named} if named else settings
-    return served(known, _shape(named), of, CardOf(card.name, card.bytes), cards=gpus or 1)
+    return server_setup(known, _shape(named), of, CardLookup(card.name, card.bytes), cards=gpus or 1)
 
 
-def _judged(found: Estimate, card: Card) -> Judged:
-    from oomdoctor.planning.memory_budget import judged, room  # noqa: PLC0415 - only where a card is named
+def _judged(found: Estimate, card: Card) -> Fit:
+    from oomdoctor.planning.memory_budget import judge_fit, memory_budget  # noqa: PLC0415 - only where a card is named
 
-    return judged(found.setup, room(card))
+    return judge_fit(found.setup, memory_budget(card))
 
 
-def _render(found: Estimate, judged: Judged | None, format_: str, lang: str, *, to_terminal: bool) -> str:
+def _render(found: Estimate, judged: Fit | None, format_: str, lang: str, *, to_terminal: bool) -> str:
     from oomdoctor.report.memory.estimate import compose  # noqa: PLC0415 - as above
     from oomdoctor.report.wire.estimate import to_json  # noqa: PLC0415
 

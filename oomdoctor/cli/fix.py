@@ -16,8 +16,8 @@ from oomdoctor.knowledge.pack import load_pack
 if TYPE_CHECKING:
     from oomdoctor.case.plan import Plans
     from oomdoctor.case.serving import ServedPlans
-    from oomdoctor.configs.proposals.apply import Settled
-    from oomdoctor.configs.proposals.choice import Choice, Offers
+    from oomdoctor.configs.proposals.apply import AppliedProposals
+    from oomdoctor.configs.proposals.choice import Choice, ProposalSelection
 
 _CONFIGS = (".yaml", ".yml", ".json", ".sh", ".bash")
 
@@ -85,8 +85,8 @@ def fix(
     Exit status: 0 changed or nothing to change, 1 something was not changed, 2 could not run. --dry-run ends like the run
     that writes.
     """
-    from oomdoctor.cli.offers import Run  # noqa: PLC0415
-    from oomdoctor.configs.proposals.apply import settle  # noqa: PLC0415 - wrong use needs none of it
+    from oomdoctor.api.fix import Run  # noqa: PLC0415
+    from oomdoctor.configs.proposals.apply import apply_proposals  # noqa: PLC0415 - wrong use needs none of it
     from oomdoctor.report.edits.fix import render  # noqa: PLC0415
 
     language = lang or locale_language(os.environ)
@@ -95,7 +95,7 @@ def fix(
     run = Run(*_apart(paths, config), load_pack(rules), output, gpu)
     plans = run.plans(gpu, gpus, model, plan)
     choice = _chosen(run.offers(plans, gpus), plans, yes=yes, only=only, plan=plan)
-    settled = settle(run.files, choice.taken, run.judge, run.there, run.older)
+    settled = apply_proposals(run.files, choice.taken, run.judge, run.there, run.older)
     write(render(settled, run.files, choice, plans, language, color=coloured()), None)
     left = any(step.left for step in settled.steps) or bool((only or plans) and choice.undecided) or _is_wall(plans)
     if settled.files and not dry_run:
@@ -112,7 +112,7 @@ def _apart(paths: Sequence[str], config: Sequence[str]) -> tuple[list[str], list
     return [path for path in paths if path not in configs], [*config, *configs]
 
 
-def _chosen(offers: Offers, plans: Plans | ServedPlans | None, *, yes: bool, only: Sequence[str], plan: int | None) -> Choice:
+def _chosen(offers: ProposalSelection, plans: Plans | ServedPlans | None, *, yes: bool, only: Sequence[str], plan: int | None) -> Choice:
     """What is done and what waits. Raises UsageError where something was named that is not there."""
     from oomdoctor.configs.proposals.choice import choose, named  # noqa: PLC0415 - as above
 
@@ -133,7 +133,7 @@ def _is_wall(plans: Plans | ServedPlans | None) -> bool:
     return plans is not None and plans.wall is not None
 
 
-def _write(settled: Settled, before: Mapping[str, bytes], output: str | None, lang: str, *, ask: bool) -> bool:
+def _write(settled: AppliedProposals, before: Mapping[str, bytes], output: str | None, lang: str, *, ask: bool) -> bool:
     """Whether the files were written."""
     from oomdoctor.configs.edit.store import write as put  # noqa: PLC0415 - as above
     from oomdoctor.report.edits.fix import declined, question, written  # noqa: PLC0415

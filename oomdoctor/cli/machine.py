@@ -11,22 +11,22 @@ from oomdoctor.errors import UsageError
 
 if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment
-    from oomdoctor.machine.match_log import Asked
+    from oomdoctor.machine.match_log import MachineSource
 
 _MOST = (4 << 20) + 1
 """Bytes of a file that describes a machine; what reads it takes no larger JSON, and the beginning of longer texts."""
 
 
-def asked_machine(env: str) -> Asked | None:
+def asked_machine(env: str) -> MachineSource | None:
     """The machine that `--env` names: `auto`, `here`, `none`, or a file."""
     if env == "none":
         return None
-    from oomdoctor.machine.match_log import Asked  # noqa: PLC0415 - none needs no machine
+    from oomdoctor.machine.match_log import MachineSource  # noqa: PLC0415 - none needs no machine
 
     if env in ("auto", "here"):
-        return Asked(_this_machine, always=env == "here")
+        return MachineSource(_this_machine, always=env == "here")
     data = description(env, "--env")
-    return Asked(lambda: _read(data, env), name=env, always=True)
+    return MachineSource(lambda: _read(data, env), name=env, always=True)
 
 
 def described_machine(path: str) -> Environment:
@@ -50,12 +50,12 @@ def description(path: str, option: str) -> bytes:
 
 
 def _read(data: bytes, name: str) -> Environment:
-    from oomdoctor.machine.reports.read import read  # noqa: PLC0415 - only for a file
+    from oomdoctor.machine.reports.read import read_report  # noqa: PLC0415 - only for a file
 
-    return read(data, name)
+    return read_report(data, name)
 
 
 def _this_machine() -> Environment:
-    from oomdoctor.machine.collect.environment import collect  # noqa: PLC0415 - most logs come from elsewhere
+    from oomdoctor.machine.collect.environment import collect_environment  # noqa: PLC0415 - most logs come from elsewhere
 
-    return collect(os.environ)
+    return collect_environment(os.environ)

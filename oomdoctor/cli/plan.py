@@ -15,11 +15,11 @@ from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
 
 if TYPE_CHECKING:
-    from oomdoctor.case.plan import Plans, Room
+    from oomdoctor.case.plan import MemoryBudget, Plans
     from oomdoctor.case.serving import Served
     from oomdoctor.knowledge.pack import Pack
-    from oomdoctor.planning.framework_keys import Keys
-    from oomdoctor.planning.plan_request import Asked
+    from oomdoctor.planning.framework_keys import MeasureKeys
+    from oomdoctor.planning.plan_request import PlanRequest
 
 FORMATS = ("terminal", "markdown", "json", "html")
 _CONFIGS = (".yaml", ".yml", ".json", ".sh")
@@ -63,7 +63,7 @@ def plan(
     Exit status: 0 it fits, or something would; 1 nothing does; 2 could not run.
     """
     from oomdoctor.knowledge.pack import load_pack  # noqa: PLC0415 - only where a plan is made
-    from oomdoctor.planning.framework_keys import keys  # noqa: PLC0415
+    from oomdoctor.planning.framework_keys import measure_keys  # noqa: PLC0415
     from oomdoctor.planning.plans import plans  # noqa: PLC0415
 
     pack = load_pack()
@@ -71,7 +71,7 @@ def plan(
     configs = [*config, *(path for path in paths if path not in logs)]
     asked = _asked(logs, configs, pack, hub=hub, model=model, gpus=gpus, framework=framework)
     own, within, language = (
-        keys(pack, asked.training, asked.log, asked.framework),
+        measure_keys(pack, asked.training, asked.log, asked.framework),
         named_room(gpu, asked),
         lang or locale_language(os.environ),
     )
@@ -88,9 +88,9 @@ def plan(
 
 def _asked(
     logs: Sequence[str], configs: Sequence[str], pack: Pack, *, hub: bool, model: str | None, gpus: int | None, framework: str | None
-) -> Asked:
+) -> PlanRequest:
     """The run that logs and configs tell of."""
-    from oomdoctor.planning.plan_request import asked  # noqa: PLC0415 - as above
+    from oomdoctor.planning.plan_request import plan_request  # noqa: PLC0415 - as above
 
     if logs:
         from oomdoctor.api.diagnose import diagnose  # noqa: PLC0415 - only for logs
@@ -99,51 +99,53 @@ def _asked(
         first = case.incidents[0] if case.incidents else None
         if hub:
             fetch_unknown(model or (case.training and case.training.settings.get("model")) or case.facts.get("log.model_name_or_path"))
-        return asked(case.training, case.facts, first, model=model, gpus=gpus, framework=framework)
+        return plan_request(case.training, case.facts, first, model=model, gpus=gpus, framework=framework)
     from oomdoctor.configs.files import read_files  # noqa: PLC0415
-    from oomdoctor.configs.resolve import training  # noqa: PLC0415 - as above
+    from oomdoctor.configs.resolve import resolve_config  # noqa: PLC0415 - as above
 
     sheets, gaps = read_files(configs)
     if not sheets:
         raise UsageError("; ".join(f"{gap.what}: {gap.why}" for gap in gaps) or "nothing to read in these files")
-    found = training(sheets, (), {}, pack)
+    found = resolve_config(sheets, (), {}, pack)
     if hub:
         fetch_unknown(model or (found and found.settings.get("model")))
-    return asked(found, {}, None, model=model, gpus=gpus, framework=framework)
+    return plan_request(found, {}, None, model=model, gpus=gpus, framework=framework)
 
 
-def named_room(gpu: str | None, asked: Asked) -> Room:
+def named_room(gpu: str | None, asked: PlanRequest) -> MemoryBudget:
     """The card that was named, else that of the log."""
-    from oomdoctor.knowledge.tables.cards import Card, card  # noqa: PLC0415 - as above
-    from oomdoctor.planning.memory_budget import room, without  # noqa: PLC0415
+    from oomdoctor.knowledge.tables.cards import Card, card_named  # noqa: PLC0415 - as above
+    from oomdoctor.planning.memory_budget import memory_budget, without  # noqa: PLC0415
 
     if gpu is None:
         printed = asked.log.get("log.total_bytes")
         if asked.room is None and isinstance(printed, int) and printed > 0:
-            return room(Card(str(asked.log.get("log.gpu_name", "")), printed))
+            return memory_budget(Card(str(asked.log.get("log.gpu_name", "")), printed))
         if asked.room is None:
             raise UsageError("which card? name it with --gpu (RTX 4090, A100-80GB, 24GB)")
         return without(asked.room, asked.unexplained)
-    found = card(gpu)
+    found = card_named(gpu)
     if found is None:
         raise UsageError(f"--gpu {gpu}: not known, or known in several sizes; add the size (A100-80GB) or give it alone (24GB)")
-    return without(room(found), asked.unexplained)
+    return without(memory_budget(found), asked.unexplained)
 
 
-def served_run(asked: Asked, within: Room, model: str | None, gpus: int | None) -> Served | None:
+def served_run(asked: PlanRequest, within: MemoryBudget, model: str | None, gpus: int | None) -> Served | None:
     """What the run makes of its card where it is a server."""
     from msgspec.structs import replace  # noqa: PLC0415 - as above
 
-    from oomdoctor.setups.from_log import run  # noqa: PLC0415
-    from oomdoctor.setups.server import CardOf, of_run  # noqa: PLC0415
+    from oomdoctor.setups.from_log import logged_run  # noqa: PLC0415
+    from oomdoctor.setups.server import CardLookup, of_run  # noqa: PLC0415
 
-    known = run(asked.training, asked.log)
+    known = logged_run(asked.training, asked.log)
     settings = {**known.settings, "model": model} if model else known.settings
     known = replace(known, settings=settings, cards=gpus or known.cards, framework=asked.framework)
-    return of_run(known, asked.log, asked.setup.shape, CardOf(within.card, within.total))
+    return of_run(known, asked.log, asked.setup.shape, CardLookup(within.card, within.total))
 
 
-def _plan_server(served: Served, own: Keys, within: Room, format_: str, lang: str, *, top: int, to_terminal: bool) -> tuple[object, str]:
+def _plan_server(
+    served: Served, own: MeasureKeys, within: MemoryBudget, format_: str, lang: str, *, top: int, to_terminal: bool
+) -> tuple[object, str]:
     """What stands in the way, if nothing helps, and the answer."""
     from oomdoctor.planning.serving_keys import in_options  # noqa: PLC0415
     from oomdoctor.planning.serving_options import Deployment  # noqa: PLC0415 - only for a server
@@ -161,7 +163,7 @@ def _plan_server(served: Served, own: Keys, within: Room, format_: str, lang: st
     return found.wall, show(compose(found, served.assumptions, lang, __version__), format_, to_terminal=to_terminal)
 
 
-def _render(found: Plans, asked: Asked, pack: Pack, format_: str, lang: str, *, to_terminal: bool) -> str:
+def _render(found: Plans, asked: PlanRequest, pack: Pack, format_: str, lang: str, *, to_terminal: bool) -> str:
     if format_ == "json":
         import json  # noqa: PLC0415 - each format loads only what it needs
 

@@ -15,7 +15,7 @@ from oomdoctor.cli.machine import asked_machine
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.cli.progress import Progress
 from oomdoctor.errors import UsageError
-from oomdoctor.ingest.sources import expand
+from oomdoctor.ingest.sources import expand_sources
 from oomdoctor.knowledge.pack import load_pack
 
 if TYPE_CHECKING:
@@ -87,7 +87,12 @@ def report(
     pack, machine = load_pack(rules), asked_machine(env)
     with Progress() as progress:
         found = run(
-            list(expand(inputs(paths))), pack, jobs=min(4, os.cpu_count() or 1), progress=progress.read, config=config, machine=machine
+            list(expand_sources(inputs(paths))),
+            pack,
+            jobs=min(4, os.cpu_count() or 1),
+            progress=progress.read,
+            config=config,
+            machine=machine,
         )
     language = lang or locale_language(os.environ)
     if for_ in PROJECTS:

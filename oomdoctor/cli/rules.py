@@ -179,8 +179,8 @@ def catalogue(folder: str, root: str | None) -> None:
 def _complaints(root: Path, wanted: list[Path]) -> Iterator[tuple[str, str, str | None]]:
     """(file, id, complaint) for what is wrong, and once (file, id, None) for each rule that was tested."""
     from oomdoctor.api.examples import check_change, check_problem, check_signature  # noqa: PLC0415 - testing loads YAML; the other commands do not
-    from oomdoctor.knowledge.lint import lint  # noqa: PLC0415
-    from oomdoctor.knowledge.load import LoadedSignature, Rules, load_rules, load_signatures  # noqa: PLC0415
+    from oomdoctor.knowledge.lint import lint_rules  # noqa: PLC0415
+    from oomdoctor.knowledge.load import LoadedSignature, RuleSet, load_rules, load_signatures  # noqa: PLC0415
     from oomdoctor.knowledge.pattern import expand  # noqa: PLC0415
     from oomdoctor.parse.recogniser import Recogniser  # noqa: PLC0415
 
@@ -196,10 +196,10 @@ def _complaints(root: Path, wanted: list[Path]) -> Iterator[tuple[str, str, str 
         return not wanted or any(one == here or one in here.parents for one in wanted)
 
     signatures = (*rules_found.signatures, *outside)
-    everything = Rules(signatures, rules_found.problems, rules_found.fixes, rules_found.sources, changes=rules_found.changes)
+    everything = RuleSet(signatures, rules_found.problems, rules_found.fixes, rules_found.sources, changes=rules_found.changes)
     pack = Pack(packed(everything, str(root)))
     recogniser = Recogniser(pack)
-    for complaint in lint(everything, _healthy(root), expand):
+    for complaint in lint_rules(everything, _healthy(root), expand):
         if chosen(complaint.path):
             yield complaint.path, complaint.id, complaint.why
     for loaded in everything.signatures:

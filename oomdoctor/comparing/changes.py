@@ -7,10 +7,10 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from oomdoctor.case.comparison import Change, Difference, Effect, Fact, OneSided
+from oomdoctor.case.comparison import Difference, Effect, Fact, OneSided, RunChange
 from oomdoctor.case.text import Text
-from oomdoctor.findings.conditions import Known, evaluate
-from oomdoctor.machine.compatibility import order
+from oomdoctor.findings.conditions import KnownFacts, evaluate
+from oomdoctor.machine.compatibility import version_order
 from oomdoctor.units import format_size
 
 Facts = Mapping[str, Fact]
@@ -21,7 +21,7 @@ _LISTED = ("version.", "training.", "variable.", "alloc.", "card.name", "framewo
 """Facts that are worth naming where they differ and no rule speaks of them."""
 
 
-class Rules(Protocol):
+class ChangeRules(Protocol):
     """The part of a rule pack that is read here."""
 
     def text(self, part: str, name: str) -> Mapping[str, Any] | None:
@@ -33,16 +33,16 @@ class Rules(Protocol):
         ...
 
 
-class Weighed(Struct, frozen=True):
+class WeighedChange(Struct, frozen=True):
     """A change, and what decides its place among others."""
 
-    change: Change
+    change: RunChange
     fact: str
     memory: tuple[str, ...]
     rank: int
 
 
-def records(pack: Rules) -> Iterator[Mapping[str, Any]]:
+def records(pack: ChangeRules) -> Iterator[Mapping[str, Any]]:
     """The rules about changes."""
     for name in pack.names("changes"):
         record = pack.text("changes", name)
@@ -50,7 +50,7 @@ def records(pack: Rules) -> Iterator[Mapping[str, Any]]:
             yield record
 
 
-def changes(rules: Iterable[Mapping[str, Any]], before: Facts, after: Facts) -> list[Weighed]:
+def changes(rules: Iterable[Mapping[str, Any]], before: Facts, after: Facts) -> list[WeighedChange]:
     """What the rules make of two sets of facts."""
     found = []
     for rule in rules:
@@ -58,7 +58,7 @@ def changes(rules: Iterable[Mapping[str, Any]], before: Facts, after: Facts) -> 
         if effect is None:
             continue
         was, now = (shown_value(rule["fact"], side[rule["fact"]]) for side in (before, after))
-        change = Change(
+        change = RunChange(
             id=rule["id"],
             about=Text(rule["about"]["en"], rule["about"]["zh"]),
             effect=effect,
@@ -67,11 +67,11 @@ def changes(rules: Iterable[Mapping[str, Any]], before: Facts, after: Facts) -> 
             after=now,
             source=rule["source"],
         )
-        found.append(Weighed(change, rule["fact"], tuple(rule.get("memory") or ("card",)), rule.get("rank", 50)))
+        found.append(WeighedChange(change, rule["fact"], tuple(rule.get("memory") or ("card",)), rule.get("rank", 50)))
     return found
 
 
-def most_suspicious_first(found: Iterable[Weighed], failed: str | None) -> list[Weighed]:
+def most_suspicious_first(found: Iterable[WeighedChange], failed: str | None) -> list[WeighedChange]:
     """What fills the memory that ran out (`card`, `host`, `shm`; None where none did) goes first, then what needs more."""
     return sorted(found, key=lambda one: (failed is not None and failed not in one.memory, _EFFECTS.index(one.change.effect), one.rank))
 
@@ -81,7 +81,7 @@ def effect_of(rule: Mapping[str, Any], before: Facts, after: Facts) -> Effect | 
     one, other = before.get(rule["fact"]), after.get(rule["fact"])
     if one is None or other is None or _plain(one) == _plain(other):
         return None
-    if rule.get("when") is not None and evaluate(rule["when"], Known({**before, **after}, ())).truth is False:
+    if rule.get("when") is not None and evaluate(rule["when"], KnownFacts({**before, **after}, ())).truth is False:
         return None
     if rule.get("newer") is not None:
         return _across(rule, one, other)
@@ -125,9 +125,9 @@ def _filled(text: str, was: str, now: str) -> str:
 
 def _across(rule: Mapping[str, Any], one: Fact, other: Fact) -> Effect | None:
     """The effect of passing a version; None where both are on one side of it, or one lies where nobody looked."""
-    since = order(rule["since"])
-    last = order(rule["last"]) if rule.get("last") else None
-    places = [_place(order(str(version)), since, last) for version in (one, other)]
+    since = version_order(rule["since"])
+    last = version_order(rule["last"]) if rule.get("last") else None
+    places = [_place(version_order(str(version)), since, last) for version in (one, other)]
     if places == ["before", "since"]:
         return rule["newer"]  # type: ignore[no-any-return]
     return _TURNED[rule["newer"]] if places == ["since", "before"] else None

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from oomdoctor.case.comparison import Change, Comparison, OneSided, Side
+from oomdoctor.case.comparison import Comparison, OneSided, RunChange, Side
 from oomdoctor.case.diagnosis import Finding
-from oomdoctor.comparing.changes import Weighed, changes, differences, most_suspicious_first, one_sided, records
+from oomdoctor.comparing.changes import WeighedChange, changes, differences, most_suspicious_first, one_sided, records
 from oomdoctor.comparing.estimated import estimated
 from oomdoctor.comparing.facts import side_facts
 from oomdoctor.comparing.series import same_moments
-from oomdoctor.findings.conditions import Known, evaluate
+from oomdoctor.findings.conditions import KnownFacts, evaluate
 from oomdoctor.knowledge.pack import Pack
-from oomdoctor.machine.facts import facts as machine_facts
-from oomdoctor.machine.findings import judge
+from oomdoctor.machine.facts import environment_facts as machine_facts
+from oomdoctor.machine.findings import environment_findings
 
 _ALL = ("card", "host", "shm")
 _FIRST, _LATER = 5, 30
@@ -42,14 +42,14 @@ def compare(before: Side, after: Side, pack: Pack) -> Comparison:
     )
 
 
-def _wrong_now(before: Side, after: Side, pack: Pack) -> tuple[list[Weighed], list[OneSided]]:
+def _wrong_now(before: Side, after: Side, pack: Pack) -> tuple[list[WeighedChange], list[OneSided]]:
     """What is wrong with the later machine and was not with the earlier one; and where that is not known of the earlier one."""
     if before.environment is None or after.environment is None:
         return [], []
-    known = Known(machine_facts(before.environment), ())
+    known = KnownFacts(machine_facts(before.environment), ())
     conditions = {core["id"]: core["when"] for core in pack.problems}
     found, undecided = [], []
-    for finding in _grave(judge(after.environment, pack), conditions):
+    for finding in _grave(environment_findings(after.environment, pack), conditions):
         was = evaluate(conditions[finding.id], known).truth
         if was is False:
             found.append(_weighed(finding))
@@ -62,12 +62,12 @@ def _grave(found: tuple[Finding, ...], conditions: Mapping[str, object]) -> Iter
     return (one for one in found if one.severity != "note" and one.id in conditions)
 
 
-def _weighed(finding: Finding) -> Weighed:
-    change = Change(
+def _weighed(finding: Finding) -> WeighedChange:
+    change = RunChange(
         id=finding.id,
         about=finding.title,
         effect="tighter",
         why=finding.why,
         source="; ".join(cite.title for cite in finding.cites),
     )
-    return Weighed(change, finding.id, _ALL, _FIRST if finding.severity == "error" else _LATER)
+    return WeighedChange(change, finding.id, _ALL, _FIRST if finding.severity == "error" else _LATER)

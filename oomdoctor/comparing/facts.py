@@ -17,7 +17,7 @@ from oomdoctor.case.comparison import Fact, Side
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.environment import Environment
 from oomdoctor.case.event import Kind
-from oomdoctor.machine.facts import facts as machine_facts
+from oomdoctor.machine.facts import environment_facts as machine_facts
 
 Facts = dict[str, Fact]
 

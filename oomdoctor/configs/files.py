@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from oomdoctor.case.gap import Gap
-from oomdoctor.configs.parsed_config import MOST_BYTES, Sheet
+from oomdoctor.configs.parsed_config import MOST_BYTES, ParsedConfig
 from oomdoctor.configs.readers.read import read_config
 
 Version = Callable[[str], str]
@@ -17,12 +17,12 @@ _MOST = 32
 """Files that are read in all."""
 
 
-def read_files(paths: Sequence[str], version: Version | None = None) -> tuple[list[Sheet], list[Gap]]:
+def read_files(paths: Sequence[str], version: Version | None = None) -> tuple[list[ParsedConfig], list[Gap]]:
     """The sheets of the files in `paths` and of those beside them that they name, and what could not be read.
 
     `version` says from where a path is read: itself, or a copy of what it was.
     """
-    sheets: list[Sheet] = []
+    sheets: list[ParsedConfig] = []
     gaps: list[Gap] = []
     todo, done = list(paths), {os.path.basename(path) for path in paths}
     while todo and len(done) <= _MOST:
@@ -42,7 +42,7 @@ def read_files(paths: Sequence[str], version: Version | None = None) -> tuple[li
     return sheets, gaps
 
 
-def _read(path: str, place: str) -> tuple[list[Sheet], Gap | None]:
+def _read(path: str, place: str) -> tuple[list[ParsedConfig], Gap | None]:
     try:
         if not os.path.isfile(place):
             return [], Gap(
@@ -56,7 +56,7 @@ def _read(path: str, place: str) -> tuple[list[Sheet], Gap | None]:
     return (sheets, None) if sheets is not None else ([], Gap(what=path, why="a binary file, not a config"))
 
 
-def _named(sheets: Sequence[Sheet]) -> Iterator[str]:
+def _named(sheets: Sequence[ParsedConfig]) -> Iterator[str]:
     """The config files that sheets name, in a command or as the value of a key that takes one."""
     for sheet in sheets:
         yield from sheet.named

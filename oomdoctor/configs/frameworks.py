@@ -7,13 +7,13 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from oomdoctor.case.settings import Given, Scalar
-from oomdoctor.configs.parsed_config import Sheet
+from oomdoctor.case.settings import Scalar, WrittenSetting
+from oomdoctor.configs.parsed_config import ParsedConfig
 
 Value = Scalar | tuple[Scalar, ...]
 
 
-class Tables(Protocol):
+class FrameworkTables(Protocol):
     """What is read of a rule pack."""
 
     def text(self, part: str, name: str) -> Mapping[str, Any] | None:
@@ -28,7 +28,7 @@ class Tables(Protocol):
 class Frameworks:
     """The records of rules/tables/settings, in the order in which they are tried."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: FrameworkTables) -> None:
         found = [record for name in tables.names("frameworks") if (record := tables.text("frameworks", name)) is not None]
         self.records: dict[str, Mapping[str, Any]] = {one["framework"]: one for one in sorted(found, key=lambda one: int(one["order"]))}
 
@@ -41,7 +41,7 @@ class Frameworks:
         record = self.records.get(framework)
         return [framework] if record is None else [framework, *record["shares"]]
 
-    def known(self, sheet: Sheet) -> Sheet:
+    def known(self, sheet: ParsedConfig) -> ParsedConfig:
         """The sheet with its framework, and every setting of it marked; unchanged where nothing shows one."""
         framework, reason = (sheet.framework, sheet.reason) if sheet.framework else self._found(sheet)
         if framework is None:
@@ -49,7 +49,7 @@ class Frameworks:
         given = tuple(replace(one, framework=framework) for one in sheet.given)
         return replace(sheet, given=given, framework=framework, reason=reason)
 
-    def _found(self, sheet: Sheet) -> tuple[str | None, str | None]:
+    def _found(self, sheet: ParsedConfig) -> tuple[str | None, str | None]:
         if sheet.program:
             for name, record in self.records.items():
                 if not record["takes_options"] and sheet.given:
@@ -65,11 +65,11 @@ class Frameworks:
                     return name, ", ".join(sign)
         return None, None
 
-    def settings(self, sheet: Sheet) -> Iterator[tuple[str, Scalar, Given]]:
+    def settings(self, sheet: ParsedConfig) -> Iterator[tuple[str, Scalar, WrittenSetting]]:
         """The common names that a sheet gives, with the value and the setting that it comes from."""
         if sheet.framework not in self.records:
             return
-        by_name = names(sheet.given, self.records[sheet.framework]["roots"])
+        by_name = settings_by_name(sheet.given, self.records[sheet.framework]["roots"])
         seen: set[str] = set()
         for framework in self.family(sheet.framework):
             for name, sources in self.records.get(framework, {"settings": {}})["settings"].items():
@@ -79,9 +79,9 @@ class Frameworks:
                     yield name, found[0], found[1]
 
 
-def names(given: Sequence[Given], roots: Sequence[str]) -> dict[str, Given]:
+def settings_by_name(given: Sequence[WrittenSetting], roots: Sequence[str]) -> dict[str, WrittenSetting]:
     """The settings by name; those under a root also without it. The last of a name counts."""
-    found: dict[str, Given] = {}
+    found: dict[str, WrittenSetting] = {}
     for one in given:
         found[one.name] = one
         root, _, rest = one.name.partition(".")
@@ -94,26 +94,26 @@ def _starts(program: str, known: str) -> bool:
     return program == known or program.startswith((f"{known} ", f"{known}.", f"{known}/")) or program.endswith((f"/{known}", f" {known}"))
 
 
-def _at(source: str | Mapping[str, Any], by_name: Mapping[str, Given]) -> Given | None:
+def _at(source: str | Mapping[str, Any], by_name: Mapping[str, WrittenSetting]) -> WrittenSetting | None:
     key = source if isinstance(source, str) else source["key"]
     if key == "*":
         return next(iter(by_name.values()), None)
     return by_name.get(key)
 
 
-def _meaning(source: str | Mapping[str, Any], at: Given | None) -> Scalar:
+def _meaning(source: str | Mapping[str, Any], at: WrittenSetting | None) -> Scalar:
     """What the key of `source` says, None where it is not there or says nothing."""
     if at is None:
         return None
     if isinstance(source, str):
         return None if at.block or _is_open(at.value) else _scalar(at.value)
     values = source["map"]
-    written = word(at)
+    written = setting_value(at)
     meant = values.get(written, values.get(written.lower(), values.get("*") if written else None))
     return written if meant == "*" else meant
 
 
-def word(given: Given) -> str:
+def setting_value(given: WrittenSetting) -> str:
     """The value in one word, as tables compare it: `true`, `16`, `{}` for a block, nothing for null."""
     if given.block:
         return "{}"

@@ -13,7 +13,7 @@ _NUMBERS = re.compile(r"\d{1,6}")
 _NEAR = 0.84
 
 
-class Standing(Struct, frozen=True):
+class KeyStatus(Struct, frozen=True):
     """How a key stands at a version. `elsewhere`: other versions have it, and this one was not said."""
 
     state: State
@@ -23,27 +23,27 @@ class Standing(Struct, frozen=True):
     """The first one."""
 
 
-class Keys:
+class FrameworkKeys:
     """The keys of one table of rules/tables/config_keys."""
 
     def __init__(self, record: Mapping[str, Any]) -> None:
         self._versions: list[str] = record["versions"]
         self._spans = {name: span for span in record["keys"] for name in span["names"].split()}
 
-    def standing(self, name: str, version: str | None) -> Standing:
+    def standing(self, name: str, version: str | None) -> KeyStatus:
         """Whether the key counts. Between two examined versions a change is not known, and the key passes."""
         span = self._spans.get(name)
         if span is None:
-            return Standing("unknown")
+            return KeyStatus("unknown")
         since, until = span.get("since"), span.get("until")
         gone, before = self._next(until, 1), self._next(since, -1)
         if version is None:
-            return Standing("elsewhere" if until else "there", until, since)
-        if gone is not None and until is not None and _after(order(version), order(until), order(gone)):
-            return Standing("gone", until, since)
-        if before is not None and since is not None and not _within(order(version), order(before), order(since)):
-            return Standing("not-yet", until, since)
-        return Standing("there", until, since)
+            return KeyStatus("elsewhere" if until else "there", until, since)
+        if gone is not None and until is not None and _after(version_order(version), version_order(until), version_order(gone)):
+            return KeyStatus("gone", until, since)
+        if before is not None and since is not None and not _within(version_order(version), version_order(before), version_order(since)):
+            return KeyStatus("not-yet", until, since)
+        return KeyStatus("there", until, since)
 
     def _next(self, version: str | None, step: int) -> str | None:
         return None if version is None else self._versions[self._versions.index(version) + step]
@@ -54,10 +54,10 @@ class Keys:
 
     def covers(self, version: str | None) -> bool:
         """Whether the version is not newer than the newest examined one."""
-        return version is None or order(version)[:2] <= order(self._versions[-1])[:2]
+        return version is None or version_order(version)[:2] <= version_order(self._versions[-1])[:2]
 
 
-def order(version: str) -> tuple[int, ...]:
+def version_order(version: str) -> tuple[int, ...]:
     """A version as something that can be compared: 4.46.0.dev0 counts as 4.46.0."""
     return tuple(int(part) for part in _NUMBERS.findall(version.split("+")[0])[:3])
 
@@ -72,7 +72,7 @@ def _within(at: tuple[int, ...], before: tuple[int, ...], since: tuple[int, ...]
     return at > before and not (before[:2] != since[:2] and at[:2] == before[:2])
 
 
-def meant(name: str, known: list[str]) -> str | None:
+def closest_key(name: str, known: list[str]) -> str | None:
     """The key that was probably meant, None where none is near."""
     import difflib  # noqa: PLC0415 - only an unknown key pays for it
 

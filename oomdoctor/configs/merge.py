@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from oomdoctor.case.event import Event, Kind
-from oomdoctor.case.settings import Given, Scalar
+from oomdoctor.case.settings import Scalar, WrittenSetting
 from oomdoctor.configs.frameworks import Frameworks
-from oomdoctor.configs.parsed_config import Sheet, plain
+from oomdoctor.configs.parsed_config import ParsedConfig, plain_value
 from oomdoctor.knowledge.tables.csv_table import table
 
 NUMBERS = frozenset({
@@ -36,31 +36,31 @@ _STAGE = re.compile(r"(?i)(?:z|zero|stage)[-_]?([0-3])(?![0-9])")
 _LOG_WORDS: Mapping[str, Scalar] = {"true": True, "false": False}
 
 
-class Merged(Struct, frozen=True):
+class MergedSettings(Struct, frozen=True):
     """The settings in force, where each stands, and what the others say of the same name."""
 
     settings: dict[str, Scalar]
-    places: dict[str, Given]
-    others: dict[str, list[tuple[Scalar, Given]]]
+    places: dict[str, WrittenSetting]
+    others: dict[str, list[tuple[Scalar, WrittenSetting]]]
 
 
-def log_sheet(events: Sequence[Event]) -> Sheet:
+def log_sheet(events: Sequence[Event]) -> ParsedConfig:
     """What the log printed of the settings: the last value of each, at the line where it stands."""
-    found: dict[str, Given] = {}
+    found: dict[str, WrittenSetting] = {}
     for event in events:
         if event.kind is Kind.CONTEXT:
             for name, value in event.fields.items():
                 if isinstance(value, (str, int, float)):
                     own = _LOG_WORDS.get(value.lower(), value) if isinstance(value, str) else value
-                    found[name] = Given(key=name, value=own, file=event.place.source, line=event.place.line or 1, framework="log")
-    return Sheet(file="log", form="log", given=tuple(found.values()), framework="log" if found else None)
+                    found[name] = WrittenSetting(key=name, value=own, file=event.place.source, line=event.place.line or 1, framework="log")
+    return ParsedConfig(file="log", form="log", given=tuple(found.values()), framework="log" if found else None)
 
 
-def merge(sheets: Sequence[Sheet], frameworks: Frameworks) -> Merged:
+def merge(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> MergedSettings:
     """The settings of all sheets: a command goes before the files that it names, files before the log."""
     settings: dict[str, Scalar] = {}
-    places: dict[str, Given] = {}
-    others: dict[str, list[tuple[Scalar, Given]]] = {}
+    places: dict[str, WrittenSetting] = {}
+    others: dict[str, list[tuple[Scalar, WrittenSetting]]] = {}
     for sheet in sorted(sheets, key=_turn):
         for name, written, at in frameworks.settings(sheet):
             value = _typed(name, written)
@@ -74,10 +74,10 @@ def merge(sheets: Sequence[Sheet], frameworks: Frameworks) -> Merged:
     for helper in ("processes_per_node", "nodes"):
         settings.pop(helper, None)
         places.pop(helper, None)
-    return Merged(settings, places, others)
+    return MergedSettings(settings, places, others)
 
 
-def _turn(sheet: Sheet) -> tuple[bool, bool, bool, bool]:
+def _turn(sheet: ParsedConfig) -> tuple[bool, bool, bool, bool]:
     aside = sheet.framework in ("launcher", "environment")
     return sheet.form == "log", aside, sheet.framework in _BELOW, sheet.form != "command"
 
@@ -86,7 +86,7 @@ def _typed(name: str, value: Scalar) -> Scalar:
     """The value as its name promises, None where it is something else."""
     if name in NUMBERS:
         if isinstance(value, str):
-            value = _thousands(value) if name in _TOKENS else plain(value.replace(",", ""))
+            value = _thousands(value) if name in _TOKENS else plain_value(value.replace(",", ""))
         return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
     if name in _FLAGS:
         return value if isinstance(value, bool) else None
@@ -97,12 +97,12 @@ def _thousands(text: str) -> Scalar:
     """A number of tokens as vLLM reads it: `32k` is 32,000 and `32K` is 32,768 (vllm/engine/arg_utils.py, human_readable_int)."""
     found = _HUMAN.fullmatch(text.strip())
     if found is None:
-        return plain(text.replace(",", ""))
+        return plain_value(text.replace(",", ""))
     thousand: int = 1000 if found[2].islower() else 1024
     return round(float(found[1]) * float(thousand ** ("kmg".index(found[2].lower()) + 1)))
 
 
-def _work_out(settings: dict[str, Scalar], sheets: Sequence[Sheet]) -> None:
+def _work_out(settings: dict[str, Scalar], sheets: Sequence[ParsedConfig]) -> None:
     """What follows: processes, the batch over all cards, the length of a GLM-4 sample, LoRA on four bits."""
     per_node, nodes = settings.get("processes_per_node"), settings.get("nodes", 1)
     if "world_size" not in settings and isinstance(per_node, int) and isinstance(nodes, int):
@@ -121,7 +121,7 @@ def _work_out(settings: dict[str, Scalar], sheets: Sequence[Sheet]) -> None:
         settings["finetuning"] = "qlora"
 
 
-def _shipped(sheets: Sequence[Sheet]) -> Iterator[tuple[str, Scalar]]:
+def _shipped(sheets: Sequence[ParsedConfig]) -> Iterator[tuple[str, Scalar]]:
     """What a DeepSpeed file says that is named and not at hand: as a framework ships it under this name, or as the name itself says."""
     if any(sheet.framework == "deepspeed" for sheet in sheets):
         return
@@ -138,7 +138,7 @@ def _shipped(sheets: Sequence[Sheet]) -> Iterator[tuple[str, Scalar]]:
     yield from ((name, int(row[name]) if name in NUMBERS else row[name]) for name in _SHIPPED if row[name])
 
 
-def _glm4_length(sheets: Sequence[Sheet]) -> Iterator[int]:
+def _glm4_length(sheets: Sequence[ParsedConfig]) -> Iterator[int]:
     """GLM-4's scripts cut a sample at the sum of two limits (finetune.py)."""
     for sheet in sheets:
         parts = [one.value for one in sheet.given if one.name in ("max_input_length", "max_output_length")]

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from oomdoctor.case.settings import Complaint, Given, Scalar, Severity
+from oomdoctor.case.settings import ConfigIssue, Scalar, Severity, WrittenSetting
 from oomdoctor.case.text import Text
 
 Form = Literal["yaml", "json", "command", "environment", "dump", "log"]
@@ -23,13 +23,13 @@ _FLOAT = re.compile(r"[-+]?(?:\d{1,18}\.\d{0,18}|\.\d{1,18}|\d{1,18}(?:\.\d{0,18
 _WORDS: dict[str, Scalar] = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False, "None": None}
 
 
-class Sheet(Struct, frozen=True, kw_only=True):
+class ParsedConfig(Struct, frozen=True, kw_only=True):
     """One config file, or one command of a script."""
 
     file: str
     form: Form
-    given: tuple[Given, ...] = ()
-    complaints: tuple[Complaint, ...] = ()
+    given: tuple[WrittenSetting, ...] = ()
+    complaints: tuple[ConfigIssue, ...] = ()
     command: int = 0
     """Which command of a script it belongs to, counted from 1; 0 for a file, and for what a script sets for all."""
     program: str | None = None
@@ -41,7 +41,7 @@ class Sheet(Struct, frozen=True, kw_only=True):
     """Other config files that a command names."""
 
 
-def plain(text: str) -> Scalar:
+def plain_value(text: str) -> Scalar:
     """A bare word of a config as the value that programs make of it."""
     if text in _WORDS:
         return _WORDS[text]
@@ -52,19 +52,19 @@ def plain(text: str) -> Scalar:
     return text[:LONGEST]
 
 
-def fault(identity: str, file: str, line: int, key: str, what: Text, why: Text, *, severity: Severity = "error") -> Complaint:
+def fault(identity: str, file: str, line: int, key: str, what: Text, why: Text, *, severity: Severity = "error") -> ConfigIssue:
     """A complaint about the form of a file, not about a setting."""
-    return Complaint(id=identity, severity=severity, key=key, file=file, line=max(1, line), what=what, why=why)
+    return ConfigIssue(id=identity, severity=severity, key=key, file=file, line=max(1, line), what=what, why=why)
 
 
-def key_twice(file: str, line: int, key: str) -> Complaint:
+def key_twice(file: str, line: int, key: str) -> ConfigIssue:
     """A key that stands twice in one block: all readers keep the last and say nothing."""
     what = Text(f"`{key}` stands twice in this block; only the last one counts", f"`{key}` 在同一块里写了两次，只有最后一次生效")
     why = Text("The reader keeps the last value and does not say so.", "解析时后写的值会覆盖先写的，并且没有提示。")
     return fault("key-twice", file, line, key, what, why, severity="warning")
 
 
-def beyond_limits(file: str, line: int) -> Complaint:
+def beyond_limits(file: str, line: int) -> ConfigIssue:
     """A file that is larger or deeper than a config can be."""
     what = Text(
         "this file is larger or more deeply nested than a config; the rest was not read",

@@ -8,16 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from oomdoctor.case.event import Event
-from oomdoctor.case.settings import Complaint, Given, Training
+from oomdoctor.case.settings import ConfigIssue, RunConfig, WrittenSetting
 from oomdoctor.configs.checks.alloc_conf import alloc_conf
 from oomdoctor.configs.checks.cards import card_facts, more_processes_than_cards
 from oomdoctor.configs.checks.combinations import checks, compared, given_facts
 from oomdoctor.configs.checks.contradictions import contradictions
 from oomdoctor.configs.checks.unknown_keys import misplaced, unknown_keys
-from oomdoctor.configs.frameworks import Frameworks, Tables
-from oomdoctor.configs.key_versions import Keys
-from oomdoctor.configs.merge import Merged, log_sheet, merge
-from oomdoctor.configs.parsed_config import Sheet
+from oomdoctor.configs.frameworks import Frameworks, FrameworkTables
+from oomdoctor.configs.key_versions import FrameworkKeys
+from oomdoctor.configs.merge import MergedSettings, log_sheet, merge
+from oomdoctor.configs.parsed_config import ParsedConfig
 from oomdoctor.findings.conditions import Fact
 
 _ORDER = {"error": 0, "warning": 1, "note": 2}
@@ -25,7 +25,9 @@ _ASIDE = ("launcher", "environment", "log", "deepspeed", "accelerate", "fsdp")
 _NESTED = "deepspeed."
 
 
-def training(sheets: Sequence[Sheet], events: Sequence[Event], known: Mapping[str, Fact], tables: Tables) -> Training | None:
+def resolve_config(
+    sheets: Sequence[ParsedConfig], events: Sequence[Event], known: Mapping[str, Fact], tables: FrameworkTables
+) -> RunConfig | None:
     """The settings in `sheets` and in the log; None where neither says anything. `known` are the facts of the log."""
     printed = log_sheet(events)
     if not sheets and not printed.given:
@@ -36,7 +38,7 @@ def training(sheets: Sequence[Sheet], events: Sequence[Event], known: Mapping[st
     main = next((one for one in sorted(read, key=lambda one: one.form != "command") if one.framework not in (None, *_ASIDE)), None)
     main = main or next((one for one in read if one.framework in _ASIDE[3:]), None)
     versions, known = _versions(known), {**card_facts(known.get("log.gpu_name")), **known}
-    found = Training(
+    found = RunConfig(
         framework=main.framework if main else None,
         reason=main.reason if main else None,
         version=versions.get(main.framework or "") if main else None,
@@ -50,19 +52,19 @@ def training(sheets: Sequence[Sheet], events: Sequence[Event], known: Mapping[st
     return replace(found, complaints=wrong)
 
 
-def _in_force(read: Sequence[Sheet], frameworks: Frameworks) -> list[Sheet]:
+def _in_force(read: Sequence[ParsedConfig], frameworks: Frameworks) -> list[ParsedConfig]:
     """The sheets without those that are named only where nobody looks (`deepspeed` under `generation_config`)."""
     void = {(one.file, one.line) for sheet in read for one in misplaced(sheet, frameworks)}
     naming = [one for sheet in read for one in sheet.given if isinstance(one.value, str) and one.value.endswith((".json", ".yaml", ".yml"))]
 
-    def is_void(sheet: Sheet) -> bool:
+    def is_void(sheet: ParsedConfig) -> bool:
         named = [(one.file, one.line) for one in naming if os.path.basename(str(one.value)) == os.path.basename(sheet.file)]
         return bool(named) and void.issuperset(named)
 
     return [sheet for sheet in read if not is_void(sheet)]
 
 
-def _with_nested(sheet: Sheet) -> Iterator[Sheet]:
+def _with_nested(sheet: ParsedConfig) -> Iterator[ParsedConfig]:
     """A DeepSpeed config that stands inside a trainer's is one of its own."""
     yield sheet
     inner = tuple(
@@ -71,7 +73,7 @@ def _with_nested(sheet: Sheet) -> Iterator[Sheet]:
         if one.name.removeprefix("training_args.").startswith(_NESTED)
     )
     if inner:
-        yield Sheet(file=sheet.file, form="json", given=inner, framework="deepspeed", reason="deepspeed")
+        yield ParsedConfig(file=sheet.file, form="json", given=inner, framework="deepspeed", reason="deepspeed")
 
 
 def _versions(known: Mapping[str, Fact]) -> dict[str, str]:
@@ -80,7 +82,9 @@ def _versions(known: Mapping[str, Fact]) -> dict[str, str]:
     return {{"swift": "ms-swift"}.get(name, name): version for name, version in named.items()}
 
 
-def _of_files(read: Sequence[Sheet], versions: Mapping[str, str], frameworks: Frameworks, tables: Tables) -> Iterator[Complaint]:
+def _of_files(
+    read: Sequence[ParsedConfig], versions: Mapping[str, str], frameworks: Frameworks, tables: FrameworkTables
+) -> Iterator[ConfigIssue]:
     """What is wrong with the form of the files and with their keys."""
     for sheet in read:
         yield from sheet.complaints
@@ -88,11 +92,16 @@ def _of_files(read: Sequence[Sheet], versions: Mapping[str, str], frameworks: Fr
 
 
 def _of_settings(
-    found: Training, merged: Merged, sheets: Sequence[Sheet], known: Mapping[str, Fact], frameworks: Frameworks, tables: Tables
-) -> Iterator[Complaint]:
+    found: RunConfig,
+    merged: MergedSettings,
+    sheets: Sequence[ParsedConfig],
+    known: Mapping[str, Fact],
+    frameworks: Frameworks,
+    tables: FrameworkTables,
+) -> Iterator[ConfigIssue]:
     """What is wrong with the values, alone and together."""
     yield from contradictions(merged)
-    options = Keys(tables.text("config_keys", "alloc_conf") or {"versions": [], "keys": []})
+    options = FrameworkKeys(tables.text("config_keys", "alloc_conf") or {"versions": [], "keys": []})
     windows = str(known.get("log.os", "")).lower().startswith("win")
     for one in _variables(sheets):
         yield from alloc_conf(one, options, _versions(known).get("torch"), windows=windows)
@@ -100,13 +109,13 @@ def _of_settings(
     yield from checks(found, given_facts(sheets, frameworks), {**known, **together}, tables)
 
 
-def _variables(read: Sequence[Sheet]) -> Iterator[Given]:
+def _variables(read: Sequence[ParsedConfig]) -> Iterator[WrittenSetting]:
     for sheet in read:
         if sheet.framework == "environment":
             yield from sheet.given
 
 
-def _worst_first(*stages: Iterator[Complaint]) -> tuple[Complaint, ...]:
+def _worst_first(*stages: Iterator[ConfigIssue]) -> tuple[ConfigIssue, ...]:
     """One complaint of a kind for each line; errors before notes, then earlier stages: they can explain the later ones."""
     once = {(one.id, one.file, one.line, one.key): (stage, one) for stage, own in enumerate(stages) for one in own}
     ordered = sorted(once.values(), key=lambda staged: (_ORDER[staged[1].severity], staged[0], staged[1].file, staged[1].line))

@@ -18,7 +18,7 @@ from oomdoctor.units import parse_size
 Fact = Value | bool | float | None
 
 
-class Answer(Struct, frozen=True):
+class ConditionResult(Struct, frozen=True):
     """What a condition came to, the events that it stands on, and the facts that were missing."""
 
     truth: bool | None
@@ -26,7 +26,7 @@ class Answer(Struct, frozen=True):
     missing: tuple[str, ...] = ()
 
 
-class Known(Struct, frozen=True):
+class KnownFacts(Struct, frozen=True):
     """What conditions are asked about: named facts and the events of the run."""
 
     facts: Mapping[str, Fact]
@@ -37,7 +37,7 @@ class Known(Struct, frozen=True):
     """The root events of the incidents: what a rule over facts alone stands on."""
 
 
-def evaluate(when: Mapping[str, Any], known: Known) -> Answer:
+def evaluate(when: Mapping[str, Any], known: KnownFacts) -> ConditionResult:
     """The answer of a condition."""
     if "all" in when:
         return _all(when["all"], known)
@@ -45,7 +45,7 @@ def evaluate(when: Mapping[str, Any], known: Known) -> Answer:
         return _any([evaluate(one, known) for one in when["any"]])
     if "not" in when:
         inner = evaluate(when["not"], known)
-        return Answer(None if inner.truth is None else not inner.truth, (), inner.missing)
+        return ConditionResult(None if inner.truth is None else not inner.truth, (), inner.missing)
     if "text" in when:
         return _text(when["text"], when.get("needs"), known)
     if "fact" in when:
@@ -53,32 +53,32 @@ def evaluate(when: Mapping[str, Any], known: Known) -> Answer:
     return _event(when, known)
 
 
-def _all(parts: Sequence[Mapping[str, Any]], known: Known) -> Answer:
-    answers: list[Answer] = []
+def _all(parts: Sequence[Mapping[str, Any]], known: KnownFacts) -> ConditionResult:
+    answers: list[ConditionResult] = []
     # Texts are searched last: most rules are ruled out by a fact.
     for one in sorted(parts, key=lambda part: "text" in part or "any" in part):
         answer = evaluate(one, known)
         if answer.truth is False:
-            return Answer(False)
+            return ConditionResult(False)
         answers.append(answer)
     events, missing = _joined(answers)
-    return Answer(None if any(one.truth is None for one in answers) else True, events, missing)
+    return ConditionResult(None if any(one.truth is None for one in answers) else True, events, missing)
 
 
-def _any(answers: list[Answer]) -> Answer:
+def _any(answers: list[ConditionResult]) -> ConditionResult:
     true = [one for one in answers if one.truth]
     if true:
-        return Answer(True, _joined(true)[0])
+        return ConditionResult(True, _joined(true)[0])
     unknown = [one for one in answers if one.truth is None]
-    return Answer(None, *_joined(unknown)) if unknown else Answer(False)
+    return ConditionResult(None, *_joined(unknown)) if unknown else ConditionResult(False)
 
 
-def _joined(answers: list[Answer]) -> tuple[tuple[Event, ...], tuple[str, ...]]:
+def _joined(answers: list[ConditionResult]) -> tuple[tuple[Event, ...], tuple[str, ...]]:
     events = {id(event): event for one in answers for event in one.events}
     return tuple(events.values()), tuple(dict.fromkeys(name for one in answers for name in one.missing))
 
 
-def _event(when: Mapping[str, Any], known: Known) -> Answer:
+def _event(when: Mapping[str, Any], known: KnownFacts) -> ConditionResult:
     ids, programs, kinds = _listed(when.get("event")), _listed(when.get("program")), _listed(when.get("kind"))
     where: Mapping[str, Mapping[str, Any]] = when.get("where", {})
     found = [
@@ -89,27 +89,27 @@ def _event(when: Mapping[str, Any], known: Known) -> Answer:
         and (not kinds or event.kind.value in kinds)
         and all(_holds(op, event.fields.get(name), value) for name, tests in where.items() for op, value in tests.items())
     ]
-    return Answer(bool(found), tuple(found[:3]))
+    return ConditionResult(bool(found), tuple(found[:3]))
 
 
-def _text(pattern: str, needs: Sequence[str] | None, known: Known) -> Answer:
+def _text(pattern: str, needs: Sequence[str] | None, known: KnownFacts) -> ConditionResult:
     said = [event for event in known.events if event.kind is not Kind.CONTEXT]
     if needs is not None:
         said = [event for event in said if any(needed in event.text for needed in needs)]
     form = re.compile(pattern) if said else None
     found = [event for event in said if form is not None and form.search(event.text)]
-    return Answer(bool(found), tuple(found[:3]))
+    return ConditionResult(bool(found), tuple(found[:3]))
 
 
-def _fact(when: Mapping[str, Any], known: Known) -> Answer:
+def _fact(when: Mapping[str, Any], known: KnownFacts) -> ConditionResult:
     name = when["fact"]
     value = known.facts.get(name)
     operator = next(word for word in OPERATORS if word in when)
     if operator == "known":
-        return Answer((value is not None) is bool(when["known"]))
+        return ConditionResult((value is not None) is bool(when["known"]))
     if value is None:
-        return Answer(None, (), (name,))
-    return Answer(_holds(operator, value, when[operator]))
+        return ConditionResult(None, (), (name,))
+    return ConditionResult(_holds(operator, value, when[operator]))
 
 
 def _holds(operator: str, value: Fact, wanted: Any) -> bool:

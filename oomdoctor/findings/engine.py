@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
-from oomdoctor.advice.fixes import advice
 from oomdoctor.case.diagnosis import Cite, Evidence, Finding
 from oomdoctor.case.event import Certainty, Event
 from oomdoctor.case.text import Text
-from oomdoctor.findings.conditions import Answer, Known, evaluate
-from oomdoctor.findings.template import words
-
-if TYPE_CHECKING:
-    from oomdoctor.case.settings import Training
+from oomdoctor.findings.conditions import ConditionResult, KnownFacts, evaluate
+from oomdoctor.findings.template import fill_template
 
 _ORDER = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.POSSIBLE: 2}
 
 
-class Texts(Protocol):
+class RuleTexts(Protocol):
     """The part of a rule pack that the engine reads: conditions at once, texts when a rule fired."""
 
     problems: list[dict[str, Any]]
@@ -30,26 +26,26 @@ class Texts(Protocol):
         ...
 
 
-class _Held(Struct, frozen=True):
+class _MatchedRule(Struct, frozen=True):
     core: Mapping[str, Any]
-    answer: Answer
+    answer: ConditionResult
     confidence: Certainty
 
 
-def findings(pack: Texts, known: Known, training: Training | None = None) -> tuple[Finding, ...]:
-    """What the rules make of a case, the most certain and most specific first."""
+def findings(pack: RuleTexts, known: KnownFacts) -> tuple[Finding, ...]:
+    """Judge a case by the rules: the problems that hold, the most certain and most specific first, without advice."""
     held = []
     for core in pack.problems:
         answer = evaluate(core["when"], known)
         if answer.truth or (answer.truth is None and answer.events):
-            held.append(_Held(core, answer, _confidence(Certainty(core["confidence"]), answer)))
+            held.append(_MatchedRule(core, answer, _confidence(Certainty(core["confidence"]), answer)))
     silenced = {name for one in held if one.answer.truth for name in one.core["silences"]}
     held = [one for one in held if one.core["id"] not in silenced]
     held.sort(key=lambda one: (not one.answer.truth, one.core["rank"], _ORDER[one.confidence]))
-    return tuple(_finding(pack, one, known, training) for one in held)
+    return tuple(_finding(pack, one, known) for one in held)
 
 
-def _confidence(said: Certainty, answer: Answer) -> Certainty:
+def _confidence(said: Certainty, answer: ConditionResult) -> Certainty:
     """How sure a rule may be: never more than it says, nor than the surest message that it stands on."""
     if not answer.truth:
         return Certainty.POSSIBLE
@@ -57,21 +53,17 @@ def _confidence(said: Certainty, answer: Answer) -> Certainty:
     return max(said, surest, key=_ORDER.__getitem__)
 
 
-def _finding(pack: Texts, held: _Held, known: Known, training: Training | None) -> Finding:
+def _finding(pack: RuleTexts, held: _MatchedRule, known: KnownFacts) -> Finding:
     text = pack.text("problems", held.core["id"]) or {}
-    advised = advice(pack, text, known, training)
     return Finding(
         id=held.core["id"],
         cause=text.get("cause"),
         severity=text.get("severity", "error"),
         confidence=held.confidence,
-        title=words(text["title"], known.facts),
-        why=words(text["why"], known.facts),
+        title=fill_template(text["title"], known.facts),
+        why=fill_template(text["why"], known.facts),
         evidence=tuple(_evidence(event) for event in (held.answer.events or known.roots)[:3]),
         unknowns=tuple(Text(f"certain if {name} is known", f"若已知 {name} 即可确定") for name in held.answer.missing),
-        fixes=advised.fixes,
-        already=advised.already,
-        not_this=advised.not_this,
         cites=tuple(cite for one in text.get("cites", ()) if (cite := _cite(pack, one)) is not None),
     )
 
@@ -80,7 +72,7 @@ def _evidence(event: Event) -> Evidence:
     return Evidence(place=event.place, text=event.text)
 
 
-def _cite(pack: Texts, cited: Mapping[str, Any]) -> Cite | None:
+def _cite(pack: RuleTexts, cited: Mapping[str, Any]) -> Cite | None:
     source = pack.text("sources", cited["source"])
     if source is None:
         return None

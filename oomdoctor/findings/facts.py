@@ -9,7 +9,7 @@ from oomdoctor.case.case import Verdict
 from oomdoctor.case.event import Event, Kind, Value, card_share
 from oomdoctor.case.incident import Incident
 from oomdoctor.findings.conditions import Fact
-from oomdoctor.findings.series import memory_series, shape
+from oomdoctor.findings.series import memory_series, series_shape
 
 _SHARDS = "hf-checkpoint-shards"
 _FRAMEWORKS = {
@@ -42,8 +42,8 @@ def log_facts(events: Sequence[Event]) -> dict[str, Value]:
     out.update(_smi(events))
     out.update(_tables(events))
     series = memory_series(events)
-    if shape(series) != "none":
-        out["log.memory_series"] = shape(series)
+    if series_shape(series) != "none":
+        out["log.memory_series"] = series_shape(series)
         out["log.series_highest_bytes"] = max(series)
     if any(event.frame and _VISION.search(event.frame) for event in events):
         out["log.vision"] = "true"

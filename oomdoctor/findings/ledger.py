@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from oomdoctor.case.event import Event, Kind
-from oomdoctor.case.incident import Part
+from oomdoctor.case.incident import LedgerEntry
 from oomdoctor.findings.derived import other_processes, unused
 
 _ROUNDING = 0.02
@@ -27,7 +27,7 @@ _Parts = list[tuple[str, int, str]]
 """(what, bytes, measured or derived)"""
 
 
-def ledger(root: Event, events: Sequence[Event] = ()) -> tuple[Part, ...]:
+def ledger(root: Event, events: Sequence[Event] = ()) -> tuple[LedgerEntry, ...]:
     """The parts of the card's memory at the moment of `root`; empty where the log does not tell. `events`: the rest of the log."""
     planned = _planned(root, events)
     found = _of_message(root, planned)
@@ -76,7 +76,7 @@ def _of_plan(planned: dict[str, int]) -> tuple[_Parts, int | None]:
     return parts, total
 
 
-def _closed(parts: _Parts, total: int, of: str) -> tuple[Part, ...]:
+def _closed(parts: _Parts, total: int, of: str) -> tuple[LedgerEntry, ...]:
     """The parts with what is missing to the total; empty where they exceed it by more than rounding."""
     rest = total - sum(size for _, size, _ in parts)
     if rest < -_ROUNDING * total:
@@ -86,13 +86,13 @@ def _closed(parts: _Parts, total: int, of: str) -> tuple[Part, ...]:
         # Less than the printed figures are rounded by: no part of its own.
         parts[outside] = (_OUTSIDE, parts[outside][1] + rest, "derived")
         rest = 0
-    out = [Part(what=what, bytes=size, of=of, source=source) for what, size, source in parts if size]
+    out = [LedgerEntry(what=what, bytes=size, of=of, source=source) for what, size, source in parts if size]
     if rest > 0:
-        out.append(Part(what="unaccounted", bytes=rest, of=of, source="derived"))
+        out.append(LedgerEntry(what="unaccounted", bytes=rest, of=of, source="derived"))
     elif rest < 0 and out:
         largest = max(range(len(out)), key=lambda at: out[at].bytes)
         one = out[largest]
-        out[largest] = Part(what=one.what, bytes=one.bytes + rest, of=one.of, source="derived")
+        out[largest] = LedgerEntry(what=one.what, bytes=one.bytes + rest, of=one.of, source="derived")
     return tuple(out)
 
 

@@ -27,7 +27,7 @@ def memory_series(events: Sequence[Event]) -> list[int]:
     return max(series.values(), key=len, default=[])
 
 
-def shape(values: Sequence[int]) -> str:
+def series_shape(values: Sequence[int]) -> str:
     """`none`, `flat`, `staircase` or `growth`: a staircase rises a few times and stands between, growth rises at most points."""
     if len(values) < _SHORTEST:
         return "none"

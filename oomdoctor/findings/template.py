@@ -12,7 +12,7 @@ from oomdoctor.units import format_share, format_size
 _PLACEHOLDER = re.compile(r"\{([a-z_]+\.[A-Za-z_0-9.]+)\}")
 
 
-def words(text: Mapping[str, str], known: Mapping[str, Fact]) -> Text:
+def fill_template(text: Mapping[str, str], known: Mapping[str, Fact]) -> Text:
     """A text of a rule, filled in."""
     return Text(*(_PLACEHOLDER.sub(lambda one: _shown(one[1], known.get(one[1])), text[lang]) for lang in ("en", "zh")))
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from oomdoctor.case.event import Event
 from oomdoctor.findings.conditions import Fact
-from oomdoctor.knowledge.tables.models import model
+from oomdoctor.knowledge.tables.models import model_row
 from oomdoctor.units import GIB, MIB
 
 _BYTES = (4, 2)
@@ -24,7 +24,7 @@ _WHOLE = 64
 _EXACT = 0.002
 
 
-class Product(Struct, frozen=True):
+class TensorMatch(Struct, frozen=True):
     """One reading of a request."""
 
     kind: str
@@ -42,14 +42,14 @@ def request_reading(root: Event, settings: Mapping[str, Fact]) -> dict[str, int 
         return {}
     batch = _first_whole(settings, "training.micro_batch", "log.per_device_train_batch_size")
     length = _first_whole(settings, "training.sequence_length", "log.cutoff_len", "log.max_seq_length", "log.max_length")
-    found = products(requested, known, batch, length)
+    found = tensor_matches(requested, known, batch, length)
     return {"request_as_product": found[0].text, "request_kind": found[0].kind} if found else {}
 
 
 def _shape(settings: Mapping[str, Fact]) -> Mapping[str, Any]:
     """The model's dimensions: printed by the log, else those of the model that is named."""
     name = settings.get("training.model", settings.get("log.model_name_or_path"))
-    named = (model(str(name)) if name else None) or {}
+    named = (model_row(str(name)) if name else None) or {}
     printed = {key: settings.get(f"log.{key}") for key in ("vocab_size", "hidden_size")}
     return {**named, **{key: value for key, value in printed.items() if isinstance(value, int)}}
 
@@ -59,7 +59,7 @@ def _first_whole(settings: Mapping[str, Fact], *names: str) -> int | None:
     return next((value for value in values if isinstance(value, int) and not isinstance(value, bool)), None)
 
 
-def products(requested: int, shape: Mapping[str, Any], batch: int | None, length: int | None) -> tuple[Product, ...]:
+def tensor_matches(requested: int, shape: Mapping[str, Any], batch: int | None, length: int | None) -> tuple[TensorMatch, ...]:
     """The readings of a request of `requested` bytes, the most telling first; empty where none fits."""
     tolerance = _rounding(requested)
     tokens = batch * length if batch and length else None
@@ -78,24 +78,24 @@ def _rounding(requested: int) -> int:
 
 def _of_tokens(
     kind: str, requested: int, tolerance: int, width: int | None, tokens: int | None, batch: int | None, length: int | None
-) -> Iterator[Product]:
+) -> Iterator[TensorMatch]:
     """Tokens x width x bytes: of the known batch, or logits of any number of tokens where the size is printed finely enough."""
     for size in _BYTES if width else ():
         row = (width or 0) * size
         if tokens is not None and abs(tokens * row - requested) <= tolerance:
-            yield Product(kind, f"{batch} x {length} x {width} x {size}", tokens * row)
+            yield TensorMatch(kind, f"{batch} x {length} x {width} x {size}", tokens * row)
         count = round(requested / row)
         if tokens is None and kind == "logits" and count >= _WHOLE and count % _WHOLE == 0 and tolerance < row // 2:
             if abs(count * row - requested) <= tolerance:
-                yield Product(kind, f"{count} x {width} x {size}", count * row)
+                yield TensorMatch(kind, f"{count} x {width} x {size}", count * row)
 
 
-def _of_parameters(requested: int, tolerance: int, parameters: int | None) -> Iterator[Product]:
+def _of_parameters(requested: int, tolerance: int, parameters: int | None) -> Iterator[TensorMatch]:
     if not parameters:
         return
     for size in reversed(_BYTES):
         shares = round(parameters * size / requested)
         if 1 <= shares <= _MOST_SHARES and abs(parameters * size / shares - requested) <= max(tolerance, requested * _EXACT):
             text = f"{parameters} x {size}" + (f" / {shares}" if shares > 1 else "")
-            yield Product("parameters", text, parameters * size // shares)
+            yield TensorMatch("parameters", text, parameters * size // shares)
             return

@@ -12,7 +12,7 @@ _OF_TRAINING = ("backward", "optimizer-step", "evaluation", "checkpoint-save")
 """Phases that only training runs have."""
 
 
-def inference(
+def inference_facts(
     found: Sequence[Incident],
     events: Sequence[Event],
     programs: Mapping[str, str],

@@ -73,14 +73,14 @@ _NOT_LOGS = frozenset(
 _HIDDEN_FOLDERS = (".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", "venv", ".mypy_cache", ".pytest_cache", ".ruff_cache")
 
 
-class Missing(Struct, frozen=True):
+class MissingSource(Struct, frozen=True):
     """An input that names nothing that can be read."""
 
     name: str
     reason: str
 
 
-def expand(paths: Sequence[str], include: Sequence[str] = (), exclude: Sequence[str] = ()) -> Iterator[str | Missing]:
+def expand_sources(paths: Sequence[str], include: Sequence[str] = (), exclude: Sequence[str] = ()) -> Iterator[str | MissingSource]:
     """The files behind the inputs, each once, in a fixed order.
 
     A folder is walked without following links; `include` and `exclude` are globs over names and relative paths there.
@@ -88,13 +88,13 @@ def expand(paths: Sequence[str], include: Sequence[str] = (), exclude: Sequence[
     seen: set[str] = set()
     for path in paths:
         for found in _behind(path, include, exclude):
-            name = found.name if isinstance(found, Missing) else found
+            name = found.name if isinstance(found, MissingSource) else found
             if name not in seen:
                 seen.add(name)
                 yield found
 
 
-def _behind(path: str, include: Sequence[str], exclude: Sequence[str]) -> Iterator[str | Missing]:
+def _behind(path: str, include: Sequence[str], exclude: Sequence[str]) -> Iterator[str | MissingSource]:
     if path == "-":
         yield path
         return
@@ -106,7 +106,7 @@ def _behind(path: str, include: Sequence[str], exclude: Sequence[str]) -> Iterat
             for one in matched:
                 yield from _behind(one, include, exclude)
         else:
-            yield Missing(path, "no such file" if isinstance(why, FileNotFoundError) else str(getattr(why, "strerror", why)).lower())
+            yield MissingSource(path, "no such file" if isinstance(why, FileNotFoundError) else str(getattr(why, "strerror", why)).lower())
         return
     if stat.S_ISDIR(mode):
         yield from _walk(path, include, exclude)
@@ -122,7 +122,7 @@ def _glob(path: str) -> list[str]:
     return sorted(glob.glob(path, recursive=True))
 
 
-def _walk(root: str, include: Sequence[str], exclude: Sequence[str]) -> Iterator[str | Missing]:
+def _walk(root: str, include: Sequence[str], exclude: Sequence[str]) -> Iterator[str | MissingSource]:
     broken: list[OSError] = []
     for folder, folders, names in os.walk(root, onerror=broken.append):
         folders[:] = sorted(one for one in folders if one not in _HIDDEN_FOLDERS)
@@ -136,8 +136,8 @@ def _walk(root: str, include: Sequence[str], exclude: Sequence[str]) -> Iterator
         yield _cannot_enter(broken.pop(), root)
 
 
-def _cannot_enter(why: OSError, root: str) -> Missing:
-    return Missing(str(why.filename or root), (why.strerror or str(why)).lower())
+def _cannot_enter(why: OSError, root: str) -> MissingSource:
+    return MissingSource(str(why.filename or root), (why.strerror or str(why)).lower())
 
 
 def _wanted(name: str, relative: str, include: Sequence[str], exclude: Sequence[str]) -> bool:

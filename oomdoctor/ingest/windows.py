@@ -52,15 +52,15 @@ _OVERLAP = LEAD + _WIDEST + _AFTER
 """What of a block is needed with the next one: all that a window which waits for it may reach back to."""
 
 
-class Around(Struct, frozen=True):
+class LineContext(Struct, frozen=True):
     """How many lines around its hits a window has."""
 
     before: int
     after: int
 
 
-_FAILURE = Around(8, 26)
-_CONTEXT = Around(2, 10)
+_FAILURE = LineContext(8, 26)
+_CONTEXT = LineContext(2, 10)
 
 
 class Window(Struct, frozen=True):
@@ -93,7 +93,7 @@ FAILURES = Quota(32, 2, False)
 CONTEXT = Quota(16, 1, True)
 
 
-class Tally:
+class LiteralCount:
     """Hits counted and limited, per literal."""
 
     def __init__(self, quotas: list[Quota], closely_from: int | None, end: int | None = None) -> None:
@@ -166,7 +166,7 @@ class Engines(Struct, frozen=True):
     """Length of the longest literal."""
 
 
-class Kept:
+class KeptText:
     """The last bytes of what went by, in few pieces; as a Reader it gives them away."""
 
     def __init__(self, least: int) -> None:
@@ -217,7 +217,7 @@ class Walk(Struct, frozen=True):
 
     end: int
     counts: list[int]
-    tail: Kept
+    tail: KeptText
     """The last bytes, where the walk was asked to keep them."""
     line: int | None
     """Number of the line in which `tail` starts, where lines were counted."""
@@ -226,7 +226,7 @@ class Walk(Struct, frozen=True):
 def walk(
     reader: Reader,
     engines: Engines,
-    tally: Tally,
+    tally: LiteralCount,
     emit: Callable[[Window], None],
     *,
     start: int = 0,
@@ -246,7 +246,7 @@ def walk(
     base, filled, scanned = start, 0, 0
     first = start if first is None else first
     waiting: list[Hit] = []
-    tail = Kept(keep)
+    tail = KeptText(keep)
     while True:
         count = reader.readinto(view[filled:]) or 0
         tail.add(view[filled : filled + count])
@@ -275,7 +275,7 @@ def walk(
             scanned -= gone
 
 
-def _hits(buffer: bytearray, base: int, low: int, high: int, engines: Engines, tally: Tally) -> list[Hit]:
+def _hits(buffer: bytearray, base: int, low: int, high: int, engines: Engines, tally: LiteralCount) -> list[Hit]:
     """The hits that end in buffer(low, high], each MiB of the source with the engine that it gets."""
     out: list[Hit] = []
     if base == 0 and low < engines.longest:
@@ -300,7 +300,7 @@ def _at_the_start(buffer: bytearray, low: int, high: int, engines: Engines) -> l
 
 
 def _windows(
-    buffer: bytearray, base: int, filled: int, hits: list[Hit], line: int | None, tally: Tally, *, ended: bool
+    buffer: bytearray, base: int, filled: int, hits: list[Hit], line: int | None, tally: LiteralCount, *, ended: bool
 ) -> tuple[list[Window], list[Hit]]:
     """Windows, and the hits whose window needs what follows. Hits near each other in one MiB share a window."""
     out: list[Window] = []

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from oomdoctor.knowledge.conditions import check
-from oomdoctor.knowledge.load import LoadedSignature, Rules
+from oomdoctor.knowledge.load import LoadedSignature, RuleSet
 from oomdoctor.knowledge.pattern import sre_constants, sre_parse
 from oomdoctor.knowledge.records.changes import ChangeRecord
 from oomdoctor.knowledge.records.rules import SignatureRecord
@@ -20,7 +20,7 @@ _LONG = 2000
 _REPEATS = (sre_constants.MAX_REPEAT, sre_constants.MIN_REPEAT)
 
 
-class Complaint(Struct, frozen=True):
+class RuleIssue(Struct, frozen=True):
     """One thing that is wrong with one rule."""
 
     path: str
@@ -28,15 +28,15 @@ class Complaint(Struct, frozen=True):
     why: str
 
 
-def lint(rules: Rules, healthy: Sequence[str], expand: Any) -> Iterator[Complaint]:
+def lint_rules(rules: RuleSet, healthy: Sequence[str], expand: Any) -> Iterator[RuleIssue]:
     """Complaints about all rules. `healthy` are lines that programs print when all is well; `expand` turns a pattern into its regex."""
     for loaded in rules.signatures:
         for why in _signature(loaded, healthy, expand):
-            yield Complaint(loaded.path, loaded.record.id, why)
+            yield RuleIssue(loaded.path, loaded.record.id, why)
     yield from _references(rules)
     for path, change in rules.changes:
         for why in _change(change):
-            yield Complaint(path, change.id, why)
+            yield RuleIssue(path, change.id, why)
 
 
 def _signature(loaded: LoadedSignature, healthy: Sequence[str], expand: Any) -> Iterator[str]:
@@ -128,7 +128,7 @@ def _change(change: ChangeRecord) -> Iterator[str]:
         yield f"the fact {change.fact!r} is none that two sides share (oomdoctor/comparing/facts.py)"
 
 
-def _references(rules: Rules) -> Iterator[Complaint]:
+def _references(rules: RuleSet) -> Iterator[RuleIssue]:
     """Names that point nowhere."""
     fixes = {fix.id for _, fix in rules.fixes}
     problems = {problem.id for _, problem in rules.problems}
@@ -136,28 +136,28 @@ def _references(rules: Rules) -> Iterator[Complaint]:
     for path, problem in rules.problems:
         for name in problem.fixes:
             if name not in fixes:
-                yield Complaint(path, problem.id, f"names a fix that does not exist: {name}")
+                yield RuleIssue(path, problem.id, f"names a fix that does not exist: {name}")
         for name in problem.silences:
             if name not in problems:
-                yield Complaint(path, problem.id, f"silences a problem that does not exist: {name}")
+                yield RuleIssue(path, problem.id, f"silences a problem that does not exist: {name}")
         for cite in problem.cites:
             if cite.source not in sources:
-                yield Complaint(path, problem.id, f"cites a source that does not exist: {cite.source}")
+                yield RuleIssue(path, problem.id, f"cites a source that does not exist: {cite.source}")
             elif cite.claim is not None and cite.claim not in sources[cite.source]:
-                yield Complaint(path, problem.id, f"cites a claim that {cite.source} does not have: {cite.claim}")
+                yield RuleIssue(path, problem.id, f"cites a claim that {cite.source} does not have: {cite.claim}")
     sheets = {sheet.id for _, sheet in rules.sheets}
     for path, form in rules.forms:
         for field in form.fields:
             if field.sheet is not None and field.sheet not in sheets:
-                yield Complaint(path, form.id, f"names a sheet that does not exist: {field.sheet}")
+                yield RuleIssue(path, form.id, f"names a sheet that does not exist: {field.sheet}")
     for path, fix in rules.fixes:
         for name in (*fix.cites, *(name for one in fix.not_this for name in one.cites)):
             if name not in sources:
-                yield Complaint(path, fix.id, f"cites a source that does not exist: {name}")
+                yield RuleIssue(path, fix.id, f"cites a source that does not exist: {name}")
         for name in (name for one in fix.not_this for name in one.problems):
             if name not in problems:
-                yield Complaint(path, fix.id, f"speaks of a problem that does not exist: {name}")
+                yield RuleIssue(path, fix.id, f"speaks of a problem that does not exist: {name}")
         for when in (*(one.when for one in fix.needs), *(one.when for one in fix.not_this if one.when is not None)):
             wrong = check(when)
             if wrong is not None:
-                yield Complaint(path, fix.id, f"when: {wrong}")
+                yield RuleIssue(path, fix.id, f"when: {wrong}")

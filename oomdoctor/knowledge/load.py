@@ -41,7 +41,7 @@ class LoadedSignature(Struct, frozen=True):
     record: SignatureRecord
 
 
-class Rules(Struct, frozen=True):
+class RuleSet(Struct, frozen=True):
     """All rule files of one folder, as records."""
 
     signatures: tuple[LoadedSignature, ...]
@@ -62,7 +62,7 @@ def rule_files(root: Path) -> list[Path]:
     return sorted(path for path in root.rglob("*.yaml") if path.is_file())
 
 
-def load_rules(root: Path) -> Rules:
+def load_rules(root: Path) -> RuleSet:
     """Every rule below `root`. Raises RuleError at the first file that is not right."""
     signatures: list[LoadedSignature] = []
     for path in sorted((root / "signatures").rglob("*.yaml")):
@@ -90,7 +90,7 @@ def load_rules(root: Path) -> Rules:
     sheets = tuple((str(path), load_file(path, SheetRecord)) for path in sorted((root / "forms" / "sheets").glob("*.yaml")))
     templates = tuple((str(path), load_file(path, TemplateRecord)) for path in sorted((root / "templates").glob("*.yaml")))
     _unique([(path, one.id) for path, one in templates])
-    return Rules(tuple(signatures), problems, fixes, sources, frameworks, keys, checks, forms, sheets, templates, changes)
+    return RuleSet(tuple(signatures), problems, fixes, sources, frameworks, keys, checks, forms, sheets, templates, changes)
 
 
 def _with_groups(problems: list[tuple[str, ProblemRecord]]) -> tuple[tuple[str, ProblemRecord], ...]:

@@ -21,7 +21,7 @@ from msgspec.json import decode, encode
 from oomdoctor import cache as cached
 
 if TYPE_CHECKING:
-    from oomdoctor.knowledge.load import LoadedSignature, Rules
+    from oomdoctor.knowledge.load import LoadedSignature, RuleSet
 
 FORMAT = 8
 _PACKED = "pack.json"
@@ -114,7 +114,7 @@ def compile_pack(root: str) -> bytes:
     return packed(load_rules(Path(root)), root)
 
 
-def packed(rules: Rules, root: str) -> bytes:
+def packed(rules: RuleSet, root: str) -> bytes:
     """Rules as a pack; paths in it are relative to `root`."""
     lines: list[bytes] = []
     end = 0
@@ -164,7 +164,7 @@ def packed(rules: Rules, root: str) -> bytes:
     return encode({**head, "check": zlib.crc32(texts)}) + b"\n" + texts
 
 
-def _wrong_advice(rules: Rules) -> dict[str, list[Any]]:
+def _wrong_advice(rules: RuleSet) -> dict[str, list[Any]]:
     """For each problem the advice that is wrong for it; it stands with the fixes, and is asked for by problem."""
     out: dict[str, list[Any]] = {}
     for _, fix in rules.fixes:

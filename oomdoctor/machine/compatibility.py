@@ -11,7 +11,7 @@ _ARCHITECTURE = re.compile(r"(?P<kind>sm|compute)_(?P<major>\d{1,2})(?P<minor>\d
 """`sm_86` is 8.6, `sm_120` is 12.0."""
 
 
-def order(version: str | None, most: int = 4) -> tuple[int, ...]:
+def version_order(version: str | None, most: int = 4) -> tuple[int, ...]:
     """The numbers of a version, to compare; () where there are none. `2.3.1+cu121` is 2, 3, 1."""
     return tuple(int(one) for one in re.findall(r"\d{1,6}", (version or "").split("+")[0])[:most])
 
@@ -19,7 +19,7 @@ def order(version: str | None, most: int = 4) -> tuple[int, ...]:
 def minimum_driver(cuda: str | None) -> str | None:
     """The oldest driver that runs programs built for a CUDA version: of its major version from 11 on, of the version itself before."""
     rows = {row["cuda"]: row["driver"] for row in table("cuda_minimum")}
-    numbers = order(cuda)
+    numbers = version_order(cuda)
     if len(numbers) < 2:
         return None
     return rows.get(f"{numbers[0]}.{numbers[1]}") or rows.get(str(numbers[0]))
@@ -27,14 +27,14 @@ def minimum_driver(cuda: str | None) -> str | None:
 
 def newest_cuda(driver: str | None) -> str | None:
     """The newest CUDA that a driver supports natively, from its branch."""
-    branch = order(driver)[:1]
-    known = [(order(row["branch"]), row["cuda"]) for row in table("driver_branches")]
+    branch = version_order(driver)[:1]
+    known = [(version_order(row["branch"]), row["cuda"]) for row in table("driver_branches")]
     return next((cuda for number, cuda in known if number == branch), None)
 
 
 def covers(driver: str | None, minimum: str | None) -> bool | None:
     """Whether a driver is new enough; None where that is not known."""
-    own, needed = order(driver), order(minimum)
+    own, needed = version_order(driver), version_order(minimum)
     return own >= needed if own and needed else None
 
 
@@ -44,7 +44,7 @@ def has_code(capability: str | None, architectures: Sequence[str]) -> bool | Non
     A cubin runs on cards of the same major version and the same or a newer minor one, `sm_90a` on 9.0 alone, and PTX (`compute_90`)
     on all newer ones (CUDA programming guide, binary and PTX compatibility).
     """
-    card = order(capability, 2)
+    card = version_order(capability, 2)
     listed = [found for one in architectures if (found := _ARCHITECTURE.fullmatch(one))]
     if len(card) < 2 or not listed:
         return None

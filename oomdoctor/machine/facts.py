@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 from oomdoctor.case.environment import Environment, Gpu, Host, Package, TorchBuild
 from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.machine.cards import known_card
-from oomdoctor.machine.compatibility import covers, has_code, minimum_driver, newest_cuda, order
+from oomdoctor.machine.compatibility import covers, has_code, minimum_driver, newest_cuda, version_order
 
 Fact = Union[str, int, float, bool]
 Facts = dict[str, Fact]
@@ -31,7 +31,7 @@ _SIGHTS: Mapping[str, Callable[[Card], bool | None]] = {
 """What a rule may ask about any card of several; None where it is not known of a card."""
 
 
-def facts(environment: Environment) -> Facts:
+def environment_facts(environment: Environment) -> Facts:
     """Every fact of an environment, by name."""
     found: dict[str, Fact | None] = {
         **_host(environment.host),
@@ -92,14 +92,14 @@ def _driver(environment: Environment) -> Mapping[str, Fact | None]:
     known = any(one.found is not None for one in environment.symbols)
     return {
         "driver_version": driver.version,
-        "driver_branch": next(iter(order(driver.version)), None),
+        "driver_branch": next(iter(version_order(driver.version)), None),
         "driver_cuda": cuda,
         "driver_state": driver.state,
         "driver_message": driver.message,
         "driver_kernel_version": driver.kernel_version,
         "driver_minimum": needed,
         "driver_covers_torch": covers(driver.version, needed),
-        "driver_knows_cuda_of_torch": order(cuda, 2) >= order(build.cuda, 2) if cuda and build.cuda else None,
+        "driver_knows_cuda_of_torch": version_order(cuda, 2) >= version_order(build.cuda, 2) if cuda and build.cuda else None,
         "nvml_library": driver.library,
         "nvml_library_version": driver.library_version,
         "nvml_differs_from_kernel": _differs(driver.library_version, driver.kernel_version),
@@ -109,7 +109,7 @@ def _driver(environment: Environment) -> Mapping[str, Fact | None]:
 
 
 def _differs(one: str | None, other: str | None) -> bool | None:
-    return order(one) != order(other) if one and other else None
+    return version_order(one) != version_order(other) if one and other else None
 
 
 def _cards(environment: Environment) -> Mapping[str, Fact | None]:
@@ -148,10 +148,10 @@ def _named(prefix: str, values: Mapping[str, Fact | None]) -> dict[str, Fact | N
 
 
 def _card(gpu: Gpu, environment: Environment) -> Mapping[str, Fact | None]:
-    capability = order(gpu.compute_capability, 2) if gpu.vendor in (None, "nvidia") else ()
+    capability = version_order(gpu.compute_capability, 2) if gpu.vendor in (None, "nvidia") else ()
     # Cards that are not in the table are like the ones before them in bf16, which none has lost again, but not in their rates.
-    like = [one for one in table("compute_capabilities") if order(one["compute_capability"]) <= capability]
-    row = next((one for one in like if order(one["compute_capability"]) == capability), None)
+    like = [one for one in table("compute_capabilities") if version_order(one["compute_capability"]) <= capability]
+    row = next((one for one in like if version_order(one["compute_capability"]) == capability), None)
     held = sum(one.used_bytes or 0 for one in gpu.processes) or None
     build = environment.torch or TorchBuild()
     return {

@@ -7,30 +7,31 @@ from typing import Any
 
 from msgspec import convert
 
+from oomdoctor.advice.fixes import with_advice
 from oomdoctor.case.diagnosis import Finding
 from oomdoctor.case.environment import Environment
 from oomdoctor.case.event import Certainty
-from oomdoctor.case.settings import Complaint, Given
+from oomdoctor.case.settings import ConfigIssue, WrittenSetting
 from oomdoctor.case.text import Text
-from oomdoctor.findings.conditions import Known
+from oomdoctor.findings.conditions import KnownFacts
 from oomdoctor.findings.engine import findings
 from oomdoctor.knowledge.pack import Pack
-from oomdoctor.machine.facts import facts
+from oomdoctor.machine.facts import environment_facts
 
 _WORST = {"error": 0, "warning": 1, "note": 2}
 
 
-def judge(environment: Environment, pack: Pack) -> tuple[Finding, ...]:
+def environment_findings(environment: Environment, pack: Pack) -> tuple[Finding, ...]:
     """The findings about an environment, the worst first. What is unknown is no finding."""
-    known = Known(facts(environment), ())
-    found = [one for one in findings(pack, known) if not one.unknowns]
+    known = KnownFacts(environment_facts(environment), ())
+    found = list(with_advice([one for one in findings(pack, known) if not one.unknowns], pack, known))
     found += _allocator(environment, pack)
     return tuple(sorted(found, key=lambda one: _WORST.get(one.severity, 0)))
 
 
 def judged(plain: Mapping[str, Any], pack: Pack) -> tuple[Finding, ...]:
     """The same for an environment as it stands in JSON."""
-    return judge(convert(plain, Environment), pack)
+    return environment_findings(convert(plain, Environment), pack)
 
 
 def _allocator(environment: Environment, pack: Pack) -> Iterator[Finding]:
@@ -40,16 +41,16 @@ def _allocator(environment: Environment, pack: Pack) -> Iterator[Finding]:
     if record is None:
         return
     from oomdoctor.configs.checks.alloc_conf import alloc_conf  # noqa: PLC0415 - only where the variable is set
-    from oomdoctor.configs.key_versions import Keys  # noqa: PLC0415
+    from oomdoctor.configs.key_versions import FrameworkKeys  # noqa: PLC0415
 
     version = environment.torch.version if environment.torch else None
     for name, value in named.items():
-        given = Given(key=name, value=value, file="", line=0)
-        for one in alloc_conf(given, Keys(record), version, windows=environment.host.system == "windows"):
+        given = WrittenSetting(key=name, value=value, file="", line=0)
+        for one in alloc_conf(given, FrameworkKeys(record), version, windows=environment.host.system == "windows"):
             yield _finding(one)
 
 
-def _finding(complaint: Complaint) -> Finding:
+def _finding(complaint: ConfigIssue) -> Finding:
     instead = f": `{complaint.instead}`" if complaint.instead else ""
     zh = f"，应写作 `{complaint.instead}`" if complaint.instead else ""
     return Finding(

@@ -41,7 +41,7 @@ _NO_TRACE = Text("the log shows neither a card nor a path by which it could be r
 _SHOWN = 3
 
 
-class Asked(Struct, frozen=True):
+class MachineSource(Struct, frozen=True):
     """Which machine the user wants beside the log."""
 
     take: Callable[[], Environment]
@@ -51,7 +51,7 @@ class Asked(Struct, frozen=True):
     """Whether it is the run's machine because the user says so."""
 
 
-class Traces(Struct, frozen=True, kw_only=True):
+class LogTraces(Struct, frozen=True, kw_only=True):
     """What a log shows of the machine that it is from."""
 
     totals: tuple[int, ...] = ()
@@ -61,37 +61,37 @@ class Traces(Struct, frozen=True, kw_only=True):
     paths: tuple[str, ...] = ()
 
 
-class Beside(Struct, frozen=True):
+class MatchedMachine(Struct, frozen=True):
     """The machine, if its facts may be used, and a sentence that says why or why not."""
 
     environment: Environment | None
     note: Text
 
 
-def traces(events: Sequence[Event], log: Mapping[str, Value]) -> Traces:
+def log_traces(events: Sequence[Event], log: Mapping[str, Value]) -> LogTraces:
     """What the failures and the settings in a log show of its machine."""
     frames = dict.fromkeys(found["path"] for event in events if event.frame and (found := _PATH.match(event.frame)))
     totals = dict.fromkeys(total for event in events if event.kind.is_memory and (total := event.size("total_bytes")) is not None)
     versions = {name: str(log[f"log.{name}_version"]) for name in ("torch", "driver") if f"log.{name}_version" in log}
-    return Traces(totals=tuple(totals), versions=versions, paths=tuple(frames)[:_PATHS])
+    return LogTraces(totals=tuple(totals), versions=versions, paths=tuple(frames)[:_PATHS])
 
 
-def beside(asked: Asked, shown: Traces, exists: Callable[[str], bool] = os.path.exists) -> Beside:
+def match_log(asked: MachineSource, shown: LogTraces, exists: Callable[[str], bool] = os.path.exists) -> MatchedMachine:
     """The machine that was asked for, if it may be the run's. Paths and device files are looked at first: that costs nothing."""
     missing = [path for path in shown.paths if not exists(path)] if asked.name is None else []
     if not asked.always and (missing or not (shown.paths or shown.totals)):
-        return Beside(None, _unused([_no_path(missing[0]) if missing else _NO_TRACE]))
+        return MatchedMachine(None, _unused([_no_path(missing[0]) if missing else _NO_TRACE]))
     if not asked.always and shown.totals and exists("/proc/self") and not any(map(exists, _NODES)):
-        return Beside(None, _unused([_no_card(shown.totals[0])]))
+        return MatchedMachine(None, _unused([_no_card(shown.totals[0])]))
     environment = asked.take()
     differs = [*map(_no_path, missing[:1]), *_differences(environment, shown)]
     agrees = [*_same_card(environment, shown), *(Text(path, path) for path in shown.paths[:1] if asked.name is None and not missing)]
     if not asked.always and (differs or not agrees):
-        return Beside(None, _unused(differs or [_NO_TRACE]))
-    return Beside(environment, _used(asked, [*agrees, *_same_versions(environment, shown)], differs))
+        return MatchedMachine(None, _unused(differs or [_NO_TRACE]))
+    return MatchedMachine(environment, _used(asked, [*agrees, *_same_versions(environment, shown)], differs))
 
 
-def stand_ins(environment: Environment) -> dict[str, Value]:
+def missing_log_facts(environment: Environment) -> dict[str, Value]:
     """What the environment says under the names that a log would use: `log.torch_version`, `log.gpu_name`."""
     out: dict[str, Value] = {
         f"log.{name.replace('-', '_')}_version": one.version for name, one in environment.packages.items() if not name.startswith("nvidia-")
@@ -107,13 +107,13 @@ def stand_ins(environment: Environment) -> dict[str, Value]:
 
 def lasting_facts(environment: Environment) -> dict[str, Fact]:
     """The facts that hold for a while. How full a card is, and by whom, is left out: that may have been before, during or after."""
-    from oomdoctor.machine.facts import facts  # noqa: PLC0415 - most logs come from elsewhere, and then nobody asks
+    from oomdoctor.machine.facts import environment_facts  # noqa: PLC0415 - most logs come from elsewhere, and then nobody asks
 
     gpus = tuple(replace(gpu, used_bytes=None, free_bytes=None, processes=(), processes_known=None) for gpu in environment.gpus)
-    return facts(replace(environment, gpus=gpus))
+    return environment_facts(replace(environment, gpus=gpus))
 
 
-def _differences(environment: Environment, shown: Traces) -> Iterator[Text]:
+def _differences(environment: Environment, shown: LogTraces) -> Iterator[Text]:
     sizes = [gpu.total_bytes for gpu in environment.gpus if gpu.total_bytes]
     for total in shown.totals:
         if sizes and not any(_same_size(total, size) for size in sizes):
@@ -131,14 +131,14 @@ def _differences(environment: Environment, shown: Traces) -> Iterator[Text]:
             yield Text(f"{name} is {said} in the log and {own} on the machine", f"日志里 {name} 是 {said}，这台机器上是 {own}")
 
 
-def _same_card(environment: Environment, shown: Traces) -> Iterator[Text]:
+def _same_card(environment: Environment, shown: LogTraces) -> Iterator[Text]:
     sizes = [gpu.total_bytes for gpu in environment.gpus if gpu.total_bytes]
     total = next((total for total in shown.totals if any(_same_size(total, size) for size in sizes)), None)
     if total is not None:
         yield Text(f"the card ({format_size(total)})", f"显卡（{format_size(total)}）")
 
 
-def _same_versions(environment: Environment, shown: Traces) -> Iterator[Text]:
+def _same_versions(environment: Environment, shown: LogTraces) -> Iterator[Text]:
     for name, said, own in _versions(environment, shown):
         if _same_version(said, own):
             yield Text(f"{name} {said}", f"{name} {said}")
@@ -148,7 +148,7 @@ def _has_no_card(environment: Environment) -> bool:
     return environment.gpus_known is True or environment.driver.state in ("no-library", "no-driver")
 
 
-def _versions(environment: Environment, shown: Traces) -> Iterator[tuple[str, str, str]]:
+def _versions(environment: Environment, shown: LogTraces) -> Iterator[tuple[str, str, str]]:
     own = {"torch": environment.torch.version if environment.torch else None, "driver": environment.driver.version}
     for name, said in shown.versions.items():
         if (value := own[name]) is not None:
@@ -182,7 +182,7 @@ def _unused(why: Sequence[Text]) -> Text:
     )
 
 
-def _used(asked: Asked, agrees: Sequence[Text], differs: Sequence[Text]) -> Text:
+def _used(asked: MachineSource, agrees: Sequence[Text], differs: Sequence[Text]) -> Text:
     name = asked.name
     en = f"Facts of the machine come from {name}" if name else "Facts of this machine are used"
     zh = f"机器信息来自 {name}" if name else "已结合本机信息"

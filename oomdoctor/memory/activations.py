@@ -11,8 +11,8 @@ from __future__ import annotations
 from oomdoctor.case.estimate import Term
 from oomdoctor.case.setup import Adapters, Setup
 from oomdoctor.case.shape import Experts, Latent, Shape
-from oomdoctor.knowledge.tables.memory import activation
-from oomdoctor.memory.model.placement import part
+from oomdoctor.knowledge.tables.memory import activation_function
+from oomdoctor.memory.model.placement import placed_share
 from oomdoctor.memory.model.trained import adapted, adapter_width, linears
 from oomdoctor.memory.model.weights import HALF, is_upcast
 from oomdoctor.memory.term import term
@@ -40,7 +40,7 @@ def tokens(setup: Setup) -> float:
 
 def kept(setup: Setup) -> Term:
     """Everything that is kept when the forward pass ends."""
-    layers = part(setup).layers * part(setup).in_flight
+    layers = placed_share(setup).layers * placed_share(setup).in_flight
     if setup.checkpointing == "full":
         size = 0.0 if setup.offload_activations else layers * boundary(setup)
         basis = "layers x tokens x 2 hidden: the inputs of checkpointed layers"
@@ -181,7 +181,7 @@ def _mlp(setup: Setup, *, frozen: bool) -> int:
     """What the activation keeps, its output, the other half, and their product where the matrix behind it is trained."""
     shape = setup.shape
     # litgpt's own model classes know fused activations only.
-    found = activation("" if setup.stack.fused_qkv else shape.activation)
+    found = activation_function("" if setup.stack.fused_qkv else shape.activation)
     inside = found.inside_autocast if _autocasts(setup) else found.inside
     if shape.gated:
         each = inside + HALF * (2 if frozen else 3)
@@ -224,13 +224,13 @@ def _times(shape: Shape, name: str, times: int) -> float:
 def _interleaved(setup: Setup) -> float:
     """How much more an interleaved schedule can hold than 1F1B: (p - 1) half stages more, with two pieces of the model on a card
     (2 x (stages to come) + p + 1 pieces in all: schedules.py of Megatron-LM, arXiv 2104.04473)."""
-    return 1 + (setup.layout.pipeline - 1) / (2 * part(setup).in_flight)
+    return 1 + (setup.layout.pipeline - 1) / (2 * placed_share(setup).in_flight)
 
 
 def tower(setup: Setup) -> Term | None:
     """What the vision tower keeps where gradients go through it: it is not checkpointed unless somebody does it."""
     vision = setup.shape.vision
-    if vision is None or setup.tower_trained is False or not vision.patches or not part(setup).embeds:
+    if vision is None or setup.tower_trained is False or not vision.patches or not placed_share(setup).embeds:
         return None
     each = 8 * vision.hidden + HALF * 4 * vision.hidden + HALF * (4 if vision.gated else 2) * vision.intermediate
     size = setup.batch * setup.sequences * vision.patches * vision.layers * each

@@ -6,7 +6,7 @@ from oomdoctor.case.estimate import Term
 from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.memory.activations import width
-from oomdoctor.memory.model.placement import held, part
+from oomdoctor.memory.model.placement import held, placed_share
 from oomdoctor.memory.model.weights import HALF
 from oomdoctor.memory.term import term
 
@@ -70,7 +70,7 @@ def prompt(setup: Setup) -> Term:
 
 def all_logits(setup: Setup) -> float:
     """Bytes of the logits of all tokens of the prompt, in 16 bit and in fp32; 0 on cards without the output projection."""
-    if not part(setup).scores:
+    if not placed_share(setup).scores:
         return 0.0
     return _ALL_LOGITS * setup.shape.vocab / setup.layout.tensor * setup.batch * setup.sequences * prompted(setup) / setup.layout.context
 
@@ -115,4 +115,4 @@ def _together(shape: Shape) -> int:
 def _held(setup: Setup) -> float:
     """Bytes for each token that the cache holds too much while keys and values are views of one matrix's output."""
     shape = setup.shape
-    return HALF * part(setup).layers * (shape.query + shape.key) if shape.fused_qkv else 0.0
+    return HALF * placed_share(setup).layers * (shape.query + shape.key) if shape.fused_qkv else 0.0

@@ -6,8 +6,8 @@ from oomdoctor.case.estimate import Term
 from oomdoctor.case.setup import Setup
 from oomdoctor.memory.model import parameters as count
 from oomdoctor.memory.model import weights
-from oomdoctor.memory.model.placement import part
-from oomdoctor.memory.model.trained import Group, groups, held_groups
+from oomdoctor.memory.model.placement import placed_share
+from oomdoctor.memory.model.trained import TrainedGroup, groups, held_groups
 from oomdoctor.memory.model.weights import HALF, SHARDS_ALL, experts_held
 from oomdoctor.memory.term import term
 
@@ -49,12 +49,12 @@ def _unsynchronised(setup: Setup) -> bool:
 def states(setup: Setup) -> Term:
     """What the optimizer keeps from step to step."""
     size = sum(group.params * state_width(setup, group) for group in held_groups(setup)) / _split(setup, 1) * _experts(setup, 1)
-    if setup.offload_optimizer or setup.optimizer.paged or not part(setup).steps:
+    if setup.offload_optimizer or setup.optimizer.paged or not placed_share(setup).steps:
         size = 0.0
     return term("optimizer", size, f"{setup.optimizer.name}: {setup.optimizer.source}", low=0.9, high=1.1)
 
 
-def state_width(setup: Setup, group: Group) -> float:
+def state_width(setup: Setup, group: TrainedGroup) -> float:
     """Bytes of state for one trained parameter."""
     own = setup.optimizer
     if setup.layout.engine == "deepspeed":
@@ -64,7 +64,7 @@ def state_width(setup: Setup, group: Group) -> float:
 
 def step_temporary(setup: Setup) -> Term | None:
     """What a step takes for a moment: copies of foreach kernels, fp32 gradients of DeepSpeed's partition."""
-    if setup.optimizer.in_backward or setup.offload_optimizer or not part(setup).steps:
+    if setup.optimizer.in_backward or setup.offload_optimizer or not placed_share(setup).steps:
         return None
     trained = sum(group.params for group in held_groups(setup))
     if setup.layout.engine == "deepspeed":
@@ -129,7 +129,7 @@ def _experts(setup: Setup, stage: int) -> float:
     return 1.0 if setup.adapters is not None or setup.layout.sharded(stage) > 1 else experts_held(setup)
 
 
-def _gradient_width(setup: Setup, group: Group) -> float:
+def _gradient_width(setup: Setup, group: TrainedGroup) -> float:
     if setup.layout.wide_gradients:
         return _FP32
     return HALF if setup.layout.engine == "deepspeed" else group.width

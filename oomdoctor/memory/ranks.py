@@ -11,7 +11,7 @@ from itertools import groupby
 
 from msgspec.structs import replace
 
-from oomdoctor.case.setup import Part, Setup
+from oomdoctor.case.setup import Placement, Setup
 from oomdoctor.memory.model import weights
 from oomdoctor.memory.model.placement import in_flight
 
@@ -29,25 +29,25 @@ def ranks(setup: Setup) -> tuple[Setup, ...]:
     return tuple(replace(setup, part=one) for one in parts)
 
 
-def _copies(setup: Setup) -> Iterator[Part]:
+def _copies(setup: Setup) -> Iterator[Placement]:
     """torch/nn/parallel/data_parallel.py: the first card has the model, gathers all outputs and gets all gradients; the others have a
     copy of the weights, and its gradients until the last one of them is there (Broadcast of torch/nn/parallel/_functions.py)."""
     layers, end = setup.shape.layers, setup.layout.cards - 1
-    yield Part(layers=layers, outputs=setup.layout.cards)
-    yield Part(first=1, last=end, layers=layers, steps=False)
+    yield Placement(layers=layers, outputs=setup.layout.cards)
+    yield Placement(first=1, last=end, layers=layers, steps=False)
 
 
-def _stages(setup: Setup) -> Iterator[Part]:
+def _stages(setup: Setup) -> Iterator[Placement]:
     """The first stage, the second for all in the middle, as it holds the most micro batches of them, and the last."""
     end = setup.layout.pipeline - 1
     layers = setup.shape.layers / setup.layout.pipeline
-    yield Part(layers=layers, scores=False, in_flight=in_flight(setup, 0))
+    yield Placement(layers=layers, scores=False, in_flight=in_flight(setup, 0))
     if end > 1:
-        yield Part(first=1, last=end - 1, layers=layers, embeds=False, scores=False, in_flight=in_flight(setup, 1))
-    yield Part(first=end, last=end, layers=layers, embeds=False, in_flight=in_flight(setup, end))
+        yield Placement(first=1, last=end - 1, layers=layers, embeds=False, scores=False, in_flight=in_flight(setup, 1))
+    yield Placement(first=end, last=end, layers=layers, embeds=False, in_flight=in_flight(setup, end))
 
 
-def _balanced(setup: Setup) -> Iterator[Part]:
+def _balanced(setup: Setup) -> Iterator[Placement]:
     """What infer_auto_device_map of accelerate/utils/modeling.py makes of the room that get_balanced_memory gives (1.15).
 
     Cards are filled one after another. Each but the last has room for an even share of the bytes and 1.25 layers; the first keeps
@@ -68,7 +68,7 @@ def _balanced(setup: Setup) -> Iterator[Part]:
         used += size
     for own, alike in groupby(enumerate(filled), key=lambda one: one[1]):
         cards = [number for number, _ in alike]
-        yield Part(
+        yield Placement(
             first=cards[0],
             last=cards[-1],
             layers=own.count("layer"),

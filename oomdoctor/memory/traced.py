@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from oomdoctor.case.estimate import Term
-from oomdoctor.case.setup import Setup, Traced
+from oomdoctor.case.setup import Setup, TracedMemory
 from oomdoctor.memory.activations import shortest
 from oomdoctor.memory.term import term
 
 
-def passes(setup: Setup, found: Traced) -> tuple[tuple[Term], tuple[Term]]:
+def passes(setup: Setup, found: TracedMemory) -> tuple[tuple[Term], tuple[Term]]:
     """What lives beside weights, optimizer states and gradients: at the most, and when all gradients are there."""
     return (_term(setup, found, "activations", found.forward),), (_term(setup, found, "activations", found.backward),)
 
 
-def prompt(setup: Setup, found: Traced) -> tuple[Term]:
+def prompt(setup: Setup, found: TracedMemory) -> tuple[Term]:
     """What lives beside the weights while a prompt is read, its cache included."""
     return (_term(setup, found, "prompt", found.forward),)
 
 
-def _term(setup: Setup, found: Traced, name: str, size: int) -> Term:
+def _term(setup: Setup, found: TracedMemory, name: str, size: int) -> Term:
     few, more = found.layers
     basis = f"both passes of {few} and {more} layers with torch's fake tensors, carried on to {found.depth} layers"
     # Kernels of a card have workspaces, and fused ones need less than the operations that they stand for.

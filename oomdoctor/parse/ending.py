@@ -36,7 +36,7 @@ _DEVICE = re.compile(r"(?i:cuda|gpu|hip\b|rocm|npu|xpu|mps|device|vram|cublas|cu
 _LONGEST = 300
 
 
-class Ending(Struct, frozen=True):
+class LogEnding(Struct, frozen=True):
     """The last error of a log."""
 
     text: str
@@ -44,7 +44,7 @@ class Ending(Struct, frozen=True):
     on_the_device: bool
 
 
-def ending(last: bytes) -> Ending | None:
+def log_ending(last: bytes) -> LogEnding | None:
     """The error that the last bytes of a log end with; None where there is none."""
     lines = [line.text for line in clean_lines(last[-_REACH:], 0)]
     said = [text for text in lines if text.strip()]
@@ -52,5 +52,5 @@ def ending(last: bytes) -> Ending | None:
     if found is None and len(said) <= _FEW:
         found = next((text for text in reversed(said) if _REFUSED.search(text)), None)
     if found is None:
-        return Ending(_CUT, False, False) if any(text.startswith(_CUT) for text in said) else None
-    return Ending(found[:_LONGEST], bool(_MEMORY.search(found) or _REFUSED.search(found)), _DEVICE.search(found) is not None)
+        return LogEnding(_CUT, False, False) if any(text.startswith(_CUT) for text in said) else None
+    return LogEnding(found[:_LONGEST], bool(_MEMORY.search(found) or _REFUSED.search(found)), _DEVICE.search(found) is not None)

@@ -16,7 +16,21 @@ from oomdoctor.case.event import Event
 from oomdoctor.case.gap import Gap
 from oomdoctor.ingest.prefilter import FindPrefilter, prefilter
 from oomdoctor.ingest.streams import Opened, Unreadable, open_bytes, open_path, plain_bytes
-from oomdoctor.ingest.windows import CLOSELY, LEAD, NUMBERED, STREAM_TAIL, TAIL, Engines, Tally, Walk, Window, edge, last_mib, part, walk
+from oomdoctor.ingest.windows import (
+    CLOSELY,
+    LEAD,
+    NUMBERED,
+    STREAM_TAIL,
+    TAIL,
+    Engines,
+    LiteralCount,
+    Walk,
+    Window,
+    edge,
+    last_mib,
+    part,
+    walk,
+)
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.parse.progress import last_steps
 from oomdoctor.parse.recogniser import Recogniser
@@ -40,7 +54,7 @@ Progress = Callable[[int], None]
 Early = Callable[[Sequence[Event]], None]
 
 
-class Read(Struct):
+class SourceEvents(Struct):
     """What reading one source gave."""
 
     source: Source
@@ -54,7 +68,7 @@ class Read(Struct):
     gaps: list[Gap] = field(default_factory=list)
 
 
-class Reading:
+class LogReader:
     """One run of the tool: the rules, the prefilter for the size at hand, and how many threads may read."""
 
     def __init__(self, pack: Pack, *, jobs: int = 1, progress: Progress | None = None, early: Early | None = None) -> None:
@@ -82,13 +96,13 @@ class Reading:
             self._local.engines = mine
         return mine
 
-    def read(self, names: Sequence[str]) -> list[Read]:
+    def read(self, names: Sequence[str]) -> list[SourceEvents]:
         """All sources, several at once where there are many."""
         if len(names) > 1:
             self.engines(None)
         if self.jobs == 1 or len(names) < 8:
             return [self.read_one(name, context=number < _WITH_CONTEXT) for number, name in enumerate(names)]
-        out: list[Read | None] = [None] * len(names)
+        out: list[SourceEvents | None] = [None] * len(names)
         numbers = iter(range(len(names)))
         jobs, self.jobs = self.jobs, 1
 
@@ -105,13 +119,13 @@ class Reading:
         self.jobs = jobs
         return [one for one in out if one is not None]
 
-    def read_one(self, name: str, data: bytes | None = None, *, context: bool = True) -> Read:
+    def read_one(self, name: str, data: bytes | None = None, *, context: bool = True) -> SourceEvents:
         """One source, with its events in the order of the file; what could not be read is a gap.
 
         Without `context` only failures are looked for: the settings of a run stand in its first logs too.
         """
         opened = open_path(name) if data is None else open_bytes(data)
-        read = Read(Source(name=name, size=0, complete=False))
+        read = SourceEvents(Source(name=name, size=0, complete=False))
         if isinstance(opened, Unreadable):
             read.gaps.append(Gap(what=name, why=opened.reason, how=opened.how))
             return read
@@ -126,12 +140,12 @@ class Reading:
         read.source = replace(read.source, complete=not opened.broken)
         return read
 
-    def _in_order(self, opened: Opened, read: Read, size: int | None, context: bool) -> None:
+    def _in_order(self, opened: Opened, read: SourceEvents, size: int | None, context: bool) -> None:
         engines = self.engines(size)
         if not context:
             engines = replace(engines, every=engines.failures)
         found = _Found(self.recogniser, read.source.name)
-        tally = Tally(self.recogniser.quotas, None if size is None else edge(size), size)
+        tally = LiteralCount(self.recogniser.quotas, None if size is None else edge(size), size)
         done = walk(
             opened.reader, engines, tally, found.window,
             line=1, keep=STREAM_TAIL + LEAD if size is None else 0, progress=self.progress,
@@ -146,12 +160,12 @@ class Reading:
 
     def _end_of_stream(self, done: Walk, engines: Engines, found: _Found) -> None:
         """Now that its end is known, the end of a stream is read like that of a file."""
-        tally = Tally(self.recogniser.quotas, 0, done.end)
+        tally = LiteralCount(self.recogniser.quotas, 0, done.end)
         start = done.end - done.tail.size
         # What is kept may begin inside a message: its first bytes are context only.
         walk(done.tail, engines, tally, found.window, start=start, first=last_mib(done.end), line=done.line)
 
-    def _by_ranges(self, opened: Opened, read: Read) -> None:
+    def _by_ranges(self, opened: Opened, read: SourceEvents) -> None:
         """The end first, and the rest in parts that the threads share."""
         assert opened.descriptor is not None  # noqa: S101 - the caller looked
         assert opened.size is not None  # noqa: S101
@@ -167,7 +181,7 @@ class Reading:
 
         def one(number: int) -> None:
             first, until = ranges[number]
-            tally = Tally(self.recogniser.quotas, end, size)
+            tally = LiteralCount(self.recogniser.quotas, end, size)
             reader, start = part(descriptor, first, until, size)
             emit = founds[number].window
             done = walk(reader, self.engines(None), tally, emit, start=start, first=first, until=until, progress=self.progress)
@@ -225,7 +239,7 @@ class _Found:
         self.steps.update(other.steps)
         self.handled = self.handled or other.handled
 
-    def finish(self, read: Read, counts: list[list[int]]) -> None:
+    def finish(self, read: SourceEvents, counts: list[list[int]]) -> None:
         read.events = sorted(self.events.values(), key=lambda event: event.place.offset)
         read.before = self.before
         read.steps = self.steps
@@ -249,7 +263,7 @@ def events(text: str, recogniser: Recogniser) -> list[Event]:
     """The messages in a text at hand, without weighing them."""
     data = text.encode("utf-8", "surrogatepass")
     found = _Found(recogniser, "<text>")
-    tally = Tally(recogniser.quotas, 0, len(data))
+    tally = LiteralCount(recogniser.quotas, 0, len(data))
     walk(plain_bytes(data).reader, engines_for(recogniser, 0), tally, found.window, line=1)
     return sorted(found.events.values(), key=lambda event: event.place.offset)
 

@@ -17,7 +17,7 @@ _LONGEST_TEXT = 1500
 _LONG_LINE = 1500
 
 
-class Rules(Protocol):
+class SignaturePack(Protocol):
     """What the recogniser reads of a rule pack."""
 
     literals: list[str]
@@ -41,7 +41,7 @@ _QUOTED_CODE = re.compile(
 class Recogniser:
     """All signatures, by literal; each is read from the pack when a literal of it is first seen. Threads may share one."""
 
-    def __init__(self, pack: Rules) -> None:
+    def __init__(self, pack: SignaturePack) -> None:
         self._pack = pack
         self.signatures: dict[str, Signature] = {}
         """Those that were read so far, by id."""
@@ -138,7 +138,7 @@ class Recogniser:
         if rank is None and line.rank is None and "exception" in match.fields:
             rank = _rank_after(window.raw, max(0, at))
         memory = signature.kind.is_memory
-        trace = traceback.Trace(None, None)
+        trace = traceback.TracebackContext(None, None)
         if memory:
             # A message can follow a progress bar on the same line.
             head = flow.text[flow.text.rfind("\n", 0, match.start) + 1 : match.start].encode("utf-8", "replace")

@@ -64,14 +64,14 @@ _CAUGHT_SIGNS = (
 """One of these stands in all that `_CAUGHT` matches; looking for them is twenty times cheaper."""
 
 
-class Trace(Struct, frozen=True):
+class TracebackContext(Struct, frozen=True):
     """What a traceback tells."""
 
     phase: str | None
     frame: str | None
 
 
-def around(before: bytes, after: bytes, rank: int | None) -> Trace:
+def around(before: bytes, after: bytes, rank: int | None) -> TracebackContext:
     """The traceback that ends in a message (`before` it) or, where programs print it later, starts after it."""
     found = _trace(before[-_REACH:], rank, needs_head=False)
     if found.frame is None and _HEAD in after[:600]:
@@ -110,14 +110,14 @@ def caught(text: str, start: int, end: int) -> bool:
     return any(sign in around for sign in _CAUGHT_SIGNS) and _CAUGHT.search(around) is not None
 
 
-def _trace(data: bytes, rank: int | None, *, needs_head: bool) -> Trace:
+def _trace(data: bytes, rank: int | None, *, needs_head: bool) -> TracebackContext:
     data = _of_rank(data, rank)
     if not needs_head and not _FRAME_SIGN.search(data, max(0, len(data) - _NEAR - 600)):
-        return Trace(None, None)
+        return TracebackContext(None, None)
     head = data.rfind(_HEAD) if not needs_head else data.find(_HEAD)
     frames = _frames(data, max(0, head))
     if not frames or (not needs_head and len(data) - frames[-1].end() > _NEAR):
-        return Trace(None, None)
+        return TracebackContext(None, None)
     return _told(data, frames)
 
 
@@ -127,12 +127,12 @@ def _of_rank(data: bytes, rank: int | None) -> bytes:
     return b"\n".join(line for line in data.split(b"\n") if tag in line) if tag and tag in data else data
 
 
-def _pasted_below(after: bytes) -> Trace:
+def _pasted_below(after: bytes) -> TracebackContext:
     """The frames that somebody put under the message instead of above it: without a head, one close after the other."""
     head = after.find(_HEAD)
     data = after if head < 0 else after[:head]
     if not _FRAME_SIGN.search(data, 0, _NEAR):
-        return Trace(None, None)
+        return TracebackContext(None, None)
     frames: list[re.Match[bytes]] = []
     end = _NEAR
     for frame in _frames(data, 0):
@@ -140,15 +140,15 @@ def _pasted_below(after: bytes) -> Trace:
             break
         frames.append(frame)
         end = frame.end() + _APART
-    return _told(data, frames) if frames else Trace(None, None)
+    return _told(data, frames) if frames else TracebackContext(None, None)
 
 
-def _told(data: bytes, frames: list[re.Match[bytes]]) -> Trace:
+def _told(data: bytes, frames: list[re.Match[bytes]]) -> TracebackContext:
     """What frames say, the last of them being where it failed."""
     text = data[frames[0].start() : frames[-1].end() + 300]
     loads_data = any(_DATA.search(frame[0]) for frame in frames[-_LAST_FRAMES:])
     phase = "data-loading" if loads_data else next((name for name, form in _PHASES if form.search(text)), None)
-    return Trace(phase, _describe(frames[-1]))
+    return TracebackContext(phase, _describe(frames[-1]))
 
 
 def _frames(data: bytes, start: int) -> list[re.Match[bytes]]:

@@ -17,17 +17,17 @@ from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.event import Value
 from oomdoctor.case.expected import Expected
 from oomdoctor.case.incident import Incident
-from oomdoctor.case.plan import Fits, Room
-from oomdoctor.case.settings import Scalar, Training
+from oomdoctor.case.plan import Fits, MemoryBudget
+from oomdoctor.case.settings import RunConfig, Scalar
 from oomdoctor.case.shape import Shape
 from oomdoctor.planning.at_failure import at_failure
-from oomdoctor.planning.memory_budget import fits, needed, room_of, without
-from oomdoctor.setups.from_log import Run, run, run_setup
+from oomdoctor.planning.memory_budget import budget_of_card, fits, needed, without
+from oomdoctor.setups.from_log import LoggedRun, logged_run, logged_setup
 
 _BOUNDLESS = 1 << 62
 
 
-class Texts(Protocol):
+class FixLookup(Protocol):
     """The part of a rule pack that is read here."""
 
     def text(self, part: str, name: str) -> Mapping[str, Any] | None:
@@ -35,10 +35,10 @@ class Texts(Protocol):
         ...
 
 
-class Circle(Struct, frozen=True):
+class ExpectedVsObserved(Struct, frozen=True):
     """A run of which the model is known."""
 
-    run: Run
+    run: LoggedRun
     shape: Shape
     expected: Expected
     lacking: int
@@ -59,7 +59,7 @@ class Circle(Struct, frozen=True):
             out["estimate.fits"] = expected.fits
         return out
 
-    def weighed(self, findings: Iterable[Finding], pack: Texts) -> tuple[Finding, ...]:
+    def weighed(self, findings: Iterable[Finding], pack: FixLookup) -> tuple[Finding, ...]:
         """The findings, with what each of their fixes would free and whether the run would fit then."""
         if not self.expected.is_told:
             return tuple(findings)
@@ -73,13 +73,13 @@ class Circle(Struct, frozen=True):
         return tuple(replace(one, fixes=tuple(of_fix(fix) for fix in one.fixes)) for one in findings)
 
 
-def circle(training: Training | None, log: Mapping[str, Value], incident: Incident) -> Circle | None:
+def expected_vs_observed(training: RunConfig | None, log: Mapping[str, Value], incident: Incident) -> ExpectedVsObserved | None:
     """The run of a failure; None where its model is not known."""
-    known = run(training, log)
+    known = logged_run(training, log)
     if known.shape is None:
         return None
-    setup, assumptions = run_setup(known, known.shape)
-    room = room_of([incident.root], log)
+    setup, assumptions = logged_setup(known, known.shape)
+    room = budget_of_card([incident.root], log)
     found = needed(setup, room or _nowhere())
     expected = Expected(
         estimate=found,
@@ -90,10 +90,10 @@ def circle(training: Training | None, log: Mapping[str, Value], incident: Incide
         at=at_failure(setup, incident) if known.is_told else None,
     )
     asked, free = incident.root.size("requested_bytes"), incident.root.size("free_bytes")
-    return Circle(known, known.shape, expected, max(0, (asked or 0) - (free or 0)))
+    return ExpectedVsObserved(known, known.shape, expected, max(0, (asked or 0) - (free or 0)))
 
 
-def _weighed(fix: Fix, found: Circle, pack: Texts) -> Fix:
+def _weighed(fix: Fix, found: ExpectedVsObserved, pack: FixLookup) -> Fix:
     sets = changed(fix, pack)
     if not sets:
         return fix
@@ -116,16 +116,16 @@ def _fits(then: Estimate, expected: Expected) -> Fits | None:
     return fits(then, without(expected.room, unexplained))
 
 
-def _estimate(known: Run, shape: Shape, room: Room | None) -> Estimate:
-    return needed(run_setup(known, shape)[0], room or _nowhere())
+def _estimate(known: LoggedRun, shape: Shape, room: MemoryBudget | None) -> Estimate:
+    return needed(logged_setup(known, shape)[0], room or _nowhere())
 
 
-def _nowhere() -> Room:
+def _nowhere() -> MemoryBudget:
     """A card without bounds, for figures that no card is compared with."""
-    return Room("", _BOUNDLESS, _BOUNDLESS)
+    return MemoryBudget("", _BOUNDLESS, _BOUNDLESS)
 
 
-def changed(fix: Fix, pack: Texts) -> dict[str, Scalar]:
+def changed(fix: Fix, pack: FixLookup) -> dict[str, Scalar]:
     """What a fix sets, by the names that all frameworks share; empty where a row of it has no such name."""
     rows = {(row["framework"], row["key"]): row for row in (pack.text("fixes", fix.id) or {}).get("settings", ())}
     out: dict[str, Scalar] = {}

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from oomdoctor.advice.fixes import rows_of
 from oomdoctor.advice.frameworks import Row, framework
-from oomdoctor.advice.settings import config_of, written
+from oomdoctor.advice.settings import config_of, written_settings
 from oomdoctor.case.plan import Measure, Plan, Plans
-from oomdoctor.case.settings import Training
-from oomdoctor.findings.conditions import Known
+from oomdoctor.case.settings import RunConfig
+from oomdoctor.findings.conditions import KnownFacts
 from oomdoctor.planning.options import is_general
 
 _LAYERS = ("deepspeed", "fsdp", "accelerate")
@@ -22,7 +22,7 @@ _SPREAD = ("zero2-zero3", "offload-optimizer", "offload-params", "fsdp-full-shar
 """Fixes that a layer below the framework can do by itself."""
 
 
-class Texts(Protocol):
+class FixTextLookup(Protocol):
     """The part of a rule pack that is read here."""
 
     def text(self, part: str, name: str) -> Mapping[str, Any] | None:
@@ -30,12 +30,12 @@ class Texts(Protocol):
         ...
 
 
-class Keys(Struct, frozen=True):
+class MeasureKeys(Struct, frozen=True):
     """The keys in which a run's settings are written."""
 
-    pack: Texts
-    training: Training | None
-    known: Known
+    pack: FixTextLookup
+    training: RunConfig | None
+    known: KnownFacts
 
     def has(self, fix: str) -> bool:
         """Whether the run's framework can do a fix by its settings; where the framework is unknown, whether most can."""
@@ -61,8 +61,8 @@ class Keys(Struct, frozen=True):
         if text is None:
             return measure
         wanted, config = dict(measure.sets), config_of(self.training)
-        own = written(rows_of(text, self.known, self.training), wanted, self.known.facts, config)
-        return replace(measure, settings=own or written(self._below(text, wanted), wanted, self.known.facts, config))
+        own = written_settings(rows_of(text, self.known, self.training), wanted, self.known.facts, config)
+        return replace(measure, settings=own or written_settings(self._below(text, wanted), wanted, self.known.facts, config))
 
     def _rows(self, text: Mapping[str, Any]) -> list[Row]:
         """The framework's own rows, else those of a layer below; what only goes along does nothing alone."""
@@ -81,10 +81,10 @@ class Keys(Struct, frozen=True):
         return [row for row in rows if row["framework"] == layer]
 
 
-def keys(pack: Texts, training: Training | None, facts: Mapping[str, Any], framework: str | None) -> Keys:
+def measure_keys(pack: FixTextLookup, training: RunConfig | None, facts: Mapping[str, Any], framework: str | None) -> MeasureKeys:
     """The keys of a run; `framework` is what it runs on, as far as anybody knows."""
     named = {} if framework is None else {"training.framework": framework}
-    return Keys(pack, training, Known({**facts, **(training.facts() if training else {}), **named}, ()))
+    return MeasureKeys(pack, training, KnownFacts({**facts, **(training.facts() if training else {}), **named}, ()))
 
 
 def _once(measures: Sequence[Measure]) -> tuple[Measure, ...]:

@@ -10,7 +10,7 @@ _BF16 = (8, 0)
 """The compute capability from which on cards have bf16: rules/tables/compute_capabilities.csv."""
 
 
-def refused(setup: Setup, capability: tuple[int, ...] = ()) -> frozenset[str]:
+def incompatible(setup: Setup, capability: tuple[int, ...] = ()) -> frozenset[str]:
     """Why programs do not take the combination on cards of this compute capability, where it is known; empty where they do.
 
     A run that somebody has may be refused here and go on nevertheless: a change is held against what it adds.

@@ -14,7 +14,7 @@ from oomdoctor.case.settings import Scalar
 from oomdoctor.case.setup import Adapters, Engine, Setup
 from oomdoctor.knowledge.tables.cards import version
 from oomdoctor.knowledge.tables.csv_table import table
-from oomdoctor.knowledge.tables.memory import known_format, known_optimizer, targets
+from oomdoctor.knowledge.tables.memory import adapter_targets, known_format, known_optimizer
 
 RISKS: tuple[Risk, ...] = ("none", "slight", "different", "data")
 """From the gentlest to the worst."""
@@ -166,7 +166,7 @@ def _optimizer(setup: Setup) -> Iterator[Option]:
 def _trained(setup: Setup) -> Iterator[Option]:
     lora, packed = _measure("lora-rank-targets", finetuning="lora"), _measure("quantise-4bit-8bit", load_bits=4)
     if setup.adapters is None:
-        own = Adapters(rank=_RANK, targets=targets("all"))
+        own = Adapters(rank=_RANK, targets=adapter_targets("all"))
         yield _option(lora, adapters=own, weights=known_format("bf16"))
         yield _option(lora, packed, adapters=own, weights=known_format("nf4"))
         return
@@ -319,7 +319,7 @@ def _measure(fix: str, **sets: Scalar) -> Measure:
     return Measure(fix=fix, sets=tuple(sets.items()))
 
 
-class _Harm(Struct, frozen=True):
+class _OptionHarm(Struct, frozen=True):
     risk: int
     effort: int
     capability: tuple[int, ...]
@@ -327,8 +327,8 @@ class _Harm(Struct, frozen=True):
 
 
 @cache
-def _harm(fix: str) -> _Harm:
+def _harm(fix: str) -> _OptionHarm:
     """What rules/tables/measures.csv says of a measure."""
     names: tuple[str, ...] = RISKS
     row = next(row for row in table("measures") if row["measure"] == fix)
-    return _Harm(names.index(row["risk"]), int(row["effort"]), version(row["capability"]), row["general"] == "yes")
+    return _OptionHarm(names.index(row["risk"]), int(row["effort"]), version(row["capability"]), row["general"] == "yes")

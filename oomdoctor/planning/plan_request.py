@@ -10,56 +10,56 @@ from msgspec.structs import replace
 from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.event import Value
 from oomdoctor.case.incident import Incident
-from oomdoctor.case.plan import Room
-from oomdoctor.case.settings import Training
+from oomdoctor.case.plan import MemoryBudget
+from oomdoctor.case.settings import RunConfig
 from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.case.text import Text
 from oomdoctor.errors import UsageError
-from oomdoctor.knowledge.tables.shapes import shape
+from oomdoctor.knowledge.tables.shapes import model_shape
 from oomdoctor.planning.at_failure import at_failure, explaining_length
-from oomdoctor.planning.memory_budget import room_of
-from oomdoctor.setups.from_log import Run, run, run_setup
+from oomdoctor.planning.memory_budget import budget_of_card
+from oomdoctor.setups.from_log import LoggedRun, logged_run, logged_setup
 from oomdoctor.setups.model_files import read_shape
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class PlanRequest(Struct, frozen=True, kw_only=True):
     """A run, and the card that it failed on."""
 
     setup: Setup
     assumptions: tuple[Assumption, ...]
     framework: str | None
-    training: Training | None
+    training: RunConfig | None
     log: Mapping[str, Value]
-    room: Room | None
+    room: MemoryBudget | None
     """None where no log tells the size of the card."""
     unexplained: int = 0
     """Bytes that were on the card at the failure and that the settings do not explain."""
 
 
-def asked(
-    training: Training | None,
+def plan_request(
+    training: RunConfig | None,
     log: Mapping[str, Value],
     incident: Incident | None,
     *,
     model: str | None = None,
     gpus: int | None = None,
     framework: str | None = None,
-) -> Asked:
+) -> PlanRequest:
     """The run of configs and logs. Wrong use where nothing tells the model."""
-    known = run(training, log)
+    known = logged_run(training, log)
     known = replace(known, cards=gpus or known.cards, framework=framework or known.framework)
-    setup, assumptions = run_setup(known, _shape(known, model))
+    setup, assumptions = logged_setup(known, _shape(known, model))
     if incident is not None and known.settings.get("micro_batch") and not known.settings.get("sequence_length"):
         setup, assumptions = _with_length(setup, assumptions, incident)
     at = at_failure(setup, incident) if incident is not None and known.settings.get("finetuning") else None
-    return Asked(
+    return PlanRequest(
         setup=setup,
         assumptions=assumptions,
         framework=known.framework,
         training=training,
         log=log,
-        room=room_of([incident.root], log) if incident is not None else None,
+        room=budget_of_card([incident.root], log) if incident is not None else None,
         unexplained=max(0, at.seen - at.expected) if at is not None else 0,
     )
 
@@ -77,9 +77,9 @@ def _with_length(setup: Setup, assumptions: tuple[Assumption, ...], incident: In
     return replace(setup, length=length), (Assumption(id="sequence_length", text=said, asked=True), *others)
 
 
-def _shape(known: Run, model: str | None) -> Shape:
+def _shape(known: LoggedRun, model: str | None) -> Shape:
     named = model or known.settings.get("model")
-    found = (read_shape(str(model)) or shape(str(model))) if model else known.shape or (read_shape(str(named)) if named else None)
+    found = (read_shape(str(model)) or model_shape(str(model))) if model else known.shape or (read_shape(str(named)) if named else None)
     if found is None:
         which = f"the model {named} is not in the table;" if named else "which model?"
         raise UsageError(f"{which} name it with --model, or give a folder or file with its config.json")

@@ -7,17 +7,17 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Estimate
-from oomdoctor.case.plan import Plan, Plans, Room, Wall
+from oomdoctor.case.plan import MemoryBudget, Obstacle, Plan, Plans
 from oomdoctor.case.setup import Setup
 from oomdoctor.knowledge.tables.cards import sizes
-from oomdoctor.planning.memory_budget import fits, needed, room
+from oomdoctor.planning.memory_budget import fits, memory_budget, needed
 from oomdoctor.planning.search import anything, search, undominated
 
 _MOST_CARDS = 64
 """More cards than that are no advice for somebody who asks about a few."""
 
 
-def plans(setup: Setup, within: Room, can: Callable[[str], bool] = anything, *, top: int = 5) -> Plans:
+def plans(setup: Setup, within: MemoryBudget, can: Callable[[str], bool] = anything, *, top: int = 5) -> Plans:
     """What makes the run fit, the gentlest first and `top` at most; where nothing does, what would.
 
     `can` says which fixes the run's framework has.
@@ -37,10 +37,10 @@ def plans(setup: Setup, within: Room, can: Callable[[str], bool] = anything, *, 
     )
 
 
-def _wall(now: Estimate, within: Room, can: Callable[[str], bool], closest: Plan) -> Wall:
+def _wall(now: Estimate, within: MemoryBudget, can: Callable[[str], bool], closest: Plan) -> Obstacle:
     peak = max(closest.estimate.phases, key=lambda phase: phase.bytes)
     spread = _enough_cards(now.setup, within, can)
-    return Wall(
+    return Obstacle(
         closest=closest,
         term=max(peak.terms, key=lambda term: term.bytes).name,
         fits=fits(closest.estimate, within),
@@ -52,10 +52,10 @@ def _wall(now: Estimate, within: Room, can: Callable[[str], bool], closest: Plan
 
 
 def _smallest_card(found: Estimate) -> str | None:
-    return next((one.name for one in sizes() if room(one).usable >= found.high), None)
+    return next((one.name for one in sizes() if memory_budget(one).usable >= found.high), None)
 
 
-def _enough_cards(setup: Setup, within: Room, can: Callable[[str], bool]) -> Plan | None:
+def _enough_cards(setup: Setup, within: MemoryBudget, can: Callable[[str], bool]) -> Plan | None:
     """The gentlest plan with as few more of these cards as will do, in doublings."""
     number = setup.layout.cards * 2
     while number <= _MOST_CARDS:

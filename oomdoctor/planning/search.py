@@ -16,9 +16,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Estimate
-from oomdoctor.case.plan import Measure, Plan, Room
+from oomdoctor.case.plan import Measure, MemoryBudget, Plan
 from oomdoctor.case.setup import Setup
-from oomdoctor.planning.incompatible import refused
+from oomdoctor.planning.incompatible import incompatible
 from oomdoctor.planning.memory_budget import fits, needed
 from oomdoctor.planning.options import RISKS, Option, batches, lengths, subjects
 from oomdoctor.planning.step_time import seconds
@@ -54,7 +54,7 @@ class Search(Struct, frozen=True):
     looked_at: int
 
 
-class _Progress(Struct):
+class _SearchProgress(Struct):
     """What is known in the middle of a search."""
 
     before: float
@@ -73,14 +73,14 @@ def anything(fix: str) -> bool:  # noqa: ARG001 - what a framework has is asked 
     return True
 
 
-def search(setup: Setup, room: Room, can: Callable[[str], bool] = anything, *, first: bool = False) -> Search:
+def search(setup: Setup, room: MemoryBudget, can: Callable[[str], bool] = anything, *, first: bool = False) -> Search:
     """All smallest combinations of changes with which the run fits; the empty one where it fits as it is.
 
     The data are cut only where nothing else helps. `can` says which fixes the run's framework has; `first`: any one plan is enough.
     """
     smaller, before = batches(setup), seconds(setup)
     ways = _mattering(setup, subjects(setup, room.capability, can), smaller, room)
-    known = _Progress(before, _plan((), needed(setup, room), setup, before), refused(setup, room.capability))
+    known = _SearchProgress(before, _plan((), needed(setup, room), setup, before), incompatible(setup, room.capability))
     cuts = [(), *((option,) for option in lengths(setup, can))]
     decided = 0
     for number, cut in enumerate(cuts):
@@ -95,7 +95,7 @@ def search(setup: Setup, room: Room, can: Callable[[str], bool] = anything, *, f
     return Search(tuple(ranked(known.plans)), known.closest, decided, known.looked_at)
 
 
-def _sets(ways: Sequence[Sequence[Option]], known: _Progress) -> Iterator[tuple[Option, ...]]:
+def _sets(ways: Sequence[Sequence[Option]], known: _SearchProgress) -> Iterator[tuple[Option, ...]]:
     """Every choice of options of different subjects, a set before all that hold it, until larger ones are of no interest."""
     last = min(_MOST, len(ways))
     for size in range(last + 1):
@@ -143,14 +143,14 @@ def _steps(plan: Plan) -> int:
     return round(plan.time * 20)
 
 
-def _look(setup: Setup, options: tuple[Option, ...], smaller: Sequence[Option], room: Room, known: _Progress) -> None:
+def _look(setup: Setup, options: tuple[Option, ...], smaller: Sequence[Option], room: MemoryBudget, known: _SearchProgress) -> None:
     """Looks at one set of changes with every micro batch that could still make a difference."""
     measures = frozenset(measure for option in options for measure in option.measures)
     reached = max((batch for others, batch in known.fitting if others <= measures), default=0)
     if reached >= setup.batch:
         return
     changed = _applied(setup, options)
-    if not refused(changed, room.capability) <= known.refused:
+    if not incompatible(changed, room.capability) <= known.refused:
         return
     smaller = () if changed.optimizer.in_backward else smaller  # Smaller batches are accumulated, and that cannot be.
     tries = [options, *((*options, one) for one in smaller if one.fields["batch"] > reached)]
@@ -160,7 +160,7 @@ def _look(setup: Setup, options: tuple[Option, ...], smaller: Sequence[Option], 
         known.fitting.append((measures, plan.estimate.setup.batch))
 
 
-def _first_fitting(setup: Setup, tries: Sequence[tuple[Option, ...]], room: Room, known: _Progress) -> Plan | None:
+def _first_fitting(setup: Setup, tries: Sequence[tuple[Option, ...]], room: MemoryBudget, known: _SearchProgress) -> Plan | None:
     """The first of `tries` that fits. Batches fall from one to the next: where the last does not fit none of them does."""
     last = _tried(setup, tries[-1], room, known)
     if fits(last.estimate, room) != "yes":
@@ -169,7 +169,7 @@ def _first_fitting(setup: Setup, tries: Sequence[tuple[Option, ...]], room: Room
     return next((plan for plan in larger if fits(plan.estimate, room) == "yes"), last)
 
 
-def _tried(setup: Setup, options: tuple[Option, ...], room: Room, known: _Progress) -> Plan:
+def _tried(setup: Setup, options: tuple[Option, ...], room: MemoryBudget, known: _SearchProgress) -> Plan:
     changed = _applied(setup, options)
     plan = _plan(options, needed(changed, room), changed, known.before)
     known.looked_at += 1
@@ -183,7 +183,7 @@ def _applied(setup: Setup, options: Sequence[Option]) -> Setup:
     return reduce(lambda made, option: option.applied(made), sorted(options, key=lambda option: option.together), setup)
 
 
-def _mattering(setup: Setup, ways: Sequence[Sequence[Option]], smaller: Sequence[Option], room: Room) -> list[tuple[Option, ...]]:
+def _mattering(setup: Setup, ways: Sequence[Sequence[Option]], smaller: Sequence[Option], room: MemoryBudget) -> list[tuple[Option, ...]]:
     """The options that lower what some phase needs: in the run as it is, with its smallest batch, or where all else is changed."""
     gentle = [options[-1] for options in ways]
     few = [option.applied(setup) for option in smaller[-1:]]
@@ -198,7 +198,7 @@ def _mattering(setup: Setup, ways: Sequence[Sequence[Option]], smaller: Sequence
     return out
 
 
-def _lowers(base: Setup, option: Option, room: Room) -> bool:
+def _lowers(base: Setup, option: Option, room: MemoryBudget) -> bool:
     """Whether an option lowers a phase, or what the run may need at most: it can settle what nobody knows."""
     now, then = needed(base, room), needed(option.applied(base), room)
     after = {phase.name: phase.bytes for phase in then.phases}

@@ -10,14 +10,14 @@ from msgspec.structs import replace
 from oomdoctor.case.diagnosis import Finding, Fix
 from oomdoctor.case.event import Value
 from oomdoctor.case.incident import Incident
-from oomdoctor.case.serving import Bounds, Hurdle, Served, ServedRun
-from oomdoctor.case.settings import Training
+from oomdoctor.case.serving import ByteRange, Served, ServedRun, StartupCheck
+from oomdoctor.case.settings import RunConfig
 from oomdoctor.case.shape import Shape
-from oomdoctor.knowledge.tables.cards import card
-from oomdoctor.planning.expected_vs_observed import Texts, changed
-from oomdoctor.planning.memory_budget import room_of
-from oomdoctor.setups.from_log import Run, run
-from oomdoctor.setups.server import CardOf, of_run
+from oomdoctor.knowledge.tables.cards import card_named
+from oomdoctor.planning.expected_vs_observed import FixLookup, changed
+from oomdoctor.planning.memory_budget import budget_of_card
+from oomdoctor.setups.from_log import LoggedRun, logged_run
+from oomdoctor.setups.server import CardLookup, of_run
 
 _UNSURE = 0.3
 """Of what a change moves so much is unknown, where the cache before it was seen; what the share itself gives is certain."""
@@ -31,16 +31,16 @@ _SEEN = {
 _ANY_CARD = 1 << 36
 
 
-class ServingCircle(Struct, frozen=True):
+class ServerExpectedVsObserved(Struct, frozen=True):
     """A server of which the model and the card are known."""
 
-    run: Run
+    run: LoggedRun
     log: Mapping[str, Value]
     shape: Shape
-    card: CardOf
+    card: CardLookup
     found: ServedRun
 
-    def weighed(self, findings: Iterable[Finding], pack: Texts) -> tuple[Finding, ...]:
+    def weighed(self, findings: Iterable[Finding], pack: FixLookup) -> tuple[Finding, ...]:
         """The findings, with what each of their fixes would give and whether the server would start then; what is not enough goes last."""
         known: dict[str, Fix] = {}
 
@@ -54,7 +54,7 @@ class ServingCircle(Struct, frozen=True):
 
         return tuple(map(of_finding, findings))
 
-    def _weighed(self, fix: Fix, pack: Texts) -> Fix:
+    def _weighed(self, fix: Fix, pack: FixLookup) -> Fix:
         sets = changed(fix, pack)
         if not sets:
             return fix
@@ -70,21 +70,23 @@ class ServingCircle(Struct, frozen=True):
         return self.found.served.starts != "yes"
 
 
-def serving_circle(training: Training | None, log: Mapping[str, Value], incident: Incident) -> ServingCircle | None:
+def server_expected_vs_observed(
+    training: RunConfig | None, log: Mapping[str, Value], incident: Incident
+) -> ServerExpectedVsObserved | None:
     """The server of a failure; None where it is none, or where model or card are not known."""
-    known = run(training, log)
+    known = logged_run(training, log)
     if known.shape is None:
         return None
     seen = dict(_seen(log, incident))
     total = _total(known, log, incident, seen)
     if total is None:
         return None
-    own = CardOf(str(log.get("log.gpu_name", "")), total[0])
+    own = CardLookup(str(log.get("log.gpu_name", "")), total[0])
     expected = of_run(known, log, known.shape, own)
     if expected is None:
         return None
     found = ServedRun(served=_beside(expected, expected, seen), expected=expected, seen=seen, total_is_known=total[1])
-    return ServingCircle(known, log, known.shape, own, found)
+    return ServerExpectedVsObserved(known, log, known.shape, own, found)
 
 
 def _seen(log: Mapping[str, Value], incident: Incident) -> Iterable[tuple[str, int]]:
@@ -96,10 +98,10 @@ def _seen(log: Mapping[str, Value], incident: Incident) -> Iterable[tuple[str, i
             yield name, sizes[0]
 
 
-def _total(known: Run, log: Mapping[str, Value], incident: Incident, seen: Mapping[str, int]) -> tuple[int, bool] | None:
+def _total(known: LoggedRun, log: Mapping[str, Value], incident: Incident, seen: Mapping[str, int]) -> tuple[int, bool] | None:
     """The bytes of the card, and whether the log tells them: its own words, or the card's name; else what explains the rest."""
-    room, printed = room_of([incident.root], log), log.get("log.total_bytes")
-    named = card(str(log.get("log.gpu_name", "")))
+    room, printed = budget_of_card([incident.root], log), log.get("log.total_bytes")
+    named = card_named(str(log.get("log.gpu_name", "")))
     for size in (room.total if room else None, printed, named.bytes if named else None):
         if isinstance(size, int) and size > 0:
             return size, True
@@ -107,9 +109,9 @@ def _total(known: Run, log: Mapping[str, Value], incident: Incident, seen: Mappi
     return None if worked_out is None else (worked_out, False)
 
 
-def _worked_out(known: Run, log: Mapping[str, Value], seen: Mapping[str, int]) -> int | None:
+def _worked_out(known: LoggedRun, log: Mapping[str, Value], seen: Mapping[str, int]) -> int | None:
     """The card that explains what was seen: vLLM's cache is what the share leaves; SGLang says what is free beside what it loaded."""
-    guess = None if known.shape is None else of_run(known, log, known.shape, CardOf("", _ANY_CARD))
+    guess = None if known.shape is None else of_run(known, log, known.shape, CardLookup("", _ANY_CARD))
     if guess is None:
         return None
     if guess.server.program == "sglang":
@@ -127,13 +129,13 @@ def _beside(then: Served, before: Served, seen: Mapping[str, int]) -> Served:
         return then
     moves = then.cache.expected - before.cache.expected
     unsure = round(abs(moves - (then.taken - before.taken)) * _UNSURE)
-    cache = Bounds(*(seen["kv cache"] + moves + more for more in (0, -unsure, unsure)))
+    cache = ByteRange(*(seen["kv cache"] + moves + more for more in (0, -unsure, unsure)))
     return replace(then, cache=cache, hurdles=tuple(_with(one, then, cache) for one in then.hurdles))
 
 
-def _with(hurdle: Hurdle, then: Served, cache: Bounds) -> Hurdle:
+def _with(hurdle: StartupCheck, then: Served, cache: ByteRange) -> StartupCheck:
     if hurdle.name in ("blocks", "request"):
-        return Hurdle(hurdle.name, cache.less(then.cache.expected - hurdle.spare.expected))
+        return StartupCheck(hurdle.name, cache.less(then.cache.expected - hurdle.spare.expected))
     return hurdle
 
 

@@ -5,25 +5,25 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from oomdoctor.advice.fixes import rows_of
-from oomdoctor.advice.settings import config_of, written
+from oomdoctor.advice.settings import config_of, written_settings
 from oomdoctor.case.plan import Measure
 from oomdoctor.case.serving import ServedPlan, ServedPlans
-from oomdoctor.planning.framework_keys import Keys
+from oomdoctor.planning.framework_keys import MeasureKeys
 
 
-def in_options(found: ServedPlans, keys: Keys) -> ServedPlans:
+def in_options(found: ServedPlans, keys: MeasureKeys) -> ServedPlans:
     """The plans with their settings as the server writes them."""
     wall = None if found.wall is None else replace(found.wall, closest=_of_plan(found.wall.closest, keys))
     return replace(found, plans=tuple(_of_plan(plan, keys) for plan in found.plans), wall=wall)
 
 
-def _of_plan(plan: ServedPlan, keys: Keys) -> ServedPlan:
+def _of_plan(plan: ServedPlan, keys: MeasureKeys) -> ServedPlan:
     return replace(plan, measures=tuple(_of_measure(one, keys) for one in plan.measures))
 
 
-def _of_measure(measure: Measure, keys: Keys) -> Measure:
+def _of_measure(measure: Measure, keys: MeasureKeys) -> Measure:
     text = keys.pack.text("fixes", measure.fix)
     if text is None:
         return measure
     rows = rows_of(text, keys.known, keys.training)
-    return replace(measure, settings=written(rows, dict(measure.sets), keys.known.facts, config_of(keys.training)))
+    return replace(measure, settings=written_settings(rows, dict(measure.sets), keys.known.facts, config_of(keys.training)))

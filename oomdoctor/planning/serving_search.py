@@ -11,10 +11,10 @@ from itertools import combinations, product
 
 from msgspec.structs import replace
 
-from oomdoctor.case.plan import Measure, Risk, Room
-from oomdoctor.case.serving import Served, ServedPlan, ServedPlans, ServedWall
+from oomdoctor.case.plan import Measure, MemoryBudget, Risk
+from oomdoctor.case.serving import Served, ServedObstacle, ServedPlan, ServedPlans
 from oomdoctor.knowledge.tables.cards import sizes
-from oomdoctor.planning.memory_budget import room
+from oomdoctor.planning.memory_budget import memory_budget
 from oomdoctor.planning.serving_options import Deployment, Way, harm, ways
 
 _MOST = 3
@@ -23,13 +23,13 @@ _MOST_CARDS = 64
 _RISKS: tuple[Risk, ...] = ("none", "slight", "different", "data")
 
 
-def plans(now: Deployment, within: Room, can: Callable[[str], bool] = lambda _: True, *, top: int = 5) -> ServedPlans:
+def plans(now: Deployment, within: MemoryBudget, can: Callable[[str], bool] = lambda _: True, *, top: int = 5) -> ServedPlans:
     """What makes the server start, the gentlest first and `top` at most; where nothing does, what would."""
     found = now.served()
     if found.starts == "yes":
         return ServedPlans(room=within, now=found)
     tried, fitting, closest = _search(now, can)
-    wall = None if fitting else ServedWall(closest=closest[1], card=_card(closest[0]), cards=_cards(now, can))
+    wall = None if fitting else ServedObstacle(closest=closest[1], card=_card(closest[0]), cards=_cards(now, can))
     return ServedPlans(room=within, now=found, plans=tuple(fitting[:top]), wall=wall, combinations=tried)
 
 
@@ -97,7 +97,7 @@ def _beats(one: ServedPlan, other: ServedPlan) -> bool:
 
 def _card(nearest: Deployment) -> str | None:
     """The smallest card on which the nearest set starts."""
-    return next((one.name for one in sizes() if replace(nearest, total=room(one).total).served().starts == "yes"), None)
+    return next((one.name for one in sizes() if replace(nearest, total=memory_budget(one).total).served().starts == "yes"), None)
 
 
 def _cards(now: Deployment, can: Callable[[str], bool]) -> int | None:

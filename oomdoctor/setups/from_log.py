@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.event import Value
-from oomdoctor.case.settings import Scalar, Training
+from oomdoctor.case.settings import RunConfig, Scalar
 from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
-from oomdoctor.knowledge.tables.shapes import known_shapes, shape
+from oomdoctor.knowledge.tables.shapes import known_shapes, model_shape
 from oomdoctor.memory.model import parameters as count
 from oomdoctor.setups import prompts
 from oomdoctor.setups.from_settings import setup
@@ -30,7 +30,7 @@ _PACKED = re.compile(r"(?i)int-?[48]|[48]-?bit|fp8|awq|gptq|nf4")
 _CARDS = ("world_size", "num_processes", "nproc_per_node", "num_gpus")
 
 
-class Run(Struct, frozen=True, kw_only=True):
+class LoggedRun(Struct, frozen=True, kw_only=True):
     """What is known of a run, as far as memory asks."""
 
     shape: Shape | None
@@ -48,7 +48,7 @@ class Run(Struct, frozen=True, kw_only=True):
         return self.shape is not None and all(self.settings.get(name) for name in ("finetuning", "micro_batch", "sequence_length"))
 
 
-def run(training: Training | None, log: Mapping[str, Value]) -> Run:
+def logged_run(training: RunConfig | None, log: Mapping[str, Value]) -> LoggedRun:
     """The run that settings and the facts of a log (`log.NAME`) tell of."""
     settings = dict(training.settings) if training else {}
     trained, everything = _number(log, "trainable_params"), _number(log, "all_params")
@@ -59,8 +59,8 @@ def run(training: Training | None, log: Mapping[str, Value]) -> Run:
         settings["load_bits"] = 8 if "8" in packed[0] else 4
     framework = training.framework if training and training.framework else log.get("log.framework")
     cards = settings.get("world_size") or next((one for name in _CARDS if (one := _number(log, name))), None)
-    return Run(
-        shape=_counted(everything, trained) or (shape(str(named)) if named else None),
+    return LoggedRun(
+        shape=_counted(everything, trained) or (model_shape(str(named)) if named else None),
         settings=settings,
         framework=str(framework) if framework else None,
         cards=cards if isinstance(cards, int) and cards > 0 else 1,
@@ -69,7 +69,7 @@ def run(training: Training | None, log: Mapping[str, Value]) -> Run:
     )
 
 
-def run_setup(known: Run, model: Shape) -> tuple[Setup, tuple[Assumption, ...]]:
+def logged_setup(known: LoggedRun, model: Shape) -> tuple[Setup, tuple[Assumption, ...]]:
     """The setup of a run with this model."""
     made, assumptions = setup(known.settings, model, known.framework, known.cards)
     if made.adapters is not None and known.trained is not None:

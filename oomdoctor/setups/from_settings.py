@@ -9,10 +9,18 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.settings import Scalar
-from oomdoctor.case.setup import Adapters, Engine, Format, Layout, Optimizer, Setup, Stack
+from oomdoctor.case.setup import Adapters, Engine, FrameworkTraits, Layout, Optimizer, Setup, WeightFormat
 from oomdoctor.case.shape import Shape
 from oomdoctor.case.text import Text
-from oomdoctor.knowledge.tables.memory import known_format, known_optimizer, method, optimizer, stack, targets, weight_format
+from oomdoctor.knowledge.tables.memory import (
+    adapter_targets,
+    framework_traits,
+    known_format,
+    known_optimizer,
+    optimizer_named,
+    training_method,
+    weight_format,
+)
 from oomdoctor.memory import activations
 from oomdoctor.units import GIB
 
@@ -36,10 +44,10 @@ Settings = Mapping[str, Scalar]
 
 def setup(settings: Settings, shape: Shape, framework: str | None, cards: int) -> tuple[Setup, tuple[Assumption, ...]]:
     """The setup of a run on `cards` cards, as nvidia-smi will show it, and what had to be assumed."""
-    own = stack(framework)
+    own = framework_traits(framework)
     training = settings.get("method") != "serve"
     adapters = _adapters(settings, own, shape) if training else None
-    compared = method(str(settings.get("method", "")))
+    compared = training_method(str(settings.get("method", "")))
     made = Setup(
         shape=shape,
         task="train" if training else "infer",
@@ -70,7 +78,7 @@ def setup(settings: Settings, shape: Shape, framework: str | None, cards: int) -
     return made, tuple(_assumptions(settings, made))
 
 
-def _weights(settings: Settings, own: Stack, adapters: Adapters | None, *, training: bool) -> Format:
+def _weights(settings: Settings, own: FrameworkTraits, adapters: Adapters | None, *, training: bool) -> WeightFormat:
     bits = _whole(settings, "load_bits")
     if bits in _PACKED:
         return known_format(_PACKED[bits])
@@ -83,19 +91,19 @@ def _weights(settings: Settings, own: Stack, adapters: Adapters | None, *, train
     return weight_format(written) or known_format("bf16")
 
 
-def _optimizer(settings: Settings, own: Stack) -> Optimizer:
-    found = optimizer(str(settings.get("optimizer", own.optimizer))) or known_optimizer(own.optimizer)
+def _optimizer(settings: Settings, own: FrameworkTraits) -> Optimizer:
+    found = optimizer_named(str(settings.get("optimizer", own.optimizer))) or known_optimizer(own.optimizer)
     return replace(found, in_backward=True) if settings.get("optimizer_in_backward") is True else found
 
 
-def _adapters(settings: Settings, own: Stack, shape: Shape) -> Adapters | None:
+def _adapters(settings: Settings, own: FrameworkTraits, shape: Shape) -> Adapters | None:
     kind = str(settings.get("finetuning", own.finetuning)).lower()
     if kind == "freeze":
         return Adapters(rank=0, targets=frozenset(), blocks=min(_BLOCKS, shape.layers))
     if kind not in _ADAPTED:
         return None
-    found = targets(str(settings.get("lora_targets", "all"))) or targets("all")
-    copies = targets(str(settings.get("modules_to_save") or "")) & {"embed", "head"}
+    found = adapter_targets(str(settings.get("lora_targets", "all"))) or adapter_targets("all")
+    copies = adapter_targets(str(settings.get("modules_to_save") or "")) & {"embed", "head"}
     return Adapters(rank=_whole(settings, "lora_rank") or _RANK, targets=found - copies, full=copies)
 
 
@@ -140,7 +148,7 @@ def _even(settings: Settings) -> bool | None:
     return True if True in said else False if False in said else None
 
 
-def _length(settings: Settings, own: Stack) -> int:
+def _length(settings: Settings, own: FrameworkTraits) -> int:
     return _whole(settings, "sequence_length") or _whole(settings, "max_model_len") or own.length or _LENGTH
 
 
@@ -151,7 +159,7 @@ def _eval_batch(settings: Settings) -> int | None:
     return _whole(settings, "eval_batch") or _EVAL_BATCH
 
 
-def _tower(settings: Settings, own: Stack, shape: Shape) -> bool | None:
+def _tower(settings: Settings, own: FrameworkTraits, shape: Shape) -> bool | None:
     """Whether gradients go through a vision tower; None where nothing says it.
 
     What the config says goes first, then the framework's default. Adapters go to every matrix of the names that are their targets,
@@ -212,7 +220,7 @@ def _assumptions(settings: Settings, made: Setup) -> Iterator[Assumption]:
             f"no gradients go through the vision tower; where they do, up to {most} more",
             f"梯度不经过视觉塔；若经过，最多再需 {most}",
         )
-    if not method(str(settings.get("method", ""))).counted:
+    if not training_method(str(settings.get("method", ""))).counted:
         yield _said(
             "rollouts",
             "answers that are generated in training, and reward models, are not counted",
@@ -235,7 +243,7 @@ def _trained(made: Setup) -> Assumption:
     return _said("finetuning", f"LoRA of rank {made.adapters.rank}{en}", f"训练 LoRA，秩为 {made.adapters.rank}{zh}")
 
 
-def _default_of(own: Stack) -> tuple[str, str]:
+def _default_of(own: FrameworkTraits) -> tuple[str, str]:
     """Whose default a figure is, in both languages; nothing where nobody knows the framework."""
     return (f", the default of {own.title}", f"，即 {own.title} 的默认值") if own.title else ("", "")
 

@@ -25,7 +25,7 @@ def size_in(name: str) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
-def neighbour(params: int, name: str) -> Shape | None:
+def nearest_model(params: int, name: str) -> Shape | None:
     """The dense model of the nearest size, with as many parameters more or less as it takes; None below ten million."""
     if params < _SMALLEST:
         return None

@@ -12,13 +12,13 @@ from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.event import Value
 from oomdoctor.case.serving import Program, Served, Server
 from oomdoctor.case.settings import Scalar
-from oomdoctor.case.setup import Format, Setup
+from oomdoctor.case.setup import Setup, WeightFormat
 from oomdoctor.case.shape import Shape
 from oomdoctor.case.text import Text
 from oomdoctor.knowledge.tables.memory import weight_format
-from oomdoctor.knowledge.tables.serving_defaults import default
+from oomdoctor.knowledge.tables.serving_defaults import serving_default
 from oomdoctor.memory.servers.startup import serve
-from oomdoctor.setups.from_log import Run
+from oomdoctor.setups.from_log import LoggedRun
 from oomdoctor.setups.from_settings import setup as plain_setup
 from oomdoctor.units import GIB, MIB
 
@@ -38,7 +38,7 @@ _SLACK, _PER_TOKEN, _PER_GRAPH, _LEAST, _LARGE = 512 * MIB, 1.5 * MIB, 2 * MIB, 
 """What SGLang leaves beside its share: sglang/srt/arg_groups/memory_hook.py, handle_gpu_memory_settings (0.5.23)."""
 
 
-class CardOf(Struct, frozen=True):
+class CardLookup(Struct, frozen=True):
     """The card of a server: its size decides defaults."""
 
     name: str
@@ -51,7 +51,7 @@ def program(settings: Mapping[str, Scalar], framework: str | None) -> Program | 
     return named or ("vllm" if framework is None and settings.get("method") == "serve" else None)
 
 
-def of_run(known: Run, log: Mapping[str, Value], shape: Shape, card: CardOf) -> Served | None:
+def of_run(known: LoggedRun, log: Mapping[str, Value], shape: Shape, card: CardLookup) -> Served | None:
     """What a run that configs and logs tell of makes of its card; None where it is no server."""
     of = program(known.settings, known.framework)
     if of is None:
@@ -59,11 +59,11 @@ def of_run(known: Run, log: Mapping[str, Value], shape: Shape, card: CardOf) -> 
     version = log.get(f"log.{of}_version")
     named = known.settings.get("model") or log.get("log.model_name_or_path")
     settings: dict[str, Scalar] = {**known.settings, "model": str(named or "")}
-    return served(settings, shape, of, card, cards=known.cards, version=str(version) if version else None)
+    return server_setup(settings, shape, of, card, cards=known.cards, version=str(version) if version else None)
 
 
-def served(
-    settings: Mapping[str, Scalar], shape: Shape, of: Program, card: CardOf, *, cards: int = 1, version: str | None = None
+def server_setup(
+    settings: Mapping[str, Scalar], shape: Shape, of: Program, card: CardLookup, *, cards: int = 1, version: str | None = None
 ) -> Served:
     """What the server makes of each card."""
     setup, server, assumptions = _deployment(settings, shape, of, card, cards=cards, version=version)
@@ -71,13 +71,13 @@ def served(
 
 
 def _deployment(
-    settings: Mapping[str, Scalar], shape: Shape, of: Program, card: CardOf, *, cards: int = 1, version: str | None = None
+    settings: Mapping[str, Scalar], shape: Shape, of: Program, card: CardLookup, *, cards: int = 1, version: str | None = None
 ) -> tuple[Setup, Server, tuple[Assumption, ...]]:
     """The setup, the server, and what had to be assumed."""
     tensor, pipeline = _whole(settings, "tensor_parallel") or 1, _whole(settings, "pipeline_parallel") or 1
     made, _ = plain_setup({**settings, "method": "serve"}, shape, of, max(cards, tensor * pipeline))
     known = {name: _whole(settings, name) for name in ("max_batched_tokens", "max_num_seqs")}
-    usual = {name: int(default(of, name, card=card.bytes, card_name=card.name, version=version, tensor=tensor)) for name in known}
+    usual = {name: int(serving_default(of, name, card=card.bytes, card_name=card.name, version=version, tensor=tensor)) for name in known}
     batched = known["max_batched_tokens"] or usual["max_batched_tokens"]
     length = _whole(settings, "max_model_len") or _whole(settings, "sequence_length")
     requests = min(known["max_num_seqs"] or usual["max_num_seqs"], batched)
@@ -92,23 +92,23 @@ def _deployment(
         requests=requests,
         length=length,
         graphs=graphs,
-        graphs_inside=of == "vllm" and default(of, "graphs_inside", card=card.bytes, version=version) == "yes",
+        graphs_inside=of == "vllm" and serving_default(of, "graphs_inside", card=card.bytes, version=version) == "yes",
         offload=_offload(settings),
     )
     setup = replace(made, weights=_weights(settings, made.weights), length=length or made.length, batch=1)
     return setup, server, tuple(_assumptions(settings, setup, server))
 
 
-def _share(of: Program, card: CardOf, version: str | None, batched: int, graphs: int, cards: int) -> float:
+def _share(of: Program, card: CardLookup, version: str | None, batched: int, graphs: int, cards: int) -> float:
     if of == "vllm":
-        return float(default(of, "memory_share", card=card.bytes, card_name=card.name, version=version))
+        return float(serving_default(of, "memory_share", card=card.bytes, card_name=card.name, version=version))
     kept = _SLACK + max(batched, 2048) * _PER_TOKEN + graphs * _PER_GRAPH + cards * GIB / 8
     if card.bytes > _LARGE:
         kept = max(kept, _LEAST)
     return max(0.01, round((card.bytes - kept) / card.bytes, 3))
 
 
-def _weights(settings: Mapping[str, Scalar], otherwise: Format) -> Format:
+def _weights(settings: Mapping[str, Scalar], otherwise: WeightFormat) -> WeightFormat:
     """The format that an option or the name of the checkpoint says."""
     for said in (str(settings.get("quantization") or ""), str(settings.get("model") or "")):
         found = _QUANTIZED.search(said)

@@ -9,13 +9,20 @@ from typing import Union
 from msgspec import Struct
 
 from oomdoctor.case.estimate import Assumption
-from oomdoctor.case.setup import Adapters, Checkpointing, Counter, Format, Layout, Optimizer, Setup, Stack
+from oomdoctor.case.setup import Adapters, Checkpointing, Counter, FrameworkTraits, Layout, Optimizer, Setup, WeightFormat
 from oomdoctor.case.shape import Shape
 from oomdoctor.case.text import Text
-from oomdoctor.knowledge.tables.memory import known_format, known_optimizer, optimizer, stack, targets, weight_format
-from oomdoctor.knowledge.tables.shapes import shape
+from oomdoctor.knowledge.tables.memory import (
+    adapter_targets,
+    framework_traits,
+    known_format,
+    known_optimizer,
+    optimizer_named,
+    weight_format,
+)
+from oomdoctor.knowledge.tables.shapes import model_shape
 from oomdoctor.setups import prompts
-from oomdoctor.setups.nearest_model import neighbour, size_in
+from oomdoctor.setups.nearest_model import nearest_model, size_in
 from oomdoctor.setups.strategy import layout
 
 _COUNT = re.compile(r"trainable\s*=\s*([\d,]{1,20})")
@@ -76,20 +83,20 @@ class Spec(Struct, kw_only=True):
     counter: str | None = None
 
 
-class Refused(Struct, frozen=True):
+class RefusedSpec(Struct, frozen=True):
     """Why a question has no answer."""
 
     why: str
 
 
-def setup(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | Refused:
+def setup(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | RefusedSpec:
     """The setup of a question, and what had to be assumed."""
     known = _shape(spec)
     if known is None:
-        return Refused(f"the model {spec.model or ''} is not known and its number of parameters is not given".replace("  ", " "))
+        return RefusedSpec(f"the model {spec.model or ''} is not known and its number of parameters is not given".replace("  ", " "))
     if spec.task not in ("train", "infer"):
-        return Refused(f"the task {spec.task} is neither train nor infer")
-    own = stack(spec.framework)
+        return RefusedSpec(f"the task {spec.task} is neither train nor infer")
+    own = framework_traits(spec.framework)
     training = spec.task == "train"
     method = (spec.method or ("full" if training else "generate")).lower()
     adapters = _adapters(spec, method) if training else None
@@ -120,9 +127,9 @@ def setup(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | Refused:
 
 
 def _shape(spec: Spec) -> Shape | None:
-    known = shape(spec.model) if spec.model else None
+    known = model_shape(spec.model) if spec.model else None
     params = spec.params or size_in(spec.model or "")
-    return neighbour(params, spec.model or "") if known is None and params else known
+    return nearest_model(params, spec.model or "") if known is None and params else known
 
 
 def _pieces(spread: Layout) -> int:
@@ -146,7 +153,7 @@ def _adapters(spec: Spec, method: str) -> Adapters | None:
         return Adapters(rank=0, targets=frozenset(), blocks=_BLOCKS)
     if method.startswith("full") or not any(one in method for one in _ADAPTERS):
         return None
-    found = targets(written) or frozenset("qv")
+    found = adapter_targets(written) or frozenset("qv")
     counted = _COUNT.search(written)
     copies = found & {"embed"} | (found & {"head"} if "emb" in method else frozenset())
     lora = "lora" in method
@@ -159,7 +166,7 @@ def _adapters(spec: Spec, method: str) -> Adapters | None:
     )
 
 
-def _weights(spec: Spec, own: Stack, method: str, training: bool) -> Format:
+def _weights(spec: Spec, own: FrameworkTraits, method: str, training: bool) -> WeightFormat:
     said = (spec.weights_dtype or "").lower()
     written = "" if " or " in said else said.split(" ")[0]
     if training and method.startswith("full") and "autocast" in (spec.compute_dtype or "").lower():
@@ -169,12 +176,12 @@ def _weights(spec: Spec, own: Stack, method: str, training: bool) -> Format:
     return weight_format(written) or known_format(default)
 
 
-def _optimizer(spec: Spec, own: Stack, spread: Layout, adapters: Adapters | None) -> Optimizer:
+def _optimizer(spec: Spec, own: FrameworkTraits, spread: Layout, adapters: Adapters | None) -> Optimizer:
     name = "galore" if "galore" in (spec.method or "").lower() else spec.optimizer or own.optimizer
     if own.name == "torchtune" and spec.optimizer is None and adapters is None and spread.cards == 1:
         # Its recipe for one card: the states of a full model would fit no card that people have.
         name = "pagedadamw8bit in backward"
-    found = optimizer(name) or known_optimizer(own.optimizer)
+    found = optimizer_named(name) or known_optimizer(own.optimizer)
     return known_optimizer(own.optimizer) if (found.name, own.optimizer) == ("adamw", "adamw-fused") else found
 
 

@@ -9,10 +9,10 @@ from msgspec import DecodeError, ValidationError
 from msgspec.json import Decoder, encode
 
 from oomdoctor.memory.estimate import estimate
-from oomdoctor.setups.spec import Refused, Spec, setup
+from oomdoctor.setups.spec import RefusedSpec, Spec, setup
 
 
-def answers(lines: Iterable[bytes]) -> Iterator[str]:
+def answer_lines(lines: Iterable[bytes]) -> Iterator[str]:
     """One answer for each question; a line that is none is answered too, with the reason."""
     decoder = Decoder(Spec)
     for line in lines:
@@ -27,7 +27,7 @@ def answers(lines: Iterable[bytes]) -> Iterator[str]:
 
 def _answer(spec: Spec) -> dict[str, Any]:
     made = setup(spec)
-    if isinstance(made, Refused):
+    if isinstance(made, RefusedSpec):
         return _refusal(spec.id, made.why)
     found = estimate(*made)
     return {

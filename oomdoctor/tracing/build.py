@@ -12,7 +12,7 @@ import transformers
 
 from oomdoctor.case.setup import Adapters, Setup
 from oomdoctor.errors import OomdoctorError
-from oomdoctor.knowledge.tables.memory import targets
+from oomdoctor.knowledge.tables.memory import adapter_targets
 from oomdoctor.tracing.fused import register
 
 _KINDS = (
@@ -148,5 +148,5 @@ def _adapted(model: Any, own: Adapters, width: int) -> Any:
 
 def _is_meant(name: str, own: Adapters) -> bool:
     """Whether a matrix gets an adapter; one for queries, keys and values gets its own where any of the three is named."""
-    found = targets(name.rpartition(".")[2])
+    found = adapter_targets(name.rpartition(".")[2])
     return bool(found & own.targets) or ("qkv" in found and bool(own.targets & {"q", "k", "v"}))

@@ -21,7 +21,7 @@ _WIDENED = frozenset({
 """What autocast runs in fp32 on a card and in 16 bit on the host (torch/amp, "CUDA Ops that can autocast to float32")."""
 
 
-class Card(TorchFunctionMode):
+class CardKernels(TorchFunctionMode):
     """Runs what is called as a card would: dropout keeps one byte for each element, fused attention no scores, autocast widens."""
 
     def __torch_function__(

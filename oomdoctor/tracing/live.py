@@ -19,7 +19,7 @@ class TakesTooLong(Exception):
     """The code that is counted runs on for longer than it may."""
 
 
-class Live(TorchDispatchMode):
+class LiveTensors(TorchDispatchMode):
     """Counts the storages that operations give, and takes them off when nothing refers to them any more.
 
     `seconds` is how long it may take: Raises TakesTooLong at the operation after that.

@@ -12,11 +12,11 @@ import torch
 from msgspec import Struct
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from oomdoctor.case.setup import Setup, Traced
+from oomdoctor.case.setup import Setup, TracedMemory
 from oomdoctor.memory.inference import prompted
 from oomdoctor.tracing.build import Untraceable, config_of, depth, fill, model_of, shortened, steps
-from oomdoctor.tracing.card import Card
-from oomdoctor.tracing.live import Live, TakesTooLong
+from oomdoctor.tracing.card import CardKernels
+from oomdoctor.tracing.live import LiveTensors, TakesTooLong
 
 _SECONDS = 30
 """How long each depth may take."""
@@ -35,7 +35,7 @@ class _Run(Struct, frozen=True):
     """How many tensors are trained."""
 
 
-def trace(config: Mapping[str, Any], setup: Setup) -> Traced:
+def trace(config: Mapping[str, Any], setup: Setup) -> TracedMemory:
     """What a run keeps alive beside weights, gradients and optimizer states, counted in the model's own code.
 
     Tokens of one card in one forward pass, nothing sharded; the figures of two depths make a line that is carried on to the model's
@@ -60,7 +60,7 @@ def trace(config: Mapping[str, Any], setup: Setup) -> Traced:
         near, far = int(getattr(first, name)), int(getattr(second, name))
         return round(near + (far - near) * (layers - few) / (more - few))
 
-    return Traced(
+    return TracedMemory(
         forward=carried("highest"),
         # The first layer comes last, whatever the depth.
         backward=second.at_the_end,
@@ -74,7 +74,7 @@ def trace(config: Mapping[str, Any], setup: Setup) -> Traced:
 def _run(config: Any, setup: Setup, behind: int) -> _Run:
     """One forward and backward pass; `behind` gradients are those of upper layers, after them the end begins."""
     model = model_of(config, setup)
-    with FakeTensorMode(allow_non_fake_inputs=True), Live(_SECONDS) as live, Card():
+    with FakeTensorMode(allow_non_fake_inputs=True), LiveTensors(_SECONDS) as live, CardKernels():
         fill(model)
         params = list(model.parameters())
         length = round(prompted(setup)) // setup.layout.context
@@ -107,7 +107,7 @@ def _read(model: Any, tokens: torch.Tensor) -> dict[str, Any]:
 class _Backward:
     """Takes each gradient off the count when it is made, and marks the beginning of the end."""
 
-    def __init__(self, live: Live, behind: int) -> None:
+    def __init__(self, live: LiveTensors, behind: int) -> None:
         self.before = 0
         self._live = live
         self._left = behind
@@ -126,7 +126,7 @@ def _prepared(model: Any, setup: Setup) -> Any:
     model.train()
     if setup.checkpointing == "full":
         # The backward pass is a call like others, within which the mode is off: recomputation has its own.
-        again = {"use_reentrant": False, "context_fn": lambda: (nullcontext(), Card())}
+        again = {"use_reentrant": False, "context_fn": lambda: (nullcontext(), CardKernels())}
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=again)
         if setup.adapters is not None:
             model.enable_input_require_grads()

@@ -8,12 +8,12 @@ import pytest
 from config_files import pack
 
 from oomdoctor.api.diagnose import diagnose
-from oomdoctor.case.settings import Scalar, Training
+from oomdoctor.case.settings import RunConfig, Scalar
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB.\n"
 
 
-def of_log(text: str, *config: Path) -> Training:
+def of_log(text: str, *config: Path) -> RunConfig:
     found = diagnose(["x.log"], pack(), text=(text + OOM).encode(), config=[str(path) for path in config]).case.training
     assert found is not None
     return found

@@ -7,7 +7,7 @@ from config_files import read
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oomdoctor.case.settings import Given, Scalar
+from oomdoctor.case.settings import Scalar, WrittenSetting
 from oomdoctor.configs.readers.read import read_config
 
 SCRIPT = """#!/bin/bash
@@ -165,7 +165,7 @@ def test_a_hostile_file_costs_little(name: str, text: str) -> None:
     assert len(everything(name, text.encode())) <= 20_001
 
 
-def everything(name: str, data: bytes) -> list[Given]:
+def everything(name: str, data: bytes) -> list[WrittenSetting]:
     return [one for sheet in read_config(name, data) or [] for one in sheet.given]
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oomdoctor.case.settings import Given
-from oomdoctor.configs.edit.change import Change
+from oomdoctor.case.settings import WrittenSetting
+from oomdoctor.configs.edit.change import ConfigChange
 from oomdoctor.configs.edit.patch import patch
 from oomdoctor.configs.readers.command_line import read_command_line
 
@@ -27,7 +27,7 @@ def handed_over(script: str) -> list[str]:
     return done.stdout.split("\0")[:-1]
 
 
-def program(script: str) -> list[Given]:
+def program(script: str) -> list[WrittenSetting]:
     """The settings of the program."""
     return [one for sheet in read_command_line("r.sh", script) if sheet.form == "command" for one in sheet.given]
 
@@ -130,7 +130,7 @@ EDITS = [
 
 @pytest.mark.parametrize(("text", "key", "to", "after"), [pytest.param(*row[1:], id=row[0]) for row in EDITS])
 def test_an_edit_goes_where_the_option_stands(text: str, key: str, to: str, after: str) -> None:
-    change = Change(file="r.sh", key=key, to=to, program="python t.py")
+    change = ConfigChange(file="r.sh", key=key, to=to, program="python t.py")
     found = patch("r.sh", text.encode(), [change])
     assert ([why.why.en for _, why in found.refused], found.data.decode()) == ([], after)
     assert patch("r.sh", found.data, [change]).already == (change,)
@@ -142,5 +142,5 @@ def test_an_edit_goes_where_the_option_stands(text: str, key: str, to: str, afte
     pytest.param('python t.py --x 1 "$@"\n', "--bs", "2", "outside of the script", id="words from outside"),
 ])  # fmt: skip
 def test_an_edit_is_refused(text: str, key: str, to: str, why: str) -> None:
-    ((_, refused),) = patch("r.sh", text.encode(), [Change(file="r.sh", key=key, to=to)]).refused
+    ((_, refused),) = patch("r.sh", text.encode(), [ConfigChange(file="r.sh", key=key, to=to)]).refused
     assert why in refused.why.en

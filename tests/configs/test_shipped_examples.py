@@ -10,7 +10,7 @@ import pytest
 from config_files import pack
 
 from oomdoctor.configs.files import read_files
-from oomdoctor.configs.resolve import training
+from oomdoctor.configs.resolve import resolve_config
 
 FOLDER = os.environ.get("OOMDOCTOR_EXAMPLES")
 _CONFIG = re.compile(r"/(?:examples?|recipes|deepspeed_configs|accelerate_configs|config_templates|config)/.*\.(?:ya?ml|json|sh)\Z")
@@ -26,7 +26,7 @@ def test_shipped_examples_are_right() -> None:
     ]
     alarms = []
     for path in paths:
-        found = training(read_files([str(path)])[0], [], {}, pack())
+        found = resolve_config(read_files([str(path)])[0], [], {}, pack())
         complaints = found.complaints if found is not None else ()
         alarms += [(path.name, one.key, one.id) for one in complaints if one.severity != "note"]
     assert len(paths) > 300

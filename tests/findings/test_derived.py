@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from oomdoctor.case.event import Certainty, Event, Kind, Outcome, Place
-from oomdoctor.findings.conditions import Known, evaluate
+from oomdoctor.findings.conditions import KnownFacts, evaluate
 from oomdoctor.findings.derived import derived
-from oomdoctor.findings.series import shape
+from oomdoctor.findings.series import series_shape
 from oomdoctor.knowledge.conditions import check
 from oomdoctor.units import GIB, MIB
 
@@ -78,10 +78,10 @@ def test_more_allocated_than_the_card_has_leaves_the_rest_unknown() -> None:
     ([10, 11, 12, 13, 14, 15, 16], "growth"), ([10, 12], "none"), ([10, 18, 11, 19, 10, 18, 12], "none"), ([20, 18, 16, 14, 12, 10], "none"),
 ])  # fmt: skip
 def test_shape_of_a_series(values: list[int], wanted: str) -> None:
-    assert shape([value * GIB for value in values]) == wanted
+    assert series_shape([value * GIB for value in values]) == wanted
 
 
-KNOWN = Known(
+KNOWN = KnownFacts(
     {"event.total_bytes": 24 * GIB, "derived.request_share": 0.08, "log.torch_version": "2.10.0", "log.bf16": "true"}, [event(**FULL)]
 )
 

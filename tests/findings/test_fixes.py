@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as runs
 from hypothesis import strategies as st
 
-from oomdoctor.advice.fixes import Advice, advice
-from oomdoctor.advice.settings import Config, changes
-from oomdoctor.case.diagnosis import Finding, Setting
+from oomdoctor.advice.fixes import Advice, advice, with_advice
+from oomdoctor.advice.settings import ConfigInForce, setting_changes
+from oomdoctor.case.diagnosis import Finding
 from oomdoctor.case.event import Certainty, Event, Kind, Outcome, Place
-from oomdoctor.case.settings import Given, Training
-from oomdoctor.findings.conditions import Fact, Known
+from oomdoctor.case.settings import ProposedSetting, RunConfig, WrittenSetting
+from oomdoctor.findings.conditions import Fact, KnownFacts
 from oomdoctor.findings.engine import findings
 from oomdoctor.knowledge.load import load_rules
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
@@ -46,21 +46,21 @@ def records() -> tuple[FixRecord, ...]:
     return tuple(record for _, record in load_rules(Path(builtin_rules())).fixes)
 
 
-def known(facts: Mapping[str, Fact], *, program: str = "pytorch", text: str = "CUDA out of memory.") -> Known:
+def known(facts: Mapping[str, Fact], *, program: str = "pytorch", text: str = "CUDA out of memory.") -> KnownFacts:
     root = Event(
         signature="some-message", kind=Kind.DEVICE_OOM, certainty=Certainty.CERTAIN, outcome=Outcome.FAILURE, text=text,
         place=Place("train.log", 0, 1, None), fields={},
     )  # fmt: skip
-    return Known(facts, [root], {"some-message": program}, (root,))
+    return KnownFacts(facts, [root], {"some-message": program}, (root,))
 
 
 def advised(
-    *fixes: str, facts: Mapping[str, Fact], training: Training | None = None, program: str = "pytorch", problem: str = ""
+    *fixes: str, facts: Mapping[str, Fact], training: RunConfig | None = None, program: str = "pytorch", problem: str = ""
 ) -> Advice:
     return advice(pack(), {"id": problem, "fixes": fixes}, known(facts, program=program), training)
 
 
-def lines(found: Sequence[Setting], lang: str = "en") -> list[str]:
+def lines(found: Sequence[ProposedSetting], lang: str = "en") -> list[str]:
     return [f"{row.value} ({row.note})" if row.note else row.value for row in settings(found, lang, 99)]
 
 
@@ -231,21 +231,21 @@ def test_the_lines_for_a_server(name: str, facts: dict[str, Fact], expected: lis
 
 
 def test_a_value_shows_the_file_and_line_where_it_stands() -> None:
-    place = Given(key="per_device_train_batch_size", value=4, file="sft.yaml", line=12, framework="llamafactory")
-    training = Training(framework="llamafactory", settings={"micro_batch": 4}, places={"micro_batch": place})
+    place = WrittenSetting(key="per_device_train_batch_size", value=4, file="sft.yaml", line=12, framework="llamafactory")
+    training = RunConfig(framework="llamafactory", settings={"micro_batch": 4}, places={"micro_batch": place})
     (fix,) = advised("smaller-batch", facts={**LLAMAFACTORY, "training.micro_batch": 4}, training=training).fixes
     row = next(settings(fix.settings, "en", 1))
     assert (row.label, row.value) == ("sft.yaml:12", "per_device_train_batch_size: 4 → 1")
 
 
 def test_a_setting_is_shown_in_the_layer_where_it_is_written() -> None:
-    place = Given(key="zero_optimization.stage", value=2, file="ds.json", line=3, framework="deepspeed")
+    place = WrittenSetting(key="zero_optimization.stage", value=2, file="ds.json", line=3, framework="deepspeed")
     facts: dict[str, Fact] = {**LLAMAFACTORY, "training.zero_stage": 2, "training.world_size": 2}
-    (fix,) = advised("zero2-zero3", facts=facts, training=Training(places={"zero_stage": place})).fixes
+    (fix,) = advised("zero2-zero3", facts=facts, training=RunConfig(places={"zero_stage": place})).fixes
     assert lines(fix.settings) == ["zero_optimization.stage: 2 → 3"] and fix.settings[0].file == "ds.json"
 
 
-READ = Given(key="stage", value="sft", file="sft.yaml", line=1, framework="llamafactory")
+READ = WrittenSetting(key="stage", value="sft", file="sft.yaml", line=1, framework="llamafactory")
 
 
 @pytest.mark.parametrize(("name", "facts", "expected"), [
@@ -258,18 +258,18 @@ READ = Given(key="stage", value="sft", file="sft.yaml", line=1, framework="llama
     pytest.param("shorter-sequences", {"training.sequence_length": 512}, ["cutoff_len: 512 → 256"], id="what is known is no default"),
 ])  # fmt: skip
 def test_a_config_at_hand_has_defaults(name: str, facts: dict[str, Fact], expected: list[str]) -> None:
-    training = Training(framework="llamafactory", given=(READ,))
+    training = RunConfig(framework="llamafactory", given=(READ,))
     assert shown(name, {**LLAMAFACTORY, **facts}, training=training) == expected
 
 
 def test_a_key_of_one_framework_only_is_found_too() -> None:
-    given = Given(key="max_input_length", value=1024, file="lora.yaml", line=9, framework="glm4")
-    (fix,) = advised("shorter-sequences", facts={"training.framework": "glm4"}, training=Training(framework="glm4", given=(given,))).fixes
+    given = WrittenSetting(key="max_input_length", value=1024, file="lora.yaml", line=9, framework="glm4")
+    (fix,) = advised("shorter-sequences", facts={"training.framework": "glm4"}, training=RunConfig(framework="glm4", given=(given,))).fixes
     assert lines(fix.settings) == ["max_input_length: 1024 → 512", "max_output_length: 512"] and fix.settings[0].line == 9
 
 
 def test_the_version_of_the_config_counts() -> None:
-    training = Training(framework="trl", version="0.9.6")
+    training = RunConfig(framework="trl", version="0.9.6")
     assert shown("shorter-sequences", {"training.framework": "trl"}, training=training) == ["max_seq_length: 1024"]
 
 
@@ -370,7 +370,8 @@ def test_a_finding_carries_all_of_it() -> None:
         "incident.survived": False,
         "training.micro_batch": 1,
     }
-    found = findings(pack(), known({**facts, "derived.allocated_share": 0.97, "derived.unallocated_bytes": 10 * MIB}))
+    facts_known = known({**facts, "derived.allocated_share": 0.97, "derived.unallocated_bytes": 10 * MIB})
+    found = with_advice(findings(pack(), facts_known), pack(), facts_known)
     assert any(isinstance(one, Finding) and one.fixes for one in found)
     assert all("smaller-batch" not in {fix.id for fix in one.fixes} for one in found)
 
@@ -483,7 +484,7 @@ def test_what_was_changed_is_not_proposed_again(record: FixRecord, facts: dict[s
     for row in rows:
         own = dict(facts)
         for turn in range(25):
-            changing = [one for one in changes([row], own, Config()) if not one.in_force]
+            changing = [one for one in setting_changes([row], own, ConfigInForce()) if not one.in_force]
             if not changing:
                 break
             assert turn == 0 or row["change"] == "divide"

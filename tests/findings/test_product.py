@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oomdoctor.findings.failure_step import moments
-from oomdoctor.findings.tensor_match import products
-from oomdoctor.knowledge.tables.models import model
+from oomdoctor.findings.failure_step import failure_step
+from oomdoctor.findings.tensor_match import tensor_matches
+from oomdoctor.knowledge.tables.models import model_row
 from oomdoctor.units import GIB, MIB
 
 SHAPE = {"vocab_size": 151_552, "hidden_size": 4096, "params_total_published": 9_399_951_360}
@@ -30,7 +30,7 @@ def printed(size: int) -> int:
     pytest.param(printed(64 * 151_552 * 4), None, None, "logits", "64 x 151552 x 4", id="a size in MiB is exact enough without the batch"),
 ])  # fmt: skip
 def test_a_request_is_a_product(requested: int, batch: int | None, length: int | None, kind: str, text: str) -> None:
-    first = products(requested, SHAPE, batch, length)[0]
+    first = tensor_matches(requested, SHAPE, batch, length)[0]
     assert (first.kind, first.text) == (kind, text)
 
 
@@ -40,18 +40,18 @@ def test_a_request_is_a_product(requested: int, batch: int | None, length: int |
     pytest.param(20 * MIB, None, None, id="a buffer of the allocator"),
 ])  # fmt: skip
 def test_what_is_no_product_is_not_called_one(requested: int, batch: int | None, length: int | None) -> None:
-    assert products(requested, SHAPE, batch, length) == ()
+    assert tensor_matches(requested, SHAPE, batch, length) == ()
 
 
 @given(st.integers(1, 64), st.integers(64, 32768), st.sampled_from([2, 4]))
 def test_the_logits_of_a_batch_are_always_recognised(batch: int, length: int, size: int) -> None:
-    found = products(printed(batch * length * 151_552 * size), SHAPE, batch, length)
+    found = tensor_matches(printed(batch * length * 151_552 * size), SHAPE, batch, length)
     assert any(one.kind == "logits" and one.bytes == batch * length * 151_552 * size for one in found)
 
 
 @given(st.integers(1, 1 << 50), st.none() | st.integers(1, 512), st.none() | st.integers(1, 1 << 20))
 def test_every_product_meets_the_request(requested: int, batch: int | None, length: int | None) -> None:
-    for one in products(requested, SHAPE, batch, length):
+    for one in tensor_matches(requested, SHAPE, batch, length):
         assert abs(one.bytes - requested) <= max(GIB * 0.00501, requested * 0.002)
 
 
@@ -66,7 +66,7 @@ def test_every_product_meets_the_request(requested: int, batch: int | None, leng
     ("our-own-model-7b", None), ("", None), ("/", None), ("checkpoint-500", None),
 ])  # fmt: skip
 def test_a_model_is_found_by_the_names_that_people_give_it(name: str, known: str | None) -> None:
-    found = model(name)
+    found = model_row(name)
     assert (found["id"] if found else None) == known
 
 
@@ -78,10 +78,10 @@ def test_a_model_is_found_by_the_names_that_people_give_it(name: str, known: str
     pytest.param(1900, {"training.eval_steps": 0.1}, {"derived.step_is_late": True}, id="a share of unknown steps says nothing"),
 ])  # fmt: skip
 def test_what_falls_on_a_step(step: int, settings: dict[str, Any], wanted: dict[str, Any]) -> None:
-    found = moments(step, settings)
+    found = failure_step(step, settings)
     assert {name: found.get(name) for name in wanted} == wanted
     assert ("derived.step_is_eval" in found) == ("training.eval_steps" in settings and settings["training.eval_steps"] != 0.1)
 
 
 def test_without_progress_nothing_is_known_of_the_step() -> None:
-    assert moments(None, {"training.eval_steps": 500}) == {}
+    assert failure_step(None, {"training.eval_steps": 500}) == {}

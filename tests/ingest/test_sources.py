@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from oomdoctor.ingest.sources import Missing, expand
+from oomdoctor.ingest.sources import MissingSource, expand_sources
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 ])  # fmt: skip
 @pytest.mark.usefixtures("tree")
 def test_expands(paths: list[str], options: dict[str, list[str]], wanted: list[str]) -> None:
-    assert list(expand(paths, **options)) == wanted
+    assert list(expand_sources(paths, **options)) == wanted
 
 
 @pytest.mark.parametrize(("path", "reason"), [
@@ -53,32 +53,32 @@ def test_expands(paths: list[str], options: dict[str, list[str]], wanted: list[s
 ])  # fmt: skip
 @pytest.mark.usefixtures("tree")
 def test_what_is_not_there_is_named(path: str, reason: str) -> None:
-    assert list(expand([path])) == [Missing(path, reason)]
+    assert list(expand_sources([path])) == [MissingSource(path, reason)]
 
 
 @pytest.mark.parametrize("path", ["a\0b", "a\0*", "lone\ud800surrogate", "lone\ud800*", "x" * 5000, "[", "**[" * 50], ids=ascii)
 def test_a_name_that_no_file_can_have_is_missing(path: str) -> None:
-    (found,) = expand([path])
-    assert isinstance(found, Missing) and found.name == path
+    (found,) = expand_sources([path])
+    assert isinstance(found, MissingSource) and found.name == path
 
 
 def test_a_link_to_itself_is_missing(tree: Path) -> None:
     (tree / "loop.log").symlink_to("loop.log")
-    assert [type(one) for one in expand(["loop.log"])] == [Missing]
-    assert "./loop.log" not in list(expand(["."]))
+    assert [type(one) for one in expand_sources(["loop.log"])] == [MissingSource]
+    assert "./loop.log" not in list(expand_sources(["."]))
 
 
 def test_links_to_folders_above_are_not_followed(tree: Path) -> None:
     (tree / "b" / "up").symlink_to("..")
     (tree / "b" / "here").symlink_to(".")
-    found = list(expand(["b"]))
+    found = list(expand_sources(["b"]))
     assert len(found) == 6 and not any("up" in str(one) or "here" in str(one) for one in found)
 
 
 def test_pipes_and_dead_links_in_a_folder_are_left_alone(tree: Path) -> None:
     os.mkfifo(tree / "b" / "pipe.log")
     (tree / "b" / "dead.log").symlink_to("nothing")
-    assert not {"b/pipe.log", "b/dead.log"} & set(map(str, expand(["b"])))
+    assert not {"b/pipe.log", "b/dead.log"} & set(map(str, expand_sources(["b"])))
 
 
 def test_a_folder_that_cannot_be_entered_is_named_and_the_rest_is_read(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,8 +93,8 @@ def test_a_folder_that_cannot_be_entered_is_named_and_the_rest_is_read(tree: Pat
             return real(path)
 
         monkeypatch.setattr(os, "scandir", scandir)
-    found = list(expand(["."]))
+    found = list(expand_sources(["."]))
     monkeypatch.undo()
     closed.chmod(0o700)
-    assert Missing("./b", "permission denied") in found
+    assert MissingSource("./b", "permission denied") in found
     assert "./train.log" in found

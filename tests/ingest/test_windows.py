@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from oomdoctor.ingest import windows
 from oomdoctor.ingest.prefilter import FindPrefilter
-from oomdoctor.ingest.windows import CONTEXT, FAILURES, Engines, Kept, Tally, Window, last_mib, walk
+from oomdoctor.ingest.windows import CONTEXT, FAILURES, Engines, KeptText, LiteralCount, Window, last_mib, walk
 
 HIT, NOTE = b"FAILURE-WORD", b"CONTEXT-WORD"
 LITERALS = [HIT, NOTE]
@@ -34,7 +34,7 @@ def found(data: bytes, *, pieces: list[int] | None = None, closely_from: int | N
     every = FindPrefilter(LITERALS)
     engines = Engines(every, FindPrefilter([HIT], [0]), max(map(len, LITERALS)))
     out: list[Window] = []
-    done = walk(Pieces(data, pieces or [1 << 30]), engines, Tally(QUOTAS, closely_from), out.append, line=1, start=start)
+    done = walk(Pieces(data, pieces or [1 << 30]), engines, LiteralCount(QUOTAS, closely_from), out.append, line=1, start=start)
     return out, done.counts
 
 
@@ -170,7 +170,7 @@ def test_each_hit_belongs_to_one_part_of_a_split_walk(gaps: list[int], data: st.
     for first, until in ((0, cut), (cut, len(whole))):
         start = max(0, first - 20_000)
         done = walk(
-            Pieces(whole[start:], [1 << 30]), engines, Tally(QUOTAS, 0), lambda _window: None, start=start, first=first, until=until,
+            Pieces(whole[start:], [1 << 30]), engines, LiteralCount(QUOTAS, 0), lambda _window: None, start=start, first=first, until=until,
         )  # fmt: skip
         counts = [one + other for one, other in zip(counts, done.counts)]
     assert counts == found(whole)[1]
@@ -185,7 +185,7 @@ def test_each_hit_belongs_to_one_part_of_a_split_walk(gaps: list[int], data: st.
 @pytest.mark.parametrize("piece", [1, 3, 5, 1 << 20])
 def test_a_source_begins_like_a_line(data: bytes, count: int, piece: int) -> None:
     every = FindPrefilter([b"\nALARM"])
-    done = walk(Pieces(data, [piece]), Engines(every, every, 6), Tally([FAILURES], 0), lambda _window: None)
+    done = walk(Pieces(data, [piece]), Engines(every, every, 6), LiteralCount([FAILURES], 0), lambda _window: None)
     assert done.counts == [count]
 
 
@@ -199,7 +199,7 @@ def test_a_line_that_would_be_cut_is_left_out_of_a_window() -> None:
 @given(pieces=st.lists(st.binary(max_size=3 * windows.BLOCK), max_size=8), least=st.integers(1, 4 * windows.BLOCK))
 def test_what_is_kept_is_the_end(pieces: list[bytes], least: int) -> None:
     whole = b"".join(pieces)
-    kept = Kept(least)
+    kept = KeptText(least)
     for piece in pieces:
         kept.add(memoryview(piece))
     assert min(least, len(whole)) <= kept.size < least + max([windows.BLOCK, *map(len, pieces)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oomdoctor.knowledge.tables.cards import card
+from oomdoctor.knowledge.tables.cards import card_named
 from oomdoctor.units import GIB
 
 
@@ -18,7 +18,7 @@ from oomdoctor.units import GIB
     pytest.param("24GB", 24, id="a size alone"),
 ])  # fmt: skip
 def test_a_card_is_found(written: str, gigabytes: int) -> None:
-    found = card(written)
+    found = card_named(written)
     assert found is not None
     assert 0.95 * gigabytes * GIB < found.bytes < gigabytes * GIB
 
@@ -30,4 +30,4 @@ def test_a_card_is_found(written: str, gigabytes: int) -> None:
     pytest.param("A100-24GB", id="a size that this card does not have"),
 ])  # fmt: skip
 def test_what_is_unknown_or_ambiguous_is_not_guessed(written: str) -> None:
-    assert card(written) is None
+    assert card_named(written) is None

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from oomdoctor.knowledge.lint import lint, slow
-from oomdoctor.knowledge.load import LoadedSignature, Rules
+from oomdoctor.knowledge.lint import lint_rules, slow
+from oomdoctor.knowledge.load import LoadedSignature, RuleSet
 from oomdoctor.knowledge.pattern import expand
 from oomdoctor.knowledge.records.rules import (
     CaseExample,
@@ -20,11 +20,11 @@ from oomdoctor.knowledge.records.rules import (
     ProblemRecord,
     SignatureRecord,
     SourceRecord,
-    Words,
+    TextRecord,
 )  # fmt: skip
 
 HEALTHY = ["step 3 memory allocated 2.1 GiB", "[INFO] out of memory guard is armed"]
-WORDS = Words(en="words", zh="话")
+WORDS = TextRecord(en="words", zh="话")
 GOOD: dict[str, Any] = {
     "id": "prog-no-room",
     "kind": "host-oom",
@@ -39,7 +39,7 @@ GOOD: dict[str, Any] = {
 
 def complaints(**changes: Any) -> list[str]:
     record = SignatureRecord(**{**GOOD, **changes})
-    return [one.why for one in lint(Rules((LoadedSignature("prog", "prog.yaml", record),), (), (), ()), HEALTHY, expand)]
+    return [one.why for one in lint_rules(RuleSet((LoadedSignature("prog", "prog.yaml", record),), (), (), ()), HEALTHY, expand)]
 
 
 def test_a_good_rule_has_no_complaint() -> None:
@@ -111,20 +111,20 @@ def problem(**changes: Any) -> ProblemRecord:
 def test_names_that_point_nowhere(changes: dict[str, Any], says: str | None) -> None:
     fix = FixRecord(id="less-of-it", title=WORDS, how=WORDS, harm="none")
     source = SourceRecord(id="paper", title="A paper", claims=[Claim(id="1", says=WORDS, verdict="right")])
-    found = [one.why for one in lint(Rules((), (("p.yaml", problem(**changes)),), (("f.yaml", fix),), (source,)), (), expand)]
+    found = [one.why for one in lint_rules(RuleSet((), (("p.yaml", problem(**changes)),), (("f.yaml", fix),), (source,)), (), expand)]
     assert [says in why for why in found if says] == ([True] if says else [])
     assert bool(found) == bool(says)
 
 
 def test_a_fix_cites_what_exists() -> None:
     fix = FixRecord(id="less-of-it", title=WORDS, how=WORDS, harm="none", cites=["book"])
-    (found,) = lint(Rules((), (), (("f.yaml", fix),), ()), (), expand)
+    (found,) = lint_rules(RuleSet((), (), (("f.yaml", fix),), ()), (), expand)
     assert (found.path, found.id) == ("f.yaml", "less-of-it") and "book" in found.why
 
 
 def test_a_complaint_names_its_rule() -> None:
     record = SignatureRecord(**{**GOOD, "examples": []})
-    (found,) = lint(Rules((LoadedSignature("prog", "some/prog.yaml", record),), (), (), ()), HEALTHY, expand)
+    (found,) = lint_rules(RuleSet((LoadedSignature("prog", "some/prog.yaml", record),), (), (), ()), HEALTHY, expand)
     assert (found.path, found.id) == ("some/prog.yaml", "prog-no-room")
 
 

@@ -14,8 +14,8 @@ from oomdoctor.case.environment import Environment, Host, Package, TorchBuild
 from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.machine.cards import known_card, visible
 from oomdoctor.machine.collect.driver import joined
-from oomdoctor.machine.collect.nvml import Answers, Owner, answers
-from oomdoctor.machine.collect.nvml_library import Library, needed, version_of
+from oomdoctor.machine.collect.nvml import NvmlAnswers, Owner, nvml_answers
+from oomdoctor.machine.collect.nvml_library import NvmlLibrary, needed, version_of
 from oomdoctor.machine.collect.root import Root
 
 _FUNCTION_NOT_FOUND, _INVALID_ARGUMENT = 13, 2
@@ -100,17 +100,17 @@ def machine(path: Path, folder: Path) -> tuple[Recording, Environment]:
     )
 
 
-def _answers(recording: Recording) -> Answers:
+def _answers(recording: Recording) -> NvmlAnswers:
     if recording.nvml is None:
-        return Answers(driver=msgspec.convert({"state": "no-library"}, type(Environment().driver)), gpus_known=False)
-    return answers(RecordedNvml(recording.nvml, recording.names), lambda pid: recording.who.get(str(pid), Owner()))
+        return NvmlAnswers(driver=msgspec.convert({"state": "no-library"}, type(Environment().driver)), gpus_known=False)
+    return nvml_answers(RecordedNvml(recording.nvml, recording.names), lambda pid: recording.who.get(str(pid), Owner()))
 
 
-def _library(recording: Recording, wanted: list[tuple[str, bool]]) -> Library:
+def _library(recording: Recording, wanted: list[tuple[str, bool]]) -> NvmlLibrary:
     if recording.library is None:
-        return Library(loaded=False, error="libnvidia-ml.so.1: cannot open shared object file: No such file or directory")
+        return NvmlLibrary(loaded=False, error="libnvidia-ml.so.1: cannot open shared object file: No such file or directory")
     missing, path = recording.library.get("missing", ()), recording.library["path"]
-    return Library(loaded=True, path=path, version=version_of(path), symbols={name: name not in missing for name, _ in wanted})
+    return NvmlLibrary(loaded=True, path=path, version=version_of(path), symbols={name: name not in missing for name, _ in wanted})
 
 
 def _kernel(recording: Recording, folder: Path) -> Root:

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from oomdoctor.machine.collect.environment import collect
-from oomdoctor.machine.collect.nvml_library import kernel_cards, kernel_version, library, mapped, version_of
+from oomdoctor.machine.collect.environment import collect_environment
+from oomdoctor.machine.collect.nvml_library import kernel_cards, kernel_version, mapped, nvml_library, version_of
 from oomdoctor.machine.collect.root import Root
 from oomdoctor.machine.probe import script as probe
-from oomdoctor.machine.probe.client import ask
-from oomdoctor.machine.probe.isolated_process import Lost, apart
+from oomdoctor.machine.probe.client import start_probe
+from oomdoctor.machine.probe.isolated_process import IsolatedFailure, start_isolated
 
 ENVIRON = {"PATH": os.environ["PATH"]}
 LACKING = "nvmlDeviceGetNvLinkRemoteDeviceType"
@@ -83,7 +83,7 @@ def test_a_stub_is_named_with_its_path_and_what_it_lacks_before_torch_runs(tmp_p
 
 
 def test_a_machine_of_which_nothing_can_be_read_is_described_all_the_same(tmp_path: Path) -> None:
-    found = collect({}, python="/no/such/python", root=Root(str(tmp_path)))
+    found = collect_environment({}, python="/no/such/python", root=Root(str(tmp_path)))
     assert found.host.system is not None
     assert (found.host.ram_bytes, found.host.shm, found.host.cgroup, found.host.container) == (None, None, None, None)
     assert {gap.what for gap in found.gaps} >= {"the interpreter of the run"}
@@ -107,12 +107,12 @@ def test_a_library_that_does_not_come_back_costs_its_answers_and_no_more(start: 
 @needs_gcc
 def test_each_function_is_looked_up_as_torch_does(tmp_path: Path) -> None:
     built = stub(tmp_path, "return 0;")
-    said = apart(lambda: [library(["nvmlInit_v2", LACKING], str(built)).symbols, library([], str(built)).path], 30.0)
+    said = start_isolated(lambda: [nvml_library(["nvmlInit_v2", LACKING], str(built)).symbols, nvml_library([], str(built)).path], 30.0)
     assert said == [{"nvmlInit_v2": True, LACKING: False}, str(built)]
 
 
 def test_a_library_that_is_not_there_says_why() -> None:
-    loaded = library(["nvmlInit_v2"], "libnothing-of-the-kind.so.1")
+    loaded = nvml_library(["nvmlInit_v2"], "libnothing-of-the-kind.so.1")
     assert not loaded.loaded
     assert "libnothing-of-the-kind.so.1" in (loaded.error or "")
 
@@ -163,8 +163,8 @@ def test_version_of_the_kernel_module(said: str, tmp_path: Path) -> None:
 
 
 def test_work_apart_hands_its_answer_back() -> None:
-    assert apart(lambda: {"one": [1, None, "zwei"]}, 30.0) == {"one": [1, None, "zwei"]}
-    assert apart(lambda: "x" * 3_000_000, 30.0) == "x" * 3_000_000
+    assert start_isolated(lambda: {"one": [1, None, "zwei"]}, 30.0) == {"one": [1, None, "zwei"]}
+    assert start_isolated(lambda: "x" * 3_000_000, 30.0) == "x" * 3_000_000
 
 
 def _kill(number: int) -> None:
@@ -180,7 +180,7 @@ def _kill(number: int) -> None:
     ],
 )  # fmt: skip
 def test_work_apart_that_is_lost_says_how(work: object, why: str) -> None:
-    assert apart(work, 0.5 if why == "timeout" else 30.0) == Lost(why)  # type: ignore[arg-type]
+    assert start_isolated(work, 0.5 if why == "timeout" else 30.0) == IsolatedFailure(why)  # type: ignore[arg-type]
 
 
 def script(folder: Path, text: str) -> str:
@@ -201,19 +201,19 @@ def script(folder: Path, text: str) -> str:
     ],
 )
 def test_an_interpreter_that_gives_no_answer(text: str, wanted: tuple[str | None, bool], tmp_path: Path) -> None:
-    answer = ask(script(tmp_path, text), ENVIRON, 0.5 if "sleep" in text else 30.0)
+    answer = start_probe(script(tmp_path, text), ENVIRON, 0.5 if "sleep" in text else 30.0)
     assert answer.said is None
     assert (answer.signal, answer.timed_out) == wanted
     assert "no library" in (answer.error or "") or "no library" not in text
 
 
 def test_an_interpreter_that_is_not_there() -> None:
-    assert ask("/no/such/python", ENVIRON, 30.0).error == "No such file or directory"
+    assert start_probe("/no/such/python", ENVIRON, 30.0).error == "No such file or directory"
 
 
 def test_noise_around_the_answer_does_no_harm(tmp_path: Path) -> None:
     path = script(tmp_path, f"head -c 300000 /dev/zero; echo; echo 'module load ok'; exec {sys.executable} \"$@\"")
-    said = ask(path, ENVIRON, 30.0).said
+    said = start_probe(path, ENVIRON, 30.0).said
     assert said is not None
     assert said["python"]["version"] == ".".join(map(str, sys.version_info[:3]))
 
@@ -224,7 +224,7 @@ def test_modules_of_the_working_directory_and_of_ours_do_not_stand_before_those_
     for name in ("json", "platform", "torch"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong one')")
     monkeypatch.chdir(tmp_path)
-    said = ask(sys.executable, ENVIRON, 30.0, deep=True).said
+    said = start_probe(sys.executable, ENVIRON, 30.0, deep=True).said
     assert said is not None
     assert "the wrong one" not in str(said)
     assert not [one for one in said["python"]["site_packages"] if one in (str(tmp_path), str(Path(probe.__file__).parent))]
@@ -237,12 +237,12 @@ def a_torch(folder: Path, code: str) -> dict[str, str]:
 
 
 def test_a_torch_that_crashes(tmp_path: Path) -> None:
-    answer = ask(sys.executable, a_torch(tmp_path, "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)"), 30.0, deep=True)
+    answer = start_probe(sys.executable, a_torch(tmp_path, "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)"), 30.0, deep=True)
     assert (answer.said, answer.signal) == (None, "SIGSEGV")
 
 
 def test_a_torch_that_hangs(tmp_path: Path) -> None:
-    answer = ask(sys.executable, a_torch(tmp_path, "import time\ntime.sleep(600)"), 1.0, deep=True)
+    answer = start_probe(sys.executable, a_torch(tmp_path, "import time\ntime.sleep(600)"), 1.0, deep=True)
     assert answer.timed_out
 
 
@@ -255,7 +255,7 @@ def test_a_torch_that_hangs(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_torch_that_does_not_import(code: str, said: str, tmp_path: Path) -> None:
-    answer = ask(sys.executable, a_torch(tmp_path, code), 30.0, deep=True).said
+    answer = start_probe(sys.executable, a_torch(tmp_path, code), 30.0, deep=True).said
     assert answer is not None
     assert answer["torch"] == {"imports": False, "error": said}
 
@@ -272,7 +272,7 @@ def test_each_question_to_torch_may_fail_on_its_own(tmp_path: Path) -> None:
             @staticmethod
             def get_arch_list(): return ["sm_80"]
     """
-    answer = ask(sys.executable, a_torch(tmp_path, code), 30.0, deep=True).said
+    answer = start_probe(sys.executable, a_torch(tmp_path, code), 30.0, deep=True).said
     assert answer is not None
     told = answer["torch"]
     assert (told["imports"], told["cuda"], told["cuda_available"], told["arch_list"]) == (True, "12.6", False, ["sm_80"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oomdoctor.case.environment import Cgroup, Driver, Environment, Folder, Gpu, GpuProcess, Host, Package, Symbol, TorchBuild, TorchRun
-from oomdoctor.machine.facts import facts
+from oomdoctor.machine.facts import environment_facts
 
 GIB = 1 << 30
 SMALL = Gpu(index=1, name="NVIDIA A10", compute_capability="8.6", total_bytes=24 * GIB, used_bytes=GIB, visible=True)
@@ -16,7 +16,7 @@ HIDDEN = Gpu(
 
 
 def test_nothing_known_is_nothing_said() -> None:
-    assert facts(Environment()) == {}
+    assert environment_facts(Environment()) == {}
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_nothing_known_is_nothing_said() -> None:
     ],
 )
 def test_cards_that_the_run_does_not_see_are_described_and_not_judged(name: str, value: object) -> None:
-    assert facts(Environment(gpus=(LARGE, SMALL, HIDDEN)))[f"environment.{name}"] == value
+    assert environment_facts(Environment(gpus=(LARGE, SMALL, HIDDEN)))[f"environment.{name}"] == value
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_cards_that_the_run_does_not_see_are_described_and_not_judged(name: str,
     ],
 )  # fmt: skip
 def test_one_fact(environment: Environment, name: str, value: object) -> None:
-    assert facts(environment)[f"environment.{name}"] == value
+    assert environment_facts(environment)[f"environment.{name}"] == value
 
 
 @pytest.mark.parametrize(
@@ -82,4 +82,4 @@ def test_one_fact(environment: Environment, name: str, value: object) -> None:
     ],
 )  # fmt: skip
 def test_what_is_unknown_has_no_fact(environment: Environment, name: str) -> None:
-    assert f"environment.{name}" not in facts(environment)
+    assert f"environment.{name}" not in environment_facts(environment)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oomdoctor.machine.collect.accelerators import accelerators
 from oomdoctor.machine.collect.cgroup import cgroup
 from oomdoctor.machine.collect.host import Uname, machine
-from oomdoctor.machine.collect.host_memory import folder, measured, memory
+from oomdoctor.machine.collect.host_memory import folder, measure_host_memory, memory
 from oomdoctor.machine.collect.root import Root
 
 GIB = 1 << 30
@@ -117,7 +117,7 @@ def test_a_machine_without_proc_has_a_gap_and_no_numbers(tmp_path: Path) -> None
 
 
 def test_a_folder_that_will_be_made_is_measured_where_it_will_lie(tmp_path: Path) -> None:
-    assert measured(str(tmp_path / "runs" / "new")) is not None
+    assert measure_host_memory(str(tmp_path / "runs" / "new")) is not None
     assert folder("/x", "disk", lambda _: None).value is None
     found = folder("/x", "disk", lambda _: (10, 4)).value
     assert found is not None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from machine.recorded import RecordedNvml
 
 from oomdoctor.case.environment import Gpu
-from oomdoctor.machine.collect.nvml import Owner, answers, who_is
+from oomdoctor.machine.collect.nvml import Owner, nvml_answers, who_is
 
 MIB = 1 << 20
 WHOLE: dict[str, Any] = {
@@ -30,7 +30,9 @@ WHOLE: dict[str, Any] = {
 
 def gpu(**changes: Any) -> Gpu:
     device = {name: value for name, value in {**WHOLE, **changes}.items() if value is not None}
-    return answers(RecordedNvml({"calls": {"nvmlInit": None, "nvmlDeviceGetCount": 1}, "devices": [device]}), lambda _: Owner()).gpus[0]
+    return nvml_answers(RecordedNvml({"calls": {"nvmlInit": None, "nvmlDeviceGetCount": 1}, "devices": [device]}), lambda _: Owner()).gpus[
+        0
+    ]
 
 
 def test_a_card_in_full() -> None:
@@ -69,7 +71,7 @@ def test_processes_by_whichever_function_there_is(suffix: str) -> None:
 
 def test_processes_that_cannot_be_listed_are_unknown_and_not_none() -> None:
     device = {**WHOLE, "nvmlDeviceGetComputeRunningProcesses_v3": {"error": 4}}
-    found = answers(RecordedNvml({"calls": {"nvmlInit": None, "nvmlDeviceGetCount": 1}, "devices": [device]}), lambda _: Owner())
+    found = nvml_answers(RecordedNvml({"calls": {"nvmlInit": None, "nvmlDeviceGetCount": 1}, "devices": [device]}), lambda _: Owner())
     assert found.gpus[0].processes_known is False
     assert [gap.what for gap in found.gaps] == ["processes on GPU 0"]
 
@@ -85,7 +87,7 @@ def test_any_calls_may_fail_and_the_others_still_answer(failing: set[str], code:
     ("code", "state"), [(4, "no-permission"), (9, "no-driver"), (12, "no-library"), (13, "no-function"), (18, "mismatch"), (999, "error")]
 )
 def test_how_nvml_failed_to_start(code: int, state: str) -> None:
-    found = answers(RecordedNvml({"calls": {"nvmlInit": {"error": code}}, "devices": []}), lambda _: Owner())
+    found = nvml_answers(RecordedNvml({"calls": {"nvmlInit": {"error": code}}, "devices": []}), lambda _: Owner())
     assert (found.driver.state, found.gpus, found.gpus_known) == (state, (), False)
 
 

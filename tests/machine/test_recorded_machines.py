@@ -9,8 +9,8 @@ import pytest
 from machine.recorded import machine
 
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.machine.facts import facts
-from oomdoctor.machine.findings import judge
+from oomdoctor.machine.facts import environment_facts
+from oomdoctor.machine.findings import environment_findings
 from oomdoctor.report.machine.environment import compose_environment
 from oomdoctor.report.render.markdown import render
 from oomdoctor.report.safety.redact import redact
@@ -23,7 +23,7 @@ EACH = [pytest.param(path, id=path.stem) for path in RECORDINGS]
 @pytest.mark.parametrize("path", EACH)
 def test_findings_are_exactly_those_that_the_machine_has(path: Path, tmp_path: Path) -> None:
     recording, environment = machine(path, tmp_path)
-    found = judge(environment, load_pack())
+    found = environment_findings(environment, load_pack())
     assert tuple(one.id for one in found) == recording.expect
 
 
@@ -31,8 +31,8 @@ def test_findings_are_exactly_those_that_the_machine_has(path: Path, tmp_path: P
 @pytest.mark.parametrize("path", EACH)
 def test_report_reads_as_blessed(path: Path, lang: str, tmp_path: Path, bless: bool) -> None:
     _, environment = machine(path, tmp_path)
-    found = judge(environment, load_pack())
-    report = render(redact(compose_environment(environment, found, facts(environment), lang, "0.0.0", path.stem)))
+    found = environment_findings(environment, load_pack())
+    report = render(redact(compose_environment(environment, found, environment_facts(environment), lang, "0.0.0", path.stem)))
     golden = path.with_suffix(f".{lang}.md")
     if bless:
         golden.write_text(report, encoding="utf-8")
@@ -41,7 +41,7 @@ def test_report_reads_as_blessed(path: Path, lang: str, tmp_path: Path, bless: b
 
 def test_processes_of_other_people_show_their_program_but_not_their_name(tmp_path: Path) -> None:
     _, environment = machine(Path(__file__).parent / "nvml" / "t4.json", tmp_path)
-    report = render(redact(compose_environment(environment, (), facts(environment), "en", "0.0.0")))
+    report = render(redact(compose_environment(environment, (), environment_facts(environment), "en", "0.0.0")))
     assert "jupyter-lab 2718" in report
     assert "alice" not in report
     plain = json.dumps(to_json(environment, (), version="0.0.0", redact=True, lang="en"))

@@ -10,7 +10,7 @@ from oomdoctor.case.environment import Gpu
 from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.machine.cards import known_card, visible
 from oomdoctor.machine.collect.nvml_library import needed
-from oomdoctor.machine.compatibility import covers, has_code, minimum_driver, newest_cuda, order
+from oomdoctor.machine.compatibility import covers, has_code, minimum_driver, newest_cuda, version_order
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_code_runs_on_its_own_card_and_on_newer_ones_of_its_major_version(major:
 
 @given(st.lists(st.integers(0, 9999), min_size=1, max_size=4))
 def test_a_version_is_its_numbers(parts: list[int]) -> None:
-    assert order(".".join(map(str, parts)) + "+cu121") == tuple(parts)
+    assert version_order(".".join(map(str, parts)) + "+cu121") == tuple(parts)
 
 
 @pytest.mark.parametrize(

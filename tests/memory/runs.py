@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from oomdoctor.case.setup import Adapters, Layout, Setup
 from oomdoctor.case.shape import Shape
-from oomdoctor.knowledge.tables.memory import known_format, known_optimizer, stack
-from oomdoctor.knowledge.tables.shapes import shape
+from oomdoctor.knowledge.tables.memory import framework_traits, known_format, known_optimizer
+from oomdoctor.knowledge.tables.shapes import model_shape
 
 
 def known(name: str) -> Shape:
     """A shape of the table."""
-    found = shape(name)
+    found = model_shape(name)
     assert found is not None
     return found
 
@@ -29,7 +29,7 @@ def run(model: str = "Qwen/Qwen2.5-7B", **changes: Any) -> Setup:
     made = Setup(
         shape=known(model),
         task="train",
-        stack=stack(changes.pop("framework", "transformers")),
+        stack=framework_traits(changes.pop("framework", "transformers")),
         weights=known_format(changes.pop("weights", "bf16")),
         optimizer=known_optimizer(changes.pop("optimizer", "adamw")),
         counter="max_allocated",

@@ -9,8 +9,8 @@ from memory.runs import known
 from msgspec.structs import replace
 
 from oomdoctor.case.shape import Experts
-from oomdoctor.knowledge.tables.models import models
-from oomdoctor.knowledge.tables.shapes import known_shapes, shape
+from oomdoctor.knowledge.tables.models import model_rows
+from oomdoctor.knowledge.tables.shapes import known_shapes, model_shape
 from oomdoctor.memory.model.parameters import active, embedding, final_norm, layer, linears, output, positions, text, total
 from oomdoctor.setups.hf_config import shape_of
 
@@ -18,15 +18,15 @@ UNCONFIRMED = {"zai-org/GLM-4-32B-0414": 41_000, "zai-org/glm-4v-9b": 34_000}
 """Their configs are not confirmed; the difference to the published count, at most."""
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=row["id"]) for row in models() if row.get("params_total_published")])
+@pytest.mark.parametrize("row", [pytest.param(row, id=row["id"]) for row in model_rows() if row.get("params_total_published")])
 def test_the_count_is_the_published_one(row: dict[str, Any]) -> None:
-    found = shape(row["id"])
+    found = model_shape(row["id"])
     assert found is not None
     assert abs(total(found) - row["params_total_published"]) <= UNCONFIRMED.get(row["id"], 0)
 
 
 def test_most_models_of_the_table_have_a_published_count() -> None:
-    counted = [row for row in models() if row.get("params_total_published")]
+    counted = [row for row in model_rows() if row.get("params_total_published")]
     assert len(counted) > 110
 
 

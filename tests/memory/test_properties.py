@@ -11,7 +11,7 @@ from memory.runs import known
 from msgspec.structs import replace
 
 from oomdoctor.case.setup import Adapters, Layout, Setup
-from oomdoctor.knowledge.tables.memory import known_format, known_optimizer, stack
+from oomdoctor.knowledge.tables.memory import framework_traits, known_format, known_optimizer
 from oomdoctor.memory import optimizer
 from oomdoctor.memory.allocator import segment
 from oomdoctor.memory.estimate import estimate
@@ -51,7 +51,7 @@ SETUPS = st.builds(
     Setup,
     shape=st.sampled_from(MODELS).map(known),
     task=st.sampled_from(["train", "infer"]),
-    stack=st.sampled_from(["transformers", "litgpt", "torchtune", "ms-swift", "torchtitan", "unknown"]).map(stack),
+    stack=st.sampled_from(["transformers", "litgpt", "torchtune", "ms-swift", "torchtitan", "unknown"]).map(framework_traits),
     weights=st.sampled_from(["bf16", "fp32", "nf4", "gptq-int4", "int8"]).map(known_format),
     optimizer=st.sampled_from(["adamw", "adamw-fused", "adamw-8bit", "adafactor", "sgd"]).map(known_optimizer),
     adapters=ADAPTERS,
@@ -148,7 +148,7 @@ def test_an_evaluation_has_no_gradients_but_may_have_more_logits() -> None:
 SMALL = Setup(
     shape=known("Qwen/Qwen2.5-7B"),
     task="train",
-    stack=stack("transformers"),
+    stack=framework_traits("transformers"),
     weights=known_format("bf16"),
     optimizer=known_optimizer("adamw"),
     adapters=Adapters(rank=8, targets=frozenset({"q", "v"})),

@@ -10,7 +10,7 @@ from memory.test_properties import SETUPS
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Estimate
-from oomdoctor.case.setup import Layout, Part, Setup
+from oomdoctor.case.setup import Layout, Placement, Setup
 from oomdoctor.memory import optimizer
 from oomdoctor.memory.estimate import estimate, needed
 from oomdoctor.memory.model import parameters as count
@@ -27,7 +27,7 @@ UNLIKE_SETUPS = st.builds(lambda setup, layout: replace(setup, layout=layout), S
 CUT_SETUPS = st.builds(lambda setup, layout: replace(setup, layout=layout, offload_params=False), SETUPS, CUT)
 
 
-def parts(setup: Setup) -> list[Part]:
+def parts(setup: Setup) -> list[Placement]:
     return [one.part for one in ranks(setup) if one.part is not None]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memory.runs import run
 from msgspec.structs import replace
 
-from oomdoctor.case.serving import Bounds, Hurdle, Served, Server
+from oomdoctor.case.serving import ByteRange, Served, Server, StartupCheck
 from oomdoctor.case.setup import Layout, Setup
 from oomdoctor.memory.servers.startup import serve
 from oomdoctor.units import GIB
@@ -76,13 +76,13 @@ def spread(setup: Setup, cards: int) -> Setup:
 
 
 @pytest.mark.parametrize(("spare", "cleared"), [
-    pytest.param(Bounds(5, 0, 9), "yes", id="even the least is enough"),
-    pytest.param(Bounds(5, -1, 9), "close", id="the least is not"),
-    pytest.param(Bounds(-5, -9, 0), "close", id="the most is just enough"),
-    pytest.param(Bounds(-5, -9, -1), "no", id="even the most is not"),
+    pytest.param(ByteRange(5, 0, 9), "yes", id="even the least is enough"),
+    pytest.param(ByteRange(5, -1, 9), "close", id="the least is not"),
+    pytest.param(ByteRange(-5, -9, 0), "close", id="the most is just enough"),
+    pytest.param(ByteRange(-5, -9, -1), "no", id="even the most is not"),
 ])  # fmt: skip
-def test_a_hurdle_is_judged_by_its_range(spare: Bounds, cleared: str) -> None:
-    assert Hurdle("blocks", spare).cleared == cleared
+def test_a_hurdle_is_judged_by_its_range(spare: ByteRange, cleared: str) -> None:
+    assert StartupCheck("blocks", spare).cleared == cleared
 
 
 programs = st.sampled_from(["vllm", "sglang"])

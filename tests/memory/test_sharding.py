@@ -13,13 +13,13 @@ from oomdoctor.memory import optimizer
 from oomdoctor.memory.model import parameters as count
 from oomdoctor.memory.model import weights
 from oomdoctor.memory.model.gathered_weights import working_copies
-from oomdoctor.setups.nearest_model import neighbour
+from oomdoctor.setups.nearest_model import nearest_model
 
 GB = 10**9
 
 
 def states(stage: int, cards: int, params: int = 7_500_000_000) -> float:
-    shape = neighbour(params, "of the paper")
+    shape = nearest_model(params, "of the paper")
     assert shape is not None
     setup = replace(run(layout=zero(stage, cards)), shape=shape)
     return (weights.weights(setup).bytes + optimizer.gradients(setup).bytes + optimizer.states(setup).bytes) / GB

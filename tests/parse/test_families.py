@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from oomdoctor.parse.families import array_size, elastic_box, kernel_oom, memory_summary, nvidia_smi, nvml_assert, translated
 from oomdoctor.parse.families.family import Family
-from oomdoctor.parse.families.registry import array_size, elastic_box, kernel_oom, memory_summary, nvidia_smi, nvml_assert, translated
 from oomdoctor.units import GIB, MIB
 
 

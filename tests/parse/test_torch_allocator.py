@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from oomdoctor.parse.families.registry import torch_allocator
+from oomdoctor.parse.families import torch_allocator
 from oomdoctor.units import GIB, MIB, parse_size
 
 NEW = (

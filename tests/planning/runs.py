@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from oomdoctor.case.plan import Room
+from oomdoctor.case.plan import MemoryBudget
 from oomdoctor.case.settings import Scalar
 from oomdoctor.case.setup import Setup
-from oomdoctor.knowledge.tables.cards import card
-from oomdoctor.knowledge.tables.shapes import shape
-from oomdoctor.planning.memory_budget import room
+from oomdoctor.knowledge.tables.cards import card_named
+from oomdoctor.knowledge.tables.shapes import model_shape
+from oomdoctor.planning.memory_budget import memory_budget
 from oomdoctor.setups.from_settings import setup
 
 
 def a_run(model: str = "Qwen/Qwen2.5-7B", framework: str = "llamafactory", cards: int = 1, **settings: Scalar) -> Setup:
     """A run of a known model with these settings."""
-    known = shape(model)
+    known = model_shape(model)
     assert known is not None
     return setup({"finetuning": "lora", "micro_batch": 1, "sequence_length": 2048, **settings}, known, framework, cards)[0]
 
 
-def a_card(name: str = "RTX 4090") -> Room:
+def a_card(name: str = "RTX 4090") -> MemoryBudget:
     """A card by its name."""
-    found = card(name)
+    found = card_named(name)
     assert found is not None
-    return room(found)
+    return memory_budget(found)

@@ -11,7 +11,7 @@ from planning.runs import a_run
 from oomdoctor.case.setup import Setup
 from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.knowledge.tables.memory import known_format
-from oomdoctor.planning.incompatible import refused
+from oomdoctor.planning.incompatible import incompatible
 from oomdoctor.planning.options import RISKS, batches, is_general, lengths, replicas, subjects
 from oomdoctor.planning.search import anything
 
@@ -107,14 +107,14 @@ def test_what_is_offered(run: Setup, there: list[list[str]], not_there: list[lis
                  id="what is offloaded are the inputs of checkpointed layers"),
 ])  # fmt: skip
 def test_what_programs_refuse(taken: Setup, not_taken: Setup) -> None:
-    assert not refused(taken)
-    assert len(refused(not_taken)) == 1
+    assert not incompatible(taken)
+    assert len(incompatible(not_taken)) == 1
 
 
 def test_packed_weights_move_on_cards_with_bf16() -> None:
     moved = replace(a_run(load_bits=4, cards=4, fsdp=True), offload_params=True)
-    assert not refused(moved, (8, 9))
-    assert refused(moved, (6, 1))
+    assert not incompatible(moved, (8, 9))
+    assert incompatible(moved, (6, 1))
 
 
 @pytest.mark.parametrize(("run", "fix", "sizes"), [

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning.runs import a_card, a_run
 
-from oomdoctor.case.plan import Plan, Room
+from oomdoctor.case.plan import MemoryBudget, Plan
 from oomdoctor.case.setup import Setup
-from oomdoctor.planning.incompatible import refused
+from oomdoctor.planning.incompatible import incompatible
 from oomdoctor.planning.memory_budget import fits, needed
 from oomdoctor.planning.options import batches, replicas, subjects
 from oomdoctor.planning.search import anything, costs, search, undominated
@@ -47,7 +47,7 @@ def samples(run: Setup) -> int:
 
 @settings(max_examples=40)
 @given(RUNS, ROOMS)
-def test_every_plan_fits_by_the_estimate_and_keeps_the_samples_of_an_update(run: Setup, room: Room) -> None:
+def test_every_plan_fits_by_the_estimate_and_keeps_the_samples_of_an_update(run: Setup, room: MemoryBudget) -> None:
     for plan in search(run, room).plans:
         again = needed(plan.estimate.setup, room)
         assert again == plan.estimate
@@ -58,14 +58,14 @@ def test_every_plan_fits_by_the_estimate_and_keeps_the_samples_of_an_update(run:
 
 @settings(max_examples=40)
 @given(RUNS, ROOMS)
-def test_no_plan_holds_another_one(run: Setup, room: Room) -> None:
+def test_no_plan_holds_another_one(run: Setup, room: MemoryBudget) -> None:
     found = [changes(plan) for plan in search(run, room).plans]
     assert not [(one, other) for one in found for other in found if one < other]
 
 
 @settings(max_examples=40)
 @given(RUNS, ROOMS)
-def test_no_plan_that_is_shown_is_dominated_and_none_gets_lost(run: Setup, room: Room) -> None:
+def test_no_plan_that_is_shown_is_dominated_and_none_gets_lost(run: Setup, room: MemoryBudget) -> None:
     found = search(run, room).plans
     shown = undominated(found)
     for plan in shown:
@@ -88,11 +88,11 @@ def test_more_memory_removes_no_plan(run: Setup) -> None:
 
 @settings(max_examples=15)
 @given(RUNS, ROOMS)
-def test_a_change_or_two_that_would_do_are_found(run: Setup, room: Room) -> None:
+def test_a_change_or_two_that_would_do_are_found(run: Setup, room: MemoryBudget) -> None:
     ways = (*subjects(run, room.capability, anything), batches(run))
     pairs = product(*[(None, *options) for options in ways[:3]], (None, *ways[-1][-1:]))
     made = (reduce(lambda setup, option: option.applied(setup), filter(None, picked), run) for picked in pairs)
-    if any(not refused(one) and fits(needed(one, room), room) == "yes" for one in made):
+    if any(not incompatible(one) and fits(needed(one, room), room) == "yes" for one in made):
         assert [plan for plan in search(run, room).plans if plan.risk != "data"]
 
 
@@ -131,5 +131,5 @@ def test_a_plan_that_takes_host_memory_does_not_hide_one_that_does_not() -> None
 
 def test_what_a_run_has_already_does_not_stand_in_the_way_of_its_plans() -> None:
     run = a_run("meta-llama/Llama-3.1-8B", cards=8, finetuning="full", zero_stage=2, optimizer="paged_adamw_8bit", micro_batch=4)
-    assert refused(run)
+    assert incompatible(run)
     assert search(run, a_card("A100-80GB")).plans

@@ -6,7 +6,7 @@ import pytest
 
 from oomdoctor.case.plan import Measure
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.planning.framework_keys import keys
+from oomdoctor.planning.framework_keys import measure_keys
 
 
 @pytest.mark.parametrize(("framework", "there", "not_there"), [
@@ -20,7 +20,7 @@ from oomdoctor.planning.framework_keys import keys
     pytest.param("torchtitan", ["context-parallel", "tensor-parallel", "pipeline-parallel"], ["quantise-4bit-8bit"], id="torchtitan has all three"),
 ])  # fmt: skip
 def test_what_a_framework_has(framework: str | None, there: list[str], not_there: list[str]) -> None:
-    own = keys(load_pack(), None, {}, framework)
+    own = measure_keys(load_pack(), None, {}, framework)
     assert [fix for fix in there if not own.has(fix)] == []
     assert [fix for fix in not_there if own.has(fix)] == []
 
@@ -32,7 +32,7 @@ def test_what_a_framework_has(framework: str | None, there: list[str], not_there
     pytest.param({}, False, id="neither"),
 ])  # fmt: skip
 def test_the_trainer_splits_samples_with_the_layers_that_can(facts: dict[str, int], there: bool) -> None:
-    assert keys(load_pack(), None, facts, "transformers").has("context-parallel") is there
+    assert measure_keys(load_pack(), None, facts, "transformers").has("context-parallel") is there
 
 
 @pytest.mark.parametrize(("framework", "measure", "expected"), [
@@ -46,5 +46,5 @@ def test_the_trainer_splits_samples_with_the_layers_that_can(facts: dict[str, in
                  id="buffers stand in DeepSpeed's file"),
 ])  # fmt: skip
 def test_a_measure_in_the_keys_of_the_run(framework: str, measure: Measure, expected: dict[str, str]) -> None:
-    own = keys(load_pack(), None, {}, framework)
+    own = measure_keys(load_pack(), None, {}, framework)
     assert {one.key: one.to for one in own.of_measure(measure).settings} == expected

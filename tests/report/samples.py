@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from oomdoctor.case.case import Case, Source, Verdict
-from oomdoctor.case.diagnosis import Cite, Diagnosis, Evidence, Finding, Fix, Setting
+from oomdoctor.case.diagnosis import Cite, Diagnosis, Evidence, Finding, Fix
 from oomdoctor.case.event import Certainty, Event, Kind, Outcome, Place, Value
 from oomdoctor.case.gap import Gap
-from oomdoctor.case.incident import Incident, Part
+from oomdoctor.case.incident import Incident, LedgerEntry
+from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.case.text import Text
 from oomdoctor.units import GIB, MIB
 
@@ -88,8 +89,8 @@ BATCH = Fix(
         "单卡 batch 减半，梯度累积步数加倍：训练效果不变。",
     ),
     settings=(
-        Setting(framework="llamafactory", key="per_device_train_batch_size", to="2", file="sft.yaml", before="4"),
-        Setting(framework="llamafactory", key="gradient_accumulation_steps", to="8", file="sft.yaml", before="4"),
+        ProposedSetting(framework="llamafactory", key="per_device_train_batch_size", to="2", file="sft.yaml", before="4"),
+        ProposedSetting(framework="llamafactory", key="gradient_accumulation_steps", to="8", file="sft.yaml", before="4"),
     ),
     costs=Text("each step takes a little longer", "每步稍慢一些"),
     safety="safe",
@@ -98,7 +99,7 @@ CHECKPOINTING = Fix(
     id="gradient-checkpointing",
     title=Text("Turn gradient checkpointing on", "打开梯度检查点"),
     how=Text("Activations are computed again in backward instead of kept.", "激活值不再保存，反向传播时重新计算。"),
-    settings=(Setting(framework="transformers", key="gradient_checkpointing", to="true"),),
+    settings=(ProposedSetting(framework="transformers", key="gradient_checkpointing", to="true"),),
     costs=Text("a step takes about 30 % longer.", "每步大约慢 30 %。"),
 )
 FREE_CARD = Fix(
@@ -220,7 +221,7 @@ def device_oom() -> Diagnosis:
         ranks=tuple(range(8)),
         gpus=tuple(range(8)),
         derived={"request_share": 0.084, "request_as_product": None},
-        ledger=tuple(Part(what=what, bytes=int(size * GIB), of="gpu 3", source=source) for what, size, source in parts),
+        ledger=tuple(LedgerEntry(what=what, bytes=int(size * GIB), of="gpu 3", source=source) for what, size, source in parts),
     )
     gaps = (Gap("driver version", "not in the log", "oomdoctor env"),)
     return diagnosis("yes", "device-oom", incident, findings=(TOO_LARGE, NEIGHBOUR), gaps=gaps)
@@ -255,8 +256,8 @@ def look_alike() -> Diagnosis:
         title=Text("Train in fp16", "改用 fp16 训练"),
         how=Text("Swap the two switches.", "把两个开关对调。"),
         settings=(
-            Setting(framework="llamafactory", key="bf16", to="false", file="sft.yaml", before="true"),
-            Setting(framework="llamafactory", key="fp16", to="true", file="sft.yaml", before="false"),
+            ProposedSetting(framework="llamafactory", key="bf16", to="false", file="sft.yaml", before="true"),
+            ProposedSetting(framework="llamafactory", key="fp16", to="true", file="sft.yaml", before="false"),
         ),
         safety="safe",
     )

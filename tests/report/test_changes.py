@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from planning.runs import a_card, a_run
 
 from oomdoctor.case.estimate import Estimate
-from oomdoctor.case.plan import Plan, Plans, Room
+from oomdoctor.case.plan import MemoryBudget, Plan, Plans
 from oomdoctor.case.text import Text
-from oomdoctor.configs.edit.change import Change, Refused
-from oomdoctor.configs.proposals.apply import Settled, Step
+from oomdoctor.configs.edit.change import ConfigChange, RefusedChange
+from oomdoctor.configs.proposals.apply import AppliedProposals, AppliedStep
 from oomdoctor.configs.proposals.choice import Choice
 from oomdoctor.configs.proposals.new_file import NewFile
 from oomdoctor.configs.proposals.proposal import Proposal
@@ -18,8 +18,8 @@ from oomdoctor.memory.estimate import estimate as calculate
 from oomdoctor.planning.plans import plans
 from oomdoctor.report.edits.fix import render
 
-CHANGE = Change(file="a.yaml", key="k", to="2")
-REFUSED = Refused(Text("it is shared", "它是共用的"), "k: 2")
+CHANGE = ConfigChange(file="a.yaml", key="k", to="2")
+REFUSED = RefusedChange(Text("it is shared", "它是共用的"), "k: 2")
 BEFORE = {"a.yaml": b"k: 1  # \x1b[31mred\n"}
 
 
@@ -28,36 +28,36 @@ def proposal(**more: object) -> Proposal:
     return Proposal(**{**given, **more})  # type: ignore[arg-type]
 
 
-def said(step: Step, *, lang: str = "en", color: bool = False, files: dict[str, bytes] | None = None) -> str:
-    return render(Settled(files=files or {}, steps=(step,)), BEFORE, Choice([], [], []), None, lang, color=color)
+def said(step: AppliedStep, *, lang: str = "en", color: bool = False, files: dict[str, bytes] | None = None) -> str:
+    return render(AppliedProposals(files=files or {}, steps=(step,)), BEFORE, Choice([], [], []), None, lang, color=color)
 
 
 def waiting(undecided: list[Proposal], others: list[Proposal], lang: str = "en") -> str:
-    return render(Settled(files={}, steps=()), BEFORE, Choice([], undecided, others), None, lang, color=False)
+    return render(AppliedProposals(files={}, steps=()), BEFORE, Choice([], undecided, others), None, lang, color=False)
 
 
 @pytest.mark.parametrize(("step", "en", "zh"), [
-    pytest.param(Step(proposal=proposal(), made=(CHANGE,)), "change   a-fix  A fix.\n", "改动      a-fix  一项改动。\n", id="made"),
-    pytest.param(Step(proposal=proposal(fits="no"), made=(CHANGE,)), "change   a-fix  A fix. That alone is not enough.\n", "改动      a-fix  一项改动。只改这一项还不够。\n", id="made, and not enough"),
-    pytest.param(Step(proposal=proposal(), already=True), "is so    a-fix  A fix.\n", "已是如此  a-fix  一项改动。\n", id="so already"),
-    pytest.param(Step(proposal=proposal(), refused=(REFUSED,)), "left     a-fix  A fix.\n    k: 2  (it is shared)\n", "未改动    a-fix  一项改动。\n    k: 2（它是共用的）\n", id="left"),
-    pytest.param(Step(proposal=proposal(by_hand=(REFUSED,))), "by hand  a-fix  A fix.\n    k: 2  (it is shared)\n", "需手动    a-fix  一项改动。\n    k: 2（它是共用的）\n", id="for a person"),
-    pytest.param(Step(proposal=proposal(launch=("run x",)), created=(NewFile(path="d", named="d", text="", role="sharding"),)), "change   a-fix  A fix.\n    then run: run x\n", "改动      a-fix  一项改动。\n    然后运行：run x\n", id="a file that is used by a command"),
-    pytest.param(Step(proposal=proposal()), "", "", id="nothing of it is for these files"),
+    pytest.param(AppliedStep(proposal=proposal(), made=(CHANGE,)), "change   a-fix  A fix.\n", "改动      a-fix  一项改动。\n", id="made"),
+    pytest.param(AppliedStep(proposal=proposal(fits="no"), made=(CHANGE,)), "change   a-fix  A fix. That alone is not enough.\n", "改动      a-fix  一项改动。只改这一项还不够。\n", id="made, and not enough"),
+    pytest.param(AppliedStep(proposal=proposal(), already=True), "is so    a-fix  A fix.\n", "已是如此  a-fix  一项改动。\n", id="so already"),
+    pytest.param(AppliedStep(proposal=proposal(), refused=(REFUSED,)), "left     a-fix  A fix.\n    k: 2  (it is shared)\n", "未改动    a-fix  一项改动。\n    k: 2（它是共用的）\n", id="left"),
+    pytest.param(AppliedStep(proposal=proposal(by_hand=(REFUSED,))), "by hand  a-fix  A fix.\n    k: 2  (it is shared)\n", "需手动    a-fix  一项改动。\n    k: 2（它是共用的）\n", id="for a person"),
+    pytest.param(AppliedStep(proposal=proposal(launch=("run x",)), created=(NewFile(path="d", named="d", text="", role="sharding"),)), "change   a-fix  A fix.\n    then run: run x\n", "改动      a-fix  一项改动。\n    然后运行：run x\n", id="a file that is used by a command"),
+    pytest.param(AppliedStep(proposal=proposal()), "", "", id="nothing of it is for these files"),
 ])  # fmt: skip
-def test_a_step(step: Step, en: str, zh: str) -> None:
+def test_a_step(step: AppliedStep, en: str, zh: str) -> None:
     assert (said(step), said(step, lang="zh")) == (en or "Nothing to change.\n", zh or "没有需要改动的地方。\n")
 
 
 def test_the_difference_comes_first_and_without_escapes() -> None:
-    step = Step(proposal=proposal(), made=(CHANGE,))
+    step = AppliedStep(proposal=proposal(), made=(CHANGE,))
     told = said(step, files={"a.yaml": b"k: 2  # \x1b[31mred\n", "new.json": b"{}"})
     assert told.startswith("--- a.yaml\n+++ a.yaml\n@@ -1 +1 @@\n-k: 1") and "--- /dev/null\n+++ new.json\n" in told
     assert "\x1b" not in told and "\\ No newline at end of file" in told
 
 
 def test_colours_are_for_a_terminal() -> None:
-    step = Step(proposal=proposal(), made=(CHANGE,))
+    step = AppliedStep(proposal=proposal(), made=(CHANGE,))
     assert "\x1b[31m-k: 1" in said(step, files={"a.yaml": b"k: 2\n"}, color=True)
     assert "\x1b" not in said(step, files={"a.yaml": b"k: 2\n"})
 
@@ -77,12 +77,12 @@ def test_what_else_there_is_is_named_once() -> None:
 
 
 def test_of_a_change_that_is_made_in_part_nobody_says_that_it_is_enough() -> None:
-    step = Step(proposal=proposal(fits="yes", by_hand=(REFUSED,)), made=(CHANGE,))
+    step = AppliedStep(proposal=proposal(fits="yes", by_hand=(REFUSED,)), made=(CHANGE,))
     assert said(step) == "change   a-fix  A fix.\n    by hand: k: 2  (it is shared)\n"
     assert said(step, lang="zh") == "改动      a-fix  一项改动。\n    需手动：k: 2（它是共用的）\n"
 
 
-CARD = Room("A card", 24 << 30, 23 << 30)
+CARD = MemoryBudget("A card", 24 << 30, 23 << 30)
 
 
 def estimate(gib: int) -> Estimate:
@@ -91,7 +91,7 @@ def estimate(gib: int) -> Estimate:
 
 
 def planned(found: Plans, lang: str = "en") -> str:
-    return render(Settled(files={}, steps=()), BEFORE, Choice([], [], []), found, lang, color=False)
+    return render(AppliedProposals(files={}, steps=()), BEFORE, Choice([], [], []), found, lang, color=False)
 
 
 def test_a_run_that_fits_is_said_to_fit() -> None:
@@ -111,7 +111,7 @@ def test_where_nothing_fits_it_is_said_how_far_it_is() -> None:
 def test_a_plan_says_what_the_run_then_needs() -> None:
     plan = Plan(measures=(), estimate=estimate(20), time=1.0, risk="none", effort=0)
     found = Plans(room=CARD, now=estimate(99), fits="no", plans=(plan,))
-    settled = Settled(files={}, steps=(Step(proposal=proposal(id="plan-1", fits="yes", plan=plan), made=(CHANGE,)),))
+    settled = AppliedProposals(files={}, steps=(AppliedStep(proposal=proposal(id="plan-1", fits="yes", plan=plan), made=(CHANGE,)),))
     assert render(settled, BEFORE, Choice([], [], []), found, "en", color=False) == (
         "change   plan-1  A fix. With it the run should fit.\n    it then needs 20.0 GiB (19.0 to 21.0); A card has 23.0 GiB to plan with\n"
     )

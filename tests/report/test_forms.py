@@ -12,8 +12,8 @@ from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.cli.report import PROJECTS
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.knowledge.project_forms import project_form
-from oomdoctor.machine.match_log import Asked
-from oomdoctor.machine.reports.read import read
+from oomdoctor.machine.match_log import MachineSource
+from oomdoctor.machine.reports.read import read_report
 from oomdoctor.report.issue.form_markdown import render
 from oomdoctor.report.issue.forms import form
 from oomdoctor.report.issue.forms_table import forms_page
@@ -87,7 +87,7 @@ HEADINGS = {
 
 
 def diagnosed(described: bytes | None, log: bytes = LOG) -> Diagnosis:
-    machine = None if described is None else Asked(lambda: read(described, "env.txt"), name="env.txt", always=True)
+    machine = None if described is None else MachineSource(lambda: read_report(described, "env.txt"), name="env.txt", always=True)
     return pipeline.diagnose(["train.log"], PACK, text=log, machine=machine)
 
 

@@ -182,7 +182,7 @@ def test_a_bar_without_parts_is_drawn_as_nothing() -> None:
     assert "GPU 3: 0 B" not in terminal.render(document, width=80, color=False)
 
 
-@pytest.mark.parametrize("module", ["compose", "json_v1", "markdown", "html", "redact"])
+@pytest.mark.parametrize("module", ["diagnosis.compose", "wire.diagnosis", "render.markdown", "render.html", "safety.redact"])
 def test_rich_is_for_the_terminal_only(module: str) -> None:
     code = f"import sys, oomdoctor.report.{module}; sys.exit(any(name.split('.')[0] == 'rich' for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -18,7 +18,7 @@ from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.document import Document
 from oomdoctor.report.issue.issue import WORDS as ISSUE_WORDS
 from oomdoctor.report.issue.issue import issue
-from oomdoctor.report.issue.missing_info import WANTED, wanted
+from oomdoctor.report.issue.missing_info import WANTED, missing_info
 from oomdoctor.report.issue.reply import WORDS as REPLY_WORDS
 from oomdoctor.report.issue.reply import language_of, reply
 from oomdoctor.report.render.markdown import render as markdown
@@ -152,7 +152,7 @@ def test_an_issue_holds_no_secret_of_the_log() -> None:
 
 def test_what_the_log_shows_is_not_asked_for() -> None:
     plain, richer = of_text(OOM), of_text(f"per_device_train_batch_size=4\ntorch version: 2.4.0\n{OOM}")
-    asked = [{one.what.en.split(",")[0] for one in wanted(found.case)} for found in (plain, richer)]
+    asked = [{one.what.en.split(",")[0] for one in missing_info(found.case)} for found in (plain, richer)]
     assert "batch size" in asked[0] and "batch size" not in asked[1]
 
 

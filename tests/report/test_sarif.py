@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from oomdoctor.case.settings import Complaint
+from oomdoctor.case.settings import ConfigIssue
 from oomdoctor.case.text import Text
 from oomdoctor.report.wire.sarif import to_sarif
 
@@ -63,7 +63,7 @@ LOG = {
 """Objects, required properties, enumerations and bounds of sarif-schema-2.1.0.json (OASIS, errata 01), for the properties that are written."""
 
 
-def complaint(**changes: Any) -> Complaint:
+def complaint(**changes: Any) -> ConfigIssue:
     given = {
         "id": "a-check",
         "severity": "error",
@@ -73,7 +73,7 @@ def complaint(**changes: Any) -> Complaint:
         "what": Text("`k` is wrong", "`k` 有误"),
         "why": Text("It stops.", "会报错。"),
     }
-    return Complaint(**{**given, **changes})
+    return ConfigIssue(**{**given, **changes})
 
 
 COMPLAINTS = (
@@ -86,7 +86,7 @@ COMPLAINTS = (
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("complaints", [pytest.param(COMPLAINTS, id="several"), pytest.param((), id="none")])
-def test_it_is_sarif(complaints: tuple[Complaint, ...], lang: str) -> None:
+def test_it_is_sarif(complaints: tuple[ConfigIssue, ...], lang: str) -> None:
     jsonschema.validate(json.loads(json.dumps(to_sarif(complaints, lang, "1.2.3"))), LOG)
 
 

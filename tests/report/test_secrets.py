@@ -27,8 +27,8 @@ from oomdoctor.comparing.compare import compare
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.machine.collect.variables import variables
-from oomdoctor.machine.findings import judge
-from oomdoctor.machine.match_log import Asked
+from oomdoctor.machine.findings import environment_findings
+from oomdoctor.machine.match_log import MachineSource
 from oomdoctor.report.safety.redact import redact_text
 
 FORMATS = ("terminal", "markdown", "html", "json")
@@ -79,7 +79,7 @@ def run(one: Planted, folder: Path) -> Diagnosis:
     config = folder / "sft.yaml"
     named = {"model_name_or_path": line, "output_dir": line, "run_name": line, "deepspeed": line, "per_device_train_batch_size": 4}
     config.write_text(yaml.safe_dump({**named, "bf16": True, "note": one.text}, allow_unicode=True), encoding="utf-8")
-    machine = Asked(lambda: world(one.text), name=line, always=True)
+    machine = MachineSource(lambda: world(one.text), name=line, always=True)
     return pipeline.diagnose([line], load_pack(), text=log(one.text).encode(), config=[str(config)], machine=machine)
 
 
@@ -94,7 +94,7 @@ def reports(one: Planted, folder: Path, *, redact: bool, langs: tuple[str, ...] 
             yield f"diagnose {format_} {lang}", diagnosed(found, format_, lang, redact=redact, to_terminal=False)
             yield (
                 f"env {format_} {lang}",
-                described(machine, judge(machine, pack), format_, lang, redact=redact, to_terminal=False, name=line),
+                described(machine, environment_findings(machine, pack), format_, lang, redact=redact, to_terminal=False, name=line),
             )
             yield f"compare {format_} {lang}", compared(compare(before, after, pack), format_, lang, redact=redact, to_terminal=False)
         yield f"reply {lang}", answer(found, lang, b"", redact=redact)

@@ -11,7 +11,7 @@ import pytest
 
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.knowledge.records.rules import Words
+from oomdoctor.knowledge.records.rules import TextRecord
 from oomdoctor.report.handbook.catalogue import LANGUAGES, TITLES, WORDS, catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ def pages() -> dict[str, str]:
     return catalogue(book())
 
 
-def texts() -> list[tuple[str, Words]]:
+def texts() -> list[tuple[str, TextRecord]]:
     """Every text of every rule, with the id of the rule."""
     out = [
         (one.id, text) for one in book().problems.values() for text in (one.title, one.why, *(cite.says for cite in one.cites if cite.says))

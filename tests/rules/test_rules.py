@@ -9,8 +9,8 @@ import pytest
 
 from oomdoctor.api.diagnose import diagnose
 from oomdoctor.api.examples import check_change, check_problem, check_signature
-from oomdoctor.knowledge.lint import lint
-from oomdoctor.knowledge.load import LoadedSignature, Rules, load_rules
+from oomdoctor.knowledge.lint import lint_rules
+from oomdoctor.knowledge.load import LoadedSignature, RuleSet, load_rules
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
 from oomdoctor.knowledge.pattern import expand
 from oomdoctor.knowledge.records.changes import ChangeRecord
@@ -22,7 +22,7 @@ ROOT = Path(builtin_rules())
 
 
 @cache
-def rules() -> Rules:
+def rules() -> RuleSet:
     return load_rules(ROOT)
 
 
@@ -63,7 +63,7 @@ def test_a_message_of_a_failure_has_a_meaning(record: SignatureRecord) -> None:
 
 def test_no_rule_is_too_eager_too_slow_or_without_proof() -> None:
     healthy = (ROOT / "healthy.txt").read_text(encoding="utf-8").splitlines()
-    assert [f"{one.id}: {one.why}" for one in lint(rules(), healthy, expand)] == []
+    assert [f"{one.id}: {one.why}" for one in lint_rules(rules(), healthy, expand)] == []
 
 
 def test_every_family_that_a_rule_names_exists() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
-from oomdoctor.knowledge.tables.shapes import shape
+from oomdoctor.knowledge.tables.shapes import model_shape
 from oomdoctor.memory.activations import tokens
 from oomdoctor.memory.estimate import estimate
 from oomdoctor.memory.model.weights import reference, weights
@@ -25,7 +25,7 @@ NAMES = (
 
 
 def known() -> Shape:
-    found = shape("Qwen/Qwen2.5-7B")
+    found = model_shape("Qwen/Qwen2.5-7B")
     assert found is not None
     return found
 
@@ -101,7 +101,7 @@ def test_a_tower(settings: dict[str, Any], framework: str, trained: bool | None)
     pytest.param("Qwen/Qwen2-VL-7B-Instruct", "", None, id="no targets are said"),
 ])  # fmt: skip
 def test_targets_that_match_a_tower(model: str, targets: str, trained: bool | None) -> None:
-    found = shape(model)
+    found = model_shape(model)
     assert found is not None
     assert setup({"finetuning": "lora", "lora_targets": targets}, found, "transformers", 1)[0].tower_trained is trained
 
@@ -122,7 +122,7 @@ def test_llamafactory_checkpoints_by_default() -> None:
 
 
 def test_what_is_not_said_is_asked() -> None:
-    known = shape("Qwen/Qwen2.5-7B")
+    known = model_shape("Qwen/Qwen2.5-7B")
     assert known is not None
     asked = {one.id for one in setup({}, known, None, 1)[1] if one.asked}
     assert asked == {"finetuning", "micro_batch", "sequence_length", "gradient_checkpointing"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oomdoctor.memory.model import parameters as count
-from oomdoctor.setups.nearest_model import neighbour, size_in
+from oomdoctor.setups.nearest_model import nearest_model, size_in
 
 
 @pytest.mark.parametrize(("name", "params"), [
@@ -24,8 +24,8 @@ def test_the_size_in_a_name(name: str, params: int | None) -> None:
 
 
 def test_a_neighbour_has_as_many_parameters() -> None:
-    found = neighbour(3_000_000_000, "org/own-3b")
+    found = nearest_model(3_000_000_000, "org/own-3b")
     assert found is not None
     assert found.guessed
     assert count.total(found) == pytest.approx(3e9, rel=0.001)
-    assert neighbour(1_000, "tiny") is None
+    assert nearest_model(1_000, "tiny") is None

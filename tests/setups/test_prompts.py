@@ -7,8 +7,8 @@ from memory.runs import run
 from msgspec.structs import replace
 
 from oomdoctor.case.event import Value
-from oomdoctor.setups.from_log import run as told
-from oomdoctor.setups.from_log import run_setup
+from oomdoctor.setups.from_log import logged_run as told
+from oomdoctor.setups.from_log import logged_setup
 from oomdoctor.setups.prompts import assumptions, has_all_logits
 
 
@@ -29,7 +29,7 @@ def test_a_log_with_its_version_settles_it() -> None:
     log: dict[str, Value] = {"log.model_name_or_path": "Qwen/Qwen2-7B", "log.transformers_version": "4.38.2"}
     known = told(None, log)
     assert known.shape is not None
-    assert run_setup(known, known.shape)[0].prompt_logits is True
+    assert logged_setup(known, known.shape)[0].prompt_logits is True
 
 
 def test_what_is_not_known_is_said_with_its_size() -> None:

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oomdoctor.case.serving import Served
-from oomdoctor.knowledge.tables.serving_defaults import default
-from oomdoctor.knowledge.tables.shapes import shape
-from oomdoctor.setups.server import CardOf, program, served
+from oomdoctor.knowledge.tables.serving_defaults import serving_default
+from oomdoctor.knowledge.tables.shapes import model_shape
+from oomdoctor.setups.server import CardLookup, program, server_setup
 from oomdoctor.units import GIB
 
 
 def of(program: Any = "vllm", card: float = 23.4, name: str = "", version: str | None = None, cards: int = 1, **settings: Any) -> Served:
-    known = shape(str(settings.get("model", "Qwen/Qwen2.5-7B")))
+    known = model_shape(str(settings.get("model", "Qwen/Qwen2.5-7B")))
     assert known is not None
-    return served(settings, known, program, CardOf(name, int(card * GIB)), cards=cards, version=version)
+    return server_setup(settings, known, program, CardLookup(name, int(card * GIB)), cards=cards, version=version)
 
 
 @pytest.mark.parametrize(("name", "card", "card_name", "version", "value"), [
@@ -33,7 +33,7 @@ def of(program: Any = "vllm", card: float = 23.4, name: str = "", version: str |
     pytest.param("max_batched_tokens", 180, "", "0.33.0", "16384", id="and have one now"),
 ])  # fmt: skip
 def test_what_vllm_takes_where_nothing_is_said(name: str, card: int, card_name: str, version: str | None, value: str) -> None:
-    assert default("vllm", name, card=card * GIB, card_name=card_name, version=version) == value
+    assert serving_default("vllm", name, card=card * GIB, card_name=card_name, version=version) == value
 
 
 @pytest.mark.parametrize(("card", "tensor", "step", "graphs"), [
@@ -45,7 +45,7 @@ def test_what_vllm_takes_where_nothing_is_said(name: str, card: int, card_name: 
     pytest.param(79.0, 8, "8192", "512", id="eight of 80 GB"),
 ])  # fmt: skip
 def test_what_sglang_takes_where_nothing_is_said(card: float, tensor: int, step: str, graphs: str) -> None:
-    found = [default("sglang", name, card=int(card * GIB), tensor=tensor) for name in ("max_batched_tokens", "max_num_seqs")]
+    found = [serving_default("sglang", name, card=int(card * GIB), tensor=tensor) for name in ("max_batched_tokens", "max_num_seqs")]
     assert found == [step, graphs]
 
 

@@ -10,20 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oomdoctor.case.setup import Setup
-from oomdoctor.setups.spec import Refused, Spec, setup
-from oomdoctor.setups.spec_lines import answers
+from oomdoctor.setups.spec import RefusedSpec, Spec, setup
+from oomdoctor.setups.spec_lines import answer_lines
 from oomdoctor.setups.strategy import layout
 
 
 def ask(**given_: Any) -> dict[str, Any]:
-    (answer,) = answers([json.dumps(given_).encode()])
+    (answer,) = answer_lines([json.dumps(given_).encode()])
     found: dict[str, Any] = json.loads(answer)
     return found
 
 
 def made(**given_: Any) -> Setup:
     found = setup(Spec(**given_))
-    assert not isinstance(found, Refused)
+    assert not isinstance(found, RefusedSpec)
     return found[0]
 
 
@@ -44,12 +44,12 @@ def test_an_answer_has_the_keys_of_the_contract() -> None:
     pytest.param(b'{"model": "Qwen/Qwen2.5-7B", "task": "dance"}', id="another task"),
 ])  # fmt: skip
 def test_what_cannot_be_answered_is_refused_with_a_reason(line: bytes) -> None:
-    (answer,) = answers([line])
+    (answer,) = answer_lines([line])
     assert json.loads(answer)["refused"]
 
 
 def test_empty_lines_are_no_questions() -> None:
-    assert list(answers([b"", b"  \n"])) == []
+    assert list(answer_lines([b"", b"  \n"])) == []
 
 
 def test_a_model_of_which_only_the_size_is_known_is_estimated_and_says_so() -> None:
@@ -75,7 +75,7 @@ def test_an_unknown_format_is_said(written: str, taken: str | None) -> None:
 ])  # fmt: skip
 def test_what_a_pipeline_makes_of_a_batch(strategy: str, batch: int) -> None:
     made = setup(Spec(model="Qwen/Qwen2.5-7B", strategy=strategy, gpus=32, micro_batch=8, seq_len=512, gradient_checkpointing=True))
-    assert not isinstance(made, Refused)
+    assert not isinstance(made, RefusedSpec)
     assert made[0].batch == batch
 
 
@@ -149,7 +149,7 @@ def test_autocast_in_full_training_means_fp32_weights() -> None:
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_answered(line: bytes) -> None:
-    for answer in answers([line]):
+    for answer in answer_lines([line]):
         assert "refused" in json.loads(answer)
 
 

@@ -117,7 +117,7 @@ def test_a_bare_config_is_enough(written: dict[str, Any], task: Any) -> None:
 
 
 def test_counting_has_an_end() -> None:
-    from oomdoctor.tracing.live import Live, TakesTooLong
+    from oomdoctor.tracing.live import LiveTensors, TakesTooLong
 
-    with pytest.raises(TakesTooLong), Live(-1.0):
+    with pytest.raises(TakesTooLong), LiveTensors(-1.0):
         torch.ones(1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from oomdoctor.case.settings import Complaint, Given
+from oomdoctor.case.settings import ConfigIssue, WrittenSetting
 from oomdoctor.case.text import Text
-from oomdoctor.configs.key_versions import Keys, meant, order
+from oomdoctor.configs.key_versions import FrameworkKeys, closest_key, version_order
 
 NAMES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
 _NEW_NAME = "2.9.0"
@@ -15,17 +15,17 @@ _NEW_NAME = "2.9.0"
 _OPTION = re.compile(r"(?P<name>[^:,=\[\]]{1,80})(?P<mark>[:=]?)(?P<value>(?:\[[^\]]{0,200}\]|[^,\[\]]{0,200}))(?:,|\Z)")
 
 
-def alloc_conf(one: Given, options: Keys, torch: str | None, *, windows: bool) -> Iterator[Complaint]:
+def alloc_conf(one: WrittenSetting, options: FrameworkKeys, torch: str | None, *, windows: bool) -> Iterator[ConfigIssue]:
     """Complaints about one environment variable. `torch` is the version that runs, where it is known."""
     name = one.key
     if name not in NAMES:
         if re.search(r"ALLOC.?CONF", name):
-            right = meant(name, list(NAMES)) or NAMES[0]
+            right = closest_key(name, list(NAMES)) or NAMES[0]
             yield _made(
                 "alloc-conf-name", one, Text(f"no program reads `{name}`", f"没有程序会读取 `{name}`"), _NOTHING, f"{right}={one.value}"
             )
         return
-    if name == "PYTORCH_ALLOC_CONF" and torch is not None and order(torch) < order(_NEW_NAME):
+    if name == "PYTORCH_ALLOC_CONF" and torch is not None and version_order(torch) < version_order(_NEW_NAME):
         what = Text(f"PyTorch {torch} does not read `PYTORCH_ALLOC_CONF`", f"PyTorch {torch} 不读取 `PYTORCH_ALLOC_CONF`")
         yield _made(
             "alloc-conf-name",
@@ -44,7 +44,7 @@ def alloc_conf(one: Given, options: Keys, torch: str | None, *, windows: bool) -
     yield from _together(one, found, windows=windows)
 
 
-def _form(one: Given, text: str) -> Iterator[Complaint]:
+def _form(one: WrittenSetting, text: str) -> Iterator[ConfigIssue]:
     if "=" in text:
         what = Text("an option of the allocator takes `:`, not `=`", "分配器选项的名称和值之间用 `:`，不是 `=`")
         yield _made("alloc-conf-form", one, what, _STOPS, f"{one.key}={text.replace('=', ':').replace(' ', '')}")
@@ -56,10 +56,10 @@ def _form(one: Given, text: str) -> Iterator[Complaint]:
         yield _made("alloc-conf-form", one, what, _STOPS, f"{one.key}=expandable_segments:True" if "expandable" in text else None)
 
 
-def _option(one: Given, option: str, options: Keys, torch: str | None) -> Iterator[Complaint]:
+def _option(one: WrittenSetting, option: str, options: FrameworkKeys, torch: str | None) -> Iterator[ConfigIssue]:
     standing = options.standing(option, torch)
     if standing.state == "unknown":
-        near = meant(option, options.current())
+        near = closest_key(option, options.current())
         what = Text(f"the allocator has no option `{option}`", f"分配器没有 `{option}` 这个选项")
         yield _made("alloc-conf-option", one, what, _STOPS, f"{one.key}={str(one.value).replace(option, near)}" if near else None)
     elif standing.state in ("gone", "not-yet"):
@@ -72,7 +72,7 @@ def _option(one: Given, option: str, options: Keys, torch: str | None) -> Iterat
         yield _made("alloc-conf-version", one, what, _STOPS, None)
 
 
-def _together(one: Given, found: Mapping[str, str], *, windows: bool) -> Iterator[Complaint]:
+def _together(one: WrittenSetting, found: Mapping[str, str], *, windows: bool) -> Iterator[ConfigIssue]:
     if found.get("backend") == "cudaMallocAsync":
         for option in ("max_split_size_mb", "garbage_collection_threshold", "roundup_power2_divisions", "expandable_segments"):
             if option in found:
@@ -95,8 +95,8 @@ def _together(one: Given, found: Mapping[str, str], *, windows: bool) -> Iterato
         yield _made("alloc-conf-form", one, what, _STOPS, f"{one.key}=garbage_collection_threshold:0.8")
 
 
-def _made(identity: str, one: Given, what: Text, why: Text, instead: str | None) -> Complaint:
-    return Complaint(
+def _made(identity: str, one: WrittenSetting, what: Text, why: Text, instead: str | None) -> ConfigIssue:
+    return ConfigIssue(
         id=identity,
         severity="error",
         key=one.key,

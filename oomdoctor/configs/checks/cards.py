@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from oomdoctor.case.settings import Scalar
 from oomdoctor.configs.frameworks import Frameworks
-from oomdoctor.configs.parsed_config import Sheet
+from oomdoctor.configs.parsed_config import ParsedConfig
 from oomdoctor.findings.conditions import Fact
 from oomdoctor.knowledge.tables.cards import capability
 
@@ -20,7 +20,7 @@ def card_facts(name: Fact) -> dict[str, Fact]:
     return {"card.name": name, "card.compute_capability": float(found)} if found else {}
 
 
-def more_processes_than_cards(sheets: Sequence[Sheet], frameworks: Frameworks) -> bool:
+def more_processes_than_cards(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> bool:
     """A script can start a server on one card and a training on others: each command is looked at with its own variables."""
     read = [sheet for sheet in sheets if sheet.form != "log"]
     common = _settings([sheet for sheet in read if sheet.command == 0], frameworks)
@@ -29,7 +29,7 @@ def more_processes_than_cards(sheets: Sequence[Sheet], frameworks: Frameworks) -
     return any(_crowded({**common, **own}) for own in groups)
 
 
-def _settings(sheets: Sequence[Sheet], frameworks: Frameworks) -> dict[str, Scalar]:
+def _settings(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> dict[str, Scalar]:
     return {name: value for sheet in sheets for name, value, _ in frameworks.settings(sheet)}
 
 

@@ -5,45 +5,47 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from oomdoctor.case.settings import Complaint, Given, Training
+from oomdoctor.case.settings import ConfigIssue, RunConfig, WrittenSetting
 from oomdoctor.case.text import Text
-from oomdoctor.configs.frameworks import Frameworks, Tables, names, word
-from oomdoctor.configs.parsed_config import Sheet
-from oomdoctor.findings.conditions import Fact, Known, evaluate
+from oomdoctor.configs.frameworks import Frameworks, FrameworkTables, setting_value, settings_by_name
+from oomdoctor.configs.parsed_config import ParsedConfig
+from oomdoctor.findings.conditions import Fact, KnownFacts, evaluate
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+\.[A-Za-z_0-9.-]+)\}")
 _SETTING = re.compile(r"(-{0,2}\w[\w-]*): (\S+)\Z")
 _HF = "transformers"
 
 
-def given_facts(sheets: Sequence[Sheet], frameworks: Frameworks) -> dict[str, tuple[Fact, Given]]:
+def given_facts(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> dict[str, tuple[Fact, WrittenSetting]]:
     """Every key as it is written, as `given.FRAMEWORK.KEY`; those of transformers' family also as `given.hf.KEY`."""
-    found: dict[str, tuple[Fact, Given]] = {}
+    found: dict[str, tuple[Fact, WrittenSetting]] = {}
     for sheet in sheets:
         if sheet.framework is None or sheet.framework not in frameworks.records:
             continue
         families = [sheet.framework, *(["hf"] if _HF in frameworks.family(sheet.framework) else [])]
-        for name, one in names(sheet.given, frameworks.records[sheet.framework]["roots"]).items():
+        for name, one in settings_by_name(sheet.given, frameworks.records[sheet.framework]["roots"]).items():
             for family in families:
-                found.setdefault(f"given.{family}.{name}", (word(one), one))
+                found.setdefault(f"given.{family}.{name}", (setting_value(one), one))
         for family in families:
             if sheet.given:
                 found.setdefault(f"given.{family}", ("there", sheet.given[0]))
     return found
 
 
-def checks(training: Training, written: Mapping[str, tuple[Fact, Given]], known: Mapping[str, Fact], tables: Tables) -> Iterator[Complaint]:
+def checks(
+    training: RunConfig, written: Mapping[str, tuple[Fact, WrittenSetting]], known: Mapping[str, Fact], tables: FrameworkTables
+) -> Iterator[ConfigIssue]:
     """What the checks say of these settings; a check that depends on something unknown stays quiet."""
     keys = {f"key.{name}": place.key.rpartition(".")[2] for name, place in training.places.items()}
     every = {**known, **training.facts(), **keys, **{name: value for name, (value, _) in written.items()}}
-    asked = Known(every, ())
+    asked = KnownFacts(every, ())
     for name in tables.names("checks"):
         record = tables.text("checks", name)
         if record is None or not evaluate(record["when"], asked).truth:
             continue
         at = next((place for one in record["at"] if (place := _place(one, training, written)) is not None), None)
         if at is not None:
-            yield Complaint(
+            yield ConfigIssue(
                 id=name,
                 severity=record["severity"],
                 key=at.key,
@@ -58,7 +60,7 @@ def checks(training: Training, written: Mapping[str, tuple[Fact, Given]], known:
             )
 
 
-def compared(training: Training) -> dict[str, Fact]:
+def compared(training: RunConfig) -> dict[str, Fact]:
     """What conditions cannot say themselves: how two settings compare, as `config.NAME`."""
     out: dict[str, Fact] = {}
     batch, evaluation = training.settings.get("micro_batch"), training.settings.get("eval_batch")
@@ -67,14 +69,14 @@ def compared(training: Training) -> dict[str, Fact]:
     return out
 
 
-def _place(name: str, training: Training, written: Mapping[str, tuple[Fact, Given]]) -> Given | None:
+def _place(name: str, training: RunConfig, written: Mapping[str, tuple[Fact, WrittenSetting]]) -> WrittenSetting | None:
     if name.startswith("training."):
         return training.places.get(name.removeprefix("training."))
     found = written.get(name)
     return None if found is None else found[1]
 
 
-def _typed(instead: str, at: Given) -> str:
+def _typed(instead: str, at: WrittenSetting) -> str:
     """A setting in the form of the file: `--key value` where it stands in a command."""
     found = _SETTING.match(instead)
     if found is None or not at.key.startswith("-"):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from oomdoctor.case.settings import Complaint, Given, Scalar
+from oomdoctor.case.settings import ConfigIssue, Scalar, WrittenSetting
 from oomdoctor.case.text import Text
-from oomdoctor.configs.merge import Merged
+from oomdoctor.configs.merge import MergedSettings
 
 _COMPARED = (
     "micro_batch",
@@ -23,7 +23,7 @@ _TRAINER = ("micro_batch", "accumulation", "precision")
 """What transformers compares between its own arguments and the DeepSpeed JSON (integrations/deepspeed.py)."""
 
 
-def contradictions(merged: Merged) -> Iterator[Complaint]:
+def contradictions(merged: MergedSettings) -> Iterator[ConfigIssue]:
     """Complaints about settings that do not fit together, whichever of them is meant."""
     for name in _COMPARED:
         own = merged.places.get(name)
@@ -47,8 +47,8 @@ def _differ(one: Scalar, other: Scalar) -> bool:
         return one != other
 
 
-def _not_in_force(own: Given, value: Scalar, at: Given, printed: Scalar) -> Complaint:
-    return Complaint(
+def _not_in_force(own: WrittenSetting, value: Scalar, at: WrittenSetting, printed: Scalar) -> ConfigIssue:
+    return ConfigIssue(
         id="another-file-in-force",
         severity="warning",
         key=own.key,
@@ -62,8 +62,8 @@ def _not_in_force(own: Given, value: Scalar, at: Given, printed: Scalar) -> Comp
     )
 
 
-def _two_answers(own: Given, value: Scalar, at: Given, other: Scalar) -> Complaint:
-    return Complaint(
+def _two_answers(own: WrittenSetting, value: Scalar, at: WrittenSetting, other: Scalar) -> ConfigIssue:
+    return ConfigIssue(
         id="deepspeed-mismatch",
         severity="error",
         key=at.key,
@@ -79,7 +79,7 @@ def _two_answers(own: Given, value: Scalar, at: Given, other: Scalar) -> Complai
     )
 
 
-def _product(merged: Merged) -> Iterator[Complaint]:
+def _product(merged: MergedSettings) -> Iterator[ConfigIssue]:
     """DeepSpeed wants train_batch_size to be micro batch x accumulation x processes."""
     at, total = merged.places.get("global_batch"), merged.settings.get("global_batch")
     if at is None or at.framework != "deepspeed" or not isinstance(total, int):
@@ -95,7 +95,7 @@ def _product(merged: Merged) -> Iterator[Complaint]:
         said = f"{total} / {product}"
     else:
         return
-    yield Complaint(
+    yield ConfigIssue(
         id="deepspeed-batch-product",
         severity="error",
         key=at.key,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from oomdoctor.case.settings import Complaint, Given, Severity
+from oomdoctor.case.settings import ConfigIssue, Severity, WrittenSetting
 from oomdoctor.case.text import Text
-from oomdoctor.configs.frameworks import Frameworks, Tables, word
-from oomdoctor.configs.key_versions import Keys, Standing, meant
-from oomdoctor.configs.parsed_config import Sheet
+from oomdoctor.configs.frameworks import Frameworks, FrameworkTables, setting_value
+from oomdoctor.configs.key_versions import FrameworkKeys, KeyStatus, closest_key
+from oomdoctor.configs.parsed_config import ParsedConfig
 
 _MOST = 12
 """Complaints of this kind about one sheet."""
@@ -19,14 +19,16 @@ _LOOSE = "transformers"
 _SHORT = re.compile(r"-[A-Za-z]")
 
 
-def unknown_keys(sheet: Sheet, frameworks: Frameworks, tables: Tables, versions: Mapping[str, str]) -> Iterator[Complaint]:
+def unknown_keys(
+    sheet: ParsedConfig, frameworks: Frameworks, tables: FrameworkTables, versions: Mapping[str, str]
+) -> Iterator[ConfigIssue]:
     """Complaints about the keys of one sheet, as far as its framework's keys are listed."""
     record = frameworks.records.get(sheet.framework or "")
     if record is None or sheet.framework is None:
         return
     yield from misplaced(sheet, frameworks)
     family = [name for name in frameworks.family(sheet.framework) if name in tables.names("config_keys")]
-    listed = {name: Keys(found) for name in family if (found := tables.text("config_keys", name)) is not None}
+    listed = {name: FrameworkKeys(found) for name in family if (found := tables.text("config_keys", name)) is not None}
     if record["open"] or not listed or sheet.form == "dump":
         return
     inner = {*record["inner"], *record["roots"]}
@@ -43,8 +45,8 @@ def unknown_keys(sheet: Sheet, frameworks: Frameworks, tables: Tables, versions:
 
 
 def _complaint(
-    one: Given, name: str, framework: str, listed: Mapping[str, Keys], versions: Mapping[str, str], frameworks: Frameworks
-) -> Complaint | None:
+    one: WrittenSetting, name: str, framework: str, listed: Mapping[str, FrameworkKeys], versions: Mapping[str, str], frameworks: Frameworks
+) -> ConfigIssue | None:
     standings = {own: keys.standing(name, versions.get(own)) for own, keys in listed.items()}
     states = {standing.state for standing in standings.values()}
     if "there" in states:
@@ -60,13 +62,13 @@ def _complaint(
         return _perhaps_gone(one, name, frameworks.title(own), standing, renamed)
     if renamed is None and name.startswith("no_") and any(keys.standing(name[3:], None).state != "unknown" for keys in listed.values()):
         return None
-    guess = renamed or meant(name, [key for keys in listed.values() for key in keys.current()])
+    guess = renamed or closest_key(name, [key for keys in listed.values() for key in keys.current()])
     if guess is None or any(not keys.covers(versions.get(own)) for own, keys in listed.items()):
         return None
     return _unknown(one, name, framework, frameworks.title(framework), guess)
 
 
-def _of_another_version(one: Given, name: str, title: str, version: str, standing: Standing, renamed: str | None) -> Complaint:
+def _of_another_version(one: WrittenSetting, name: str, title: str, version: str, standing: KeyStatus, renamed: str | None) -> ConfigIssue:
     if standing.state == "gone":
         what = Text(f"{title} {version} no longer has `{name}`", f"{title} {version} 已经没有 `{name}` 这个键")
         why = Text(
@@ -79,7 +81,7 @@ def _of_another_version(one: Given, name: str, title: str, version: str, standin
     return _made("key-not-yet", "error", one, what, why, None)
 
 
-def _perhaps_gone(one: Given, name: str, title: str, standing: Standing, renamed: str | None) -> Complaint:
+def _perhaps_gone(one: WrittenSetting, name: str, title: str, standing: KeyStatus, renamed: str | None) -> ConfigIssue:
     what = Text(f"`{name}` is gone from {title} after {standing.until}", f"`{name}` 在 {title} {standing.until} 之后就没有了")
     why = Text(
         "Which version runs here is not known; a newer one stops at this key.",
@@ -88,7 +90,7 @@ def _perhaps_gone(one: Given, name: str, title: str, standing: Standing, renamed
     return _made("key-perhaps-gone", "note", one, what, why, renamed)
 
 
-def _unknown(one: Given, name: str, framework: str, title: str, guess: str) -> Complaint:
+def _unknown(one: WrittenSetting, name: str, framework: str, title: str, guess: str) -> ConfigIssue:
     what = Text(f"{title} has no key `{name}`; `{guess}` is near", f"{title} 没有 `{name}` 这个键，应该是 `{guess}`")
     if framework in _STRICT:
         why = Text(
@@ -100,17 +102,17 @@ def _unknown(one: Given, name: str, framework: str, title: str, guess: str) -> C
     return _made("key-unknown", "warning" if framework != _LOOSE else "note", one, what, why, guess)
 
 
-def _made(identity: str, severity: Severity, one: Given, what: Text, why: Text, guess: str | None) -> Complaint:
+def _made(identity: str, severity: Severity, one: WrittenSetting, what: Text, why: Text, guess: str | None) -> ConfigIssue:
     dashes = one.key[: len(one.key) - len(one.key.lstrip("-"))]
     instead = (
         None
         if guess is None
         else dashes + (guess.replace("_", "-") if dashes and "_" not in one.key and "-" in one.key.lstrip("-") else guess)
     )
-    return Complaint(id=identity, severity=severity, key=one.key, file=one.file, line=one.line, what=what, why=why, instead=instead)
+    return ConfigIssue(id=identity, severity=severity, key=one.key, file=one.file, line=one.line, what=what, why=why, instead=instead)
 
 
-def misplaced(sheet: Sheet, frameworks: Frameworks) -> Iterator[Complaint]:
+def misplaced(sheet: ParsedConfig, frameworks: Frameworks) -> Iterator[ConfigIssue]:
     """Complaints about keys that count only inside one block, and stand elsewhere."""
     record = frameworks.records.get(sheet.framework or "", {"blocks": {}, "title": ""})
     blocks: Mapping[str, list[str]] = record["blocks"]
@@ -127,12 +129,12 @@ def _belongs(around: str, name: str, blocks: Mapping[str, list[str]]) -> bool:
     return any(name in keys and (around == block or around.endswith(f".{block}")) for block, keys in blocks.items())
 
 
-def _under_wrong_block(one: Given, around: str, block: str, title: str) -> Complaint:
+def _under_wrong_block(one: WrittenSetting, around: str, block: str, title: str) -> ConfigIssue:
     name = one.name.rpartition(".")[2]
     here = Text(f"under `{around}`", f"`{around}` 下") if around else Text("at the top of the file", "文件最外层")
     what = Text(f"`{name}` stands {here.en}; it counts only under `{block}`", f"`{name}` 写在{here.zh}，只有放在 `{block}` 下才生效")
     why = Text(f"{title} does not look for it there, so the setting has no effect.", f"{title} 不会到那里找这个键，所以这项设置不起作用。")
-    return Complaint(
+    return ConfigIssue(
         id="key-under-wrong-block",
         severity="error",
         key=one.key,
@@ -140,5 +142,5 @@ def _under_wrong_block(one: Given, around: str, block: str, title: str) -> Compl
         line=one.line,
         what=what,
         why=why,
-        instead=f"{block}.{name}" if one.block or one.value is None else f"{block}.{name}: {word(one)}",
+        instead=f"{block}.{name}" if one.block or one.value is None else f"{block}.{name}: {setting_value(one)}",
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from oomdoctor.configs.edit.change import Change, Edit, Form, Unsafe
+from oomdoctor.configs.edit.change import ConfigChange, Edit, Form, UnsafeEdit
 from oomdoctor.configs.edit.json_tree import json_document
 from oomdoctor.configs.edit.lists import with_items
 from oomdoctor.configs.edit.tree import Entry, Spot, deepest, entries, find
@@ -18,7 +18,7 @@ _KEY = re.compile(r"[A-Za-z_][\w-]{0,150}\Z")
 _STEP = "  "
 
 
-class Style(Struct, frozen=True):
+class BlockStyle(Struct, frozen=True):
     """How this file writes things."""
 
     form: Form
@@ -27,7 +27,7 @@ class Style(Struct, frozen=True):
     """One level of indentation."""
 
 
-def edit_block(text: str, form: Form, change: Change) -> Edit:
+def edit_block(text: str, form: Form, change: ConfigChange) -> Edit:
     """The edit that makes `change`. Raises Unsafe where there is none that touches nothing else."""
     roots, style = documents(text, form)
     found = where(roots, change)
@@ -38,13 +38,13 @@ def edit_block(text: str, form: Form, change: Change) -> Edit:
     return _inserted(text, style, roots, change)
 
 
-def documents(text: str, form: Form) -> tuple[list[Spot], Style]:
+def documents(text: str, form: Form) -> tuple[list[Spot], BlockStyle]:
     """The documents of a file, and how it is written. Raises Unsafe where it cannot be read."""
     roots = [json_document(text)] if form == "json" else yaml_documents(text)
-    return roots, Style(form, "\r\n" if "\r\n" in text else "\n", _indentation(text, roots))
+    return roots, BlockStyle(form, "\r\n" if "\r\n" in text else "\n", _indentation(text, roots))
 
 
-def where(roots: list[Spot], change: Change) -> list[Entry]:
+def where(roots: list[Spot], change: ConfigChange) -> list[Entry]:
     """The entries down to the setting: the one in the line that was named, else the last one."""
     paths = [path for root in roots if (path := find(root, change.key))]
     for path in paths:
@@ -56,13 +56,13 @@ def where(roots: list[Spot], change: Change) -> list[Entry]:
 def _replaced(text: str, form: Form, path: list[Entry], to: str) -> Edit:
     value = path[-1].value
     if value.kind == "alias" or any(one.value.shared for one in path):
-        raise Unsafe("the value is shared by an anchor, a tag or an alias", "这个值通过锚点、标签或别名共用")
+        raise UnsafeEdit("the value is shared by an anchor, a tag or an alias", "这个值通过锚点、标签或别名共用")
     if value.kind == "sequence" and to[:1] == "[":
         return with_items(text, form, value, to)
     if value.kind != "scalar":
-        raise Unsafe("a block or a list stands here", "这里是一个块或列表")
+        raise UnsafeEdit("a block or a list stands here", "这里是一个块或列表")
     if value.style in ("|", ">") or "\n" in text[value.start : value.end]:
-        raise Unsafe("the value spans several lines", "这个值跨了多行")
+        raise UnsafeEdit("the value spans several lines", "这个值跨了多行")
     if form == "json":
         return Edit(value.start, value.end, json_value(to, value.style, value.value))
     flow = any(one.value.style == "{" for one in path[:-1])
@@ -70,46 +70,46 @@ def _replaced(text: str, form: Form, path: list[Entry], to: str) -> Edit:
     return Edit(value.start, value.end, f" {new}" if text[value.start - 1 : value.start] == ":" else new)
 
 
-def _renamed(text: str, form: Form, change: Change, path: list[Entry]) -> Edit:
+def _renamed(text: str, form: Form, change: ConfigChange, path: list[Entry]) -> Edit:
     if not path or not _KEY.match(change.to):
-        raise Unsafe("the key is not where it was", "这个键已经不在原来的位置")
+        raise UnsafeEdit("the key is not where it was", "这个键已经不在原来的位置")
     entry = path[-1]
     written = text[entry.start : entry.end]
     quote = written[:1] if written[:1] in "'\"" else ""
     if form == "json" and not quote:
-        raise Unsafe("the key has no quotes", "这个键没有引号")
+        raise UnsafeEdit("the key has no quotes", "这个键没有引号")
     return Edit(entry.start, entry.end, f"{quote}{change.to}{quote}")
 
 
-def _inserted(text: str, style: Style, roots: list[Spot], change: Change) -> Edit:
+def _inserted(text: str, style: BlockStyle, roots: list[Spot], change: ConfigChange) -> Edit:
     root = _document(roots, change)
     block, rest = deepest(root, change.key)
     names = rest.split(".")
     if block.kind != "mapping" or block.shared:
-        raise Unsafe("what stands above it is not a block of keys", "它的上一级不是键值块")
+        raise UnsafeEdit("what stands above it is not a block of keys", "它的上一级不是键值块")
     if not all(_KEY.match(name) for name in names):
-        raise Unsafe("this is not a key of a config file", "这不是配置文件里的键")
+        raise UnsafeEdit("this is not a key of a config file", "这不是配置文件里的键")
     if block.style == "{":
         value = json_value(change.to, "", "") if style.form == "json" else yaml_value(change.to, "", "", flow=True)
         return into_brackets(text, style, block, names, value)
     return _below(text, style, block, names, change)
 
 
-def _document(roots: list[Spot], change: Change) -> Spot:
+def _document(roots: list[Spot], change: ConfigChange) -> Spot:
     """The document that takes a new key: the only one, or the only one that has its block."""
     maps = [root for root in roots if root.kind == "mapping"]
     if len(maps) > 1:
         block = change.key.rpartition(".")[0] or change.after or ""
         maps = [root for root in maps if block and find(root, block)]
     if len(maps) != 1:
-        raise Unsafe("it is not clear which document of the file takes the key", "文件里有多个文档，无法确定该写进哪一个")
+        raise UnsafeEdit("it is not clear which document of the file takes the key", "文件里有多个文档，无法确定该写进哪一个")
     return maps[0]
 
 
-def _below(text: str, style: Style, block: Spot, names: list[str], change: Change) -> Edit:
+def _below(text: str, style: BlockStyle, block: Spot, names: list[str], change: ConfigChange) -> Edit:
     """A line of its own, below a related key or at the end of the block."""
     if not block.entries:
-        raise Unsafe("the block is empty", "这个块是空的")
+        raise UnsafeEdit("the block is empty", "这个块是空的")
     related = (change.after or "").rpartition(".")[2]
     above = next((one for one in block.entries if one.key == related), block.entries[-1])
     first = block.entries[0]
@@ -117,7 +117,7 @@ def _below(text: str, style: Style, block: Spot, names: list[str], change: Chang
     if indent.strip(" "):
         # An item of a list, `- key: value`: the keys below stand under the first one.
         if indent.strip(" -"):
-            raise Unsafe("several keys stand in one line", "一行里有多个键")
+            raise UnsafeEdit("several keys stand in one line", "一行里有多个键")
         indent = " " * len(indent)
     lines = [f"{indent}{style.step * depth}{name}:" for depth, name in enumerate(names)]
     lines[-1] += f" {yaml_value(change.to, '', '', flow=False)}"
@@ -133,12 +133,12 @@ def after_line(text: str, newline: str, at: int, lines: str) -> Edit:
     return Edit(end + 1, end + 1, lines + newline)
 
 
-def into_brackets(text: str, style: Style, block: Spot, names: list[str], value: str) -> Edit:
+def into_brackets(text: str, style: BlockStyle, block: Spot, names: list[str], value: str) -> Edit:
     """A key behind the last one in brackets; `value` is as it is written."""
     json = style.form == "json"
     if not block.entries:
         if text[block.start + 1 : block.end - 1].strip():
-            raise Unsafe("the brackets hold something else than keys", "括号里不是键值")
+            raise UnsafeEdit("the brackets hold something else than keys", "括号里不是键值")
         return Edit(block.start + 1, block.end - 1, _nested(names, value, json, lambda _: "", ": "))
     last, first = block.entries[-1], block.entries[0]
     colon = text[last.end : last.value.start]

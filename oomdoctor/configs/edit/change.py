@@ -11,7 +11,7 @@ from oomdoctor.case.text import Text
 Form = Literal["yaml", "json", "command"]
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class ConfigChange(Struct, frozen=True, kw_only=True):
     """One setting to write."""
 
     file: str
@@ -50,14 +50,14 @@ class Edit(Struct, frozen=True):
         return text[: self.start] + self.new + text[self.end :]
 
 
-class Refused(Struct, frozen=True):
+class RefusedChange(Struct, frozen=True):
     """Why a change was not made. `by_hand` is the line to write instead, in the words of the file."""
 
     why: Text
     by_hand: str
 
 
-class Unsafe(Exception):
+class UnsafeEdit(Exception):
     """Raised where no safe edit is found; it becomes a `Refused`."""
 
     def __init__(self, en: str, zh: str) -> None:

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from oomdoctor.configs.edit.change import plain_key
-from oomdoctor.configs.frameworks import Frameworks, Tables
-from oomdoctor.configs.parsed_config import Sheet
+from oomdoctor.configs.frameworks import Frameworks, FrameworkTables
+from oomdoctor.configs.parsed_config import ParsedConfig
 
 _NESTED = "deepspeed"
 """A key of trainers that can hold the whole config of the program of this name."""
 
 
-class Home(Struct, frozen=True, kw_only=True):
+class EditTarget(Struct, frozen=True, kw_only=True):
     """A place for a setting."""
 
     file: str
@@ -24,27 +24,27 @@ class Home(Struct, frozen=True, kw_only=True):
     program: str | None = None
 
 
-class Homes:
+class EditTargets:
     """The config files of one run, by the frameworks whose settings they hold."""
 
-    def __init__(self, sheets: Iterable[Sheet], tables: Tables) -> None:
+    def __init__(self, sheets: Iterable[ParsedConfig], tables: FrameworkTables) -> None:
         self._frameworks = Frameworks(tables)
         self.sheets = [self._frameworks.known(sheet) for sheet in sheets]
 
-    def of(self, framework: str, key: str, file: str | None = None, line: int | None = None) -> Home | None:
+    def of(self, framework: str, key: str, file: str | None = None, line: int | None = None) -> EditTarget | None:
         """Where `key` of `framework` stands or would stand; None where no file takes it."""
         return self.standing(key, file, line) or self._missing(framework, key)
 
-    def standing(self, key: str, file: str | None, line: int | None) -> Home | None:
+    def standing(self, key: str, file: str | None, line: int | None) -> EditTarget | None:
         """Where `key` stands in this line, with the blocks around it; None where it does not."""
         return next((home for sheet in self.sheets if (home := _standing(sheet, key, file, line))), None)
 
-    def variable(self, name: str) -> Home | None:
+    def variable(self, name: str) -> EditTarget | None:
         """The script that sets a variable of the environment, or could."""
         scripts = [sheet for sheet in self.sheets if sheet.form == "command" and sheet.framework is not None]
         setting = [sheet for sheet in self.sheets if sheet.form == "environment" and any(one.key == name for one in sheet.given)]
         found = next(iter([*setting, *scripts]), None)
-        return None if found is None else Home(file=found.file, key=name, program=scripts[0].program if scripts else None)
+        return None if found is None else EditTarget(file=found.file, key=name, program=scripts[0].program if scripts else None)
 
     def block_of(self, framework: str, name: str) -> str | None:
         """The block in which alone a key counts, where the framework has one."""
@@ -55,24 +55,24 @@ class Homes:
         """The files, each once, in order."""
         return list(dict.fromkeys(sheet.file for sheet in self.sheets))
 
-    def _missing(self, framework: str, key: str) -> Home | None:
+    def _missing(self, framework: str, key: str) -> EditTarget | None:
         takes = [sheet for sheet in self.sheets if sheet.form in ("yaml", "json", "command")]
         own = [sheet for sheet in takes if sheet.framework == framework]
         for sheet in [*own, *(one for one in takes if framework in self._frameworks.family(one.framework or ""))]:
-            return Home(file=sheet.file, key=self._rooted(sheet, framework, key), program=sheet.program)
+            return EditTarget(file=sheet.file, key=self._rooted(sheet, framework, key), program=sheet.program)
         around = key.partition(".")[0]
         for sheet in takes:
             # `fsdp_config.x` is a key of FSDP and stands in the file of whoever starts it.
             if around != key and any(one.block and one.key == around for one in sheet.given):
-                return Home(file=sheet.file, key=key, program=sheet.program)
+                return EditTarget(file=sheet.file, key=key, program=sheet.program)
         if framework == _NESTED:
             for sheet in takes:
                 block = next((one.key for one in sheet.given if one.block and _last(one.key) == _NESTED), None)
                 if block is not None:
-                    return Home(file=sheet.file, key=f"{block}.{key}", program=sheet.program)
+                    return EditTarget(file=sheet.file, key=f"{block}.{key}", program=sheet.program)
         return None
 
-    def _rooted(self, sheet: Sheet, framework: str, key: str) -> str:
+    def _rooted(self, sheet: ParsedConfig, framework: str, key: str) -> str:
         """A shared key below the block that this framework keeps for them."""
         if sheet.framework == framework or sheet.form == "command":
             return key
@@ -81,12 +81,12 @@ class Homes:
         return key if root is None or key.startswith(f"{root}.") else f"{root}.{key}"
 
 
-def _standing(sheet: Sheet, key: str, file: str | None, line: int | None) -> Home | None:
+def _standing(sheet: ParsedConfig, key: str, file: str | None, line: int | None) -> EditTarget | None:
     if file is None or sheet.file != file:
         return None
     for one in sheet.given:
         if one.line == line and ends_with(one.key, key):
-            return Home(file=file, key=one.key, line=line, program=sheet.program)
+            return EditTarget(file=file, key=one.key, line=line, program=sheet.program)
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from re import Match, finditer
 
-from oomdoctor.configs.edit.change import Unsafe
+from oomdoctor.configs.edit.change import UnsafeEdit
 from oomdoctor.configs.edit.tree import Open, Spot, hang
 from oomdoctor.configs.parsed_config import DEEPEST, MOST_KEYS
 from oomdoctor.configs.readers.json import TOKEN, unescaped
@@ -22,13 +22,13 @@ def json_document(text: str) -> Spot:
         line = 1 + bisect_left(breaks, at)
         count += 1
         if found is None or len(roots) > 1:
-            raise Unsafe(f"line {line} is not valid JSON", f"第 {line} 行不是合法的 JSON")
+            raise UnsafeEdit(f"line {line} is not valid JSON", f"第 {line} 行不是合法的 JSON")
         if len(stack) > DEEPEST or count > 8 * MOST_KEYS:
-            raise Unsafe("this file is larger or more deeply nested than a config", "文件过大或嵌套过深，不像配置文件")
+            raise UnsafeEdit("this file is larger or more deeply nested than a config", "文件过大或嵌套过深，不像配置文件")
         at = found.end()
         _take(found, line, stack, roots)
     if stack or len(roots) != 1:
-        raise Unsafe("the brackets of this file do not match", "文件里的括号没有配对")
+        raise UnsafeEdit("the brackets of this file do not match", "文件里的括号没有配对")
     return roots[0]
 
 
@@ -44,5 +44,5 @@ def _take(found: Match[str], line: int, stack: list[Open], roots: list[Spot]) ->
         stack.append(Open(spot))
     elif kind == "mark" and token in "}]":
         if not stack or (stack[-1].spot.kind == "mapping") != (token == "}"):
-            raise Unsafe("the brackets of this file do not match", "文件里的括号没有配对")
+            raise UnsafeEdit("the brackets of this file do not match", "文件里的括号没有配对")
         stack.pop().spot.end = end

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from oomdoctor.configs.edit.change import Edit, Form, Unsafe
+from oomdoctor.configs.edit.change import Edit, Form, UnsafeEdit
 from oomdoctor.configs.edit.tree import Spot
 from oomdoctor.configs.edit.values import json_value, yaml_value
 from oomdoctor.configs.edit.yaml_tree import yaml_documents
@@ -16,7 +16,7 @@ def items(to: str) -> list[str]:
     """The items of a list as it is written, `[a, b]`, as words. Raises Unsafe where it is none, or holds more than words."""
     found = yaml_documents(to)
     if len(found) != 1 or found[0].kind != "sequence" or any(one.value.kind != "scalar" for one in found[0].entries):
-        raise Unsafe("the value is not a list of words", "这个值不是由单个词组成的列表")
+        raise UnsafeEdit("the value is not a list of words", "这个值不是由单个词组成的列表")
     return [one.value.value for one in found[0].entries]
 
 
@@ -25,9 +25,9 @@ def with_items(text: str, form: Form, spot: Spot, to: str) -> Edit:
     there = [one.value for one in spot.entries]
     wanted = items(to)
     if not wanted:
-        raise Unsafe("a list stands here", "这里是一个列表")
+        raise UnsafeEdit("a list stands here", "这里是一个列表")
     if any(one.kind != "scalar" or one.shared for one in there):
-        raise Unsafe("a list with more than words stands here", "这里的列表不只是单个词")
+        raise UnsafeEdit("a list with more than words stands here", "这里的列表不只是单个词")
     missing = [one for one in wanted if one not in [item.value for item in there]]
     if spot.style != "{":
         return _below(text, there[-1], missing)
@@ -49,7 +49,7 @@ def _below(text: str, last: Spot, missing: list[str]) -> Edit:
     """Lines below the last item, each behind a dash like its own."""
     dash = text[text.rfind("\n", 0, last.start) + 1 : last.start]
     if not _DASH.match(dash) or last.style in ("|", ">") or "\n" in text[last.start : last.end]:
-        raise Unsafe("the last item of this list is not one line", "这个列表的最后一项不是单独一行")
+        raise UnsafeEdit("the last item of this list is not one line", "这个列表的最后一项不是单独一行")
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = newline.join(dash + yaml_value(one, "", "", flow=False) for one in missing)
     end = text.find("\n", last.end)

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import re
 
-from oomdoctor.configs.edit.blocks import Style, after_line, documents, into_brackets, where
-from oomdoctor.configs.edit.change import Change, Edit, Form, Unsafe
+from oomdoctor.configs.edit.blocks import BlockStyle, after_line, documents, into_brackets, where
+from oomdoctor.configs.edit.change import ConfigChange, Edit, Form, UnsafeEdit
 from oomdoctor.configs.edit.tree import Entry, Spot, find
 
 _BEHIND = re.compile(r"[ \t]*(?:#[^\r\n]*)?\r?(?=\n|\Z)")
 
 
-def move(text: str, form: Form, change: Change) -> Edit:
+def move(text: str, form: Form, change: ConfigChange) -> Edit:
     """The edit that takes the setting into the block `change.to`. Raises Unsafe where none is safe."""
     roots, style = documents(text, form)
     path = where(roots, change)
     root = next((root for root in roots if path and path[0] in root.entries), None)
     if root is None:
-        raise Unsafe("the key is not where it was", "这个键已经不在原来的位置")
+        raise UnsafeEdit("the key is not where it was", "这个键已经不在原来的位置")
     entry, parent = path[-1], path[-2].value if len(path) > 1 else root
     target = find(root, change.to)
     if entry.value.kind != "scalar" or any(one.value.shared for one in (*path, *target)):
-        raise Unsafe("more than one plain value would have to move", "要移动的不只是一个普通的值")
+        raise UnsafeEdit("more than one plain value would have to move", "要移动的不只是一个普通的值")
     if not target or target[-1].value.kind != "mapping":
-        raise Unsafe(f"there is no block {change.to}", f"文件里没有 {change.to} 这一块")
+        raise UnsafeEdit(f"there is no block {change.to}", f"文件里没有 {change.to} 这一块")
     if len(parent.entries) < 2:
-        raise Unsafe("nothing would be left where it stands", "移走之后原来的块就空了")
+        raise UnsafeEdit("nothing would be left where it stands", "移走之后原来的块就空了")
     if style.form == "json":
         cut = _cut_of_json(text, parent, entry)
         put = into_brackets(text, style, target[-1].value, [entry.key], text[entry.value.start : entry.value.end])
@@ -44,23 +44,23 @@ def _cut_of_json(text: str, parent: Spot, entry: Entry) -> Edit:
         cut = Edit(parent.entries[at - 1].value.last, entry.value.end, "")
         rest = text[cut.start : entry.start]
     if rest.strip() != ",":
-        raise Unsafe("a comment stands beside it", "它旁边有注释")
+        raise UnsafeEdit("a comment stands beside it", "它旁边有注释")
     return cut
 
 
-def _of_yaml(text: str, style: Style, entry: Entry, block: Spot) -> tuple[Edit, Edit]:
+def _of_yaml(text: str, style: BlockStyle, entry: Entry, block: Spot) -> tuple[Edit, Edit]:
     """The line without its indentation, out of its place and into the other."""
     start, value = text.rfind("\n", 0, entry.start) + 1, entry.value
     behind = _BEHIND.match(text, value.end)
     alone = not text[start : entry.start].strip(" ") and behind is not None and "\n" not in text[entry.start : value.end]
     if not alone or value.style in ("|", ">") or behind is None:
-        raise Unsafe("it does not stand alone in one line", "它不是单独占一行")
+        raise UnsafeEdit("it does not stand alone in one line", "它不是单独占一行")
     if block.style == "{" or not block.entries:
-        raise Unsafe("the other block is not written in lines", "目标块不是按行书写的")
+        raise UnsafeEdit("the other block is not written in lines", "目标块不是按行书写的")
     first = block.entries[0]
     indent = text[text.rfind("\n", 0, first.start) + 1 : first.start]
     if indent.strip(" "):
-        raise Unsafe("the other block is not written in lines", "目标块不是按行书写的")
+        raise UnsafeEdit("the other block is not written in lines", "目标块不是按行书写的")
     line = text[entry.start : behind.end()].rstrip()
     return Edit(start, min(behind.end() + 1, len(text)), ""), after_line(text, style.newline, block.entries[-1].value.last, indent + line)
 
@@ -69,7 +69,7 @@ def _both(text: str, one: Edit, other: Edit) -> Edit:
     """Two edits that do not overlap, as one; a file that ends without an end of line goes on doing so."""
     first, second = sorted((one, other), key=lambda edit: (edit.start, edit.end))
     if first.end > second.start:
-        raise Unsafe("the two places cannot be told apart", "两个位置无法区分")
+        raise UnsafeEdit("the two places cannot be told apart", "两个位置无法区分")
     new = first.new + text[first.end : second.start] + second.new
     ends = second.end == len(text) and not text.endswith("\n")
     return Edit(first.start, second.end, new.rstrip("\r\n") if ends else new)

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from oomdoctor.configs.edit.blocks import edit_block
-from oomdoctor.configs.edit.change import Change, Edit, Form, Refused, Unsafe, plain_key
+from oomdoctor.configs.edit.change import ConfigChange, Edit, Form, RefusedChange, UnsafeEdit, plain_key
 from oomdoctor.configs.edit.lists import items
 from oomdoctor.configs.edit.move import move
 from oomdoctor.configs.edit.script import edit_script
-from oomdoctor.configs.parsed_config import MOST_BYTES, Sheet, plain
+from oomdoctor.configs.parsed_config import MOST_BYTES, ParsedConfig, plain_value
 from oomdoctor.configs.readers.command_line import read_command_line
 from oomdoctor.configs.readers.read import read_config
 from oomdoctor.configs.readers.shell import Word
@@ -26,16 +26,16 @@ class Patched(Struct, frozen=True):
     """A file after its changes."""
 
     data: bytes
-    made: tuple[Change, ...] = ()
-    already: tuple[Change, ...] = ()
-    refused: tuple[tuple[Change, Refused], ...] = ()
+    made: tuple[ConfigChange, ...] = ()
+    already: tuple[ConfigChange, ...] = ()
+    refused: tuple[tuple[ConfigChange, RefusedChange], ...] = ()
 
 
-def patch(file: str, data: bytes, changes: Sequence[Change]) -> Patched:
+def patch(file: str, data: bytes, changes: Sequence[ConfigChange]) -> Patched:
     """The bytes of `file` with as many of `changes` as can be made safely."""
-    made: list[Change] = []
-    already: list[Change] = []
-    refused: list[tuple[Change, Refused]] = []
+    made: list[ConfigChange] = []
+    already: list[ConfigChange] = []
+    refused: list[tuple[ConfigChange, RefusedChange]] = []
     # Values first: they keep the lines, by which the changes name their places.
     for change in sorted(changes, key=lambda one: one.line is None):
         if is_so(file, data, change):
@@ -44,12 +44,12 @@ def patch(file: str, data: bytes, changes: Sequence[Change]) -> Patched:
         try:
             data = _changed(file, data, change)
             made.append(change)
-        except Unsafe as why:
-            refused.append((change, Refused(why.why, by_hand(change))))
+        except UnsafeEdit as why:
+            refused.append((change, RefusedChange(why.why, by_hand(change))))
     return Patched(data, tuple(made), tuple(already), tuple(refused))
 
 
-def is_so(file: str, data: bytes, change: Change) -> bool:
+def is_so(file: str, data: bytes, change: ConfigChange) -> bool:
     """Whether the file says it already."""
     said = _said(_sheets(file, data))
     if change.action != "set":
@@ -82,7 +82,7 @@ def values(file: str, data: bytes, key: str) -> list[str]:
     return [value for _, own, value in _said(_sheets(file, data)) if _same_key(own, key)]
 
 
-def by_hand(change: Change) -> str:
+def by_hand(change: ConfigChange) -> str:
     """What a person would type."""
     if change.action != "set":
         return change.to if change.action == "rename" else change.after_it
@@ -93,7 +93,7 @@ def by_hand(change: Change) -> str:
     return f"{change.key}: {change.to}"
 
 
-def form_of(sheets: Sequence[Sheet]) -> Form | None:
+def form_of(sheets: Sequence[ParsedConfig]) -> Form | None:
     """How the file is written; None for one that is not edited."""
     forms = {one.form for one in sheets}
     if forms <= {"command", "environment"} and forms:
@@ -103,33 +103,35 @@ def form_of(sheets: Sequence[Sheet]) -> Form | None:
     return None
 
 
-def _changed(file: str, data: bytes, change: Change) -> bytes:
+def _changed(file: str, data: bytes, change: ConfigChange) -> bytes:
     """The bytes with one change. Raises Unsafe where it would touch anything else."""
     if len(data) > MOST_BYTES:
-        raise Unsafe("the file is too large for a config", "文件过大，不像配置文件")
+        raise UnsafeEdit("the file is too large for a config", "文件过大，不像配置文件")
     mark = next((one for one in _MARKS if data.startswith(one)), b"")
     codec = _CODECS.get(mark, "utf-8")
     try:
         text = data[len(mark) :].decode(codec, "strict" if codec != "utf-8" else "surrogateescape")
     except UnicodeDecodeError as why:
-        raise Unsafe("the file is damaged UTF-16", "文件的 UTF-16 编码已损坏") from why
+        raise UnsafeEdit("the file is damaged UTF-16", "文件的 UTF-16 编码已损坏") from why
     before = _sheets(file, data)
     edit = _edit(text, file, form_of(before), change)
     after = edit.apply(text)
     if _is_json(text) and not _is_json(after):
-        raise Unsafe("it would not be JSON any more", "改完之后不再是合法的 JSON")
+        raise UnsafeEdit("it would not be JSON any more", "改完之后不再是合法的 JSON")
     changed = mark + after.encode(codec, "surrogateescape" if codec == "utf-8" else "strict")
     _look_again(before, _sheets(file, changed), change)
     return changed
 
 
-def _edit(text: str, file: str, form: Form | None, change: Change) -> Edit:
+def _edit(text: str, file: str, form: Form | None, change: ConfigChange) -> Edit:
     if form == "command":
         return edit_script(text, file, change, lambda words: _runs(words, change))
     if form is None:
-        raise Unsafe("this is neither YAML, JSON nor a shell script", "这不是 YAML、JSON 或 shell 脚本")
+        raise UnsafeEdit("this is neither YAML, JSON nor a shell script", "这不是 YAML、JSON 或 shell 脚本")
     if change.variable:
-        raise Unsafe("a variable of the environment is set in the shell, not in this file", "环境变量要在 shell 里设置，不能写进这个文件")
+        raise UnsafeEdit(
+            "a variable of the environment is set in the shell, not in this file", "环境变量要在 shell 里设置，不能写进这个文件"
+        )
     return move(text, form, change) if change.action == "move" else edit_block(text, form, change)
 
 
@@ -146,7 +148,7 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _runs(words: Sequence[Word], change: Change) -> bool:
+def _runs(words: Sequence[Word], change: ConfigChange) -> bool:
     """Whether a command is the one that takes new options."""
     sheets = read_command_line("", " ".join(_quoted(word.text) for word in words))
     programs = [one.program for one in sheets if one.form == "command" and one.program]
@@ -157,7 +159,7 @@ def _quoted(word: str) -> str:
     return "'" + word.replace("'", "") + "'"
 
 
-def _sheets(file: str, data: bytes) -> list[Sheet]:
+def _sheets(file: str, data: bytes) -> list[ParsedConfig]:
     return read_config(file, data) or []
 
 
@@ -165,12 +167,12 @@ Said = tuple[str, str, str]
 """A program, a key, a value with its type."""
 
 
-def _said(sheets: Sequence[Sheet]) -> Counter[Said]:
+def _said(sheets: Sequence[ParsedConfig]) -> Counter[Said]:
     """What the sheets say, however often, wherever."""
     return Counter((one.program or "", given.key, repr(given.value)) for one in sheets for given in one.given)
 
 
-def _look_again(before: Sequence[Sheet], after: Sequence[Sheet], change: Change) -> None:
+def _look_again(before: Sequence[ParsedConfig], after: Sequence[ParsedConfig], change: ConfigChange) -> None:
     """Raises Unsafe unless the two differ in the wanted setting alone, and that is as it should be."""
     old, new = _said(before), _said(after)
     gone, come = old - new, new - old
@@ -180,12 +182,12 @@ def _look_again(before: Sequence[Sheet], after: Sequence[Sheet], change: Change)
     others = [key for _, key, _ in (gone + come) if not any(fits(key, name) for fits in allowed for name in own)]
     programs = {program for program, _, _ in come}
     if wrong or others or len(programs) > 1:
-        raise Unsafe("the change would reach further than this setting", "这处改动会牵连到其他设置")
+        raise UnsafeEdit("the change would reach further than this setting", "这处改动会牵连到其他设置")
     read = [value for _, key, value in come if _same_key(key, change.after_it)]
     if change.action == "set" and change.to[:1] != "{" and not any(_means(value, change.to) for value in read):
-        raise Unsafe("the file would not say it after the change", "改完之后文件里读到的不是这个值")
+        raise UnsafeEdit("the file would not say it after the change", "改完之后文件里读到的不是这个值")
     if change.action != "set" and (not read or read != [value for _, key, value in gone if _same_key(key, change.key)]):
-        raise Unsafe("the file would not say it after the change", "改完之后文件里读到的不是这个值")
+        raise UnsafeEdit("the file would not say it after the change", "改完之后文件里读到的不是这个值")
 
 
 def _same_key(key: str, other: str) -> bool:
@@ -206,7 +208,7 @@ def _means(value: str, to: str) -> bool:
     if to[:1] == "[":
         return _has_items(value, to)
     words = {"null": None, "~": None}
-    wanted = words[to] if to in words else True if not to else plain(to)
+    wanted = words[to] if to in words else True if not to else plain_value(to)
     return value in (repr(wanted), repr(to))
 
 
@@ -214,8 +216,8 @@ def _has_items(value: str, to: str) -> bool:
     from ast import literal_eval  # noqa: PLC0415 - only for a list
 
     try:
-        wanted = [plain(one) for one in items(to)]
-    except Unsafe:
+        wanted = [plain_value(one) for one in items(to)]
+    except UnsafeEdit:
         return False
     there = literal_eval(value) if value[:1] == "(" else ()
     return there == () if not wanted else {repr(one) for one in wanted} <= {repr(one) for one in there}

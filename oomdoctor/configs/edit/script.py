@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from oomdoctor.configs.edit.change import Change, Edit, Unsafe, plain_key
+from oomdoctor.configs.edit.change import ConfigChange, Edit, UnsafeEdit, plain_key
 from oomdoctor.configs.edit.values import shell_value
 from oomdoctor.configs.readers.command_line import OVERRIDE
 from oomdoctor.configs.readers.shell import ASSIGNED, OPTION, REDIRECTION, Word, commands
@@ -17,20 +17,20 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.:-]{1,200}\Z")
 _OTHER_SHELLS = (".bat", ".cmd", ".ps1")
 
 
-def edit_script(text: str, file: str, change: Change, wanted: Callable[[Sequence[Word]], bool]) -> Edit:
+def edit_script(text: str, file: str, change: ConfigChange, wanted: Callable[[Sequence[Word]], bool]) -> Edit:
     """The edit that makes `change`; `wanted` says of a command whether it takes new options. Raises Unsafe where there is none."""
     if change.action == "move":
-        raise Unsafe("the options of a command stand in no block", "命令行选项不分块")
+        raise UnsafeEdit("the options of a command stand in no block", "命令行选项不分块")
     script = list(commands(text))
     if file.lower().endswith(_OTHER_SHELLS):
         return _plain_value(text, script, change)
     edit = _edit(text, script, change, wanted)
     if _QUOTING.search(edit.new) and _in_quotes(text, script, edit):
-        raise Unsafe("the value needs quotes inside of quotes", "这个值要在引号里再加引号")
+        raise UnsafeEdit("the value needs quotes inside of quotes", "这个值要在引号里再加引号")
     return edit
 
 
-def _edit(text: str, script: Sequence[Sequence[Word]], change: Change, wanted: Callable[[Sequence[Word]], bool]) -> Edit:
+def _edit(text: str, script: Sequence[Sequence[Word]], change: ConfigChange, wanted: Callable[[Sequence[Word]], bool]) -> Edit:
     if change.action == "rename":
         return _renamed(_option(script, change), change)
     if change.variable:
@@ -47,23 +47,23 @@ def _in_quotes(text: str, script: Sequence[Sequence[Word]], edit: Edit) -> bool:
     return any(text.find("=", word.start) + 1 < edit.start and edit.end < word.end for word in given)
 
 
-def _plain_value(text: str, script: Sequence[Sequence[Word]], change: Change) -> Edit:
+def _plain_value(text: str, script: Sequence[Sequence[Word]], change: ConfigChange) -> Edit:
     """The value of an option in a script of another shell, where neither the old nor the new one means anything to any shell."""
     word = None if change.variable or change.action != "set" else _option(script, change)
     edit = None if word is None else _value(text, script, word, change.to)
     if edit is None or not _PLAIN.match(edit.new) or not _PLAIN.match(text[edit.start : edit.end]):
-        raise Unsafe("this is a script for another shell", "这是其他 shell 的脚本")
+        raise UnsafeEdit("this is a script for another shell", "这是其他 shell 的脚本")
     return edit
 
 
-def _option(script: Sequence[Sequence[Word]], change: Change) -> Word | None:
+def _option(script: Sequence[Sequence[Word]], change: ConfigChange) -> Word | None:
     """The word that names the option: the one in its line, else the only one."""
     named = [word for command in script for word in command if _name(word) == plain_key(change.key)]
     there = [word for word in named if word.line == change.line] or named
     if len({word.start for word in there}) > 1:
-        raise Unsafe("the option stands in several commands", "多条命令里都有这个选项")
+        raise UnsafeEdit("the option stands in several commands", "多条命令里都有这个选项")
     if there and len(script) > 1 and any(there[0] in command and command[0].text.startswith("-") for command in script):
-        raise Unsafe("the line above ends the command, so this option belongs to none", "上一行已经结束了命令，这个选项不属于任何命令")
+        raise UnsafeEdit("the line above ends the command, so this option belongs to none", "上一行已经结束了命令，这个选项不属于任何命令")
     return there[0] if there else None
 
 
@@ -83,10 +83,10 @@ def _value(text: str, script: Sequence[Sequence[Word]], word: Word, to: str) -> 
         return _word(text, script, word.start + len(name) + 1, old, to)
     values = list(_values(script, word))
     if len(values) > 1:
-        raise Unsafe("the option has several values", "这个选项有多个值")
+        raise UnsafeEdit("the option has several values", "这个选项有多个值")
     if not values:
         if to == "true":
-            raise Unsafe("the option is set already", "这个选项已经打开")
+            raise UnsafeEdit("the option is set already", "这个选项已经打开")
         return Edit(word.end, word.end, f" {shell_value(to, '')}")
     return _word(text, script, values[0].start, text[values[0].start : values[0].end], to)
 
@@ -109,7 +109,7 @@ def _word(text: str, script: Sequence[Sequence[Word]], start: int, old: str, to:
     if name is not None:
         return _assigned(text, script, name[1] or name[2], to)
     if "$" in old or "`" in old:
-        raise Unsafe("the value is worked out by the shell", "这个值由 shell 计算得出")
+        raise UnsafeEdit("the value is worked out by the shell", "这个值由 shell 计算得出")
     return Edit(start, start + len(old), shell_value(to, old))
 
 
@@ -117,24 +117,24 @@ def _assigned(text: str, script: Sequence[Sequence[Word]], name: str, to: str) -
     """The value of a variable that is assigned exactly once."""
     places = [word for command in script for word in command if (found := ASSIGNED.match(word.text)) and found[1] == name]
     if len(places) != 1:
-        raise Unsafe(f"the variable {name} is not set once in this script", f"变量 {name} 在脚本里不是只赋值一次")
+        raise UnsafeEdit(f"the variable {name} is not set once in this script", f"变量 {name} 在脚本里不是只赋值一次")
     start = places[0].start + len(name) + 1
     old = text[start : places[0].end]
     if "$" in old or "`" in old:
-        raise Unsafe("the value is worked out by the shell", "这个值由 shell 计算得出")
+        raise UnsafeEdit("the value is worked out by the shell", "这个值由 shell 计算得出")
     return Edit(start, places[0].end, shell_value(to, old))
 
 
-def _renamed(word: Word | None, change: Change) -> Edit:
+def _renamed(word: Word | None, change: ConfigChange) -> Edit:
     if word is None:
-        raise Unsafe("the option is not where it was", "这个选项已经不在原来的位置")
+        raise UnsafeEdit("the option is not where it was", "这个选项已经不在原来的位置")
     name = OPTION.match(word.text) or OVERRIDE.match(word.text)
     if name is None or not re.fullmatch(r"-{0,2}\w[\w.-]{0,150}", change.to):
-        raise Unsafe("this is not the name of an option", "这不是选项的名称")
+        raise UnsafeEdit("this is not the name of an option", "这不是选项的名称")
     return Edit(word.start, word.start + len(name[1]), change.to)
 
 
-def _variable(text: str, script: Sequence[Sequence[Word]], change: Change, wanted: Callable[[Sequence[Word]], bool]) -> Edit:
+def _variable(text: str, script: Sequence[Sequence[Word]], change: ConfigChange, wanted: Callable[[Sequence[Word]], bool]) -> Edit:
     """A variable of the environment: its value, or a line before the command that runs."""
     if any((found := ASSIGNED.match(word.text)) and found[1] == change.key for command in script for word in command):
         return _assigned(text, script, change.key, change.to)
@@ -142,18 +142,18 @@ def _variable(text: str, script: Sequence[Sequence[Word]], change: Change, wante
     start = text.rfind("\n", 0, command[0].start) + 1
     indent = text[start : command[0].start]
     if indent.strip():
-        raise Unsafe("the command does not begin its line", "命令不在行首")
+        raise UnsafeEdit("the command does not begin its line", "命令不在行首")
     newline = "\r\n" if "\r\n" in text else "\n"
     return Edit(start, start, f"{indent}export {change.key}={shell_value(change.to, '')}{newline}")
 
 
-def _appended(text: str, script: Sequence[Sequence[Word]], change: Change, wanted: Callable[[Sequence[Word]], bool]) -> Edit:
+def _appended(text: str, script: Sequence[Sequence[Word]], change: ConfigChange, wanted: Callable[[Sequence[Word]], bool]) -> Edit:
     """An option at the end of the command, in a line of its own where the others have theirs."""
     command = _command(script, wanted, change.program)
     size = next((at for at, word in enumerate(command) if REDIRECTION.match(word.text) or word.text == ")"), len(command))
     last = command[size - 1]
     if any("$@" in word.text or "$*" in word.text for word in command):
-        raise Unsafe("the command takes options from outside of the script", "命令的参数来自脚本之外")
+        raise UnsafeEdit("the command takes options from outside of the script", "命令的参数来自脚本之外")
     key = change.key if change.key.startswith("-") else f"--{change.key}"
     value = shell_value(change.to, "") if change.to else ""
     if _takes_overrides(command[:size]):
@@ -185,7 +185,7 @@ def _command(script: Sequence[Sequence[Word]], wanted: Callable[[Sequence[Word]]
     if not found and program is not None:
         found = [command for command in script if _names(command, program.split())]
     if len(found) != 1:
-        raise Unsafe("it is not clear which command takes it", "无法确定该写进哪条命令")
+        raise UnsafeEdit("it is not clear which command takes it", "无法确定该写进哪条命令")
     return found[0]
 
 

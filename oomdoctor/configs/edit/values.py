@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from oomdoctor.case.settings import Scalar
-from oomdoctor.configs.edit.change import Unsafe
-from oomdoctor.configs.parsed_config import plain
+from oomdoctor.configs.edit.change import UnsafeEdit
+from oomdoctor.configs.parsed_config import plain_value
 
 _BLOCK = re.compile(r"[\[{]")
 _BARE_WORD = re.compile(r"[\w@%+:,./-]{1,300}\Z")
@@ -46,13 +46,13 @@ def shell_value(to: str, raw: str) -> str:
     if not quote and _BARE_WORD.match(to):
         return to
     if "'" in to or (any(mark in to for mark in '"$`\\!') and quote == '"'):
-        raise Unsafe("the value needs quoting that is easy to get wrong", "这个值的引号不容易写对")
+        raise UnsafeEdit("the value needs quoting that is easy to get wrong", "这个值的引号不容易写对")
     return f"{quote}{to}{quote}" if quote else f"'{to}'"
 
 
 def kind(text: str) -> type[Scalar]:
     """What a bare word is read as."""
-    return type(plain(text))
+    return type(plain_value(text))
 
 
 def _as_json(to: str) -> str:
@@ -64,7 +64,7 @@ def _as_json(to: str) -> str:
     try:
         return json.dumps(yaml.safe_load(to), ensure_ascii=False)
     except (yaml.YAMLError, TypeError, ValueError) as why:
-        raise Unsafe("the value is not a block that JSON can hold", "这个值不能写成 JSON") from why
+        raise UnsafeEdit("the value is not a block that JSON can hold", "这个值不能写成 JSON") from why
 
 
 def _keeps_quotes(old: str, to: str) -> bool:
@@ -97,4 +97,4 @@ def _means_more(to: str) -> bool:
 
 def _one_line(to: str) -> None:
     if _CONTROL.search(to) or len(to) > 500:
-        raise Unsafe("the value is not one plain line", "这个值不是普通的一行文本")
+        raise UnsafeEdit("the value is not one plain line", "这个值不是普通的一行文本")

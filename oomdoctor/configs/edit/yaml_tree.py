@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from oomdoctor.configs.edit.change import Unsafe
+from oomdoctor.configs.edit.change import UnsafeEdit
 from oomdoctor.configs.edit.tree import Open, Spot, hang
 from oomdoctor.configs.parsed_config import DEEPEST, MOST_KEYS
 
@@ -27,12 +27,12 @@ def yaml_documents(text: str) -> list[Spot]:
         for event in yaml.parse(_FORBIDDEN.sub("\ufffd", text), Loader=loader):
             count += 1
             if len(stack) > DEEPEST or count > 4 * MOST_KEYS:
-                raise Unsafe("this file is larger or more deeply nested than a config", "文件过大或嵌套过深，不像配置文件")
+                raise UnsafeEdit("this file is larger or more deeply nested than a config", "文件过大或嵌套过深，不像配置文件")
             _take(event, stack, documents)
     except yaml.YAMLError as why:
         mark = getattr(why, "problem_mark", None)
         line = 1 if mark is None else mark.line + 1
-        raise Unsafe(f"line {line} is not valid YAML", f"第 {line} 行不是合法的 YAML") from why
+        raise UnsafeEdit(f"line {line} is not valid YAML", f"第 {line} 行不是合法的 YAML") from why
     return documents
 
 

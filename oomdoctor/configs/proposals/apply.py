@@ -6,27 +6,27 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from oomdoctor.case.settings import Complaint
+from oomdoctor.case.settings import ConfigIssue
 from oomdoctor.case.text import Text
-from oomdoctor.configs.edit.change import Change, Refused
+from oomdoctor.configs.edit.change import ConfigChange, RefusedChange
 from oomdoctor.configs.edit.patch import by_hand, is_so, patch, values
 from oomdoctor.configs.proposals.new_file import NewFile
 from oomdoctor.configs.proposals.proposal import Proposal, conflicts
 
 Files = Mapping[str, bytes]
-Judge = Callable[[Files], Sequence[Complaint]]
+Judge = Callable[[Files], Sequence[ConfigIssue]]
 """What is wrong with the config files of a run, given their content."""
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class AppliedStep(Struct, frozen=True, kw_only=True):
     """A proposal and what became of it."""
 
     proposal: Proposal
-    made: tuple[Change, ...] = ()
+    made: tuple[ConfigChange, ...] = ()
     created: tuple[NewFile, ...] = ()
     already: bool = False
     """Whether the files say all of it already."""
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedChange, ...] = ()
     """Why it was left out, each reason with the line to type."""
 
     @property
@@ -35,46 +35,46 @@ class Step(Struct, frozen=True, kw_only=True):
         return bool(self.refused or self.proposal.by_hand) and not self.already
 
 
-class Settled(Struct, frozen=True, kw_only=True):
+class AppliedProposals(Struct, frozen=True, kw_only=True):
     """The files as they would be, and every step to them."""
 
     files: dict[str, bytes]
     """The changed and the new ones, by path."""
-    steps: tuple[Step, ...]
+    steps: tuple[AppliedStep, ...]
 
 
-def settle(
+def apply_proposals(
     files: Files, proposals: Sequence[Proposal], judge: Judge, there: Callable[[str], bytes | None], older: Files | None = None
-) -> Settled:
+) -> AppliedProposals:
     """What becomes of `files` (path -> content). `there` reads a file that may exist; none that does is replaced by a new one.
 
     `older` are the files as they were when the run died, where they were changed since: what a fix was worked out from.
     """
     now = dict(files)
-    steps: list[Step] = []
+    steps: list[AppliedStep] = []
     wrong = judge(now)
     for proposal, against in conflicts(proposals):
         if against is not None:
-            steps.append(Step(proposal=proposal, refused=_all(proposal, _set_already(against))))
+            steps.append(AppliedStep(proposal=proposal, refused=_all(proposal, _set_already(against))))
             continue
         stale = [] if proposal.complaint is not None else [one for one in proposal.changes if _moved_on(one, files, older or {})]
         if stale:
-            steps.append(Step(proposal=proposal, refused=_all(proposal, _MOVED_ON)))
+            steps.append(AppliedStep(proposal=proposal, refused=_all(proposal, _MOVED_ON)))
             continue
         after, step = _step(now, proposal, there)
         if step.made or step.created:
             found = judge(after)
             why = _worse(wrong, found, proposal)
             if why is not None:
-                steps.append(Step(proposal=proposal, refused=_all(proposal, why)))
+                steps.append(AppliedStep(proposal=proposal, refused=_all(proposal, why)))
                 continue
             now, wrong = after, found
         steps.append(step)
     changed = {path: data for path, data in now.items() if files.get(path) != data}
-    return Settled(files=changed, steps=tuple(steps))
+    return AppliedProposals(files=changed, steps=tuple(steps))
 
 
-def _moved_on(change: Change, files: Files, older: Files) -> bool:
+def _moved_on(change: ConfigChange, files: Files, older: Files) -> bool:
     """Whether somebody gave the setting a third value since the run died."""
     file, then = change.file, older.get(change.file)
     if then is None or is_so(file, files[file], change):
@@ -82,11 +82,11 @@ def _moved_on(change: Change, files: Files, older: Files) -> bool:
     return values(file, files[file], change.key) != values(file, then, change.key)
 
 
-def _step(files: Files, proposal: Proposal, there: Callable[[str], bytes | None]) -> tuple[dict[str, bytes], Step]:
+def _step(files: Files, proposal: Proposal, there: Callable[[str], bytes | None]) -> tuple[dict[str, bytes], AppliedStep]:
     """The files after one proposal: all of its changes, or none."""
     after = dict(files)
-    made: list[Change] = []
-    refused: list[Refused] = []
+    made: list[ConfigChange] = []
+    refused: list[RefusedChange] = []
     for file in dict.fromkeys(one.file for one in proposal.changes):
         done = patch(file, after[file], [one for one in proposal.changes if one.file == file])
         after[file] = done.data
@@ -95,26 +95,26 @@ def _step(files: Files, proposal: Proposal, there: Callable[[str], bytes | None]
     created, clashes = _created(after, proposal, there)
     refused += clashes
     if refused:
-        return dict(files), Step(proposal=proposal, refused=tuple(refused))
+        return dict(files), AppliedStep(proposal=proposal, refused=tuple(refused))
     after.update((one.path, one.text.encode()) for one in created)
     asked = bool(proposal.changes or proposal.files)
-    return after, Step(proposal=proposal, made=tuple(made), created=tuple(created), already=asked and not made and not created)
+    return after, AppliedStep(proposal=proposal, made=tuple(made), created=tuple(created), already=asked and not made and not created)
 
 
-def _created(files: Files, proposal: Proposal, there: Callable[[str], bytes | None]) -> tuple[list[NewFile], list[Refused]]:
+def _created(files: Files, proposal: Proposal, there: Callable[[str], bytes | None]) -> tuple[list[NewFile], list[RefusedChange]]:
     """The new files that are not there yet, and those whose name is taken."""
     created: list[NewFile] = []
-    clashes: list[Refused] = []
+    clashes: list[RefusedChange] = []
     for one in proposal.files:
         old = files.get(one.path, there(one.path))
         if old is None:
             created.append(one)
         elif old != one.text.encode():
-            clashes.append(Refused(_TAKEN, one.path))
+            clashes.append(RefusedChange(_TAKEN, one.path))
     return created, clashes
 
 
-def _worse(before: Sequence[Complaint], after: Sequence[Complaint], proposal: Proposal) -> Text | None:
+def _worse(before: Sequence[ConfigIssue], after: Sequence[ConfigIssue], proposal: Proposal) -> Text | None:
     """Why the rules for configs are against it; None where they are not."""
     if proposal.complaint is not None and any(_same(one, proposal.complaint) for one in after):
         return _NOT_GONE
@@ -124,13 +124,13 @@ def _worse(before: Sequence[Complaint], after: Sequence[Complaint], proposal: Pr
     return None
 
 
-def _same(one: Complaint, other: Complaint) -> bool:
+def _same(one: ConfigIssue, other: ConfigIssue) -> bool:
     """Lines move; the subject stays."""
     return (one.id, one.key, one.file) == (other.id, other.key, other.file)
 
 
-def _all(proposal: Proposal, why: Text) -> tuple[Refused, ...]:
-    return (*(Refused(why, by_hand(one)) for one in proposal.changes), *(Refused(why, one.path) for one in proposal.files))
+def _all(proposal: Proposal, why: Text) -> tuple[RefusedChange, ...]:
+    return (*(RefusedChange(why, by_hand(one)) for one in proposal.changes), *(RefusedChange(why, one.path) for one in proposal.files))
 
 
 def _set_already(owner: str) -> Text:

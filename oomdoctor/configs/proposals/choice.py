@@ -9,7 +9,7 @@ from msgspec import Struct
 from oomdoctor.configs.proposals.proposal import Proposal
 
 
-class Offers(Struct, frozen=True, kw_only=True):
+class ProposalSelection(Struct, frozen=True, kw_only=True):
     """Everything that could be done to the files of a run, the most useful first."""
 
     corrections: Sequence[Proposal] = ()
@@ -36,12 +36,12 @@ class Choice(Struct, frozen=True):
     """What is made only by name."""
 
 
-def named(offers: Offers, ids: Sequence[str], *, yes: bool) -> Choice:
+def named(offers: ProposalSelection, ids: Sequence[str], *, yes: bool) -> Choice:
     """These and no others."""
     return _decided([one for one in offers.all() if one.id in ids], [], yes=yes)
 
 
-def choose(offers: Offers, *, yes: bool, plan: str | None = None) -> Choice:
+def choose(offers: ProposalSelection, *, yes: bool, plan: str | None = None) -> Choice:
     """What the configs need to be right, and one plan: `plan`, or the first that the files can hold. Where there is none, the
     fixes that are safe, and with `yes` also the first one of each finding.
 

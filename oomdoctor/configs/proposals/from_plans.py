@@ -10,19 +10,23 @@ from oomdoctor.case.diagnosis import Fix
 from oomdoctor.case.plan import Measure, Plan, Plans
 from oomdoctor.case.serving import ServedPlan, ServedPlans
 from oomdoctor.case.text import Text
-from oomdoctor.configs.edit.change import Refused
-from oomdoctor.configs.edit.edit_targets import Homes
-from oomdoctor.configs.frameworks import Tables
-from oomdoctor.configs.proposals.proposal import Proposal, of_fix
+from oomdoctor.configs.edit.change import RefusedChange
+from oomdoctor.configs.edit.edit_targets import EditTargets
+from oomdoctor.configs.frameworks import FrameworkTables
+from oomdoctor.configs.proposals.proposal import Proposal, fix_proposal
 
 
-def of_plans(found: Plans | ServedPlans, homes: Homes, run: dict[str, Any], tables: Tables, folder: str | None = None) -> list[Proposal]:
+def plan_proposals(
+    found: Plans | ServedPlans, homes: EditTargets, run: dict[str, Any], tables: FrameworkTables, folder: str | None = None
+) -> list[Proposal]:
     """The plans in their order, as `plan-1`, `plan-2` ...; `run` and `folder` are those of `of_fix`."""
     plans: tuple[Plan | ServedPlan, ...] = found.plans
     return [_of_plan(f"plan-{number}", plan, homes, run, tables, folder) for number, plan in enumerate(plans, 1)]
 
 
-def _of_plan(name: str, plan: Plan | ServedPlan, homes: Homes, run: dict[str, Any], tables: Tables, folder: str | None) -> Proposal:
+def _of_plan(
+    name: str, plan: Plan | ServedPlan, homes: EditTargets, run: dict[str, Any], tables: FrameworkTables, folder: str | None
+) -> Proposal:
     fixes = list(dict.fromkeys(one.fix for one in plan.measures))
     title = Text(*(mark.join(_title(fix, tables, lang) for fix in fixes) for lang, mark in (("en", "; "), ("zh", "；"))))
     fix = Fix(
@@ -33,12 +37,12 @@ def _of_plan(name: str, plan: Plan | ServedPlan, homes: Homes, run: dict[str, An
         fits="yes",
         safety="safe" if all(_is_safe(one, tables) for one in fixes) else "review",
     )
-    proposal = of_fix(fix, homes, run, tables, folder)
-    nameless = tuple(Refused(_NO_KEY, _sets(one)) for one in plan.measures if not _is_written(one, plan, tables))
+    proposal = fix_proposal(fix, homes, run, tables, folder)
+    nameless = tuple(RefusedChange(_NO_KEY, _sets(one)) for one in plan.measures if not _is_written(one, plan, tables))
     return replace(proposal, by_hand=(*proposal.by_hand, *nameless), plan=plan)
 
 
-def _is_written(measure: Measure, plan: Plan | ServedPlan, tables: Tables) -> bool:
+def _is_written(measure: Measure, plan: Plan | ServedPlan, tables: FrameworkTables) -> bool:
     """Whether some key does it: one of its own, or one of another measure, as one file shards and offloads."""
     rows = (tables.text("fixes", measure.fix) or {"settings": ()})["settings"]
     keys = {(one.framework, one.key) for other in plan.measures for one in other.settings}
@@ -49,12 +53,12 @@ def _sets(measure: Measure) -> str:
     return ", ".join(f"{name}: {value}" for name, value in measure.sets)
 
 
-def _title(fix: str, tables: Tables, lang: str) -> str:
+def _title(fix: str, tables: FrameworkTables, lang: str) -> str:
     record = tables.text("fixes", fix)
     return fix if record is None else str(record["title"][lang]).rstrip(".。")
 
 
-def _is_safe(fix: str, tables: Tables) -> bool:
+def _is_safe(fix: str, tables: FrameworkTables) -> bool:
     record = tables.text("fixes", fix)
     return record is not None and record["safety"] == "safe"
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from oomdoctor.case.diagnosis import Setting
+from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.case.text import Text
-from oomdoctor.configs.edit.change import Refused
-from oomdoctor.configs.edit.edit_targets import Homes
-from oomdoctor.configs.frameworks import Tables
+from oomdoctor.configs.edit.change import RefusedChange
+from oomdoctor.configs.edit.edit_targets import EditTargets
+from oomdoctor.configs.frameworks import FrameworkTables
 
 _FILLED = re.compile(r"\{(cards|precision)\}")
 _VALUE = re.compile(r"\w[\w.-]{0,20}\Z")
@@ -34,8 +34,8 @@ class NewFile(Struct, frozen=True, kw_only=True):
 
 
 def new_file(
-    setting: Setting, homes: Homes, run: Mapping[str, object], tables: Tables, folder: str | None = None
-) -> NewFile | Refused | None:
+    setting: ProposedSetting, homes: EditTargets, run: Mapping[str, object], tables: FrameworkTables, folder: str | None = None
+) -> NewFile | RefusedChange | None:
     """The file that the value of a setting names; None where it names none, or one that is there.
 
     It goes into `folder`, by default that of the config.
@@ -50,7 +50,7 @@ def new_file(
     path = os.path.join(beside if folder is None else folder, template["file"])
     open_value = next((name for name in _FILLED.findall(template["text"]) if not _VALUE.match(str(run.get(_NAMES[name], "")))), None)
     if open_value is not None:
-        return Refused(_UNKNOWN[open_value], f"{setting.key} {path}")
+        return RefusedChange(_UNKNOWN[open_value], f"{setting.key} {path}")
     named = path.replace(os.sep, "/")
     return NewFile(
         path=path,
@@ -70,7 +70,7 @@ def _launch(command: str | None, file: str, config: str) -> str | None:
     return command.replace("{file}", quote(file)).replace("{config}", quote(config.replace(os.sep, "/")))
 
 
-def _template(setting: Setting, tables: Tables) -> Mapping[str, Any] | None:
+def _template(setting: ProposedSetting, tables: FrameworkTables) -> Mapping[str, Any] | None:
     for name in tables.names("templates"):
         record = tables.text("templates", name)
         wanted = {"framework": setting.framework, "key": setting.key, "to": setting.to}

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from oomdoctor.case.diagnosis import Fix, Setting
+from oomdoctor.case.diagnosis import Fix
 from oomdoctor.case.plan import Plan
 from oomdoctor.case.serving import ServedPlan
-from oomdoctor.case.settings import Complaint
+from oomdoctor.case.settings import ConfigIssue, ProposedSetting
 from oomdoctor.case.text import Text
-from oomdoctor.configs.edit.change import Change, Refused
-from oomdoctor.configs.edit.edit_targets import Home, Homes
-from oomdoctor.configs.frameworks import Tables
+from oomdoctor.configs.edit.change import ConfigChange, RefusedChange
+from oomdoctor.configs.edit.edit_targets import EditTarget, EditTargets
+from oomdoctor.configs.frameworks import FrameworkTables
 from oomdoctor.configs.proposals.new_file import NewFile, new_file
-from oomdoctor.configs.proposals.replacement import instead
+from oomdoctor.configs.proposals.replacement import replacement
 
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{2,80}\Z")
 _KEY = re.compile(r"-{0,2}[A-Za-z_][\w.-]{0,150}\Z")
@@ -28,11 +28,11 @@ class Proposal(Struct, frozen=True, kw_only=True):
     id: str
     title: Text
     safe: bool
-    complaint: Complaint | None = None
+    complaint: ConfigIssue | None = None
     """The complaint that must be gone afterwards."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ConfigChange, ...] = ()
     files: tuple[NewFile, ...] = ()
-    by_hand: tuple[Refused, ...] = ()
+    by_hand: tuple[RefusedChange, ...] = ()
     launch: tuple[str, ...] = ()
     """Commands that make use of it."""
     fits: str | None = None
@@ -41,25 +41,25 @@ class Proposal(Struct, frozen=True, kw_only=True):
     """The plan that it is, where it is one."""
 
 
-def of_fix(fix: Fix, homes: Homes, run: Mapping[str, object], tables: Tables, folder: str | None = None) -> Proposal:
+def fix_proposal(fix: Fix, homes: EditTargets, run: Mapping[str, object], tables: FrameworkTables, folder: str | None = None) -> Proposal:
     """A fix of the diagnosis for these files; `run` are the settings of the run by their common names. New files go into `folder`."""
     safe = fix.safety == "safe"
     against = _sharded_otherwise(fix, run)
     if against is not None:
         return Proposal(
-            id=fix.id, title=fix.title, safe=safe, by_hand=tuple(Refused(against, typed(one.key, one.to)) for one in fix.settings)
+            id=fix.id, title=fix.title, safe=safe, by_hand=tuple(RefusedChange(against, typed(one.key, one.to)) for one in fix.settings)
         )
-    changes: list[Change] = []
+    changes: list[ConfigChange] = []
     files: list[NewFile] = []
-    by_hand: list[Refused] = []
+    by_hand: list[RefusedChange] = []
     for setting in fix.settings:
         if _has_another(setting, fix.settings):
             continue
         made = new_file(setting, homes, run, tables, folder)
         if isinstance(made, NewFile):
             files.append(made)
-        change = made if isinstance(made, Refused) else _change(setting, made, homes, changes)
-        if isinstance(change, Refused):
+        change = made if isinstance(made, RefusedChange) else _change(setting, made, homes, changes)
+        if isinstance(change, RefusedChange):
             by_hand.append(change)
         elif change is not None:
             changes.append(change)
@@ -76,9 +76,9 @@ def of_fix(fix: Fix, homes: Homes, run: Mapping[str, object], tables: Tables, fo
     )
 
 
-def of_complaint(complaint: Complaint, homes: Homes) -> Proposal:
+def issue_proposal(complaint: ConfigIssue, homes: EditTargets) -> Proposal:
     """What a complaint says to write instead. Notes are advice, and safe is what else does not run or has no effect."""
-    changes, by_hand = instead(complaint, homes)
+    changes, by_hand = replacement(complaint, homes)
     return Proposal(
         id=complaint.id,
         title=complaint.what,
@@ -89,31 +89,37 @@ def of_complaint(complaint: Complaint, homes: Homes) -> Proposal:
     )
 
 
-def _change(setting: Setting, made: NewFile | None, homes: Homes, before: Sequence[Change]) -> Change | Refused | None:
+def _change(
+    setting: ProposedSetting, made: NewFile | None, homes: EditTargets, before: Sequence[ConfigChange]
+) -> ConfigChange | RefusedChange | None:
     """The change of one setting; None where the new file is all of it."""
     key, to = setting.key, setting.to if made is None else made.named
     if made is not None and not _KEY.match(key):
         return None
     line = typed(key, to)
     if setting.dated and (setting.line is None or setting.sets is None):
-        return Refused(_dated(setting), line)
+        return RefusedChange(_dated(setting), line)
     if setting.example and made is None:
-        return Refused(Text("which value is for you to choose", "具体取值要由你决定"), line)
+        return RefusedChange(Text("which value is for you to choose", "具体取值要由你决定"), line)
     if not re.match(r"[\w./\[{'\"-]|\Z", to):
-        return Refused(Text("the value in force is not known", "当前的取值还不知道"), line)
+        return RefusedChange(Text("the value in force is not known", "当前的取值还不知道"), line)
     if _VARIABLE.match(key):
         found = homes.variable(key)
         why = Text("a variable of the environment, and none of these files is a script", "这是环境变量，而给出的文件都不是启动脚本")
-        return Refused(why, line) if found is None else Change(file=found.file, key=key, to=to, variable=True, program=found.program)
+        return (
+            RefusedChange(why, line)
+            if found is None
+            else ConfigChange(file=found.file, key=key, to=to, variable=True, program=found.program)
+        )
     if not _KEY.match(key):
-        return Refused(Text("it stands in code or in a command, not in a config", "它写在代码或命令里，不在配置文件中"), line)
+        return RefusedChange(Text("it stands in code or in a command, not in a config", "它写在代码或命令里，不在配置文件中"), line)
     home = homes.of(setting.framework, key, setting.file, setting.line)
     if home is None:
-        return Refused(Text(f"no file of {setting.framework} is among these", f"给出的文件里没有 {setting.framework} 的配置"), line)
-    return Change(file=home.file, key=home.key, to=to, line=home.line, after=_after(home, before), program=home.program)
+        return RefusedChange(Text(f"no file of {setting.framework} is among these", f"给出的文件里没有 {setting.framework} 的配置"), line)
+    return ConfigChange(file=home.file, key=home.key, to=to, line=home.line, after=_after(home, before), program=home.program)
 
 
-def _dated(setting: Setting) -> Text:
+def _dated(setting: ProposedSetting) -> Text:
     """Why a setting that only some versions have is not written."""
     en, zh = ("", "") if setting.note is None else (f" ({setting.note.en})", f"（{setting.note.zh}）")
     return Text(f"only some versions know it{en}, and which one runs is not known", f"只有部分版本支持{zh}，而运行的是哪个版本还不知道")
@@ -129,13 +135,13 @@ def _sharded_otherwise(fix: Fix, run: Mapping[str, object]) -> Text | None:
     return None
 
 
-def _has_another(setting: Setting, settings: Sequence[Setting]) -> bool:
+def _has_another(setting: ProposedSetting, settings: Sequence[ProposedSetting]) -> bool:
     """Whether the file has the key of other versions for the same thing, so that this one would be one too many."""
     same = (one for one in settings if one.dated and (one.framework, one.sets) == (setting.framework, setting.sets))
     return setting.dated and setting.line is None and setting.sets is not None and any(one.line is not None for one in same)
 
 
-def _after(home: Home, before: Sequence[Change]) -> str | None:
+def _after(home: EditTarget, before: Sequence[ConfigChange]) -> str | None:
     """The change of the same fix below which a new key belongs."""
     block = home.key.rpartition(".")[0]
     return next((one.key for one in before if one.file == home.file and one.key.rpartition(".")[0] == block), None)

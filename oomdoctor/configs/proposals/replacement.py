@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from oomdoctor.case.settings import Complaint
+from oomdoctor.case.settings import ConfigIssue
 from oomdoctor.case.text import Text
-from oomdoctor.configs.edit.change import Change, Refused
-from oomdoctor.configs.edit.edit_targets import Home, Homes, ends_with
+from oomdoctor.configs.edit.change import ConfigChange, RefusedChange
+from oomdoctor.configs.edit.edit_targets import EditTarget, EditTargets, ends_with
 
 _SETTING = re.compile(r"(?P<key>-{0,2}[A-Za-z_][\w.-]{0,150})(?:: | )(?P<to>\S.{0,300})\Z")
 _ASSIGNED = re.compile(r"(?P<key>[A-Z][A-Z0-9_]{2,80})=(?P<to>\S{1,500})\Z")
@@ -19,30 +19,30 @@ _JSON = "deepspeed"
 """Whose settings complaints write as JSON."""
 
 
-def instead(complaint: Complaint, homes: Homes) -> tuple[list[Change], list[Refused]]:
+def replacement(complaint: ConfigIssue, homes: EditTargets) -> tuple[list[ConfigChange], list[RefusedChange]]:
     """The changes, and what a person must do; where nothing can be proposed, the place."""
     write = complaint.instead
     if write is None:
-        return [], [Refused(complaint.why, f"{complaint.file}:{complaint.line}")]
+        return [], [RefusedChange(complaint.why, f"{complaint.file}:{complaint.line}")]
     found = list(_changes(complaint, write, homes))
     if found:
         return found, []
     why = Text("it takes more than one value in one place", "这不是改一处取值就能完成的")
-    return [], [Refused(why, write)]
+    return [], [RefusedChange(why, write)]
 
 
-def _changes(complaint: Complaint, write: str, homes: Homes) -> Iterator[Change]:
-    at = Home(file=complaint.file, key=complaint.key, line=complaint.line)
+def _changes(complaint: ConfigIssue, write: str, homes: EditTargets) -> Iterator[ConfigChange]:
+    at = EditTarget(file=complaint.file, key=complaint.key, line=complaint.line)
     if complaint.id == _MOVED:
         yield from _moved(at, write, homes)
         return
     if complaint.id in _RENAMES:
         if _NAME.match(write):
-            yield Change(file=at.file, key=_full(at, homes), to=write, action="rename", line=at.line)
+            yield ConfigChange(file=at.file, key=_full(at, homes), to=write, action="rename", line=at.line)
         return
     if (variable := _ASSIGNED.match(write)) is not None:
         if variable["key"] == complaint.key:
-            yield Change(file=at.file, key=complaint.key, to=variable["to"], line=at.line, variable=True)
+            yield ConfigChange(file=at.file, key=complaint.key, to=variable["to"], line=at.line, variable=True)
         return
     if write.startswith('"'):
         yield from _json(at, write, homes)
@@ -52,33 +52,33 @@ def _changes(complaint: Complaint, write: str, homes: Homes) -> Iterator[Change]
         yield _beside(at, setting["key"], setting["to"], homes)
 
 
-def _moved(at: Home, write: str, homes: Homes) -> Iterator[Change]:
+def _moved(at: EditTarget, write: str, homes: EditTargets) -> Iterator[ConfigChange]:
     """Into the block of that name, where the file has one and a plain value is to go."""
     full, (target, mark, _) = _full(at, homes), write.partition(": ")
     block = target.rpartition(".")[0]
     there = {one.key for sheet in homes.sheets for one in sheet.given if sheet.file == at.file and one.block and ends_with(one.key, block)}
     if mark and len(there) == 1:
-        yield Change(file=at.file, key=full, to=there.pop(), action="move", line=at.line)
+        yield ConfigChange(file=at.file, key=full, to=there.pop(), action="move", line=at.line)
 
 
-def _full(at: Home, homes: Homes) -> str:
+def _full(at: EditTarget, homes: EditTargets) -> str:
     """The key with the blocks around it, which a config inside another one lacks."""
     there = homes.standing(at.key, at.file, at.line)
     return at.key if there is None else there.key
 
 
-def _beside(at: Home, key: str, to: str, homes: Homes) -> Change:
+def _beside(at: EditTarget, key: str, to: str, homes: EditTargets) -> ConfigChange:
     """The setting itself, or one of the same block."""
     full = _full(at, homes)
     if ends_with(full, key):
-        return Change(file=at.file, key=full, to=to, line=at.line)
+        return ConfigChange(file=at.file, key=full, to=to, line=at.line)
     known = _known(at.file, key, homes)
     block, dot, _ = full.rpartition(".")
     top = "." in key or not dot or full.startswith("-")
-    return Change(file=at.file, key=known or (key if top else f"{block}.{key}"), to=to, after=full)
+    return ConfigChange(file=at.file, key=known or (key if top else f"{block}.{key}"), to=to, after=full)
 
 
-def _known(file: str, key: str, homes: Homes) -> str | None:
+def _known(file: str, key: str, homes: EditTargets) -> str | None:
     """The key as the file has it already."""
     for sheet in homes.sheets:
         for one in sheet.given:
@@ -87,7 +87,7 @@ def _known(file: str, key: str, homes: Homes) -> str | None:
     return None
 
 
-def _json(at: Home, write: str, homes: Homes) -> Iterator[Change]:
+def _json(at: EditTarget, write: str, homes: EditTargets) -> Iterator[ConfigChange]:
     """`"bf16": {"enabled": "auto"}` as settings of the DeepSpeed config, wherever it stands."""
     import json  # noqa: PLC0415 - only for these complaints
 
@@ -98,12 +98,12 @@ def _json(at: Home, write: str, homes: Homes) -> Iterator[Change]:
     for key, value in _leaves(wanted):
         full = _full(at, homes)
         if ends_with(full, key):
-            yield Change(file=at.file, key=full, to=value, line=at.line)
+            yield ConfigChange(file=at.file, key=full, to=value, line=at.line)
             continue
         block = homes.block_of(_JSON, key) if "." not in key else None
         home = homes.of(_JSON, f"{block}.{key}" if block else key)
         if home is not None:
-            yield Change(file=home.file, key=home.key, to=value)
+            yield ConfigChange(file=home.file, key=home.key, to=value)
 
 
 def _leaves(value: dict[str, object], path: str = "") -> Iterator[tuple[str, str]]:

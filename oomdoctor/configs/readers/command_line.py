@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from oomdoctor.case.settings import Given, Scalar
-from oomdoctor.configs.parsed_config import Sheet, plain
+from oomdoctor.case.settings import Scalar, WrittenSetting
+from oomdoctor.configs.parsed_config import ParsedConfig, plain_value
 from oomdoctor.configs.readers.json import read_json
 from oomdoctor.configs.readers.shell import OPTION, Shell, Word, commands, without_redirections
 
@@ -37,13 +37,13 @@ _IMAGES = {"vllm/vllm-openai": "python -m vllm.entrypoints.openai.api_server"}
 """Images that take the options of a server: ENTRYPOINT of vllm docker/Dockerfile."""
 
 
-def read_command_line(file: str, text: str) -> list[Sheet]:
+def read_command_line(file: str, text: str) -> list[ParsedConfig]:
     """The sheets of a script or of one command line; a script without any command of interest gives none."""
     shell = Shell(file, text)
-    exported: list[Given] = []
-    sheets: list[Sheet] = []
+    exported: list[WrittenSetting] = []
+    sheets: list[ParsedConfig] = []
     for number, command in enumerate(commands(text), 1):
-        own: list[Given] = []
+        own: list[WrittenSetting] = []
         words = list(without_redirections(shell.run(command, own)))
         if words:
             sheets += [replace(one, command=number) for one in (*_sections(file, words), *_environment(file, own))]
@@ -52,11 +52,11 @@ def read_command_line(file: str, text: str) -> list[Sheet]:
     return [*sheets, *_environment(file, exported)]
 
 
-def _environment(file: str, given: Sequence[Given]) -> list[Sheet]:
-    return [Sheet(file=file, form="environment", given=tuple(given), framework="environment")] if given else []
+def _environment(file: str, given: Sequence[WrittenSetting]) -> list[ParsedConfig]:
+    return [ParsedConfig(file=file, form="environment", given=tuple(given), framework="environment")] if given else []
 
 
-def _sections(file: str, words: Sequence[Word]) -> Iterator[Sheet]:
+def _sections(file: str, words: Sequence[Word]) -> Iterator[ParsedConfig]:
     """A launcher and what it launches are two programs with options of their own."""
     words = _in_container(words)
     launcher = _begins_with(words, _LAUNCHERS)
@@ -122,8 +122,8 @@ def _full_name(program: str, words: Sequence[Word]) -> str:
     return " ".join([program, *(text for text in rest[:1] if not text.startswith("-") and "=" not in text and not _CONFIG.match(text))])
 
 
-def _sheet(file: str, program: str, words: Sequence[Word]) -> Sheet:
-    given: list[Given] = list(_served_model(file, program, words))
+def _sheet(file: str, program: str, words: Sequence[Word]) -> ParsedConfig:
+    given: list[WrittenSetting] = list(_served_model(file, program, words))
     named: list[str] = []
     at = 0
     while at < len(words):
@@ -139,16 +139,18 @@ def _sheet(file: str, program: str, words: Sequence[Word]) -> Sheet:
             named += [value.text for value in values if _CONFIG.match(value.text)]
             at += len(values)
         elif override is not None:
-            given.append(Given(key=override[1].lstrip("+~"), value=_read(override[2]), file=file, line=word.line))
+            given.append(WrittenSetting(key=override[1].lstrip("+~"), value=_read(override[2]), file=file, line=word.line))
         elif _CONFIG.match(word.text):
             named.append(word.text)
-    return Sheet(file=file, form="command", given=tuple(given), program=program or None, named=tuple(named))
+    return ParsedConfig(file=file, form="command", given=tuple(given), program=program or None, named=tuple(named))
 
 
-def _served_model(file: str, program: str, words: Sequence[Word]) -> Iterator[Given]:
+def _served_model(file: str, program: str, words: Sequence[Word]) -> Iterator[WrittenSetting]:
     """`vllm serve MODEL`: the one word without a name that is a setting (vllm/entrypoints/cli/serve.py, model_tag)."""
     after = words[1:2] if program == "vllm serve" else ()
-    yield from (Given(key="model_tag", value=_read(one.text), file=file, line=one.line) for one in after if not OPTION.match(one.text))
+    yield from (
+        WrittenSetting(key="model_tag", value=_read(one.text), file=file, line=one.line) for one in after if not OPTION.match(one.text)
+    )
 
 
 def _values(words: Sequence[Word], at: int) -> list[Word]:
@@ -163,7 +165,7 @@ def _values(words: Sequence[Word], at: int) -> list[Word]:
     return out
 
 
-def _option(file: str, key: str, values: Sequence[Word], line: int) -> Iterator[Given]:
+def _option(file: str, key: str, values: Sequence[Word], line: int) -> Iterator[WrittenSetting]:
     if len(values) == 1 and values[0].text.lstrip().startswith("{"):
         yield from read_json(file, values[0].text, prefix=key, line=line).given
         return
@@ -173,9 +175,9 @@ def _option(file: str, key: str, values: Sequence[Word], line: int) -> Iterator[
     else:
         read = [_read(word.text) for word in values]
         value = read[0] if len(read) == 1 else tuple(read)
-    yield Given(key=key, value=value, file=file, line=line)
+    yield WrittenSetting(key=key, value=value, file=file, line=line)
 
 
 def _read(text: str) -> Scalar:
     """A word as a value; None where it holds a variable or a command whose result is not known."""
-    return None if "$" in text or "`" in text else plain(text)
+    return None if "$" in text or "`" in text else plain_value(text)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from oomdoctor.case.settings import Given, Scalar
-from oomdoctor.configs.parsed_config import LONGEST, MOST_KEYS, Sheet, plain
+from oomdoctor.case.settings import Scalar, WrittenSetting
+from oomdoctor.configs.parsed_config import LONGEST, MOST_KEYS, ParsedConfig, plain_value
 
 _PAIR = re.compile(
     r"(?:^|[(,\s])(?P<key>[a-z]\w{1,80})=(?P<value>'[^'\n]{0,500}'|\"[^\"\n]{0,500}\"|\[[^\]\n]{0,500}\]|[^\s,()'\"\[]{1,300})",
@@ -21,23 +21,23 @@ def is_dump(text: str) -> bool:
     return _NAMES.search(text[:20_000]) is not None
 
 
-def read_dump(file: str, text: str) -> Sheet:
+def read_dump(file: str, text: str) -> ParsedConfig:
     """The pairs of a printed call, in order; the last one of a name counts."""
-    given: list[Given] = []
+    given: list[WrittenSetting] = []
     line, at = 1, 0
     for found in _PAIR.finditer(text):
         line += text.count("\n", at, found.start("key"))
         at = found.start("key")
-        given.append(Given(key=found["key"], value=_value(found["value"]), file=file, line=line))
+        given.append(WrittenSetting(key=found["key"], value=_value(found["value"]), file=file, line=line))
         if len(given) >= MOST_KEYS:
             break
-    return Sheet(file=file, form="dump", given=tuple(given))
+    return ParsedConfig(file=file, form="dump", given=tuple(given))
 
 
 def _value(text: str) -> Scalar | tuple[Scalar, ...]:
     if text[0] == "[":
-        return tuple(plain(part.strip().strip("'\"")) for part in text[1:-1].split(",") if part.strip())
+        return tuple(plain_value(part.strip().strip("'\"")) for part in text[1:-1].split(",") if part.strip())
     if text[0] in "'\"":
         return text[1:-1][:LONGEST]
     member = _MEMBER.match(text)
-    return member[1].lower() if member else plain(text)
+    return member[1].lower() if member else plain_value(text)

@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from oomdoctor.case.settings import Complaint, Given, Scalar
+from oomdoctor.case.settings import ConfigIssue, Scalar, WrittenSetting
 from oomdoctor.case.text import Text
-from oomdoctor.configs.parsed_config import DEEPEST, LONGEST, MOST_KEYS, Sheet, beyond_limits, fault, key_twice, plain
+from oomdoctor.configs.parsed_config import DEEPEST, LONGEST, MOST_KEYS, ParsedConfig, beyond_limits, fault, key_twice, plain_value
 
 TOKEN = re.compile(
     r"""(?P<blank>[ \t\r\n\ufeff]+)"""
@@ -24,11 +24,11 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _PYTHON = ("True", "False", "None")
 
 
-def read_json(file: str, text: str, *, prefix: str = "", line: int = 1) -> Sheet:
+def read_json(file: str, text: str, *, prefix: str = "", line: int = 1) -> ParsedConfig:
     """The settings of a JSON text; `prefix` and `line` place one that stands inside another file."""
     reader = _Reader(file, text, prefix, line)
     reader.run()
-    return Sheet(file=file, form="json", given=tuple(reader.given), complaints=tuple(reader.complaints))
+    return ParsedConfig(file=file, form="json", given=tuple(reader.given), complaints=tuple(reader.complaints))
 
 
 class _Open(Struct):
@@ -46,8 +46,8 @@ class _Open(Struct):
 class _Reader:
     def __init__(self, file: str, text: str, prefix: str, line: int) -> None:
         self.file, self.text, self.prefix, self.first = file, text, prefix, line
-        self.given: list[Given] = []
-        self.complaints: list[Complaint] = []
+        self.given: list[WrittenSetting] = []
+        self.complaints: list[ConfigIssue] = []
         self.stack: list[_Open] = []
         self._breaks = [found.start() for found in re.finditer("\n", text)]
         self._named: set[str] = set()
@@ -84,7 +84,7 @@ class _Reader:
         elif kind == "word":
             if token in _PYTHON:
                 self._wrong("json-python", line, *_PYTHON_DICT)
-            return self._scalar(None if token == "null" else plain(token), line)
+            return self._scalar(None if token == "null" else plain_value(token), line)
         return True
 
     def _mark(self, mark: str, line: int) -> bool:
@@ -108,7 +108,7 @@ class _Reader:
         if top is not None and not top.mapping:
             top.scalars = None
         if mapping and path:
-            self._add(Given(key=path, value=None, file=self.file, line=top.line if top is not None else line, block=True))
+            self._add(WrittenSetting(key=path, value=None, file=self.file, line=top.line if top is not None else line, block=True))
         self._done(top)
         self.stack.append(_Open(path=path, mapping=mapping, line=line, scalars=None if mapping else []))
         return len(self.given) <= MOST_KEYS
@@ -118,7 +118,7 @@ class _Reader:
             self._wrong("json-trailing-comma", top.comma, *_TRAILING)
         self.stack.pop()
         if top.scalars is not None and top.path:
-            self._add(Given(key=top.path, value=tuple(top.scalars), file=self.file, line=top.line))
+            self._add(WrittenSetting(key=top.path, value=tuple(top.scalars), file=self.file, line=top.line))
 
     def _scalar(self, value: Any, line: int) -> bool:
         top = self.stack[-1] if self.stack else None
@@ -137,7 +137,7 @@ class _Reader:
         if top.scalars is not None:
             top.scalars.append(value)
         elif top.mapping:
-            self._add(Given(key=self._path(top), value=value, file=self.file, line=top.line))
+            self._add(WrittenSetting(key=self._path(top), value=value, file=self.file, line=top.line))
         self._done(top)
         return len(self.given) <= MOST_KEYS and (top.scalars is None or len(top.scalars) <= MOST_KEYS)
 
@@ -150,7 +150,7 @@ class _Reader:
         own = str(top.count) if not top.mapping else top.key or ""
         return (f"{top.path}.{own}" if top.path else own)[:LONGEST]
 
-    def _add(self, one: Given) -> None:
+    def _add(self, one: WrittenSetting) -> None:
         self.given.append(one)
         if len(self.given) == MOST_KEYS:
             self.complaints.append(beyond_limits(self.file, one.line))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from oomdoctor.configs.parsed_config import MOST_BYTES, Sheet, beyond_limits
+from oomdoctor.configs.parsed_config import MOST_BYTES, ParsedConfig, beyond_limits
 from oomdoctor.configs.readers.command_line import read_command_line
 from oomdoctor.configs.readers.dump import is_dump, read_dump
 from oomdoctor.configs.readers.json import read_json
@@ -18,14 +18,14 @@ _COMMAND = re.compile(
 )
 
 
-def read_config(file: str, data: bytes) -> list[Sheet] | None:
+def read_config(file: str, data: bytes) -> list[ParsedConfig] | None:
     """The sheets of one file; None where it is not text."""
     if b"\0" in data[:4096] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return None
     text = _decoded(data[:MOST_BYTES])
     sheets = _read(file, text)
     if len(data) > MOST_BYTES:
-        sheets.append(Sheet(file=file, form="yaml", complaints=(beyond_limits(file, text.count("\n") + 1),)))
+        sheets.append(ParsedConfig(file=file, form="yaml", complaints=(beyond_limits(file, text.count("\n") + 1),)))
     return sheets
 
 
@@ -34,7 +34,7 @@ def _decoded(data: bytes) -> str:
     return data.decode("utf-16" if utf16 else "utf-8", "replace").removeprefix("\ufeff")
 
 
-def _read(file: str, text: str) -> list[Sheet]:
+def _read(file: str, text: str) -> list[ParsedConfig]:
     lower = file.lower()
     start = text.lstrip()[:1]
     if lower.endswith((".yaml", ".yml")):

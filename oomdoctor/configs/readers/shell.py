@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from oomdoctor.case.settings import Given
+from oomdoctor.case.settings import WrittenSetting
 from oomdoctor.configs.parsed_config import LONGEST, MOST_KEYS
 
 _PIECE = re.compile(
@@ -139,7 +139,7 @@ class Shell:
         self._room = MOST_KEYS
         """How many more words lists may become: one that is used again and again is read for as long as a script can need it."""
 
-    def run(self, command: Sequence[Word], environment: list[Given]) -> list[Word]:
+    def run(self, command: Sequence[Word], environment: list[WrittenSetting]) -> list[Word]:
         """The words of a command with its variables filled in, without the assignments that it begins with."""
         own = self._assignments(command, environment)
         evaluated = any(word.text == "eval" for word in command[: len(command) - len(own)])
@@ -147,7 +147,7 @@ class Shell:
         # `$COMMAND` may begin with variables of its own.
         return self._assignments(words, environment)
 
-    def _assignments(self, words: Sequence[Word], environment: list[Given]) -> list[Word]:
+    def _assignments(self, words: Sequence[Word], environment: list[WrittenSetting]) -> list[Word]:
         """Takes in the variables that a command begins with; the words after them."""
         end = 0
         for at, size in _leading(words):
@@ -166,9 +166,9 @@ class Shell:
         known = self._lists.get(name, []) if adds else []
         self._lists[name] = [*known, *self._filled([one for one in words if one.text != ")"])][:MOST_KEYS]
 
-    def _of_interest(self, name: str, word: Word) -> Iterator[Given]:
+    def _of_interest(self, name: str, word: Word) -> Iterator[WrittenSetting]:
         if _OF_INTEREST.search(name) and not _SECRET.search(name):
-            yield Given(key=name, value=self._texts[name], file=self._file, line=word.line, framework="environment")
+            yield WrittenSetting(key=name, value=self._texts[name], file=self._file, line=word.line, framework="environment")
 
     def _filled(self, words: Sequence[Word], *, split: bool = False) -> list[Word]:
         """The words with the values of variables; a list that stands for itself becomes its words, `split` also in quotes."""

@@ -9,9 +9,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from oomdoctor.case.settings import Complaint, Given, Scalar
+from oomdoctor.case.settings import ConfigIssue, Scalar, WrittenSetting
 from oomdoctor.case.text import Text
-from oomdoctor.configs.parsed_config import DEEPEST, LONGEST, MOST_KEYS, Sheet, beyond_limits, fault, key_twice, plain
+from oomdoctor.configs.parsed_config import DEEPEST, LONGEST, MOST_KEYS, ParsedConfig, beyond_limits, fault, key_twice, plain_value
 
 _ATTEMPTS = 4
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -24,7 +24,7 @@ _WORDS: dict[str, Scalar] = {
 """YAML 1.1, which PyYAML reads: a bare `no` is false."""
 
 
-def read_yaml(file: str, text: str) -> Sheet:
+def read_yaml(file: str, text: str) -> ParsedConfig:
     """The settings of a YAML text. What stands before and after a mistake is kept."""
     text = _FORBIDDEN.sub("\ufffd", text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n"))
     walk = _Walk(file)
@@ -33,7 +33,7 @@ def read_yaml(file: str, text: str) -> Sheet:
         if rest is None:
             break
         rest = _read(walk, text, rest)
-    return Sheet(file=file, form="yaml", given=tuple(walk.given), complaints=tuple(walk.complaints))
+    return ParsedConfig(file=file, form="yaml", given=tuple(walk.given), complaints=tuple(walk.complaints))
 
 
 def _read(walk: _Walk, text: str, start: int) -> int | None:
@@ -69,7 +69,7 @@ def _line_start(text: str, line: int) -> int:
     return at
 
 
-def _broken(file: str, line: int, problem: str) -> Complaint:
+def _broken(file: str, line: int, problem: str) -> ConfigIssue:
     if "'\\t'" in problem or "tab character" in problem:
         what = Text("a tab stands where YAML wants blanks", "这里用了制表符，YAML 只允许用空格缩进")
     else:
@@ -106,10 +106,10 @@ class _Block(Struct):
 class _Walk:
     def __init__(self, file: str) -> None:
         self.file = file
-        self.given: list[Given] = []
-        self.complaints: list[Complaint] = []
+        self.given: list[WrittenSetting] = []
+        self.complaints: list[ConfigIssue] = []
         self.stack: list[_Block] = []
-        self._anchors: dict[str, tuple[str, tuple[Given, ...]]] = {}
+        self._anchors: dict[str, tuple[str, tuple[WrittenSetting, ...]]] = {}
 
     def take(self, event: Any, above: int) -> None:
         """One event of the parser; `above` lines of the file came before its text."""
@@ -131,13 +131,13 @@ class _Walk:
             return
         value = _value(event)
         if event.anchor is not None:
-            self._anchors[event.anchor] = ("", (Given(key="", value=value, file=self.file, line=line),))
+            self._anchors[event.anchor] = ("", (WrittenSetting(key="", value=value, file=self.file, line=line),))
         if top is not None and top.scalars is not None:
             top.scalars.append(value)
             if len(top.scalars) > MOST_KEYS:
                 raise _Beyond(line)
         elif top is not None and top.mapping:
-            self._add(Given(key=self._path(top), value=value, file=self.file, line=top.line))
+            self._add(WrittenSetting(key=self._path(top), value=value, file=self.file, line=top.line))
         self._done(top)
 
     def _key(self, top: _Block, key: str, line: int) -> None:
@@ -157,7 +157,7 @@ class _Walk:
         if top is not None and not top.mapping:
             top.scalars = None
         if mapping and path and top is not None and top.key != "<<":
-            self._add(Given(key=path, value=None, file=self.file, line=top.line if top.mapping else line, block=True))
+            self._add(WrittenSetting(key=path, value=None, file=self.file, line=top.line if top.mapping else line, block=True))
         first = len(self.given)
         self.stack.append(_Block(path=path, mapping=mapping, first=first, anchor=event.anchor, line=line, scalars=None if mapping else []))
 
@@ -166,7 +166,7 @@ class _Walk:
         top = self.stack[-1] if self.stack else None
         if block.scalars is not None and block.path:
             line = top.line if top is not None and top.mapping else block.line
-            self._add(Given(key=block.path, value=tuple(block.scalars), file=self.file, line=line))
+            self._add(WrittenSetting(key=block.path, value=tuple(block.scalars), file=self.file, line=line))
         if block.anchor is not None:
             self._anchors[block.anchor] = (block.path, tuple(self.given[block.first :]))
         self._done(top)
@@ -192,7 +192,7 @@ class _Walk:
             return top.path
         return (f"{top.path}.{own}" if top.path else own)[:LONGEST]
 
-    def _add(self, one: Given) -> None:
+    def _add(self, one: WrittenSetting) -> None:
         self.given.append(one)
         if len(self.given) > MOST_KEYS:
             raise _Beyond(one.line)
@@ -201,10 +201,10 @@ class _Walk:
 def _value(event: Any) -> Scalar:
     if event.style in ("'", '"', "|", ">"):
         return str(event.value[:LONGEST])
-    return _WORDS[event.value] if event.value in _WORDS else plain(event.value)
+    return _WORDS[event.value] if event.value in _WORDS else plain_value(event.value)
 
 
-def _moved(path: str, given: tuple[Given, ...], to: str, line: int) -> Iterator[Given]:
+def _moved(path: str, given: tuple[WrittenSetting, ...], to: str, line: int) -> Iterator[WrittenSetting]:
     """The settings of an anchor as they stand where its alias is."""
     for one in given:
         rest = one.key[len(path) :].lstrip(".")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from oomdoctor.knowledge.records.rules import Id, Words
+from oomdoctor.knowledge.records.rules import Id, TextRecord
 
 Plain = str | int | float | bool
 Way = Literal["tighter", "looser", "differs"]
@@ -35,7 +35,7 @@ class ChangeRecord(Record, frozen=True, kw_only=True):
     id: Id
     fact: str
     """The name of the fact, as oomdoctor/comparing/facts.py gives it."""
-    about: Words
+    about: TextRecord
     """What it is, in a few words."""
     newer: Way | None = None
     """For a version: what passing `since` upwards means; downwards it is the other way round."""
@@ -55,7 +55,7 @@ class ChangeRecord(Record, frozen=True, kw_only=True):
     """Among changes of equal effect the lower rank is the more suspicious."""
     when: dict[str, Any] | None = None
     """The change counts unless this is false of what came after."""
-    why: Words
+    why: TextRecord
     """What it means for memory; `{before}` and `{after}` are the values."""
     source: str
     examples: Annotated[list[ChangeExample], Meta(min_length=1)]

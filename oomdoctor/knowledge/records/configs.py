@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from oomdoctor.knowledge.records.rules import Id, Words
+from oomdoctor.knowledge.records.rules import Id, TextRecord
 
 Plain = str | int | float | bool | None
 
@@ -96,8 +96,8 @@ class CheckRecord(Record, frozen=True, kw_only=True):
     at: Annotated[list[str], Meta(min_length=1)]
     """The facts that name its place: `training.NAME` or `given.FRAMEWORK.KEY`; the first one that is there counts."""
     when: dict[str, Any]
-    what: Words
-    why: Words
+    what: TextRecord
+    why: TextRecord
     instead: str | None = None
     mended_by: Id | None = None
     """The fix that has the keys for it, where each framework has its own."""
@@ -128,7 +128,7 @@ class TemplateRecord(Record, frozen=True, kw_only=True):
     """rules/templates/<template>.yaml: a config file to create where a fix needs one."""
 
     id: Id
-    title: Words
+    title: TextRecord
     file: str
     """The name that the new file gets."""
     role: str

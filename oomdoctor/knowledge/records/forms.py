@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from oomdoctor.knowledge.records.rules import Id, Words
+from oomdoctor.knowledge.records.rules import Id, TextRecord
 
 PartName = Literal["summary", "message", "figures", "findings", "fixes", "settings", "missing"]
 
@@ -47,7 +47,7 @@ class FieldRecord(Record, frozen=True, kw_only=True):
     fact: str | None = None
     parts: list[PartName] = []
     """Parts of the diagnosis, in this order."""
-    ask: Words | None = None
+    ask: TextRecord | None = None
     """What only a person can say: left in the text, marked."""
     options: list[OptionRecord] = []
     choice: bool = False

@@ -23,7 +23,7 @@ class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Base of all records: immutable, and no key that nobody reads."""
 
 
-class Words(Record, frozen=True, kw_only=True):
+class TextRecord(Record, frozen=True, kw_only=True):
     """One text in both languages."""
 
     en: Annotated[str, Meta(min_length=1)]
@@ -80,7 +80,7 @@ class CiteRecord(Record, frozen=True, kw_only=True):
 
     source: str
     claim: str | None = None
-    says: Words | None = None
+    says: TextRecord | None = None
 
 
 class CaseExample(Record, frozen=True, kw_only=True):
@@ -102,9 +102,9 @@ class ProblemRecord(Record, frozen=True, kw_only=True):
     confidence: CertaintyName
     rank: int = 50
     """Among findings of equal confidence the lower rank comes first: specific problems low, general ones high."""
-    title: Words
+    title: TextRecord
     when: dict[str, Any]
-    why: Words
+    why: TextRecord
     fixes: list[str] = []
     silences: list[str] = []
     """Problems, or groups of them, that this one leaves nothing to say."""
@@ -166,7 +166,7 @@ class FreesRecord(Record, frozen=True, kw_only=True):
     """What a fix frees, in terms of the memory model, in words, and in bytes where they follow from the number of parameters."""
 
     terms: list[TermName] = []
-    says: Words
+    says: TextRecord
     fact: str | None = None
     """The fact that says how many bytes at most."""
     per_parameter: float = 0
@@ -185,14 +185,14 @@ class NeedRecord(Record, frozen=True, kw_only=True):
     """What must hold for a fix to help. Where it is false the fix is left out, where it is unknown the words are shown."""
 
     when: dict[str, Any]
-    says: Words
+    says: TextRecord
 
 
 class NotThisRecord(Record, frozen=True, kw_only=True):
     """Advice that people meet and that is wrong for some problems."""
 
-    advice: Words
-    why: Words
+    advice: TextRecord
+    why: TextRecord
     problems: Annotated[list[str], Meta(min_length=1)]
     when: dict[str, Any] | None = None
     """Shown only where this is true."""
@@ -203,8 +203,8 @@ class FixRecord(Record, frozen=True, kw_only=True):
     """rules/fixes/<measure>.yaml: what to do."""
 
     id: Id
-    title: Words
-    how: Words
+    title: TextRecord
+    how: TextRecord
     settings: list[SettingRecord] = []
     """The frameworks that people use most come first: their lines are shown where the framework is unknown."""
     command: str | None = None
@@ -212,7 +212,7 @@ class FixRecord(Record, frozen=True, kw_only=True):
     """None for a step that only looks or repairs."""
     harm: HarmName
     """The worst of what it costs."""
-    costs: Words | None = None
+    costs: TextRecord | None = None
     needs: list[NeedRecord] = []
     safety: Literal["safe", "review"] = "review"
     not_this: list[NotThisRecord] = []
@@ -224,9 +224,9 @@ class Claim(Record, frozen=True, kw_only=True):
     """One claim of a source, checked."""
 
     id: str
-    says: Words
+    says: TextRecord
     verdict: Literal["right", "partly", "wrong", "unverified"]
-    correction: Words | None = None
+    correction: TextRecord | None = None
 
 
 class SourceRecord(Record, frozen=True, kw_only=True):

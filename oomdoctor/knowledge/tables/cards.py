@@ -25,7 +25,7 @@ class Card(Struct, frozen=True):
     """Its compute capability; empty where that is not known."""
 
 
-def card(written: str) -> Card | None:
+def card_named(written: str) -> Card | None:
     """A card by name (`RTX 4090`, `A100-80GB`) or by size alone (`24GB`); None where the name is unknown or means several sizes."""
     written = written.strip()
     size = _SIZE.search(written)

@@ -8,26 +8,26 @@ from functools import cache
 
 from msgspec import Struct
 
-from oomdoctor.case.setup import Format, Optimizer, Stack
+from oomdoctor.case.setup import FrameworkTraits, Optimizer, WeightFormat
 from oomdoctor.knowledge.tables.csv_table import Row, table
 
 _WORD = re.compile(r"[\w.-]{1,60}")
 
 
-def weight_format(name: str) -> Format | None:
+def weight_format(name: str) -> WeightFormat | None:
     """A format by any name that people give it; None for one that the table does not have."""
     return _formats().get(name.lower())
 
 
-def known_format(name: str) -> Format:
+def known_format(name: str) -> WeightFormat:
     """A format that the table has for certain: one that another table names."""
     return _formats()[name]
 
 
 @cache
-def _formats() -> dict[str, Format]:
+def _formats() -> dict[str, WeightFormat]:
     return {
-        name: Format(
+        name: WeightFormat(
             name=row["name"],
             bytes_per_param=float(row["bytes_per_param"]),
             packed=row["packed"] == "yes",
@@ -43,7 +43,7 @@ def _formats() -> dict[str, Format]:
     }
 
 
-def optimizer(name: str) -> Optimizer | None:
+def optimizer_named(name: str) -> Optimizer | None:
     """An optimizer by any name that programs give it."""
     return _optimizers().get(name.lower())
 
@@ -70,7 +70,7 @@ def _optimizer(row: Row) -> Optimizer:
     )
 
 
-class Method(Struct, frozen=True):
+class TrainingMethod(Struct, frozen=True):
     """What a way of training asks for beside the model."""
 
     sequences: int
@@ -81,32 +81,32 @@ class Method(Struct, frozen=True):
     """Whether the arithmetic has all of it: generated answers and reward models are not in it."""
 
 
-def method(name: str) -> Method:
+def training_method(name: str) -> TrainingMethod:
     """A way of training by the name that configs have; any other compares nothing."""
-    return _methods().get(name.lower()) or Method(1, reference=False, counted=True)
+    return _methods().get(name.lower()) or TrainingMethod(1, reference=False, counted=True)
 
 
 @cache
-def _methods() -> dict[str, Method]:
+def _methods() -> dict[str, TrainingMethod]:
     return {
-        name: Method(int(row["sequences"]), row["reference"] == "yes", row["counted"] == "yes")
+        name: TrainingMethod(int(row["sequences"]), row["reference"] == "yes", row["counted"] == "yes")
         for row in table("training_methods")
         for name in _names(row)
     }
 
 
-def stack(name: str | None) -> Stack:
+def framework_traits(name: str | None) -> FrameworkTraits:
     """What is known of a framework; of an unknown one what lies between the others."""
     return _stacks().get((name or "unknown").lower()) or _stacks()["unknown"]
 
 
 @cache
-def _stacks() -> dict[str, Stack]:
+def _stacks() -> dict[str, FrameworkTraits]:
     return {name: _stack(row) for row in table("stacks") for name in _names(row)}
 
 
-def _stack(row: Row) -> Stack:
-    return Stack(
+def _stack(row: Row) -> FrameworkTraits:
+    return FrameworkTraits(
         name=row["name"],
         title=row["title"],
         logits=float(row["logits"]),
@@ -139,7 +139,7 @@ def _stack(row: Row) -> Stack:
     )
 
 
-class Activation(Struct, frozen=True):
+class ActivationFunction(Struct, frozen=True):
     """What a function inside an MLP keeps for the backward pass, in bytes for each element."""
 
     inside: int
@@ -149,15 +149,15 @@ class Activation(Struct, frozen=True):
     """Whether it needs what it gives, whether or not the next matrix does."""
 
 
-def activation(name: str) -> Activation:
+def activation_function(name: str) -> ActivationFunction:
     """A function by the name that configs have; one that the table does not have is taken for a fused one."""
     return _activations().get(name) or _activations()["silu"]
 
 
 @cache
-def _activations() -> dict[str, Activation]:
+def _activations() -> dict[str, ActivationFunction]:
     return {
-        name: Activation(int(row["inside"]), int(row["inside_autocast"]), row["keeps_output"] == "yes")
+        name: ActivationFunction(int(row["inside"]), int(row["inside_autocast"]), row["keeps_output"] == "yes")
         for row in table("activation_functions")
         for name in row["names"].split("|")
     }
@@ -168,7 +168,7 @@ def _names(row: Row) -> Iterator[str]:
     yield from filter(None, row["names"].split("|"))
 
 
-def targets(written: str) -> frozenset[str]:
+def adapter_targets(written: str) -> frozenset[str]:
     """The matrices that a list of module names means (`q_proj,v_proj`, `all-linear`); empty where no name is known."""
     known = _targets()
     return frozenset(target for word in _WORD.findall(written.lower()) for target in known.get(word, ()))

@@ -17,7 +17,7 @@ _SUFFIX = re.compile(
 _LONGEST = 300
 
 
-def model(name: str) -> Mapping[str, Any] | None:
+def model_row(name: str) -> Mapping[str, Any] | None:
     """What `rules/tables/models.json` knows of a model; None for a name that it does not know.
 
     `name` is what a config says: `Qwen/Qwen2.5-7B-Instruct`, `/data/models/Qwen2___5-7B` (ModelScope writes a dot so).
@@ -34,7 +34,7 @@ def model(name: str) -> Mapping[str, Any] | None:
     return None
 
 
-def models() -> tuple[Mapping[str, Any], ...]:
+def model_rows() -> tuple[Mapping[str, Any], ...]:
     """Every model of the table once."""
     return tuple({facts["id"]: facts for facts in _table().values()}.values())
 

@@ -8,20 +8,20 @@ from typing import Any
 
 from oomdoctor.case.shape import Experts, Latent, Shape, Vision
 from oomdoctor.knowledge.tables.csv_table import table
-from oomdoctor.knowledge.tables.models import model, models
+from oomdoctor.knowledge.tables.models import model_row, model_rows
 
 
 @cache
-def shape(name: str) -> Shape | None:
+def model_shape(name: str) -> Shape | None:
     """The shape of a model by its name; None for a name that the table does not have."""
-    known = model(name)
+    known = model_row(name)
     return None if known is None else _shape(known)
 
 
 @cache
 def known_shapes() -> tuple[Shape, ...]:
     """The shapes of all models of the table."""
-    return tuple(map(_shape, models()))
+    return tuple(map(_shape, model_rows()))
 
 
 @cache

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from oomdoctor.case.environment import Gpu
-from oomdoctor.machine.collect.collected import Found
+from oomdoctor.machine.collect.collected import Collected
 from oomdoctor.machine.collect.host import Uname
 from oomdoctor.machine.collect.root import Root
 
@@ -16,10 +16,10 @@ _VENDORS = {"0x1002": "amd", "0x8086": "intel"}
 _TARGET = re.compile(r"^gfx_target_version (\d{1,8})$", re.MULTILINE)
 
 
-def accelerators(root: Root, said: Uname, ram: int | None = None) -> Found[tuple[Gpu, ...]]:
+def accelerators(root: Root, said: Uname, ram: int | None = None) -> Collected[tuple[Gpu, ...]]:
     """The cards of other vendors. `ram` is what an Apple chip shares with its GPU."""
     found = [*_amd_and_intel(root), *_ascend(root), *_apple(said, ram)]
-    return Found(tuple(found), {"gpus": "the files of the kernel"} if found else {})
+    return Collected(tuple(found), {"gpus": "the files of the kernel"} if found else {})
 
 
 def _amd_and_intel(root: Root) -> Iterator[Gpu]:

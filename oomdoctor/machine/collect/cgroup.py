@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from oomdoctor.case.environment import Cgroup
-from oomdoctor.machine.collect.collected import Found
+from oomdoctor.machine.collect.collected import Collected
 from oomdoctor.machine.collect.root import Root
 
 _V2 = "/sys/fs/cgroup"
@@ -15,7 +15,7 @@ _NO_LIMIT = 1 << 60
 """cgroup v1 writes its largest multiple of a page where there is no limit, 9223372036854771712."""
 
 
-def cgroup(root: Root) -> Found[Cgroup | None]:
+def cgroup(root: Root) -> Collected[Cgroup | None]:
     """The smallest limit from the process's own group up to the root, with the use of the group that has it.
 
     Inside a container the paths of /proc/self/cgroup may be the host's and lead nowhere; the mount itself is then the group.
@@ -27,10 +27,10 @@ def cgroup(root: Root) -> Found[Cgroup | None]:
         return _found(root, 1, _V1, first[1], "memory.limit_in_bytes", "memory.usage_in_bytes")
     if root.exists(f"{_V2}/cgroup.controllers") or root.exists(f"{_V2}/memory.max"):
         return _found(root, 2, _V2, second[1] if second else "/", "memory.max", "memory.current")
-    return Found(None)
+    return Collected(None)
 
 
-def _found(root: Root, version: int, mount: str, own: str, limit: str, used: str) -> Found[Cgroup | None]:
+def _found(root: Root, version: int, mount: str, own: str, limit: str, used: str) -> Collected[Cgroup | None]:
     limits = [(size, folder) for folder in _up(root, mount, own) if (size := _limit(root, f"{folder}/{limit}")) is not None]
     size, folder = min(limits, default=(None, next(_up(root, mount, own), mount)))
     kills = root.read(f"{folder}/{'memory.events' if version == 2 else 'memory.oom_control'}") or ""
@@ -38,7 +38,7 @@ def _found(root: Root, version: int, mount: str, own: str, limit: str, used: str
     value = Cgroup(
         version=version, limit_bytes=size, used_bytes=root.number(f"{folder}/{used}"), kills=int(counted[1]) if counted else None
     )
-    return Found(value, {"host.cgroup": f"cgroup v{version}, {limit}"})
+    return Collected(value, {"host.cgroup": f"cgroup v{version}, {limit}"})
 
 
 def _up(root: Root, mount: str, own: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ from oomdoctor.case.gap import Gap
 T = TypeVar("T")
 
 
-class Found(Struct, Generic[T], frozen=True):
+class Collected(Struct, Generic[T], frozen=True):
     """A part of an environment. Paths of `origins` are those of `Environment.origins`."""
 
     value: T

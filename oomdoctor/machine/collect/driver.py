@@ -12,17 +12,17 @@ from msgspec.structs import replace
 from oomdoctor.case.environment import Driver, Gpu, Symbol
 from oomdoctor.case.gap import Gap
 from oomdoctor.knowledge.tables.csv_table import table
-from oomdoctor.machine.collect.nvml import Answers, answers, who_is
-from oomdoctor.machine.collect.nvml_library import Library, kernel_cards, kernel_version, library, needed, symbols
+from oomdoctor.machine.collect.nvml import NvmlAnswers, nvml_answers, who_is
+from oomdoctor.machine.collect.nvml_library import NvmlLibrary, kernel_cards, kernel_version, needed, nvml_library, symbols
 from oomdoctor.machine.collect.root import Root
-from oomdoctor.machine.probe.isolated_process import Apart, Lost
+from oomdoctor.machine.probe.isolated_process import IsolatedFailure, IsolatedProcess
 
 _SECONDS = 2.0
 _NODES = ("/dev/nvidiactl", "/dev/nvhost-ctrl-gpu", "/dev/nvmap", "/dev/dxg")
 """Device files of the driver: a data-centre or desktop card, Tegra (two generations), WSL."""
 
 
-class Collected(Struct, frozen=True, kw_only=True):
+class DriverFacts(Struct, frozen=True, kw_only=True):
     """The driver's side of an environment."""
 
     driver: Driver
@@ -44,31 +44,31 @@ class Collected(Struct, frozen=True, kw_only=True):
         return out
 
 
-def asked() -> Apart:
+def start_driver_queries() -> IsolatedProcess:
     """The question, put: it is answered while other things are read."""
-    return Apart(_ask, _SECONDS)
+    return IsolatedProcess(_ask, _SECONDS)
 
 
-def collected(root: Root, question: Apart, torch: str | None) -> Collected:
+def collected(root: Root, question: IsolatedProcess, torch: str | None) -> DriverFacts:
     """The answer, with the functions that this version of torch looks up."""
     wanted = needed(table("nvml_symbols"), torch)
     answered = question.result()
-    if isinstance(answered, Lost):
+    if isinstance(answered, IsolatedFailure):
         why = "it did not answer in time" if answered.why == "timeout" else f"it crashed ({answered.why})"
         driver = Driver(state="error", message=f"NVML: {why}")
-        lost = Answers(driver=driver, gpus_known=False, gaps=(Gap("GPUs", f"NVML: {why}", "nvidia-smi"),))
-        return joined(root, lost, Library(loaded=False), wanted)
-    return joined(root, convert(answered["answers"], Answers), convert(answered["library"], Library), wanted)
+        lost = NvmlAnswers(driver=driver, gpus_known=False, gaps=(Gap("GPUs", f"NVML: {why}", "nvidia-smi"),))
+        return joined(root, lost, NvmlLibrary(loaded=False), wanted)
+    return joined(root, convert(answered["answers"], NvmlAnswers), convert(answered["library"], NvmlLibrary), wanted)
 
 
-def joined(root: Root, found: Answers, loaded: Library, wanted: Sequence[tuple[str, bool]]) -> Collected:
+def joined(root: Root, found: NvmlAnswers, loaded: NvmlLibrary, wanted: Sequence[tuple[str, bool]]) -> DriverFacts:
     """What NVML said, what its library is, and what the kernel module says of itself."""
     module = kernel_version(root)
     gpus, gaps = found.gpus, found.gaps
     state = found.driver.state
     if state == "no-library" and module is None and not any(root.exists(one) for one in _NODES):
         # A machine without a driver of NVIDIA's lacks nothing: there is nothing to know.
-        return Collected(driver=Driver(state="no-library", message=loaded.error or found.driver.message), gpus_known=None)
+        return DriverFacts(driver=Driver(state="no-library", message=loaded.error or found.driver.message), gpus_known=None)
     if not gpus:
         gpus = tuple(Gpu(index=number, vendor="nvidia", name=name) for number, name in enumerate(kernel_cards(root)))
     driver = replace(
@@ -79,16 +79,16 @@ def joined(root: Root, found: Answers, loaded: Library, wanted: Sequence[tuple[s
         library_version=loaded.version,
         state=state,
     )
-    return Collected(driver=driver, gpus=gpus, gpus_known=found.gpus_known, symbols=symbols(wanted, loaded), gaps=gaps)
+    return DriverFacts(driver=driver, gpus=gpus, gpus_known=found.gpus_known, symbols=symbols(wanted, loaded), gaps=gaps)
 
 
 def _ask() -> dict[str, Any]:
     """In the process apart: the library first, then NVML by it."""
-    loaded = library([name for name, _ in needed(table("nvml_symbols"), None)])
+    loaded = nvml_library([name for name, _ in needed(table("nvml_symbols"), None)])
     if not loaded.loaded:
-        said = Answers(driver=Driver(state="no-library", message=loaded.error), gpus_known=False)
+        said = NvmlAnswers(driver=Driver(state="no-library", message=loaded.error), gpus_known=False)
     else:
         import pynvml  # type: ignore[import-untyped]  # noqa: PLC0415 - 20 ms, and only where there is a library
 
-        said = answers(pynvml, who_is(Root().read, getattr(os, "getuid", lambda: None)()))
+        said = nvml_answers(pynvml, who_is(Root().read, getattr(os, "getuid", lambda: None)()))
     return {"library": to_builtins(loaded), "answers": to_builtins(said)}

@@ -15,7 +15,7 @@ from oomdoctor.machine.collect import driver
 from oomdoctor.machine.collect import host_memory as memories
 from oomdoctor.machine.collect.accelerators import accelerators
 from oomdoctor.machine.collect.cgroup import cgroup
-from oomdoctor.machine.collect.collected import Found
+from oomdoctor.machine.collect.collected import Collected
 from oomdoctor.machine.collect.host import Uname, machine, uname
 from oomdoctor.machine.collect.interpreter import chosen, is_own, laid_out, running
 from oomdoctor.machine.collect.packages import packages
@@ -23,13 +23,13 @@ from oomdoctor.machine.collect.root import Root
 from oomdoctor.machine.collect.torch_build import torch_build
 from oomdoctor.machine.collect.variables import variables
 from oomdoctor.machine.probe import result as answered
-from oomdoctor.machine.probe.client import Answer, Asking
+from oomdoctor.machine.probe.client import ProbeClient, ProbeResult
 
 _PROBE_SECONDS = 2.0
 _DEEP_SECONDS = 60.0
 
 
-def collect(
+def collect_environment(
     environ: Mapping[str, str], *, python: str | None = None, deep: bool = False, disk: str = ".", root: Root | None = None
 ) -> Environment:
     """This machine, with the interpreter `python` (default: the active environment's). `deep` imports torch in that interpreter.
@@ -37,8 +37,8 @@ def collect(
     The driver and the other interpreter are asked first and waited for last: what they take time for goes on beside the rest.
     """
     root, said, path = root or Root(), uname(), chosen(python, environ)
-    question = driver.asked()
-    asking = None if is_own(path) and not deep else Asking(path, environ, _DEEP_SECONDS if deep else _PROBE_SECONDS, deep=deep)
+    question = driver.start_driver_queries()
+    asking = None if is_own(path) and not deep else ProbeClient(path, environ, _DEEP_SECONDS if deep else _PROBE_SECONDS, deep=deep)
     host = _host(root, said, environ, disk)
     others = accelerators(root, said, host.value.ram_bytes)
     settings = variables(environ, table("variables"))
@@ -73,27 +73,27 @@ def _origins(*parts: Mapping[str, str]) -> dict[str, str]:
     return {name: where for part in parts for name, where in part.items()}
 
 
-def _interpreter(path: str, environ: Mapping[str, str], answer: Answer | None) -> Found[Python]:
+def _interpreter(path: str, environ: Mapping[str, str], answer: ProbeResult | None) -> Collected[Python]:
     """The interpreter of the run: as it described itself, else as its folder shows it."""
     layout = running() if is_own(path) else laid_out(path, environ)
     if answer is None:
-        return Found(layout, {"python": "the interpreter"})
+        return Collected(layout, {"python": "the interpreter"})
     asked = answered.interpreter(answer, layout)
     if asked is not None:
-        return Found(asked, {"python": "the interpreter"})
+        return Collected(asked, {"python": "the interpreter"})
     gap = Gap("the interpreter of the run", answered.silence(answer), "oomdoctor env --python PATH")
-    return Found(layout, {"python": "the layout of its folder"}, (gap,))
+    return Collected(layout, {"python": "the layout of its folder"}, (gap,))
 
 
-def _host(root: Root, said: Uname, environ: Mapping[str, str], disk: str) -> Found[Host]:
+def _host(root: Root, said: Uname, environ: Mapping[str, str], disk: str) -> Collected[Host]:
     own = machine(root, said, environ, _libc(), _cpus())
     ram, group = memories.memory(root), cgroup(root)
-    shm = memories.folder(root.at("/dev/shm"), "shm", memories.measured) if root.exists("/dev/shm") else Found(None)
-    room = memories.folder(disk, "disk", memories.measured)
+    shm = memories.folder(root.at("/dev/shm"), "shm", memories.measure_host_memory) if root.exists("/dev/shm") else Collected(None)
+    room = memories.folder(disk, "disk", memories.measure_host_memory)
     named = None if shm.value is None else replace(shm.value, path="/dev/shm")
     value = Host(**asdict(own.value), **asdict(ram.value), cgroup=group.value, shm=named, disk=room.value)
     origins = {**own.origins, **ram.origins, **group.origins, **shm.origins, **room.origins}
-    return Found(value, origins, ram.gaps if said.platform == "linux" else ())
+    return Collected(value, origins, ram.gaps if said.platform == "linux" else ())
 
 
 def _libc() -> str | None:

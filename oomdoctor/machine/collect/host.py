@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from oomdoctor.machine.collect.collected import Found
+from oomdoctor.machine.collect.collected import Collected
 from oomdoctor.machine.collect.root import Root
 
 _SYSTEMS = {"linux": "linux", "win32": "windows", "cygwin": "windows", "darwin": "macos"}
@@ -35,7 +35,7 @@ _IN_CGROUP = (
 )
 
 
-class Machine(Struct, frozen=True, kw_only=True):
+class HostSystem(Struct, frozen=True, kw_only=True):
     """What the system says of itself, as fields of `Host`."""
 
     os: str | None = None
@@ -68,9 +68,9 @@ def uname() -> Uname:
     return Uname(sys.platform, said.release, said.machine)
 
 
-def machine(root: Root, said: Uname, environ: Mapping[str, str], libc: str | None = None, cpus: int | None = None) -> Found[Machine]:
+def machine(root: Root, said: Uname, environ: Mapping[str, str], libc: str | None = None, cpus: int | None = None) -> Collected[HostSystem]:
     """The machine below `root` that answers uname with `said`; `libc` is what the C library said, `cpus` how many this process may use."""
-    value = Machine(
+    value = HostSystem(
         os=_name(root, said),
         system=_SYSTEMS.get(said.platform),
         kernel=said.release or None,
@@ -82,7 +82,7 @@ def machine(root: Root, said: Uname, environ: Mapping[str, str], libc: str | Non
         container=_container(root, said, environ),
     )
     where = {**_ORIGINS, "os": _where(said)}
-    return Found(value, {f"host.{name}": where[name] for name, one in asdict(value).items() if one is not None})
+    return Collected(value, {f"host.{name}": where[name] for name, one in asdict(value).items() if one is not None})
 
 
 def _name(root: Root, said: Uname) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from oomdoctor.case.environment import Driver, Gpu, GpuProcess, MigSlice, Part
+from oomdoctor.case.environment import Driver, EnvironmentPart, Gpu, GpuProcess, MigSlice
 from oomdoctor.case.gap import Gap
 
 _STATES = {4: "no-permission", 9: "no-driver", 12: "no-library", 13: "no-function", 18: "mismatch"}
@@ -43,7 +43,7 @@ Who = Callable[[int], Owner]
 """A process number -> whose it is."""
 
 
-class Answers(Part, frozen=True, kw_only=True):
+class NvmlAnswers(EnvironmentPart, frozen=True, kw_only=True):
     """What NVML said."""
 
     driver: Driver
@@ -85,14 +85,14 @@ class _Calls:
         return None
 
 
-def answers(api: Any, who: Who) -> Answers:
+def nvml_answers(api: Any, who: Who) -> NvmlAnswers:
     """Asks NVML. `api` has the functions of pynvml and its NVMLError."""
     call = _Calls(api)
     call("nvmlInit")
     if call.code is not None:
         state = _STATES.get(call.code, "error")
         driver = Driver(state=state, message=call.message)
-        return Answers(driver=driver, gpus_known=False, gaps=(Gap("GPUs", f"NVML does not start: {call.message}"),))
+        return NvmlAnswers(driver=driver, gpus_known=False, gaps=(Gap("GPUs", f"NVML does not start: {call.message}"),))
     try:
         driver = Driver(
             version=call.text("nvmlSystemGetDriverVersion"),
@@ -101,9 +101,9 @@ def answers(api: Any, who: Who) -> Answers:
         )
         count = call("nvmlDeviceGetCount")
         if not isinstance(count, int):
-            return Answers(driver=driver, gpus_known=False, gaps=(Gap("GPUs", f"NVML does not list them: {call.message}"),))
+            return NvmlAnswers(driver=driver, gpus_known=False, gaps=(Gap("GPUs", f"NVML does not list them: {call.message}"),))
         found = [_gpu(call, index, who) for index in range(min(count, _CARDS))]
-        return Answers(
+        return NvmlAnswers(
             driver=driver, gpus=tuple(gpu for gpu, _ in found), gpus_known=True, gaps=tuple(gap for _, gaps in found for gap in gaps)
         )
     finally:

@@ -22,7 +22,7 @@ _KERNEL = re.compile(r"Kernel Module(?: for [\w-]{1,20})?\s{1,10}(\d{3}\.\d{1,3}
 _MODEL = re.compile(r"^Model:\s{0,20}(\S[^\n]{0,100}?)\s{0,20}$", re.MULTILINE)
 
 
-class Library(Struct, frozen=True, kw_only=True):
+class NvmlLibrary(Struct, frozen=True, kw_only=True):
     """The library as the loader finds it."""
 
     loaded: bool
@@ -34,7 +34,7 @@ class Library(Struct, frozen=True, kw_only=True):
     """Why it cannot be loaded, in the loader's words."""
 
 
-def library(names: Iterable[str], name: str | None = None) -> Library:
+def nvml_library(names: Iterable[str], name: str | None = None) -> NvmlLibrary:
     """Loads the library `name` (default: as torch does) and looks the functions up. It runs whatever that file runs on loading."""
     import ctypes  # noqa: PLC0415 - only in the process apart
 
@@ -43,9 +43,9 @@ def library(names: Iterable[str], name: str | None = None) -> Library:
     try:
         handle = ctypes.CDLL(wanted)
     except OSError as why:
-        return Library(loaded=False, error=str(why)[:400])
+        return NvmlLibrary(loaded=False, error=str(why)[:400])
     path = _new(mapped(Root().read("/proc/self/maps", 8 << 20) or ""), before)
-    return Library(loaded=True, path=path, version=version_of(path), symbols={one: hasattr(handle, one) for one in names})
+    return NvmlLibrary(loaded=True, path=path, version=version_of(path), symbols={one: hasattr(handle, one) for one in names})
 
 
 def mapped(maps: str) -> list[str]:
@@ -79,7 +79,7 @@ def needed(table: Iterable[Mapping[str, str]], torch: str | None) -> list[tuple[
     return [(row["symbol"], row["required"] == "yes") for row in table if not version or _order(row["torch_from"]) <= version]
 
 
-def symbols(wanted: Sequence[tuple[str, bool]], found: Library) -> tuple[Symbol, ...]:
+def symbols(wanted: Sequence[tuple[str, bool]], found: NvmlLibrary) -> tuple[Symbol, ...]:
     """What became of each function."""
     if not found.loaded:
         return ()

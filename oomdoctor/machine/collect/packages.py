@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from oomdoctor.case.environment import Package
 from oomdoctor.case.gap import Gap
-from oomdoctor.machine.collect.collected import Found
+from oomdoctor.machine.collect.collected import Collected
 from oomdoctor.machine.collect.root import Root
 
 _FOLDER = re.compile(r"(?P<name>[A-Za-z0-9._-]{1,80}?)-(?P<version>\d[^-]{0,80})(?:-py\d[\d.]{0,6})?\.(?P<kind>dist-info|egg-info)")
@@ -16,7 +16,7 @@ _COMMIT = re.compile(r'"commit_id"\s{0,5}:\s{0,5}"([0-9a-f]{7,64})"')
 _EDITABLE = re.compile(r'"editable"\s{0,5}:\s{0,5}true')
 
 
-def packages(folders: Sequence[str], wanted: Iterable[str]) -> Found[dict[str, Package]]:
+def packages(folders: Sequence[str], wanted: Iterable[str]) -> Collected[dict[str, Package]]:
     """The wanted packages (names, which may end in `*`) in the folders of an interpreter, which are searched in order as Python does."""
     wanted = list(wanted)
     exact = {name for name in wanted if not name.endswith("*")}
@@ -35,7 +35,7 @@ def packages(folders: Sequence[str], wanted: Iterable[str]) -> Found[dict[str, P
             if name in exact or (prefixes and name.startswith(prefixes)):
                 seen.setdefault(name, []).append(_package(root, folder, entry, found["version"]))
     out = {name: _first(found) for name, found in sorted(seen.items())}
-    return Found(out, {f"packages.{name}": "package metadata" for name in out}, tuple(dict.fromkeys(gaps)))
+    return Collected(out, {f"packages.{name}": "package metadata" for name in out}, tuple(dict.fromkeys(gaps)))
 
 
 def normalised(name: str) -> str:

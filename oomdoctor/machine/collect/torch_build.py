@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from oomdoctor.case.environment import TorchBuild
 from oomdoctor.case.gap import Gap
-from oomdoctor.machine.collect.collected import Found
+from oomdoctor.machine.collect.collected import Collected
 from oomdoctor.machine.collect.root import Root
 
 _ASSIGNED = re.compile(
@@ -23,7 +23,7 @@ _TRIES = 4000
 _BACKENDS = (("cuda", "cuda"), ("hip", "rocm"), ("xpu", "xpu"))
 
 
-def torch_build(folders: Sequence[str], releases: Iterable[Mapping[str, str]]) -> Found[TorchBuild | None]:
+def torch_build(folders: Sequence[str], releases: Iterable[Mapping[str, str]]) -> Collected[TorchBuild | None]:
     """The torch that Python would import from these folders. `releases` serves where the library is silent."""
     root = Root()
     for folder in folders:
@@ -41,13 +41,13 @@ def torch_build(folders: Sequence[str], releases: Iterable[Mapping[str, str]]) -
         )
         origins = {"torch": where}
         if build.backend not in ("cuda", "rocm"):
-            return Found(build, origins)
+            return Collected(build, origins)
         listed, source = _architectures(folder), "libtorch_python"
         if not listed:
             listed, source = released(build, releases), "the table of releases"
         gaps = () if listed else (Gap("architectures of torch", "this build is not in the table of releases", "oomdoctor env --deep"),)
-        return Found(replace(build, arch_list=listed), {**origins, **({"torch.arch_list": source} if listed else {})}, gaps)
-    return Found(None)
+        return Collected(replace(build, arch_list=listed), {**origins, **({"torch.arch_list": source} if listed else {})}, gaps)
+    return Collected(None)
 
 
 def released(build: TorchBuild, releases: Iterable[Mapping[str, str]]) -> tuple[str, ...]:

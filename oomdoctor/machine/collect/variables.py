@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from oomdoctor.machine.collect.collected import Found
+from oomdoctor.machine.collect.collected import Collected
 
 _SECRET = re.compile(r"TOKEN|SECRET|PASS|(?<!HASH)_KEY|CREDENTIAL|AUTH|COOKIE|API_?KEY", re.IGNORECASE)
 _LONGEST = 400
@@ -20,7 +20,7 @@ class Variables(Struct, frozen=True):
     launcher: Mapping[str, str]
 
 
-def variables(environ: Mapping[str, str], table: Iterable[Mapping[str, str]]) -> Found[Variables]:
+def variables(environ: Mapping[str, str], table: Iterable[Mapping[str, str]]) -> Collected[Variables]:
     """What the table (`name`, which may end in `*`, and `group`) lets through. A name that sounds like a secret never passes."""
     groups: dict[str, dict[str, str]] = {"memory": {}, "launcher": {}}
     rows = list(table)
@@ -30,7 +30,7 @@ def variables(environ: Mapping[str, str], table: Iterable[Mapping[str, str]]) ->
         group = exact.get(name) or next((group for prefix, group in prefixes if name.startswith(prefix)), None)
         if group is not None and not _SECRET.search(name):
             groups[group][name] = environ[name][:_LONGEST]
-    return Found(
+    return Collected(
         Variables(groups["memory"], groups["launcher"]),
         {"variables": "the environment of this process", "launcher": "the environment of this process"},
     )

@@ -21,7 +21,7 @@ _GRACE = 0.5
 _MOST = 1 << 20
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class ProbeResult(Struct, frozen=True, kw_only=True):
     """What came back. `said` is None where no answer did."""
 
     said: Mapping[str, Any] | None = None
@@ -32,7 +32,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     """The last lines of what it printed, or why it could not be started."""
 
 
-class Asking:
+class ProbeClient:
     """The probe, started."""
 
     def __init__(self, python: str, environ: Mapping[str, str], seconds: float, *, deep: bool = False) -> None:
@@ -55,12 +55,12 @@ class Asking:
         except (OSError, ValueError) as why:
             self._failed = getattr(why, "strerror", None) or str(why)
 
-    def result(self) -> Answer:
+    def result(self) -> ProbeResult:
         """The answer, when the time is up at the latest."""
         with self._out, self._err:
-            return Answer(error=self._failed) if self._failed is not None else self._result()
+            return ProbeResult(error=self._failed) if self._failed is not None else self._result()
 
-    def _result(self) -> Answer:
+    def _result(self) -> ProbeResult:
         import subprocess  # noqa: PLC0415 - it is loaded already
 
         try:
@@ -69,15 +69,19 @@ class Asking:
             _end(self._process.pid)
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_GRACE)
-            return Answer(timed_out=True, error=_last(self._err))
+            return ProbeResult(timed_out=True, error=_last(self._err))
         self._out.seek(max(0, self._out.seek(0, os.SEEK_END) - _MOST))
         said = _answer(self._out.read())
-        return Answer(said=said) if said is not None else Answer(signal=_signal(status), error=_last(self._err) or f"exit status {status}")
+        return (
+            ProbeResult(said=said)
+            if said is not None
+            else ProbeResult(signal=_signal(status), error=_last(self._err) or f"exit status {status}")
+        )
 
 
-def ask(python: str, environ: Mapping[str, str], seconds: float, *, deep: bool = False) -> Answer:
+def start_probe(python: str, environ: Mapping[str, str], seconds: float, *, deep: bool = False) -> ProbeResult:
     """The probe's answer from the interpreter `python`, after `seconds` at the latest."""
-    return Asking(python, environ, seconds, deep=deep).result()
+    return ProbeClient(python, environ, seconds, deep=deep).result()
 
 
 def _probe() -> str:

@@ -14,14 +14,14 @@ _CHUNK = 1 << 16
 _MOST = 8 << 20
 
 
-class Lost(Struct, frozen=True):
+class IsolatedFailure(Struct, frozen=True):
     """The process did not come back."""
 
     why: str
     """`timeout`, or the name of the signal that ended it."""
 
 
-class Apart:
+class IsolatedProcess:
     """Work that goes on in a process of its own from now on."""
 
     def __init__(self, work: Callable[[], Any], seconds: float) -> None:
@@ -43,19 +43,19 @@ class Apart:
         os.close(self._reader)
         if data is None:
             _kill(self._pid)
-            return Lost("timeout")
+            return IsolatedFailure("timeout")
         _, status = os.waitpid(self._pid, 0)
         if os.WIFSIGNALED(status):
-            return Lost(_name(os.WTERMSIG(status)))
+            return IsolatedFailure(_name(os.WTERMSIG(status)))
         try:
             return decode(data)
         except (DecodeError, UnicodeDecodeError):
-            return Lost(f"exit status {os.WEXITSTATUS(status)}")
+            return IsolatedFailure(f"exit status {os.WEXITSTATUS(status)}")
 
 
-def apart(work: Callable[[], Any], seconds: float) -> Any:
+def start_isolated(work: Callable[[], Any], seconds: float) -> Any:
     """Work in a process of its own, waited for."""
-    return Apart(work, seconds).result()
+    return IsolatedProcess(work, seconds).result()
 
 
 def _child(work: Callable[[], Any], reader: int, writer: int) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from oomdoctor.case.environment import Gpu, Python, TorchBuild, TorchRun
-from oomdoctor.machine.probe.client import Answer
+from oomdoctor.machine.probe.client import ProbeResult
 
 _CARDS = 64
 
 
-def interpreter(answer: Answer, layout: Python) -> Python | None:
+def interpreter(answer: ProbeResult, layout: Python) -> Python | None:
     """The interpreter as it described itself, on top of what its folder shows; None where it did not."""
     told = None if answer.said is None else answer.said.get("python")
     if not isinstance(told, dict):
@@ -30,14 +30,14 @@ def interpreter(answer: Answer, layout: Python) -> Python | None:
     )
 
 
-def silence(answer: Answer) -> str:
+def silence(answer: ProbeResult) -> str:
     """Why an interpreter did not describe itself."""
     if answer.timed_out:
         return "did not answer in time"
     return f"ended by {answer.signal}" if answer.signal else answer.error or "gave no answer"
 
 
-def torch_build(build: TorchBuild | None, answer: Answer | None) -> TorchBuild | None:
+def torch_build(build: TorchBuild | None, answer: ProbeResult | None) -> TorchBuild | None:
     """The build as read, with what torch itself said of it where it was asked."""
     told = _told(answer)
     if not told.get("imports"):
@@ -46,7 +46,7 @@ def torch_build(build: TorchBuild | None, answer: Answer | None) -> TorchBuild |
     return replace(build, version=_text(told.get("version")) or build.version, arch_list=_texts(told.get("arch_list")) or build.arch_list)
 
 
-def torch_run(answer: Answer | None) -> TorchRun:
+def torch_run(answer: ProbeResult | None) -> TorchRun:
     """What torch said when it was asked, or how it failed to."""
     told = _told(answer)
     if answer is None or not told:
@@ -72,7 +72,7 @@ def torch_run(answer: Answer | None) -> TorchRun:
     )
 
 
-def cards(gpus: tuple[Gpu, ...], answer: Answer | None) -> tuple[Gpu, ...]:
+def cards(gpus: tuple[Gpu, ...], answer: ProbeResult | None) -> tuple[Gpu, ...]:
     """The cards as torch describes them, where nothing else does."""
     told = _told(answer)
     listed = told.get("cards")
@@ -108,7 +108,7 @@ def _flag(told: Mapping[str, Any], name: str) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def _told(answer: Answer | None) -> Mapping[str, Any]:
+def _told(answer: ProbeResult | None) -> Mapping[str, Any]:
     told = None if answer is None or answer.said is None else answer.said.get("torch")
     return told if isinstance(told, dict) else {}
 

@@ -28,7 +28,7 @@ _SHARE = 0.03
 _MAKER = re.compile(r"^(?:nvidia|amd|intel(?:\(r\))?)\s+|geforce\s+|tesla\s+", re.IGNORECASE)
 
 
-class Said(Struct, frozen=True):
+class ReportedFacts(Struct, frozen=True):
     """One fact and the tool that printed it."""
 
     path: Path
@@ -36,10 +36,10 @@ class Said(Struct, frozen=True):
     origin: str
 
 
-def environment(said: Iterable[Said]) -> Environment:
+def environment(said: Iterable[ReportedFacts]) -> Environment:
     """The environment that facts describe. Where two of them contradict each other the field stays unknown, and a Gap says so."""
-    kept: dict[Path, Said] = {}
-    disputed: dict[Path, tuple[Said, Said]] = {}
+    kept: dict[Path, ReportedFacts] = {}
+    disputed: dict[Path, tuple[ReportedFacts, ReportedFacts]] = {}
     for one in said:
         before = kept.get(one.path)
         if before is None:
@@ -61,7 +61,7 @@ def environment(said: Iterable[Said]) -> Environment:
     return msgspec.convert({**tree, "origins": origins, "gaps": [_gap(path, pair) for path, pair in disputed.items()]}, Environment)
 
 
-def _agreed(one: Said, other: Said) -> Said | None:
+def _agreed(one: ReportedFacts, other: ReportedFacts) -> ReportedFacts | None:
     """The more exact of two facts about a field; None where both cannot be true."""
     if one.path[-1] in _OF_THE_MOMENT:
         return other
@@ -85,11 +85,11 @@ def _plain(text: str) -> str:
     return _MAKER.sub("", text).lower()
 
 
-def _is_size(one: Said) -> bool:
+def _is_size(one: ReportedFacts) -> bool:
     return one.path[-1].endswith("_bytes") and isinstance(one.value, int)
 
 
-def _gap(path: Path, pair: tuple[Said, Said]) -> dict[str, str]:
+def _gap(path: Path, pair: tuple[ReportedFacts, ReportedFacts]) -> dict[str, str]:
     first, second = pair
     # Without words of its own, so that it reads in any language.
     why = f"{first.origin}: {_shown(first.value)}; {second.origin}: {_shown(second.value)}"
@@ -103,31 +103,31 @@ def _shown(value: Any) -> str:
 _BUILD = re.compile(r"\+(?P<kind>cu|rocm|cpu|xpu)(?P<number>[\d.]{0,8})")
 
 
-def _torch(kept: Mapping[Path, Said]) -> Iterator[Said]:
+def _torch(kept: Mapping[Path, ReportedFacts]) -> Iterator[ReportedFacts]:
     """torch is a package and a build, and its local version says for which CUDA: `2.3.1+cu121`."""
     named = kept.get(("packages", "torch", "version"))
     if named is None:
         return
-    yield Said(("torch", "version"), named.value, named.origin)
+    yield ReportedFacts(("torch", "version"), named.value, named.origin)
     local = _BUILD.search(named.value)
     if local is None:
         return
     backend = {"cu": "cuda"}.get(local["kind"], local["kind"])
-    yield Said(("torch", "backend"), backend, named.origin)
+    yield ReportedFacts(("torch", "backend"), backend, named.origin)
     if backend == "cuda" and local["number"].isdecimal() and len(local["number"]) > 1:
-        yield Said(("torch", "cuda"), f"{local['number'][:-1]}.{local['number'][-1]}", named.origin)
+        yield ReportedFacts(("torch", "cuda"), f"{local['number'][:-1]}.{local['number'][-1]}", named.origin)
 
 
-def _windows(kept: Mapping[Path, Said]) -> Iterator[Said]:
+def _windows(kept: Mapping[Path, ReportedFacts]) -> Iterator[ReportedFacts]:
     """Windows by its build where nobody named it: from 22000 on it is 11 (learn.microsoft.com, Windows 11 release information)."""
     system, kernel = kept.get(("host", "system")), kept.get(("host", "kernel"))
     if system is not None and system.value == "windows" and kernel is not None:
         build = kernel.value.rpartition(".")[2]
         name = f"Windows {'11' if build.isdecimal() and int(build[:6]) >= 22000 else '10'} ({kernel.value})"
-        yield Said(("host", "os"), name, kernel.origin)
+        yield ReportedFacts(("host", "os"), name, kernel.origin)
 
 
-def _tree(kept: Mapping[Path, Said]) -> dict[str, Any]:
+def _tree(kept: Mapping[Path, ReportedFacts]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for path, one in kept.items():
         at = tree

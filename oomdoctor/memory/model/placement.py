@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from oomdoctor.case.setup import Part, Setup
+from oomdoctor.case.setup import Placement, Setup
 
 
-def part(setup: Setup) -> Part:
+def placed_share(setup: Setup) -> Placement:
     """The part of the model on this card; where none is named, both ends and as many micro batches as any card has."""
     if setup.part is not None:
         return setup.part
-    return Part(layers=setup.shape.layers / setup.layout.stages, in_flight=in_flight(setup, 0))
+    return Placement(layers=setup.shape.layers / setup.layout.stages, in_flight=in_flight(setup, 0))
 
 
 def in_flight(setup: Setup, stage: int) -> int:
@@ -20,5 +20,5 @@ def in_flight(setup: Setup, stage: int) -> int:
 
 def held(setup: Setup, layers: float, embedding: float = 0.0, head: float = 0.0) -> float:
     """What this card has of something of which so much lies in the layers, in the embedding and in the output projection."""
-    own = part(setup)
+    own = placed_share(setup)
     return layers * own.layers / setup.shape.layers + embedding * own.embeds + head * own.scores

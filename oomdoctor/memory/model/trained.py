@@ -16,7 +16,7 @@ from oomdoctor.memory.model.weights import HALF, copied_head, own_head
 from oomdoctor.memory.term import term
 
 
-class Group(Struct, frozen=True):
+class TrainedGroup(Struct, frozen=True):
     """Parameters of one kind that are trained."""
 
     params: int
@@ -30,27 +30,27 @@ class Group(Struct, frozen=True):
     """How many of them are the output projection's."""
 
 
-def groups(setup: Setup) -> tuple[Group, ...]:
+def groups(setup: Setup) -> tuple[TrainedGroup, ...]:
     """What the optimizers of all cards get together."""
     shape, adapters = setup.shape, setup.adapters
     embedding = count.embedding(shape)
     if adapters is None:
         frozen_tower = shape.vision.params if shape.vision and setup.tower_trained is False else 0
         everything = count.total(shape) + own_head(setup) - frozen_tower
-        return (Group(everything, setup.weights.bytes_per_param, False, embedding, count.output(shape) or own_head(setup)),)
+        return (TrainedGroup(everything, setup.weights.bytes_per_param, False, embedding, count.output(shape) or own_head(setup)),)
     params = adapter_params(shape, adapters)
     of_head = adapters.rank * (shape.hidden + shape.vocab) if "head" in adapters.targets else 0
-    out = [Group(params, adapter_width(setup), True, 0, min(params, of_head))]
+    out = [TrainedGroup(params, adapter_width(setup), True, 0, min(params, of_head))]
     if adapters.full & {"embed", "head"}:
         # peft keeps the original and trains a copy in the model's own type (peft/utils/other.py, ModulesToSaveWrapper).
         copies = [embedding if name in adapters.full else 0 for name in ("embed", "head")]
-        out.append(Group(sum(copies), HALF, True, *copies))
+        out.append(TrainedGroup(sum(copies), HALF, True, *copies))
     if adapters.blocks:
-        out.append(Group(adapters.blocks * count.largest_layer(shape), HALF, False))
+        out.append(TrainedGroup(adapters.blocks * count.largest_layer(shape), HALF, False))
     return tuple(out)
 
 
-def held_groups(setup: Setup) -> tuple[Group, ...]:
+def held_groups(setup: Setup) -> tuple[TrainedGroup, ...]:
     """The part of that on this card, before it is sharded."""
     everything = groups(setup)
     if setup.layout.stages == 1:
@@ -58,7 +58,7 @@ def held_groups(setup: Setup) -> tuple[Group, ...]:
     return tuple(replace(group, params=_held(setup, group)) for group in everything)
 
 
-def _held(setup: Setup, group: Group) -> int:
+def _held(setup: Setup, group: TrainedGroup) -> int:
     head = group.head or (copied_head(setup) if setup.adapters is None else 0)
     return round(held(setup, group.params - group.embedding - group.head, group.embedding, head))
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from oomdoctor.case.estimate import Term
 from oomdoctor.case.setup import Setup
 from oomdoctor.memory.model import parameters as count
-from oomdoctor.memory.model.placement import held, part
+from oomdoctor.memory.model.placement import held, placed_share
 from oomdoctor.memory.term import term
 
 HALF = 2
@@ -104,7 +104,7 @@ def head(setup: Setup) -> float:
 
 def copied_head(setup: Setup) -> int:
     """The parameters of a tied output projection that lies on another card than the embedding and has to be a copy of it."""
-    own = part(setup)
+    own = placed_share(setup)
     return count.embedding(setup.shape) if own.scores and not own.embeds and not head(setup) else 0
 
 

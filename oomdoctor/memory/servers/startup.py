@@ -13,7 +13,7 @@ from math import hypot
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Phase, Term
-from oomdoctor.case.serving import Bounds, Hurdle, Served, Server
+from oomdoctor.case.serving import ByteRange, Served, Server, StartupCheck
 from oomdoctor.case.setup import Setup
 from oomdoctor.memory import inference
 from oomdoctor.memory.activations import width
@@ -63,15 +63,15 @@ def vllm(setup: Setup, server: Server, total: int) -> Served:
     terms = (loaded, outside, work, *inside)
     cache, token, request = _left(taken, terms), _token(setup), _request(setup, server)
 
-    def hurdles() -> Iterator[Hurdle]:
-        yield Hurdle("start", _left(total - taken, (context,)))
-        yield Hurdle("load", _left(total, (context, loaded)))
-        yield Hurdle("sampler" if work.name == "sampler" else "profile", _left(total, (context, loaded, outside, work)))
-        yield Hurdle("blocks", cache.less(round(_BLOCK * token)))
+    def hurdles() -> Iterator[StartupCheck]:
+        yield StartupCheck("start", _left(total - taken, (context,)))
+        yield StartupCheck("load", _left(total, (context, loaded)))
+        yield StartupCheck("sampler" if work.name == "sampler" else "profile", _left(total, (context, loaded, outside, work)))
+        yield StartupCheck("blocks", cache.less(round(_BLOCK * token)))
         if request is not None:
-            yield Hurdle("request", cache.less(request))
+            yield StartupCheck("request", cache.less(request))
         if late:
-            yield Hurdle("graphs", _left(total - taken, (context, *late)))
+            yield StartupCheck("graphs", _left(total - taken, (context, *late)))
 
     return _served(setup, server, total, taken, terms, (context, *late), cache, tuple(hurdles()))
 
@@ -82,14 +82,14 @@ def sglang(setup: Setup, server: Server, total: int) -> Served:
     loaded = _loaded(setup, server)
     free = _left(total, (context,))
     static, rest = (
-        Bounds(*(round(size * share) for size in (free.expected, free.low, free.high))) for share in (server.share, 1 - server.share)
+        ByteRange(*(round(size * share) for size in (free.expected, free.low, free.high))) for share in (server.share, 1 - server.share)
     )
     cache = _minus(static, (loaded,))
     late = (work, graphs) if graphs is not None else (work,)
     hurdles = (
-        Hurdle("load", _left(total, (context, loaded))),
-        Hurdle("blocks", cache.less(round(_BLOCK * _token(setup)))),
-        Hurdle("graphs" if graphs is not None else "rest", _minus(rest, late)),
+        StartupCheck("load", _left(total, (context, loaded))),
+        StartupCheck("blocks", cache.less(round(_BLOCK * _token(setup)))),
+        StartupCheck("graphs" if graphs is not None else "rest", _minus(rest, late)),
     )
     return _served(setup, server, total, static.expected, (loaded,), (context, *late), cache, hurdles)
 
@@ -101,8 +101,8 @@ def _served(
     taken: int,
     terms: tuple[Term, ...],
     beside: tuple[Term, ...],
-    cache: Bounds,
-    hurdles: tuple[Hurdle, ...],
+    cache: ByteRange,
+    hurdles: tuple[StartupCheck, ...],
 ) -> Served:
     return Served(
         setup=setup,
@@ -119,7 +119,7 @@ def _served(
     )
 
 
-def _phases(terms: tuple[Term, ...], beside: tuple[Term, ...], cache: Bounds) -> Iterator[Phase]:
+def _phases(terms: tuple[Term, ...], beside: tuple[Term, ...], cache: ByteRange) -> Iterator[Phase]:
     """The moments of a start: weights alone, the profile run, and the server with its cache."""
     loaded, context = terms[0], beside[0]
     work = tuple(one for one in (*terms, *beside) if one.name in ("outside torch", *_WORK))
@@ -199,13 +199,13 @@ def _request(setup: Setup, server: Server) -> int | None:
     return round(_token(setup) * ((1 - windowed) * blocks + windowed * short))
 
 
-def _left(room: int, terms: tuple[Term, ...]) -> Bounds:
-    return _minus(Bounds(room, room, room), terms)
+def _left(room: int, terms: tuple[Term, ...]) -> ByteRange:
+    return _minus(ByteRange(room, room, room), terms)
 
 
-def _minus(room: Bounds, terms: tuple[Term, ...]) -> Bounds:
+def _minus(room: ByteRange, terms: tuple[Term, ...]) -> ByteRange:
     """What is left of a room; what is unknown of one term says nothing of another, so the deviations add like lengths at right angles."""
     left = room.expected - sum(one.bytes for one in terms)
     down = hypot(room.expected - room.low, *(one.high - one.bytes for one in terms))
     up = hypot(room.high - room.expected, *(one.bytes - one.low for one in terms))
-    return Bounds(left, round(left - down), round(left + up))
+    return ByteRange(left, round(left - down), round(left + up))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from oomdoctor.case.comparison import Change, Comparison, Effect, OneSided, Series, Side
+from oomdoctor.case.comparison import Comparison, Effect, OneSided, RunChange, Series, Side
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.expected import range_of
@@ -138,14 +138,14 @@ def _came_to(side: Side, lang: str) -> str:
 def _changes(found: Comparison, lang: str) -> Iterator[Block]:
     if found.changes:
         yield Heading(_say("changes", lang))
-    titled: dict[str, list[Change]] = {}
+    titled: dict[str, list[RunChange]] = {}
     for one in found.changes[:_SHOWN]:
         titled.setdefault(_titled(one, lang), []).append(one)
     for title, together in titled.items():
         yield Paragraph((Span(title, Style.STRONG), *_meanings(together, lang)))
 
 
-def _meanings(together: list[Change], lang: str) -> Iterator[Span]:
+def _meanings(together: list[RunChange], lang: str) -> Iterator[Span]:
     """` (less room). What it means. More room: what else it means.`"""
     opened, closed, colon = (" (", "). ", ": ") if lang != "zh" else ("（", "）：", "：")
     told: Effect | None = None
@@ -161,7 +161,7 @@ def _meanings(together: list[Change], lang: str) -> Iterator[Span]:
         told = one.effect
 
 
-def _titled(one: Change, lang: str) -> str:
+def _titled(one: RunChange, lang: str) -> str:
     """`batch size per card 2 → 4`; a finding has no values."""
     about = bare(one.about.get(lang))
     return about if one.before is None else f"{about} {one.before} → {one.after}"

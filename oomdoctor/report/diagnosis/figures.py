@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from oomdoctor.case.event import Event
-from oomdoctor.case.incident import Part
+from oomdoctor.case.incident import LedgerEntry
 from oomdoctor.report.document import Bar, Row, Slice, Style
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording.texts import FIGURES, PARTS, fill, say
@@ -17,7 +17,7 @@ _ACCENT = {"requested_bytes": Style.STRONG, "free_bytes": Style.GOOD, "other_pro
 _PART_STYLE = {"free": Style.GOOD, "other processes": Style.WARN, "unaccounted": Style.DIM}
 
 
-def rows(root: Event, drawn: tuple[Part, ...], lang: str) -> tuple[Row, ...]:
+def rows(root: Event, drawn: tuple[LedgerEntry, ...], lang: str) -> tuple[Row, ...]:
     """The byte figures of a message, the known ones in a fixed order, each with its share of the card.
 
     What the ledger draws is left to its bar: nobody reads the same number twice.
@@ -31,7 +31,7 @@ def rows(root: Event, drawn: tuple[Part, ...], lang: str) -> tuple[Row, ...]:
     return tuple(_row(name, sizes[name], total, lang) for name in [*named, *others][:_MOST_ROWS])
 
 
-def bars(ledger: tuple[Part, ...], lang: str) -> list[Bar]:
+def bars(ledger: tuple[LedgerEntry, ...], lang: str) -> list[Bar]:
     """One bar for each memory that the ledger speaks of."""
     shown = [part for part in ledger if part.bytes > 0]
     return [_bar(of, [part for part in shown if part.of == of], lang) for of in dict.fromkeys(part.of for part in shown)]
@@ -55,13 +55,13 @@ def _row(name: str, size: int, total: int | None, lang: str) -> Row:
     return Row(label, format_size(size), share, _ACCENT.get(name, Style.PLAIN))
 
 
-def _bar(of: str, parts: list[Part], lang: str) -> Bar:
+def _bar(of: str, parts: list[LedgerEntry], lang: str) -> Bar:
     total = sum(part.bytes for part in parts)
     slices = tuple(_slices(parts, total, lang))
     return Bar(f"{_memory(of)}: {format_size(total)}" if lang != "zh" else f"{_memory(of)}：{format_size(total)}", slices)
 
 
-def _slices(parts: list[Part], total: int, lang: str) -> Iterator[Slice]:
+def _slices(parts: list[LedgerEntry], total: int, lang: str) -> Iterator[Slice]:
     kept, rest = parts, 0
     if len(parts) > _MOST_SLICES:
         kept, rest = parts[: _MOST_SLICES - 1], sum(part.bytes for part in parts[_MOST_SLICES - 1 :])

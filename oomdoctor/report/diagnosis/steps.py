@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from oomdoctor.case.diagnosis import Finding, Fix, NotThis, Setting
+from oomdoctor.case.diagnosis import Finding, Fix, NotThis
+from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.report.document import Block, Folded, Heading, Paragraph, Row, Span, Step, Steps, Style
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording.phrases import bare, blank, comma, first_sentences, spans, stop, stopped, written
@@ -110,7 +111,7 @@ def _needs(fix: Fix, lang: str) -> Iterator[str]:
         yield say("needs", lang) + comma(lang).join(bare(one.get(lang)) for one in fix.needs) + stop(lang)
 
 
-def settings(found: Sequence[Setting], lang: str, most: int) -> Iterator[Row]:
+def settings(found: Sequence[ProposedSetting], lang: str, most: int) -> Iterator[Row]:
     """Settings as lines to type, each with the file where it stands."""
     label = ""
     for one in found[:most]:
@@ -121,7 +122,7 @@ def settings(found: Sequence[Setting], lang: str, most: int) -> Iterator[Row]:
         yield Row("", say("settings-more", lang, n=len(found) - most), style=Style.DIM)
 
 
-def _place(setting: Setting, lang: str) -> str:
+def _place(setting: ProposedSetting, lang: str) -> str:
     """The line of the file where a setting stands; else whose setting it is."""
     if setting.file:
         name = os.path.basename(setting.file)
@@ -129,7 +130,7 @@ def _place(setting: Setting, lang: str) -> str:
     return say("environment", lang) if setting.framework == "environment" else FRAMEWORKS.get(setting.framework, setting.framework)
 
 
-def _line(setting: Setting, lang: str) -> tuple[str, str]:
+def _line(setting: ProposedSetting, lang: str) -> tuple[str, str]:
     """The line to type, and a note on it. What can be pasted as it is has no arrow in it."""
     notes = [] if setting.note is None else [setting.note.get(lang)]
     if setting.before is None:

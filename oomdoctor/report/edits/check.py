@@ -7,9 +7,9 @@ from typing import Any
 
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.gap import Gap
-from oomdoctor.case.plan import Judged
+from oomdoctor.case.plan import Fit
 from oomdoctor.case.serving import Served
-from oomdoctor.case.settings import Complaint, Training
+from oomdoctor.case.settings import ConfigIssue, RunConfig
 from oomdoctor.case.text import Text
 from oomdoctor.report.document import Block, Document, Facts, Heading, Paragraph, Row, Span, Style
 from oomdoctor.report.memory.estimate import compose as compose_estimate
@@ -17,13 +17,13 @@ from oomdoctor.report.memory.fits import fits_line
 from oomdoctor.report.memory.serving import compose as compose_server
 from oomdoctor.report.memory.serving import obstacle
 from oomdoctor.report.memory.serving import verdict as server_verdict
-from oomdoctor.report.wire.diagnosis import complaint as complaint_json
+from oomdoctor.report.wire.diagnosis import config_issue as complaint_json
 from oomdoctor.report.wire.estimate import to_json as estimate_json
 from oomdoctor.report.wire.serving import to_json as server_json
 from oomdoctor.report.wording.phrases import blank, comma, spans, stop, stopped
 from oomdoctor.report.wording.texts import FRAMEWORKS, say
 
-Taken = tuple[Estimate, Judged] | Served
+Taken = tuple[Estimate, Fit] | Served
 """What a run takes of a card as nvidia-smi shows it, and whether it fits; or what a server makes of it."""
 _SEVERITIES = {
     "error": (Text("error", "错误"), Style.BAD),
@@ -35,12 +35,12 @@ _SHOWN = 100
 _NOBODYS = Text("Whose settings these are is not known, so little of them could be checked: ", "不知道这是哪个框架的配置，能检查的不多：")
 
 
-def compose(training: Training | None, taken: Taken | None, gaps: Sequence[Gap], lang: str, version: str) -> Document:
+def compose(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], lang: str, version: str) -> Document:
     """The document; `taken` is None where nobody asked whether the run fits, or where that is not known."""
     return Document(title=f"oomdoctor {version} · check", blocks=tuple(_blocks(training, taken, gaps, lang)), lang=lang)
 
 
-def to_json(training: Training | None, taken: Taken | None, gaps: Sequence[Gap], lang: str, version: str) -> dict[str, Any]:
+def to_json(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], lang: str, version: str) -> dict[str, Any]:
     """The same as `oomdoctor/check/v1`: additions are allowed, renames are not."""
     complaints = () if training is None else training.complaints
     return {
@@ -60,14 +60,14 @@ def fits(taken: Taken) -> str:
     return taken.starts if isinstance(taken, Served) else taken[1].fits
 
 
-def findings(training: Training, taken: Taken | None) -> tuple[Complaint, ...]:
+def findings(training: RunConfig, taken: Taken | None) -> tuple[ConfigIssue, ...]:
     """The complaints, and before them that the run does not fit or may not, where the model is named: for formats of lines only."""
     if taken is None or fits(taken) == "yes":
         return training.complaints
     place = training.places.get("model") or training.given[0]
     surely = fits(taken) == "no"
     what, why = (Text(*(_verdict(taken, lang)[at] for lang in ("en", "zh"))) for at in range(2))
-    verdict = Complaint(
+    verdict = ConfigIssue(
         id="does-not-fit" if surely else "may-not-fit",
         severity="error" if surely else "warning",
         key=place.key,
@@ -91,7 +91,7 @@ def _estimate(taken: Taken, lang: str) -> dict[str, Any]:
     return server_json(taken, lang) if isinstance(taken, Served) else estimate_json(taken[0], lang, taken[1])
 
 
-def _blocks(training: Training | None, taken: Taken | None, gaps: Sequence[Gap], lang: str) -> Iterator[Block]:
+def _blocks(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], lang: str) -> Iterator[Block]:
     complaints = () if training is None else training.complaints
     yield Paragraph(tuple(_summary(training, complaints, lang)))
     yield from (_complaint(one, lang) for one in complaints[:_SHOWN])
@@ -105,7 +105,7 @@ def _blocks(training: Training | None, taken: Taken | None, gaps: Sequence[Gap],
         yield Facts(tuple(Row(one.what, one.why, one.how or "") for one in gaps[:_SHOWN]))
 
 
-def _summary(training: Training | None, complaints: Sequence[Complaint], lang: str) -> Iterator[Span]:
+def _summary(training: RunConfig | None, complaints: Sequence[ConfigIssue], lang: str) -> Iterator[Span]:
     if training is not None and training.framework:
         name = FRAMEWORKS.get(training.framework, training.framework)
         yield Span(f"{name}{'：' if lang == 'zh' else ': '}")
@@ -125,11 +125,11 @@ def _counted(severity: str, number: int, lang: str) -> str:
     return f"{number} {_MANY[severity] if number > 1 else severity}"
 
 
-def _count(complaints: Sequence[Complaint], severity: str) -> int:
+def _count(complaints: Sequence[ConfigIssue], severity: str) -> int:
     return sum(one.severity == severity for one in complaints)
 
 
-def _complaint(one: Complaint, lang: str) -> Paragraph:
+def _complaint(one: ConfigIssue, lang: str) -> Paragraph:
     word, style = _SEVERITIES[one.severity]
     place = (Span(f"{one.file}:{one.line}", Style.STRONG), Span("  "), Span(word.get(lang), style), Span("  "))
     said = spans(stopped(one.what.get(lang), lang) + blank(lang) + stopped(one.why.get(lang), lang))

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from oomdoctor.case.estimate import Estimate
-from oomdoctor.case.plan import Plan, Plans, Room
+from oomdoctor.case.plan import MemoryBudget, Plan, Plans
 from oomdoctor.case.serving import ServedPlan, ServedPlans
 from oomdoctor.case.text import Text
-from oomdoctor.configs.edit.change import Refused
+from oomdoctor.configs.edit.change import RefusedChange
 from oomdoctor.configs.edit.difference import difference
 from oomdoctor.configs.edit.patch import by_hand
-from oomdoctor.configs.proposals.apply import Settled
+from oomdoctor.configs.proposals.apply import AppliedProposals
 from oomdoctor.configs.proposals.choice import Choice
 from oomdoctor.configs.proposals.proposal import Proposal
 from oomdoctor.report.diagnosis.expected import range_of
-from oomdoctor.report.render.styled_line import Line
+from oomdoctor.report.render.styled_line import StyledLine
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording.phrases import blank, stopped
 from oomdoctor.report.wording.texts import say
@@ -26,12 +26,12 @@ _LOOKS = {"---": "bold", "+++": "bold", "@@": "cyan", "-": "red", "+": "green"}
 
 
 def render(
-    settled: Settled, before: Mapping[str, bytes], choice: Choice, plans: Plans | ServedPlans | None, lang: str, *, color: bool
+    settled: AppliedProposals, before: Mapping[str, bytes], choice: Choice, plans: Plans | ServedPlans | None, lang: str, *, color: bool
 ) -> str:
     """The whole answer as text; `plans` are those that were looked for."""
     lines = [*_differences(settled, before), *_steps(settled, plans, lang), *_waiting(choice, plans, lang), *_nothing_planned(plans, lang)]
     if not lines:
-        lines = [Line(_say("nothing", lang))]
+        lines = [StyledLine(_say("nothing", lang))]
     return "".join(line.render(color=color) + "\n" for line in lines)
 
 
@@ -52,26 +52,26 @@ def declined(lang: str) -> str:
     return _say("declined", lang)
 
 
-def _differences(settled: Settled, before: Mapping[str, bytes]) -> Iterator[Line]:
+def _differences(settled: AppliedProposals, before: Mapping[str, bytes]) -> Iterator[StyledLine]:
     for path, data in settled.files.items():
         for line in difference(path, before.get(path), data):
             look = next((look for mark, look in _LOOKS.items() if line.startswith(mark)), "")
             # A diff is copied and applied: blanks stay, escapes go.
-            yield Line(_harmless(line), look)
+            yield StyledLine(_harmless(line), look)
     if settled.files:
-        yield Line()
+        yield StyledLine()
 
 
 def _harmless(line: str) -> str:
     return "".join(one if one == "\t" or one.isprintable() else "\ufffd" for one in line)
 
 
-def _steps(settled: Settled, plans: Plans | ServedPlans | None, lang: str) -> Iterator[Line]:
+def _steps(settled: AppliedProposals, plans: Plans | ServedPlans | None, lang: str) -> Iterator[StyledLine]:
     for step in settled.steps:
         proposal = step.proposal
         if step.made or step.created:
             yield from _titled(proposal, "did", "green", plans, lang, fits=bool(step.made))
-            yield from (Line("    " + _say("launch", lang, command=command), "") for command in proposal.launch)
+            yield from (StyledLine("    " + _say("launch", lang, command=command), "") for command in proposal.launch)
             yield from _typed(proposal.by_hand, "still", lang)
         elif step.already:
             yield from _titled(proposal, "already", "dim", None, lang)
@@ -82,50 +82,50 @@ def _steps(settled: Settled, plans: Plans | ServedPlans | None, lang: str) -> It
 
 def _titled(
     proposal: Proposal, word: str, look: str, plans: Plans | ServedPlans | None, lang: str, *, fits: bool = False
-) -> Iterator[Line]:
+) -> Iterator[StyledLine]:
     """A proposal in a line; with `fits` also whether it is enough, if the files can hold all of it."""
     title = stopped(proposal.title.get(lang), lang)
     if fits and proposal.fits is not None and not proposal.by_hand:
         title += blank(lang) + say(f"fits-{proposal.fits}", lang)
-    line = Line(_say(word, lang), look).append("  ").append(clean_line(proposal.id, 100), "bold")
+    line = StyledLine(_say(word, lang), look).append("  ").append(clean_line(proposal.id, 100), "bold")
     yield line.append("  ").append(clean_line(title, _LINE))
     if plans is not None and proposal.plan is not None:
-        yield Line("    " + _then(proposal.plan, plans.room, lang), "")
+        yield StyledLine("    " + _then(proposal.plan, plans.room, lang), "")
 
 
-def _typed(left: Sequence[Refused], word: str, lang: str) -> Iterator[Line]:
+def _typed(left: Sequence[RefusedChange], word: str, lang: str) -> Iterator[StyledLine]:
     for one in left:
         why = clean_line(one.why.get(lang), _LINE)
-        line = Line("    ").append(_say(word, lang, line=clean_line(one.by_hand, _LINE)), "cyan")
+        line = StyledLine("    ").append(_say(word, lang, line=clean_line(one.by_hand, _LINE)), "cyan")
         yield line.append(f"（{why}）" if lang == "zh" else f"  ({why})", "dim")
 
 
-def _waiting(choice: Choice, plans: Plans | ServedPlans | None, lang: str) -> Iterator[Line]:
+def _waiting(choice: Choice, plans: Plans | ServedPlans | None, lang: str) -> Iterator[StyledLine]:
     """What is for a person to decide, with its lines; what else there is, by name."""
     for one in choice.undecided:
         yield from _titled(one, "undecided", "yellow", plans, lang, fits=True)
-        yield from (Line("    " + clean_line(by_hand(change), _LINE), "cyan") for change in one.changes)
-        yield from (Line("    " + _say("new-file", lang, path=clean_line(file.path, _LINE)), "") for file in one.files)
+        yield from (StyledLine("    " + clean_line(by_hand(change), _LINE), "cyan") for change in one.changes)
+        yield from (StyledLine("    " + _say("new-file", lang, path=clean_line(file.path, _LINE)), "") for file in one.files)
         yield from _typed(one.by_hand, "still", lang)
     if choice.undecided:
-        yield Line(_say("yes", lang), "dim")
+        yield StyledLine(_say("yes", lang), "dim")
     names = list(dict.fromkeys(one.id for one in choice.others))
     if names:
-        yield Line(_say("others", lang, names=("、" if lang == "zh" else ", ").join(names)), "dim")
+        yield StyledLine(_say("others", lang, names=("、" if lang == "zh" else ", ").join(names)), "dim")
 
 
-def _nothing_planned(plans: Plans | ServedPlans | None, lang: str) -> Iterator[Line]:
+def _nothing_planned(plans: Plans | ServedPlans | None, lang: str) -> Iterator[StyledLine]:
     """Why there is no plan, where one was looked for."""
     if isinstance(plans, ServedPlans):
         if not plans.plans:
-            yield Line(_say("starts" if plans.wall is None else "starts-not", lang), "" if plans.wall is None else "yellow")
+            yield StyledLine(_say("starts" if plans.wall is None else "starts-not", lang), "" if plans.wall is None else "yellow")
     elif plans is not None and plans.fits == "yes":
-        yield Line(_needs("fits", plans.now, plans.room, lang))
+        yield StyledLine(_needs("fits", plans.now, plans.room, lang))
     elif plans is not None and plans.wall is not None:
-        yield Line(_needs("wall", plans.wall.closest.estimate, plans.room, lang), "yellow")
+        yield StyledLine(_needs("wall", plans.wall.closest.estimate, plans.room, lang), "yellow")
 
 
-def _then(plan: Plan | ServedPlan, room: Room, lang: str) -> str:
+def _then(plan: Plan | ServedPlan, room: MemoryBudget, lang: str) -> str:
     """What a plan comes to."""
     if isinstance(plan, Plan):
         return _needs("then", plan.estimate, room, lang)
@@ -133,7 +133,7 @@ def _then(plan: Plan | ServedPlan, room: Room, lang: str) -> str:
     return _say("holds", lang, tokens=f"{tokens.expected:,}", low=f"{tokens.low:,}", high=f"{tokens.high:,}")
 
 
-def _needs(key: str, found: Estimate, room: Room, lang: str) -> str:
+def _needs(key: str, found: Estimate, room: MemoryBudget, lang: str) -> str:
     card = clean_line(room.card, 100) or _say("card", lang)
     return _say(key, lang, range=range_of(found.expected, found.low, found.high, lang), card=card, usable=f"{room.usable / GIB:.1f} GiB")
 

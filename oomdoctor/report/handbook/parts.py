@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from oomdoctor.api import diagnose as pipeline
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.event import Event
-from oomdoctor.findings.template import words
+from oomdoctor.findings.template import fill_template
 from oomdoctor.knowledge.book import Book
-from oomdoctor.knowledge.records.rules import CaseExample, CiteRecord, Claim, NotThisRecord, SourceRecord, Words
+from oomdoctor.knowledge.records.rules import CaseExample, CiteRecord, Claim, NotThisRecord, SourceRecord, TextRecord
 from oomdoctor.machine.findings import judged
 from oomdoctor.report.diagnosis.figures import bars, rows
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Quote, Row, Span, Style
@@ -102,7 +102,7 @@ def why_not(book: Book, advice: NotThisRecord, lang: str) -> str:
     if "{" not in advice.why.en or advice.problems[0] not in book.problems:
         return text_of(advice.why, lang)
     found = diagnosed_example(book, book.problems[advice.problems[0]].examples[0])
-    return words({"en": advice.why.en, "zh": advice.why.zh}, _figures(found)).get(lang)
+    return fill_template({"en": advice.why.en, "zh": advice.why.zh}, _figures(found)).get(lang)
 
 
 def versions(since: str | None, until: str | None, lang: str) -> str:
@@ -112,7 +112,7 @@ def versions(since: str | None, until: str | None, lang: str) -> str:
     return word("since", lang, version=since) if since else word("until", lang, version=until) if until else ""
 
 
-def text_of(words: Words, lang: str) -> str:
+def text_of(words: TextRecord, lang: str) -> str:
     """A text of a rule in one language."""
     return words.zh if lang == "zh" else words.en
 

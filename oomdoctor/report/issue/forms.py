@@ -14,7 +14,7 @@ from oomdoctor.knowledge.records.forms import FieldRecord, OptionRecord, SheetRe
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.issue.issue import figures, message, points, said, settings_in_force
 from oomdoctor.report.issue.known_values import known_values
-from oomdoctor.report.issue.missing_info import wanted
+from oomdoctor.report.issue.missing_info import missing_info
 from oomdoctor.report.wording.phrases import bare, comma, spans, written
 from oomdoctor.report.wording.texts import fill
 
@@ -122,7 +122,7 @@ def _settings(diagnosis: Diagnosis, lang: str) -> Iterator[Block]:
 
 
 def _missing(diagnosis: Diagnosis, lang: str) -> Iterator[Block]:
-    for one in wanted(diagnosis.case):
+    for one in missing_info(diagnosis.case):
         yield _ask(one.what.get(lang) + ("：" if lang == "zh" else ": ") + one.how.get(lang), lang)
 
 

@@ -10,15 +10,15 @@ from collections.abc import Iterator, Sequence
 from oomdoctor.case.case import Case
 from oomdoctor.case.diagnosis import Diagnosis, Finding
 from oomdoctor.case.event import Event, Kind, Place
-from oomdoctor.case.incident import Incident, Part
-from oomdoctor.case.settings import Given
+from oomdoctor.case.incident import Incident, LedgerEntry
+from oomdoctor.case.settings import WrittenSetting
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.config_issues import in_config
 from oomdoctor.report.diagnosis.figures import rows
 from oomdoctor.report.diagnosis.headline import settle_text, summary
 from oomdoctor.report.diagnosis.places import at, repeated, where
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
-from oomdoctor.report.issue.missing_info import Wanted, wanted
+from oomdoctor.report.issue.missing_info import MissingInfo, missing_info
 from oomdoctor.report.safety.sanitize import clean_line, cut
 from oomdoctor.report.wording.phrases import bare, blank, comma, spans, stopped, written
 from oomdoctor.report.wording.texts import PARTS, fill, say
@@ -76,7 +76,7 @@ def issue(diagnosis: Diagnosis, lang: str, version: str) -> Document:
     blocks += _section("settings", settings[:_SETTINGS], lang)
     blocks += in_config(case.training, lang)
     blocks += _tried(diagnosis.findings, lang)
-    blocks += _section("missing", [_missing(one, lang) for one in wanted(case)], lang)
+    blocks += _section("missing", [_missing(one, lang) for one in missing_info(case)], lang)
     blocks += _folded(case, first, settings[_SETTINGS:], lang)
     blocks.sort(key=lambda block: isinstance(block, Folded))
     return Document(title=f"oomdoctor {version}", blocks=tuple(blocks), lang="zh" if lang == "zh" else "en")
@@ -114,7 +114,7 @@ def figures(incident: Incident, lang: str) -> Iterator[Block]:
     yield Facts((*(_part(part, total, lang) for part in parts), whole))
 
 
-def _part(part: Part, total: int, lang: str) -> Row:
+def _part(part: LedgerEntry, total: int, lang: str) -> Row:
     known = PARTS.get(part.what)
     aside = fill(WORDS[part.source], lang) if part.source in WORDS else part.source
     note = format_share(part.bytes / total) + comma(lang) + aside
@@ -161,7 +161,7 @@ def settings_in_force(case: Case, lang: str) -> list[Row]:
     return list(rows.values())
 
 
-def _placed(case: Case) -> list[Given]:
+def _placed(case: Case) -> list[WrittenSetting]:
     return list(case.training.places.values()) if case.training is not None else []
 
 
@@ -169,7 +169,7 @@ def _value(value: object) -> str:
     return clean_line(str(value), 80)
 
 
-def _written(given: Given, case: Case, lang: str) -> str:
+def _written(given: WrittenSetting, case: Case, lang: str) -> str:
     """Where a setting is written: a config file by its name, the one log by the line alone."""
     if [source.name for source in case.sources] == [given.file]:
         return fill(WORDS["line"], lang, n=given.line)
@@ -191,7 +191,7 @@ def _tried(findings: Sequence[Finding], lang: str) -> Iterator[Block]:
         yield Paragraph(spans(comma(lang).join(f"`{line}`" for line in lines[:_TRIED])))
 
 
-def _missing(one: Wanted, lang: str) -> Row:
+def _missing(one: MissingInfo, lang: str) -> Row:
     return Row(one.what.get(lang), one.how.get(lang).replace("`", ""))
 
 

@@ -22,7 +22,7 @@ _OPEN = frozenset({Kind.CONSEQUENCE, Kind.NONE})
 _VERSIONS = "python -m torch.utils.collect_env"
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class MissingInfo(Struct, frozen=True, kw_only=True):
     """One thing worth knowing, and how to learn it."""
 
     what: Text
@@ -34,12 +34,12 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 
 WANTED = (
-    Wanted(
+    MissingInfo(
         what=Text("the log of every rank from its start, not only the end", "所有 rank 从头开始的日志，而不只是结尾"),
         how=Text("`oomdoctor report LOGDIR` reads them together", "`oomdoctor report 日志目录` 会一起读"),
         kinds=_OPEN,
     ),
-    Wanted(
+    MissingInfo(
         what=Text("batch size, sequence length and how the model is divided over the cards", "批大小、序列长度，以及模型怎样切分到各卡"),
         how=Text("the launch command and the config file, whole", "完整的启动命令和配置文件"),
         kinds=_DEVICE,
@@ -53,19 +53,19 @@ WANTED = (
             "log.max_model_len",
         ),
     ),
-    Wanted(
+    MissingInfo(
         what=Text("the card, how full it was and by which processes", "是什么显卡，占用多少，被哪些进程占用"),
         how=Text("`nvidia-smi`, run while the job runs or right after it failed", "在运行时或刚出错时执行 `nvidia-smi`"),
         kinds=_DEVICE,
         known_by=("event.total_bytes", "log.bus_id"),
     ),
-    Wanted(
+    MissingInfo(
         what=Text("versions of torch, CUDA and the driver", "版本信息：torch、CUDA 和驱动"),
         how=Text(f"`{_VERSIONS}`", f"`{_VERSIONS}`"),
         kinds=_DEVICE | _LOOKS,
         known_by=("log.torch_version",),
     ),
-    Wanted(
+    MissingInfo(
         what=Text(
             "when it failed: the first step, an evaluation, a save, or after many steps", "出错的时机：第一步、评估、保存，还是很多步之后"
         ),
@@ -73,31 +73,31 @@ WANTED = (
         kinds=_DEVICE | _HOST,
         known_by=("incident.phase", "log.step", "log.total_steps"),
     ),
-    Wanted(
+    MissingInfo(
         what=Text("what the kernel says about the kill", "内核对这次杀进程的记录"),
         how=Text("`dmesg -T | grep -iE 'killed process|oom'`", "`dmesg -T | grep -iE 'killed process|oom'`"),
         kinds=_HOST,
         known_by=("event.anon_rss_bytes", "event.total_vm_bytes", "event.limit_bytes", "settle.sigkill", "machine.windows"),
     ),
-    Wanted(
+    MissingInfo(
         what=Text("how much RAM there is and which limit the job has", "主机内存有多大，作业的上限是多少"),
         how=Text("`free -h; cat /sys/fs/cgroup/memory.max`", "`free -h; cat /sys/fs/cgroup/memory.max`"),
         kinds=_HOST,
         known_by=("event.host_total_bytes", "event.limit_bytes", "log.host_total_bytes", "machine.windows"),
     ),
-    Wanted(
+    MissingInfo(
         what=Text("the size of /dev/shm", "共享内存 /dev/shm 的大小"),
         how=Text("`df -h /dev/shm`, inside the container", "在容器里执行 `df -h /dev/shm`"),
         kinds=_SHM,
         known_by=("event.limit_bytes", "event.total_bytes"),
     ),
-    Wanted(
+    MissingInfo(
         what=Text("the number of DataLoader workers", "数据加载的 worker 数"),
         how=Text("the launch command and the config file, whole", "完整的启动命令和配置文件"),
         kinds=_SHM,
         known_by=("training.dataloader_workers", "log.dataloader_num_workers"),
     ),
-    Wanted(
+    MissingInfo(
         what=Text("versions of the framework and of transformers", "所用框架和 transformers 的版本"),
         how=Text(
             "`pip list | grep -iE 'torch|transformers|accelerate|deepspeed|vllm|sglang|factory'`",
@@ -109,7 +109,7 @@ WANTED = (
 )
 
 
-def wanted(case: Case) -> Iterator[Wanted]:
+def missing_info(case: Case) -> Iterator[MissingInfo]:
     """What is not known of a case and would help, the most telling first."""
     known = _known(case)
     kind = case.verdict.kind if case.verdict.kind is not Kind.NONE or not case.incidents else case.incidents[0].kind

@@ -9,14 +9,15 @@ import re
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.case.case import Case
-from oomdoctor.case.diagnosis import Diagnosis, Finding, Fix, Setting
+from oomdoctor.case.diagnosis import Diagnosis, Finding, Fix
 from oomdoctor.case.event import Kind, Place
+from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.headline import settle_text, summary
 from oomdoctor.report.diagnosis.places import at
 from oomdoctor.report.diagnosis.steps import proposed
 from oomdoctor.report.document import Block, Document, Paragraph, Span, Step, Steps, Style
-from oomdoctor.report.issue.missing_info import wanted
+from oomdoctor.report.issue.missing_info import missing_info
 from oomdoctor.report.wording.phrases import bare, blank, comma, first_sentences, spans, stop, stopped, written
 from oomdoctor.report.wording.texts import FRAMEWORKS, fill, say
 
@@ -158,11 +159,11 @@ def _step(fix: Fix, lang: str) -> Step:
     return Step(title=title, text=spans(first_sentences(fix.how.get(lang), lang, _SENTENCES)))
 
 
-def _change(one: Setting) -> str:
+def _change(one: ProposedSetting) -> str:
     return written(one.key, f"{one.before} → {one.to}" if one.before is not None else one.to)
 
 
-def _where(one: Setting) -> str:
+def _where(one: ProposedSetting) -> str:
     """Whose key it is and in which file; a variable or a command needs neither."""
     name = FRAMEWORKS.get(one.framework, one.framework) if one.framework != "environment" else ""
     place = f"{one.file}:{one.line}" if one.file and one.line else one.file or ""
@@ -170,7 +171,7 @@ def _where(one: Setting) -> str:
 
 
 def _asked(case: Case, lang: str, *, first: bool) -> Iterator[Block]:
-    asked = [fill(WORDS["asked"], lang, what=one.what.get(lang), how=one.how.get(lang)) for one in wanted(case)][:_ASKED]
+    asked = [fill(WORDS["asked"], lang, what=one.what.get(lang), how=one.how.get(lang)) for one in missing_info(case)][:_ASKED]
     if asked:
         listed = fill(WORDS["and"], lang).join(asked)
         yield Paragraph(spans(fill(WORDS["ask-first" if first else "ask"], lang, list=listed)))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oomdoctor.case.estimate import Estimate
-from oomdoctor.case.plan import Judged, Room
-from oomdoctor.case.setup import Layout, Part, Setup
+from oomdoctor.case.plan import Fit, MemoryBudget
+from oomdoctor.case.setup import Layout, Placement, Setup
 from oomdoctor.case.text import Text
-from oomdoctor.memory.model.placement import part
+from oomdoctor.memory.model.placement import placed_share
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Mark, Paragraph, Row, Slice, Span, Style
 from oomdoctor.report.memory.fits import each_card, fits_line, how_judged
 from oomdoctor.report.wording.phrases import comma
@@ -57,13 +57,13 @@ _PARTS = 4
 """Parts of a card that are named in a line."""
 
 
-def compose(found: Estimate, lang: str, version: str, judged: Judged | None = None) -> Document:
+def compose(found: Estimate, lang: str, version: str, judged: Fit | None = None) -> Document:
     """The document; `judged` is the run held against the card that somebody named."""
     title = _say(lang, "oomdoctor {} · estimate", "oomdoctor {} · 显存估计").format(version)
     return Document(title=title, blocks=tuple(_blocks(found, lang, judged)), lang=lang)
 
 
-def _blocks(found: Estimate, lang: str, judged: Judged | None) -> Iterator[Block]:
+def _blocks(found: Estimate, lang: str, judged: Fit | None) -> Iterator[Block]:
     """What the driver will show, or against a card what the run needs there: one sum, and its parts add up to it."""
     yield Paragraph(spans=tuple(_headline(found, lang, judged)))
     seen, found = found, judged.needed if judged else found
@@ -91,7 +91,7 @@ def _host(found: Estimate) -> Iterator[tuple[Text, int]]:
     yield Text("host memory while saving", "保存完整检查点时所需的内存"), found.host_saving
 
 
-def _headline(found: Estimate, lang: str, judged: Judged | None) -> Iterator[Span]:
+def _headline(found: Estimate, lang: str, judged: Fit | None) -> Iterator[Span]:
     sizes = [format_size(size) for size in (found.expected, found.low, found.high)]
     phase = _PHASES[(judged.needed if judged else found).peak.name].get(lang)
     if judged is not None:
@@ -116,11 +116,11 @@ def _rank(found: Estimate, run: Setup, lang: str) -> Row:
     """One card, or several alike: its peak and the largest parts of it."""
     parts = sorted(found.peak.terms, key=lambda term: -term.bytes)[:_PARTS]
     said = comma(lang).join(f"{part_name(term.name, lang)} {format_size(term.bytes)}" for term in parts if term.bytes)
-    own = part(found.setup)
+    own = placed_share(found.setup)
     return Row(label=_which(run.layout, own, lang), value=format_size(found.expected), note=said)
 
 
-def _which(layout: Layout, own: Part, lang: str) -> str:
+def _which(layout: Layout, own: Placement, lang: str) -> str:
     """Cards as CUDA numbers them, from 0; stages of a pipeline from 1. Of the stages in the middle the first is the fullest."""
     if layout.pipeline == 1:
         several = own.last > own.first
@@ -133,7 +133,7 @@ def _which(layout: Layout, own: Part, lang: str) -> str:
     return _say(lang, "stages {} to {}, at most", "流水线第 {} 至 {} 级，至多").format(first, last)
 
 
-def _bar(found: Estimate, lang: str, room: Room | None) -> Bar:
+def _bar(found: Estimate, lang: str, room: MemoryBudget | None) -> Bar:
     whole = max(found.expected, room.total if room else 0)
     parts = sorted(found.peak.terms, key=lambda term: -term.bytes)
     shown = [Slice(part_name(term.name, lang), format_size(term.bytes), term.bytes / whole) for term in parts]
@@ -144,7 +144,7 @@ def _bar(found: Estimate, lang: str, room: Room | None) -> Bar:
     return Bar(title=title, slices=tuple(shown), mark=_end(found, lang, room))
 
 
-def _end(found: Estimate, lang: str, room: Room | None) -> Mark | None:
+def _end(found: Estimate, lang: str, room: MemoryBudget | None) -> Mark | None:
     """Where the card ends, if the run is larger."""
     if room is None or room.total >= found.expected:
         return None

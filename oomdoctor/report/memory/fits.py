@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oomdoctor.case.estimate import Estimate
-from oomdoctor.case.plan import Judged
+from oomdoctor.case.plan import Fit
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.expected import range_of
 from oomdoctor.report.document import Paragraph, Span, Style
@@ -29,7 +29,7 @@ _JUDGED = (
 )
 
 
-def fits_line(found: Judged, lang: str) -> Iterator[Span]:
+def fits_line(found: Fit, lang: str) -> Iterator[Span]:
     """The verdict, what the run needs, and what the card has."""
     words, style = _FITS[found.fits]
     yield Span(words.get(lang), style)

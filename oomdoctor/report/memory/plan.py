@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption, Estimate
-from oomdoctor.case.plan import Judged, Measure, Plan, Plans, Risk, Room, Wall
+from oomdoctor.case.plan import Fit, Measure, MemoryBudget, Obstacle, Plan, Plans, Risk
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.expected import range_of
 from oomdoctor.report.diagnosis.steps import settings
@@ -35,7 +35,7 @@ _TIMES = Text(
 )
 
 
-class Texts(Protocol):
+class PlanWording(Protocol):
     """The part of a rule pack that is read here."""
 
     def text(self, part: str, name: str) -> Mapping[str, Any] | None:
@@ -43,14 +43,14 @@ class Texts(Protocol):
         ...
 
 
-def compose(found: Plans, assumptions: Sequence[Assumption], pack: Texts, lang: str, version: str) -> Document:
+def compose(found: Plans, assumptions: Sequence[Assumption], pack: PlanWording, lang: str, version: str) -> Document:
     """The whole answer in `lang`."""
     blocks = tuple(_blocks(found, assumptions, pack, lang))
     return Document(title=_say(lang, "oomdoctor {} · plan", "oomdoctor {} · 显存规划").format(version), blocks=blocks, lang=lang)
 
 
-def _blocks(found: Plans, assumptions: Sequence[Assumption], pack: Texts, lang: str) -> Iterator[Block]:
-    yield Paragraph(tuple(fits_line(Judged(room=found.room, needed=found.now, fits=found.fits), lang)))
+def _blocks(found: Plans, assumptions: Sequence[Assumption], pack: PlanWording, lang: str) -> Iterator[Block]:
+    yield Paragraph(tuple(fits_line(Fit(room=found.room, needed=found.now, fits=found.fits), lang)))
     rows = [_row(_say(lang, "as it is", "现在"), found.now, None, found.room, lang)]
     rows += [
         _row(_say(lang, "plan {}", "方案 {}").format(n), plan.estimate, plan, found.room, lang) for n, plan in enumerate(found.plans, 1)
@@ -69,7 +69,7 @@ def _blocks(found: Plans, assumptions: Sequence[Assumption], pack: Texts, lang: 
     yield _judged(found, lang)
 
 
-def _row(label: str, estimate: Estimate, plan: Plan | None, room: Room, lang: str) -> Row:
+def _row(label: str, estimate: Estimate, plan: Plan | None, room: MemoryBudget, lang: str) -> Row:
     notes = []
     if plan is not None:
         notes += [_time(plan, lang), *([risk.get(lang)] if (risk := _RISKS[plan.risk]) else [])]
@@ -79,7 +79,7 @@ def _row(label: str, estimate: Estimate, plan: Plan | None, room: Room, lang: st
     return Row(label=label, value=f"{_drawn(estimate, room)}  {_range(estimate, lang)}", note=comma(lang).join(notes))
 
 
-def _drawn(estimate: Estimate, room: Room) -> str:
+def _drawn(estimate: Estimate, room: MemoryBudget) -> str:
     """The card as a bar: what is expected, what it may be at most, what is free."""
     own = room.usable
     filled, most = (min(_CELLS, -(-size * _CELLS // own)) for size in (estimate.expected, estimate.high))
@@ -96,7 +96,7 @@ def _time(plan: Plan, lang: str) -> str:
     return _say(lang, "about {:.1f} times the time", "耗时约为现在的 {:.1f} 倍").format(plan.time)
 
 
-def _step(plan: Plan, pack: Texts, lang: str) -> Step:
+def _step(plan: Plan, pack: PlanWording, lang: str) -> Step:
     texts = [text for fix in _fixes(plan.measures) if (text := pack.text("fixes", fix)) is not None]
     found = [one for measure in plan.measures for one in measure.settings]
     costs = [stopped(text["costs"][lang], lang) for text in texts if text.get("costs")]
@@ -107,7 +107,7 @@ def _step(plan: Plan, pack: Texts, lang: str) -> Step:
     )
 
 
-def _titles(measures: Sequence[Measure], pack: Texts, lang: str) -> str:
+def _titles(measures: Sequence[Measure], pack: PlanWording, lang: str) -> str:
     """The titles of the fixes as one line."""
     found = [bare(text["title"][lang]) for fix in _fixes(measures) if (text := pack.text("fixes", fix)) is not None]
     return ("；" if lang == "zh" else "; ").join(found)
@@ -118,7 +118,7 @@ def _fixes(measures: Sequence[Measure]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(measure.fix for measure in measures))
 
 
-def _wall(wall: Wall, found: Plans, pack: Texts, lang: str) -> Iterator[Block]:
+def _wall(wall: Obstacle, found: Plans, pack: PlanWording, lang: str) -> Iterator[Block]:
     yield Heading(_say(lang, "What would be enough", "要多少才够"))
     close = wall.fits == "close"
     least = (
@@ -161,7 +161,7 @@ def _cards(number: int, name: str, lang: str) -> str:
     return _say(lang, f"{number} cards like {name}", f" {number} 张 {name} 这样的卡")
 
 
-def _titled(plan: Plan, title: str, pack: Texts, lang: str) -> Step:
+def _titled(plan: Plan, title: str, pack: PlanWording, lang: str) -> Step:
     """A plan with what it is for before its title."""
     step = _step(plan, pack, lang)
     return replace(step, title=title.format(step.title) if plan.measures else bare(title.format("")).rstrip(":：") + stop(lang))

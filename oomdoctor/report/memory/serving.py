@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oomdoctor.case.estimate import Assumption, Term
-from oomdoctor.case.serving import Bounds, Hurdle, Served
+from oomdoctor.case.serving import ByteRange, Served, StartupCheck
 from oomdoctor.case.text import Text
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Row, Slice, Span, Style
 from oomdoctor.report.memory.estimate import part_name
@@ -90,7 +90,7 @@ def obstacle(found: Served, lang: str) -> str:
     return shortage(hurdle, lang) + ends
 
 
-def shortage(hurdle: Hurdle, lang: str) -> str:
+def shortage(hurdle: StartupCheck, lang: str) -> str:
     """At which hurdle it falls or may fall, and how much is missing."""
     surely = hurdle.cleared == "no"
     what, lacking = _OBSTACLES[hurdle.name].get(lang), _lacking(hurdle, lang)
@@ -99,7 +99,7 @@ def shortage(hurdle: Hurdle, lang: str) -> str:
     return f"It {'fails' if surely else 'may fail'} where {what} ({lacking})."
 
 
-def _lacking(hurdle: Hurdle, lang: str) -> str:
+def _lacking(hurdle: StartupCheck, lang: str) -> str:
     """What is missing, from the least to the most."""
     least, most = (f"{max(0, -size) / GIB:.1f}" for size in (hurdle.spare.high, hurdle.spare.low))
     if least == most:
@@ -138,7 +138,7 @@ def _holds(found: Served, lang: str) -> str:
     return holds.format(tokens, number, found.server.length) + (short if found.starts == "yes" else "")
 
 
-def _counted(found: Bounds, lang: str) -> str:
+def _counted(found: ByteRange, lang: str) -> str:
     return _say(lang, "{:,} ({:,} to {:,})", "{:,}（{:,} 至 {:,}）").format(found.expected, found.low, found.high)
 
 

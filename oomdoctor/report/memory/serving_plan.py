@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.plan import Measure
-from oomdoctor.case.serving import Served, ServedPlan, ServedPlans, ServedWall
+from oomdoctor.case.serving import Served, ServedObstacle, ServedPlan, ServedPlans
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.steps import settings
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps
@@ -112,7 +112,7 @@ def _cost(measure: Measure, now: Served) -> Text | None:
     return _COSTS.get(name)
 
 
-def _wall(wall: ServedWall, found: ServedPlans, lang: str) -> Iterator[Block]:
+def _wall(wall: ServedObstacle, found: ServedPlans, lang: str) -> Iterator[Block]:
     yield Heading(_say(lang, "What would be enough", "要多少才够"))
     said = [_say(lang, "No combination of settings makes it start on this card.", "在这张卡上，没有哪种设置组合能让它启动。")]
     if wall.card:

@@ -8,7 +8,7 @@ from click import style
 from rich.cells import cell_len
 
 
-class Line:
+class StyledLine:
     """Pieces of text, each with the name of its look (`bold red`; empty: none)."""
 
     __slots__ = ("_pieces",)
@@ -26,21 +26,21 @@ class Line:
         """How many cells it takes."""
         return sum(cell_len(text) for text, _ in self._pieces)
 
-    def append(self, text: str, look: str = "") -> Line:
+    def append(self, text: str, look: str = "") -> StyledLine:
         """Itself, with a piece more."""
         if text:
             self._pieces.append((text, look))
         return self
 
-    def extend(self, other: Line) -> Line:
+    def extend(self, other: StyledLine) -> StyledLine:
         """Itself, with the pieces of another line."""
         self._pieces += other._pieces
         return self
 
-    def cut(self, characters: int) -> Line:
+    def cut(self, characters: int) -> StyledLine:
         """Its first characters, without blanks at their end."""
         room = len(self.plain[:characters].rstrip())
-        out = Line()
+        out = StyledLine()
         for text, look in self._pieces:
             out.append(text[:room], look)
             room -= min(room, len(text))

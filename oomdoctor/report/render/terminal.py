@@ -11,7 +11,7 @@ from rich.cells import cell_len, chop_cells
 
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Slice, Span, Step, Steps, Style
 from oomdoctor.report.render.bars import cells, fill, pointed
-from oomdoctor.report.render.styled_line import Line
+from oomdoctor.report.render.styled_line import StyledLine
 from oomdoctor.units import format_share
 
 _WIDEST = 100
@@ -39,16 +39,16 @@ def render(document: Document, *, width: int, color: bool, full: bool = False) -
     """The report for a terminal of `width` cells; `full` opens what is folded."""
     width = max(_NARROWEST, min(width, _WIDEST))
     lines = list(_blocks(document.blocks, width, full))
-    lines += [Line(), *_wrapped([Span(document.title, Style.DIM)], width)]
+    lines += [StyledLine(), *_wrapped([Span(document.title, Style.DIM)], width)]
     return "".join(line.render(color=color) + "\n" for line in lines)
 
 
-def _blocks(blocks: Sequence[Block], width: int, full: bool) -> Iterator[Line]:
+def _blocks(blocks: Sequence[Block], width: int, full: bool) -> Iterator[StyledLine]:
     before: Block | None = None
     under_heading = False
     for block in blocks:
         if before is not None and _is_apart(before, block):
-            yield Line()
+            yield StyledLine()
         under_heading = not isinstance(block, Folded) and (under_heading or isinstance(block, Heading))
         if under_heading and isinstance(block, Paragraph):
             yield from _wrapped(_marked(block.spans), width, "  ", under="    ")
@@ -64,7 +64,7 @@ def _is_apart(before: Block, block: Block) -> bool:
     return isinstance(block, Heading) or isinstance(before, (Bar, Folded))
 
 
-def _block(block: Block, width: int, full: bool) -> Iterator[Line]:
+def _block(block: Block, width: int, full: bool) -> Iterator[StyledLine]:
     if isinstance(block, Heading):
         yield from _wrapped([Span(block.text, Style.STRONG)], width)
     elif isinstance(block, Paragraph):
@@ -82,7 +82,7 @@ def _block(block: Block, width: int, full: bool) -> Iterator[Line]:
         yield from _folded(block, width, full)
 
 
-def _facts(rows: Sequence[Row], width: int) -> Iterator[Line]:
+def _facts(rows: Sequence[Row], width: int) -> Iterator[StyledLine]:
     """Labels and values in columns; twice beside each other where everything is short. A row that is too long gets lines of its own."""
     label = min(max(cell_len(row.label) for row in rows), width // 2)
     fitting = [row for row in rows if 4 + label + cell_len(row.value) + _noted(row) <= width]
@@ -95,7 +95,7 @@ def _facts(rows: Sequence[Row], width: int) -> Iterator[Line]:
     else:
         column = min(value, width - 4 - label - noted)
         for row in rows:
-            yield from [Line("  ").extend(_short(row, label, column))] if row in fitting else _long(row, label, width)
+            yield from [StyledLine("  ").extend(_short(row, label, column))] if row in fitting else _long(row, label, width)
 
 
 def _noted(row: Row) -> int:
@@ -103,7 +103,7 @@ def _noted(row: Row) -> int:
     return 2 + max(_NOTE, cell_len(row.note)) if row.note else 0
 
 
-def _columns(entries: Sequence[Line], width: int) -> Iterator[Line]:
+def _columns(entries: Sequence[StyledLine], width: int) -> Iterator[StyledLine]:
     """The entries below each other, or in two columns if there are many and both fit."""
     half = (len(entries) + 1) // 2
     left = max((entry.width for entry in entries[:half]), default=0)
@@ -112,19 +112,19 @@ def _columns(entries: Sequence[Line], width: int) -> Iterator[Line]:
     if len(entries) < 4 or gutter < 2:
         for entry in entries:
             if entry.width + 2 <= width:
-                yield Line("  ").extend(entry)
+                yield StyledLine("  ").extend(entry)
             else:
                 yield from _wrapped([Span(entry.plain)], width, "  ", under="    ")
         return
     for at in range(half):
-        line = Line("  ").extend(entries[at])
+        line = StyledLine("  ").extend(entries[at])
         if at + half < len(entries):
             line.append(" " * (2 + left + gutter - line.width)).extend(entries[at + half])
         yield line
 
 
-def _short(row: Row, label: int, value: int) -> Line:
-    entry = Line(_padded(row.label, label) + "  " if label else "", _COLOURS[Style.DIM])
+def _short(row: Row, label: int, value: int) -> StyledLine:
+    entry = StyledLine(_padded(row.label, label) + "  " if label else "", _COLOURS[Style.DIM])
     entry.append(" " * (value - cell_len(row.value)) if _is_size(row.value) else "")
     entry.append(row.value, _COLOURS[row.style])
     if row.note:
@@ -137,7 +137,7 @@ def _is_size(value: str) -> bool:
     return value[:1].isdigit() and cell_len(value) <= 12
 
 
-def _long(row: Row, label: int, width: int) -> Iterator[Line]:
+def _long(row: Row, label: int, width: int) -> Iterator[StyledLine]:
     """A value that needs lines of its own, beside its label where there is room."""
     value = [Span(row.value, row.style)] + ([Span(f" ({row.note})", Style.DIM)] if row.note else [])
     if label <= 2 * width // 5:
@@ -149,22 +149,22 @@ def _long(row: Row, label: int, width: int) -> Iterator[Line]:
         yield from _wrapped(value, width, "    ")
 
 
-def _bar(bar: Bar, width: int) -> Iterator[Line]:
+def _bar(bar: Bar, width: int) -> Iterator[StyledLine]:
     yield from _wrapped([Span(bar.title, Style.STRONG)], width, "  ")
-    line = Line("  ")
+    line = StyledLine("  ")
     for at, (one, count) in enumerate(zip(bar.slices, cells(bar, width - 2))):
         line.append(fill(one, at) * count, _hue(one, at))
     yield line
     if bar.mark is not None:
-        yield Line("  " + pointed(bar.mark, width - 2, cell_len(bar.mark.label)))
+        yield StyledLine("  " + pointed(bar.mark, width - 2, cell_len(bar.mark.label)))
     label = min(max((cell_len(one.label) for one in bar.slices), default=0), width // 2)
     value = max((cell_len(one.value) for one in bar.slices), default=0)
     yield from _columns([_key(one, at, label, value) for at, one in enumerate(bar.slices)], width)
 
 
-def _key(one: Slice, at: int, label: int, value: int) -> Line:
+def _key(one: Slice, at: int, label: int, value: int) -> StyledLine:
     """One entry of a bar's legend."""
-    entry = Line(fill(one, at) + " ", _hue(one, at))
+    entry = StyledLine(fill(one, at) + " ", _hue(one, at))
     entry.append(_padded(one.label, label) + " " * (2 + value - cell_len(one.value)) + one.value)
     entry.append(f"  {format_share(one.share):>5}", _COLOURS[Style.DIM])
     return entry.append(f"  {one.note}" if one.note else "", _COLOURS[Style.DIM])
@@ -174,7 +174,7 @@ def _hue(one: Slice, at: int) -> str:
     return _HUES[at % len(_HUES)] if one.style is Style.PLAIN else _COLOURS[one.style]
 
 
-def _quote(quote: Quote, width: int, full: bool) -> Iterator[Line]:
+def _quote(quote: Quote, width: int, full: bool) -> Iterator[StyledLine]:
     yield from _wrapped([Span(quote.where, Style.DIM)], width, "  ")
     lines = [line for text in quote.text.split("\n") for line in _wrapped([Span(text)], width, "  │ ", Style.DIM, "  │ ")]
     if not full and len(lines) > _QUOTE_LINES:
@@ -182,7 +182,7 @@ def _quote(quote: Quote, width: int, full: bool) -> Iterator[Line]:
     yield from lines
 
 
-def _ending(line: Line, width: int) -> Line:
+def _ending(line: StyledLine, width: int) -> StyledLine:
     """A line that says that more came after it."""
     line = line.cut(len(line.plain))
     if line.width + 2 > width:
@@ -191,26 +191,26 @@ def _ending(line: Line, width: int) -> Line:
     return line.append(" …", _COLOURS[Style.DIM])
 
 
-def _step(number: int, step: Step, width: int) -> Iterator[Line]:
+def _step(number: int, step: Step, width: int) -> Iterator[StyledLine]:
     lead = f"  {number}. "
     indent = " " * len(lead)
     blank = "" if step.title.endswith("。") else " "
     yield from _wrapped([Span(step.title, Style.STRONG), Span(blank), *_marked(step.text)], width, lead)
     for line in _facts(step.settings, width - len(indent) + 2) if step.settings else ():
-        yield Line(indent[2:]).extend(line)
+        yield StyledLine(indent[2:]).extend(line)
     for command in step.command.split("\n") if step.command else ():
         yield from _wrapped([Span(command, Style.CODE)], width, indent + "$ ", Style.DIM)
     if step.note:
         yield from _wrapped([Span(one.text, Style.DIM) for one in _marked(step.note)], width, indent)
 
 
-def _folded(block: Folded, width: int, full: bool) -> Iterator[Line]:
+def _folded(block: Folded, width: int, full: bool) -> Iterator[StyledLine]:
     if full:
         yield from _wrapped([Span(block.title, Style.STRONG)], width, "▾ ")
         for line in _blocks(block.blocks, width - 2, full):
-            yield Line("  ").extend(line)
+            yield StyledLine("  ").extend(line)
         return
-    line = Line("▸ ").append(_fitting(block.title, width - 2))
+    line = StyledLine("▸ ").append(_fitting(block.title, width - 2))
     if block.gist and line.width + 12 < width:
         line.append("  ")
         line.append(_fitting(block.gist, width - line.width), _COLOURS[Style.DIM])
@@ -238,16 +238,16 @@ def _padded(text: str, width: int) -> str:
     return text + " " * (width - cell_len(text))
 
 
-def _wrapped(spans: Sequence[Span], width: int, lead: str = "", style: Style = Style.PLAIN, under: str = "") -> Iterator[Line]:
+def _wrapped(spans: Sequence[Span], width: int, lead: str = "", style: Style = Style.PLAIN, under: str = "") -> Iterator[StyledLine]:
     """The spans on lines of at most `width` cells, the first after `lead`, the others after `under` or as many blanks."""
     under = under or " " * cell_len(lead)
     room = max(4, width - max(cell_len(lead), cell_len(under)))
-    line = Line().append(lead, _COLOURS[style])
+    line = StyledLine().append(lead, _COLOURS[style])
     used = 0
     for group in _unbroken(_words(spans, room), room):
         if used and used + cell_len("".join(text for text, _ in group).rstrip(" ")) > room:
             yield line
-            line, used = Line().append(under, _COLOURS[style]), 0
+            line, used = StyledLine().append(under, _COLOURS[style]), 0
         for text, colour in group:
             text = text if used else text.lstrip(" ")
             line.append(text, colour)

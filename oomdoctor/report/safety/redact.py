@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from oomdoctor.report.document import Document, map_text
-from oomdoctor.report.safety.secret_patterns import RULES, Rule, has_digit, is_host, is_user
+from oomdoctor.report.safety.secret_patterns import RULES, SecretPattern, has_digit, is_host, is_user
 
 _PLACEHOLDER = re.compile(r"<(user|host|ip|mac|email|token|phone|id)-(\d{1,6})>")
 _VERSION = re.compile(r"\d{1,3}(?:\.\d{1,4}){3}")
@@ -64,14 +64,14 @@ class Placeholders:
             text = changed
         return text
 
-    def _by_rules(self, text: str, rules: Iterable[Rule] = RULES) -> str:
+    def _by_rules(self, text: str, rules: Iterable[SecretPattern] = RULES) -> str:
         lower = text.lower()
         for rule in rules:
             if any(map(lower.__contains__, rule.needs)):
                 text = rule.compiled().sub(partial(self._replaced, rule), text)
         return text
 
-    def _replaced(self, rule: Rule, found: re.Match[str]) -> str:
+    def _replaced(self, rule: SecretPattern, found: re.Match[str]) -> str:
         """The match with its groups replaced, the last first so that the places of the others stay right."""
         whole, start = found[0], found.start()
         for kind in sorted((kind for kind, secret in found.groupdict().items() if secret), key=found.start, reverse=True):

@@ -23,7 +23,7 @@ _NO_HOSTS = frozenset(
 _NO_VALUES = frozenset({"none", "null", "true", "false", "unset", "required", "optional", "missing", "invalid", "empty", "default"})
 
 
-class Rule(Struct, frozen=True):
+class SecretPattern(Struct, frozen=True):
     """A pattern that is tried where one of `needs` (in lower case) stands in the text; `holds` looks at what it found."""
 
     needs: tuple[str, ...]
@@ -85,8 +85,8 @@ def _always(_: str) -> bool:
     return True
 
 
-def _rule(needs: str, *pattern: str, holds: Callable[[str], bool] = _always) -> Rule:
-    return Rule(tuple(needs.split("|")), "".join(pattern), holds)
+def _rule(needs: str, *pattern: str, holds: Callable[[str], bool] = _always) -> SecretPattern:
+    return SecretPattern(tuple(needs.split("|")), "".join(pattern), holds)
 
 
 _PASSWORD = r"(?:passw(?:or)?d|passphrase|\bpwd|(?-i:_PASS|_PWD))"

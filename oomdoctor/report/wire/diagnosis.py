@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from oomdoctor.case.case import Case, Source
-from oomdoctor.case.diagnosis import Cite, Diagnosis, Evidence, Finding, Fix, NotThis, Setting
+from oomdoctor.case.diagnosis import Cite, Diagnosis, Evidence, Finding, Fix, NotThis
 from oomdoctor.case.event import Event, Place
 from oomdoctor.case.gap import Gap
-from oomdoctor.case.incident import Incident, Part
-from oomdoctor.case.settings import Complaint, Given, Training
+from oomdoctor.case.incident import Incident, LedgerEntry
+from oomdoctor.case.settings import ConfigIssue, ProposedSetting, RunConfig, WrittenSetting
 from oomdoctor.report.diagnosis.headline import plain, settle_text, summary
 from oomdoctor.report.safety.redact import redact_values
 from oomdoctor.report.safety.sanitize import clean, clean_line
@@ -109,7 +109,7 @@ def _place(place: Place) -> dict[str, object]:
     return {"source": clean_line(place.source, 1000), "line": place.line, "offset": place.offset, "lines_from_end": place.from_end}
 
 
-def _part(part: Part) -> dict[str, object]:
+def _part(part: LedgerEntry) -> dict[str, object]:
     return {"what": clean_line(part.what, 200), "bytes": part.bytes, "of": clean_line(part.of, 80), "source": part.source}
 
 
@@ -148,11 +148,11 @@ def _expected(case: Case, lang: str) -> dict[str, object] | None:
         return beside_printed(case.served, lang)
     if own is None:
         return None
-    from oomdoctor.case.plan import Judged  # noqa: PLC0415 - only where the model is known
+    from oomdoctor.case.plan import Fit  # noqa: PLC0415 - only where the model is known
     from oomdoctor.report.wire.estimate import to_json as estimate_json  # noqa: PLC0415 - as above
 
     room, at = own.room, own.at
-    judged = None if room is None or own.fits is None else Judged(room=room, needed=own.estimate, fits=own.fits)
+    judged = None if room is None or own.fits is None else Fit(room=room, needed=own.estimate, fits=own.fits)
     return {
         **estimate_json(replace(own.estimate, assumptions=own.assumptions), lang, judged),
         "fits": own.fits,
@@ -168,25 +168,25 @@ def _training(case: Case, lang: str) -> dict[str, object]:
     return shown if case.training is None else {**shown, "config": _config(case.training, lang)}
 
 
-def _config(training: Training, lang: str) -> dict[str, object]:
+def _config(training: RunConfig, lang: str) -> dict[str, object]:
     """The settings in the words that all frameworks share, each with its place, and what of them does not take effect."""
     return {
         "framework": training.framework,
         "version": None if training.version is None else clean_line(training.version, 80),
         "settings": {name: {"value": _value(value), **_given(training.places.get(name))} for name, value in training.settings.items()},
-        "complaints": [complaint(one, lang) for one in training.complaints[:_COMPLAINTS]],
+        "complaints": [config_issue(one, lang) for one in training.complaints[:_COMPLAINTS]],
         "complaints_more": max(0, len(training.complaints) - _COMPLAINTS),
     }
 
 
-def _given(given: Given | None) -> dict[str, object]:
+def _given(given: WrittenSetting | None) -> dict[str, object]:
     """Where a setting stands; one that was worked out from others stands nowhere."""
     if given is None:
         return {"key": None, "file": None, "line": None}
     return {"key": clean_line(given.key, 400), "file": clean_line(given.file, 1000), "line": given.line}
 
 
-def complaint(one: Complaint, lang: str) -> dict[str, object]:
+def config_issue(one: ConfigIssue, lang: str) -> dict[str, object]:
     """A complaint about a config."""
     return {
         "id": one.id,
@@ -242,7 +242,7 @@ def _fix(fix: Fix, lang: str) -> dict[str, object]:
     }
 
 
-def _setting(setting: Setting, lang: str) -> dict[str, object]:
+def _setting(setting: ProposedSetting, lang: str) -> dict[str, object]:
     return {
         "framework": setting.framework,
         "file": setting.file,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from oomdoctor.case.estimate import Estimate, Term
-from oomdoctor.case.plan import Judged
-from oomdoctor.memory.model.placement import part
+from oomdoctor.case.plan import Fit
+from oomdoctor.memory.model.placement import placed_share
 from oomdoctor.report.safety.sanitize import clean_line
 
 
-def to_json(found: Estimate, lang: str, judged: Judged | None = None) -> dict[str, Any]:
+def to_json(found: Estimate, lang: str, judged: Fit | None = None) -> dict[str, Any]:
     """Sizes are bytes of one card; `host_bytes` are those of the machine."""
     return {
         "schema": "oomdoctor/estimate/v1",
@@ -30,7 +30,7 @@ def to_json(found: Estimate, lang: str, judged: Judged | None = None) -> dict[st
     }
 
 
-def _card(judged: Judged) -> dict[str, Any]:
+def _card(judged: Fit) -> dict[str, Any]:
     """`needed_bytes` decide whether it fits: what must be there so that no request fails."""
     room = judged.room
     return {
@@ -44,7 +44,7 @@ def _card(judged: Judged) -> dict[str, Any]:
 
 def _rank(found: Estimate) -> dict[str, Any]:
     """What the cards from `first` to `last` have of the model, counted from 0 in the order of the layers, and what that takes."""
-    own = part(found.setup)
+    own = placed_share(found.setup)
     return {
         "first": own.first,
         "last": own.last,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from oomdoctor.case.diagnosis import Setting
 from oomdoctor.case.estimate import Assumption, Estimate
-from oomdoctor.case.plan import Measure, Plan, Plans, Wall
+from oomdoctor.case.plan import Measure, Obstacle, Plan, Plans
+from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.report.safety.sanitize import clean_line
 
 
@@ -50,7 +50,7 @@ def _measure(measure: Measure) -> dict[str, Any]:
     return {"fix": measure.fix, "sets": dict(measure.sets), "settings": [_setting(one) for one in measure.settings]}
 
 
-def _setting(one: Setting) -> dict[str, Any]:
+def _setting(one: ProposedSetting) -> dict[str, Any]:
     return {
         "framework": one.framework,
         "file": None if one.file is None else clean_line(one.file, 1000),
@@ -61,7 +61,7 @@ def _setting(one: Setting) -> dict[str, Any]:
     }
 
 
-def _wall(wall: Wall) -> dict[str, Any]:
+def _wall(wall: Obstacle) -> dict[str, Any]:
     return {
         "closest": _plan(wall.closest),
         "term": wall.term,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
-from oomdoctor.case.settings import Complaint
+from oomdoctor.case.settings import ConfigIssue
 from oomdoctor.report.safety.sanitize import clean, clean_line
 from oomdoctor.report.wording.phrases import blank, stop, stopped
 from oomdoctor.report.wording.texts import say
@@ -18,7 +18,7 @@ _LEVELS = {"error": "error", "warning": "warning", "note": "note"}
 _LONG = 2000
 
 
-def to_sarif(complaints: Sequence[Complaint], lang: str, version: str) -> dict[str, Any]:
+def to_sarif(complaints: Sequence[ConfigIssue], lang: str, version: str) -> dict[str, Any]:
     """One run of one tool; each kind of complaint is a rule."""
     rules = list(dict.fromkeys(one.id for one in complaints))
     driver = {
@@ -34,7 +34,7 @@ def to_sarif(complaints: Sequence[Complaint], lang: str, version: str) -> dict[s
     }
 
 
-def _rule(one: Complaint, lang: str) -> dict[str, Any]:
+def _rule(one: ConfigIssue, lang: str) -> dict[str, Any]:
     return {
         "id": one.id,
         "shortDescription": {"text": one.id.replace("-", " ")},
@@ -43,7 +43,7 @@ def _rule(one: Complaint, lang: str) -> dict[str, Any]:
     }
 
 
-def _result(one: Complaint, rule: int, lang: str) -> dict[str, Any]:
+def _result(one: ConfigIssue, rule: int, lang: str) -> dict[str, Any]:
     said = stopped(one.what.get(lang), lang) + blank(lang) + stopped(one.why.get(lang), lang)
     if one.instead is not None:
         said += f"{blank(lang)}{say('write-instead', lang)}{clean_line(one.instead, 400)}{stop(lang)}"

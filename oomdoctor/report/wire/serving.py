@@ -7,7 +7,7 @@ from typing import Any
 
 from oomdoctor.case.estimate import Assumption, Term
 from oomdoctor.case.plan import Measure
-from oomdoctor.case.serving import Bounds, Served, ServedPlan, ServedPlans, ServedRun
+from oomdoctor.case.serving import ByteRange, Served, ServedPlan, ServedPlans, ServedRun
 from oomdoctor.report.safety.sanitize import clean_line
 
 
@@ -71,7 +71,7 @@ def server(found: Served) -> dict[str, Any]:
     }
 
 
-def _range(found: Bounds) -> dict[str, int]:
+def _range(found: ByteRange) -> dict[str, int]:
     return {"low": found.low, "high": found.high}
 
 

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import pytest
 
-from oomdoctor.case.settings import Complaint, Severity
+from oomdoctor.case.settings import ConfigIssue, Severity
 from oomdoctor.case.text import Text
-from oomdoctor.configs.edit.change import Change, Refused
-from oomdoctor.configs.proposals.choice import Choice, Offers, choose, named
+from oomdoctor.configs.edit.change import ConfigChange, RefusedChange
+from oomdoctor.configs.proposals.choice import Choice, ProposalSelection, choose, named
 from oomdoctor.configs.proposals.proposal import Proposal
 
 SAYS = Text("It is so", "是这样")
 
 
 def one(name: str, *, safe: bool = True, by_hand: bool = False, complaint: Severity | None = None) -> Proposal:
-    wrong = Complaint(id=name, severity=complaint, key="k", file="a", line=1, what=SAYS, why=SAYS) if complaint else None
-    left = (Refused(SAYS, "k: 2"),) if by_hand else ()
-    return Proposal(id=name, title=SAYS, safe=safe, complaint=wrong, changes=(Change(file="a", key=name, to="2"),), by_hand=left)
+    wrong = ConfigIssue(id=name, severity=complaint, key="k", file="a", line=1, what=SAYS, why=SAYS) if complaint else None
+    left = (RefusedChange(SAYS, "k: 2"),) if by_hand else ()
+    return Proposal(id=name, title=SAYS, safe=safe, complaint=wrong, changes=(ConfigChange(file="a", key=name, to="2"),), by_hand=left)
 
 
 CORRECTIONS = (one("misspelt", complaint="error"), one("advice", safe=False, complaint="note"))
 FIXES = (one("batch"), one("checkpointing"), one("quantise", safe=False), one("shorter", safe=False))
 SAFE, SHARP, PARTLY = one("plan-2"), one("plan-1", safe=False), one("plan-1", by_hand=True)
-ANOTHER = Offers(corrections=(one("bf16", safe=False, complaint="warning"),))
-LOG = Offers(corrections=CORRECTIONS, fixes=FIXES, first=frozenset({"batch", "quantise"}))
+ANOTHER = ProposalSelection(corrections=(one("bf16", safe=False, complaint="warning"),))
+LOG = ProposalSelection(corrections=CORRECTIONS, fixes=FIXES, first=frozenset({"batch", "quantise"}))
 
 
-def offers(*plans: Proposal, fixes: tuple[Proposal, ...] = FIXES) -> Offers:
-    return Offers(corrections=CORRECTIONS, fixes=fixes, first=LOG.first, plans=plans)
+def offers(*plans: Proposal, fixes: tuple[Proposal, ...] = FIXES) -> ProposalSelection:
+    return ProposalSelection(corrections=CORRECTIONS, fixes=fixes, first=LOG.first, plans=plans)
 
 
 def ids(choice: Choice) -> list[list[str]]:
@@ -47,11 +47,13 @@ def ids(choice: Choice) -> list[list[str]]:
     pytest.param(offers(SHARP, SAFE), True, "plan-2", ["misspelt", "plan-2"], [], ["plan-1", "batch", "checkpointing", "quantise", "shorter"], id="the plan of this number"),
     pytest.param(offers(SHARP, SAFE), False, "plan-1", ["misspelt"], ["plan-1"], ["plan-2", "batch", "checkpointing", "quantise", "shorter"], id="a number is no yes"),
     pytest.param(LOG, True, "plan-1", ["misspelt"], [], ["batch", "checkpointing", "quantise", "shorter"], id="a plan of a run that fits: nothing in its place"),
-    pytest.param(Offers(), True, None, [], [], [], id="nothing is wrong"),
+    pytest.param(ProposalSelection(), True, None, [], [], [], id="nothing is wrong"),
     pytest.param(ANOTHER, False, None, [], ["bf16"], [], id="a correction that changes what is trained waits"),
     pytest.param(ANOTHER, True, None, ["bf16"], [], [], id="a correction that changes what is trained, and yes"),
 ])  # fmt: skip
-def test_what_is_made(there: Offers, yes: bool, plan: str | None, taken: list[str], undecided: list[str], others: list[str]) -> None:
+def test_what_is_made(
+    there: ProposalSelection, yes: bool, plan: str | None, taken: list[str], undecided: list[str], others: list[str]
+) -> None:
     assert ids(choose(there, yes=yes, plan=plan)) == [taken, undecided, others]
 
 

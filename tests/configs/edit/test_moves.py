@@ -11,14 +11,14 @@ from configs.edit.test_properties import NAMES, WORDS, written_as_json, written_
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oomdoctor.configs.edit.change import Change
+from oomdoctor.configs.edit.change import ConfigChange
 from oomdoctor.configs.edit.patch import Patched, patch
 
 GLM4 = "training_args:\n  output_dir: o\n  generation_config:\n    max_new_tokens: 5\n    bf16: true  # A100\npeft_config:\n  r: 8\n"
 
 
 def moved(file: str, text: str, key: str, to: str) -> Patched:
-    change = Change(file=file, key=key, to=to, action="move")
+    change = ConfigChange(file=file, key=key, to=to, action="move")
     found = patch(file, text.encode(), [change])
     if found.made:
         again = patch(file, found.data, [change])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from oomdoctor.configs.edit.change import Change
+from oomdoctor.configs.edit.change import ConfigChange
 from oomdoctor.configs.edit.difference import difference
 from oomdoctor.configs.edit.patch import Patched, patch
 
@@ -37,9 +37,9 @@ WRITTEN_BY = {
 }
 
 
-def changes(case: Case) -> list[Change]:
+def changes(case: Case) -> list[ConfigChange]:
     return [
-        Change(file=case["file"], key=key, to=to, after=case.get("after"), variable=re.fullmatch("[A-Z_]+", key) is not None)
+        ConfigChange(file=case["file"], key=key, to=to, after=case.get("after"), variable=re.fullmatch("[A-Z_]+", key) is not None)
         for key, to in case["set"].items()
     ]
 
@@ -93,7 +93,7 @@ def test_another_reader_finds_exactly_the_wanted_settings(case: Case) -> None:
     pytest.param("a.ps1", "python a.py --x 1 `\n  --bs 8\n", "python a.py --x 1 `\n  --bs 2\n", id="PowerShell"),
 ])  # fmt: skip
 def test_a_plain_value_in_a_script_of_another_shell(name: str, text: str, after: str) -> None:
-    found = patch(name, text.encode(), [Change(file=name, key="--bs", to="2")])
+    found = patch(name, text.encode(), [ConfigChange(file=name, key="--bs", to="2")])
     assert ([why.why.en for _, why in found.refused], found.data.decode()) == ([], after)
 
 
@@ -112,7 +112,7 @@ def test_a_plain_value_in_a_script_of_another_shell(name: str, text: str, after:
     pytest.param("a.yaml", "p: [a.B, z]\n", None, id="there already"),
 ])  # fmt: skip
 def test_an_item_of_a_list(name: str, text: str, after: str | None) -> None:
-    change = Change(file=name, key="p", to="[a.B]")
+    change = ConfigChange(file=name, key="p", to="[a.B]")
     found = patch(name, text.encode(), [change])
     assert (found.data.decode(), found.refused, bool(found.made)) == (after or text, (), after is not None)
     assert patch(name, found.data, [change]).already == (change,)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from planning.runs import a_card, a_run
 
 from oomdoctor.case.plan import Measure, Plan, Plans
-from oomdoctor.configs.proposals.from_plans import of_plans
+from oomdoctor.configs.proposals.from_plans import plan_proposals
 from oomdoctor.configs.proposals.proposal import Proposal
 from oomdoctor.memory.estimate import estimate
 
@@ -33,7 +33,7 @@ def of(*measures: Measure) -> Proposal:
     found = estimate(a_run())
     plan = Plan(measures=measures, estimate=found, time=1.0, risk="none", effort=0)
     plans = Plans(room=a_card(), now=found, fits="no", plans=(plan, plan))
-    first, second = of_plans(plans, homes(FILES), {}, pack())
+    first, second = plan_proposals(plans, homes(FILES), {}, pack())
     assert second == replace(first, id="plan-2")
     return first
 

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oomdoctor.configs.edit.change import Change
+from oomdoctor.configs.edit.change import ConfigChange
 from oomdoctor.configs.edit.patch import patch
 
 NAMES = st.from_regex(r"[a-z][a-z_]{0,11}", fullmatch=True).filter(lambda name: yaml.safe_load(name) == name)
@@ -78,7 +78,7 @@ def middle(old: str, new: str) -> tuple[str, str]:
 
 
 def check(name: str, config: dict[str, Any], text: str, key: str, to: str, loaded: Any) -> None:
-    found = patch(name, text.encode(), [Change(file=name, key=key, to=to)])
+    found = patch(name, text.encode(), [ConfigChange(file=name, key=key, to=to)])
     new = found.data.decode()
     assert [why.why.en for _, why in found.refused] == []
     gone, come = middle(text, new)
@@ -94,7 +94,7 @@ def check(name: str, config: dict[str, Any], text: str, key: str, to: str, loade
     assert str(got[last]).lower() in (to.lower(), str(yaml.safe_load(to) if to not in ("on", "no", "a: b #c", "'") else to).lower())
     block[last] = got[last]
     assert loaded(new) == wanted
-    again = patch(name, found.data, [Change(file=name, key=key, to=to)])
+    again = patch(name, found.data, [ConfigChange(file=name, key=key, to=to)])
     assert (again.data, len(again.already)) == (found.data, 1)
 
 
@@ -121,7 +121,7 @@ def test_one_value_of_any_json(file: tuple[dict[str, Any], str], to: str, data: 
 )
 def test_any_text_is_changed_in_one_place_or_not_at_all(name: str, text: str, key: str) -> None:
     data = text.encode()
-    found = patch(name, data, [Change(file=name, key=key, to="7")])
+    found = patch(name, data, [ConfigChange(file=name, key=key, to="7")])
     assert len(found.made) + len(found.already) + len(found.refused) == 1
     if not found.made:
         assert found.data == data
@@ -133,5 +133,5 @@ def test_any_text_is_changed_in_one_place_or_not_at_all(name: str, text: str, ke
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_left_alone_or_changed(data: bytes) -> None:
-    found = patch("a.yaml", data, [Change(file="a.yaml", key="a", to="7")])
+    found = patch("a.yaml", data, [ConfigChange(file="a.yaml", key="a", to="7")])
     assert found.made or found.data == data

@@ -10,11 +10,11 @@ import yaml
 from config_edits import fix, homes, judge, nothing_there, setting, sheets
 from config_files import pack
 
-from oomdoctor.case.diagnosis import Setting
-from oomdoctor.configs.edit.change import Change
+from oomdoctor.case.settings import ProposedSetting
+from oomdoctor.configs.edit.change import ConfigChange
 from oomdoctor.configs.edit.patch import patch
-from oomdoctor.configs.proposals.apply import Settled, settle
-from oomdoctor.configs.proposals.proposal import Proposal, of_fix
+from oomdoctor.configs.proposals.apply import AppliedProposals, apply_proposals
+from oomdoctor.configs.proposals.proposal import Proposal, fix_proposal
 from oomdoctor.knowledge.load import load_rules
 from oomdoctor.knowledge.pack import builtin_rules
 from oomdoctor.knowledge.records.configs import TemplateRecord
@@ -28,12 +28,12 @@ RULES = load_rules(Path(builtin_rules()))
 TEMPLATES = [pytest.param(one, id=one.id) for _, one in RULES.templates]
 
 
-def of(files: dict[str, bytes], *settings: Setting, **run: object) -> Proposal:
-    return of_fix(fix(*settings), homes(files), run, pack())
+def of(files: dict[str, bytes], *settings: ProposedSetting, **run: object) -> Proposal:
+    return fix_proposal(fix(*settings), homes(files), run, pack())
 
 
-def done(files: dict[str, bytes], *proposals: Proposal) -> Settled:
-    return settle(files, proposals, judge({}), nothing_there)
+def done(files: dict[str, bytes], *proposals: Proposal) -> AppliedProposals:
+    return apply_proposals(files, proposals, judge({}), nothing_there)
 
 
 @pytest.mark.parametrize(("files", "asked", "file", "key"), [
@@ -47,7 +47,7 @@ def done(files: dict[str, bytes], *proposals: Proposal) -> Settled:
     pytest.param({"a.sh": SCRIPT}, setting("environment", "CUDA_VISIBLE_DEVICES", "1"), "a.sh", "CUDA_VISIBLE_DEVICES", id="a variable that a script sets"),
     pytest.param({"a.yaml": LLAMAFACTORY, "a.sh": SCRIPT}, setting("environment", "PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"), "a.sh", "PYTORCH_CUDA_ALLOC_CONF", id="a new variable goes into the script"),
 ])  # fmt: skip
-def test_a_setting_goes_where_its_program_reads_it(files: dict[str, bytes], asked: Setting, file: str, key: str) -> None:
+def test_a_setting_goes_where_its_program_reads_it(files: dict[str, bytes], asked: ProposedSetting, file: str, key: str) -> None:
     found = of(files, asked)
     assert [(one.file, one.key) for one in found.changes] == [(file, key)] and found.by_hand == ()
     assert done(files, found).steps[0].made
@@ -61,7 +61,7 @@ def test_a_setting_goes_where_its_program_reads_it(files: dict[str, bytes], aske
     pytest.param(setting("llamafactory", "output_dir", "a new folder", example=True), "output_dir: a new folder", "for you to choose", id="a value that is an example"),
     pytest.param(setting("llamafactory", "gradient_accumulation_steps", "× 4"), "gradient_accumulation_steps: × 4", "value in force is not known", id="a factor of what is not known"),
 ])  # fmt: skip
-def test_what_no_file_takes_is_a_line_to_type(asked: Setting, line: str, why: str) -> None:
+def test_what_no_file_takes_is_a_line_to_type(asked: ProposedSetting, line: str, why: str) -> None:
     found = of({"a.yaml": LLAMAFACTORY}, asked)
     assert found.changes == () and [one.by_hand for one in found.by_hand] == [line]
     assert why in found.by_hand[0].why.en
@@ -91,7 +91,7 @@ def test_of_two_names_for_one_thing_the_one_that_the_file_has_is_changed() -> No
     pytest.param("a.yaml", b"output_dir: o\n", "{offload: true}", b"output_dir: o\nk: {offload: true}\n", id="as it is in YAML"),
 ])  # fmt: skip
 def test_a_block_as_a_value(file: str, text: bytes, to: str, after: bytes) -> None:
-    change = Change(file=file, key="k", to=to)
+    change = ConfigChange(file=file, key="k", to=to)
     assert patch(file, text, [change]).data == after
     assert patch(file, after, [change]).already == (change,)
 
@@ -119,7 +119,7 @@ def test_a_fix_is_made_as_a_whole_or_not_at_all() -> None:
 def test_the_earlier_of_two_fixes_decides() -> None:
     files = {"a.yaml": LLAMAFACTORY}
     first, second = (
-        of_fix(fix(setting("llamafactory", "cutoff_len", to), id=name), homes(files), {}, pack())
+        fix_proposal(fix(setting("llamafactory", "cutoff_len", to), id=name), homes(files), {}, pack())
         for name, to in (("one", "1024"), ("two", "512"))
     )
     settled = done(files, first, second)
@@ -136,8 +136,8 @@ def test_a_change_that_would_break_the_config_is_left_out() -> None:
 def test_a_value_that_was_changed_since_the_run_died_stays() -> None:
     files, older = {"a.yaml": LLAMAFACTORY.replace(b"8", b"3")}, {"a.yaml": LLAMAFACTORY}
     proposal = of(files, setting("llamafactory", "per_device_train_batch_size", "2"))
-    assert settle(files, [proposal], judge({}), nothing_there, older).steps[0].refused
-    assert settle({"a.yaml": LLAMAFACTORY.replace(b"8", b"2")}, [proposal], judge({}), nothing_there, older).steps[0].already
+    assert apply_proposals(files, [proposal], judge({}), nothing_there, older).steps[0].refused
+    assert apply_proposals({"a.yaml": LLAMAFACTORY.replace(b"8", b"2")}, [proposal], judge({}), nothing_there, older).steps[0].already
 
 
 ZERO3 = setting("llamafactory", "deepspeed", "examples/deepspeed/ds_z3_config.json")
@@ -164,10 +164,10 @@ def test_a_file_that_is_there_is_named_and_not_made(tmp_path: Path) -> None:
 def test_a_file_of_that_name_is_never_overwritten() -> None:
     files = {"a.yaml": LLAMAFACTORY}
     proposal = of(files, ZERO3)
-    settled = settle(files, [proposal], judge({}), lambda path: b"{}" if path == "ds_zero3.json" else None)
+    settled = apply_proposals(files, [proposal], judge({}), lambda path: b"{}" if path == "ds_zero3.json" else None)
     assert settled.files == {} and "not overwritten" in settled.steps[0].refused[0].why.en
     same = proposal.files[0].text.encode()
-    assert list(settle(files, [proposal], judge({}), lambda _: same).files) == ["a.yaml"]
+    assert list(apply_proposals(files, [proposal], judge({}), lambda _: same).files) == ["a.yaml"]
 
 
 FSDP = setting("llamafactory", "accelerate launch --config_file", "examples/accelerate/fsdp_config.yaml")
@@ -194,7 +194,7 @@ def test_what_is_not_known_is_not_put_into_an_accelerate_file(run: dict[str, obj
 def test_a_run_is_sharded_by_one_program() -> None:
     files = {"a.yaml": LLAMAFACTORY}
     run = {"world_size": 4, "precision": "bf16"}
-    settled = done(files, *(of_fix(fix(one, id=name), homes(files), run, pack()) for name, one in (("zero", ZERO3), ("fsdp", FSDP))))
+    settled = done(files, *(fix_proposal(fix(one, id=name), homes(files), run, pack()) for name, one in (("zero", ZERO3), ("fsdp", FSDP))))
     assert set(settled.files) == {"a.yaml", "ds_zero3.json"} and settled.steps[1].refused
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oomdoctor.configs.edit.change import Change
+from oomdoctor.configs.edit.change import ConfigChange
 from oomdoctor.configs.edit.patch import patch
 
 LLAMAFACTORY = "finetuning_type: lora\ncutoff_len: 2048\n"
@@ -56,14 +56,14 @@ LLAMAFACTORY = "finetuning_type: lora\ncutoff_len: 2048\n"
     pytest.param("a.sh", "python a.py --bs 8\n", "--bs", "$(rm -rf x)'", "quoting", id="a value that would end its quotes"),
 ])  # fmt: skip
 def test_it_is_refused(file: str, text: str, key: str, to: str, why: str) -> None:
-    found = patch(file, text.encode(), [Change(file=file, key=key, to=to)])
+    found = patch(file, text.encode(), [ConfigChange(file=file, key=key, to=to)])
     assert found.data == text.encode()
     assert [reason.why.en for _, reason in found.refused] and why in found.refused[0][1].why.en
     assert found.refused[0][1].why.zh and key in found.refused[0][1].by_hand
 
 
 def test_a_variable_has_no_place_in_yaml() -> None:
-    change = Change(file="a.yaml", key="PYTORCH_CUDA_ALLOC_CONF", to="expandable_segments:True", variable=True)
+    change = ConfigChange(file="a.yaml", key="PYTORCH_CUDA_ALLOC_CONF", to="expandable_segments:True", variable=True)
     found = patch("a.yaml", LLAMAFACTORY.encode(), [change])
     assert found.data == LLAMAFACTORY.encode()
     assert found.refused[0][1].by_hand == "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
@@ -76,7 +76,7 @@ def test_a_variable_has_no_place_in_yaml() -> None:
     pytest.param(b"a: 1\n" * 300_000, id="a file of more than a megabyte"),
 ])  # fmt: skip
 def test_what_is_no_config_stays_as_it_is(data: bytes) -> None:
-    found = patch("a.yaml", data, [Change(file="a.yaml", key="b", to="2")])
+    found = patch("a.yaml", data, [ConfigChange(file="a.yaml", key="b", to="2")])
     assert found.data == data and len(found.refused) == 1
 
 
@@ -87,18 +87,18 @@ def test_what_is_no_config_stays_as_it_is(data: bytes) -> None:
     pytest.param("a.sh", "python t.py --old=1 --x 2\n", "--old", "--new", "python t.py --new=1 --x 2\n", id="an option"),
 ])  # fmt: skip
 def test_a_key_gets_its_right_name(file: str, text: str, key: str, new: str, after: str) -> None:
-    change = Change(file=file, key=key, to=new, action="rename")
+    change = ConfigChange(file=file, key=key, to=new, action="rename")
     assert patch(file, text.encode(), [change]).data.decode() == after
     assert patch(file, after.encode(), [change]).already == (change,)
 
 
 def test_a_right_name_that_is_taken_is_not_given_twice() -> None:
     text = b"cutoff_length: 9\ncutoff_len: 8\n"
-    found = patch("a.yaml", text, [Change(file="a.yaml", key="cutoff_length", to="cutoff_len", action="rename")])
+    found = patch("a.yaml", text, [ConfigChange(file="a.yaml", key="cutoff_length", to="cutoff_len", action="rename")])
     assert (found.data, len(found.refused)) == (text, 1)
 
 
 def test_of_a_key_that_stands_twice_the_one_in_the_named_line_changes() -> None:
     text = b"a: 1\nb: 2\n---\na: 3\n"
-    found = patch("a.yaml", text, [Change(file="a.yaml", key="a", to="9", line=1)])
+    found = patch("a.yaml", text, [ConfigChange(file="a.yaml", key="a", to="9", line=1)])
     assert found.data == b"a: 9\nb: 2\n---\na: 3\n"

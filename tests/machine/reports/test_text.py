@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oomdoctor.case.environment import Environment
-from oomdoctor.machine.facts import facts
-from oomdoctor.machine.reports.read import read
+from oomdoctor.machine.facts import environment_facts
+from oomdoctor.machine.reports.read import read_report
 
 TEXTS = Path(__file__).parents[3] / "fixtures" / "environments"
 FILES = sorted(path for path in TEXTS.iterdir() if path.suffix != ".yaml" and path.name != "README.md")
@@ -25,13 +25,13 @@ def bare(known: Environment) -> object:
 
 
 def of(text: str) -> Environment:
-    return read(text.encode(), "pasted")
+    return read_report(text.encode(), "pasted")
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in FILES])
 def test_every_field_of_what_a_tool_printed(path: Path) -> None:
     expected = yaml.safe_load(path.with_suffix(".yaml").read_text(encoding="utf-8"))
-    assert bare(read(path.read_bytes(), path.name)) == bare(msgspec.convert(expected, Environment))
+    assert bare(read_report(path.read_bytes(), path.name)) == bare(msgspec.convert(expected, Environment))
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in FILES])
@@ -53,14 +53,14 @@ def test_what_stands_around_it_changes_nothing(path: Path, pasted: object) -> No
 
 def test_a_text_that_a_windows_shell_wrote_in_utf_16() -> None:
     text = (TEXTS / "torch-2.3-wsl.txt").read_text(encoding="utf-8")
-    assert bare(read(b"\xff\xfe" + text.encode("utf-16-le"), "pasted")) == bare(of(text))
+    assert bare(read_report(b"\xff\xfe" + text.encode("utf-16-le"), "pasted")) == bare(of(text))
 
 
 def test_our_own_json_comes_back_whole_alone_and_inside_a_report() -> None:
     known = of((TEXTS / "nvidia-smi-q-535.txt").read_text(encoding="utf-8"))
     data = msgspec.json.encode(known)
-    assert read(data, "env.json") == known
-    assert read(b'{"schema": "any", "environment": ' + data + b"}", "report.json") == known
+    assert read_report(data, "env.json") == known
+    assert read_report(b'{"schema": "any", "environment": ' + data + b"}", "report.json") == known
 
 
 @pytest.mark.parametrize(
@@ -149,14 +149,14 @@ def test_what_a_tool_printed_goes_before_what_a_person_wrote() -> None:
 
 
 def test_each_field_says_which_tool_it_is_from() -> None:
-    known = read((TEXTS / "issue-zh.md").read_bytes(), "issue")
+    known = read_report((TEXTS / "issue-zh.md").read_bytes(), "issue")
     assert known.origins["packages.deepspeed.version"] == "llamafactory-cli env"
     assert known.origins["gpus.1.total_bytes"] == "nvidia-smi"
     assert known.origins["driver.version"] == "nvidia-smi"
 
 
 def test_rules_can_ask_about_what_was_read() -> None:
-    named = facts(read((TEXTS / "issue-zh.md").read_bytes(), "issue"))
+    named = environment_facts(read_report((TEXTS / "issue-zh.md").read_bytes(), "issue"))
     assert named["environment.driver_version"] == "550.107.02"
     assert named["environment.gpu.total_bytes"] == 24 * GIB
 
@@ -196,18 +196,18 @@ def test_a_damaged_report_gives_an_environment(path: Path, data: st.DataObject) 
     text = path.read_bytes()
     at = data.draw(st.integers(0, len(text)))
     cut = data.draw(st.integers(0, 200))
-    known = read(text[:at] + data.draw(st.binary(max_size=20)) + text[at + cut :], "damaged")
-    assert facts(known) is not None
+    known = read_report(text[:at] + data.draw(st.binary(max_size=20)) + text[at + cut :], "damaged")
+    assert environment_facts(known) is not None
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=400))
 def test_any_bytes_give_an_environment(data: bytes) -> None:
-    assert isinstance(read(data, "bytes"), Environment)
+    assert isinstance(read_report(data, "bytes"), Environment)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=8), lambda inner: st.dictionaries(
     st.sampled_from(["environment", "host", "gpus", "packages", "torch", "index", "name", "driver"]), inner, max_size=3) | st.lists(inner, max_size=3)))  # fmt: skip
 def test_any_json_gives_an_environment(value: object) -> None:
-    assert isinstance(read(msgspec.json.encode(value) if isinstance(value, dict) else b"{", "json"), Environment)
+    assert isinstance(read_report(msgspec.json.encode(value) if isinstance(value, dict) else b"{", "json"), Environment)
