@@ -85,7 +85,7 @@ def fix(
     Exit status: 0 changed or nothing to change, 1 something was not changed, 2 could not run. --dry-run ends like the run
     that writes.
     """
-    from oomdoctor.api.fix import Run  # noqa: PLC0415
+    from oomdoctor.cli.offers import Run  # noqa: PLC0415
     from oomdoctor.configs.proposals.apply import apply_proposals  # noqa: PLC0415 - wrong use needs none of it
     from oomdoctor.report.edits.fix import render  # noqa: PLC0415
 
