@@ -35,7 +35,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from oomdoctor import __version__
-from oomdoctor.api import diagnose as pipeline
+from oomdoctor.api import pipeline
 from oomdoctor.ingest.clean import flows
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
 from oomdoctor.parse import reading as read_sources
@@ -288,7 +288,7 @@ def _packers() -> tuple[Callable[[bytes], bytes], ...]:
 
 def _diagnosed(data: bytes) -> None:
     """The whole path: streams, windows, events, timeline, findings, every form of the report."""
-    diagnosis = pipeline.diagnose(["fuzz.log"], pack(), text=data)
+    diagnosis = pipeline.diagnose_logs(["fuzz.log"], pack(), text=data)
     json.dumps(to_json(diagnosis, version=__version__, redact=True, lang="en"), allow_nan=False).encode()
     document = compose(diagnosis, "zh", __version__)
     for render in (markdown, html, lambda one: terminal(one, width=80, color=False)):

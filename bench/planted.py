@@ -20,7 +20,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from oomdoctor.api.diagnose import diagnose
+from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.event import Event
 from oomdoctor.knowledge.pack import Pack, load_pack
@@ -130,7 +130,7 @@ def check(job: Job) -> tuple[Job, list[str], str]:
     """One diagnosis in its process: the job, its differences, the verdict."""
     global _pack  # noqa: PLW0603 - the rules are loaded once a process
     _pack = _pack or load_pack()
-    found = diagnose([job.path], _pack)
+    found = diagnose_logs([job.path], _pack)
     return job, [*differences(found, job), *line_differences(found, job)], found.case.verdict.memory_failure
 
 

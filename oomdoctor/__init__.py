@@ -23,7 +23,7 @@ def diagnose(
     built-in ones. Raises RuleError where a rule file of that folder is wrong; what cannot be read in a log is a gap of the
     case and never an exception.
     """
-    from oomdoctor.api.diagnose import diagnose as run  # noqa: PLC0415
+    from oomdoctor.api.pipeline import diagnose_logs as run  # noqa: PLC0415
     from oomdoctor.ingest.sources import expand_sources  # noqa: PLC0415
     from oomdoctor.knowledge.pack import load_pack  # noqa: PLC0415 - importing the package stays free of its work
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from oomdoctor.api.diagnose import diagnose
+from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.diagnosis import Finding
 from oomdoctor.knowledge.pack import load_pack
 
@@ -31,7 +31,7 @@ def labelled() -> Iterator[tuple[str, str, tuple[Finding, ...]]]:
         label = json.loads(log.with_suffix(".json").read_text(encoding="utf-8"))
         cause = names.get(label.get("root_cause") or "")
         if label.get("confirmed") and cause is not None:
-            yield log.stem, cause, diagnose([str(log)], pack).findings
+            yield log.stem, cause, diagnose_logs([str(log)], pack).findings
 
 
 @pytest.mark.skipif(not FOLDERS or not VOCABULARY, reason="OOMDOCTOR_LABELLED and OOMDOCTOR_VOCABULARY name no labelled logs")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import oomdoctor
-from oomdoctor.api import diagnose as pipeline
+from oomdoctor.api import pipeline
 from oomdoctor.cli.main import COMMANDS
 from oomdoctor.knowledge.pack import load_pack
 
@@ -59,7 +59,7 @@ def test_every_file_that_the_documents_name_exists() -> None:
 
 def test_text_about_memory_errors_is_not_a_memory_error() -> None:
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md", ROOT / "CHANGELOG.md"):
-        found = pipeline.diagnose([path.name], load_pack(), text=path.read_bytes())
+        found = pipeline.diagnose_logs([path.name], load_pack(), text=path.read_bytes())
         assert (path.name, found.case.verdict.memory_failure) == (path.name, "no")
 
 
@@ -67,5 +67,5 @@ def test_our_own_source_tree_holds_no_failure() -> None:
     from oomdoctor.ingest.sources import expand_sources
 
     for folder in ("oomdoctor", "rules", "tests", "docs", "bench"):
-        found = pipeline.diagnose(list(expand_sources([str(ROOT / folder)])), load_pack())
+        found = pipeline.diagnose_logs(list(expand_sources([str(ROOT / folder)])), load_pack())
         assert (folder, found.case.verdict.memory_failure) == (folder, "no")

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import oomdoctor
-from oomdoctor.api import diagnose as pipeline
+from oomdoctor.api import pipeline
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.ingest import streams
 from oomdoctor.ingest.sources import expand_sources
@@ -46,7 +46,7 @@ def pack() -> Pack:
 
 
 def diagnosis(data: bytes) -> Diagnosis:
-    return pipeline.diagnose(["run.log"], pack(), text=data)
+    return pipeline.diagnose_logs(["run.log"], pack(), text=data)
 
 
 def said(found: Diagnosis) -> tuple[str, list[str]]:
@@ -199,7 +199,7 @@ def strings(value: object) -> list[str]:
 
 
 def gaps(*names: str) -> list[tuple[str, str]]:
-    return [(gap.what, gap.why) for gap in pipeline.diagnose(list(expand_sources(names)), pack()).case.gaps]
+    return [(gap.what, gap.why) for gap in pipeline.diagnose_logs(list(expand_sources(names)), pack()).case.gaps]
 
 
 def test_a_pipe_that_nobody_writes_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +224,7 @@ def test_a_pipe_with_a_writer_that_takes_its_time(packed: bool, tmp_path: Path) 
 
     thread = threading.Thread(target=writer, daemon=True)
     thread.start()
-    found = pipeline.diagnose([path], pack())
+    found = pipeline.diagnose_logs([path], pack())
     thread.join(HANG_S)
     assert said(found)[0] == "yes" and found.case.gaps == ()
 
@@ -233,7 +233,7 @@ def test_a_pipe_whose_writer_says_nothing_and_leaves(tmp_path: Path) -> None:
     path = str(tmp_path / "pipe")
     os.mkfifo(path)
     threading.Thread(target=lambda: open(path, "wb").close(), daemon=True).start()
-    found = pipeline.diagnose([path], pack())
+    found = pipeline.diagnose_logs([path], pack())
     assert found.case.verdict.memory_failure == "no" and found.case.sources[0].size == 0
 
 
@@ -247,7 +247,7 @@ def test_a_loop_of_links(tmp_path: Path) -> None:
     (tmp_path / "b.log").symlink_to("a.log")
     (tmp_path / "round").symlink_to(".")
     (tmp_path / "run.log").write_text(OOM)
-    found = pipeline.diagnose(list(expand_sources([str(tmp_path)])), pack())
+    found = pipeline.diagnose_logs(list(expand_sources([str(tmp_path)])), pack())
     assert [source.name for source in found.case.sources] == [str(tmp_path / "run.log")]
     assert len(gaps(str(tmp_path / "a.log"))) == 1
 
@@ -265,7 +265,7 @@ def test_a_folder_without_permission_is_a_gap(tmp_path: Path, monkeypatch: pytes
             return real(path)
 
         monkeypatch.setattr(os, "scandir", scandir)
-    found = pipeline.diagnose(list(expand_sources([str(tmp_path)])), pack())
+    found = pipeline.diagnose_logs(list(expand_sources([str(tmp_path)])), pack())
     assert said(found)[0] == "yes"
     assert [(gap.what, gap.why) for gap in found.case.gaps] == [(str(closed), "permission denied")]
 
@@ -279,7 +279,7 @@ def while_it_is_read(path: Path, change: Callable[[], object]) -> Diagnosis:
             changed.set()
             change()
 
-    found = pipeline.diagnose([str(path)], pack(), progress=progress)
+    found = pipeline.diagnose_logs([str(path)], pack(), progress=progress)
     assert changed.is_set()
     return found
 
@@ -304,7 +304,7 @@ def test_a_file_that_is_gone_when_it_is_opened(tmp_path: Path) -> None:
     path.write_text(OOM)
     names = list(expand_sources([str(path)]))
     path.unlink()
-    found = pipeline.diagnose(names, pack())
+    found = pipeline.diagnose_logs(names, pack())
     assert [(gap.what, gap.why) for gap in found.case.gaps] == [(str(path), "no such file")]
 
 
@@ -317,7 +317,7 @@ def test_one_broken_log_among_many_stops_nothing(jobs: int, tmp_path: Path) -> N
     with zipfile.ZipFile(tmp_path / "06.log", "w") as archive:
         archive.writestr("x", OOM)
     (tmp_path / "07.log").write_bytes(b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x80 #\0\\")
-    found = pipeline.diagnose(list(expand_sources([str(tmp_path)])), pack(), jobs=jobs)
+    found = pipeline.diagnose_logs(list(expand_sources([str(tmp_path)])), pack(), jobs=jobs)
     assert said(found)[0] == "yes"
     assert {Path(gap.what).name for gap in found.case.gaps} == {"03.log", "05.log", "06.log", "07.log"}
 
@@ -327,7 +327,7 @@ def test_a_bomb_on_disk_ends_as_a_gap(tmp_path: Path, monkeypatch: pytest.Monkey
     path = tmp_path / "bomb.log.gz"
     path.write_bytes(gzip.compress(OOM.encode() + b"\n" + b"\0" * (64 << 20)))
     assert path.stat().st_size < 100_000
-    found = pipeline.diagnose([str(path)], pack())
+    found = pipeline.diagnose_logs([str(path)], pack())
     assert said(found)[0] == "yes"
     assert len(found.case.gaps) == 1 and not found.case.sources[0].complete
 

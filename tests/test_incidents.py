@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from oomdoctor.api import diagnose as pipeline
+from oomdoctor.api import pipeline
 from oomdoctor.case.case import Case
 from oomdoctor.knowledge.pack import Pack, load_pack
 
@@ -36,7 +36,7 @@ def pack() -> Pack:
 
 
 def case(*lines: str) -> Case:
-    return pipeline.diagnose(["run.log"], pack(), text="\n".join(lines).encode()).case
+    return pipeline.diagnose_logs(["run.log"], pack(), text="\n".join(lines).encode()).case
 
 
 @pytest.mark.parametrize(("lines", "failure", "kind"), [
@@ -113,7 +113,7 @@ def test_files_of_several_ranks_are_ordered_by_time() -> None:
     events = [
         event
         for name, text in (("a.log", late), ("b.log", early))
-        for event in pipeline.diagnose([name], pack(), text=text.encode()).case.events
+        for event in pipeline.diagnose_logs([name], pack(), text=text.encode()).case.events
     ]
     from oomdoctor.incidents import incidents
 

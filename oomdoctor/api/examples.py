@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from oomdoctor.api import diagnose as pipeline
+from oomdoctor.api import pipeline
 from oomdoctor.case.diagnosis import Finding
 from oomdoctor.case.event import Event
 from oomdoctor.comparing.changes import effect_of
@@ -62,7 +62,7 @@ def explained(example: CaseExample, pack: Pack) -> tuple[Finding, ...]:
     """What the rules make of one example."""
     if example.environment is not None:
         return judged(example.environment, pack)
-    return pipeline.diagnose(["example.log"], pack, text=example.log.encode()).findings
+    return pipeline.diagnose_logs(["example.log"], pack, text=example.log.encode()).findings
 
 
 def is_recognised(record: SignatureRecord, events: Sequence[Event]) -> bool:

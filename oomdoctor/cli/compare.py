@@ -136,14 +136,14 @@ def _settings(name: str, files: Sequence[str], machine: Environment | None, pack
 
 def _run(path: str, configs: Sequence[str], machine: Environment | None, pack: Pack) -> Side:
     """A run with its log."""
-    from oomdoctor.api.diagnose import diagnose  # noqa: PLC0415
+    from oomdoctor.api.pipeline import diagnose_logs  # noqa: PLC0415
     from oomdoctor.case.comparison import Side  # noqa: PLC0415 - as above
     from oomdoctor.ingest.sources import expand_sources  # noqa: PLC0415
 
     for name in configs:
         if not os.path.isfile(name):
             raise UsageError(f"--config {name}: no such file")
-    found = diagnose(list(expand_sources([path])), pack, config=configs, jobs=min(4, os.cpu_count() or 1))
+    found = diagnose_logs(list(expand_sources([path])), pack, config=configs, jobs=min(4, os.cpu_count() or 1))
     if not any(source.size for source in found.case.sources):
         why = next((gap.why for gap in found.case.gaps), "nothing to read in it")
         raise UsageError(f"{path}: {why}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from oomdoctor import __version__
-from oomdoctor.api.diagnose import diagnose as run
+from oomdoctor.api.pipeline import diagnose_logs as run
 from oomdoctor.cli.machine import asked_machine
 from oomdoctor.cli.output import json_text, locale_language, show, write
 from oomdoctor.cli.progress import Progress

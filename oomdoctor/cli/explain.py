@@ -68,9 +68,9 @@ def found_in(book: Book, text: str) -> str:
 
 def _message(book: Book, text: str) -> str | None:
     """The signature of the first message in a text, failures before what only tells about a run."""
-    from oomdoctor.api import diagnose as pipeline  # noqa: PLC0415 - an id needs no parser
+    from oomdoctor.api import pipeline  # noqa: PLC0415 - an id needs no parser
 
-    events = pipeline.diagnose(["text"], book.pack, text=text.encode("utf-8", "replace")).case.events
+    events = pipeline.diagnose_logs(["text"], book.pack, text=text.encode("utf-8", "replace")).case.events
     return next((one.signature for one in sorted(events, key=lambda one: one.kind.value == "context")), None)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from oomdoctor.api.diagnose import diagnose
+from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.case.plan import Measure, Plans
 from oomdoctor.case.serving import ServedPlans
@@ -142,7 +142,7 @@ def _content(path: str) -> bytes:
 
 
 def _diagnosis(logs: Sequence[str], configs: Sequence[str], versions: Mapping[str, str], pack: Pack) -> Diagnosis:
-    found = diagnose(list(expand_sources(logs)), pack, config=configs, version=lambda path: versions.get(path, path))
+    found = diagnose_logs(list(expand_sources(logs)), pack, config=configs, version=lambda path: versions.get(path, path))
     if say_gaps(found):
         sys.exit(2)
     return found

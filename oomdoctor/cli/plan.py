@@ -93,9 +93,9 @@ def _asked(
     from oomdoctor.planning.plan_request import plan_request  # noqa: PLC0415 - as above
 
     if logs:
-        from oomdoctor.api.diagnose import diagnose  # noqa: PLC0415 - only for logs
+        from oomdoctor.api.pipeline import diagnose_logs  # noqa: PLC0415 - only for logs
 
-        case = diagnose(logs, pack, config=configs).case
+        case = diagnose_logs(logs, pack, config=configs).case
         first = case.incidents[0] if case.incidents else None
         if hub:
             fetch_unknown(model or (case.training and case.training.settings.get("model")) or case.facts.get("log.model_name_or_path"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from oomdoctor import __version__
-from oomdoctor.api.diagnose import diagnose as run
+from oomdoctor.api.pipeline import diagnose_logs as run
 from oomdoctor.cli.diagnose import inputs, say_gaps
 from oomdoctor.cli.machine import asked_machine
 from oomdoctor.cli.output import locale_language, show, write

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from config_files import pack
 
-from oomdoctor.api.diagnose import diagnose
+from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.settings import RunConfig, Scalar
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB.\n"
 
 
 def of_log(text: str, *config: Path) -> RunConfig:
-    found = diagnose(["x.log"], pack(), text=(text + OOM).encode(), config=[str(path) for path in config]).case.training
+    found = diagnose_logs(["x.log"], pack(), text=(text + OOM).encode(), config=[str(path) for path in config]).case.training
     assert found is not None
     return found
 
@@ -55,16 +55,16 @@ def test_a_file_that_agrees_with_the_log_is_left_in_peace(tmp_path: Path) -> Non
 
 
 def test_a_log_without_settings_gives_none() -> None:
-    assert diagnose(["x.log"], pack(), text=OOM.encode()).case.training is None
+    assert diagnose_logs(["x.log"], pack(), text=OOM.encode()).case.training is None
 
 
 def test_a_file_beside_is_followed_and_one_elsewhere_is_a_gap(tmp_path: Path) -> None:
     config = tmp_path / "a.yaml"
     config.write_text("finetuning_type: lora\ncutoff_len: 900\ndeepspeed: examples/d.json\n")
-    found = diagnose(["x.log"], pack(), text=OOM.encode(), config=[str(config)])
+    found = diagnose_logs(["x.log"], pack(), text=OOM.encode(), config=[str(config)])
     assert [(gap.what, gap.how) for gap in found.case.gaps] == [("examples/d.json", "give this file too")]
     (tmp_path / "d.json").write_text('{"zero_optimization": {"stage": 2}}')
-    found = diagnose(["x.log"], pack(), text=OOM.encode(), config=[str(config)])
+    found = diagnose_logs(["x.log"], pack(), text=OOM.encode(), config=[str(config)])
     assert found.case.gaps == ()
     assert found.case.training is not None
     assert found.case.training.settings["zero_stage"] == 2
@@ -75,7 +75,7 @@ def test_no_file_outside_of_the_folder_is_opened(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "a.yaml").write_text(f"finetuning_type: lora\ncutoff_len: 900\ndeepspeed: {tmp_path}/secret.json\nconfig: ../secret.json\n")
-    found = diagnose(["x.log"], pack(), text=OOM.encode(), config=[str(folder / "a.yaml")])
+    found = diagnose_logs(["x.log"], pack(), text=OOM.encode(), config=[str(folder / "a.yaml")])
     assert found.case.training is not None
     assert "zero_stage" not in found.case.training.settings
 
@@ -86,7 +86,7 @@ def test_a_file_that_nobody_reads_is_not_in_force(tmp_path: Path) -> None:
     config.write_text(
         "data_config:\n  train_file: t\ntraining_args:\n  output_dir: o\n  generation_config:\n    deepspeed: configs/d.json\n"
     )
-    found = diagnose(["x.log"], pack(), text=OOM.encode(), config=[str(config)]).case.training
+    found = diagnose_logs(["x.log"], pack(), text=OOM.encode(), config=[str(config)]).case.training
     assert found is not None
     assert "zero_stage" not in found.settings
     assert [one.id for one in found.complaints] == ["key-under-wrong-block"]
@@ -95,7 +95,7 @@ def test_a_file_that_nobody_reads_is_not_in_force(tmp_path: Path) -> None:
 def test_what_is_no_text_is_a_gap(tmp_path: Path) -> None:
     binary = tmp_path / "training_args.bin"
     binary.write_bytes(b"PK\x03\x04\x00\x00\x00archive")
-    found = diagnose(["x.log"], pack(), text=OOM.encode(), config=[str(binary)])
+    found = diagnose_logs(["x.log"], pack(), text=OOM.encode(), config=[str(binary)])
     assert [gap.why for gap in found.case.gaps] == ["a binary file, not a config"]
 
 

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from oomdoctor.api.diagnose import diagnose
+from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
 
@@ -30,7 +30,7 @@ def pack() -> Pack:
 
 
 def read(log: str) -> Diagnosis:
-    return diagnose(["run.log"], pack(), text=log.encode())
+    return diagnose_logs(["run.log"], pack(), text=log.encode())
 
 
 def fixes(found: Diagnosis) -> set[str]:

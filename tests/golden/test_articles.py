@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from oomdoctor.api.diagnose import diagnose
+from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.diagnosis.compose import compose
@@ -22,7 +22,7 @@ def diagnosis(case: str) -> Diagnosis:
     folder = CASES / case
     expect = yaml.safe_load((folder / "expect.yaml").read_text(encoding="utf-8"))
     config = [str(folder / name) for name in expect.get("config", ())]
-    return diagnose([str(path) for path in sorted(folder.glob("*.log"))], load_pack(), config=config)
+    return diagnose_logs([str(path) for path in sorted(folder.glob("*.log"))], load_pack(), config=config)
 
 
 @pytest.mark.parametrize(("case", "article", "first", "fixes", "in_force"), [

@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 import pytest
 
-from oomdoctor.api import diagnose as pipeline
+from oomdoctor.api import pipeline
 from oomdoctor.case.diagnosis import Diagnosis, Finding
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.diagnosis.compose import compose
@@ -75,7 +75,7 @@ def inside(folder: Path) -> Iterator[None]:
 @cache
 def diagnosis(case: Path) -> Diagnosis:
     with inside(case):
-        return pipeline.diagnose(sorted(path.name for path in case.glob("*.log")), load_pack(), config=expected(case).config)
+        return pipeline.diagnose_logs(sorted(path.name for path in case.glob("*.log")), load_pack(), config=expected(case).config)
 
 
 def test_there_are_at_least_fifty_cases() -> None:

@@ -10,7 +10,7 @@ from importlib.resources import files
 import pytest
 from jsonschema import Draft202012Validator
 
-from oomdoctor.api.diagnose import diagnose
+from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.diagnosis.compose import compose
@@ -50,7 +50,7 @@ def of(log: str, tmp_path: object = None, model: str = "models/ours", batch: int
         path = tmp_path / "sft.yaml"  # type: ignore[operator]
         path.write_text(CONFIG.format(model=model, batch=batch))
         config = [str(path)]
-    return diagnose(["train.log"], load_pack(), text=log.encode(), config=config)
+    return diagnose_logs(["train.log"], load_pack(), text=log.encode(), config=config)
 
 
 def fixes(found: Diagnosis) -> dict[str, Fix]:

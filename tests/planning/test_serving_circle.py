@@ -8,7 +8,7 @@ from importlib.resources import files
 import pytest
 from jsonschema import Draft202012Validator
 
-from oomdoctor.api.diagnose import diagnose
+from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.diagnosis.compose import compose
@@ -37,7 +37,7 @@ PROFILE = (
 
 
 def of(log: str) -> Diagnosis:
-    return diagnose(["serve.log"], load_pack(), text=log.encode())
+    return diagnose_logs(["serve.log"], load_pack(), text=log.encode())
 
 
 def short_of_a_request(length: int = 40960, cache: float = 4.34, more: str = "", version: str = "0.11.0") -> str:

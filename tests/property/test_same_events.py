@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from oomdoctor.api import diagnose as pipeline
+from oomdoctor.api import pipeline
 from oomdoctor.case.event import Event
 from oomdoctor.ingest import prefilter, windows
 from oomdoctor.knowledge.pack import Pack, load_pack
@@ -87,7 +87,7 @@ def log(made_of: Log) -> bytes:
 
 
 def read(path: Path, *, jobs: int = 1) -> list[tuple[Any, ...]]:
-    return [key(event) for event in pipeline.diagnose([str(path)], pack(), jobs=jobs).case.events]
+    return [key(event) for event in pipeline.diagnose_logs([str(path)], pack(), jobs=jobs).case.events]
 
 
 def key(event: Event) -> tuple[Any, ...]:
@@ -146,7 +146,7 @@ def test_a_compressed_log_and_a_pasted_one_give_what_the_file_gives(made_of: Log
     (tmp_path / "run.log").write_bytes(data)
     (tmp_path / "run.log.gz").write_bytes(gzip.compress(data, 1))
     wanted = read(tmp_path / "run.log")
-    assert [key(event) for event in pipeline.diagnose(["pasted"], pack(), text=data).case.events] == wanted
+    assert [key(event) for event in pipeline.diagnose_logs(["pasted"], pack(), text=data).case.events] == wanted
     if len(data) <= windows.TAIL:
         assert read(tmp_path / "run.log.gz") == wanted
 
@@ -162,7 +162,7 @@ def test_a_compressed_log_above_the_limits_ends_and_begins_as_the_file_does(made
     plain, packed = (
         [
             (event.place.offset, event.signature, event.text)
-            for event in pipeline.diagnose([str(tmp_path / name)], pack()).case.events
+            for event in pipeline.diagnose_logs([str(tmp_path / name)], pack()).case.events
             if event.is_failure and (event.place.offset < head or event.place.offset >= tail)
         ]
         for name in ("run.log", "run.log.gz")
@@ -177,7 +177,7 @@ def test_many_sources_at_once_give_what_they_give_one_by_one(jobs: int, tmp_path
         path = tmp_path / f"rank{number}.log"
         path.write_bytes(log(([(number % len(MESSAGES), number % len(NOISE), number * 397)], 1)))
         names.append(str(path))
-    one_by_one, at_once = (pipeline.diagnose(names, pack(), jobs=count) for count in (1, jobs))
+    one_by_one, at_once = (pipeline.diagnose_logs(names, pack(), jobs=count) for count in (1, jobs))
     assert [key(event) for event in at_once.case.events] == [key(event) for event in one_by_one.case.events]
     assert at_once.case.verdict == one_by_one.case.verdict
 

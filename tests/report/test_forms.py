@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from oomdoctor.api import diagnose as pipeline
+from oomdoctor.api import pipeline
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.cli.report import PROJECTS
 from oomdoctor.knowledge.pack import load_pack
@@ -88,7 +88,7 @@ HEADINGS = {
 
 def diagnosed(described: bytes | None, log: bytes = LOG) -> Diagnosis:
     machine = None if described is None else MachineSource(lambda: read_report(described, "env.txt"), name="env.txt", always=True)
-    return pipeline.diagnose(["train.log"], PACK, text=log, machine=machine)
+    return pipeline.diagnose_logs(["train.log"], PACK, text=log, machine=machine)
 
 
 FULL = diagnosed(EVERYTHING + "".join(f"{name}==1.2.3\n" for name in LISTED).encode())

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report import samples
 
-from oomdoctor.api import diagnose as pipeline
+from oomdoctor.api import pipeline
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.document import Document
@@ -32,7 +32,7 @@ OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. G
 @cache
 def of_case(case: Path) -> Diagnosis:
     config = sorted(str(path) for pattern in ("*config*.*", "*.json") for path in case.glob(pattern))
-    return pipeline.diagnose(["train.log"], load_pack(), text=(case / "train.log").read_bytes(), config=config)
+    return pipeline.diagnose_logs(["train.log"], load_pack(), text=(case / "train.log").read_bytes(), config=config)
 
 
 def named(name: str) -> Path:
@@ -40,7 +40,7 @@ def named(name: str) -> Path:
 
 
 def of_text(text: str) -> Diagnosis:
-    return pipeline.diagnose(["-"], load_pack(), text=text.encode())
+    return pipeline.diagnose_logs(["-"], load_pack(), text=text.encode())
 
 
 def shown(document: Document) -> str:
@@ -97,7 +97,7 @@ def test_a_look_alike_is_said_to_be_one(lang: str, part: str) -> None:
 def test_what_is_void_in_a_config_comes_before_what_to_try(tmp_path: Path) -> None:
     config = tmp_path / "sft.yaml"
     config.write_text("stage: sft\ndo_train: true\nfinetuning_type: lora\nfp16: true\nbf16: true\n", encoding="utf-8")
-    found = pipeline.diagnose(["-"], load_pack(), text=OOM.encode(), config=[str(config)])
+    found = pipeline.diagnose_logs(["-"], load_pack(), text=OOM.encode(), config=[str(config)])
     said = shown(reply(found, "en", "0"))
     assert said.index("In the config, ") < said.index("Worth trying")
     assert len(said.splitlines()) < 20

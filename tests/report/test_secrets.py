@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report.secrets_planted import ALL, MACHINES, PASSWORDS, PEOPLE, TOKENS, Planted
 
-from oomdoctor.api import diagnose as pipeline
+from oomdoctor.api import pipeline
 from oomdoctor.case.comparison import Side
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.environment import Driver, Environment, Folder, Gpu, GpuProcess, Host, Package, Python, TorchBuild, TorchRun
@@ -80,7 +80,7 @@ def run(one: Planted, folder: Path) -> Diagnosis:
     named = {"model_name_or_path": line, "output_dir": line, "run_name": line, "deepspeed": line, "per_device_train_batch_size": 4}
     config.write_text(yaml.safe_dump({**named, "bf16": True, "note": one.text}, allow_unicode=True), encoding="utf-8")
     machine = MachineSource(lambda: world(one.text), name=line, always=True)
-    return pipeline.diagnose([line], load_pack(), text=log(one.text).encode(), config=[str(config)], machine=machine)
+    return pipeline.diagnose_logs([line], load_pack(), text=log(one.text).encode(), config=[str(config)], machine=machine)
 
 
 def reports(one: Planted, folder: Path, *, redact: bool, langs: tuple[str, ...] = ("en",)) -> Iterator[tuple[str, str]]:

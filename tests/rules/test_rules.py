@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from oomdoctor.api.diagnose import diagnose
 from oomdoctor.api.examples import check_change, check_problem, check_signature
+from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.knowledge.lint import lint_rules
 from oomdoctor.knowledge.load import LoadedSignature, RuleSet, load_rules
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
@@ -57,7 +57,7 @@ def test_a_change_means_what_its_examples_say(change: ChangeRecord) -> None:
 def test_a_message_of_a_failure_has_a_meaning(record: SignatureRecord) -> None:
     """Whoever adds a message names it in a problem too: "memory ran out" without a finding leaves the reader alone."""
     for example in record.examples:
-        result = diagnose(["example.log"], pack(), text=example.text.encode())
+        result = diagnose_logs(["example.log"], pack(), text=example.text.encode())
         assert result.findings or not result.case.incidents, f"no problem explains {example.text!r}: add {record.id} to an event list"
 
 

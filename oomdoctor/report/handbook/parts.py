@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from oomdoctor.api import diagnose as pipeline
+from oomdoctor.api import pipeline
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.event import Event
 from oomdoctor.findings.template import fill_template
@@ -83,7 +83,7 @@ def example(text: str, found: Diagnosis, lang: str, *, named: str, wanted: str |
 
 def diagnosed(book: Book, text: str) -> Diagnosis:
     """What the tool makes of an example."""
-    return pipeline.diagnose(["example.log"], book.pack, text=text.encode())
+    return pipeline.diagnose_logs(["example.log"], book.pack, text=text.encode())
 
 
 def diagnosed_example(book: Book, one: CaseExample) -> Diagnosis:

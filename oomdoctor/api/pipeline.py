@@ -56,7 +56,7 @@ class _MachineBeside(Struct, frozen=True):
     gaps: tuple[Gap, ...] = ()
 
 
-def diagnose(
+def diagnose_logs(
     names: Sequence[str | MissingSource],
     pack: Pack,
     *,
