@@ -1,42 +1,30 @@
-"""oomdoctor: from what is left of a run that died to what ran out, where first, why, and what to change."""
+"""oomdoctor: from what is left of a run that died to what ran out, where first, why, and what to change.
+
+The functions of this module are the library; each is loaded when it is first used.
+"""
 
 from __future__ import annotations
 
-import os
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from oomdoctor.api.check import check
+    from oomdoctor.api.compare import compare
+    from oomdoctor.api.diagnose import diagnose
+    from oomdoctor.api.environment import environment
+    from oomdoctor.api.estimate import estimate
+    from oomdoctor.api.fix import apply_fix, fix
+    from oomdoctor.api.plan import plan
 
-    from oomdoctor.case.diagnosis import Diagnosis
-
+__all__ = ["apply_fix", "check", "compare", "diagnose", "environment", "estimate", "fix", "plan"]
 __version__ = "0.1.0"
 
+if not TYPE_CHECKING:
 
-def diagnose(
-    text_or_path: str | bytes | os.PathLike[str], *, config: Sequence[str] = (), rules: str | None = None, jobs: int = 1
-) -> Diagnosis:
-    """The diagnosis of a log.
-
-    A `PathLike`, or a string that names an existing file or folder, is read; any other string (and bytes) is the text
-    of a log itself. `config` are paths of the run's config files, `rules` is a folder of rules to use instead of the
-    built-in ones. Raises RuleError where a rule file of that folder is wrong; what cannot be read in a log is a gap of the
-    case and never an exception.
-    """
-    from oomdoctor.api.pipeline import diagnose_logs as run  # noqa: PLC0415
-    from oomdoctor.ingest.sources import expand_sources  # noqa: PLC0415
-    from oomdoctor.knowledge.pack import load_pack  # noqa: PLC0415 - importing the package stays free of its work
-
-    pack = load_pack(rules)
-    if isinstance(text_or_path, str) and not _names_a_file(text_or_path):
-        text_or_path = text_or_path.encode("utf-8", "surrogatepass")
-    if isinstance(text_or_path, bytes):
-        return run(["<text>"], pack, jobs=jobs, text=text_or_path, config=config)
-    return run(list(expand_sources([os.fspath(text_or_path)])), pack, jobs=jobs, config=config)
-
-
-def _names_a_file(text: str) -> bool:
-    try:
-        return "\n" not in text and len(text) < 4096 and os.path.exists(text)
-    except ValueError:
-        return False
+    def __getattr__(name: str) -> object:
+        """Load a function of the library."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = getattr(import_module(f"oomdoctor.api.{'fix' if name == 'apply_fix' else name}"), name)
+        return globals()[name]

@@ -6,6 +6,11 @@ from __future__ import annotations
 class OomdoctorError(Exception):
     """A wrong use, with a message for the person at the terminal."""
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The message, line by line."""
+        return (str(self),)
+
 
 class RuleError(OomdoctorError):
     """A rule file that cannot be used: where, what is wrong, what is allowed."""
@@ -20,3 +25,16 @@ class RuleError(OomdoctorError):
 
 class UsageError(OomdoctorError):
     """Arguments that do not make sense together."""
+
+
+class NothingReadError(OomdoctorError):
+    """Inputs of which none could be read, with a line for each."""
+
+    def __init__(self, lines: tuple[str, ...]) -> None:
+        super().__init__("; ".join(lines))
+        self._lines = lines
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Why each input could not be read."""
+        return self._lines

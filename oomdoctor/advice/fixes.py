@@ -56,6 +56,15 @@ def with_advice(findings: Sequence[Finding], pack: FixTexts, known: KnownFacts, 
     return tuple(_advised(finding, advice(pack, pack.text("problems", finding.id) or {}, known, training)) for finding in findings)
 
 
+def unique_fixes(findings: Sequence[Finding]) -> list[Fix]:
+    """Return the fixes of all findings, each once, where it first comes up."""
+    fixes: dict[str, Fix] = {}
+    for finding in findings:
+        for fix in finding.fixes:
+            fixes.setdefault(fix.id, fix)
+    return list(fixes.values())
+
+
 def _advised(finding: Finding, given: Advice) -> Finding:
     return replace(finding, fixes=given.fixes, already=given.already, not_this=given.not_this)
 

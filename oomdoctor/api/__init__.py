@@ -1,1 +1,1 @@
-"""Use cases: what the library offers and every command calls, one a file."""
+"""The use cases, one a file: what the library offers and what the commands call."""

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
 from oomdoctor import __version__
-from oomdoctor.cli.machine import description
-from oomdoctor.cli.output import locale_language, show, write
-from oomdoctor.errors import UsageError
-from oomdoctor.knowledge.pack import load_pack
-
-if TYPE_CHECKING:
-    from oomdoctor.case.comparison import Comparison, Side
-    from oomdoctor.case.environment import Environment
-    from oomdoctor.knowledge.pack import Pack
+from oomdoctor.api.compare import compare as compare_runs
+from oomdoctor.case.comparison import Comparison
+from oomdoctor.cli.output import json_text, locale_language, show, write
+from oomdoctor.report.comparison.compare import compose, to_json
 
 FORMATS = ("terminal", "markdown", "json", "html")
-_CONFIGS = (".yaml", ".yml", ".json", ".sh")
 _NONE = "-"
 
 
@@ -62,89 +54,17 @@ def compare(
 
     Exit status: 0 nothing changed that is known to matter, 1 something did, 2 could not run.
     """
-    from oomdoctor.comparing.compare import compare as run  # noqa: PLC0415 - wrong use loads nothing
-
-    pack = load_pack(rules)
-    files = [[pair[at] for pair in config if pair[at] != _NONE] for at in (0, 1)]
-    found = run(_side(before, files[0], env[0], pack), _side(after, files[1], env[1], pack), pack)
-    if not found.compared and not found.matters:
-        raise UsageError(f"{before} and {after} say nothing about the same thing; --config and --env add what belongs to them")
+    old, new = ([pair[at] for pair in config if pair[at] != _NONE] for at in (0, 1))
+    machines = (None if env[0] == _NONE else env[0], None if env[1] == _NONE else env[1])
+    comparison = compare_runs(before, after, config=(old, new), environment=machines, rules=rules)
     language = lang or locale_language(os.environ)
-    write(render(found, format_, language, redact=not no_redact, to_terminal=output is None), output)
-    if found.matters and not exit_zero:
+    write(render(comparison, format_, language, redact=not no_redact, to_terminal=output is None), output)
+    if comparison.matters and not exit_zero:
         sys.exit(1)
 
 
-def render(found: Comparison, format_: str, lang: str, *, redact: bool, to_terminal: bool) -> str:
-    """The answer as text."""
-    from oomdoctor.report.comparison.compare import compose, to_json  # noqa: PLC0415 - as above
-
+def render(comparison: Comparison, format_: str, lang: str, *, redact: bool, to_terminal: bool) -> str:
+    """Return the answer as text."""
     if format_ == "json":
-        import json  # noqa: PLC0415 - each format loads only what it needs
-
-        return json.dumps(to_json(found, version=__version__, redact=redact, lang=lang), ensure_ascii=False, indent=1) + "\n"
-    document = compose(found, lang, __version__)
-    if redact:
-        from oomdoctor.report.safety.redact import redact as hide  # noqa: PLC0415
-
-        document = hide(document)
-    return show(document, format_, to_terminal=to_terminal)
-
-
-def _side(path: str, configs: Sequence[str], env: str, pack: Pack) -> Side:
-    """What one argument and the files beside it tell."""
-    from oomdoctor.case.comparison import Side  # noqa: PLC0415 - as above
-
-    machine = None if env == _NONE else _machine(env)
-    if env != _NONE and machine is None:
-        raise UsageError(f"--env {env}: nothing in it describes a machine")
-    if os.path.isdir(path):
-        return _run(path, configs, machine, pack)
-    own = _machine(path)
-    if path.lower().endswith(_CONFIGS):
-        return _settings(path, configs if own is not None else [path, *configs], machine or own, pack)
-    found = _run(path, configs, machine or own, pack)
-    # A description of a machine is read as a log too, and as such it says nothing.
-    return Side(name=path, environment=machine or own) if own is not None and _is_no_log(found) else found
-
-
-def _is_no_log(side: Side) -> bool:
-    case = side.diagnosis.case if side.diagnosis is not None else None
-    return case is None or (not case.incidents and case.verdict.memory_failure == "no" and not case.training)
-
-
-def _machine(path: str) -> Environment | None:
-    """The machine that a file describes, if it does."""
-    from oomdoctor.machine.reports.read import describes_nothing, read_report  # noqa: PLC0415 - as above
-
-    found = read_report(description(path, "compare"), path)
-    return None if describes_nothing(found) else found
-
-
-def _settings(name: str, files: Sequence[str], machine: Environment | None, pack: Pack) -> Side:
-    """A run without a log: what its config files and its machine tell."""
-    from oomdoctor.case.comparison import Side  # noqa: PLC0415 - as above
-    from oomdoctor.configs.files import read_files  # noqa: PLC0415
-    from oomdoctor.configs.resolve import resolve_config  # noqa: PLC0415
-
-    sheets, gaps = read_files(files)
-    unread = next((gap for gap in gaps if gap.what in files), None)
-    if unread is not None:
-        raise UsageError(f"{unread.what}: {unread.why}")
-    return Side(name=name, environment=machine, training=resolve_config(sheets, (), {}, pack))
-
-
-def _run(path: str, configs: Sequence[str], machine: Environment | None, pack: Pack) -> Side:
-    """A run with its log."""
-    from oomdoctor.api.pipeline import diagnose_logs  # noqa: PLC0415
-    from oomdoctor.case.comparison import Side  # noqa: PLC0415 - as above
-    from oomdoctor.ingest.sources import expand_sources  # noqa: PLC0415
-
-    for name in configs:
-        if not os.path.isfile(name):
-            raise UsageError(f"--config {name}: no such file")
-    found = diagnose_logs(list(expand_sources([path])), pack, config=configs, jobs=min(4, os.cpu_count() or 1))
-    if not any(source.size for source in found.case.sources):
-        why = next((gap.why for gap in found.case.gaps), "nothing to read in it")
-        raise UsageError(f"{path}: {why}")
-    return Side(name=path, diagnosis=found, environment=machine, training=found.case.training)
+        return json_text(to_json(comparison, version=__version__, redact=redact, lang=lang))
+    return show(compose(comparison, lang, __version__), format_, to_terminal=to_terminal, redact=redact)

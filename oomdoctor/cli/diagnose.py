@@ -5,23 +5,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
 from oomdoctor import __version__
-from oomdoctor.api.pipeline import diagnose_logs as run
-from oomdoctor.cli.machine import asked_machine
-from oomdoctor.cli.output import json_text, locale_language, show, write
+from oomdoctor.api.diagnose import diagnose as diagnose_run
+from oomdoctor.api.inputs import default_jobs, unread_lines
+from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.cli.output import complain, json_text, locale_language, show, write
 from oomdoctor.cli.progress import Progress
 from oomdoctor.errors import UsageError
 from oomdoctor.ingest.sources import expand_sources
 from oomdoctor.ingest.streams import stdin_is_terminal
-from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.report.safety.sanitize import clean_line
-
-if TYPE_CHECKING:
-    from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.report.diagnosis.compose import compose
 
 _PASTED = 64 << 20
 """The longest text from standard input that is answered; a log of this size comes as a file."""
@@ -87,84 +83,74 @@ def diagnose(
 
     Exit status: 0 no memory failure, 1 a memory failure (certain or possible), 2 could not run.
     """
-    names = list(expand_sources(inputs(paths), include, exclude))
-    machine = asked_machine(env)
-    pasted = first_text(names) if reply else None
+    logs = log_paths(paths)
+    beginning = _beginning(logs, include, exclude) if reply else b""
+    is_pasted = reply and set(logs) == {"-"}
     with Progress() as progress:
-        found = run(
-            names,
-            load_pack(rules),
-            jobs=jobs or min(4, os.cpu_count() or 1),
+        diagnosis = diagnose_run(
+            beginning if is_pasted else logs,
+            name="-",
+            config=config,
+            environment=None if env == "none" else env,
+            rules=rules,
+            include=include,
+            exclude=exclude,
+            jobs=jobs or default_jobs(),
             progress=progress.read,
             early=progress.early if progress.is_shown and not reply else None,
-            text=pasted if names == ["-"] else None,
-            config=config,
-            machine=machine,
         )
-    language = lang or locale_language(os.environ)
     if reply:
-        write(answer(found, lang, pasted or b"", redact=not no_redact), output)
+        text = answer(diagnosis, lang, beginning, redact=not no_redact)
     else:
-        write(render(found, format_, language, redact=not no_redact, to_terminal=output is None), output)
-    if say_gaps(found):
+        text = render(diagnosis, format_, lang or locale_language(os.environ), redact=not no_redact, to_terminal=output is None)
+    write(text, output)
+    exit_with_verdict(diagnosis, exit_zero=exit_zero)
+
+
+def render(diagnosis: Diagnosis, format_: str, lang: str, *, redact: bool, to_terminal: bool) -> str:
+    """Return the report as text."""
+    if format_ == "json":
+        from oomdoctor.report.wire.diagnosis import to_json  # noqa: PLC0415 - a tenth of the start of the other formats
+
+        return json_text(to_json(diagnosis, version=__version__, redact=redact, lang=lang))
+    return show(compose(diagnosis, lang, __version__), format_, to_terminal=to_terminal, redact=redact)
+
+
+def answer(diagnosis: Diagnosis, lang: str | None, pasted: bytes, *, redact: bool) -> str:
+    """Return the answer to the reporter: in `lang`, else in the language of what was pasted, else in the locale's."""
+    from oomdoctor.report.issue.reply import language_of, reply  # noqa: PLC0415 - few ask for it
+
+    language = lang or language_of(pasted.decode("utf-8", "replace")) or locale_language(os.environ)
+    return show(reply(diagnosis, language, __version__), "markdown", to_terminal=False, redact=redact)
+
+
+def exit_with_verdict(diagnosis: Diagnosis, *, exit_zero: bool) -> None:
+    """End with status 2 where nothing could be read, and with 1 where memory failed; standard error says why nothing was read."""
+    if unread := unread_lines(diagnosis):
+        complain(unread)
         sys.exit(2)
-    if found.case.verdict.memory_failure != "no" and not exit_zero:
+    if diagnosis.case.verdict.memory_failure != "no" and not exit_zero:
         sys.exit(1)
 
 
-def render(found: Diagnosis, format_: str, lang: str, *, redact: bool, to_terminal: bool) -> str:
-    """The report as text."""
-    if format_ == "json":
-        from oomdoctor.report.wire.diagnosis import to_json  # noqa: PLC0415 - each format loads only what it needs
-
-        return json_text(to_json(found, version=__version__, redact=redact, lang=lang))
-    from oomdoctor.report.diagnosis.compose import compose  # noqa: PLC0415
-    from oomdoctor.report.safety.redact import redact as hide  # noqa: PLC0415
-
-    document = compose(found, lang, __version__)
-    if redact:
-        document = hide(document)
-    return show(document, format_, to_terminal=to_terminal)
-
-
-def answer(found: Diagnosis, lang: str | None, pasted: bytes, *, redact: bool) -> str:
-    """The answer to the reporter: in `lang`, else in the language of what was pasted, else in the locale's."""
-    from oomdoctor.report.issue.reply import language_of, reply  # noqa: PLC0415
-    from oomdoctor.report.safety.redact import redact as hide  # noqa: PLC0415 - as in render
-
-    language = lang or language_of(pasted.decode("utf-8", "replace")) or locale_language(os.environ)
-    document = reply(found, language, __version__)
-    return show(hide(document) if redact else document, "markdown", to_terminal=False)
-
-
-def first_text(names: Sequence[object]) -> bytes:
-    """What was pasted or the beginning of the first file, to see in which language its author writes."""
-    if list(names) == ["-"]:
-        data = sys.stdin.buffer.read(_PASTED + 1)
-        if len(data) > _PASTED:
-            raise UsageError("--reply answers an issue; give a log of this size as a file")
-        return data
-    try:
-        with open(str(names[0]), "rb") as file:
-            return file.read(_BEGINNING)
-    except (OSError, IndexError, ValueError):
-        return b""
-
-
-def say_gaps(found: Diagnosis) -> bool:
-    """Whether nothing at all could be read; then standard error says why."""
-    if any(source.size for source in found.case.sources) or not found.case.gaps:
-        return False
-    for gap in found.case.gaps[:8]:
-        said = f"{gap.what}: {gap.why}" + (f" ({gap.how})" if gap.how else "")
-        click.echo(f"oomdoctor: {clean_line(said, 600)}", err=True)
-    return True
-
-
-def inputs(paths: Sequence[str]) -> Sequence[str]:
-    """The inputs as they were named; standard input where none was and something comes in there."""
+def log_paths(paths: Sequence[str]) -> Sequence[str]:
+    """Return the inputs as they were named; standard input where none was and something comes in there."""
     if paths:
         return paths
     if stdin_is_terminal():
         raise UsageError("name a log, a folder, or - for standard input (oomdoctor diagnose --help)")
     return ["-"]
+
+
+def _beginning(logs: Sequence[str], include: Sequence[str], exclude: Sequence[str]) -> bytes:
+    """Return what was pasted, or the beginning of the first file, to see in which language its author writes."""
+    if set(logs) == {"-"}:
+        data = sys.stdin.buffer.read(_PASTED + 1)
+        if len(data) > _PASTED:
+            raise UsageError("--reply answers an issue; give a log of this size as a file")
+        return data
+    try:
+        with open(str(next(expand_sources(logs, include, exclude), "")), "rb") as file:
+            return file.read(_BEGINNING)
+    except (OSError, ValueError):
+        return b""

@@ -5,20 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
 from oomdoctor import __version__
-from oomdoctor.cli.machine import described_machine
-from oomdoctor.cli.output import locale_language, show, write
-from oomdoctor.errors import UsageError
-from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.machine.findings import environment_findings
-
-if TYPE_CHECKING:
-    from oomdoctor.case.diagnosis import Finding
-    from oomdoctor.case.environment import Environment
+from oomdoctor.api.environment import environment
+from oomdoctor.case.diagnosis import Finding
+from oomdoctor.case.environment import Environment
+from oomdoctor.cli.output import json_text, locale_language, show, write
+from oomdoctor.machine.facts import environment_facts
+from oomdoctor.report.machine.environment import compose_environment
+from oomdoctor.report.wire.environment import to_json
 
 FORMATS = ("terminal", "markdown", "json", "html")
 
@@ -60,46 +57,19 @@ def env(
 
     Exit status: 0 looked, 1 with --check when something makes runs fail, 2 could not run.
     """
-    environment = _here(python, deep=deep) if from_ is None else described_machine(from_)
-    found = environment_findings(environment, load_pack(rules))
+    machine = environment(from_, python=python, deep=deep, rules=rules)
     language = lang or locale_language(os.environ)
-    write(render(environment, found, format_, language, redact=not no_redact, to_terminal=output is None, name=from_), output)
-    if check and any(one.severity == "error" for one in found):
+    text = render(machine.environment, machine.findings, format_, language, redact=not no_redact, to_terminal=output is None, name=from_)
+    write(text, output)
+    if check and any(finding.severity == "error" for finding in machine.findings):
         sys.exit(1)
 
 
 def render(
-    environment: Environment,
-    found: Sequence[Finding],
-    format_: str,
-    lang: str,
-    *,
-    redact: bool,
-    to_terminal: bool,
-    name: str | None = None,
+    machine: Environment, findings: Sequence[Finding], format_: str, lang: str, *, redact: bool, to_terminal: bool, name: str | None = None
 ) -> str:
-    """The report as text; `name` is the file that the environment was read from."""
+    """Return the report as text; `name` is the file that the machine was read from."""
     if format_ == "json":
-        import json  # noqa: PLC0415 - each format loads only what it needs
-
-        from oomdoctor.report.wire.environment import to_json  # noqa: PLC0415
-
-        return json.dumps(to_json(environment, found, version=__version__, redact=redact, lang=lang), ensure_ascii=False, indent=1) + "\n"
-    from oomdoctor.machine.facts import environment_facts  # noqa: PLC0415
-    from oomdoctor.report.machine.environment import compose_environment  # noqa: PLC0415
-
-    document = compose_environment(environment, found, environment_facts(environment), lang, __version__, name)
-    if redact:
-        from oomdoctor.report.safety.redact import redact as hide  # noqa: PLC0415
-
-        document = hide(document)
-    return show(document, format_, to_terminal=to_terminal)
-
-
-def _here(python: str | None, *, deep: bool) -> Environment:
-    from oomdoctor.machine.collect.environment import collect_environment  # noqa: PLC0415 - not for what was read from a file
-    from oomdoctor.machine.collect.interpreter import executable  # noqa: PLC0415
-
-    if python is not None and executable(os.path.expanduser(python)) is None:
-        raise UsageError(f"--python {python}: no interpreter there")
-    return collect_environment(os.environ, python=None if python is None else os.path.expanduser(python), deep=deep)
+        return json_text(to_json(machine, findings, version=__version__, redact=redact, lang=lang))
+    document = compose_environment(machine, findings, environment_facts(machine), lang, __version__, name)
+    return show(document, format_, to_terminal=to_terminal, redact=redact)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from oomdoctor import __version__
-from oomdoctor.cli.output import locale_language, show, write
+from oomdoctor.api.estimate import estimate as estimate_run
+from oomdoctor.api.results import RunEstimate
+from oomdoctor.case.serving import Served
+from oomdoctor.cli.output import json_text, locale_language, show, write
 from oomdoctor.errors import UsageError
-
-if TYPE_CHECKING:
-    from oomdoctor.case.estimate import Estimate
-    from oomdoctor.case.plan import Fit
-    from oomdoctor.case.serving import Served
-    from oomdoctor.case.settings import RunConfig
-    from oomdoctor.case.shape import Shape
-    from oomdoctor.knowledge.tables.cards import Card
+from oomdoctor.report.memory.estimate import compose
+from oomdoctor.report.memory.serving import compose as compose_server
+from oomdoctor.report.wire.estimate import to_json
+from oomdoctor.report.wire.serving import to_json as server_to_json
+from oomdoctor.setups.spec_lines import answer_lines
 
 FORMATS = ("terminal", "markdown", "json", "html", "jsonl")
 _OPTIONS = {
@@ -38,8 +38,6 @@ _OPTIONS = {
     "share": "memory_share",
 }
 """Options by the settings that they stand for."""
-_ANY_SIZE = 1_000_000_000
-"""Parameters of a model of which only a trace will say how many it has; the trace does not ask."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -98,167 +96,37 @@ def estimate(
     if spec is not None:
         _answer_lines(spec, output)
         return
-    card = named_card(gpu)
-    read = _training(configs)
-    settings: dict[str, Any] = {
-        **(read.settings if read else {}),
-        **{_OPTIONS[name]: value for name, value in options.items() if value is not None},
-    }
-    if serve:
-        settings["method"] = "serve"
-        if gpus is not None and not settings.keys() & {"tensor_parallel", "pipeline_parallel"}:
-            settings["tensor_parallel"] = gpus
-    if hub:
-        fetch_unknown(model or settings.get("model"))
-    own = framework or (read.framework if read else None)
-    server = serving(settings, model, own, gpus, card)
-    if server is not None:
-        write(_render_server(server, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
-        sys.exit(0 if server.starts == "yes" else 1)
-    calculate = traced if trace else estimated
-    found = calculate(settings, model, own, gpus)
-    judged = _judged(found, card) if card is not None else None
-    write(_render(found, judged, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
-    if judged is not None and judged.fits != "yes":
+    run = estimate_run(
+        configs,
+        model=model,
+        gpu=gpu,
+        gpus=gpus,
+        framework=framework,
+        settings={_OPTIONS[name]: value for name, value in options.items() if value is not None},
+        serve=serve,
+        hub=hub,
+        trace=trace,
+    )
+    write(_render(run, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
+    if run.fits not in ("yes", None):
         sys.exit(1)
 
 
 def _answer_lines(spec: str, output: str | None) -> None:
-    from oomdoctor.setups.spec_lines import answer_lines  # noqa: PLC0415 - only where lines are asked
-
     try:
         with click.open_file(spec, "rb") as lines:
             write("".join(f"{answer}\n" for answer in answer_lines(lines)), output)
-    except OSError as why:
-        raise UsageError(f"cannot read {spec}: {(why.strerror or str(why)).lower()}") from why
+    except OSError as error:
+        raise UsageError(f"cannot read {spec}: {(error.strerror or str(error)).lower()}") from error
 
 
-def named_card(name: str | None) -> Card | None:
-    """The card that `--gpu` names."""
-    from oomdoctor.knowledge.tables.cards import card_named  # noqa: PLC0415 - only where a card is named
-
-    if name is None:
-        return None
-    found = card_named(name)
-    if found is None:
-        raise UsageError(f"--gpu {name}: not known, or known in several sizes; add the size (A100-80GB) or give it alone (24GB)")
-    return found
-
-
-def _training(configs: tuple[str, ...]) -> RunConfig | None:
-    if not configs:
-        return None
-    from oomdoctor.configs.files import read_files  # noqa: PLC0415
-    from oomdoctor.configs.resolve import resolve_config  # noqa: PLC0415
-    from oomdoctor.knowledge.pack import load_pack  # noqa: PLC0415 - only where a config is named
-
-    sheets, gaps = read_files(configs)
-    if not sheets:
-        raise UsageError("; ".join(f"{gap.what}: {gap.why}" for gap in gaps) or "nothing to read in these files")
-    return resolve_config(sheets, (), {}, load_pack())
-
-
-def estimated(settings: Mapping[str, Any], model: str | None, framework: str | None, gpus: int | None) -> Estimate:
-    """What a run takes. Raises UsageError where the model is not known."""
-    from oomdoctor.memory.estimate import estimate as calculate  # noqa: PLC0415 - as above
-    from oomdoctor.setups.from_settings import setup  # noqa: PLC0415
-
-    world = settings.get("world_size")
-    cards = gpus or (world if isinstance(world, int) and world > 0 else 1)
-    return calculate(*setup(settings, _shape(model or settings.get("model")), framework, cards))
-
-
-def traced(settings: Mapping[str, Any], model: str | None, framework: str | None, gpus: int | None) -> Estimate:
-    """The same with activations counted in the model's own code. Raises OomdoctorError where it cannot be traced."""
-    from msgspec.structs import replace  # noqa: PLC0415 - as above
-
-    from oomdoctor.memory.estimate import estimate as calculate  # noqa: PLC0415
-    from oomdoctor.setups.from_settings import setup  # noqa: PLC0415
-    from oomdoctor.setups.model_files import read_config, read_shape  # noqa: PLC0415
-    from oomdoctor.setups.nearest_model import nearest_model  # noqa: PLC0415
-
-    try:
-        from oomdoctor.tracing.trace import trace  # noqa: PLC0415
-    except ImportError as why:
-        raise UsageError(f"--trace needs torch and transformers: pip install 'oomdoctor[trace]' ({why})") from why
-    path = str(model or settings.get("model") or "")
-    config = read_config(path) if path else None
-    if config is None:
-        raise UsageError("--trace needs the model's config.json: give its folder or the file with --model")
-    world = settings.get("world_size")
-    cards = gpus or (world if isinstance(world, int) and world > 0 else 1)
-    known = read_shape(path)
-    like = known or nearest_model(_ANY_SIZE, path)
-    if like is None:
-        raise UsageError(f"nothing is known of {path}")
-    seen = trace(config, setup(settings, like, framework, cards)[0])
-    shape = known or nearest_model(seen.params, path) or like
-    made, assumptions = setup(settings, shape, framework, cards)
-    return calculate(replace(made, traced=seen), assumptions)
-
-
-def fetch_unknown(name: object) -> None:
-    """Fetches the config.json of a model that neither the table nor this machine knows. Raises UsageError where it cannot be had."""
-    from oomdoctor.knowledge.tables.shapes import model_shape  # noqa: PLC0415 - as above
-    from oomdoctor.setups.model_files import read_config  # noqa: PLC0415
-
-    if name and model_shape(str(name)) is None and read_config(str(name)) is None:
-        from oomdoctor.setups.hub import fetch  # noqa: PLC0415 - only where something is fetched
-
-        fetch(str(name))
-
-
-def _shape(name: object) -> Shape:
-    from oomdoctor.knowledge.tables.shapes import model_shape  # noqa: PLC0415 - as above
-    from oomdoctor.setups.model_files import read_shape  # noqa: PLC0415
-
-    if not name:
-        raise UsageError("which model? name it with --model, or give a folder with its config.json")
-    found = read_shape(str(name)) or model_shape(str(name))
-    if found is None:
-        raise UsageError(f"the model {name} is not in the table; give a folder or file with its config.json with --model, or --hub")
-    return found
-
-
-def serving(settings: Mapping[str, Any], model: str | None, framework: str | None, gpus: int | None, card: Card | None) -> Served | None:
-    """What a server makes of a card; None for runs that are no server, and where no card is named."""
-    if card is None or settings.get("method") != "serve":
-        return None
-    from oomdoctor.setups.server import CardLookup, program, server_setup  # noqa: PLC0415 - only for a server
-
-    of = program(settings, framework)
-    if of is None:
-        return None
-    named = model or settings.get("model")
-    known = {**settings, "model": named} if named else settings
-    return server_setup(known, _shape(named), of, CardLookup(card.name, card.bytes), cards=gpus or 1)
-
-
-def _judged(found: Estimate, card: Card) -> Fit:
-    from oomdoctor.planning.memory_budget import judge_fit, memory_budget  # noqa: PLC0415 - only where a card is named
-
-    return judge_fit(found.setup, memory_budget(card))
-
-
-def _render(found: Estimate, judged: Fit | None, format_: str, lang: str, *, to_terminal: bool) -> str:
-    from oomdoctor.report.memory.estimate import compose  # noqa: PLC0415 - as above
-    from oomdoctor.report.wire.estimate import to_json  # noqa: PLC0415
-
+def _render(run: RunEstimate, format_: str, lang: str, *, to_terminal: bool) -> str:
+    memory = run.estimate
     if format_ in ("json", "jsonl"):
-        return _as_json(to_json(found, lang, judged), format_)
-    return show(compose(found, lang, __version__, judged), format_, to_terminal=to_terminal)
-
-
-def _render_server(found: Served, format_: str, lang: str, *, to_terminal: bool) -> str:
-    from oomdoctor.report.memory.serving import compose  # noqa: PLC0415 - as above
-    from oomdoctor.report.wire.serving import to_json  # noqa: PLC0415
-
-    if format_ in ("json", "jsonl"):
-        return _as_json(to_json(found, lang), format_)
-    return show(compose(found, lang, __version__), format_, to_terminal=to_terminal)
-
-
-def _as_json(answer: dict[str, Any], format_: str) -> str:
-    import json  # noqa: PLC0415 - each format loads only what it needs
-
-    return json.dumps(answer, ensure_ascii=False, indent=1 if format_ == "json" else None) + "\n"
+        report = server_to_json(memory, lang) if isinstance(memory, Served) else to_json(memory, lang, run.fit)
+        return json_text(report) if format_ == "json" else json.dumps(report, ensure_ascii=False) + "\n"
+    if isinstance(memory, Served):
+        document = compose_server(memory, lang, __version__)
+    else:
+        document = compose(memory, lang, __version__, run.fit)
+    return show(document, format_, to_terminal=to_terminal)

@@ -7,10 +7,12 @@ import os
 import click
 
 from oomdoctor import __version__
-from oomdoctor.cli.output import locale_language, show, write
+from oomdoctor.api.pipeline import diagnose_logs
+from oomdoctor.cli.output import json_text, locale_language, show, write
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.report.handbook.page import as_json, contents, page
 
 _LONGEST = 20_000
 
@@ -47,12 +49,12 @@ def explain(words: tuple[str, ...], format_: str, output: str | None, lang: str 
     """
     book = Book(load_pack(rules))
     text = " ".join(words)[:_LONGEST]
-    name = found_in(book, text) if text.strip() else None
+    name = page_id(book, text) if text.strip() else None
     write(_page(book, name, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
 
 
-def found_in(book: Book, text: str) -> str:
-    """The id that a text is, or the message that stands in it. Raises UsageError with what is near where there is none."""
+def page_id(book: Book, text: str) -> str:
+    """Return the id that a text is, or the message that stands in it. Raise UsageError with what is near where there is none."""
     spelled = text.strip().lower().replace(" ", "-").replace("_", "-")
     if book.part_of(spelled) is not None:
         return spelled
@@ -67,19 +69,13 @@ def found_in(book: Book, text: str) -> str:
 
 
 def _message(book: Book, text: str) -> str | None:
-    """The signature of the first message in a text, failures before what only tells about a run."""
-    from oomdoctor.api import pipeline  # noqa: PLC0415 - an id needs no parser
-
-    events = pipeline.diagnose_logs(["text"], book.pack, text=text.encode("utf-8", "replace")).case.events
-    return next((one.signature for one in sorted(events, key=lambda one: one.kind.value == "context")), None)
+    """Return the signature of the first message in a text, failures before what only tells about a run."""
+    events = diagnose_logs(["text"], book.pack, text=text.encode("utf-8", "replace")).case.events
+    return next((event.signature for event in sorted(events, key=lambda event: event.kind.value == "context")), None)
 
 
 def _page(book: Book, name: str | None, format_: str, lang: str, *, to_terminal: bool) -> str:
-    from oomdoctor.report.handbook.page import as_json, contents, page  # noqa: PLC0415 - a wrong name needs no page
-
     if format_ == "json":
-        import json  # noqa: PLC0415 - only for this format
-
-        return json.dumps(as_json(book, name, __version__), ensure_ascii=False, indent=1) + "\n"
+        return json_text(as_json(book, name, __version__))
     document = contents(book, lang, __version__) if name is None else page(book, name, lang, __version__)
     return show(document, format_, to_terminal=to_terminal, full=True)

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import click
 
-from oomdoctor.cli.output import coloured, locale_language, write
+from oomdoctor.api.fix import apply_fix, files_to_write
+from oomdoctor.api.fix import fix as fix_config
+from oomdoctor.api.results import ConfigFix
+from oomdoctor.cli.output import is_coloured, locale_language, write
 from oomdoctor.errors import UsageError
-from oomdoctor.knowledge.pack import load_pack
-
-if TYPE_CHECKING:
-    from oomdoctor.case.plan import Plans
-    from oomdoctor.case.serving import ServedPlans
-    from oomdoctor.configs.proposals.apply import AppliedProposals
-    from oomdoctor.configs.proposals.choice import Choice, ProposalSelection
+from oomdoctor.report.edits.fix import declined, question, render, written
 
 _CONFIGS = (".yaml", ".yml", ".json", ".sh", ".bash")
 
@@ -85,86 +81,38 @@ def fix(
     Exit status: 0 changed or nothing to change, 1 something was not changed, 2 could not run. --dry-run ends like the run
     that writes.
     """
-    from oomdoctor.cli.offers import Run  # noqa: PLC0415
-    from oomdoctor.configs.proposals.apply import apply_proposals  # noqa: PLC0415 - wrong use needs none of it
-    from oomdoctor.report.edits.fix import render  # noqa: PLC0415
-
     language = lang or locale_language(os.environ)
     if "-" in paths and not (yes or dry_run):
         raise UsageError("the log comes from standard input, so nothing can be asked there: give --yes or --dry-run")
-    run = Run(*_apart(paths, config), load_pack(rules), output, gpu)
-    plans = run.plans(gpu, gpus, model, plan)
-    choice = _chosen(run.offers(plans, gpus), plans, yes=yes, only=only, plan=plan)
-    settled = apply_proposals(run.files, choice.taken, run.judge, run.there, run.older)
-    write(render(settled, run.files, choice, plans, language, color=coloured()), None)
-    left = any(step.left for step in settled.steps) or bool((only or plans) and choice.undecided) or _is_wall(plans)
-    if settled.files and not dry_run:
-        left = not _write(settled, run.files, output, language, ask=not yes) or left
-    if left:
+    logs, configs = _logs_and_configs(paths, config)
+    changes = fix_config(configs, log=logs, gpu=gpu, gpus=gpus, model=model, plan=plan, only=only, review=yes, folder=output, rules=rules)
+    write(render(changes.applied, changes.before, changes.choice, changes.plans, language, color=is_coloured()), None)
+    is_written = dry_run or not changes.applied.files or _write(changes, output, language, ask=not yes)
+    if changes.is_incomplete or not is_written:
         sys.exit(1)
 
 
-def _apart(paths: Sequence[str], config: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The logs and the configs. What is named alone is a config, whatever its name."""
+def _logs_and_configs(paths: Sequence[str], config: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the logs and the configs. What is named alone is a config, whatever its name."""
     configs = [path for path in paths if path.lower().endswith(_CONFIGS)]
     if not config and not configs:
         return [], list(paths)
     return [path for path in paths if path not in configs], [*config, *configs]
 
 
-def _chosen(offers: ProposalSelection, plans: Plans | ServedPlans | None, *, yes: bool, only: Sequence[str], plan: int | None) -> Choice:
-    """What is done and what waits. Raises UsageError where something was named that is not there."""
-    from oomdoctor.configs.proposals.choice import choose, named  # noqa: PLC0415 - as above
-
-    if only and plan is not None:
-        raise UsageError("--plan and --only exclude one another; --only plan-2 is the second plan and nothing else")
-    known = sorted({one.id for one in offers.all()})
-    unknown = next((one for one in only if one not in known), None)
-    if unknown is not None:
-        raise UsageError(f"--only {unknown}: not proposed here" + (f"; there is {', '.join(known)}" if known else ""))
-    if plan is not None and plans is not None and len(plans.plans) < plan and plans.plans:
-        raise UsageError(f"--plan {plan}: the last one is {len(plans.plans)} (see oomdoctor plan)")
-    if only:
-        return named(offers, only, yes=yes)
-    return choose(offers, yes=yes, plan=None if plan is None else f"plan-{plan}")
-
-
-def _is_wall(plans: Plans | ServedPlans | None) -> bool:
-    return plans is not None and plans.wall is not None
-
-
-def _write(settled: AppliedProposals, before: Mapping[str, bytes], output: str | None, lang: str, *, ask: bool) -> bool:
-    """Whether the files were written."""
-    from oomdoctor.configs.edit.store import write as put  # noqa: PLC0415 - as above
-    from oomdoctor.report.edits.fix import declined, question, written  # noqa: PLC0415
-
-    files = settled.files if output is None else _elsewhere(settled.files, output)
-    if not files:
+def _write(changes: ConfigFix, output: str | None, lang: str, *, ask: bool) -> bool:
+    """Write the files, after a question with `ask`; return whether they are as they are to be."""
+    if not files_to_write(changes, output):
         return True
-    if ask and not _agreed(question(lang)):
+    if ask and not _agrees(question(lang)):
         click.echo(declined(lang))
         return False
-    copies = put(files, before if output is None else {})
-    write(written(copies, [path for path in files if path not in copies], lang), None)
+    files = apply_fix(changes, output)
+    write(written(files.copies, files.created, lang), None)
     return True
 
 
-def _elsewhere(files: Mapping[str, bytes], folder: str) -> dict[str, bytes]:
-    """The files that are not in `folder` as they are to be. Raises UsageError where one of that name says something else."""
-    from oomdoctor.configs.edit.store import read  # noqa: PLC0415 - as above
-
-    os.makedirs(folder, exist_ok=True)
-    out: dict[str, bytes] = {}
-    for path, data in files.items():
-        place = os.path.join(folder, os.path.basename(path))
-        if place in out or (os.path.lexists(place) and read(place) != data):
-            raise UsageError(f"{place} is there already and says something else; it is not overwritten")
-        if not os.path.lexists(place):
-            out[place] = data
-    return out
-
-
-def _agreed(text: str) -> bool:
+def _agrees(text: str) -> bool:
     try:
         return click.confirm(text)
     except click.Abort:

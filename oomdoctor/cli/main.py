@@ -1,4 +1,4 @@
-"""`oomdoctor`: the commands, each in the file of its name, loaded when it is called."""
+"""The command line `oomdoctor`: its commands, each in the file of its name, loaded when it is called."""
 
 from __future__ import annotations
 
@@ -30,15 +30,18 @@ class _Commands(click.Group):
     """A group that imports a command's module only when it is used, so that starting stays fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's interface
+        """Return the names of the commands, in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's interface
+        """Load a command; None where there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = getattr(import_module(f"oomdoctor.cli.{cmd_name}"), cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's interface
+        """Write the list of commands from `COMMANDS`, without loading any."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
@@ -59,23 +62,21 @@ def cli() -> None:
 
 
 def main() -> NoReturn:
-    """Runs the command line; wrong use ends with status 2 and one clear line."""
+    """Run the command line; wrong use ends with status 2 and a clear line."""
     try:
         cli.main(prog_name="oomdoctor", standalone_mode=True)
-    except OomdoctorError as why:
-        from oomdoctor.report.safety.sanitize import clean_line  # noqa: PLC0415 - only for an error
-
-        click.echo(f"oomdoctor: {clean_line(str(why), 600)}", err=True)
+    except OomdoctorError as error:
+        import_module("oomdoctor.cli.output").complain(error.lines)
         _leave(2)
-    except SystemExit as done:
-        if isinstance(done.code, int):
-            _leave(done.code)
+    except SystemExit as end:
+        if isinstance(end.code, int):
+            _leave(end.code)
         raise
     _leave(0)
 
 
 def _leave(status: int) -> NoReturn:
-    """Ends the process without taking it apart object by object, which is a tenth of the time of a short run."""
+    """End the process without taking it apart object by object, which is a tenth of the time of a short run."""
     try:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -2,53 +2,51 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+
+import click
+from msgspec.json import encode
+from msgspec.json import format as indented
 
 from oomdoctor.errors import UsageError
+from oomdoctor.report.document import Document
+from oomdoctor.report.render.html import render as html
+from oomdoctor.report.render.markdown import render as markdown
+from oomdoctor.report.safety.redact import redact as hide
+from oomdoctor.report.safety.sanitize import clean_line
 
-if TYPE_CHECKING:
-    from oomdoctor.report.document import Document
 
-
-def show(document: Document, format_: str, *, to_terminal: bool, full: bool = False) -> str:
-    """A document as `terminal`, `markdown` or `html`; `full` opens what a terminal folds."""
-    # Each format loads only what it needs.
+def show(document: Document, format_: str, *, to_terminal: bool, full: bool = False, redact: bool = False) -> str:
+    """Return a document as `terminal`, `markdown` or `html`; `full` opens what a terminal folds, `redact` takes names and secrets out."""
+    if redact:
+        document = hide(document)
     if format_ == "markdown":
-        from oomdoctor.report.render.markdown import render as markdown  # noqa: PLC0415
-
         return markdown(document)
     if format_ == "html":
-        from oomdoctor.report.render.html import render as html  # noqa: PLC0415
-
         return html(document)
-    from oomdoctor.report.render.terminal import render as terminal  # noqa: PLC0415
+    from oomdoctor.report.render.terminal import render as terminal  # noqa: PLC0415 - loads rich
 
-    return terminal(document, width=_width(), color=to_terminal and coloured(), full=full)
+    return terminal(document, width=_width(), color=to_terminal and is_coloured(), full=full)
 
 
-def coloured() -> bool:
-    """Whether standard output shows colours, and nobody asked for none."""
+def is_coloured() -> bool:
+    """Return whether standard output shows colours, and nobody asked for none."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def json_text(report: Mapping[str, object]) -> str:
-    """A report as JSON, indented by one blank."""
-    from msgspec.json import encode  # noqa: PLC0415 - only for this format
-    from msgspec.json import format as indented  # noqa: PLC0415
-
+    """Return a report as JSON, indented by one blank."""
     try:
         return indented(encode(report), indent=1).decode() + "\n"
-    except UnicodeEncodeError:  # the name of a file can hold bytes that are no text
-        import json  # noqa: PLC0415 - indents in Python, ten times as slowly
-
+    except UnicodeEncodeError:  # the name of a file can hold bytes that are no text; json indents in Python, ten times as slowly
         return json.dumps(report, ensure_ascii=False, indent=1) + "\n"
 
 
 def write(text: str, output: str | None) -> None:
-    """The text to its file, whole or not at all, or to standard output."""
+    """Write a text to its file, or to standard output. Raise UsageError where the file cannot be written."""
     if output is None:
         data = text.encode("utf-8", "replace")
         sys.stdout.flush()
@@ -58,12 +56,18 @@ def write(text: str, output: str | None) -> None:
     try:
         with open(output, "w", encoding="utf-8") as file:
             file.write(text)
-    except OSError as why:
-        raise UsageError(f"cannot write {output}: {(why.strerror or str(why)).lower()}") from why
+    except OSError as error:
+        raise UsageError(f"cannot write {output}: {(error.strerror or str(error)).lower()}") from error
+
+
+def complain(lines: Iterable[str]) -> None:
+    """Say on standard error what went wrong, line by line."""
+    for line in lines:
+        click.echo(f"oomdoctor: {clean_line(line, 600)}", err=True)
 
 
 def locale_language(environ: Mapping[str, str]) -> str:
-    """zh where the locale says so, else en."""
+    """Return `zh` where the locale says so, else `en`."""
     named = next((value for name in ("LC_ALL", "LC_MESSAGES", "LANG") if (value := environ.get(name))), "")
     return "zh" if named.lower().startswith("zh") else "en"
 

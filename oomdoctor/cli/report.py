@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import os
-import sys
-from typing import TYPE_CHECKING
 
 import click
 
 from oomdoctor import __version__
-from oomdoctor.api.pipeline import diagnose_logs as run
-from oomdoctor.cli.diagnose import inputs, say_gaps
-from oomdoctor.cli.machine import asked_machine
+from oomdoctor.api.diagnose import diagnose
+from oomdoctor.api.inputs import default_jobs
+from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.cli.clipboard import copy
+from oomdoctor.cli.diagnose import exit_with_verdict, log_paths
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.cli.progress import Progress
 from oomdoctor.errors import UsageError
-from oomdoctor.ingest.sources import expand_sources
-from oomdoctor.knowledge.pack import load_pack
-
-if TYPE_CHECKING:
-    from oomdoctor.case.diagnosis import Diagnosis
-    from oomdoctor.knowledge.pack import Pack
-
+from oomdoctor.knowledge.pack import Pack, load_pack
+from oomdoctor.knowledge.project_forms import project_form
+from oomdoctor.report.issue.form_markdown import render
+from oomdoctor.report.issue.forms import form
+from oomdoctor.report.issue.issue import issue
+from oomdoctor.report.safety.redact import redact as hide
 
 PROJECTS = (
     "pytorch", "transformers", "accelerate", "deepspeed", "llamafactory", "glm-4", "vllm", "axolotl", "unsloth", "ms-swift", "torchtitan",
@@ -84,56 +83,41 @@ def report(
 
     Exit status: 0 no memory failure, 1 a memory failure (certain or possible), 2 could not run.
     """
-    pack, machine = load_pack(rules), asked_machine(env)
     with Progress() as progress:
-        found = run(
-            list(expand_sources(inputs(paths))),
-            pack,
-            jobs=min(4, os.cpu_count() or 1),
-            progress=progress.read,
+        diagnosis = diagnose(
+            log_paths(paths),
             config=config,
-            machine=machine,
+            environment=None if env == "none" else env,
+            rules=rules,
+            jobs=default_jobs(),
+            progress=progress.read,
         )
     language = lang or locale_language(os.environ)
     if for_ in PROJECTS:
-        text = _form(found, for_, pack, language, asked=lang is not None, redact=not no_redact)
+        text = _form(diagnosis, for_, load_pack(rules), language, is_asked=lang is not None, redact=not no_redact)
     else:
-        text = _issue(found, "markdown" if for_ == "github" else "terminal", language, redact=not no_redact)
+        text = _issue(diagnosis, "markdown" if for_ == "github" else "terminal", language, redact=not no_redact)
     write(text, output)
     if copies:
         _copy(text)
-    if say_gaps(found):
-        sys.exit(2)
-    if found.case.verdict.memory_failure != "no" and not exit_zero:
-        sys.exit(1)
+    exit_with_verdict(diagnosis, exit_zero=exit_zero)
 
 
 def _copy(text: str) -> None:
-    from oomdoctor.cli.clipboard import copy  # noqa: PLC0415 - only where it was asked for
-
-    hindered = copy(text, os.environ)
-    click.echo(f"oomdoctor: not copied: {hindered}" if hindered else "oomdoctor: copied, if the terminal allows it", err=True)
+    hindrance = copy(text, os.environ)
+    click.echo(f"oomdoctor: not copied: {hindrance}" if hindrance else "oomdoctor: copied, if the terminal allows it", err=True)
 
 
-def _issue(found: Diagnosis, format_: str, lang: str, *, redact: bool) -> str:
-    from oomdoctor.report.issue.issue import issue  # noqa: PLC0415 - wrong use needs no report
-    from oomdoctor.report.safety.redact import redact as hide  # noqa: PLC0415
-
-    document = issue(found, lang, __version__)
-    return show(hide(document) if redact else document, format_, to_terminal=False, full=True)
+def _issue(diagnosis: Diagnosis, format_: str, lang: str, *, redact: bool) -> str:
+    return show(issue(diagnosis, lang, __version__), format_, to_terminal=False, full=True, redact=redact)
 
 
-def _form(found: Diagnosis, project: str, pack: Pack, lang: str, *, asked: bool, redact: bool) -> str:
-    """The project's form, in a language that it takes unless the user asked for another."""
-    from oomdoctor.knowledge.project_forms import project_form  # noqa: PLC0415 - only for a form
-    from oomdoctor.report.issue.form_markdown import render  # noqa: PLC0415
-    from oomdoctor.report.issue.forms import form  # noqa: PLC0415
-    from oomdoctor.report.safety.redact import redact as hide  # noqa: PLC0415
-
+def _form(diagnosis: Diagnosis, project: str, pack: Pack, lang: str, *, is_asked: bool, redact: bool) -> str:
+    """Return the project's form, in a language that it takes unless the user asked for another."""
     try:
-        own = project_form(pack, project)
-    except KeyError as why:
-        raise UsageError(f"--for {project}: these rules have no form {why}") from why
-    language = lang if asked or lang in own.form.languages else own.form.languages[0]
-    document = form(found, own, language, __version__)
-    return render(hide(document) if redact else document, own.form)
+        fields = project_form(pack, project)
+    except KeyError as error:
+        raise UsageError(f"--for {project}: these rules have no form {error}") from error
+    language = lang if is_asked or lang in fields.form.languages else fields.form.languages[0]
+    document = form(diagnosis, fields, language, __version__)
+    return render(hide(document) if redact else document, fields.form)

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 from click.testing import CliRunner
 
-from oomdoctor.cli.explain import found_in
+from oomdoctor.cli.explain import page_id
 from oomdoctor.cli.main import cli
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.book import Book
@@ -120,7 +120,7 @@ def test_a_signature_shows_what_is_read_and_what_must_stay_quiet() -> None:
     pytest.param("CUDA out of memory", "torch-cuda-oom-head", id="a piece that no message consists of"),
 ])  # fmt: skip
 def test_what_a_text_means(text: str, name: str) -> None:
-    assert found_in(book(), text) == name
+    assert page_id(book(), text) == name
 
 
 @pytest.mark.parametrize(("text", "near"), [
@@ -130,13 +130,13 @@ def test_what_a_text_means(text: str, name: str) -> None:
 ])  # fmt: skip
 def test_a_near_miss_is_suggested(text: str, near: str) -> None:
     with pytest.raises(UsageError, match="near it: .*" + near):
-        found_in(book(), text)
+        page_id(book(), text)
 
 
 @pytest.mark.parametrize("text", ["qwertyuiop asdfgh", "\x1b[31m", "x" * 50_000, "{", "\udc80"])
 def test_nonsense_is_a_clear_message(text: str) -> None:
     with pytest.raises(UsageError, match="nothing is called"):
-        found_in(book(), text)
+        page_id(book(), text)
 
 
 def test_without_a_name_the_areas_are_listed() -> None:

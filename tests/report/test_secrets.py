@@ -101,7 +101,7 @@ def reports(one: Planted, folder: Path, *, redact: bool, langs: tuple[str, ...] 
         yield f"report {lang}", _issue(found, "markdown", lang, redact=redact)
         yield f"report plain {lang}", _issue(found, "terminal", lang, redact=redact)
         for project in ("pytorch", "llamafactory", "vllm"):
-            yield f"report --for {project} {lang}", _form(found, project, pack, lang, asked=True, redact=redact)
+            yield f"report --for {project} {lang}", _form(found, project, pack, lang, is_asked=True, redact=redact)
 
 
 def squeezed(text: str) -> str:
@@ -129,7 +129,7 @@ def test_no_report_holds_a_planted_secret(one: Planted, tmp_path: Path) -> None:
 @pytest.mark.parametrize("one", [pytest.param(group[0], id=group[0].kind) for group in (TOKENS, PASSWORDS, PEOPLE, MACHINES)])
 def test_the_same_in_chinese_and_in_every_form(one: Planted, tmp_path: Path) -> None:
     found = run(one, tmp_path)
-    forms = [(project, _form(found, project, load_pack(), "zh", asked=True, redact=True)) for project in PROJECTS]
+    forms = [(project, _form(found, project, load_pack(), "zh", is_asked=True, redact=True)) for project in PROJECTS]
     assert [name for name, text in [*forms, *reports(one, tmp_path, redact=True, langs=("zh",))] if shown(one.secret, text)] == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
+from oomdoctor.advice.fixes import unique_fixes
 from oomdoctor.case.diagnosis import Finding, Fix, NotThis
 from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.report.document import Block, Folded, Heading, Paragraph, Row, Span, Step, Steps, Style
@@ -24,7 +25,7 @@ _SETTLED = ("yes", "no")
 
 def steps(findings: Sequence[Finding], lang: str) -> Iterator[Block]:
     """The best step in full, a few more in short, the rest folded."""
-    fixes = proposed(findings)
+    fixes = unique_fixes(findings)
     if fixes:
         yield Heading(say("next", lang))
         yield Steps((full_step(fixes[0], lang),))
@@ -32,15 +33,6 @@ def steps(findings: Sequence[Finding], lang: str) -> Iterator[Block]:
     already = list(dict.fromkeys(written(one.key, one.before or one.to) for finding in findings for one in finding.already))
     if already:
         yield Paragraph(spans(say("already", lang, lines=comma(lang).join(f"`{line}`" for line in already[:_ALREADY]))))
-
-
-def proposed(findings: Sequence[Finding]) -> list[Fix]:
-    """The fixes of all findings, each once, where it first comes up."""
-    out: dict[str, Fix] = {}
-    for finding in findings:
-        for fix in finding.fixes:
-            out.setdefault(fix.id, fix)
-    return list(out.values())
 
 
 def not_this(findings: Sequence[Finding], lang: str) -> Iterator[Block]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from oomdoctor.advice.fixes import unique_fixes
 from oomdoctor.case.case import Case
 from oomdoctor.case.diagnosis import Diagnosis, Finding, Fix
 from oomdoctor.case.event import Kind, Place
@@ -15,7 +16,6 @@ from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.headline import settle_text, summary
 from oomdoctor.report.diagnosis.places import at
-from oomdoctor.report.diagnosis.steps import proposed
 from oomdoctor.report.document import Block, Document, Paragraph, Span, Step, Steps, Style
 from oomdoctor.report.issue.missing_info import missing_info
 from oomdoctor.report.wording.phrases import bare, blank, comma, first_sentences, spans, stop, stopped, written
@@ -139,7 +139,7 @@ def _void(case: Case, lang: str) -> list[Block]:
 
 
 def _steps(findings: Sequence[Finding], lang: str) -> tuple[Step, ...]:
-    return tuple(_step(fix, lang) for fix in proposed(findings)[:_STEPS])
+    return tuple(_step(fix, lang) for fix in unique_fixes(findings)[:_STEPS])
 
 
 def _step(fix: Fix, lang: str) -> Step:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from oomdoctor.advice.fixes import unique_fixes
 from oomdoctor.case.diagnosis import Finding
 from oomdoctor.case.environment import Environment, Folder, Gpu, GpuProcess, Host, Package, TorchRun
 from oomdoctor.case.gap import Gap
-from oomdoctor.report.diagnosis.steps import full_step, proposed
+from oomdoctor.report.diagnosis.steps import full_step
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Steps, Style
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording.environment import FINE, counted, gap_word, word
@@ -72,8 +73,8 @@ def _findings(found: Sequence[Finding], title: str, lang: str) -> Iterator[Block
 
 def _what_to_do(found: Sequence[Finding], lang: str) -> Iterator[Block]:
     """The first fix of each finding; they are things of their own, so that none waits for another. The other fixes are folded."""
-    first = proposed([replace(one, fixes=one.fixes[:1]) for one in found])
-    others = [fix for fix in proposed(found) if fix not in first]
+    first = unique_fixes([replace(one, fixes=one.fixes[:1]) for one in found])
+    others = [fix for fix in unique_fixes(found) if fix not in first]
     if first:
         yield Heading(word("do", lang))
         yield Steps(tuple(full_step(fix, lang) for fix in first))

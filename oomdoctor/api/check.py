@@ -1,0 +1,59 @@
+"""A config before the run: what of it is wrong, and whether the run fits the cards."""
+
+from __future__ import annotations
+
+from oomdoctor.api.configs import read_settings
+from oomdoctor.api.estimate import estimate_run
+from oomdoctor.api.inputs import Path, Paths, path_list, path_text
+from oomdoctor.api.models import fetch_unknown, find_card
+from oomdoctor.api.results import ConfigCheck, RunEstimate
+from oomdoctor.case.gap import Gap
+from oomdoctor.case.settings import RunConfig
+from oomdoctor.errors import UsageError
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.knowledge.tables.cards import Card
+
+
+def check(
+    config: Paths,
+    *,
+    gpu: str | None = None,
+    gpus: int | None = None,
+    model: Path | None = None,
+    hub: bool = False,
+    rules: Path | None = None,
+) -> ConfigCheck:
+    """Check a config before anything runs: what stops the run or has no effect, and with `gpu` whether it fits the cards.
+
+    `config` are the files of one run; those beside them that they name are read too. `gpu`, `gpus`, `model` and `hub` are those
+    of `estimate`, `rules` is a folder of rules to use instead of the built-in ones.
+
+    Raise UsageError where a file cannot be read or is no config that is known, or the card is not known.
+
+    >>> import oomdoctor
+    >>> result = oomdoctor.check("fixtures/compare/today.yaml", gpu="L40S")
+    >>> result.config.framework, result.fits
+    ('llamafactory', 'yes')
+    """
+    card = None if gpu is None else find_card(gpu)
+    paths, name = path_list(config), path_text(model)
+    facts = {} if card is None else {"log.gpu_name": card.name}
+    run, gaps = read_settings(paths, load_pack(path_text(rules)), facts=facts)
+    if run is None or not run.given:
+        raise UsageError(f"{paths[0]} is no config that is known")
+    if card is None:
+        return ConfigCheck(config=run, gaps=tuple(gaps))
+    if hub:
+        fetch_unknown(name or run.settings.get("model"))
+    memory = _memory(run, name, gpus, card)
+    if isinstance(memory, Gap):
+        return ConfigCheck(config=run, unknown=memory.why, gaps=(*gaps, memory))
+    return ConfigCheck(config=run, memory=memory, gaps=tuple(gaps))
+
+
+def _memory(run: RunConfig, model: str | None, gpus: int | None, card: Card) -> RunEstimate | Gap:
+    """Return what the run takes of a card, or why that is not known."""
+    try:
+        return estimate_run(run.settings, model, run.framework, gpus, card)
+    except UsageError as error:
+        return Gap(what="memory", why=str(error))

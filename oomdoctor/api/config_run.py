@@ -1,0 +1,140 @@
+"""The config files of a run with what its logs say: what is wrong in them, what a diagnosis proposes, what makes the run fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from oomdoctor.advice.fixes import unique_fixes
+from oomdoctor.api.configs import read_configs
+from oomdoctor.api.inputs import unread_lines
+from oomdoctor.api.pipeline import diagnose_logs
+from oomdoctor.api.plan import plan_run
+from oomdoctor.case.diagnosis import Diagnosis, Fix
+from oomdoctor.case.plan import Measure, Plans
+from oomdoctor.case.serving import ServedPlans
+from oomdoctor.case.settings import ConfigIssue, RunConfig
+from oomdoctor.configs.edit.edit_targets import EditTargets
+from oomdoctor.configs.edit.store import in_force, modified, read
+from oomdoctor.configs.proposals.apply import AppliedProposals, apply_proposals
+from oomdoctor.configs.proposals.choice import ProposalSelection
+from oomdoctor.configs.proposals.from_plans import plan_proposals
+from oomdoctor.configs.proposals.proposal import Proposal, fix_proposal, issue_proposal
+from oomdoctor.configs.readers.read import read_config
+from oomdoctor.configs.resolve import resolve_config
+from oomdoctor.errors import NothingReadError, UsageError
+from oomdoctor.ingest.sources import expand_sources
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.tables.cards import card_named
+from oomdoctor.planning.framework_keys import measure_keys
+from oomdoctor.planning.plan_request import PlanRequest, plan_request
+
+_SHOWN = 5
+"""Plans that `oomdoctor plan` shows; theirs are the numbers that --plan takes."""
+
+
+class ConfigRun:
+    """The config files of one run, what they were when it died, and its diagnosis.
+
+    Raises UsageError where a file cannot be read or none is a config, and NothingReadError where no log can be read.
+    """
+
+    def __init__(self, logs: Sequence[str], configs: Sequence[str], pack: Pack, folder: str | None, gpu: str | None) -> None:
+        self._pack, self._folder = pack, folder
+        self._targets = EditTargets(read_configs(configs)[0], pack)
+        if not any(sheet.framework for sheet in self._targets.sheets):
+            raise UsageError(f"{configs[0]} is no config that is known; name the config of the run with --config")
+        self.files = {path: _content(path) for path in self._targets.files()}
+        moment = modified(list(logs)) if logs else None
+        versions = {path: in_force(path, moment) for path in self.files}
+        self._older = {path: read(version) or b"" for path, version in versions.items() if version != path}
+        self._diagnosis = _diagnosis(logs, configs, versions, pack) if logs else None
+        self._facts = {} if self._diagnosis is None else dict(self._diagnosis.case.facts)
+        card = card_named(gpu) if gpu is not None else None
+        if card is not None:
+            self._facts["log.gpu_name"] = card.name
+
+    def plans(self, gpu: str | None, gpus: int | None, model: str | None, number: int | None) -> Plans | ServedPlans | None:
+        """Return what makes the run fit; None where nobody asks for it and the log does not tell enough to know by itself."""
+        if gpu is None and number is None and not self._is_told():
+            return None
+        return plan_run(self._request(gpus, model), self._pack, gpu=gpu, gpus=gpus, model=model, top=max(_SHOWN, number or 0))
+
+    def proposals(self, plans: Plans | ServedPlans | None, gpus: int | None) -> ProposalSelection:
+        """Return what the configs need to be right at all, what the diagnosis proposes, and what makes the run fit."""
+        run = self._settings(self.files) if self._diagnosis is None else self._diagnosis.case.training
+        settings = {**({} if run is None else run.settings), **({} if gpus is None else {"world_size": gpus})}
+        findings = () if self._diagnosis is None else self._diagnosis.findings
+        written = [[fix for fix in finding.fixes if fix.settings] for finding in findings]
+        fixes = [fix for fix in unique_fixes(findings) if fix.settings]
+        return ProposalSelection(
+            corrections=self._corrections(),
+            fixes=[fix_proposal(fix, self._targets, settings, self._pack, self._folder) for fix in fixes],
+            first=frozenset(fixes[0].id for fixes in written if fixes),
+            plans=[] if plans is None else plan_proposals(plans, self._targets, settings, self._pack, self._folder),
+        )
+
+    def applied(self, proposals: Sequence[Proposal]) -> AppliedProposals:
+        """Return the files as they would be after these proposals."""
+        return apply_proposals(self.files, proposals, self._issues, read, self._older)
+
+    def _issues(self, files: Mapping[str, bytes]) -> tuple[ConfigIssue, ...]:
+        """Return what is wrong with the configs as they would be. What the log says of values is left out: they are to change."""
+        run = self._settings(files)
+        return () if run is None else run.complaints
+
+    def _request(self, gpus: int | None, model: str | None) -> PlanRequest:
+        if self._diagnosis is None:
+            return plan_request(self._settings(self._corrected()), {}, None, model=model, gpus=gpus)
+        case = self._diagnosis.case
+        return plan_request(case.training, case.facts, next(iter(case.incidents), None), model=model, gpus=gpus)
+
+    def _settings(self, files: Mapping[str, bytes]) -> RunConfig | None:
+        sheets = [sheet for path, data in files.items() for sheet in read_config(path, data) or ()]
+        return resolve_config(sheets, (), self._facts, self._pack)
+
+    def _is_told(self) -> bool:
+        """Return whether the log tells the run and its card, and the memory model sees why it did not fit."""
+        case = None if self._diagnosis is None else self._diagnosis.case
+        if case is not None and case.served is not None:
+            return case.served.total_is_known and case.served.served.starts != "yes"
+        expected = None if case is None else case.estimate
+        return expected is not None and expected.is_told and expected.room is not None and expected.fits != "yes"
+
+    def _corrections(self) -> list[Proposal]:
+        issues = self._issues(self.files)
+        return [self._correction(issue) for issue in issues if issue.instead is not None or issue.severity != "note"]
+
+    def _correction(self, issue: ConfigIssue) -> Proposal:
+        """Return what mends an issue: what it says to write, else the settings of its fix in this run's framework."""
+        text = None if issue.mended_by is None else self._pack.text("fixes", issue.mended_by)
+        if text is None:
+            return issue_proposal(issue, self._targets)
+        run = self._settings(self.files)
+        keys = measure_keys(self._pack, run, self._facts, None if run is None else run.framework)
+        measure = keys.of_measure(Measure(fix=text["id"], sets=issue.sets))
+        fix = Fix(id=issue.id, title=issue.what, how=issue.why, settings=measure.settings, safety=text["safety"])
+        if not any(setting.key.endswith(issue.key.rpartition(".")[2].lstrip("-")) for setting in fix.settings):
+            return issue_proposal(issue, self._targets)  # it is written in another way there, and two ways would contradict each other
+        return replace(fix_proposal(fix, self._targets, {} if run is None else run.settings, self._pack), complaint=issue)
+
+    def _corrected(self) -> dict[str, bytes]:
+        """Return the files without what is wrong in them: a misspelt key says nothing of a run until it is spelt right."""
+        safe = [correction for correction in self._corrections() if correction.safe]
+        return {**self.files, **apply_proposals(self.files, safe, self._issues, read).files}
+
+
+def _content(path: str) -> bytes:
+    data = read(path)
+    if data is None:
+        raise UsageError(f"{path} cannot be read, or is too large for a config")
+    return data
+
+
+def _diagnosis(logs: Sequence[str], configs: Sequence[str], versions: Mapping[str, str], pack: Pack) -> Diagnosis:
+    """Diagnose the logs with the configs as they were when the run died."""
+    diagnosis = diagnose_logs(list(expand_sources(logs)), pack, config=configs, version=lambda path: versions.get(path, path))
+    if lines := unread_lines(diagnosis):
+        raise NothingReadError(lines)
+    return diagnosis

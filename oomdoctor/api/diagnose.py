@@ -1,0 +1,73 @@
+"""From the logs of one run to its diagnosis."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from oomdoctor.api.inputs import Machine, Path, Paths, machine_source, path_list, path_text
+from oomdoctor.api.pipeline import diagnose_logs
+from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.ingest.sources import expand_sources
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.parse.reading import Early, Progress
+
+
+def diagnose(
+    log: str | bytes | os.PathLike[str] | Sequence[Path],
+    *,
+    config: Paths = (),
+    environment: Machine = None,
+    rules: Path | None = None,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    jobs: int = 1,
+    name: str = "<text>",
+    progress: Progress | None = None,
+    early: Early | None = None,
+) -> Diagnosis:
+    """Diagnose a run: whether memory ran out, which memory, what failed first, why, and what to change.
+
+    A `PathLike`, a string that names an existing file or folder, and every item of a list are paths and are read (`-` in a list is
+    standard input); any other string, and bytes, are the text of a log, which the report calls `name`.
+
+    `config` are the run's config files; those beside them that they name are read too. `environment` is its machine: an
+    `Environment`, a file that describes one, `"auto"` (this machine if it agrees with the log) or `"here"` (this machine).
+    `rules` is a folder of rules to use instead of the built-in ones. In folders, `include` and `exclude` are globs over names.
+    `jobs` threads read; `progress` is told how many bytes were read, `early` what the end of a large log shows.
+
+    What cannot be read in a log is a gap of the case and never an exception. Raise RuleError where a rule file is wrong, and
+    UsageError where the file of `environment` cannot be read.
+
+    >>> import oomdoctor
+    >>> diagnosis = oomdoctor.diagnose("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.")
+    >>> diagnosis.case.verdict.memory_failure
+    'yes'
+    """
+    text, logs = _text_or_paths(log)
+    return diagnose_logs(
+        [name] if text is not None else list(expand_sources(logs, include, exclude)),
+        load_pack(path_text(rules)),
+        jobs=jobs,
+        progress=progress,
+        early=early,
+        text=text,
+        config=path_list(config),
+        machine=machine_source(environment),
+    )
+
+
+def _text_or_paths(log: str | bytes | os.PathLike[str] | Sequence[Path]) -> tuple[bytes | None, list[str]]:
+    """Return the text of a log, or the paths of logs."""
+    if isinstance(log, bytes):
+        return log, []
+    if isinstance(log, str) and not _exists(log):
+        return log.encode("utf-8", "surrogatepass"), []
+    return None, path_list(log)
+
+
+def _exists(text: str) -> bool:
+    try:
+        return "\n" not in text and len(text) < 4096 and os.path.exists(text)
+    except ValueError:
+        return False

@@ -1,0 +1,119 @@
+"""What a run takes of a card, from its config files or from settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from oomdoctor.api.configs import read_settings
+from oomdoctor.api.inputs import Path, Paths, path_list, path_text
+from oomdoctor.api.models import fetch_unknown, find_card, find_shape
+from oomdoctor.api.results import RunEstimate
+from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.serving import Served
+from oomdoctor.case.settings import Scalar
+from oomdoctor.errors import UsageError
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.knowledge.tables.cards import Card
+from oomdoctor.memory.estimate import estimate as estimate_memory
+from oomdoctor.planning.memory_budget import judge_fit, memory_budget
+from oomdoctor.setups.from_settings import setup
+from oomdoctor.setups.model_files import read_config, read_shape
+from oomdoctor.setups.nearest_model import nearest_model
+from oomdoctor.setups.server import CardLookup, program, server_setup
+
+_ANY_SIZE = 1_000_000_000
+"""Parameters of a model of which only a trace will say how many it has; the trace does not ask."""
+
+
+def estimate(
+    config: Paths = (),
+    *,
+    model: Path | None = None,
+    gpu: str | None = None,
+    gpus: int | None = None,
+    framework: str | None = None,
+    settings: Mapping[str, Scalar] | None = None,
+    serve: bool = False,
+    hub: bool = False,
+    trace: bool = False,
+) -> RunEstimate:
+    """Estimate what a run takes of a card, part by part, and whether it fits.
+
+    `config` are the run's config files and launch scripts. `settings` go before theirs, by the names that all frameworks share
+    (`finetuning`, `micro_batch`, `sequence_length`, `zero_stage`). `model` is a name, or the folder or file of a config.json;
+    with `hub` the config.json of an unknown one is fetched. `gpu` is the name of a card or a size (`24GB`), `gpus` how many.
+    `serve` asks about a server instead of training; `trace` counts activations in the model's own code, which needs torch.
+
+    Raise UsageError where a file cannot be read, or the model or the card is not known.
+
+    >>> import oomdoctor
+    >>> run = oomdoctor.estimate(
+    ...     model="Qwen2.5-7B", gpu="24GB", settings={"finetuning": "lora", "micro_batch": 2, "sequence_length": 4096}
+    ... )
+    >>> run.fits
+    'no'
+    """
+    card = None if gpu is None else find_card(gpu)
+    run = read_settings(path_list(config), load_pack(), all_needed=False)[0] if config else None
+    known: dict[str, Scalar] = {**(run.settings if run else {}), **(settings or {})}
+    if serve:
+        known["method"] = "serve"
+        if gpus is not None and not known.keys() & {"tensor_parallel", "pipeline_parallel"}:
+            known["tensor_parallel"] = gpus
+    name = path_text(model)
+    if hub:
+        fetch_unknown(name or known.get("model"))
+    return estimate_run(known, name, framework or (run.framework if run else None), gpus, card, trace=trace)
+
+
+def estimate_run(
+    settings: Mapping[str, Scalar], model: str | None, framework: str | None, gpus: int | None, card: Card | None, *, trace: bool = False
+) -> RunEstimate:
+    """Estimate the run of these settings. Raise UsageError where the model is not known."""
+    served = None if card is None else _served(settings, model, framework, gpus, card)
+    if served is not None:
+        return RunEstimate(estimate=served)
+    memory = (_traced if trace else _estimated)(settings, model, framework, gpus)
+    return RunEstimate(estimate=memory, fit=None if card is None else judge_fit(memory.setup, memory_budget(card)))
+
+
+def _served(settings: Mapping[str, Scalar], model: str | None, framework: str | None, gpus: int | None, card: Card) -> Served | None:
+    """Return what a server makes of a card; None for a run that is no server."""
+    server = program(settings, framework) if settings.get("method") == "serve" else None
+    if server is None:
+        return None
+    name = model or settings.get("model")
+    known = {**settings, "model": name} if name else settings
+    return server_setup(known, find_shape(name), server, CardLookup(card.name, card.bytes), cards=gpus or 1)
+
+
+def _estimated(settings: Mapping[str, Scalar], model: str | None, framework: str | None, gpus: int | None) -> Estimate:
+    return estimate_memory(*setup(settings, find_shape(model or settings.get("model")), framework, _cards(settings, gpus)))
+
+
+def _traced(settings: Mapping[str, Scalar], model: str | None, framework: str | None, gpus: int | None) -> Estimate:
+    """Estimate with activations counted in the model's own code. Raise OomdoctorError where it cannot be traced."""
+    try:
+        from oomdoctor.tracing.trace import trace  # noqa: PLC0415 - loads torch and transformers, which are optional
+    except ImportError as error:
+        raise UsageError(f"--trace needs torch and transformers: pip install 'oomdoctor[trace]' ({error})") from error
+    path = str(model or settings.get("model") or "")
+    config = read_config(path) if path else None
+    if config is None:
+        raise UsageError("--trace needs the model's config.json: give its folder or the file with --model")
+    cards = _cards(settings, gpus)
+    known = read_shape(path)
+    stand_in = known or nearest_model(_ANY_SIZE, path)
+    if stand_in is None:
+        raise UsageError(f"nothing is known of {path}")
+    traced = trace(config, setup(settings, stand_in, framework, cards)[0])
+    shape = known or nearest_model(traced.params, path) or stand_in
+    run, assumptions = setup(settings, shape, framework, cards)
+    return estimate_memory(replace(run, traced=traced), assumptions)
+
+
+def _cards(settings: Mapping[str, Scalar], gpus: int | None) -> int:
+    world = settings.get("world_size")
+    return gpus or (world if isinstance(world, int) and world > 0 else 1)

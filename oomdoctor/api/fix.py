@@ -1,0 +1,106 @@
+"""The changes that a diagnosis and the issues of a config ask for, worked out and then written into the files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from oomdoctor.api.config_run import ConfigRun
+from oomdoctor.api.inputs import Path, Paths, path_list, path_text
+from oomdoctor.api.results import ConfigFix, WrittenFix
+from oomdoctor.case.plan import Plans
+from oomdoctor.case.serving import ServedPlans
+from oomdoctor.configs.edit.store import read, write
+from oomdoctor.configs.proposals.choice import Choice, ProposalSelection, choose, named
+from oomdoctor.errors import UsageError
+from oomdoctor.knowledge.pack import load_pack
+
+
+def fix(
+    config: Paths,
+    *,
+    log: Paths = (),
+    gpu: str | None = None,
+    gpus: int | None = None,
+    model: Path | None = None,
+    plan: int | None = None,
+    only: Sequence[str] = (),
+    review: bool = False,
+    folder: Path | None = None,
+    rules: Path | None = None,
+) -> ConfigFix:
+    """Work out how to change the config of a run so that it fits: only the values, with comments, order and quotes as they are.
+
+    Nothing is written; `apply_fix` does that. `config` are the files to change, `log` the logs of the run. What is wrong in the
+    configs is always mended; beside that the first plan is taken that makes the run fit (`plan` takes another one by its number),
+    or the fixes of the diagnosis where the model or the card is not known. `only` takes the fixes, issues and plans of these ids
+    and nothing else. `review` takes what a person should decide too. New files go into `folder`. `gpu`, `gpus` and `model` are
+    those of `plan`, `rules` is a folder of rules to use instead of the built-in ones.
+
+    Raise UsageError where a file cannot be read, a plan or an id is not there, or the model or the card is not known.
+
+    >>> import oomdoctor
+    >>> changes = oomdoctor.fix("fixtures/compare/today.yaml", gpu="RTX 4090", review=True)
+    >>> [step.proposal.id for step in changes.applied.steps]
+    ['plan-1']
+    """
+    run = ConfigRun(path_list(log), path_list(config), load_pack(path_text(rules)), path_text(folder), gpu)
+    plans = run.plans(gpu, gpus, path_text(model), plan)
+    choice = _choice(run.proposals(plans, gpus), plans, review=review, only=only, plan=plan)
+    applied = run.applied(choice.taken)
+    waits = bool((only or plans) and choice.undecided)
+    incomplete = any(step.left for step in applied.steps) or waits or (plans is not None and plans.wall is not None)
+    return ConfigFix(before=run.files, applied=applied, choice=choice, plans=plans, is_incomplete=incomplete)
+
+
+def apply_fix(changes: ConfigFix, folder: Path | None = None) -> WrittenFix:
+    """Write the files of a fix, each whole or not at all; a copy of each changed file is kept as FILE.bak-1, FILE.bak-2 and so on.
+
+    With `folder` the files are written there instead. Raise UsageError, with nothing replaced, where a file was changed since it
+    was read, a folder cannot be written, or a file of that name in `folder` says something else.
+
+    >>> import oomdoctor, tempfile
+    >>> changes = oomdoctor.fix("fixtures/compare/today.yaml", gpu="RTX 4090", review=True)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = oomdoctor.apply_fix(changes, folder)
+    >>> [path.rpartition("/")[2] for path in written.created]
+    ['today.yaml']
+    """
+    files = files_to_write(changes, folder)
+    copies = write(files, changes.before if folder is None else {})
+    return WrittenFix(copies=copies, created=tuple(path for path in files if path not in copies))
+
+
+def files_to_write(changes: ConfigFix, folder: Path | None = None) -> dict[str, bytes]:
+    """Return the files that are not yet as they are to be, by path; in `folder`, which is made, where one is named.
+
+    Raise UsageError where a file of that name in `folder` says something else.
+    """
+    if folder is None:
+        return changes.applied.files
+    os.makedirs(folder, exist_ok=True)
+    files: dict[str, bytes] = {}
+    for path, data in changes.applied.files.items():
+        place = os.path.join(folder, os.path.basename(path))
+        if place in files or (os.path.lexists(place) and read(place) != data):
+            raise UsageError(f"{place} is there already and says something else; it is not overwritten")
+        if not os.path.lexists(place):
+            files[place] = data
+    return files
+
+
+def _choice(
+    proposals: ProposalSelection, plans: Plans | ServedPlans | None, *, review: bool, only: Sequence[str], plan: int | None
+) -> Choice:
+    """Return what is done and what waits. Raise UsageError where something was named that is not there."""
+    if only and plan is not None:
+        raise UsageError("--plan and --only exclude one another; --only plan-2 is the second plan and nothing else")
+    known = sorted({proposal.id for proposal in proposals.all()})
+    unknown = next((name for name in only if name not in known), None)
+    if unknown is not None:
+        raise UsageError(f"--only {unknown}: not proposed here" + (f"; there is {', '.join(known)}" if known else ""))
+    if plan is not None and plans is not None and len(plans.plans) < plan and plans.plans:
+        raise UsageError(f"--plan {plan}: the last one is {len(plans.plans)} (see oomdoctor plan)")
+    if only:
+        return named(proposals, only, yes=review)
+    return choose(proposals, yes=review, plan=None if plan is None else f"plan-{plan}")

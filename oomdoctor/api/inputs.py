@@ -1,0 +1,83 @@
+"""What a use case is given: paths, logs, the text of a file, the machine of a run. Wrong use is told here, as a UsageError."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Union
+
+from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.case.environment import Environment
+from oomdoctor.errors import UsageError
+from oomdoctor.machine.match_log import MachineSource
+
+Path = Union[str, "os.PathLike[str]"]
+Paths = Union[Path, Sequence[Path]]
+Machine = Union[Environment, Path, None]
+"""A machine, a file that describes one, `auto` (this one if it agrees with the log), `here` (this one), or None."""
+
+_MOST = (4 << 20) + 1
+"""Bytes of a file that describes a machine; what reads it takes no larger JSON, and the beginning of longer texts."""
+_NAME = "<environment>"
+_GAPS = 8
+
+
+def path_list(paths: Paths) -> list[str]:
+    """Return one path or several as a list of strings."""
+    if isinstance(paths, (str, os.PathLike)):
+        return [os.fspath(paths)]
+    return [os.fspath(path) for path in paths]
+
+
+def path_text(path: Path | None) -> str | None:
+    """Return a path as a string; None stays None."""
+    return None if path is None else os.fspath(path)
+
+
+def default_jobs() -> int:
+    """Return how many threads read logs where nobody says: the number of CPUs, at most 4."""
+    return min(4, os.cpu_count() or 1)
+
+
+def read_beginning(path: str, option: str) -> bytes:
+    """Read the first 4 MiB of a file, or of standard input (`-`). Raise UsageError under the name of `option` where that fails."""
+    try:
+        if path == "-":
+            return sys.stdin.buffer.read(_MOST)
+        with open(path, "rb") as file:
+            return file.read(_MOST)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{option} {path}: {(getattr(error, 'strerror', None) or str(error)).lower()}") from error
+
+
+def machine_source(machine: Machine) -> MachineSource | None:
+    """Return where the machine of a run comes from; it is looked at, or its file parsed, only when a log needs it."""
+    if machine is None:
+        return None
+    if isinstance(machine, Environment):
+        return MachineSource(lambda: machine, name=_NAME, always=True)
+    path = os.fspath(machine)
+    if path in ("auto", "here"):
+        return MachineSource(_this_machine, always=path == "here")
+    data = read_beginning(path, "--env")
+    return MachineSource(lambda: _described(data, path), name=path, always=True)
+
+
+def unread_lines(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """Return why nothing at all could be read, a line for each input; no line where something was read."""
+    if any(source.size for source in diagnosis.case.sources):
+        return ()
+    return tuple(f"{gap.what}: {gap.why}" + (f" ({gap.how})" if gap.how else "") for gap in diagnosis.case.gaps[:_GAPS])
+
+
+def _this_machine() -> Environment:
+    from oomdoctor.machine.collect.environment import collect_environment  # noqa: PLC0415 - most logs come from another machine
+
+    return collect_environment(os.environ)
+
+
+def _described(data: bytes, name: str) -> Environment:
+    from oomdoctor.machine.reports.read import read_report  # noqa: PLC0415 - few logs come with a description of their machine
+
+    return read_report(data, name)

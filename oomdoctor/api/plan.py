@@ -1,0 +1,110 @@
+"""What to change so that a run fits its cards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from oomdoctor.api.configs import read_settings
+from oomdoctor.api.inputs import Path, Paths, path_list, path_text
+from oomdoctor.api.models import fetch_unknown, find_card
+from oomdoctor.api.pipeline import diagnose_logs
+from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.case.plan import MemoryBudget, Plans
+from oomdoctor.case.serving import Served, ServedPlans
+from oomdoctor.errors import UsageError
+from oomdoctor.knowledge.pack import Pack, load_pack
+from oomdoctor.knowledge.tables.cards import Card
+from oomdoctor.planning.framework_keys import measure_keys
+from oomdoctor.planning.memory_budget import memory_budget, without
+from oomdoctor.planning.plan_request import PlanRequest, plan_request
+from oomdoctor.planning.plans import plans
+from oomdoctor.planning.serving_keys import in_options
+from oomdoctor.planning.serving_options import Deployment
+from oomdoctor.planning.serving_search import plans as serving_plans
+from oomdoctor.setups.from_log import logged_run
+from oomdoctor.setups.server import CardLookup, of_run
+
+
+def plan(
+    config: Paths = (),
+    *,
+    log: Diagnosis | Paths = (),
+    gpu: str | None = None,
+    gpus: int | None = None,
+    model: Path | None = None,
+    hub: bool = False,
+    framework: str | None = None,
+    top: int = 5,
+) -> Plans | ServedPlans:
+    """Plan what to change so that a run fits its cards, the smallest change first and `top` plans at most.
+
+    `config` are the run's config files, `log` its logs or their diagnosis; either is enough. `gpu` is the name of a card or a
+    size (`24GB`), by default the card of the log, and `gpus` how many. `model` and `hub` are those of `estimate`. `framework`
+    is the run's where nothing shows it. What had to be assumed of the run is in `now.assumptions` of the result.
+
+    Raise UsageError where a file cannot be read, or the model or the card is not known.
+
+    >>> import oomdoctor
+    >>> plans = oomdoctor.plan("fixtures/compare/today.yaml", gpu="RTX 4090")
+    >>> plans.fits
+    'no'
+    >>> [measure.fix for measure in plans.plans[0].measures]
+    []
+    """
+    pack, name = load_pack(), path_text(model)
+    request = _request(log, path_list(config), pack, hub=hub, model=name, gpus=gpus, framework=framework)
+    return plan_run(request, pack, gpu=gpu, gpus=gpus, model=name, top=top)
+
+
+def plan_run(request: PlanRequest, pack: Pack, *, gpu: str | None, gpus: int | None, model: str | None, top: int) -> Plans | ServedPlans:
+    """Plan for the run of a request, in the keys of its framework. Raise UsageError where no card is known."""
+    keys = measure_keys(pack, request.training, request.log, request.framework)
+    budget = _budget(gpu, request)
+    served = _served(request, budget, model, gpus)
+    if served is None:
+        found = keys.written(plans(request.setup, budget, keys.has, top=top))
+        return replace(found, now=replace(found.now, assumptions=request.assumptions))
+    deployment = Deployment(served.setup, served.server, served.total)
+    options = in_options(serving_plans(deployment, budget, keys.has, top=top), keys)
+    return replace(options, now=replace(options.now, assumptions=served.assumptions))
+
+
+def _request(
+    log: Diagnosis | Paths, configs: Sequence[str], pack: Pack, *, hub: bool, model: str | None, gpus: int | None, framework: str | None
+) -> PlanRequest:
+    """Return the run that logs and configs tell of."""
+    diagnosis = log if isinstance(log, Diagnosis) else None
+    if not isinstance(log, Diagnosis) and log:
+        diagnosis = diagnose_logs(path_list(log), pack, config=configs)
+    if diagnosis is None:
+        run, _ = read_settings(configs, pack, all_needed=False)
+        if hub:
+            fetch_unknown(model or (run and run.settings.get("model")))
+        return plan_request(run, {}, None, model=model, gpus=gpus, framework=framework)
+    case = diagnosis.case
+    if hub:
+        fetch_unknown(model or (case.training and case.training.settings.get("model")) or case.facts.get("log.model_name_or_path"))
+    incident = case.incidents[0] if case.incidents else None
+    return plan_request(case.training, case.facts, incident, model=model, gpus=gpus, framework=framework)
+
+
+def _budget(gpu: str | None, request: PlanRequest) -> MemoryBudget:
+    """Return the memory of the card that was named, else of the log's, without what the log shows and no setting explains."""
+    if gpu is not None:
+        return without(memory_budget(find_card(gpu)), request.unexplained)
+    if request.room is not None:
+        return without(request.room, request.unexplained)
+    printed = request.log.get("log.total_bytes")
+    if isinstance(printed, int) and printed > 0:
+        return memory_budget(Card(str(request.log.get("log.gpu_name", "")), printed))
+    raise UsageError("which card? name it with --gpu (RTX 4090, A100-80GB, 24GB)")
+
+
+def _served(request: PlanRequest, budget: MemoryBudget, model: str | None, gpus: int | None) -> Served | None:
+    """Return what the run makes of its card where it is a server."""
+    run = logged_run(request.training, request.log)
+    settings = {**run.settings, "model": model} if model else run.settings
+    run = replace(run, settings=settings, cards=gpus or run.cards, framework=request.framework)
+    return of_run(run, request.log, request.setup.shape, CardLookup(budget.card, budget.total))
