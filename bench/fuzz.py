@@ -37,7 +37,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from oomdoctor import __version__
 from oomdoctor.api import pipeline
 from oomdoctor.ingest.clean import flows
-from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
+from oomdoctor.knowledge.pack import PROBLEMS, SIGNATURES, Pack, builtin_rules, load_pack
 from oomdoctor.parse import reading as read_sources
 from oomdoctor.parse.families.registry import FAMILIES, family
 from oomdoctor.parse.signature import Match, Signature
@@ -114,10 +114,8 @@ def reading() -> read_sources.LogReader:
 @cache
 def messages() -> tuple[str, ...]:
     """What inputs are made of: the examples and near misses of all rules, and lines of healthy runs."""
-    signatures = [pack().text("signatures", name) or {} for name in pack().names("signatures")]
-    problems = [pack().text("problems", name) or {} for name in pack().names("problems")]
-    texts = [one["text"] for record in signatures for one in (*record.get("examples", ()), *record.get("near_misses", ()))]
-    texts += [one["log"] for record in problems for one in (*record["examples"], *record["near_misses"])]
+    texts = [one.text for record in pack().records(SIGNATURES) for one in (*record.examples, *record.near_misses)]
+    texts += [one.log for record in pack().records(PROBLEMS) for one in (*record.examples, *record.near_misses)]
     healthy = Path(builtin_rules(), "healthy.txt")
     texts += healthy.read_text(encoding="utf-8").splitlines() if healthy.is_file() else []
     return tuple(text for text in texts if text)
@@ -493,8 +491,8 @@ def _stretch_one(name: str) -> list[tuple[str, float, float, str]]:
     """(id, seconds for the short text, for the long one, the text) for each way of stretching."""
     one = next(one for one in signatures() if one.id == name)
     read: Reader = family(one.family) if one.family else one.matches
-    record = pack().text("signatures", name) or {}
-    text = record["examples"][0]["text"]
+    record = pack().signature(name)
+    text = record.examples[0].text if record is not None else ""
     rows = []
     for short, long in zip(*(stretched(text, size) for size in _STRETCHED)):
         row = (name, _seconds(read, short), _seconds(read, long), long)

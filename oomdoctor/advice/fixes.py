@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from oomdoctor.advice.frameworks import Row, framework, meant
+from oomdoctor.advice.frameworks import framework, meant
 from oomdoctor.advice.savings import freed, missing
 from oomdoctor.advice.settings import SettingChange, config_of, setting_changes
 from oomdoctor.case.diagnosis import Finding, Fix, NotThis
-from oomdoctor.case.settings import ProposedSetting
+from oomdoctor.case.settings import ProposedSetting, RunConfig
 from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import Fact, KnownFacts, evaluate
 from oomdoctor.findings.template import fill_template
-
-if TYPE_CHECKING:
-    from oomdoctor.case.settings import RunConfig
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.fix import FixRecord, NotThisRecord, SettingRecord
+from oomdoctor.knowledge.records.problem import ProblemRecord
 
 _HARM = {"none": 0.0, "slower": 1.0, "effort": 1.0, "quality": 2.0, "hardware": 4.0}
 """How many places a fix moves back in the order of its finding for what it costs: small against the order itself,
@@ -28,14 +27,6 @@ _NOT_ENOUGH = 6.0
 _UNKNOWN_NEED = 1.0
 _NO_KEY = 2.0
 """The same where the framework found has no setting for it, and code must be written."""
-
-
-class FixTexts(Protocol):
-    """The part of a rule pack that is read here."""
-
-    def text(self, part: str, name: str) -> Mapping[str, Any] | None:
-        """The texts of one rule."""
-        ...
 
 
 class Advice(Struct, frozen=True):
@@ -51,9 +42,9 @@ class _RankedFix(Struct, frozen=True):
     behind: float
 
 
-def with_advice(findings: Sequence[Finding], pack: FixTexts, known: KnownFacts, training: RunConfig | None = None) -> tuple[Finding, ...]:
+def with_advice(findings: Sequence[Finding], pack: Pack, known: KnownFacts, training: RunConfig | None = None) -> tuple[Finding, ...]:
     """Add to each finding its fixes, what is done already, and what would not help."""
-    return tuple(_advised(finding, advice(pack, pack.text("problems", finding.id) or {}, known, training)) for finding in findings)
+    return tuple(_advised(finding, pack.problem(finding.id), pack, known, training) for finding in findings)
 
 
 def unique_fixes(findings: Sequence[Finding]) -> list[Fix]:
@@ -65,78 +56,81 @@ def unique_fixes(findings: Sequence[Finding]) -> list[Fix]:
     return list(fixes.values())
 
 
-def _advised(finding: Finding, given: Advice) -> Finding:
-    return replace(finding, fixes=given.fixes, already=given.already, not_this=given.not_this)
+def _advised(finding: Finding, problem: ProblemRecord | None, pack: Pack, known: KnownFacts, training: RunConfig | None) -> Finding:
+    if problem is None:
+        return finding
+    found = advice(pack, problem, known, training)
+    return replace(finding, fixes=found.fixes, already=found.already, not_this=found.not_this)
 
 
-def advice(pack: FixTexts, problem: Mapping[str, Any], known: KnownFacts, training: RunConfig | None) -> Advice:
-    """The advice for one problem that holds."""
+def advice(pack: Pack, problem: ProblemRecord, known: KnownFacts, training: RunConfig | None) -> Advice:
+    """Return the advice for one problem that holds."""
     config = config_of(training)
-    plans, already = [], []
-    for place, name in enumerate(problem.get("fixes", ())):
-        text = pack.text("fixes", name)
-        if text is None or (needs := _open_needs(text, known)) is None:
+    ranked, already = [], []
+    for place, name in enumerate(problem.fixes):
+        fix = pack.fix(name)
+        if fix is None or (needs := _open_needs(fix, known)) is None:
             continue
-        found = setting_changes(rows_of(text, known, training), known.facts, config)
-        counting = [one for one in found if one.counts]
-        if counting and all(one.in_force for one in counting):
-            already += [one.setting for one in counting]
+        changes = setting_changes(rows_of(fix, known, training), known.facts, config)
+        counting = [change for change in changes if change.counts]
+        if counting and all(change.in_force for change in counting):
+            already += [change.setting for change in counting]
         else:
-            plans.append(_plan(text, found, needs, known, place))
-    plans.sort(key=lambda one: one.behind)
-    against = (pack.text("not_this", problem.get("id", "")) or {}).get("advice", ())
-    return Advice(tuple(one.fix for one in plans), tuple(dict.fromkeys(already)), tuple(_against(against, known)))
+            ranked.append(_ranked(fix, changes, needs, known, place))
+    ranked.sort(key=lambda one: one.behind)
+    not_this = tuple(_not_this(pack.wrong_advice(problem.id), known))
+    return Advice(tuple(one.fix for one in ranked), tuple(dict.fromkeys(already)), not_this)
 
 
-def rows_of(text: Mapping[str, Any], known: KnownFacts, training: RunConfig | None) -> list[Row]:
-    """The rows of a fix that this run can use, in the version that it has."""
+def rows_of(fix: FixRecord, known: KnownFacts, training: RunConfig | None) -> list[SettingRecord]:
+    """Return the rows of a fix that this run can use, in the version that it has."""
     places = training.places if training is not None else {}
-    written = {name: given.framework for name, given in places.items()}
-    rows: list[Row] = []
-    for row in text["settings"]:
-        version = _numbers(_version(row["framework"], known.facts, training))
+    written = {name: place.framework for name, place in places.items()}
+    rows: list[SettingRecord] = []
+    for row in fix.settings:
+        version = _numbers(_version(row.framework, known.facts, training))
         if not version:
             rows.append(row)
         elif _has_version(row, version):
-            rows.append({**row, "since": None, "until": None})
+            rows.append(replace(row, since=None, until=None))
     return meant(rows, known, written)
 
 
-def _open_needs(text: Mapping[str, Any], known: KnownFacts) -> tuple[Text, ...] | None:
-    """The needs that are unknown; None where one is not met."""
-    answers = [(evaluate(one["when"], known).truth, one["says"]) for one in text["needs"]]
+def _open_needs(fix: FixRecord, known: KnownFacts) -> tuple[Text, ...] | None:
+    """Return the needs that are unknown; None where one is not met."""
+    answers = [(evaluate(need.when, known).truth, need.says) for need in fix.needs]
     if any(truth is False for truth, _ in answers):
         return None
-    return tuple(Text(says["en"], says["zh"]) for truth, says in answers if truth is None)
+    return tuple(says for truth, says in answers if truth is None)
 
 
-def _plan(text: Mapping[str, Any], found: Sequence[SettingChange], needs: tuple[Text, ...], known: KnownFacts, place: int) -> _RankedFix:
+def _ranked(fix: FixRecord, changes: Sequence[SettingChange], needs: tuple[Text, ...], known: KnownFacts, place: int) -> _RankedFix:
     facts = known.facts
-    settings = tuple(one.setting for one in found if not one.in_force)
-    frees = text.get("frees")
+    settings = tuple(change.setting for change in changes if not change.in_force)
+    frees = fix.frees
     size = None if frees is None else freed(frees, facts)
     lacking = missing(facts)
-    fix = Fix(
-        id=text["id"],
-        title=fill_template(text["title"], facts),
-        how=fill_template(text["how"], facts),
-        settings=settings,
-        command=text.get("command"),
-        frees=None if frees is None else fill_template(frees["says"], facts),
-        terms=() if frees is None else tuple(frees["terms"]),
-        frees_bytes=size,
-        costs=fill_template(text["costs"], facts) if text.get("costs") else None,
-        harm=text["harm"],
-        needs=needs,
-        safety=text.get("safety", "review"),
-        cites=tuple(text.get("cites", ())),
-    )
     behind = place + _HARM[fix.harm] + _UNKNOWN_NEED * bool(needs)
     if size is not None and lacking is not None and size < lacking:
         behind += _NOT_ENOUGH
-    if text["settings"] and not settings and framework(known) is not None:
+    if fix.settings and not settings and framework(known) is not None:
         behind += _NO_KEY
-    return _RankedFix(fix, behind)
+    filled = Fix(
+        id=fix.id,
+        title=fill_template(fix.title, facts),
+        how=fill_template(fix.how, facts),
+        settings=settings,
+        command=fix.command,
+        frees=None if frees is None else fill_template(frees.says, facts),
+        terms=() if frees is None else tuple(frees.terms),
+        frees_bytes=size,
+        costs=None if fix.costs is None else fill_template(fix.costs, facts),
+        harm=fix.harm,
+        needs=needs,
+        safety=fix.safety,
+        cites=tuple(fix.cites),
+    )
+    return _RankedFix(filled, behind)
 
 
 def _version(name: str, facts: Mapping[str, Fact], training: RunConfig | None) -> str | None:
@@ -146,19 +140,19 @@ def _version(name: str, facts: Mapping[str, Fact], training: RunConfig | None) -
     return None if value is None else str(value)
 
 
-def _has_version(row: Row, version: tuple[int, ...]) -> bool:
-    """Whether a version knows the row; `until: 4.57` holds for 4.57.3 too."""
-    since, until = _numbers(row.get("since")), _numbers(row.get("until"))
+def _has_version(row: SettingRecord, version: tuple[int, ...]) -> bool:
+    """Return whether a version knows the row; `until: 4.57` holds for 4.57.3 too."""
+    since, until = _numbers(row.since), _numbers(row.until)
     return version >= since and (not until or version[: len(until)] <= until)
 
 
 def _numbers(version: str | None) -> tuple[int, ...]:
-    return tuple(int(one) for one in (version or "").split("+")[0].split(".")[:4] if one.isdigit() and len(one) < 9)
+    return tuple(int(part) for part in (version or "").split("+")[0].split(".")[:4] if part.isdigit() and len(part) < 9)
 
 
-def _against(entries: Sequence[Mapping[str, Any]], known: KnownFacts) -> Iterator[NotThis]:
-    for one in entries:
-        if one.get("when") is None or evaluate(one["when"], known).truth:
+def _not_this(entries: Sequence[NotThisRecord], known: KnownFacts) -> Iterator[NotThis]:
+    for entry in entries:
+        if entry.when is None or evaluate(entry.when, known).truth:
             yield NotThis(
-                advice=fill_template(one["advice"], known.facts), why=fill_template(one["why"], known.facts), cites=tuple(one["cites"])
+                advice=fill_template(entry.advice, known.facts), why=fill_template(entry.why, known.facts), cites=tuple(entry.cites)
             )

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from oomdoctor.findings.conditions import Fact, KnownFacts, evaluate
-
-Row = Mapping[str, Any]
-"""One setting of a fix, as the pack has it: a `SettingRecord`."""
+from oomdoctor.knowledge.records.fix import SettingRecord
 
 _BASES: Mapping[str, tuple[str, ...]] = {"trl": ("transformers",), "unsloth": ("trl", "transformers")}
 """Frameworks whose settings another one takes as well; they are asked where it has none of its own."""
@@ -43,24 +40,24 @@ def layers(facts: Mapping[str, Fact]) -> tuple[str, ...]:
     return tuple(layer for layer, signs in _SIGNS.items() if any(_says(facts.get(sign)) for sign in signs))
 
 
-def meant(rows: Sequence[Row], known: KnownFacts, written: Mapping[str, str | None]) -> list[Row]:
+def meant(rows: Sequence[SettingRecord], known: KnownFacts, written: Mapping[str, str | None]) -> list[SettingRecord]:
     """The rows for this run; `written` says in whose config a setting stands.
 
     What the framework itself sets is not shown once more for a layer below it, unless it is written there. With the framework
     unknown the two that people use most are shown, never all of them.
     """
-    named = list(dict.fromkeys(row["framework"] for row in rows))
+    named = list(dict.fromkeys(row.framework for row in rows))
     own = framework(known)
     first = [name for name in named if name not in _SIGNS and name not in _ALWAYS][:_LIKELY] if own is None else [_base(own, named)]
     tiers = [first, *([layer] for layer in (*layers(known.facts), *_ALWAYS) if layer not in first)]
     tier = {name: number for number, names in enumerate(tiers) for name in names}
-    near = sorted((row for row in rows if row["framework"] in tier and _holds(row, known)), key=lambda row: tier[row["framework"]])
+    near = sorted((row for row in rows if row.framework in tier and _holds(row, known)), key=lambda row: tier[row.framework])
     chosen: dict[str, int] = {}
     for row in near:
-        chosen.setdefault(_about(row), tier[row["framework"]])
-        if written.get(_about(row)) == row["framework"]:
-            chosen[_about(row)] = tier[row["framework"]]
-    return [row for row in near if chosen[_about(row)] == tier[row["framework"]]]
+        chosen.setdefault(_about(row), tier[row.framework])
+        if written.get(_about(row)) == row.framework:
+            chosen[_about(row)] = tier[row.framework]
+    return [row for row in near if chosen[_about(row)] == tier[row.framework]]
 
 
 def _base(own: str, named: Sequence[str]) -> str:
@@ -68,12 +65,12 @@ def _base(own: str, named: Sequence[str]) -> str:
     return next((name for name in (own, *_BASES.get(own, ())) if name in named), own)
 
 
-def _holds(row: Row, known: KnownFacts) -> bool:
-    return row["when"] is None or bool(evaluate(row["when"], known).truth)
+def _holds(row: SettingRecord, known: KnownFacts) -> bool:
+    return row.when is None or bool(evaluate(row.when, known).truth)
 
 
-def _about(row: Row) -> str:
-    return str(row.get("sets") or row["key"])
+def _about(row: SettingRecord) -> str:
+    return row.sets or row.key
 
 
 def _says(value: Fact) -> bool:

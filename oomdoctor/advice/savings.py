@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from oomdoctor.advice.settings import WORLD, first_number
 from oomdoctor.findings.conditions import Fact
+from oomdoctor.knowledge.records.fix import FreesRecord
 
 _PARAMETERS = ("training.parameters", "log.all_params")
 _TRAINABLE = ("training.trainable_parameters", "log.trainable_params")
@@ -15,21 +15,21 @@ _GRADIENTS_SHARED = 2
 """The ZeRO stage from which on gradients and optimizer state are divided over the cards (ZeRO paper)."""
 
 
-def freed(frees: Mapping[str, Any], facts: Mapping[str, Fact]) -> int | None:
+def freed(frees: FreesRecord, facts: Mapping[str, Fact]) -> int | None:
     """The bytes that a fix frees on each card at most, as far as a fact or the number of parameters says them."""
-    if frees.get("fact"):
-        size = first_number(facts, (frees["fact"],))
+    if frees.fact:
+        size = first_number(facts, (frees.fact,))
         return None if size is None else int(size)
     model, trained = first_number(facts, _PARAMETERS), first_number(facts, _TRAINABLE)
     stage, cards = first_number(facts, _STAGES) or 0, first_number(facts, WORLD)
-    per_trainable = 0 if frees["shared"] and stage >= _GRADIENTS_SHARED else frees["per_trainable"]
-    if (frees["per_parameter"] and model is None) or (per_trainable and trained is None):
+    per_trainable = 0 if frees.shared and stage >= _GRADIENTS_SHARED else frees.per_trainable
+    if (frees.per_parameter and model is None) or (per_trainable and trained is None):
         return None
-    total = frees["per_parameter"] * (model or 0) + per_trainable * (trained or 0)
-    divided = frees["sharded_from"] is not None and stage >= frees["sharded_from"]
-    if not total or ((frees["shared"] or divided) and not cards):
+    total = frees.per_parameter * (model or 0) + per_trainable * (trained or 0)
+    divided = frees.sharded_from is not None and stage >= frees.sharded_from
+    if not total or ((frees.shared or divided) and not cards):
         return None
-    share = 1 - 1 / cards if frees["shared"] and cards else 1 / cards if divided and cards else 1
+    share = 1 - 1 / cards if frees.shared and cards else 1 / cards if divided and cards else 1
     return int(total * share)
 
 

@@ -14,17 +14,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from oomdoctor.advice.frameworks import Row
-from oomdoctor.case.settings import ProposedSetting
+from oomdoctor.case.settings import ProposedSetting, RunConfig, WrittenSetting
 from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import Fact
-
-if TYPE_CHECKING:
-    from oomdoctor.case.settings import RunConfig, WrittenSetting
+from oomdoctor.knowledge.records.fix import SettingRecord
 
 WORLD = ("training.world_size", "log.world_size", "log.num_processes", "log.nproc_per_node")
 """The facts that say how many processes train together; the first that is known counts."""
@@ -73,36 +69,36 @@ def config_of(training: RunConfig | None) -> ConfigInForce:
     return ConfigInForce(training.framework, training.places, {(one.framework, one.name): one for one in training.given})
 
 
-def setting_changes(rows: Sequence[Row], facts: Mapping[str, Fact], config: ConfigInForce) -> list[SettingChange]:
+def setting_changes(rows: Sequence[SettingRecord], facts: Mapping[str, Fact], config: ConfigInForce) -> list[SettingChange]:
     """What the rows of a fix come to in this run; a row from which nothing follows is left out."""
     found = [(row, _old(row, facts, config)) for row in rows]
-    out = [one for row, old in found if row["change"] != "keep-batch" and (one := _change(row, old, facts)) is not None]
+    out = [one for row, old in found if row.change != "keep-batch" and (one := _change(row, old, facts)) is not None]
     for row, old in found:
-        if row["change"] == "keep-batch":
+        if row.change == "keep-batch":
             out += [one for smaller in out if _is_batch(smaller, row) for one in _kept(row, old, smaller, facts)]
     return out
 
 
 def written_settings(
-    rows: Sequence[Row], wanted: Mapping[str, Fact], facts: Mapping[str, Fact], config: ConfigInForce
+    rows: Sequence[SettingRecord], wanted: Mapping[str, Fact], facts: Mapping[str, Fact], config: ConfigInForce
 ) -> tuple[ProposedSetting, ...]:
     """What to write for the values in `wanted` (settings by the names that all frameworks share); what goes along comes after.
 
     Rows of a fix that sets nothing with a shared name are written as they are.
     """
     out: list[ProposedSetting] = []
-    named = any(row["sets"] for row in rows)
+    named = any(row.sets for row in rows)
     for row in rows:
-        value = wanted.get(row["sets"] or "")
+        value = wanted.get(row.sets or "")
         if value is None:
-            if not row["sets"] and ((out and row["along"]) or not named):
-                out.append(_setting(row, _old(row, facts, config), row["to"]))
-        elif row["means"] is None:
+            if not row.sets and ((out and row.along) or not named):
+                out.append(_setting(row, _old(row, facts, config), row.to))
+        elif row.means is None:
             out.append(_setting(row, _old(row, facts, config), _shown(value) or ""))
-        elif _same(value, row["means"]):
-            out.append(_setting(row, _old(row, facts, config), row["to"]))
-        elif str(value) in row["values"]:
-            out.append(_setting(row, _old(row, facts, config), row["values"][str(value)]))
+        elif _same(value, row.means):
+            out.append(_setting(row, _old(row, facts, config), row.to))
+        elif str(value) in row.values:
+            out.append(_setting(row, _old(row, facts, config), row.values[str(value)]))
     return tuple(out)
 
 
@@ -119,62 +115,62 @@ def first_number(facts: Mapping[str, Fact], names: Sequence[str]) -> float | Non
     return next((one for name in names if (one := number(facts.get(name))) is not None), None)
 
 
-def _old(row: Row, facts: Mapping[str, Fact], config: ConfigInForce) -> _Old:
+def _old(row: SettingRecord, facts: Mapping[str, Fact], config: ConfigInForce) -> _Old:
     """The value in force. The config knows best, then what the log prints under this key, then what else it shows."""
-    name, tail, means = row["sets"], _tail(row["key"]), row["means"] or row["to"]
+    name, tail, means = row.sets, _tail(row.key), row.means or row.to
     given = _given(row, config)
     shared = next((one for part in ("training", "log") if name and (one := facts.get(f"{part}.{name}")) is not None), None)
-    printed = facts.get(f"log.{tail}", facts.get(row["was"] or "")) if given is None else _fact(given.value)
-    if shared is None and printed is None and row["default"] is not None and config.framework == row["framework"]:
-        return _Old(row["default"], means, default=True)
+    printed = facts.get(f"log.{tail}", facts.get(row.was or "")) if given is None else _fact(given.value)
+    if shared is None and printed is None and row.default is not None and config.framework == row.framework:
+        return _Old(row.default, means, default=True)
     if shared is None:
-        return _Old(printed, row["to"], _shown(printed), given)
-    if printed is None and not row["means"]:
+        return _Old(printed, row.to, _shown(printed), given)
+    if printed is None and not row.means:
         printed = shared
     return _Old(shared, means, _shown(printed), given)
 
 
-def _given(row: Row, config: ConfigInForce) -> WrittenSetting | None:
+def _given(row: SettingRecord, config: ConfigInForce) -> WrittenSetting | None:
     """Where the config has this very key."""
-    key = row["key"].lstrip("-").replace("-", "_")
-    place = config.places.get(row["sets"] or "")
-    if place is not None and (place.framework, place.name) == (row["framework"], key):
+    key = row.key.lstrip("-").replace("-", "_")
+    place = config.places.get(row.sets or "")
+    if place is not None and (place.framework, place.name) == (row.framework, key):
         return place
-    return config.keys.get((row["framework"], key))
+    return config.keys.get((row.framework, key))
 
 
-def _change(row: Row, old: _Old, facts: Mapping[str, Fact]) -> SettingChange | None:
+def _change(row: SettingRecord, old: _Old, facts: Mapping[str, Fact]) -> SettingChange | None:
     if _plain(old.value) == _ELSEWHERE:
         return None
     new = _new(row, old, facts)
     if new is None:
         return None
-    in_force = old.value is not None and any(_same(old.value, one) for one in (new, *row["also"]))
-    to = row["to"] if new == old.goal else new
-    return SettingChange(_setting(row, old, to), in_force, not row["along"], number(old.value))
+    in_force = old.value is not None and any(_same(old.value, one) for one in (new, *row.also))
+    to = row.to if new == old.goal else new
+    return SettingChange(_setting(row, old, to), in_force, not row.along, number(old.value))
 
 
-def _setting(row: Row, old: _Old, to: str, note: Text | None = None) -> ProposedSetting:
+def _setting(row: SettingRecord, old: _Old, to: str, note: Text | None = None) -> ProposedSetting:
     place = old.given
     return ProposedSetting(
-        framework=row["framework"],
-        key=row["key"],
+        framework=row.framework,
+        key=row.key,
         to=to,
         before=None if old.written is not None and _same(old.written, to) else old.written,
         file=place.file if place else None,
         line=place.line if place else None,
         note=note or (_by_default(row) if old.default else _dated(row)),
-        example=bool(row.get("example")),
-        sets=row.get("sets"),
-        dated=bool(row.get("since") or row.get("until")),
+        example=row.example,
+        sets=row.sets,
+        dated=bool(row.since or row.until),
     )
 
 
-def _new(row: Row, old: _Old, facts: Mapping[str, Fact]) -> str | None:
+def _new(row: SettingRecord, old: _Old, facts: Mapping[str, Fact]) -> str | None:
     """The value to write; the old one where that keeps the bound already."""
-    was, bound, word = number(old.value), number(old.goal), row["change"]
+    was, bound, word = number(old.value), number(old.goal), row.change
     if word == "option":
-        return _with_option(None if old.value is None else str(old.value), row["to"])
+        return _with_option(None if old.value is None else str(old.value), row.to)
     if word == "fitting" and (fitting := _fitting(row, facts)) is not None:
         fits, step = fitting
         if fits < step:
@@ -182,19 +178,19 @@ def _new(row: Row, old: _Old, facts: Mapping[str, Fact]) -> str | None:
         return str(old.value) if was is not None and 0 < was <= fits else _digits(fits)
     if word is None or was is None or bound is None or was < 0:
         return old.goal
-    least = bound if row["least"] is None else row["least"]
+    least = bound if row.least is None else row.least
     if was >= bound if word == "at-least" else was <= (least if word == "divide" else bound):
         return str(old.value)
-    return _digits(max(was // row["by"], least)) if word == "divide" else old.goal
+    return _digits(max(was // row.by, least)) if word == "divide" else old.goal
 
 
-def _fitting(row: Row, facts: Mapping[str, Fact]) -> tuple[float, float] | None:
+def _fitting(row: SettingRecord, facts: Mapping[str, Fact]) -> tuple[float, float] | None:
     """What would fit, rounded down, and the step of the rounding; None where a fact is missing."""
-    found = [number(facts.get(name)) for name in row["facts"]]
+    found = [number(facts.get(name)) for name in row.facts]
     known = [one for one in found if one is not None]
     if len(known) < len(found) or not known or (len(known) > 1 and not known[1]):
         return None
-    fits, step = known[0] / known[1] if len(known) > 1 else known[0], float(row["by"])
+    fits, step = known[0] / known[1] if len(known) > 1 else known[0], float(row.by)
     # A tenth of a millionth keeps 0.3 from becoming 0.25 because 0.3 / 0.05 is not quite 6.
     return round(int(fits / step + 1e-7) * step, 6), step
 
@@ -207,11 +203,11 @@ def _with_option(old: str | None, option: str) -> str:
     return ",".join([*others, option])
 
 
-def _is_batch(change: SettingChange, row: Row) -> bool:
-    return change.setting.framework == row["framework"] and change.counts and not change.in_force
+def _is_batch(change: SettingChange, row: SettingRecord) -> bool:
+    return change.setting.framework == row.framework and change.counts and not change.in_force
 
 
-def _kept(row: Row, old: _Old, smaller: SettingChange, facts: Mapping[str, Fact]) -> Iterator[SettingChange]:
+def _kept(row: SettingRecord, old: _Old, smaller: SettingChange, facts: Mapping[str, Fact]) -> Iterator[SettingChange]:
     """Accumulation steps beside a smaller batch: exact where both are known, else the factor, else nothing."""
     was, new, steps = smaller.was, number(smaller.setting.to), number(old.value)
     if not was or not new:
@@ -236,13 +232,13 @@ def _batch_note(before: float, after: float, world: float | None) -> Text:
     return Text(f"the effective batch becomes {new}, it was {old}", f"有效批大小由 {old} 变为 {new}")
 
 
-def _by_default(row: Row) -> Text:
-    return Text(f"the default is {row['default']}", f"默认为 {row['default']}")
+def _by_default(row: SettingRecord) -> Text:
+    return Text(f"the default is {row.default}", f"默认为 {row.default}")
 
 
-def _dated(row: Row) -> Text | None:
+def _dated(row: SettingRecord) -> Text | None:
     """The versions that know the key, where the version of the run is unknown."""
-    since, until = row.get("since"), row.get("until")
+    since, until = row.since, row.until
     if since and until:
         return Text(f"{since} to {until}", f"{since} 至 {until}")
     if since:

@@ -108,13 +108,13 @@ class ConfigRun:
 
     def _correction(self, issue: ConfigIssue) -> Proposal:
         """Return what mends an issue: what it says to write, else the settings of its fix in this run's framework."""
-        text = None if issue.mended_by is None else self._pack.text("fixes", issue.mended_by)
-        if text is None:
+        record = None if issue.mended_by is None else self._pack.fix(issue.mended_by)
+        if record is None:
             return issue_proposal(issue, self._targets)
         run = self._settings(self.files)
         keys = measure_keys(self._pack, run, self._facts, None if run is None else run.framework)
-        measure = keys.of_measure(Measure(fix=text["id"], sets=issue.sets))
-        fix = Fix(id=issue.id, title=issue.what, how=issue.why, settings=measure.settings, safety=text["safety"])
+        measure = keys.of_measure(Measure(fix=record.id, sets=issue.sets))
+        fix = Fix(id=issue.id, title=issue.what, how=issue.why, settings=measure.settings, safety=record.safety)
         if not any(setting.key.endswith(issue.key.rpartition(".")[2].lstrip("-")) for setting in fix.settings):
             return issue_proposal(issue, self._targets)  # it is written in another way there, and two ways would contradict each other
         return replace(fix_proposal(fix, self._targets, {} if run is None else run.settings, self._pack), complaint=issue)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from msgspec import to_builtins
-
 from oomdoctor.api import pipeline
 from oomdoctor.case.diagnosis import Finding
 from oomdoctor.case.event import Event
 from oomdoctor.comparing.changes import effect_of
 from oomdoctor.knowledge.load import LoadedSignature
 from oomdoctor.knowledge.pack import Pack
-from oomdoctor.knowledge.records.changes import ChangeRecord
-from oomdoctor.knowledge.records.rules import CaseExample, ProblemRecord, SignatureRecord
+from oomdoctor.knowledge.records.change import ChangeRecord
+from oomdoctor.knowledge.records.problem import CaseExample, ProblemRecord
+from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.machine.findings import judged
 from oomdoctor.parse import reading
 from oomdoctor.parse.recogniser import Recogniser
@@ -53,7 +52,7 @@ def check_problem(problem: ProblemRecord, pack: Pack) -> Iterator[str]:
 def check_change(change: ChangeRecord) -> Iterator[str]:
     """What the examples of a change show to be wrong with it."""
     for example in [*change.examples, *change.near_misses]:
-        effect = effect_of(to_builtins(change), example.before, example.after) or "none"
+        effect = effect_of(change, example.before, example.after) or "none"
         if effect != example.effect:
             yield f"example '{example.name}': expected {example.effect}, came to {effect}"
 

@@ -178,7 +178,7 @@ def _around(machine: MachineSource | None, events: Sequence[Event], log: Mapping
 
 def _run_first(found: Sequence[Finding], pack: Pack) -> tuple[Finding, ...]:
     """What happened in the run goes before what is wrong with its machine; what is only worth knowing of a machine is left out."""
-    machine = {one.id for one in found if "/environment/" in str((pack.text("problems", one.id) or {}).get("path"))}
+    machine = {one.id for one in found if one.id in pack.names("problems") and "/environment/" in pack.path("problems", one.id)}
     about = [one for one in found if one.id in machine and one.severity != "note" and not one.unknowns]
     return (*(one for one in found if one.id not in machine), *about)
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 
 from oomdoctor.errors import UsageError
-from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack, packed
+from oomdoctor.knowledge.book import Book
+from oomdoctor.knowledge.pack import PROBLEMS, Pack, builtin_rules, load_pack, packed
 from oomdoctor.report.safety.sanitize import clean, clean_line
 
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -97,13 +98,12 @@ def list_rules(kind: str | None, program: str | None, problems: bool, folder: st
     """One line for each rule: its id, and what it says."""
     pack = load_pack(folder)
     if problems:
-        for name in pack.names("problems"):
-            text = pack.text("problems", name) or {}
-            click.echo(f"{name:<44} {text['title']['en']}")
+        for problem in pack.records(PROBLEMS):
+            click.echo(f"{problem.id:<44} {problem.title.en}")
         return
-    for core in sorted(pack.signatures, key=lambda core: (core["program"], core["id"])):
-        if (kind is None or core["kind"] == kind) and (program is None or core["program"] == program):
-            click.echo(f"{core['id']:<44} {core['kind']:<18} {core.get('certainty', '-'):<9} {core['program']}")
+    for core in sorted(pack.signatures, key=lambda core: (core.program, core.id)):
+        if (kind is None or core.kind == kind) and (program is None or core.program == program):
+            click.echo(f"{core.id:<44} {core.kind:<18} {core.certainty or '-':<9} {core.program}")
 
 
 @rules.command("show", context_settings=_HELP)
@@ -111,10 +111,11 @@ def list_rules(kind: str | None, program: str | None, problems: bool, folder: st
 @click.option("--rules", "folder", type=click.Path(exists=True, file_okay=False), help="The rules of this folder.")
 def show(name: str, folder: str | None) -> None:
     """All of one rule: a signature, a problem, a fix or a source."""
-    pack = load_pack(folder)
-    shown = [_shown(pack, part, name) for part in ("signatures", "problems", "fixes", "sources") if pack.text(part, name) is not None]
+    book = Book(load_pack(folder))
+    parts = ("signatures", "problems", "fixes", "sources")
+    shown = [_shown(book, part, name) for part in parts if name in book.pack.names(part)]
     if not shown:
-        near = [one for part in ("signatures", "problems", "fixes", "sources") for one in pack.names(part) if name in one][:8]
+        near = [one for part in parts for one in book.pack.names(part) if name in one][:8]
         raise UsageError(f"no rule has the id '{name}'" + (f"; near it: {', '.join(near)}" if near else ""))
     click.echo("\n".join(shown))
 
@@ -163,8 +164,7 @@ def catalogue(folder: str, root: str | None) -> None:
 
     Status 2 when a page cannot be written.
     """
-    from oomdoctor.knowledge.book import Book  # noqa: PLC0415 - the other commands need no book
-    from oomdoctor.report.handbook.catalogue import catalogue as pages  # noqa: PLC0415
+    from oomdoctor.report.handbook.catalogue import catalogue as pages  # noqa: PLC0415 - the other commands make no pages
 
     where = Path(folder)
     try:
@@ -225,8 +225,8 @@ def _healthy(root: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
 
 
-def _shown(pack: Pack, part: str, name: str) -> str:
-    return clean(json.dumps(pack.text(part, name), ensure_ascii=False, indent=2), 1_000_000)
+def _shown(book: Book, part: str, name: str) -> str:
+    return clean(json.dumps(book.as_json(part, name), ensure_ascii=False, indent=2), 1_000_000)
 
 
 def _relative(path: str) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
 from oomdoctor.case.comparison import Difference, Effect, Fact, OneSided, RunChange
 from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import KnownFacts, evaluate
+from oomdoctor.knowledge.records.change import ChangeRecord
 from oomdoctor.machine.compatibility import version_order
 from oomdoctor.units import format_size
 
@@ -21,18 +21,6 @@ _LISTED = ("version.", "training.", "variable.", "alloc.", "card.name", "framewo
 """Facts that are worth naming where they differ and no rule speaks of them."""
 
 
-class ChangeRules(Protocol):
-    """The part of a rule pack that is read here."""
-
-    def text(self, part: str, name: str) -> Mapping[str, Any] | None:
-        """One rule."""
-        ...
-
-    def names(self, part: str) -> list[str]:
-        """The ids of one part."""
-        ...
-
-
 class WeighedChange(Struct, frozen=True):
     """A change, and what decides its place among others."""
 
@@ -42,32 +30,24 @@ class WeighedChange(Struct, frozen=True):
     rank: int
 
 
-def records(pack: ChangeRules) -> Iterator[Mapping[str, Any]]:
-    """The rules about changes."""
-    for name in pack.names("changes"):
-        record = pack.text("changes", name)
-        if record is not None:
-            yield record
-
-
-def changes(rules: Iterable[Mapping[str, Any]], before: Facts, after: Facts) -> list[WeighedChange]:
+def changes(rules: Iterable[ChangeRecord], before: Facts, after: Facts) -> list[WeighedChange]:
     """What the rules make of two sets of facts."""
     found = []
     for rule in rules:
         effect = effect_of(rule, before, after)
         if effect is None:
             continue
-        was, now = (shown_value(rule["fact"], side[rule["fact"]]) for side in (before, after))
+        was, now = (shown_value(rule.fact, side[rule.fact]) for side in (before, after))
         change = RunChange(
-            id=rule["id"],
-            about=Text(rule["about"]["en"], rule["about"]["zh"]),
+            id=rule.id,
+            about=rule.about,
             effect=effect,
-            why=Text(_filled(rule["why"]["en"], was, now), _filled(rule["why"]["zh"], was, now)),
+            why=Text(_filled(rule.why.en, was, now), _filled(rule.why.zh, was, now)),
             before=was,
             after=now,
-            source=rule["source"],
+            source=rule.source,
         )
-        found.append(WeighedChange(change, rule["fact"], tuple(rule.get("memory") or ("card",)), rule.get("rank", 50)))
+        found.append(WeighedChange(change, rule.fact, tuple(rule.memory), rule.rank))
     return found
 
 
@@ -76,19 +56,19 @@ def most_suspicious_first(found: Iterable[WeighedChange], failed: str | None) ->
     return sorted(found, key=lambda one: (failed is not None and failed not in one.memory, _EFFECTS.index(one.change.effect), one.rank))
 
 
-def effect_of(rule: Mapping[str, Any], before: Facts, after: Facts) -> Effect | None:
+def effect_of(rule: ChangeRecord, before: Facts, after: Facts) -> Effect | None:
     """What one rule makes of a change; None where the fact is unknown on a side, has not changed, or does not count here."""
-    one, other = before.get(rule["fact"]), after.get(rule["fact"])
+    one, other = before.get(rule.fact), after.get(rule.fact)
     if one is None or other is None or _plain(one) == _plain(other):
         return None
-    if rule.get("when") is not None and evaluate(rule["when"], KnownFacts({**before, **after}, ())).truth is False:
+    if rule.when is not None and evaluate(rule.when, KnownFacts({**before, **after}, ())).truth is False:
         return None
-    if rule.get("newer") is not None:
-        return _across(rule, one, other)
-    if rule.get("larger") is not None:
-        return _numbers(rule, one, other)
-    if rule.get("tightest_first") is not None:
-        return _choices([_plain(value) for value in rule["tightest_first"]], _plain(one), _plain(other))
+    if rule.newer is not None and rule.since is not None:
+        return _across(rule.newer, rule.since, rule.last, (one, other))
+    if rule.larger is not None:
+        return _numbers(rule.larger, rule.least, one, other)
+    if rule.tightest_first is not None:
+        return _choices([_plain(value) for value in rule.tightest_first], _plain(one), _plain(other))
     return "differs"
 
 
@@ -99,14 +79,14 @@ def differences(before: Facts, after: Facts, explained: set[str]) -> tuple[Diffe
     return tuple(one for one in found if _plain(one.before) != _plain(one.after))
 
 
-def one_sided(rules: Iterable[Mapping[str, Any]], before: Facts, after: Facts) -> tuple[OneSided, ...]:
+def one_sided(rules: Iterable[ChangeRecord], before: Facts, after: Facts) -> tuple[OneSided, ...]:
     """The facts that rules speak of and one side alone states; each once, whatever `unset` it may have."""
     named: dict[str, OneSided] = {}
     for rule in rules:
-        fact = rule["fact"]
+        fact = rule.fact
         was, now = (shown_value(fact, side[fact]) if fact in side else None for side in (before, after))
         if (was is None) is not (now is None) and "unset" not in (was, now):
-            named.setdefault(fact, OneSided(Text(rule["about"]["en"], rule["about"]["zh"]), was, now))
+            named.setdefault(fact, OneSided(rule.about, was, now))
     return tuple(named.values())
 
 
@@ -123,14 +103,13 @@ def _filled(text: str, was: str, now: str) -> str:
     return text.replace("{before}", was).replace("{after}", now)
 
 
-def _across(rule: Mapping[str, Any], one: Fact, other: Fact) -> Effect | None:
-    """The effect of passing a version; None where both are on one side of it, or one lies where nobody looked."""
-    since = version_order(rule["since"])
-    last = version_order(rule["last"]) if rule.get("last") else None
-    places = [_place(version_order(str(version)), since, last) for version in (one, other)]
+def _across(newer: Effect, since: str, last: str | None, versions: tuple[Fact, Fact]) -> Effect | None:
+    """Return the effect of passing a version; None where both are on one side of it, or one lies where nobody looked."""
+    bounds = version_order(since), version_order(last) if last else None
+    places = [_place(version_order(str(version)), *bounds) for version in versions]
     if places == ["before", "since"]:
-        return rule["newer"]  # type: ignore[no-any-return]
-    return _TURNED[rule["newer"]] if places == ["since", "before"] else None
+        return newer
+    return _TURNED[newer] if places == ["since", "before"] else None
 
 
 def _place(version: tuple[int, ...], since: tuple[int, ...], last: tuple[int, ...] | None) -> str:
@@ -139,13 +118,12 @@ def _place(version: tuple[int, ...], since: tuple[int, ...], last: tuple[int, ..
     return "before" if last is None or version[: len(last)] <= last else "unknown"
 
 
-def _numbers(rule: Mapping[str, Any], one: Fact, other: Fact) -> Effect | None:
+def _numbers(larger: Effect, least: float, one: Fact, other: Fact) -> Effect | None:
     if isinstance(one, (bool, str)) or isinstance(other, (bool, str)):
         return "differs"
-    if abs(one - other) <= rule.get("least", 0) * max(abs(one), abs(other)):
+    if abs(one - other) <= least * max(abs(one), abs(other)):
         return None
-    way: Effect = rule["larger"]
-    return way if other > one else _TURNED[way]
+    return larger if other > one else _TURNED[larger]
 
 
 def _choices(values: list[str], one: str, other: str) -> Effect:

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 
 from oomdoctor.case.comparison import Comparison, OneSided, RunChange, Side
 from oomdoctor.case.diagnosis import Finding
-from oomdoctor.comparing.changes import WeighedChange, changes, differences, most_suspicious_first, one_sided, records
+from oomdoctor.comparing.changes import WeighedChange, changes, differences, most_suspicious_first, one_sided
 from oomdoctor.comparing.estimated import estimated
 from oomdoctor.comparing.facts import side_facts
 from oomdoctor.comparing.series import same_moments
 from oomdoctor.findings.conditions import KnownFacts, evaluate
 from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.change import CHANGES
 from oomdoctor.machine.facts import environment_facts as machine_facts
 from oomdoctor.machine.findings import environment_findings
 
@@ -23,7 +24,7 @@ _FIRST, _LATER = 5, 30
 def compare(before: Side, after: Side, pack: Pack) -> Comparison:
     """What changed from one side to the other."""
     one, other = side_facts(before), side_facts(after)
-    rules = list(records(pack))
+    rules = list(pack.records(CHANGES))
     found = changes(rules, one, other)
     wrong, undecided = _wrong_now(before, after, pack)
     failed = other.get("failed", one.get("failed"))
@@ -47,7 +48,7 @@ def _wrong_now(before: Side, after: Side, pack: Pack) -> tuple[list[WeighedChang
     if before.environment is None or after.environment is None:
         return [], []
     known = KnownFacts(machine_facts(before.environment), ())
-    conditions = {core["id"]: core["when"] for core in pack.problems}
+    conditions = {core.id: core.when for core in pack.problems}
     found, undecided = [], []
     for finding in _grave(environment_findings(after.environment, pack), conditions):
         was = evaluate(conditions[finding.id], known).truth

@@ -3,43 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
 
 from msgspec.structs import replace
 
 from oomdoctor.case.settings import Scalar, WrittenSetting
 from oomdoctor.configs.parsed_config import ParsedConfig
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.framework import FRAMEWORKS, FromKey
 
 Value = Scalar | tuple[Scalar, ...]
 
 
-class FrameworkTables(Protocol):
-    """What is read of a rule pack."""
-
-    def text(self, part: str, name: str) -> Mapping[str, Any] | None:
-        """One record of a part."""
-        ...
-
-    def names(self, part: str) -> list[str]:
-        """The ids of a part."""
-        ...
-
-
 class Frameworks:
-    """The records of rules/tables/settings, in the order in which they are tried."""
+    """The frameworks that the rules know, in the order in which they are tried."""
 
-    def __init__(self, tables: FrameworkTables) -> None:
-        found = [record for name in tables.names("frameworks") if (record := tables.text("frameworks", name)) is not None]
-        self.records: dict[str, Mapping[str, Any]] = {one["framework"]: one for one in sorted(found, key=lambda one: int(one["order"]))}
+    def __init__(self, pack: Pack) -> None:
+        records = sorted(pack.records(FRAMEWORKS), key=lambda record: record.order)
+        self.records = {record.framework: record for record in records}
 
     def title(self, framework: str) -> str:
         """The name that a person knows."""
-        return str(self.records[framework]["title"]) if framework in self.records else framework
+        return self.records[framework].title if framework in self.records else framework
 
     def family(self, framework: str) -> list[str]:
         """The framework, and those whose keys it shares."""
         record = self.records.get(framework)
-        return [framework] if record is None else [framework, *record["shares"]]
+        return [framework] if record is None else [framework, *record.shares]
 
     def known(self, sheet: ParsedConfig) -> ParsedConfig:
         """The sheet with its framework, and every setting of it marked; unchanged where nothing shows one."""
@@ -52,15 +41,15 @@ class Frameworks:
     def _found(self, sheet: ParsedConfig) -> tuple[str | None, str | None]:
         if sheet.program:
             for name, record in self.records.items():
-                if not record["takes_options"] and sheet.given:
+                if not record.takes_options and sheet.given:
                     continue
-                if any(_starts(sheet.program, program) for program in record["programs"]):
+                if any(_starts(sheet.program, program) for program in record.programs):
                     return name, sheet.program
         keys = {one.name for one in sheet.given}
         for name, record in self.records.items():
-            if sheet.form == "command" and not record["in_commands"]:
+            if sheet.form == "command" and not record.in_commands:
                 continue
-            for sign in record["signs"]:
+            for sign in record.signs:
                 if keys.issuperset(sign):
                     return name, ", ".join(sign)
         return None, None
@@ -69,10 +58,11 @@ class Frameworks:
         """The common names that a sheet gives, with the value and the setting that it comes from."""
         if sheet.framework not in self.records:
             return
-        by_name = settings_by_name(sheet.given, self.records[sheet.framework]["roots"])
+        by_name = settings_by_name(sheet.given, self.records[sheet.framework].roots)
         seen: set[str] = set()
         for framework in self.family(sheet.framework):
-            for name, sources in self.records.get(framework, {"settings": {}})["settings"].items():
+            record = self.records.get(framework)
+            for name, sources in record.settings.items() if record is not None else ():
                 found = next(((value, at) for one in sources if (value := _meaning(one, at := _at(one, by_name))) is not None), None)
                 if found is not None and name not in seen and found[1] is not None:
                     seen.add(name)
@@ -94,20 +84,20 @@ def _starts(program: str, known: str) -> bool:
     return program == known or program.startswith((f"{known} ", f"{known}.", f"{known}/")) or program.endswith((f"/{known}", f" {known}"))
 
 
-def _at(source: str | Mapping[str, Any], by_name: Mapping[str, WrittenSetting]) -> WrittenSetting | None:
-    key = source if isinstance(source, str) else source["key"]
+def _at(source: str | FromKey, by_name: Mapping[str, WrittenSetting]) -> WrittenSetting | None:
+    key = source if isinstance(source, str) else source.key
     if key == "*":
         return next(iter(by_name.values()), None)
     return by_name.get(key)
 
 
-def _meaning(source: str | Mapping[str, Any], at: WrittenSetting | None) -> Scalar:
+def _meaning(source: str | FromKey, at: WrittenSetting | None) -> Scalar:
     """What the key of `source` says, None where it is not there or says nothing."""
     if at is None:
         return None
     if isinstance(source, str):
         return None if at.block or _is_open(at.value) else _scalar(at.value)
-    values = source["map"]
+    values = source.map
     written = setting_value(at)
     meant = values.get(written, values.get(written.lower(), values.get("*") if written else None))
     return written if meant == "*" else meant

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
+
+from oomdoctor.knowledge.records.framework import KeysRecord
 
 State = Literal["there", "gone", "not-yet", "elsewhere", "unknown"]
 _NUMBERS = re.compile(r"\d{1,6}")
@@ -26,16 +27,16 @@ class KeyStatus(Struct, frozen=True):
 class FrameworkKeys:
     """The keys of one table of rules/tables/config_keys."""
 
-    def __init__(self, record: Mapping[str, Any]) -> None:
-        self._versions: list[str] = record["versions"]
-        self._spans = {name: span for span in record["keys"] for name in span["names"].split()}
+    def __init__(self, record: KeysRecord) -> None:
+        self._versions = record.versions
+        self._spans = {name: span for span in record.keys for name in span.names.split()}
 
     def standing(self, name: str, version: str | None) -> KeyStatus:
         """Whether the key counts. Between two examined versions a change is not known, and the key passes."""
         span = self._spans.get(name)
         if span is None:
             return KeyStatus("unknown")
-        since, until = span.get("since"), span.get("until")
+        since, until = span.since, span.until
         gone, before = self._next(until, 1), self._next(since, -1)
         if version is None:
             return KeyStatus("elsewhere" if until else "there", until, since)
@@ -50,7 +51,7 @@ class FrameworkKeys:
 
     def current(self) -> list[str]:
         """The keys of the newest examined version."""
-        return [name for name, span in self._spans.items() if span.get("until") is None]
+        return [name for name, span in self._spans.items() if span.until is None]
 
     def covers(self, version: str | None) -> bool:
         """Whether the version is not newer than the newest examined one."""

@@ -14,25 +14,25 @@ from oomdoctor.configs.checks.cards import card_facts, more_processes_than_cards
 from oomdoctor.configs.checks.combinations import checks, compared, given_facts
 from oomdoctor.configs.checks.contradictions import contradictions
 from oomdoctor.configs.checks.unknown_keys import misplaced, unknown_keys
-from oomdoctor.configs.frameworks import Frameworks, FrameworkTables
+from oomdoctor.configs.frameworks import Frameworks
 from oomdoctor.configs.key_versions import FrameworkKeys
 from oomdoctor.configs.merge import MergedSettings, log_sheet, merge
 from oomdoctor.configs.parsed_config import ParsedConfig
 from oomdoctor.findings.conditions import Fact
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.framework import KEYS
 
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 _ASIDE = ("launcher", "environment", "log", "deepspeed", "accelerate", "fsdp")
 _NESTED = "deepspeed."
 
 
-def resolve_config(
-    sheets: Sequence[ParsedConfig], events: Sequence[Event], known: Mapping[str, Fact], tables: FrameworkTables
-) -> RunConfig | None:
+def resolve_config(sheets: Sequence[ParsedConfig], events: Sequence[Event], known: Mapping[str, Fact], pack: Pack) -> RunConfig | None:
     """The settings in `sheets` and in the log; None where neither says anything. `known` are the facts of the log."""
     printed = log_sheet(events)
     if not sheets and not printed.given:
         return None
-    frameworks = Frameworks(tables)
+    frameworks = Frameworks(pack)
     read = [one for sheet in sheets for one in _with_nested(frameworks.known(sheet))]
     merged = merge([*_in_force(read, frameworks), printed], frameworks)
     main = next((one for one in sorted(read, key=lambda one: one.form != "command") if one.framework not in (None, *_ASIDE)), None)
@@ -47,7 +47,7 @@ def resolve_config(
         places=merged.places,
     )
     wrong = _worst_first(
-        _of_files(read, versions, frameworks, tables), _of_settings(found, merged, [*read, printed], known, frameworks, tables)
+        _of_files(read, versions, frameworks, pack), _of_settings(found, merged, [*read, printed], known, frameworks, pack)
     )
     return replace(found, complaints=wrong)
 
@@ -82,13 +82,11 @@ def _versions(known: Mapping[str, Fact]) -> dict[str, str]:
     return {{"swift": "ms-swift"}.get(name, name): version for name, version in named.items()}
 
 
-def _of_files(
-    read: Sequence[ParsedConfig], versions: Mapping[str, str], frameworks: Frameworks, tables: FrameworkTables
-) -> Iterator[ConfigIssue]:
+def _of_files(read: Sequence[ParsedConfig], versions: Mapping[str, str], frameworks: Frameworks, pack: Pack) -> Iterator[ConfigIssue]:
     """What is wrong with the form of the files and with their keys."""
     for sheet in read:
         yield from sheet.complaints
-        yield from unknown_keys(sheet, frameworks, tables, versions)
+        yield from unknown_keys(sheet, frameworks, pack, versions)
 
 
 def _of_settings(
@@ -97,16 +95,17 @@ def _of_settings(
     sheets: Sequence[ParsedConfig],
     known: Mapping[str, Fact],
     frameworks: Frameworks,
-    tables: FrameworkTables,
+    pack: Pack,
 ) -> Iterator[ConfigIssue]:
     """What is wrong with the values, alone and together."""
     yield from contradictions(merged)
-    options = FrameworkKeys(tables.text("config_keys", "alloc_conf") or {"versions": [], "keys": []})
+    listed = pack.record(KEYS, "alloc_conf")
+    options = FrameworkKeys(listed) if listed is not None else None
     windows = str(known.get("log.os", "")).lower().startswith("win")
     for one in _variables(sheets):
-        yield from alloc_conf(one, options, _versions(known).get("torch"), windows=windows)
+        yield from alloc_conf(one, options, _versions(known).get("torch"), windows=windows) if options is not None else ()
     together = {**compared(found), "config.more_processes_than_cards": more_processes_than_cards(sheets, frameworks)}
-    yield from checks(found, given_facts(sheets, frameworks), {**known, **together}, tables)
+    yield from checks(found, given_facts(sheets, frameworks), {**known, **together}, pack)
 
 
 def _variables(read: Sequence[ParsedConfig]) -> Iterator[WrittenSetting]:

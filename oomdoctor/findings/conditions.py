@@ -5,14 +5,24 @@ True, False and None: unknown. A rule whose condition is unknown can still speak
 
 from __future__ import annotations
 
+import operator as compare
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from msgspec import Struct, field
 
 from oomdoctor.case.event import Event, Kind, Value
-from oomdoctor.knowledge.conditions import OPERATORS
+from oomdoctor.knowledge.records.condition import (
+    AllOf,
+    AnyOf,
+    Condition,
+    EventCondition,
+    FactCondition,
+    Names,
+    Operator,
+    TextCondition,
+    Wanted,
+)
 from oomdoctor.units import parse_size
 
 Fact = Value | bool | float | None
@@ -37,82 +47,79 @@ class KnownFacts(Struct, frozen=True):
     """The root events of the incidents: what a rule over facts alone stands on."""
 
 
-def evaluate(when: Mapping[str, Any], known: KnownFacts) -> ConditionResult:
-    """The answer of a condition."""
-    if "all" in when:
-        return _all(when["all"], known)
-    if "any" in when:
-        return _any([evaluate(one, known) for one in when["any"]])
-    if "not" in when:
-        inner = evaluate(when["not"], known)
-        return ConditionResult(None if inner.truth is None else not inner.truth, (), inner.missing)
-    if "text" in when:
-        return _text(when["text"], when.get("needs"), known)
-    if "fact" in when:
+def evaluate(when: Condition, known: KnownFacts) -> ConditionResult:
+    """Return the answer of a condition."""
+    if isinstance(when, FactCondition):
         return _fact(when, known)
-    return _event(when, known)
+    if isinstance(when, EventCondition):
+        return _event(when, known)
+    if isinstance(when, AllOf):
+        return _all(when.parts, known)
+    if isinstance(when, AnyOf):
+        return _any([evaluate(part, known) for part in when.parts])
+    if isinstance(when, TextCondition):
+        return _text(when, known)
+    result = evaluate(when.part, known)
+    return ConditionResult(None if result.truth is None else not result.truth, (), result.missing)
 
 
-def _all(parts: Sequence[Mapping[str, Any]], known: KnownFacts) -> ConditionResult:
-    answers: list[ConditionResult] = []
+def _all(parts: Sequence[Condition], known: KnownFacts) -> ConditionResult:
+    results: list[ConditionResult] = []
     # Texts are searched last: most rules are ruled out by a fact.
-    for one in sorted(parts, key=lambda part: "text" in part or "any" in part):
-        answer = evaluate(one, known)
-        if answer.truth is False:
+    for part in sorted(parts, key=lambda part: isinstance(part, (TextCondition, AnyOf))):
+        result = evaluate(part, known)
+        if result.truth is False:
             return ConditionResult(False)
-        answers.append(answer)
-    events, missing = _joined(answers)
-    return ConditionResult(None if any(one.truth is None for one in answers) else True, events, missing)
+        results.append(result)
+    events, missing = _joined(results)
+    return ConditionResult(None if any(result.truth is None for result in results) else True, events, missing)
 
 
-def _any(answers: list[ConditionResult]) -> ConditionResult:
-    true = [one for one in answers if one.truth]
+def _any(results: list[ConditionResult]) -> ConditionResult:
+    true = [result for result in results if result.truth]
     if true:
         return ConditionResult(True, _joined(true)[0])
-    unknown = [one for one in answers if one.truth is None]
+    unknown = [result for result in results if result.truth is None]
     return ConditionResult(None, *_joined(unknown)) if unknown else ConditionResult(False)
 
 
-def _joined(answers: list[ConditionResult]) -> tuple[tuple[Event, ...], tuple[str, ...]]:
-    events = {id(event): event for one in answers for event in one.events}
-    return tuple(events.values()), tuple(dict.fromkeys(name for one in answers for name in one.missing))
+def _joined(results: list[ConditionResult]) -> tuple[tuple[Event, ...], tuple[str, ...]]:
+    events = {id(event): event for result in results for event in result.events}
+    return tuple(events.values()), tuple(dict.fromkeys(name for result in results for name in result.missing))
 
 
-def _event(when: Mapping[str, Any], known: KnownFacts) -> ConditionResult:
-    ids, programs, kinds = _listed(when.get("event")), _listed(when.get("program")), _listed(when.get("kind"))
-    where: Mapping[str, Mapping[str, Any]] = when.get("where", {})
-    found = [
+def _event(when: EventCondition, known: KnownFacts) -> ConditionResult:
+    ids, programs, kinds = _listed(when.event), _listed(when.program), _listed(when.kind)
+    events = [
         event
         for event in known.events
         if (not ids or event.signature in ids)
         and (not programs or known.programs.get(event.signature) in programs)
         and (not kinds or event.kind.value in kinds)
-        and all(_holds(op, event.fields.get(name), value) for name, tests in where.items() for op, value in tests.items())
+        and all(_holds(test.operator, event.fields.get(test.field), test.value) for test in when.where)
     ]
-    return ConditionResult(bool(found), tuple(found[:3]))
+    return ConditionResult(bool(events), tuple(events[:3]))
 
 
-def _text(pattern: str, needs: Sequence[str] | None, known: KnownFacts) -> ConditionResult:
-    said = [event for event in known.events if event.kind is not Kind.CONTEXT]
-    if needs is not None:
-        said = [event for event in said if any(needed in event.text for needed in needs)]
-    form = re.compile(pattern) if said else None
-    found = [event for event in said if form is not None and form.search(event.text)]
-    return ConditionResult(bool(found), tuple(found[:3]))
+def _text(when: TextCondition, known: KnownFacts) -> ConditionResult:
+    events = [event for event in known.events if event.kind is not Kind.CONTEXT]
+    if when.needs is not None:
+        events = [event for event in events if any(piece in event.text for piece in when.needs)]
+    pattern = re.compile(when.pattern) if events else None
+    events = [event for event in events if pattern is not None and pattern.search(event.text)]
+    return ConditionResult(bool(events), tuple(events[:3]))
 
 
-def _fact(when: Mapping[str, Any], known: KnownFacts) -> ConditionResult:
-    name = when["fact"]
-    value = known.facts.get(name)
-    operator = next(word for word in OPERATORS if word in when)
-    if operator == "known":
-        return ConditionResult((value is not None) is bool(when["known"]))
+def _fact(when: FactCondition, known: KnownFacts) -> ConditionResult:
+    value = known.facts.get(when.fact)
+    if when.operator == "known":
+        return ConditionResult((value is not None) is bool(when.value))
     if value is None:
-        return ConditionResult(None, (), (name,))
-    return ConditionResult(_holds(operator, value, when[operator]))
+        return ConditionResult(None, (), (when.fact,))
+    return ConditionResult(_holds(when.operator, value, when.value))
 
 
-def _holds(operator: str, value: Fact, wanted: Any) -> bool:
+def _holds(operator: Operator, value: Fact, wanted: Wanted) -> bool:
     if operator == "known":
         return (value is not None) is bool(wanted)
     if value is None:
@@ -120,32 +127,28 @@ def _holds(operator: str, value: Fact, wanted: Any) -> bool:
     if operator in ("is", "not"):
         return (_plain(value) == _plain(wanted)) is (operator == "is")
     if operator == "in":
-        return _plain(value) in [_plain(one) for one in wanted]
+        return isinstance(wanted, tuple) and _plain(value) in [_plain(choice) for choice in wanted]
     if operator == "contains":
         return str(wanted).lower() in str(value).lower()
     left, right = _comparable(value), _comparable(wanted)
     return left is not None and right is not None and _COMPARE[operator](left, right)
 
 
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "lt": lambda left, right: bool(left < right),
-    "le": lambda left, right: bool(left <= right),
-    "gt": lambda left, right: bool(left > right),
-    "ge": lambda left, right: bool(left >= right),
-}
+_Order = tuple[float, ...]
+_COMPARE: dict[str, Callable[[_Order, _Order], bool]] = {"lt": compare.lt, "le": compare.le, "gt": compare.gt, "ge": compare.ge}
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     return str(value).strip().lower()
 
 
-def _comparable(value: Any) -> tuple[float, ...] | None:
-    """A number, a size or a dotted version as something that can be ordered."""
+def _comparable(value: object) -> tuple[float, ...] | None:
+    """Return a number, a size or a dotted version as something that can be ordered."""
     if isinstance(value, (bool, int, float)):
         return (float(value),)
     text = str(value).strip()
     if re.fullmatch(r"\d{1,6}(?:\.\d{1,6}){2,4}(?:[+a-z].*)?", text):
-        return tuple(float(one) for one in re.findall(r"\d{1,6}", text)[:5])
+        return tuple(float(part) for part in re.findall(r"\d{1,6}", text)[:5])
     size = parse_size(text)
     if size is not None and not re.fullmatch(r"\d+\.\d+", text):
         return (float(size),)
@@ -155,5 +158,5 @@ def _comparable(value: Any) -> tuple[float, ...] | None:
         return None
 
 
-def _listed(value: Any) -> list[str]:
-    return [] if value is None else [value] if isinstance(value, str) else list(value)
+def _listed(names: Names) -> Sequence[str]:
+    return () if names is None else (names,) if isinstance(names, str) else names

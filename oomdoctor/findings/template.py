@@ -12,9 +12,9 @@ from oomdoctor.units import format_share, format_size
 _PLACEHOLDER = re.compile(r"\{([a-z_]+\.[A-Za-z_0-9.]+)\}")
 
 
-def fill_template(text: Mapping[str, str], known: Mapping[str, Fact]) -> Text:
-    """A text of a rule, filled in."""
-    return Text(*(_PLACEHOLDER.sub(lambda one: _shown(one[1], known.get(one[1])), text[lang]) for lang in ("en", "zh")))
+def fill_template(text: Text, known: Mapping[str, Fact]) -> Text:
+    """Return a text of a rule with its placeholders filled in."""
+    return Text(*(_PLACEHOLDER.sub(lambda match: _shown(match[1], known.get(match[1])), words) for words in (text.en, text.zh)))
 
 
 def _shown(name: str, value: Fact) -> str:

@@ -9,15 +9,20 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, TypeVar
 
-from msgspec import convert
+from msgspec import Struct, to_builtins
 
-from oomdoctor.knowledge.pack import Pack
-from oomdoctor.knowledge.records.rules import FixRecord, NotThisRecord, ProblemRecord, Record, SignatureRecord, SourceRecord
+from oomdoctor.knowledge.pack import FIXES, PROBLEMS, SIGNATURES, SOURCES, Pack
+from oomdoctor.knowledge.records.base import Record, RecordKind
+from oomdoctor.knowledge.records.condition import AllOf, AnyOf, EventCondition, FactCondition, NotThat, TextCondition, written_condition
+from oomdoctor.knowledge.records.fix import FixRecord, NotThisRecord
+from oomdoctor.knowledge.records.problem import ProblemRecord
+from oomdoctor.knowledge.records.signature import SignatureRecord
+from oomdoctor.knowledge.records.source import SourceRecord
 
 T = TypeVar("T", bound=Record)
+
 PARTS = ("problems", "fixes", "signatures", "sources")
-_BESIDE = ("path", "program")
-"""What the pack writes beside a record."""
+_KINDS: tuple[RecordKind[Any], ...] = (PROBLEMS, FIXES, SIGNATURES, SOURCES)
 
 
 class Book:
@@ -28,83 +33,86 @@ class Book:
 
     @cached_property
     def problems(self) -> Mapping[str, ProblemRecord]:
-        """All problems, in the order of their files."""
-        return {name: self._record("problems", name, ProblemRecord) for name in self.pack.names("problems")}
+        """Return all problems, in the order of their files."""
+        return {record.id: record for record in self.pack.records(PROBLEMS)}
+
+    @cached_property
+    def fixes(self) -> Mapping[str, FixRecord]:
+        """Return all fixes, in the order of their files."""
+        return {record.id: record for record in self.pack.records(FIXES)}
 
     @cached_property
     def areas(self) -> Mapping[str, tuple[str, ...]]:
-        """The ids of the problems of each area: the folder in which they lie."""
-        out: dict[str, tuple[str, ...]] = {}
+        """Return the ids of the problems of each area: the folder in which they lie."""
+        areas: dict[str, tuple[str, ...]] = {}
         for name in self.problems:
             area = self.area(name)
-            out[area] = (*out.get(area, ()), name)
-        return out
+            areas[area] = (*areas.get(area, ()), name)
+        return areas
 
     @cached_property
     def programs(self) -> Mapping[str, tuple[str, ...]]:
-        """The ids of the signatures of each program."""
-        out: dict[str, tuple[str, ...]] = {}
-        for name in self.pack.names("signatures"):
-            program = self.program(name)
-            out[program] = (*out.get(program, ()), name)
-        return out
+        """Return the ids of the signatures of each program."""
+        programs: dict[str, tuple[str, ...]] = {}
+        for core in self.pack.signatures:
+            programs[core.program] = (*programs.get(core.program, ()), core.id)
+        return programs
 
-    def whole(self, part: str, name: str) -> Mapping[str, Any]:
-        """All that the pack holds of one rule. Raises KeyError where it holds none of that id."""
-        found = self.pack.text(part, name)
-        if found is None:
-            raise KeyError(name)
-        return found
+    def as_json(self, part: str, name: str) -> dict[str, Any]:
+        """Return a rule for programs: where it is from, and its keys as in its file. Raise KeyError where there is none of that id."""
+        kind = next(kind for kind in _KINDS if kind.part == part)
+        record = _known(self.pack.record(kind, name), name)
+        program = {"program": self.program(name)} if kind is SIGNATURES else {}
+        path = {} if kind is SOURCES else {"path": self.pack.path(part, name)}
+        return {**program, **path, **_as_written(record)}
 
     def area(self, problem: str) -> str:
-        """The area of a problem."""
-        return str(self.whole("problems", problem)["path"]).split("/")[-2]
+        """Return the area of a problem. Raise KeyError where there is none of that id."""
+        return self.pack.path("problems", problem).split("/")[-2]
 
     def program(self, signature: str) -> str:
-        """The program that prints a message."""
-        return str(self.whole("signatures", signature)["program"])
+        """Return the program that prints a message."""
+        return next(program for program, names in self.programs.items() if signature in names)
 
     def fix(self, name: str) -> FixRecord:
-        """A fix. Raises KeyError where there is none of that id."""
-        return self._record("fixes", name, FixRecord)
+        """Return a fix. Raise KeyError where there is none of that id."""
+        return _known(self.pack.fix(name), name)
 
     def signature(self, name: str) -> SignatureRecord:
-        """A signature. Raises KeyError where there is none of that id."""
-        return self._record("signatures", name, SignatureRecord)
+        """Return a signature. Raise KeyError where there is none of that id."""
+        return _known(self.pack.signature(name), name)
 
     def source(self, name: str) -> SourceRecord:
-        """A source. Raises KeyError where there is none of that id."""
-        return self._record("sources", name, SourceRecord)
+        """Return a source. Raise KeyError where there is none of that id."""
+        return _known(self.pack.source(name), name)
 
     def fixes_of(self, problem: ProblemRecord) -> list[FixRecord]:
-        """The fixes of a problem, in its order; a name that points nowhere is for the lint to tell."""
-        known = set(self.pack.names("fixes"))
-        return [self.fix(name) for name in problem.fixes if name in known]
+        """Return the fixes of a problem, in its order; a name that points nowhere is for the lint to report."""
+        return [self.fixes[name] for name in problem.fixes if name in self.fixes]
 
     def with_cause(self, cause: str) -> list[ProblemRecord]:
-        """The problems that have this cause."""
-        return [one for one in self.problems.values() if one.cause == cause]
+        """Return the problems that have this cause."""
+        return [problem for problem in self.problems.values() if problem.cause == cause]
 
     def with_fix(self, fix: str) -> list[ProblemRecord]:
-        """The problems that a fix is for."""
-        return [one for one in self.problems.values() if fix in one.fixes]
+        """Return the problems that a fix is for."""
+        return [problem for problem in self.problems.values() if fix in problem.fixes]
 
     def not_for(self, problem: str) -> list[NotThisRecord]:
-        """Advice that is wrong for a problem."""
-        return [one for name in self.pack.names("fixes") for one in self.fix(name).not_this if problem in one.problems]
+        """Return the advice that is wrong for a problem."""
+        return self.pack.wrong_advice(problem)
 
     def citing(self, source: str) -> Iterator[tuple[str, str]]:
-        """(part, id) of what cites a source."""
+        """Yield (part, id) of what cites a source."""
         for problem in self.problems.values():
             if any(cite.source == source for cite in problem.cites):
                 yield "problems", problem.id
-        for name in self.pack.names("fixes"):
-            record = self.fix(name)
-            if source in record.cites or any(source in one.cites for one in record.not_this):
-                yield "fixes", name
+        for fix in self.fixes.values():
+            if source in fix.cites or any(source in advice.cites for advice in fix.not_this):
+                yield "fixes", fix.id
 
     def part_of(self, name: str) -> str | None:
-        """Where an id stands: `problems`, `fixes`, `signatures`, `sources`, `causes`, `areas`; None where nowhere."""
+        """Return where an id stands: `problems`, `fixes`, `signatures`, `sources`, `causes` or `areas`; None where nowhere."""
         for part in PARTS:
             if name in self.pack.names(part):
                 return part
@@ -113,40 +121,57 @@ class Book:
         return "areas" if name in self.areas or name in PARTS else None
 
     def near(self, word: str, most: int = 5) -> list[str]:
-        """Ids that look like a word, or whose titles hold it, the likeliest first."""
+        """Return ids that look like a word, or whose titles hold it, the likeliest first."""
         from difflib import get_close_matches  # noqa: PLC0415 - only for what was not found
 
-        named = [name for part in PARTS for name in self.pack.names(part)]
-        named += [one.cause for one in self.problems.values() if one.cause]
-        titles = {one.id: one.title for one in self.problems.values()} | {name: self.fix(name).title for name in self.pack.names("fixes")}
-        wanted = word.strip().lower()
-        holding = [name for name, title in titles.items() if len(wanted) > 1 and wanted in f"{title.en.lower()} {title.zh}"]
-        close = get_close_matches(wanted.replace(" ", "-"), named, n=most, cutoff=0.6)
-        inside = [name for name in named if len(wanted) > 2 and wanted.replace(" ", "-") in name]
-        return list(dict.fromkeys([*close, *inside, *holding]))[:most]
+        names = [name for part in PARTS for name in self.pack.names(part)]
+        names += [problem.cause for problem in self.problems.values() if problem.cause]
+        titles = {record.id: record.title for records in (self.problems, self.fixes) for record in records.values()}
+        word = word.strip().lower()
+        dashed = word.replace(" ", "-")
+        in_title = [name for name, title in titles.items() if len(word) > 1 and word in f"{title.en.lower()} {title.zh}"]
+        close = get_close_matches(dashed, names, n=most, cutoff=0.6)
+        in_name = [name for name in names if len(word) > 2 and dashed in name]
+        return list(dict.fromkeys([*close, *in_name, *in_title]))[:most]
 
     def with_example(self, text: str) -> str | None:
-        """The signature with the shortest example that holds a text of several words: most likely the message that it is from."""
-        wanted = " ".join(text.lower().split())
-        found: dict[str, int] = {}
-        for name in self.pack.names("signatures") if " " in wanted else ():
-            record = self.signature(name)
+        """Return the signature with the shortest example that holds a text of several words: most likely the message that it is from."""
+        text = " ".join(text.lower().split())
+        shortest: dict[str, int] = {}
+        for record in self.pack.records(SIGNATURES) if " " in text else ():
             lengths = [
-                len(one.text) for one in record.examples if record.kind != "context" and wanted in " ".join(one.text.lower().split())
+                len(example.text)
+                for example in record.examples
+                if record.kind != "context" and text in " ".join(example.text.lower().split())
             ]
             if lengths:
-                found[name] = min(lengths)
-        return min(found, key=found.__getitem__, default=None)
+                shortest[record.id] = min(lengths)
+        return min(shortest, key=shortest.__getitem__, default=None)
 
     def with_literal(self, text: str) -> str | None:
-        """The signature with the longest literal that stands in a text of several words: what is near a message that is cut."""
-        found: dict[str, int] = {}
+        """Return the signature with the longest literal that stands in a text of several words: what is near a message that is cut."""
+        longest: dict[str, int] = {}
         for core in self.pack.signatures if " " in text.strip() else ():
-            lengths = [len(literal) for literal in core["literals"] if literal in text]
-            if lengths and core["kind"] != "context":
-                found[core["id"]] = max(lengths)
-        return max(found, key=found.__getitem__, default=None)
+            lengths = [len(literal) for literal in core.literals if literal in text]
+            if lengths and core.kind != "context":
+                longest[core.id] = max(lengths)
+        return max(longest, key=longest.__getitem__, default=None)
 
-    def _record(self, part: str, name: str, shape: type[T]) -> T:
-        whole = self.whole(part, name)
-        return convert({key: value for key, value in whole.items() if key not in _BESIDE}, shape)
+
+def _known(record: T | None, name: str) -> T:
+    if record is None:
+        raise KeyError(name)
+    return record
+
+
+def _as_written(record: Struct) -> dict[str, Any]:
+    """Return a record with its keys as in the file, and conditions in the words of rule files."""
+    return {field: _plain(getattr(record, field)) for field in record.__struct_fields__}
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, (AllOf, AnyOf, NotThat, TextCondition, FactCondition, EventCondition)):
+        return to_builtins(written_condition(value))
+    if isinstance(value, Struct):
+        return _as_written(value)
+    return [_plain(inner) for inner in value] if isinstance(value, list) else to_builtins(value)

@@ -8,11 +8,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from oomdoctor.knowledge.conditions import check
 from oomdoctor.knowledge.load import LoadedSignature, RuleSet
 from oomdoctor.knowledge.pattern import sre_constants, sre_parse
-from oomdoctor.knowledge.records.changes import ChangeRecord
-from oomdoctor.knowledge.records.rules import SignatureRecord
+from oomdoctor.knowledge.records.change import ChangeRecord
+from oomdoctor.knowledge.records.signature import SignatureRecord
 
 _LETTERS = 6
 _LONG = 2000
@@ -157,7 +156,3 @@ def _references(rules: RuleSet) -> Iterator[RuleIssue]:
         for name in (name for one in fix.not_this for name in one.problems):
             if name not in problems:
                 yield RuleIssue(path, fix.id, f"speaks of a problem that does not exist: {name}")
-        for when in (*(one.when for one in fix.needs), *(one.when for one in fix.not_this if one.when is not None)):
-            wrong = check(when)
-            if wrong is not None:
-                yield RuleIssue(path, fix.id, f"when: {wrong}")

@@ -13,17 +13,16 @@ from msgspec.structs import replace
 
 from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.conditions import check
-from oomdoctor.knowledge.records.changes import ChangeFile, ChangeRecord
-from oomdoctor.knowledge.records.configs import CheckFile, CheckRecord, FrameworkRecord, KeysRecord, TemplateRecord
-from oomdoctor.knowledge.records.forms import FormRecord, SheetRecord
-from oomdoctor.knowledge.records.rules import (
-    FixRecord,
-    ProblemRecord,
-    SignatureFile,
-    SignatureRecord,
-    SourceFile,
-    SourceRecord,
-)
+from oomdoctor.knowledge.records.change import ChangeFile, ChangeRecord
+from oomdoctor.knowledge.records.check import CheckFile, CheckRecord
+from oomdoctor.knowledge.records.condition import tagged_condition
+from oomdoctor.knowledge.records.fix import FixRecord
+from oomdoctor.knowledge.records.form import FormRecord, SheetRecord
+from oomdoctor.knowledge.records.framework import FrameworkRecord, KeysRecord
+from oomdoctor.knowledge.records.problem import ProblemRecord
+from oomdoctor.knowledge.records.signature import SignatureFile, SignatureRecord
+from oomdoctor.knowledge.records.source import SourceFile, SourceRecord
+from oomdoctor.knowledge.records.template import TemplateRecord
 
 T = TypeVar("T")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -31,6 +30,8 @@ _AT = re.compile(r"^(?P<why>.*?)(?: - at `(?P<path>\$.*)`)?$", re.S)
 _STEP = re.compile(r"\.([A-Za-z_]\w*)|\[(\d+|\.\.\.)\]")
 _MAX_BYTES = 4 << 20
 _DEEPEST = 60
+_DATA = ("fields", "environment")
+"""Keys that hold examples of data, whose keys are no words of rules."""
 
 
 class LoadedSignature(Struct, frozen=True):
@@ -77,12 +78,6 @@ def load_rules(root: Path) -> RuleSet:
     _unique([(path, one.id) for path, one in checks])
     changes = tuple((str(path), one) for path in sorted((root / "changes").glob("*.yaml")) for one in load_file(path, ChangeFile).changes)
     _unique([(path, one.id) for path, one in changes])
-    conditions = [*((path, one.id, one.when) for path, one in problems), *((path, one.id, one.when) for path, one in checks)]
-    conditions += [(path, one.id, one.when) for path, one in changes if one.when is not None]
-    for source, name, when in conditions:
-        wrong = check(when)
-        if wrong is not None:
-            raise RuleError(source, 1, 1, f"{name}: when: {wrong}")
     _unique([(path, one.id) for path, one in fixes])
     listed = root / "sources.yaml"
     sources = tuple(load_file(listed, SourceFile).sources) if listed.is_file() else ()
@@ -139,12 +134,29 @@ def load_file(path: Path, shape: type[T]) -> T:
         if twice is not None:
             mark = twice.start_mark
             raise RuleError(str(path), mark.line + 1, mark.column + 1, f"the key '{twice.value}' stands here twice")
-        return msgspec.convert(value, shape)
+        return msgspec.convert(_with_conditions(value, node, str(path)), shape)
     except RecursionError as why:
         raise RuleError(str(path), 1, 1, "is nested deeper than a rule can be") from why
     except msgspec.ValidationError as why:
         said, line, column = _explain(str(why), node, shape)
         raise RuleError(str(path), line, column, said) from why
+
+
+def _with_conditions(value: Any, node: Any, path: str) -> Any:
+    """Return what a file holds with each condition as records have it. Raise RuleError where one is not right."""
+    if isinstance(value, list) and isinstance(node, yaml.SequenceNode):
+        return [_with_conditions(inner, at, path) for inner, at in zip(value, node.value)]
+    if not isinstance(value, dict) or not isinstance(node, yaml.MappingNode):
+        return value
+    nodes = {key.value: inner for key, inner in node.value}
+    if "when" not in value:
+        return {key: inner if key in _DATA else _with_conditions(inner, nodes.get(key), path) for key, inner in value.items()}
+    wrong = check(value["when"])
+    if wrong is not None:
+        mark = nodes["when"].start_mark
+        raise RuleError(path, mark.line + 1, mark.column + 1, f"when: {wrong}")
+    rest = {key: _with_conditions(inner, nodes.get(key), path) for key, inner in value.items() if key != "when"}
+    return {**rest, "when": tagged_condition(value["when"])}
 
 
 def _repeated_key(node: Any, depth: int) -> Any:

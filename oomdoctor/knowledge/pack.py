@@ -1,7 +1,7 @@
 """The compiled pack: all rules in one file that is read without YAML, and only as far as it is needed.
 
-Layout: a first line of JSON with the literals, the conditions of problems and the places of all else; then one JSON line
-each for the signatures, problems, fixes and sources. A diagnosis reads only the lines of what it met.
+Layout: a first line of JSON with the literals, the conditions of problems and the indexes of all else; then one JSON line
+for each record. A diagnosis reads only the lines of what it met.
 
 A wheel carries its pack, made from the same files at build time. For a checkout or `--rules DIR` the pack lies in the
 user's cache under a name made of every rule file's path and content, and of this code's own: changed rules have another
@@ -12,82 +12,168 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from msgspec import to_builtins
+from msgspec import DecodeError, Struct
 from msgspec.json import decode, encode
+from msgspec.structs import replace
 
 from oomdoctor import cache as cached
+from oomdoctor.knowledge.records.base import Record, RecordKind
+from oomdoctor.knowledge.records.condition import AllOf, AnyOf, Condition, NotThat, TextCondition
+from oomdoctor.knowledge.records.fix import FixRecord, NotThisRecord
+from oomdoctor.knowledge.records.problem import ProblemCore, ProblemRecord
+from oomdoctor.knowledge.records.signature import SignatureCore, SignatureRecord
+from oomdoctor.knowledge.records.source import SourceRecord
 
 if TYPE_CHECKING:
     from oomdoctor.knowledge.load import LoadedSignature, RuleSet
 
-FORMAT = 8
+FORMAT = 9
 _PACKED = "pack.json"
+T = TypeVar("T", bound=Record)
+PROBLEMS = RecordKind("problems", ProblemRecord)
+FIXES = RecordKind("fixes", FixRecord)
+SOURCES = RecordKind("sources", SourceRecord)
+SIGNATURES = RecordKind("signatures", SignatureRecord)
+
+
+class _Line(NamedTuple):
+    """Where a line of the pack begins, and its length, in bytes."""
+
+    start: int
+    length: int
+
+
+class _Entry(NamedTuple):
+    """The line of a record, and the file that it is from, relative to the folder of the rules."""
+
+    start: int
+    length: int
+    path: str
+
+
+class _Head(Struct, frozen=True):
+    """The first line of a pack."""
+
+    format: int
+    check: int
+    """The checksum of all other lines."""
+    literals: list[str]
+    behind: list[list[int]]
+    sampled: set[int]
+    families: dict[str, list[int]]
+    cores: list[_Line]
+    problems: list[ProblemCore]
+    parts: dict[str, _Line]
+    """For each part of the pack its index, which maps ids to entries."""
+
+
+class _Format(Struct):
+    format: int = 0
 
 
 class Pack:
-    """The rules as they are matched; signatures are read when a literal of theirs was seen, texts when a rule fired."""
+    """The rules as they are matched; signatures are read when a literal of theirs was seen, records when they are asked for."""
 
     def __init__(self, data: bytes) -> None:
-        head, _, self._texts = data.partition(b"\n")
-        self._head: dict[str, Any] = decode(head)
-        if self._head["format"] != FORMAT or self._head["check"] != zlib.crc32(self._texts):
-            raise ValueError("a pack of another format, or a damaged one")
-        self.literals: list[str] = self._head["literals"]
+        head, _, self._lines = data.partition(b"\n")
+        if decode(head, type=_Format).format != FORMAT:
+            raise ValueError("a pack of another format")
+        self._head = decode(head, type=_Head)
+        if self._head.check != zlib.crc32(self._lines):
+            raise ValueError("a damaged pack")
+        self.literals = self._head.literals
         """All literals, sorted; their numbers are what the prefilter reports."""
-        self.behind: list[list[int]] = self._head["behind"]
+        self.behind = self._head.behind
         """For each literal the numbers of the signatures that have it."""
-        self.sampled: set[int] = set(self._head["sampled"])
+        self.sampled = self._head.sampled
         """The numbers of the literals that only context and warnings have."""
-        self.families: dict[str, list[int]] = self._head["families"]
+        self.families = self._head.families
         """For each family the numbers of the signatures whose ids it gives."""
-        self.problems: list[dict[str, Any]] = self._head["problems"]
-        self._cores: list[list[int]] = self._head["cores"]
-        self._read: dict[str, dict[str, list[int]]] = {}
+        self.problems = self._head.problems
+        """What deciding needs of every problem."""
+        self._indexes: dict[str, dict[str, _Entry]] = {}
+        self._records: dict[tuple[str, str], Record] = {}
 
     @property
     def size(self) -> int:
-        """How many signatures there are."""
-        return len(self._cores)
+        """Return how many signatures there are."""
+        return len(self._head.cores)
 
-    def core(self, number: int) -> dict[str, Any]:
-        """What the matcher needs of one signature."""
-        at, length = self._cores[number]
-        core: dict[str, Any] = decode(self._texts[at : at + length])
-        return core
+    def core(self, number: int) -> SignatureCore:
+        """Return what the matcher needs of one signature."""
+        return decode(self._line(*self._head.cores[number]), type=SignatureCore)
 
     @property
-    def signatures(self) -> list[dict[str, Any]]:
-        """What the matcher needs of all signatures."""
+    def signatures(self) -> list[SignatureCore]:
+        """Return what the matcher needs of all signatures."""
         return [self.core(number) for number in range(self.size)]
 
-    def text(self, part: str, name: str) -> Mapping[str, Any] | None:
-        """All of one rule: part is `signatures`, `problems`, `fixes`, `sources`, or one of those that `packed` lists besides."""
-        at = self._places(part).get(name)
-        return None if at is None else decode(self._texts[at[0] : at[0] + at[1]])
+    def problem(self, name: str) -> ProblemRecord | None:
+        """Return a problem by its id, None where there is none."""
+        return self.record(PROBLEMS, name)
+
+    def fix(self, name: str) -> FixRecord | None:
+        """Return a fix by its id, None where there is none."""
+        return self.record(FIXES, name)
+
+    def source(self, name: str) -> SourceRecord | None:
+        """Return a source by its id, None where there is none."""
+        return self.record(SOURCES, name)
+
+    def signature(self, name: str) -> SignatureRecord | None:
+        """Return a signature by its id, None where there is none."""
+        return self.record(SIGNATURES, name)
+
+    def wrong_advice(self, problem: str) -> list[NotThisRecord]:
+        """Return the advice that is wrong for a problem; it stands with the fixes."""
+        entry = self._index("wrong_advice").get(problem)
+        return [] if entry is None else decode(self._line(entry.start, entry.length), type=list[NotThisRecord])
+
+    def record(self, kind: RecordKind[T], name: str) -> T | None:
+        """Return the record of a kind by its id, None where there is none."""
+        key = (kind.part, name)
+        known = self._records.get(key)
+        if isinstance(known, kind.shape):
+            return known
+        entry = self._index(kind.part).get(name)
+        if entry is None:
+            return None
+        read = self._records[key] = decode(self._line(entry.start, entry.length), type=kind.shape)
+        return read
+
+    def records(self, kind: RecordKind[T]) -> Iterator[T]:
+        """Return all records of a kind, in the order of the files."""
+        return (record for name in self.names(kind.part) if (record := self.record(kind, name)) is not None)
 
     def names(self, part: str) -> list[str]:
-        """The ids of one part, in the order of the files."""
-        return list(self._places(part))
+        """Return the ids of one part, in the order of the files."""
+        return list(self._index(part))
 
-    def _places(self, part: str) -> dict[str, list[int]]:
-        if part not in self._read:
-            at, length = self._head["places"][part]
-            self._read[part] = decode(self._texts[at : at + length])
-        return self._read[part]
+    def path(self, part: str, name: str) -> str:
+        """Return the file of a record, relative to the folder of the rules. Raise KeyError where there is no such record."""
+        return self._index(part)[name].path
+
+    def _index(self, part: str) -> dict[str, _Entry]:
+        if part not in self._indexes:
+            self._indexes[part] = decode(self._line(*self._head.parts[part]), type=dict[str, _Entry])
+        return self._indexes[part]
+
+    def _line(self, start: int, length: int) -> bytes:
+        return self._lines[start : start + length]
 
 
 def builtin_rules() -> str:
-    """The folder of the rules: inside the installed package, or beside it in a checkout."""
+    """Return the folder of the rules: inside the installed package, or beside it in a checkout."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     packaged = os.path.join(package, "rules")
     return packaged if os.path.isdir(packaged) else os.path.join(os.path.dirname(package), "rules")
 
 
 def load_pack(root: str | None = None, cache: str | None = None) -> Pack:
-    """The pack of the rules in `root` (default: the built-in ones). Raises RuleError where a rule file is wrong."""
+    """Return the pack of the rules in `root` (default: the built-in ones). Raise RuleError where a rule file is wrong."""
     folder = root or builtin_rules()
     if root is None:
         shipped = _read(os.path.join(folder, _PACKED)) or _from_zip(folder)
@@ -98,7 +184,7 @@ def load_pack(root: str | None = None, cache: str | None = None) -> Pack:
     if kept is not None:
         try:
             return Pack(kept)
-        except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+        except (ValueError, DecodeError, RecursionError):
             pass  # damaged in the cache: it is made again
     data = compile_pack(folder)
     cached.keep(name, data, cache)
@@ -106,7 +192,7 @@ def load_pack(root: str | None = None, cache: str | None = None) -> Pack:
 
 
 def compile_pack(root: str) -> bytes:
-    """The rule files below `root`, checked and packed."""
+    """Return the rule files below `root`, checked and packed."""
     from pathlib import Path  # noqa: PLC0415 - only compiling pays for YAML, msgspec and pathlib
 
     from oomdoctor.knowledge.load import load_rules  # noqa: PLC0415
@@ -115,103 +201,99 @@ def compile_pack(root: str) -> bytes:
 
 
 def packed(rules: RuleSet, root: str) -> bytes:
-    """Rules as a pack; paths in it are relative to `root`."""
+    """Return rules as a pack; paths in it are relative to `root`."""
     lines: list[bytes] = []
     end = 0
 
-    def put(value: Any) -> list[int]:
+    def put(value: object) -> _Line:
         nonlocal end
         line = encode(value) + b"\n"
         lines.append(line)
-        at, end = end, end + len(line)
-        return [at, len(line)]
+        start, end = end, end + len(line)
+        return _Line(start, len(line))
 
-    def whole(record: Any, path: str, **more: str) -> list[int]:
-        return put({**more, "path": os.path.relpath(path, root), **to_builtins(record)})
+    def entry(record: object, path: str = "") -> _Entry:
+        return _Entry(*put(record), os.path.relpath(path, root) if path else "")
 
-    places = {
-        "signatures": {one.record.id: whole(one.record, one.path, program=one.program) for one in rules.signatures},
-        "problems": {one.id: whole(one, path) for path, one in rules.problems},
-        "fixes": {one.id: whole(one, path) for path, one in rules.fixes},
-        "sources": {one.id: put(to_builtins(one)) for one in rules.sources},
-        "not_this": {name: put({"advice": entries}) for name, entries in _wrong_advice(rules).items()},
-        "frameworks": {one.framework: whole(one, path) for path, one in rules.frameworks},
-        "config_keys": {one.framework: whole(one, path) for path, one in rules.keys},
-        "checks": {one.id: whole(one, path) for path, one in rules.checks},
-        "forms": {one.id: whole(one, path) for path, one in rules.forms},
-        "sheets": {one.id: whole(one, path) for path, one in rules.sheets},
-        "templates": {one.id: whole(one, path) for path, one in rules.templates},
-        "changes": {one.id: whole(one, path) for path, one in rules.changes},
+    indexes = {
+        "signatures": {one.record.id: entry(one.record, one.path) for one in rules.signatures},
+        "problems": {record.id: entry(record, path) for path, record in rules.problems},
+        "fixes": {record.id: entry(record, path) for path, record in rules.fixes},
+        "sources": {record.id: entry(record) for record in rules.sources},
+        "wrong_advice": {name: entry(advice) for name, advice in _wrong_advice(rules).items()},
+        "frameworks": {record.framework: entry(record, path) for path, record in rules.frameworks},
+        "config_keys": {record.framework: entry(record, path) for path, record in rules.keys},
+        "checks": {record.id: entry(record, path) for path, record in rules.checks},
+        "forms": {record.id: entry(record, path) for path, record in rules.forms},
+        "sheets": {record.id: entry(record, path) for path, record in rules.sheets},
+        "templates": {record.id: entry(record, path) for path, record in rules.templates},
+        "changes": {record.id: entry(record, path) for path, record in rules.changes},
     }
     cores = [matching(one) for one in rules.signatures]
-    literals = sorted({literal for core in cores for literal in core["literals"]})
-    families = sorted({core["family"] for core in cores if "family" in core})
-    behind = [[number for number, core in enumerate(cores) if literal in core["literals"]] for literal in literals]
-    head = {
-        "format": FORMAT,
-        "literals": literals,
-        "behind": behind,
-        "sampled": [number for number, own in enumerate(behind) if all(_is_aside(cores[one]) for one in own)],
-        "families": {name: [number for number, core in enumerate(cores) if core.get("family") == name] for name in families},
-        "cores": [put(core) for core in cores],
-        "problems": [
-            {"id": one.id, "when": with_needs(one.when), "confidence": one.confidence, "rank": one.rank, "silences": one.silences}
-            for _, one in rules.problems
+    literals = sorted({literal for core in cores for literal in core.literals})
+    families = sorted({core.family for core in cores if core.family is not None})
+    behind = [[number for number, core in enumerate(cores) if literal in core.literals] for literal in literals]
+    head = _Head(
+        format=FORMAT,
+        check=0,
+        literals=literals,
+        behind=behind,
+        sampled={number for number, signatures in enumerate(behind) if all(cores[one].is_aside for one in signatures)},
+        families={name: [number for number, core in enumerate(cores) if core.family == name] for name in families},
+        cores=[put(core) for core in cores],
+        problems=[
+            ProblemCore(record.id, with_needs(record.when), record.confidence, record.rank, record.silences) for _, record in rules.problems
         ],
-        "places": {part: put(own) for part, own in places.items()},
-    }
-    texts = b"".join(lines)
-    return encode({**head, "check": zlib.crc32(texts)}) + b"\n" + texts
+        parts={part: put(index) for part, index in indexes.items()},
+    )
+    rest = b"".join(lines)
+    return encode(replace(head, check=zlib.crc32(rest))) + b"\n" + rest
 
 
-def _wrong_advice(rules: RuleSet) -> dict[str, list[Any]]:
-    """For each problem the advice that is wrong for it; it stands with the fixes, and is asked for by problem."""
-    out: dict[str, list[Any]] = {}
+def _wrong_advice(rules: RuleSet) -> dict[str, list[NotThisRecord]]:
+    """Return for each problem the advice that is wrong for it."""
+    out: dict[str, list[NotThisRecord]] = {}
     for _, fix in rules.fixes:
-        for one in fix.not_this:
-            for problem in one.problems:
-                out.setdefault(problem, []).append(to_builtins(one))
+        for advice in fix.not_this:
+            for problem in advice.problems:
+                out.setdefault(problem, []).append(advice)
     return out
 
 
-def _is_aside(core: Mapping[str, Any]) -> bool:
-    """Whether a signature is only context or a warning."""
-    return core["kind"] == "context" or core.get("outcome") == "pressure"
-
-
-def matching(loaded: LoadedSignature) -> dict[str, Any]:
-    """What the matcher needs of a signature; keys with their default value are left out."""
+def matching(loaded: LoadedSignature) -> SignatureCore:
+    """Return what the matcher needs of a signature."""
     from oomdoctor.knowledge.pattern import expand, fragments  # noqa: PLC0415 - only for compiling
 
-    record, program = loaded.record, loaded.program
+    record = loaded.record
     expression = None if record.pattern is None else expand(record.pattern)
-    core = {
-        "id": record.id,
-        "program": program,
-        "purpose": record.purpose,
-        "kind": record.kind,
-        "certainty": record.certainty,
-        "outcome": record.outcome,
-        "literals": record.literals,
-        "pattern": expression,
-        "needs": expression and fragments(expression),
-        "family": record.family,
-        "set": record.set,
-        "unit": record.unit,
-    }
-    return {key: value for key, value in core.items() if value not in (None, {}, "failure")}
+    return SignatureCore(
+        id=record.id,
+        program=loaded.program,
+        purpose=record.purpose,
+        kind=record.kind,
+        certainty=record.certainty,
+        outcome=record.outcome,
+        literals=record.literals,
+        pattern=expression,
+        needs=None if expression is None else fragments(expression),
+        family=record.family,
+        set=record.set,
+        unit=record.unit,
+    )
 
 
-def with_needs(when: Mapping[str, Any]) -> dict[str, Any]:
-    """A condition in which each text to search says what it must hold, so that most are never compiled."""
+def with_needs(when: Condition) -> Condition:
+    """Return a condition in which each text to search says what it must hold, so that most are never compiled."""
     from oomdoctor.knowledge.pattern import fragments  # noqa: PLC0415 - only for compiling
 
-    if "text" in when:
-        needed = fragments(when["text"])
-        return {**when, "needs": needed} if needed else dict(when)
-    if "not" in when and isinstance(when["not"], Mapping):
-        return {"not": with_needs(when["not"])}
-    return {word: [with_needs(one) for one in inner] if word in ("all", "any") else inner for word, inner in when.items()}
+    if isinstance(when, TextCondition):
+        needed = fragments(when.pattern)
+        return replace(when, needs=tuple(needed)) if needed else when
+    if isinstance(when, NotThat):
+        return NotThat(with_needs(when.part))
+    if isinstance(when, AllOf):
+        return AllOf(tuple(map(with_needs, when.parts)))
+    return AnyOf(tuple(map(with_needs, when.parts))) if isinstance(when, AnyOf) else when
 
 
 def _stamp(root: str) -> str:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
-from msgspec import Struct, convert
+from msgspec import Struct
 
 from oomdoctor.knowledge.pack import Pack
-from oomdoctor.knowledge.records.forms import FormRecord, Record, SheetRecord
-
-T = TypeVar("T", bound=Record)
+from oomdoctor.knowledge.records.form import FORMS, SHEETS, FormRecord, SheetRecord
 
 
 class ProjectForm(Struct, frozen=True):
@@ -20,14 +16,14 @@ class ProjectForm(Struct, frozen=True):
 
 
 def project_form(pack: Pack, project: str) -> ProjectForm:
-    """The form of a project. Raises KeyError where the rules have none, or lack a sheet of it."""
-    form = _record(pack, "forms", project, FormRecord)
-    sheets = {one.sheet: _record(pack, "sheets", one.sheet, SheetRecord) for one in form.fields if one.sheet is not None}
+    """Return the form of a project. Raise KeyError where the rules have none, or lack a sheet of it."""
+    form = pack.record(FORMS, project)
+    if form is None:
+        raise KeyError(project)
+    sheets: dict[str, SheetRecord] = {}
+    for name in (field.sheet for field in form.fields if field.sheet is not None):
+        sheet = pack.record(SHEETS, name)
+        if sheet is None:
+            raise KeyError(name)
+        sheets[name] = sheet
     return ProjectForm(form, sheets)
-
-
-def _record(pack: Pack, part: str, name: str, shape: type[T]) -> T:
-    whole = pack.text(part, name)
-    if whole is None:
-        raise KeyError(name)
-    return convert({key: value for key, value in whole.items() if key != "path"}, shape)

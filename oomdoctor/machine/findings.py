@@ -16,6 +16,7 @@ from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import KnownFacts
 from oomdoctor.findings.engine import findings
 from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.framework import KEYS
 from oomdoctor.machine.facts import environment_facts
 
 _WORST = {"error": 0, "warning": 1, "note": 2}
@@ -37,7 +38,7 @@ def judged(plain: Mapping[str, Any], pack: Pack) -> tuple[Finding, ...]:
 def _allocator(environment: Environment, pack: Pack) -> Iterator[Finding]:
     """The allocator's variable, by the check that reads configs."""
     named = {name: value for name, value in environment.variables.items() if name.endswith("ALLOC_CONF")}
-    record = pack.text("config_keys", "alloc_conf") if named else None
+    record = pack.record(KEYS, "alloc_conf") if named else None
     if record is None:
         return
     from oomdoctor.configs.checks.alloc_conf import alloc_conf  # noqa: PLC0415 - only where the variable is set

@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Set
-from typing import Any, Protocol
+from collections.abc import Iterable, Set
 
 from oomdoctor.case.event import Event, Kind, Place, Value
 from oomdoctor.ingest.clean import Flow, Line, flows
 from oomdoctor.ingest.windows import CONTEXT, FAILURES, Quota, Window
+from oomdoctor.knowledge.pack import Pack
 from oomdoctor.parse import traceback
 from oomdoctor.parse.families.registry import family
 from oomdoctor.parse.signature import Match, Signature
 
 _LONGEST_TEXT = 1500
 _LONG_LINE = 1500
-
-
-class SignaturePack(Protocol):
-    """What the recogniser reads of a rule pack."""
-
-    literals: list[str]
-    behind: list[list[int]]
-    sampled: set[int]
-    families: dict[str, list[int]]
-
-    def core(self, number: int) -> Mapping[str, Any]:
-        """What matching needs of one signature."""
-        ...
 
 
 _OWN_TRACEBACK = re.compile(rb"\[rank(\d{1,5})\]: Traceback \(most recent")
@@ -41,7 +28,7 @@ _QUOTED_CODE = re.compile(
 class Recogniser:
     """All signatures, by literal; each is read from the pack when a literal of it is first seen. Threads may share one."""
 
-    def __init__(self, pack: SignaturePack) -> None:
+    def __init__(self, pack: Pack) -> None:
         self._pack = pack
         self.signatures: dict[str, Signature] = {}
         """Those that were read so far, by id."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from msgspec import Struct
 
 from oomdoctor.case.event import Certainty, Kind, Outcome, Value
+from oomdoctor.knowledge.records.signature import SignatureCore
 from oomdoctor.units import NOT_AVAILABLE, parse_size
 
 _INTEGER = re.compile(r"-?\d{1,18}\Z")
@@ -31,19 +31,19 @@ class Signature:
         "unit",
     )  # fmt: skip
 
-    def __init__(self, core: Mapping[str, Any]) -> None:
-        self.id: str = core["id"]
-        self.program: str = core.get("program", "")
-        self.purpose: str | None = core.get("purpose")
-        self.kind = Kind(core["kind"])
-        self.certainty = Certainty(core["certainty"]) if core.get("certainty") else None
-        self.outcome = Outcome(core.get("outcome", "failure"))
-        self.literals: list[str] = core["literals"]
-        self.family: str | None = core.get("family")
-        self.set: Mapping[str, Value] = core.get("set", {})
-        self.unit: Mapping[str, str] = core.get("unit", {})
-        self._pattern: str | None = core.get("pattern")
-        self._needs: list[str] | None = core.get("needs")
+    def __init__(self, core: SignatureCore) -> None:
+        self.id: str = core.id
+        self.program: str = core.program
+        self.purpose: str | None = core.purpose
+        self.kind = Kind(core.kind)
+        self.certainty = Certainty(core.certainty) if core.certainty else None
+        self.outcome = Outcome(core.outcome)
+        self.literals = core.literals
+        self.family: str | None = core.family
+        self.set: Mapping[str, Value] = core.set
+        self.unit: Mapping[str, str] = core.unit
+        self._pattern: str | None = core.pattern
+        self._needs: list[str] | None = core.needs
         self._compiled: re.Pattern[str] | None = None
 
     def matches(self, text: str) -> Iterator[Match]:

@@ -6,7 +6,6 @@ Only for runs whose log or config tells the model; nothing here is loaded for ot
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,19 +19,12 @@ from oomdoctor.case.incident import Incident
 from oomdoctor.case.plan import Fits, MemoryBudget
 from oomdoctor.case.settings import RunConfig, Scalar
 from oomdoctor.case.shape import Shape
+from oomdoctor.knowledge.pack import Pack
 from oomdoctor.planning.at_failure import at_failure
 from oomdoctor.planning.memory_budget import budget_of_card, fits, needed, without
 from oomdoctor.setups.from_log import LoggedRun, logged_run, logged_setup
 
 _BOUNDLESS = 1 << 62
-
-
-class FixLookup(Protocol):
-    """The part of a rule pack that is read here."""
-
-    def text(self, part: str, name: str) -> Mapping[str, Any] | None:
-        """The texts of one rule."""
-        ...
 
 
 class ExpectedVsObserved(Struct, frozen=True):
@@ -59,7 +51,7 @@ class ExpectedVsObserved(Struct, frozen=True):
             out["estimate.fits"] = expected.fits
         return out
 
-    def weighed(self, findings: Iterable[Finding], pack: FixLookup) -> tuple[Finding, ...]:
+    def weighed(self, findings: Iterable[Finding], pack: Pack) -> tuple[Finding, ...]:
         """The findings, with what each of their fixes would free and whether the run would fit then."""
         if not self.expected.is_told:
             return tuple(findings)
@@ -93,7 +85,7 @@ def expected_vs_observed(training: RunConfig | None, log: Mapping[str, Value], i
     return ExpectedVsObserved(known, known.shape, expected, max(0, (asked or 0) - (free or 0)))
 
 
-def _weighed(fix: Fix, found: ExpectedVsObserved, pack: FixLookup) -> Fix:
+def _weighed(fix: Fix, found: ExpectedVsObserved, pack: Pack) -> Fix:
     sets = changed(fix, pack)
     if not sets:
         return fix
@@ -125,14 +117,15 @@ def _nowhere() -> MemoryBudget:
     return MemoryBudget("", _BOUNDLESS, _BOUNDLESS)
 
 
-def changed(fix: Fix, pack: FixLookup) -> dict[str, Scalar]:
+def changed(fix: Fix, pack: Pack) -> dict[str, Scalar]:
     """What a fix sets, by the names that all frameworks share; empty where a row of it has no such name."""
-    rows = {(row["framework"], row["key"]): row for row in (pack.text("fixes", fix.id) or {}).get("settings", ())}
+    record = pack.fix(fix.id)
+    rows = {(row.framework, row.key): row for row in record.settings} if record is not None else {}
     out: dict[str, Scalar] = {}
     for setting in fix.settings:
         row = rows.get((setting.framework, setting.key))
-        if row is not None and row["sets"]:
-            out.setdefault(row["sets"], _value(row["means"] if row["means"] is not None and setting.to == row["to"] else setting.to))
+        if row is not None and row.sets:
+            out.setdefault(row.sets, _value(row.means if row.means is not None and setting.to == row.to else setting.to))
     return {name: value for name, value in out.items() if value is not None}
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.advice.fixes import rows_of
-from oomdoctor.advice.frameworks import Row, framework
+from oomdoctor.advice.frameworks import framework
 from oomdoctor.advice.settings import config_of, written_settings
 from oomdoctor.case.plan import Measure, Plan, Plans
-from oomdoctor.case.settings import RunConfig
-from oomdoctor.findings.conditions import KnownFacts
+from oomdoctor.case.settings import RunConfig, Scalar
+from oomdoctor.findings.conditions import Fact, KnownFacts
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.fix import FixRecord, SettingRecord
 from oomdoctor.planning.options import is_general
 
 _LAYERS = ("deepspeed", "fsdp", "accelerate")
@@ -22,18 +23,10 @@ _SPREAD = ("zero2-zero3", "offload-optimizer", "offload-params", "fsdp-full-shar
 """Fixes that a layer below the framework can do by itself."""
 
 
-class FixTextLookup(Protocol):
-    """The part of a rule pack that is read here."""
-
-    def text(self, part: str, name: str) -> Mapping[str, Any] | None:
-        """The texts of one rule."""
-        ...
-
-
 class MeasureKeys(Struct, frozen=True):
     """The keys in which a run's settings are written."""
 
-    pack: FixTextLookup
+    pack: Pack
     training: RunConfig | None
     known: KnownFacts
 
@@ -41,8 +34,8 @@ class MeasureKeys(Struct, frozen=True):
         """Whether the run's framework can do a fix by its settings; where the framework is unknown, whether most can."""
         if framework(self.known) is None:
             return is_general(fix)
-        text = self.pack.text("fixes", fix)
-        return text is None or not text["settings"] or bool(self._rows(text))
+        record = self.pack.fix(fix)
+        return record is None or not record.settings or bool(self._rows(record))
 
     def written(self, found: Plans) -> Plans:
         """The plans with their settings as the run's framework writes them."""
@@ -57,31 +50,32 @@ class MeasureKeys(Struct, frozen=True):
 
     def of_measure(self, measure: Measure) -> Measure:
         """The measure with its settings as the run's framework writes them."""
-        text = self.pack.text("fixes", measure.fix)
-        if text is None:
+        fix = self.pack.fix(measure.fix)
+        if fix is None:
             return measure
         wanted, config = dict(measure.sets), config_of(self.training)
-        own = written_settings(rows_of(text, self.known, self.training), wanted, self.known.facts, config)
-        return replace(measure, settings=own or written_settings(self._below(text, wanted), wanted, self.known.facts, config))
+        own = written_settings(rows_of(fix, self.known, self.training), wanted, self.known.facts, config)
+        return replace(measure, settings=own or written_settings(self._below(fix, wanted), wanted, self.known.facts, config))
 
-    def _rows(self, text: Mapping[str, Any]) -> list[Row]:
+    def _rows(self, fix: FixRecord) -> list[SettingRecord]:
         """The framework's own rows, else those of a layer below; what only goes along does nothing alone."""
-        own = rows_of(text, self.known, self.training)
-        return own if any(not row["along"] for row in own) else self._below(text)
+        own = rows_of(fix, self.known, self.training)
+        return own if any(not row.along for row in own) else self._below(fix)
 
-    def _below(self, text: Mapping[str, Any], wanted: Mapping[str, Any] | None = None) -> list[Row]:
+    def _below(self, fix: FixRecord, wanted: Mapping[str, Scalar] | None = None) -> list[SettingRecord]:
         """The rows of the first layer that does it, or sets what is wanted, where the framework is one that takes DeepSpeed."""
-        takes = {row["framework"] for row in (self.pack.text("fixes", "zero2-zero3") or {}).get("settings", ())}
+        sharding = self.pack.fix("zero2-zero3")
+        takes = {row.framework for row in sharding.settings} if sharding is not None else set()
         own = framework(self.known)
-        if text["id"] not in _SPREAD or (own is not None and own not in takes):
+        if fix.id not in _SPREAD or (own is not None and own not in takes):
             return []
-        rows = [row for row in text["settings"] if row["framework"] in _LAYERS and row["when"] is None]
-        setting = [row for row in rows if wanted is None or row["sets"] in wanted] or rows
-        layer = min((row["framework"] for row in setting), key=_LAYERS.index, default=None)
-        return [row for row in rows if row["framework"] == layer]
+        rows = [row for row in fix.settings if row.framework in _LAYERS and row.when is None]
+        setting = [row for row in rows if wanted is None or row.sets in wanted] or rows
+        layer = min((row.framework for row in setting), key=_LAYERS.index, default=None)
+        return [row for row in rows if row.framework == layer]
 
 
-def measure_keys(pack: FixTextLookup, training: RunConfig | None, facts: Mapping[str, Any], framework: str | None) -> MeasureKeys:
+def measure_keys(pack: Pack, training: RunConfig | None, facts: Mapping[str, Fact], framework: str | None) -> MeasureKeys:
     """The keys of a run; `framework` is what it runs on, as far as anybody knows."""
     named = {} if framework is None else {"training.framework": framework}
     return MeasureKeys(pack, training, KnownFacts({**facts, **(training.facts() if training else {}), **named}, ()))

@@ -13,8 +13,9 @@ from oomdoctor.case.incident import Incident
 from oomdoctor.case.serving import ByteRange, Served, ServedRun, StartupCheck
 from oomdoctor.case.settings import RunConfig
 from oomdoctor.case.shape import Shape
+from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.tables.cards import card_named
-from oomdoctor.planning.expected_vs_observed import FixLookup, changed
+from oomdoctor.planning.expected_vs_observed import changed
 from oomdoctor.planning.memory_budget import budget_of_card
 from oomdoctor.setups.from_log import LoggedRun, logged_run
 from oomdoctor.setups.server import CardLookup, of_run
@@ -40,7 +41,7 @@ class ServerExpectedVsObserved(Struct, frozen=True):
     card: CardLookup
     found: ServedRun
 
-    def weighed(self, findings: Iterable[Finding], pack: FixLookup) -> tuple[Finding, ...]:
+    def weighed(self, findings: Iterable[Finding], pack: Pack) -> tuple[Finding, ...]:
         """The findings, with what each of their fixes would give and whether the server would start then; what is not enough goes last."""
         known: dict[str, Fix] = {}
 
@@ -54,7 +55,7 @@ class ServerExpectedVsObserved(Struct, frozen=True):
 
         return tuple(map(of_finding, findings))
 
-    def _weighed(self, fix: Fix, pack: FixLookup) -> Fix:
+    def _weighed(self, fix: Fix, pack: Pack) -> Fix:
         sets = changed(fix, pack)
         if not sets:
             return fix

@@ -22,8 +22,8 @@ def _of_plan(plan: ServedPlan, keys: MeasureKeys) -> ServedPlan:
 
 
 def _of_measure(measure: Measure, keys: MeasureKeys) -> Measure:
-    text = keys.pack.text("fixes", measure.fix)
-    if text is None:
+    fix = keys.pack.fix(measure.fix)
+    if fix is None:
         return measure
-    rows = rows_of(text, keys.known, keys.training)
+    rows = rows_of(fix, keys.known, keys.training)
     return replace(measure, settings=written_settings(rows, dict(measure.sets), keys.known.facts, config_of(keys.training)))

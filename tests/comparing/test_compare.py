@@ -16,16 +16,17 @@ from oomdoctor import diagnose
 from oomdoctor.case.comparison import Comparison, Point, Series, Side
 from oomdoctor.case.environment import Cgroup, Environment, Gpu, GpuProcess, Host, Package
 from oomdoctor.case.event import Event, Kind, Outcome, Place
-from oomdoctor.comparing.changes import changes, differences, effect_of, most_suspicious_first, one_sided, records
+from oomdoctor.comparing.changes import changes, differences, effect_of, most_suspicious_first, one_sided
 from oomdoctor.comparing.compare import compare
 from oomdoctor.comparing.facts import side_facts
 from oomdoctor.comparing.series import same_moments
 from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.knowledge.records.change import CHANGES
 
 ROOT = Path(__file__).parents[2]
 PAIR = ROOT / "fixtures" / "compare"
 GIB = 1 << 30
-RULES = list(records(load_pack()))
+RULES = list(load_pack().records(CHANGES))
 
 
 def machine(**parts: Any) -> Side:
@@ -127,7 +128,7 @@ def test_the_last_common_moment_says_whether_memory_changed(before: int, after: 
 
 
 FACTS = st.dictionaries(
-    st.sampled_from(sorted({rule["fact"] for rule in RULES})),
+    st.sampled_from(sorted({rule.fact for rule in RULES})),
     st.one_of(st.booleans(), st.integers(-(10**15), 10**15), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=20)),
 )
 
@@ -138,7 +139,7 @@ def test_any_facts_come_to_an_answer_and_swapped_sides_to_its_opposite(before: d
     turned = {"tighter": "looser", "looser": "tighter", "differs": "differs"}
     for rule in RULES:
         there = effect_of(rule, before, after)
-        if there is not None and rule.get("when") is None:
+        if there is not None and rule.when is None:
             assert effect_of(rule, after, before) == turned[there]
     assert one_sided(RULES, before, before) == ()
     assert differences(before, before, set()) == ()
@@ -148,7 +149,7 @@ def test_any_facts_come_to_an_answer_and_swapped_sides_to_its_opposite(before: d
 def test_each_fact_of_a_rule_is_one_that_a_side_can_have() -> None:
     """Names in rules and names in facts.py are one list: a fact that nothing yields would make a rule that never speaks."""
     source = (ROOT / "oomdoctor" / "comparing" / "facts.py").read_text(encoding="utf-8")
-    fixed = {rule["fact"] for rule in RULES if rule["fact"].partition(".")[0] in ("card", "host", "model")}
+    fixed = {rule.fact for rule in RULES if rule.fact.partition(".")[0] in ("card", "host", "model")}
     assert [name for name in sorted(fixed) if name.partition(".")[2] not in source] == []
 
 

@@ -10,7 +10,7 @@ from config_files import complaints, read
 
 from oomdoctor.knowledge.load import load_rules
 from oomdoctor.knowledge.pack import builtin_rules
-from oomdoctor.knowledge.records.configs import CheckExample, CheckRecord
+from oomdoctor.knowledge.records.check import CheckExample, CheckRecord
 
 CHECKS = [check for _, check in load_rules(Path(builtin_rules())).checks]
 

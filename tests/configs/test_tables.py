@@ -8,7 +8,8 @@ import pytest
 
 from oomdoctor.knowledge.load import load_rules
 from oomdoctor.knowledge.pack import builtin_rules
-from oomdoctor.knowledge.records.configs import CheckRecord, FrameworkRecord
+from oomdoctor.knowledge.records.check import CheckRecord
+from oomdoctor.knowledge.records.framework import FrameworkRecord
 
 RULES = load_rules(Path(builtin_rules()))
 FRAMEWORKS = {record.framework: record for _, record in RULES.frameworks}

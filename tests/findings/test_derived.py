@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import convert
 
 from oomdoctor.case.event import Certainty, Event, Kind, Outcome, Place
 from oomdoctor.findings.conditions import KnownFacts, evaluate
 from oomdoctor.findings.derived import derived
 from oomdoctor.findings.series import series_shape
 from oomdoctor.knowledge.conditions import check
+from oomdoctor.knowledge.records.condition import Condition, tagged_condition
 from oomdoctor.units import GIB, MIB
 
 
@@ -99,7 +101,7 @@ KNOWN = KnownFacts(
     ({"kind": "host-oom"}, False),
 ])  # fmt: skip
 def test_conditions_are_true_false_or_unknown(when: dict[str, Any], truth: bool | None) -> None:
-    assert evaluate(when, KNOWN).truth is truth
+    assert evaluate(convert(tagged_condition(when), Condition), KNOWN).truth is truth
 
 
 @pytest.mark.parametrize("when", [

@@ -23,7 +23,10 @@ from oomdoctor.findings.conditions import Fact, KnownFacts
 from oomdoctor.findings.engine import findings
 from oomdoctor.knowledge.load import load_rules
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
-from oomdoctor.knowledge.records.rules import FixRecord, SettingRecord
+from oomdoctor.knowledge.records.base import TextRecord
+from oomdoctor.knowledge.records.condition import EventCondition
+from oomdoctor.knowledge.records.fix import FixRecord, SettingRecord
+from oomdoctor.knowledge.records.problem import ProblemRecord
 from oomdoctor.report.diagnosis.steps import settings
 from oomdoctor.report.wording.phrases import written
 
@@ -57,7 +60,11 @@ def known(facts: Mapping[str, Fact], *, program: str = "pytorch", text: str = "C
 def advised(
     *fixes: str, facts: Mapping[str, Fact], training: RunConfig | None = None, program: str = "pytorch", problem: str = ""
 ) -> Advice:
-    return advice(pack(), {"id": problem, "fixes": fixes}, known(facts, program=program), training)
+    words = TextRecord(en="words", zh="话")
+    record = ProblemRecord(
+        id=problem, confidence="certain", title=words, why=words, when=EventCondition(), fixes=list(fixes), examples=[], near_misses=[]
+    )
+    return advice(pack(), record, known(facts, program=program), training)
 
 
 def lines(found: Sequence[ProposedSetting], lang: str = "en") -> list[str]:
@@ -478,18 +485,16 @@ FACTS = st.dictionaries(st.sampled_from([f"training.{name}" for name in SHARED])
 @given(st.sampled_from([one for one in records() if one.settings]), FACTS)
 def test_what_was_changed_is_not_proposed_again(record: FixRecord, facts: dict[str, Fact]) -> None:
     """A change that halves goes on until it reaches its bound; all others are made once."""
-    text = pack().text("fixes", record.id)
-    assert text is not None
-    rows = [row for row in text["settings"] if row["sets"] and row["change"] != "keep-batch"]
+    rows = [row for row in record.settings if row.sets and row.change != "keep-batch"]
     for row in rows:
         own = dict(facts)
         for turn in range(25):
             changing = [one for one in setting_changes([row], own, ConfigInForce()) if not one.in_force]
             if not changing:
                 break
-            assert turn == 0 or row["change"] == "divide"
+            assert turn == 0 or row.change == "divide"
             to = changing[0].setting.to
-            own[f"training.{row['sets']}"] = row["means"] if row["means"] and to == row["to"] else to
+            own[f"training.{row.sets}"] = row.means if row.means and to == row.to else to
         else:
             pytest.fail("it never ends")
 

@@ -71,12 +71,13 @@ def test_an_article_s_situation_gets_its_fixes(case: str, article: str, first: s
 ])  # fmt: skip
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_what_an_article_gets_wrong_is_said_with_the_correction(case: str, article: str, claims: list[str], lang: str) -> None:
-    source = load_pack().text("sources", article) or {}
-    wrong = [one for one in source["claims"] if one["id"] in claims]
-    assert [one["verdict"] for one in wrong] == ["wrong"] * len(claims)
+    source = load_pack().source(article)
+    assert source is not None
+    wrong = [one for one in source.claims if one.id in claims]
+    assert [one.verdict for one in wrong] == ["wrong"] * len(claims)
     cited = [cite for finding in diagnosis(case).findings for cite in finding.cites if cite.source == article]
     report = render(compose(diagnosis(case), lang, "0"))
     for one in wrong:
-        cite = next(cite for cite in cited if cite.says.en == one["says"]["en"])
-        assert cite.correction is not None
-        assert one["correction"][lang].split("`")[0][:20] in report.replace("\\", "")
+        cite = next(cite for cite in cited if cite.says.en == one.says.en)
+        assert cite.correction is not None and one.correction is not None
+        assert one.correction.get(lang).split("`")[0][:20] in report.replace("\\", "")

@@ -10,18 +10,12 @@ import pytest
 from oomdoctor.knowledge.lint import lint_rules, slow
 from oomdoctor.knowledge.load import LoadedSignature, RuleSet
 from oomdoctor.knowledge.pattern import expand
-from oomdoctor.knowledge.records.rules import (
-    CaseExample,
-    CiteRecord,
-    Claim,
-    Example,
-    FixRecord,
-    NearMiss,
-    ProblemRecord,
-    SignatureRecord,
-    SourceRecord,
-    TextRecord,
-)  # fmt: skip
+from oomdoctor.knowledge.records.base import TextRecord
+from oomdoctor.knowledge.records.condition import EventCondition
+from oomdoctor.knowledge.records.fix import FixRecord
+from oomdoctor.knowledge.records.problem import CaseExample, CiteRecord, ProblemRecord
+from oomdoctor.knowledge.records.signature import Example, NearMiss, SignatureRecord
+from oomdoctor.knowledge.records.source import Claim, SourceRecord
 
 HEALTHY = ["step 3 memory allocated 2.1 GiB", "[INFO] out of memory guard is armed"]
 WORDS = TextRecord(en="words", zh="话")
@@ -92,7 +86,7 @@ def test_slow_patterns(bad: str, good: str) -> None:
 
 def problem(**changes: Any) -> ProblemRecord:
     good: dict[str, Any] = {
-        "id": "too-much", "confidence": "certain", "title": WORDS, "when": {}, "why": WORDS, "fixes": ["less-of-it"],
+        "id": "too-much", "confidence": "certain", "title": WORDS, "when": EventCondition(), "why": WORDS, "fixes": ["less-of-it"],
         "examples": [CaseExample(name="one", log="x")], "near_misses": [CaseExample(name="two", log="y")],
     }  # fmt: skip
     return ProblemRecord(**{**good, **changes})

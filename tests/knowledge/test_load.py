@@ -8,7 +8,9 @@ import pytest
 
 from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.load import load_file, load_rules, load_signatures, rule_files
-from oomdoctor.knowledge.records.rules import FixRecord, ProblemRecord, SignatureFile
+from oomdoctor.knowledge.records.fix import FixRecord
+from oomdoctor.knowledge.records.problem import ProblemRecord
+from oomdoctor.knowledge.records.signature import SignatureFile
 
 GOOD = """\
 program: prog
@@ -31,7 +33,7 @@ PROBLEM = """\
 id: too-much
 confidence: certain
 title: {en: Too much, zh: 太多}
-when: {event: {signature: prog-no-room}}
+when: {event: prog-no-room}
 why: {en: It was too much., zh: 太多了。}
 fixes: [less-of-it]
 examples: [{name: one, log: 'prog: no room at all (3 MiB)'}]
@@ -153,6 +155,6 @@ def test_fixes_are_as_strict(tmp_path: Path) -> None:
 
 def test_a_condition_that_holds_itself_is_a_mistake_and_no_crash(tmp_path: Path) -> None:
     root = rules(tmp_path)
-    write(root / "problems" / "area" / "too-much.yaml", PROBLEM.replace("when: {event: {signature: prog-no-room}}", "when: &a {any: [*a]}"))
+    write(root / "problems" / "area" / "too-much.yaml", PROBLEM.replace("when: {event: prog-no-room}", "when: &a {any: [*a]}"))
     with pytest.raises(RuleError):
         load_rules(root)

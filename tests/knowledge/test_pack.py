@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from oomdoctor.errors import RuleError
-from oomdoctor.knowledge.pack import Pack, builtin_rules, compile_pack, load_pack
+from oomdoctor.knowledge.pack import SIGNATURES, Pack, builtin_rules, compile_pack, load_pack
 from oomdoctor.parse import reading
 from oomdoctor.parse.recogniser import Recogniser
 
@@ -145,7 +145,7 @@ def test_a_damaged_kept_pack_is_made_again(damage: Callable[[bytes], bytes], rul
     kept.write_bytes(damage(kept.read_bytes()))
     pack = load(rules, cache)
     assert ids(pack) == ["prog-apples"]
-    assert (pack.text("signatures", "prog-apples") or {})["source"] == "prog source"
+    assert [record.source for record in pack.records(SIGNATURES)] == ["prog source"]
 
 
 def test_a_wrong_rule_is_an_error_and_leaves_nothing_in_the_cache(rules: Path, tmp_path: Path) -> None:
@@ -170,16 +170,17 @@ def test_only_texts_of_asked_rules_are_parsed(rules: Path) -> None:
     texts = b"\n".join(spoilt)
     checked = json.dumps({**json.loads(head), "check": zlib.crc32(texts)}).encode()
     pack = Pack(checked + b"\n" + texts)
-    assert (pack.text("signatures", "prog-apples") or {})["program"] == "prog"
+    apples = pack.signature("prog-apples")
+    assert apples is not None and apples.source == "prog source"
     assert [event.signature for event in reading.events("no room for apples", Recogniser(pack))] == ["prog-apples"]
     with pytest.raises(msgspec.DecodeError):
-        pack.text("signatures", "prog-olives")
+        pack.signature("prog-olives")
 
 
 def test_a_text_of_a_rule_that_does_not_exist() -> None:
     pack = load_pack()
-    assert pack.text("fixes", "no-such-fix") is None
-    assert pack.text("signatures", pack.names("signatures")[0]) is not None
+    assert pack.fix("no-such-fix") is None
+    assert pack.signature(pack.names("signatures")[0]) is not None
 
 
 def test_the_built_in_rules_lie_in_a_folder_and_load() -> None:

@@ -12,6 +12,7 @@ from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.cli.report import PROJECTS
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.knowledge.project_forms import project_form
+from oomdoctor.knowledge.records.form import SHEETS
 from oomdoctor.machine.match_log import MachineSource
 from oomdoctor.machine.reports.read import read_report
 from oomdoctor.report.issue.form_markdown import render
@@ -164,9 +165,9 @@ def test_what_only_a_person_can_say_is_marked_in_the_language_of_the_form(projec
 @pytest.mark.parametrize("name", PACK.names("sheets"))
 def test_every_line_of_a_sheet_can_be_known(name: str) -> None:
     values = known_values(FULL.case)
-    sheet = PACK.text("sheets", name)
+    sheet = PACK.record(SHEETS, name)
     assert sheet is not None
-    assert [fact for _, fact in sheet["lines"] if fact not in values and fact not in NEVER] == []
+    assert [fact for _, fact in sheet.lines if fact not in values and fact not in NEVER] == []
 
 
 @pytest.mark.parametrize("project", PROJECTS)

@@ -11,7 +11,7 @@ import pytest
 
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.knowledge.records.rules import TextRecord
+from oomdoctor.knowledge.records.base import TextRecord
 from oomdoctor.report.handbook.catalogue import LANGUAGES, TITLES, WORDS, catalogue
 
 ROOT = Path(__file__).parents[2]

@@ -13,8 +13,8 @@ from oomdoctor.knowledge.lint import lint_rules
 from oomdoctor.knowledge.load import LoadedSignature, RuleSet, load_rules
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
 from oomdoctor.knowledge.pattern import expand
-from oomdoctor.knowledge.records.changes import ChangeRecord
-from oomdoctor.knowledge.records.rules import SignatureRecord
+from oomdoctor.knowledge.records.change import ChangeRecord
+from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.parse.families.registry import FAMILIES
 from oomdoctor.parse.recogniser import Recogniser
 

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from oomdoctor.case.settings import ConfigIssue, RunConfig, WrittenSetting
 from oomdoctor.case.text import Text
-from oomdoctor.configs.frameworks import Frameworks, FrameworkTables, setting_value, settings_by_name
+from oomdoctor.configs.frameworks import Frameworks, setting_value, settings_by_name
 from oomdoctor.configs.parsed_config import ParsedConfig
 from oomdoctor.findings.conditions import Fact, KnownFacts, evaluate
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.check import CHECKS
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+\.[A-Za-z_0-9.-]+)\}")
 _SETTING = re.compile(r"(-{0,2}\w[\w-]*): (\S+)\Z")
@@ -23,7 +25,7 @@ def given_facts(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> dict[
         if sheet.framework is None or sheet.framework not in frameworks.records:
             continue
         families = [sheet.framework, *(["hf"] if _HF in frameworks.family(sheet.framework) else [])]
-        for name, one in settings_by_name(sheet.given, frameworks.records[sheet.framework]["roots"]).items():
+        for name, one in settings_by_name(sheet.given, frameworks.records[sheet.framework].roots).items():
             for family in families:
                 found.setdefault(f"given.{family}.{name}", (setting_value(one), one))
         for family in families:
@@ -33,30 +35,29 @@ def given_facts(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> dict[
 
 
 def checks(
-    training: RunConfig, written: Mapping[str, tuple[Fact, WrittenSetting]], known: Mapping[str, Fact], tables: FrameworkTables
+    training: RunConfig, written: Mapping[str, tuple[Fact, WrittenSetting]], known: Mapping[str, Fact], pack: Pack
 ) -> Iterator[ConfigIssue]:
     """What the checks say of these settings; a check that depends on something unknown stays quiet."""
     keys = {f"key.{name}": place.key.rpartition(".")[2] for name, place in training.places.items()}
     every = {**known, **training.facts(), **keys, **{name: value for name, (value, _) in written.items()}}
     asked = KnownFacts(every, ())
-    for name in tables.names("checks"):
-        record = tables.text("checks", name)
-        if record is None or not evaluate(record["when"], asked).truth:
+    for record in pack.records(CHECKS):
+        if not evaluate(record.when, asked).truth:
             continue
-        at = next((place for one in record["at"] if (place := _place(one, training, written)) is not None), None)
+        at = next((place for one in record.at if (place := _place(one, training, written)) is not None), None)
         if at is not None:
             yield ConfigIssue(
-                id=name,
-                severity=record["severity"],
+                id=record.id,
+                severity=record.severity,
                 key=at.key,
                 file=at.file,
                 line=at.line,
-                what=_words(record["what"], every),
-                why=_words(record["why"], every),
-                instead=None if record.get("instead") is None else _typed(_filled(record["instead"], every), at),
-                mended_by=record["mended_by"],
-                sets=tuple(record["sets"].items()),
-                cites=tuple(record["cites"]),
+                what=_words(record.what, every),
+                why=_words(record.why, every),
+                instead=None if record.instead is None else _typed(_filled(record.instead, every), at),
+                mended_by=record.mended_by,
+                sets=tuple(record.sets.items()),
+                cites=tuple(record.cites),
             )
 
 
@@ -84,8 +85,8 @@ def _typed(instead: str, at: WrittenSetting) -> str:
     return f"--{found[1].lstrip('-')} {found[2]}"
 
 
-def _words(text: Mapping[str, str], known: Mapping[str, Fact]) -> Text:
-    return Text(_filled(text["en"], known), _filled(text["zh"], known))
+def _words(text: Text, known: Mapping[str, Fact]) -> Text:
+    return Text(_filled(text.en, known), _filled(text.zh, known))
 
 
 def _filled(text: str, known: Mapping[str, Fact]) -> str:

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 
 from oomdoctor.case.settings import ConfigIssue, Severity, WrittenSetting
 from oomdoctor.case.text import Text
-from oomdoctor.configs.frameworks import Frameworks, FrameworkTables, setting_value
+from oomdoctor.configs.frameworks import Frameworks, setting_value
 from oomdoctor.configs.key_versions import FrameworkKeys, KeyStatus, closest_key
 from oomdoctor.configs.parsed_config import ParsedConfig
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.framework import KEYS
 
 _MOST = 12
 """Complaints of this kind about one sheet."""
@@ -19,20 +21,18 @@ _LOOSE = "transformers"
 _SHORT = re.compile(r"-[A-Za-z]")
 
 
-def unknown_keys(
-    sheet: ParsedConfig, frameworks: Frameworks, tables: FrameworkTables, versions: Mapping[str, str]
-) -> Iterator[ConfigIssue]:
+def unknown_keys(sheet: ParsedConfig, frameworks: Frameworks, pack: Pack, versions: Mapping[str, str]) -> Iterator[ConfigIssue]:
     """Complaints about the keys of one sheet, as far as its framework's keys are listed."""
     record = frameworks.records.get(sheet.framework or "")
     if record is None or sheet.framework is None:
         return
     yield from misplaced(sheet, frameworks)
-    family = [name for name in frameworks.family(sheet.framework) if name in tables.names("config_keys")]
-    listed = {name: FrameworkKeys(found) for name in family if (found := tables.text("config_keys", name)) is not None}
-    if record["open"] or not listed or sheet.form == "dump":
+    family = [name for name in frameworks.family(sheet.framework) if name in pack.names(KEYS.part)]
+    listed = {name: FrameworkKeys(found) for name in family if (found := pack.record(KEYS, name)) is not None}
+    if record.open or not listed or sheet.form == "dump":
         return
-    inner = {*record["inner"], *record["roots"]}
-    extra = set(record["extra"])
+    inner = {*record.inner, *record.roots}
+    extra = set(record.extra)
     count = 0
     for one in sheet.given:
         block, _, name = one.name.rpartition(".")
@@ -51,7 +51,7 @@ def _complaint(
     states = {standing.state for standing in standings.values()}
     if "there" in states:
         return None
-    renamed = next((new for own in frameworks.family(framework) if (new := frameworks.records[own]["renamed"].get(name))), None)
+    renamed = next((new for own in frameworks.family(framework) if (new := frameworks.records[own].renamed.get(name))), None)
     for own, standing in standings.items():
         if standing.state in ("gone", "not-yet"):
             return _of_another_version(one, name, frameworks.title(own), versions[own], standing, renamed)
@@ -114,14 +114,16 @@ def _made(identity: str, severity: Severity, one: WrittenSetting, what: Text, wh
 
 def misplaced(sheet: ParsedConfig, frameworks: Frameworks) -> Iterator[ConfigIssue]:
     """Complaints about keys that count only inside one block, and stand elsewhere."""
-    record = frameworks.records.get(sheet.framework or "", {"blocks": {}, "title": ""})
-    blocks: Mapping[str, list[str]] = record["blocks"]
+    record = frameworks.records.get(sheet.framework or "")
+    if record is None:
+        return
+    blocks = record.blocks
     present = {one.name for one in sheet.given}
     for block, keys in blocks.items():
         for one in sheet.given:
             around, _, name = one.name.rpartition(".")
             if name in keys and not _belongs(around, name, blocks) and f"{block}.{name}" not in present and sheet.form != "command":
-                yield _under_wrong_block(one, around, block, record["title"])
+                yield _under_wrong_block(one, around, block, record.title)
 
 
 def _belongs(around: str, name: str, blocks: Mapping[str, list[str]]) -> bool:

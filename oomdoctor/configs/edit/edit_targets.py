@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from oomdoctor.configs.edit.change import plain_key
-from oomdoctor.configs.frameworks import Frameworks, FrameworkTables
+from oomdoctor.configs.frameworks import Frameworks
 from oomdoctor.configs.parsed_config import ParsedConfig
+from oomdoctor.knowledge.pack import Pack
 
 _NESTED = "deepspeed"
 """A key of trainers that can hold the whole config of the program of this name."""
@@ -27,8 +28,8 @@ class EditTarget(Struct, frozen=True, kw_only=True):
 class EditTargets:
     """The config files of one run, by the frameworks whose settings they hold."""
 
-    def __init__(self, sheets: Iterable[ParsedConfig], tables: FrameworkTables) -> None:
-        self._frameworks = Frameworks(tables)
+    def __init__(self, sheets: Iterable[ParsedConfig], pack: Pack) -> None:
+        self._frameworks = Frameworks(pack)
         self.sheets = [self._frameworks.known(sheet) for sheet in sheets]
 
     def of(self, framework: str, key: str, file: str | None = None, line: int | None = None) -> EditTarget | None:
@@ -48,8 +49,8 @@ class EditTargets:
 
     def block_of(self, framework: str, name: str) -> str | None:
         """The block in which alone a key counts, where the framework has one."""
-        blocks: dict[str, list[str]] = self._frameworks.records.get(framework, {"blocks": {}})["blocks"]
-        return next((block for block, keys in blocks.items() if name in keys), None)
+        record = self._frameworks.records.get(framework)
+        return None if record is None else next((block for block, keys in record.blocks.items() if name in keys), None)
 
     def files(self) -> list[str]:
         """The files, each once, in order."""
@@ -76,7 +77,7 @@ class EditTargets:
         """A shared key below the block that this framework keeps for them."""
         if sheet.framework == framework or sheet.form == "command":
             return key
-        roots: Sequence[str] = self._frameworks.records[sheet.framework or ""]["roots"]
+        roots: Sequence[str] = self._frameworks.records[sheet.framework or ""].roots
         root = next((one.key for one in sheet.given if one.block and one.key in roots), None)
         return key if root is None or key.startswith(f"{root}.") else f"{root}.{key}"
 

@@ -12,55 +12,54 @@ from oomdoctor.case.serving import ServedPlan, ServedPlans
 from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.change import RefusedChange
 from oomdoctor.configs.edit.edit_targets import EditTargets
-from oomdoctor.configs.frameworks import FrameworkTables
 from oomdoctor.configs.proposals.proposal import Proposal, fix_proposal
+from oomdoctor.knowledge.pack import Pack
 
 
 def plan_proposals(
-    found: Plans | ServedPlans, homes: EditTargets, run: dict[str, Any], tables: FrameworkTables, folder: str | None = None
+    found: Plans | ServedPlans, homes: EditTargets, run: dict[str, Any], pack: Pack, folder: str | None = None
 ) -> list[Proposal]:
     """The plans in their order, as `plan-1`, `plan-2` ...; `run` and `folder` are those of `of_fix`."""
     plans: tuple[Plan | ServedPlan, ...] = found.plans
-    return [_of_plan(f"plan-{number}", plan, homes, run, tables, folder) for number, plan in enumerate(plans, 1)]
+    return [_of_plan(f"plan-{number}", plan, homes, run, pack, folder) for number, plan in enumerate(plans, 1)]
 
 
-def _of_plan(
-    name: str, plan: Plan | ServedPlan, homes: EditTargets, run: dict[str, Any], tables: FrameworkTables, folder: str | None
-) -> Proposal:
+def _of_plan(name: str, plan: Plan | ServedPlan, homes: EditTargets, run: dict[str, Any], pack: Pack, folder: str | None) -> Proposal:
     fixes = list(dict.fromkeys(one.fix for one in plan.measures))
-    title = Text(*(mark.join(_title(fix, tables, lang) for fix in fixes) for lang, mark in (("en", "; "), ("zh", "；"))))
+    title = Text(*(mark.join(_title(fix, pack, lang) for fix in fixes) for lang, mark in (("en", "; "), ("zh", "；"))))
     fix = Fix(
         id=name,
         title=title,
         how=title,
         settings=tuple(one for measure in plan.measures for one in measure.settings),
         fits="yes",
-        safety="safe" if all(_is_safe(one, tables) for one in fixes) else "review",
+        safety="safe" if all(_is_safe(one, pack) for one in fixes) else "review",
     )
-    proposal = fix_proposal(fix, homes, run, tables, folder)
-    nameless = tuple(RefusedChange(_NO_KEY, _sets(one)) for one in plan.measures if not _is_written(one, plan, tables))
+    proposal = fix_proposal(fix, homes, run, pack, folder)
+    nameless = tuple(RefusedChange(_NO_KEY, _sets(one)) for one in plan.measures if not _is_written(one, plan, pack))
     return replace(proposal, by_hand=(*proposal.by_hand, *nameless), plan=plan)
 
 
-def _is_written(measure: Measure, plan: Plan | ServedPlan, tables: FrameworkTables) -> bool:
+def _is_written(measure: Measure, plan: Plan | ServedPlan, pack: Pack) -> bool:
     """Whether some key does it: one of its own, or one of another measure, as one file shards and offloads."""
-    rows = (tables.text("fixes", measure.fix) or {"settings": ()})["settings"]
+    fix = pack.fix(measure.fix)
+    rows = fix.settings if fix is not None else ()
     keys = {(one.framework, one.key) for other in plan.measures for one in other.settings}
-    return bool(measure.settings) or any((row["framework"], row["key"]) in keys for row in rows)
+    return bool(measure.settings) or any((row.framework, row.key) in keys for row in rows)
 
 
 def _sets(measure: Measure) -> str:
     return ", ".join(f"{name}: {value}" for name, value in measure.sets)
 
 
-def _title(fix: str, tables: FrameworkTables, lang: str) -> str:
-    record = tables.text("fixes", fix)
-    return fix if record is None else str(record["title"][lang]).rstrip(".。")
+def _title(fix: str, pack: Pack, lang: str) -> str:
+    record = pack.fix(fix)
+    return fix if record is None else record.title.get(lang).rstrip(".。")
 
 
-def _is_safe(fix: str, tables: FrameworkTables) -> bool:
-    record = tables.text("fixes", fix)
-    return record is not None and record["safety"] == "safe"
+def _is_safe(fix: str, pack: Pack) -> bool:
+    record = pack.fix(fix)
+    return record is not None and record.safety == "safe"
 
 
 _NO_KEY = Text("no key for it is known in this framework", "在这个框架里没有已知的对应配置项")

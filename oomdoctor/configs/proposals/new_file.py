@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from msgspec import Struct
 
@@ -13,7 +12,8 @@ from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.change import RefusedChange
 from oomdoctor.configs.edit.edit_targets import EditTargets
-from oomdoctor.configs.frameworks import FrameworkTables
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.template import TEMPLATES, ServedRecord, TemplateRecord
 
 _FILLED = re.compile(r"\{(cards|precision)\}")
 _VALUE = re.compile(r"\w[\w.-]{0,20}\Z")
@@ -34,30 +34,30 @@ class NewFile(Struct, frozen=True, kw_only=True):
 
 
 def new_file(
-    setting: ProposedSetting, homes: EditTargets, run: Mapping[str, object], tables: FrameworkTables, folder: str | None = None
+    setting: ProposedSetting, homes: EditTargets, run: Mapping[str, object], pack: Pack, folder: str | None = None
 ) -> NewFile | RefusedChange | None:
     """The file that the value of a setting names; None where it names none, or one that is there.
 
     It goes into `folder`, by default that of the config.
     """
-    template = _template(setting, tables)
+    template = _template(setting, pack)
     home = homes.of(setting.framework, setting.key, setting.file, setting.line) if template is not None else None
     if template is None or home is None:
         return None
     beside = os.path.dirname(home.file)
     if any(os.path.isfile(os.path.join(place, setting.to)) for place in ("", beside)):
         return None
-    path = os.path.join(beside if folder is None else folder, template["file"])
-    open_value = next((name for name in _FILLED.findall(template["text"]) if not _VALUE.match(str(run.get(_NAMES[name], "")))), None)
+    path = os.path.join(beside if folder is None else folder, template.file)
+    open_value = next((name for name in _FILLED.findall(template.text) if not _VALUE.match(str(run.get(_NAMES[name], "")))), None)
     if open_value is not None:
         return RefusedChange(_UNKNOWN[open_value], f"{setting.key} {path}")
     named = path.replace(os.sep, "/")
     return NewFile(
         path=path,
         named=named,
-        text=_FILLED.sub(lambda found: str(run[_NAMES[found[1]]]), template["text"]),
-        role=template["role"],
-        launch=_launch(template["launch"].get(setting.framework), named, home.file),
+        text=_FILLED.sub(lambda found: str(run[_NAMES[found[1]]]), template.text),
+        role=template.role,
+        launch=_launch(template.launch.get(setting.framework), named, home.file),
     )
 
 
@@ -70,13 +70,9 @@ def _launch(command: str | None, file: str, config: str) -> str | None:
     return command.replace("{file}", quote(file)).replace("{config}", quote(config.replace(os.sep, "/")))
 
 
-def _template(setting: ProposedSetting, tables: FrameworkTables) -> Mapping[str, Any] | None:
-    for name in tables.names("templates"):
-        record = tables.text("templates", name)
-        wanted = {"framework": setting.framework, "key": setting.key, "to": setting.to}
-        if record is not None and wanted in record["serves"]:
-            return record
-    return None
+def _template(setting: ProposedSetting, pack: Pack) -> TemplateRecord | None:
+    served = ServedRecord(framework=setting.framework, key=setting.key, to=setting.to)
+    return next((record for record in pack.records(TEMPLATES) if served in record.serves), None)
 
 
 _UNKNOWN = {

@@ -14,9 +14,9 @@ from oomdoctor.case.settings import ConfigIssue, ProposedSetting
 from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.change import ConfigChange, RefusedChange
 from oomdoctor.configs.edit.edit_targets import EditTarget, EditTargets
-from oomdoctor.configs.frameworks import FrameworkTables
 from oomdoctor.configs.proposals.new_file import NewFile, new_file
 from oomdoctor.configs.proposals.replacement import replacement
+from oomdoctor.knowledge.pack import Pack
 
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{2,80}\Z")
 _KEY = re.compile(r"-{0,2}[A-Za-z_][\w.-]{0,150}\Z")
@@ -41,7 +41,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
     """The plan that it is, where it is one."""
 
 
-def fix_proposal(fix: Fix, homes: EditTargets, run: Mapping[str, object], tables: FrameworkTables, folder: str | None = None) -> Proposal:
+def fix_proposal(fix: Fix, homes: EditTargets, run: Mapping[str, object], pack: Pack, folder: str | None = None) -> Proposal:
     """A fix of the diagnosis for these files; `run` are the settings of the run by their common names. New files go into `folder`."""
     safe = fix.safety == "safe"
     against = _sharded_otherwise(fix, run)
@@ -55,7 +55,7 @@ def fix_proposal(fix: Fix, homes: EditTargets, run: Mapping[str, object], tables
     for setting in fix.settings:
         if _has_another(setting, fix.settings):
             continue
-        made = new_file(setting, homes, run, tables, folder)
+        made = new_file(setting, homes, run, pack, folder)
         if isinstance(made, NewFile):
             files.append(made)
         change = made if isinstance(made, RefusedChange) else _change(setting, made, homes, changes)

@@ -9,7 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from oomdoctor.case.text import Text
 from oomdoctor.knowledge.book import Book
-from oomdoctor.knowledge.records.rules import Claim, FixRecord, NotThisRecord, ProblemRecord, SignatureRecord, SourceRecord
+from oomdoctor.knowledge.records.fix import FixRecord, NotThisRecord
+from oomdoctor.knowledge.records.problem import ProblemRecord
+from oomdoctor.knowledge.records.signature import SignatureRecord
+from oomdoctor.knowledge.records.source import Claim, SourceRecord
 from oomdoctor.report.document import Row
 from oomdoctor.report.handbook.fix import balance, settings
 from oomdoctor.report.handbook.parts import diagnosed_example, text_of, versions, why_not

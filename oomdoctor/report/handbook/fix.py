@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.knowledge.book import Book
-from oomdoctor.knowledge.records.rules import CiteRecord, FixRecord, SettingRecord
+from oomdoctor.knowledge.records.fix import FixRecord, SettingRecord
+from oomdoctor.knowledge.records.problem import CiteRecord
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Style
 from oomdoctor.report.handbook.parts import cited, text_of, titled, versions, what_does_not_help
 from oomdoctor.report.wording.handbook import word

@@ -52,11 +52,11 @@ def as_json(book: Book, name: str | None, version: str) -> dict[str, Any]:
     part = book.part_of(name)
     named = book.with_cause(name) if part == "causes" else [book.problems[one] for one in book.areas.get(name, ())]
     if part in PARTS and name not in PARTS:
-        records = [book.whole(part, name)]
+        records = [book.as_json(part, name)]
     elif name in PARTS:
-        records = [book.whole(name, one) for one in book.pack.names(name)]
+        records = [book.as_json(name, one) for one in book.pack.names(name)]
     else:
-        records = [book.whole("problems", one.id) for one in named]
+        records = [book.as_json("problems", one.id) for one in named]
     fixes = dict.fromkeys(one for record in records for one in record.get("fixes", ()))
     return {
         "schema": SCHEMA,
@@ -64,7 +64,7 @@ def as_json(book: Book, name: str | None, version: str) -> dict[str, Any]:
         "id": name,
         "part": part,
         "records": records,
-        "fixes": [book.whole("fixes", one) for one in fixes if one in book.pack.names("fixes")],
+        "fixes": [book.as_json("fixes", one) for one in fixes if one in book.pack.names("fixes")],
     }
 
 

@@ -12,7 +12,10 @@ from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.event import Event
 from oomdoctor.findings.template import fill_template
 from oomdoctor.knowledge.book import Book
-from oomdoctor.knowledge.records.rules import CaseExample, CiteRecord, Claim, NotThisRecord, SourceRecord, TextRecord
+from oomdoctor.knowledge.records.base import TextRecord
+from oomdoctor.knowledge.records.fix import NotThisRecord
+from oomdoctor.knowledge.records.problem import CaseExample, CiteRecord
+from oomdoctor.knowledge.records.source import Claim, SourceRecord
 from oomdoctor.machine.findings import judged
 from oomdoctor.report.diagnosis.figures import bars, rows
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Quote, Row, Span, Style
@@ -102,7 +105,7 @@ def why_not(book: Book, advice: NotThisRecord, lang: str) -> str:
     if "{" not in advice.why.en or advice.problems[0] not in book.problems:
         return text_of(advice.why, lang)
     found = diagnosed_example(book, book.problems[advice.problems[0]].examples[0])
-    return fill_template({"en": advice.why.en, "zh": advice.why.zh}, _figures(found)).get(lang)
+    return fill_template(advice.why, _figures(found)).get(lang)
 
 
 def versions(since: str | None, until: str | None, lang: str) -> str:

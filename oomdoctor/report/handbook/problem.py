@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.knowledge.book import Book
-from oomdoctor.knowledge.records.rules import FixRecord, ProblemRecord
+from oomdoctor.knowledge.records.condition import AllOf, AnyOf, Condition, FactCondition, NotThat, TextCondition, Wanted
+from oomdoctor.knowledge.records.fix import FixRecord
+from oomdoctor.knowledge.records.problem import ProblemRecord
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Step, Steps, Style
 from oomdoctor.report.handbook.fix import settings
 from oomdoctor.report.handbook.parts import cited, diagnosed_example, example, example_text, text_of, titled, what_does_not_help
@@ -40,11 +41,11 @@ def explained(record: ProblemRecord, found: Diagnosis, lang: str) -> str:
     return next((one.why.get(lang) for one in found.findings if one.id == record.id), text_of(record.why, lang))
 
 
-def conditions(when: Mapping[str, Any]) -> Iterator[str]:
-    """What a rule asks, one line for each thing that must hold; guards that only ask whether a fact is known are left out."""
-    for one in when.get("all", [when]):
-        if not _is_guard(one):
-            yield _condition(one)
+def conditions(when: Condition) -> Iterator[str]:
+    """Return what a rule asks, one line for each thing that must hold; guards that only ask whether a fact is known are left out."""
+    for part in when.parts if isinstance(when, AllOf) else (when,):
+        if not _is_guard(part):
+            yield _condition(part)
 
 
 def what_to_do(book: Book, record: ProblemRecord, lang: str) -> Iterator[Block]:
@@ -80,36 +81,27 @@ def _cause(record: ProblemRecord, lang: str) -> list[str]:
     return [word("cause", lang, name=record.cause)] if record.cause and record.cause != record.id else []
 
 
-def _condition(when: Mapping[str, Any]) -> str:
-    for joined, sign in (("all", " and "), ("any", " or ")):
-        if joined in when:
-            inner = [_condition(one) for one in when[joined] if not _is_guard(one)]
-            return inner[0] if len(inner) == 1 else "(" + sign.join(inner) + ")"
-    if "not" in when and "fact" not in when:
-        return f"not {_condition(when['not'])}"
-    if "text" in when:
-        return f"text ~ {when['text']}"
-    if "fact" in when:
-        operator = next(key for key in when if key != "fact")
-        if operator == "known":
-            return f"{when['fact']} {'is known' if when['known'] else 'is not known'}"
-        return f"{when['fact']} {_SIGNS[operator]} {_value(when[operator])}"
-    asked = [
-        f"{key} {_SIGNS['in' if isinstance(when[key], list) else 'is']} {_value(when[key])}"
-        for key in ("event", "program", "kind")
-        if key in when
-    ]
-    asked += [
-        f"{name} {_SIGNS.get(operator, operator)} {_value(value)}"
-        for name, tests in when.get("where", {}).items()
-        for operator, value in tests.items()
-    ]
+def _condition(when: Condition) -> str:
+    if isinstance(when, (AllOf, AnyOf)):
+        inner = [_condition(part) for part in when.parts if not _is_guard(part)]
+        return inner[0] if len(inner) == 1 else "(" + (" and " if isinstance(when, AllOf) else " or ").join(inner) + ")"
+    if isinstance(when, NotThat):
+        return f"not {_condition(when.part)}"
+    if isinstance(when, TextCondition):
+        return f"text ~ {when.pattern}"
+    if isinstance(when, FactCondition):
+        if when.operator == "known":
+            return f"{when.fact} {'is known' if when.value else 'is not known'}"
+        return f"{when.fact} {_SIGNS[when.operator]} {_value(when.value)}"
+    names = {"event": when.event, "program": when.program, "kind": when.kind}
+    asked = [f"{word} {'∈' if isinstance(name, tuple) else '='} {_value(name)}" for word, name in names.items() if name is not None]
+    asked += [f"{test.field} {_SIGNS.get(test.operator, test.operator)} {_value(test.value)}" for test in when.where]
     return " and ".join(asked)
 
 
-def _is_guard(when: Mapping[str, Any]) -> bool:
-    return when.get("known") is True and "fact" in when
+def _is_guard(when: Condition) -> bool:
+    return isinstance(when, FactCondition) and when.operator == "known" and when.value is True
 
 
-def _value(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+def _value(value: Wanted) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.knowledge.book import Book
-from oomdoctor.knowledge.records.rules import SignatureRecord
+from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Quote, Row, Span
 from oomdoctor.report.handbook.parts import diagnosed, example, shortened, titled, versions
 from oomdoctor.report.wording.handbook import KINDS, word

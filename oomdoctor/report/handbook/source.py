@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oomdoctor.knowledge.book import Book
-from oomdoctor.knowledge.records.rules import Claim, SourceRecord
+from oomdoctor.knowledge.records.source import Claim, SourceRecord
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Style
 from oomdoctor.report.handbook.parts import text_of, titled
 from oomdoctor.report.wording.handbook import word

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oomdoctor.knowledge.records.forms import FieldRecord, FormRecord
+from oomdoctor.knowledge.records.form import FieldRecord, FormRecord
 from oomdoctor.report.document import Block, Document, Facts, Folded, Quote
 from oomdoctor.report.render.markdown import blocks as rendered
 from oomdoctor.report.render.markdown import escaped, fenced

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.text import Text
 from oomdoctor.knowledge.project_forms import ProjectForm
-from oomdoctor.knowledge.records.forms import FieldRecord, OptionRecord, SheetRecord
+from oomdoctor.knowledge.records.form import FieldRecord, OptionRecord, SheetRecord
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.issue.issue import figures, message, points, said, settings_in_force
 from oomdoctor.report.issue.known_values import known_values

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.knowledge.project_forms import ProjectForm
-from oomdoctor.knowledge.records.forms import FieldRecord
+from oomdoctor.knowledge.records.form import FieldRecord
 
 _HEAD = """# Bug forms that `oomdoctor report --for PROJECT` fills in
 

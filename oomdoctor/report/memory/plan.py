@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
 
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption, Estimate
 from oomdoctor.case.plan import Fit, Measure, MemoryBudget, Obstacle, Plan, Plans, Risk
 from oomdoctor.case.text import Text
+from oomdoctor.knowledge.pack import Pack
 from oomdoctor.report.diagnosis.expected import range_of
 from oomdoctor.report.diagnosis.steps import settings
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps
@@ -35,21 +35,13 @@ _TIMES = Text(
 )
 
 
-class PlanWording(Protocol):
-    """The part of a rule pack that is read here."""
-
-    def text(self, part: str, name: str) -> Mapping[str, Any] | None:
-        """The texts of one rule."""
-        ...
-
-
-def compose(found: Plans, assumptions: Sequence[Assumption], pack: PlanWording, lang: str, version: str) -> Document:
+def compose(found: Plans, assumptions: Sequence[Assumption], pack: Pack, lang: str, version: str) -> Document:
     """The whole answer in `lang`."""
     blocks = tuple(_blocks(found, assumptions, pack, lang))
     return Document(title=_say(lang, "oomdoctor {} · plan", "oomdoctor {} · 显存规划").format(version), blocks=blocks, lang=lang)
 
 
-def _blocks(found: Plans, assumptions: Sequence[Assumption], pack: PlanWording, lang: str) -> Iterator[Block]:
+def _blocks(found: Plans, assumptions: Sequence[Assumption], pack: Pack, lang: str) -> Iterator[Block]:
     yield Paragraph(tuple(fits_line(Fit(room=found.room, needed=found.now, fits=found.fits), lang)))
     rows = [_row(_say(lang, "as it is", "现在"), found.now, None, found.room, lang)]
     rows += [
@@ -96,10 +88,10 @@ def _time(plan: Plan, lang: str) -> str:
     return _say(lang, "about {:.1f} times the time", "耗时约为现在的 {:.1f} 倍").format(plan.time)
 
 
-def _step(plan: Plan, pack: PlanWording, lang: str) -> Step:
-    texts = [text for fix in _fixes(plan.measures) if (text := pack.text("fixes", fix)) is not None]
+def _step(plan: Plan, pack: Pack, lang: str) -> Step:
+    fixes = [record for fix in _fixes(plan.measures) if (record := pack.fix(fix)) is not None]
     found = [one for measure in plan.measures for one in measure.settings]
-    costs = [stopped(text["costs"][lang], lang) for text in texts if text.get("costs")]
+    costs = [stopped(fix.costs.get(lang), lang) for fix in fixes if fix.costs is not None]
     return Step(
         title=_titles(plan.measures, pack, lang) + stop(lang),
         settings=tuple(settings(found, lang, _SETTINGS)),
@@ -107,9 +99,9 @@ def _step(plan: Plan, pack: PlanWording, lang: str) -> Step:
     )
 
 
-def _titles(measures: Sequence[Measure], pack: PlanWording, lang: str) -> str:
+def _titles(measures: Sequence[Measure], pack: Pack, lang: str) -> str:
     """The titles of the fixes as one line."""
-    found = [bare(text["title"][lang]) for fix in _fixes(measures) if (text := pack.text("fixes", fix)) is not None]
+    found = [bare(record.title.get(lang)) for fix in _fixes(measures) if (record := pack.fix(fix)) is not None]
     return ("；" if lang == "zh" else "; ").join(found)
 
 
@@ -118,7 +110,7 @@ def _fixes(measures: Sequence[Measure]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(measure.fix for measure in measures))
 
 
-def _wall(wall: Obstacle, found: Plans, pack: PlanWording, lang: str) -> Iterator[Block]:
+def _wall(wall: Obstacle, found: Plans, pack: Pack, lang: str) -> Iterator[Block]:
     yield Heading(_say(lang, "What would be enough", "要多少才够"))
     close = wall.fits == "close"
     least = (
@@ -161,7 +153,7 @@ def _cards(number: int, name: str, lang: str) -> str:
     return _say(lang, f"{number} cards like {name}", f" {number} 张 {name} 这样的卡")
 
 
-def _titled(plan: Plan, title: str, pack: PlanWording, lang: str) -> Step:
+def _titled(plan: Plan, title: str, pack: Pack, lang: str) -> Step:
     """A plan with what it is for before its title."""
     step = _step(plan, pack, lang)
     return replace(step, title=title.format(step.title) if plan.measures else bare(title.format("")).rstrip(":：") + stop(lang))

@@ -12,7 +12,7 @@ from oomdoctor.configs.proposals.apply import apply_proposals
 from oomdoctor.configs.proposals.proposal import issue_proposal
 from oomdoctor.knowledge.load import load_rules
 from oomdoctor.knowledge.pack import builtin_rules
-from oomdoctor.knowledge.records.configs import CheckExample
+from oomdoctor.knowledge.records.check import CheckExample
 
 EXAMPLES = [
     pytest.param(check.id, example, id=f"{check.id}: {example.name}")

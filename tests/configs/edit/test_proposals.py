@@ -17,7 +17,7 @@ from oomdoctor.configs.proposals.apply import AppliedProposals, apply_proposals
 from oomdoctor.configs.proposals.proposal import Proposal, fix_proposal
 from oomdoctor.knowledge.load import load_rules
 from oomdoctor.knowledge.pack import builtin_rules
-from oomdoctor.knowledge.records.configs import TemplateRecord
+from oomdoctor.knowledge.records.template import TemplateRecord
 
 LLAMAFACTORY = b"stage: sft\nfinetuning_type: lora\nbf16: true\nper_device_train_batch_size: 8\n"
 GLM4 = b"training_args:\n  output_dir: o\n  per_device_train_batch_size: 8\npeft_config:\n  peft_type: LORA\n  r: 8\n"

@@ -1,23 +1,16 @@
-"""The shape of what rules/changes knows: which differences between two runs or machines matter for memory, and how.
-
-Only loading and lint import this module (msgspec); reading a compiled pack does not.
-"""
+"""The shape of rules/changes: which differences between two runs or machines matter for memory, and how."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from oomdoctor.knowledge.records.rules import Id, TextRecord
+from oomdoctor.knowledge.records.base import Id, Plain, Record, RecordKind, TextRecord
+from oomdoctor.knowledge.records.condition import Condition
 
-Plain = str | int | float | bool
 Way = Literal["tighter", "looser", "differs"]
-
-
-class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base of these records: immutable, and no key that nobody reads."""
 
 
 class ChangeExample(Record, frozen=True, kw_only=True):
@@ -53,7 +46,7 @@ class ChangeRecord(Record, frozen=True, kw_only=True):
     """The memories that it can fill; the card where none is named."""
     rank: int = 50
     """Among changes of equal effect the lower rank is the more suspicious."""
-    when: dict[str, Any] | None = None
+    when: Condition | None = None
     """The change counts unless this is false of what came after."""
     why: TextRecord
     """What it means for memory; `{before}` and `{after}` are the values."""
@@ -66,3 +59,6 @@ class ChangeFile(Record, frozen=True, kw_only=True):
     """rules/changes/<subject>.yaml"""
 
     changes: list[ChangeRecord]
+
+
+CHANGES = RecordKind("changes", ChangeRecord)

@@ -1,21 +1,14 @@
-"""The shape of the bug forms of other projects (rules/forms) and of the lists of versions that they ask for (rules/forms/sheets).
-
-Only loading and the writing of a form import this module (msgspec).
-"""
+"""The shape of the bug forms of other projects (rules/forms), and of the lists of versions that they ask for (rules/forms/sheets)."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from oomdoctor.knowledge.records.rules import Id, TextRecord
+from oomdoctor.knowledge.records.base import Id, Record, RecordKind, TextRecord
 
 PartName = Literal["summary", "message", "figures", "findings", "fixes", "settings", "missing"]
-
-
-class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base of these records: immutable, and no key that nobody reads."""
 
 
 class OptionRecord(Record, frozen=True, kw_only=True, rename={"value": "is"}):
@@ -73,3 +66,7 @@ class FormRecord(Record, frozen=True, kw_only=True):
     style: Literal["form", "bold", "questions"] = "form"
     """How a heading is written: `### heading`, `**heading**`, or a numbered question."""
     fields: Annotated[list[FieldRecord], Meta(min_length=1)]
+
+
+FORMS = RecordKind("forms", FormRecord)
+SHEETS = RecordKind("sheets", SheetRecord)

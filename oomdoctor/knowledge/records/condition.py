@@ -1,0 +1,115 @@
+"""The conditions of rules as records: joined conditions, and what is asked of events, texts and facts.
+
+In the files a condition is a mapping of a few words (knowledge/conditions.py); records hold the types below, and
+`written_condition` gives the words back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Union
+
+from msgspec import Struct
+
+from oomdoctor.knowledge.records.base import Plain
+
+Operator = Literal["is", "not", "lt", "le", "gt", "ge", "in", "contains", "known"]
+Wanted = Union[str, int, float, bool, tuple[Plain, ...], None]
+Names = Union[str, tuple[str, ...], None]
+
+
+class _Condition(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="asks"):
+    """Base of all conditions."""
+
+
+class AllOf(_Condition, frozen=True, tag="all"):
+    """Every part must hold."""
+
+    parts: tuple[Condition, ...]
+
+
+class AnyOf(_Condition, frozen=True, tag="any"):
+    """One part must hold."""
+
+    parts: tuple[Condition, ...]
+
+
+class NotThat(_Condition, frozen=True, tag="not"):
+    """The part must not hold."""
+
+    part: Condition
+
+
+class TextCondition(_Condition, frozen=True, tag="text"):
+    """A pattern must stand in the text of an event."""
+
+    pattern: str
+    needs: tuple[str, ...] | None = None
+    """Pieces of which one stands in every text that the pattern matches, so that most patterns are never compiled."""
+
+
+class FactCondition(_Condition, frozen=True, tag="fact"):
+    """A named fact must compare so with a value."""
+
+    fact: str
+    operator: Operator
+    value: Wanted
+
+
+class FieldTest(Struct, frozen=True):
+    """A field of an event must compare so with a value."""
+
+    field: str
+    operator: Operator
+    value: Wanted
+
+
+class EventCondition(_Condition, frozen=True, tag="event"):
+    """There must be an event of these signatures, programs or kinds whose fields pass the tests."""
+
+    event: Names = None
+    program: Names = None
+    kind: Names = None
+    where: tuple[FieldTest, ...] = ()
+
+
+Condition = Union[AllOf, AnyOf, NotThat, EventCondition, TextCondition, FactCondition]
+
+
+def tagged_condition(written: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a condition as a rule file writes it in the form that records are decoded from."""
+    for word in ("all", "any"):
+        if word in written:
+            return {"asks": word, "parts": [tagged_condition(part) for part in written[word]]}
+    if "fact" in written:
+        operator = next(word for word in written if word != "fact")
+        return {"asks": "fact", "fact": written["fact"], "operator": operator, "value": written[operator]}
+    if "not" in written:
+        return {"asks": "not", "part": tagged_condition(written["not"])}
+    if "text" in written:
+        return {"asks": "text", "pattern": written["text"]}
+    tests = [
+        {"field": field, "operator": operator, "value": value}
+        for field, wanted in written.get("where", {}).items()
+        for operator, value in wanted.items()
+    ]
+    return {"asks": "event", **written, "where": tests}
+
+
+def written_condition(condition: Condition) -> dict[str, Any]:
+    """Return a condition in the words of a rule file."""
+    if isinstance(condition, AllOf):
+        return {"all": [written_condition(part) for part in condition.parts]}
+    if isinstance(condition, AnyOf):
+        return {"any": [written_condition(part) for part in condition.parts]}
+    if isinstance(condition, NotThat):
+        return {"not": written_condition(condition.part)}
+    if isinstance(condition, TextCondition):
+        return {"text": condition.pattern}
+    if isinstance(condition, FactCondition):
+        return {"fact": condition.fact, condition.operator: condition.value}
+    names = {"event": condition.event, "program": condition.program, "kind": condition.kind}
+    where: dict[str, dict[str, Wanted]] = {}
+    for test in condition.where:
+        where.setdefault(test.field, {})[test.operator] = test.value
+    return {word: value for word, value in {**names, "where": where}.items() if value}
