@@ -17,6 +17,7 @@ from oomdoctor.case.setup import Setup
 from oomdoctor.knowledge.tables.cards import card_named
 from oomdoctor.knowledge.tables.shapes import model_shape
 from oomdoctor.planning.memory_budget import memory_budget, needed
+from oomdoctor.planning.run_space import run_space
 from oomdoctor.planning.search import search
 from oomdoctor.setups.from_settings import setup
 
@@ -42,18 +43,18 @@ def main() -> None:
 
 
 def _line(run: Setup, within: MemoryBudget) -> str:
-    search(run, within)
+    search(run_space(run, within))
     seconds, one = median(_timed(run, within) for _ in range(ROUNDS)), median(_estimate(run, within) for _ in range(50))
-    found = search(run, within)
+    found = search(run_space(run, within))
     return (
-        f"| {found.combinations:,} | {found.looked_at:,} | {seconds:.3f} | {seconds / found.combinations * 10_000:.3f} "
+        f"| {found.combinations:,} | {found.tried:,} | {seconds:.3f} | {seconds / found.combinations * 10_000:.3f} "
         f"| {found.combinations * one / seconds:.1f} x |"
     )
 
 
 def _timed(run: Setup, within: MemoryBudget) -> float:
     began = time.perf_counter()
-    search(run, within)
+    search(run_space(run, within))
     return time.perf_counter() - began
 
 

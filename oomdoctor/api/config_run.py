@@ -12,8 +12,8 @@ from oomdoctor.api.inputs import unread_lines
 from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.api.plan import plan_run
 from oomdoctor.case.diagnosis import Diagnosis, Fix
-from oomdoctor.case.plan import Measure, Plans
-from oomdoctor.case.serving import ServedPlans
+from oomdoctor.case.plan import Measure
+from oomdoctor.case.serving import AnyPlans
 from oomdoctor.case.settings import ConfigIssue, RunConfig
 from oomdoctor.configs.edit.edit_targets import EditTargets
 from oomdoctor.configs.edit.store import in_force, modified, read
@@ -55,13 +55,13 @@ class ConfigRun:
         if card is not None:
             self._facts["log.gpu_name"] = card.name
 
-    def plans(self, gpu: str | None, gpus: int | None, model: str | None, number: int | None) -> Plans | ServedPlans | None:
+    def plans(self, gpu: str | None, gpus: int | None, model: str | None, number: int | None) -> AnyPlans | None:
         """Return what makes the run fit; None where nobody asks for it and the log does not tell enough to know by itself."""
         if gpu is None and number is None and not self._is_told():
             return None
         return plan_run(self._request(gpus, model), self._pack, gpu=gpu, gpus=gpus, model=model, top=max(_SHOWN, number or 0))
 
-    def proposals(self, plans: Plans | ServedPlans | None, gpus: int | None) -> ProposalSelection:
+    def proposals(self, plans: AnyPlans | None, gpus: int | None) -> ProposalSelection:
         """Return what the configs need to be right at all, what the diagnosis proposes, and what makes the run fit."""
         run = self._settings(self.files) if self._diagnosis is None else self._diagnosis.case.training
         settings = {**({} if run is None else run.settings), **({} if gpus is None else {"world_size": gpus})}
@@ -100,7 +100,7 @@ class ConfigRun:
         if case is not None and case.served is not None:
             return case.served.total_is_known and case.served.served.starts != "yes"
         expected = None if case is None else case.estimate
-        return expected is not None and expected.is_told and expected.room is not None and expected.fits != "yes"
+        return expected is not None and expected.is_told and expected.budget is not None and expected.fits != "yes"
 
     def _corrections(self) -> list[Proposal]:
         issues = self._issues(self.files)

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from oomdoctor.api.config_run import ConfigRun
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
 from oomdoctor.api.results import ConfigFix, WrittenFix
-from oomdoctor.case.plan import Plans
-from oomdoctor.case.serving import ServedPlans
+from oomdoctor.case.serving import AnyPlans
 from oomdoctor.configs.edit.store import read, write
 from oomdoctor.configs.proposals.choice import Choice, ProposalSelection, choose, named
 from oomdoctor.errors import UsageError
@@ -49,7 +48,7 @@ def fix(
     choice = _choice(run.proposals(plans, gpus), plans, review=review, only=only, plan=plan)
     applied = run.applied(choice.taken)
     waits = bool((only or plans) and choice.undecided)
-    incomplete = any(step.left for step in applied.steps) or waits or (plans is not None and plans.wall is not None)
+    incomplete = any(step.left for step in applied.steps) or waits or (plans is not None and plans.obstacle is not None)
     return ConfigFix(before=run.files, applied=applied, choice=choice, plans=plans, is_incomplete=incomplete)
 
 
@@ -89,9 +88,7 @@ def files_to_write(changes: ConfigFix, folder: Path | None = None) -> dict[str, 
     return files
 
 
-def _choice(
-    proposals: ProposalSelection, plans: Plans | ServedPlans | None, *, review: bool, only: Sequence[str], plan: int | None
-) -> Choice:
+def _choice(proposals: ProposalSelection, plans: AnyPlans | None, *, review: bool, only: Sequence[str], plan: int | None) -> Choice:
     """Return what is done and what waits. Raise UsageError where something was named that is not there."""
     if only and plan is not None:
         raise UsageError("--plan and --only exclude one another; --only plan-2 is the second plan and nothing else")

@@ -11,8 +11,8 @@ from oomdoctor.api.inputs import Path, Paths, path_list, path_text
 from oomdoctor.api.models import fetch_unknown, find_card
 from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.diagnosis import Diagnosis
-from oomdoctor.case.plan import MemoryBudget, Plans
-from oomdoctor.case.serving import Served, ServedPlans
+from oomdoctor.case.plan import MemoryBudget
+from oomdoctor.case.serving import AnyPlans, Served
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.knowledge.tables.cards import Card
@@ -20,9 +20,8 @@ from oomdoctor.planning.framework_keys import measure_keys
 from oomdoctor.planning.memory_budget import memory_budget, without
 from oomdoctor.planning.plan_request import PlanRequest, plan_request
 from oomdoctor.planning.plans import plans
-from oomdoctor.planning.serving_keys import in_options
-from oomdoctor.planning.serving_options import Deployment
-from oomdoctor.planning.serving_search import plans as serving_plans
+from oomdoctor.planning.run_space import run_space
+from oomdoctor.planning.server_space import server_space
 from oomdoctor.setups.from_log import logged_run
 from oomdoctor.setups.server import CardLookup, of_run
 
@@ -37,7 +36,7 @@ def plan(
     hub: bool = False,
     framework: str | None = None,
     top: int = 5,
-) -> Plans | ServedPlans:
+) -> AnyPlans:
     """Plan what to change so that a run fits its cards, the smallest change first and `top` plans at most.
 
     `config` are the run's config files, `log` its logs or their diagnosis; either is enough. `gpu` is the name of a card or a
@@ -58,17 +57,16 @@ def plan(
     return plan_run(request, pack, gpu=gpu, gpus=gpus, model=name, top=top)
 
 
-def plan_run(request: PlanRequest, pack: Pack, *, gpu: str | None, gpus: int | None, model: str | None, top: int) -> Plans | ServedPlans:
+def plan_run(request: PlanRequest, pack: Pack, *, gpu: str | None, gpus: int | None, model: str | None, top: int) -> AnyPlans:
     """Plan for the run of a request, in the keys of its framework. Raise UsageError where no card is known."""
     keys = measure_keys(pack, request.training, request.log, request.framework)
     budget = _budget(gpu, request)
     served = _served(request, budget, model, gpus)
     if served is None:
-        found = keys.written(plans(request.setup, budget, keys.has, top=top))
-        return replace(found, now=replace(found.now, assumptions=request.assumptions))
-    deployment = Deployment(served.setup, served.server, served.total)
-    options = in_options(serving_plans(deployment, budget, keys.has, top=top), keys)
-    return replace(options, now=replace(options.now, assumptions=served.assumptions))
+        run = keys.written(plans(run_space(request.setup, budget, keys.has), top=top))
+        return replace(run, now=replace(run.now, assumptions=request.assumptions))
+    server = keys.written(plans(server_space(served, budget, keys.has), top=top))
+    return replace(server, now=replace(server.now, assumptions=served.assumptions))
 
 
 def _request(
@@ -94,8 +92,8 @@ def _budget(gpu: str | None, request: PlanRequest) -> MemoryBudget:
     """Return the memory of the card that was named, else of the log's, without what the log shows and no setting explains."""
     if gpu is not None:
         return without(memory_budget(find_card(gpu)), request.unexplained)
-    if request.room is not None:
-        return without(request.room, request.unexplained)
+    if request.budget is not None:
+        return without(request.budget, request.unexplained)
     printed = request.log.get("log.total_bytes")
     if isinstance(printed, int) and printed > 0:
         return memory_budget(Card(str(request.log.get("log.gpu_name", "")), printed))

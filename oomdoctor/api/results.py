@@ -10,8 +10,8 @@ from oomdoctor.case.diagnosis import Finding
 from oomdoctor.case.environment import Environment
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.gap import Gap
-from oomdoctor.case.plan import Fit, Fits, Plans
-from oomdoctor.case.serving import Served, ServedPlans
+from oomdoctor.case.plan import Fit, Fits
+from oomdoctor.case.serving import AnyPlans, Served
 from oomdoctor.case.settings import RunConfig
 from oomdoctor.configs.proposals.apply import AppliedProposals
 from oomdoctor.configs.proposals.choice import Choice
@@ -61,7 +61,7 @@ class ConfigFix(Struct, frozen=True, kw_only=True):
     """The files as they are to be (`applied.files`), and each step to them."""
     choice: Choice
     """What is done, what waits for a person's decision, and what else could be done."""
-    plans: Plans | ServedPlans | None = None
+    plans: AnyPlans | None = None
     """What makes the run fit; None where nobody asked and the logs do not tell enough."""
     is_incomplete: bool = False
     """Whether something is left that was not changed."""

@@ -66,6 +66,11 @@ class Estimate(Struct, frozen=True, kw_only=True):
         return max(self.phases, key=lambda phase: phase.bytes)
 
     @property
+    def largest_term(self) -> Term:
+        """The largest part of the peak."""
+        return max(self.peak.terms, key=lambda term: term.bytes)
+
+    @property
     def terms(self) -> Mapping[str, int]:
         """The parts of the peak."""
         return {term.name: term.bytes for term in self.peak.terms}

@@ -24,7 +24,7 @@ class Expected(Struct, frozen=True, kw_only=True):
 
     estimate: Estimate
     """What the run needs at its peak so that no request fails."""
-    room: MemoryBudget | None
+    budget: MemoryBudget | None
     """The card of the failure; None where the log does not tell its size."""
     fits: Fits | None
     assumptions: tuple[Assumption, ...] = ()

@@ -1,8 +1,8 @@
-"""Ways to make a run fit: what to change, what it takes then, what that costs."""
+"""Ways to make a training run fit or a server start: what to change, what it takes then, what that costs."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -12,6 +12,10 @@ from oomdoctor.case.settings import ProposedSetting, Scalar
 Fits = Literal["yes", "no", "close"]
 Risk = Literal["none", "slight", "different", "data"]
 """What a change does to the result: nothing, a little, it trains something else, it cuts the data."""
+RISKS: tuple[Risk, ...] = ("none", "slight", "different", "data")
+"""From the gentlest to the worst."""
+Outcome = TypeVar("Outcome")
+"""What a run or a server comes to: an `Estimate` or a `Served`."""
 
 
 class MemoryBudget(Struct, frozen=True):
@@ -31,16 +35,16 @@ class MemoryBudget(Struct, frozen=True):
 
 
 class Fit(Struct, frozen=True, kw_only=True):
-    """A run held against a card."""
+    """Whether a run fits a card."""
 
-    room: MemoryBudget
+    budget: MemoryBudget
     needed: Estimate
     """What the run must find there so that no request fails. nvidia-smi can show more in the end."""
     fits: Fits
 
 
 class Measure(Struct, frozen=True, kw_only=True):
-    """One thing that is changed, under the id of its fix."""
+    """One change, under the id of its fix."""
 
     fix: str
     sets: tuple[tuple[str, Scalar], ...]
@@ -49,46 +53,44 @@ class Measure(Struct, frozen=True, kw_only=True):
     """The same in the keys of the run's framework; empty where there is none."""
 
 
-class Plan(Struct, frozen=True, kw_only=True):
-    """Measures that together make a run fit; without any one of them it would not."""
+class Plan(Struct, Generic[Outcome], frozen=True, kw_only=True):
+    """Measures that together make a run fit or a server start; without any one of them it would not."""
 
     measures: tuple[Measure, ...]
-    estimate: Estimate
-    time: float
-    """Time of an update, as a multiple of today's, by the model in `planning/speed.py`."""
+    outcome: Outcome
     risk: Risk
     effort: int
     """Things to install, files to add, host memory to have."""
+    time: float | None = None
+    """Time of an update, as a multiple of today's, by the model in `planning/step_time.py`; None for a server."""
 
 
-class Obstacle(Struct, frozen=True, kw_only=True):
-    """Why nothing fits, and what would."""
+class Obstacle(Struct, Generic[Outcome], frozen=True, kw_only=True):
+    """Why no combination of settings is enough, and what would be."""
 
-    closest: Plan
-    """The combination that needs the least."""
-    term: str
-    """The largest part of its peak."""
+    closest: Plan[Outcome]
+    """The combination that lacks the least memory."""
     fits: Fits
     """Whether that one fits: never `yes`, but it may be too close to say."""
     card: str | None
-    """The smallest card of the tables that would do for it; None where none would."""
+    """The smallest card of the tables that is enough for it; None where none is."""
     card_now: str | None
-    """The smallest card on which the run would fit as it is."""
+    """The smallest card that is enough without any change."""
     cards: int | None
-    """The smallest number of these cards that would do; None where more of them do not help."""
-    on_cards: Plan | None
+    """The smallest number of these cards that is enough; None where more of them do not help."""
+    on_cards: Plan[Outcome] | None
     """The gentlest plan on so many of them."""
 
 
-class Plans(Struct, frozen=True, kw_only=True):
-    """What a search found."""
+class Plans(Struct, Generic[Outcome], frozen=True, kw_only=True):
+    """The result of a search."""
 
-    room: MemoryBudget
-    now: Estimate
+    budget: MemoryBudget
+    now: Outcome
     fits: Fits
-    """Whether the run fits as it is."""
-    plans: tuple[Plan, ...] = ()
+    """Whether it fits as it is."""
+    plans: tuple[Plan[Outcome], ...] = ()
     """The gentlest first."""
-    wall: Obstacle | None = None
+    obstacle: Obstacle[Outcome] | None = None
     combinations: int = 0
-    """How many combinations were decided, most of them without being looked at."""
+    """How many combinations were decided."""

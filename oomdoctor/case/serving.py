@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Union
 
 from msgspec import Struct
 
-from oomdoctor.case.estimate import Assumption, Phase, Term
-from oomdoctor.case.plan import Fits, Measure, MemoryBudget, Risk
+from oomdoctor.case.estimate import Assumption, Estimate, Phase, Term
+from oomdoctor.case.plan import Fits, Plan, Plans
 from oomdoctor.case.setup import Setup
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
 Program = Literal["vllm", "sglang"]
-HurdleName = Literal["start", "load", "profile", "sampler", "blocks", "request", "graphs", "rest"]
+StartupCheckName = Literal["start", "load", "profile", "sampler", "blocks", "request", "graphs", "rest"]
 """The moments of a start at which memory can be short, each with a message of its own."""
 
 
@@ -51,11 +54,11 @@ class ByteRange(Struct, frozen=True):
 class StartupCheck(Struct, frozen=True):
     """Something that must fit for a server to start, and the bytes that are left then."""
 
-    name: HurdleName
+    name: StartupCheckName
     spare: ByteRange
 
     @property
-    def cleared(self) -> Fits:
+    def passes(self) -> Fits:
         """`no`: even the most that may be left is less than nothing."""
         return "no" if self.spare.high < 0 else "close" if self.spare.low < 0 else "yes"
 
@@ -81,25 +84,22 @@ class Served(Struct, frozen=True, kw_only=True):
     """Bytes of one token in the cache, on one card."""
     request: int | None
     """Bytes of one request of full length; None where that length is not known."""
-    hurdles: tuple[StartupCheck, ...]
+    checks: tuple[StartupCheck, ...]
     """In the order in which a start meets them."""
     phases: tuple[Phase, ...]
     assumptions: tuple[Assumption, ...] = ()
 
     @property
     def starts(self) -> Fits:
-        """Whether it gets past all hurdles."""
-        found = {one.cleared for one in self.hurdles}
-        return "no" if "no" in found else "close" if "close" in found else "yes"
+        """Whether it passes all checks."""
+        verdicts = {check.passes for check in self.checks}
+        return "no" if "no" in verdicts else "close" if "close" in verdicts else "yes"
 
     @property
-    def obstacle(self) -> StartupCheck | None:
-        """The hurdle at which it falls, or may fall: the first that is surely too high, else the first that may be."""
-        for wanted in ("no", "close"):
-            found = next((one for one in self.hurdles if one.cleared == wanted), None)
-            if found is not None:
-                return found
-        return None
+    def failed_check(self) -> StartupCheck | None:
+        """The check that ends the start, or may end it: the first that surely fails, else the first that may."""
+        failed = (check for verdict in ("no", "close") for check in self.checks if check.passes == verdict)
+        return next(failed, None)
 
     @property
     def tokens(self) -> ByteRange:
@@ -107,35 +107,13 @@ class Served(Struct, frozen=True, kw_only=True):
         return ByteRange(*(max(0, int(size / self.token)) for size in (self.cache.expected, self.cache.low, self.cache.high)))
 
 
-class ServedPlan(Struct, frozen=True, kw_only=True):
-    """Measures with which a server starts; without any one of them it would not."""
-
-    measures: tuple[Measure, ...]
-    served: Served
-    risk: Risk
-    effort: int
+AnyPlan = Union[Plan[Estimate], Plan[Served]]
+AnyPlans = Union[Plans[Estimate], Plans[Served]]
 
 
-class ServedObstacle(Struct, frozen=True, kw_only=True):
-    """Why no settings help, and what would."""
-
-    closest: ServedPlan
-    """The combination that lacks the least."""
-    card: str | None
-    """The smallest card of the tables that would do."""
-    cards: int | None
-    """The smallest number of these cards that would do, by tensor parallelism."""
-
-
-class ServedPlans(Struct, frozen=True, kw_only=True):
-    """What makes a server start."""
-
-    room: MemoryBudget
-    now: Served
-    plans: tuple[ServedPlan, ...] = ()
-    """The gentlest first."""
-    wall: ServedObstacle | None = None
-    combinations: int = 0
+def is_of_server(plans: AnyPlans) -> TypeIs[Plans[Served]]:
+    """Return whether plans are a server's."""
+    return isinstance(plans.now, Served)
 
 
 class ServedRun(Struct, frozen=True, kw_only=True):

@@ -9,8 +9,7 @@ import click
 
 from oomdoctor import __version__
 from oomdoctor.api.plan import plan as plan_run
-from oomdoctor.case.plan import Plans
-from oomdoctor.case.serving import ServedPlans
+from oomdoctor.case.serving import AnyPlans, is_of_server
 from oomdoctor.cli.output import json_text, locale_language, show, write
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.memory.plan import compose
@@ -63,13 +62,13 @@ def plan(
     configs = [*config, *(path for path in paths if path not in logs)]
     plans = plan_run(configs, log=logs, gpu=gpu, gpus=gpus, model=model, hub=hub, framework=framework, top=top)
     write(_render(plans, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
-    if plans.wall is not None:
+    if plans.obstacle is not None:
         sys.exit(1)
 
 
-def _render(plans: Plans | ServedPlans, format_: str, lang: str, *, to_terminal: bool) -> str:
+def _render(plans: AnyPlans, format_: str, lang: str, *, to_terminal: bool) -> str:
     assumptions = plans.now.assumptions
-    if isinstance(plans, ServedPlans):
+    if is_of_server(plans):
         if format_ == "json":
             return json_text(server_to_json(plans, assumptions, lang))
         return show(compose_server(plans, assumptions, lang, __version__), format_, to_terminal=to_terminal)

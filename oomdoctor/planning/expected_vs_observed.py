@@ -43,9 +43,9 @@ class ExpectedVsObserved(Struct, frozen=True):
             return {}
         weights = sum(term.bytes for term in expected.estimate.phases[0].terms if term.name == "weights")
         out: dict[str, Value | bool | float | None] = {"estimate.model": self.shape.name, "estimate.weights_bytes": weights}
-        if expected.room is not None:
-            out["estimate.card_bytes"] = expected.room.total
-            out["estimate.over_card"] = weights > expected.room.total
+        if expected.budget is not None:
+            out["estimate.card_bytes"] = expected.budget.total
+            out["estimate.over_card"] = weights > expected.budget.total
         if expected.is_told:
             out["estimate.needed_bytes"] = expected.estimate.expected
             out["estimate.fits"] = expected.fits
@@ -71,12 +71,12 @@ def expected_vs_observed(training: RunConfig | None, log: Mapping[str, Value], i
     if known.shape is None:
         return None
     setup, assumptions = logged_setup(known, known.shape)
-    room = budget_of_card([incident.root], log)
-    found = needed(setup, room or _nowhere())
+    budget = budget_of_card([incident.root], log)
+    found = needed(setup, budget or _nowhere())
     expected = Expected(
         estimate=found,
-        room=room,
-        fits=fits(found, room) if room else None,
+        budget=budget,
+        fits=fits(found, budget) if budget else None,
         assumptions=assumptions,
         is_told=known.is_told,
         at=at_failure(setup, incident) if known.is_told else None,
@@ -92,7 +92,7 @@ def _weighed(fix: Fix, found: ExpectedVsObserved, pack: Pack) -> Fix:
     expected = found.expected
     same_adapters = not sets.keys() & {"finetuning", "lora_rank", "lora_targets", "modules_to_save"}
     then = replace(found.run, settings={**found.run.settings, **sets}, trained=found.run.trained if same_adapters else None)
-    estimate = _estimate(then, found.shape, expected.room)
+    estimate = _estimate(then, found.shape, expected.budget)
     if estimate.expected == expected.estimate.expected:
         # The arithmetic knows nothing of this setting, or it is in force already.
         return fix
@@ -102,14 +102,14 @@ def _weighed(fix: Fix, found: ExpectedVsObserved, pack: Pack) -> Fix:
 
 def _fits(then: Estimate, expected: Expected) -> Fits | None:
     """Whether a changed run fits. What was seen above what was expected stays; where a run failed that should fit, nobody can say."""
-    if expected.room is None or expected.fits == "yes":
+    if expected.budget is None or expected.fits == "yes":
         return None
     unexplained = max(0, expected.at.seen - expected.at.expected) if expected.at else 0
-    return fits(then, without(expected.room, unexplained))
+    return fits(then, without(expected.budget, unexplained))
 
 
-def _estimate(known: LoggedRun, shape: Shape, room: MemoryBudget | None) -> Estimate:
-    return needed(logged_setup(known, shape)[0], room or _nowhere())
+def _estimate(known: LoggedRun, shape: Shape, budget: MemoryBudget | None) -> Estimate:
+    return needed(logged_setup(known, shape)[0], budget or _nowhere())
 
 
 def _nowhere() -> MemoryBudget:

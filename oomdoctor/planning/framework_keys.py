@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from oomdoctor.advice.fixes import rows_of
 from oomdoctor.advice.frameworks import framework
 from oomdoctor.advice.settings import config_of, written_settings
-from oomdoctor.case.plan import Measure, Plan, Plans
+from oomdoctor.case.plan import Measure, Outcome, Plan, Plans
 from oomdoctor.case.settings import RunConfig, Scalar
 from oomdoctor.findings.conditions import Fact, KnownFacts
 from oomdoctor.knowledge.pack import Pack
@@ -37,15 +37,15 @@ class MeasureKeys(Struct, frozen=True):
         record = self.pack.fix(fix)
         return record is None or not record.settings or bool(self._rows(record))
 
-    def written(self, found: Plans) -> Plans:
-        """The plans with their settings as the run's framework writes them."""
-        wall = found.wall
-        if wall is not None:
-            more = None if wall.on_cards is None else self._of_plan(wall.on_cards)
-            wall = replace(wall, closest=self._of_plan(wall.closest), on_cards=more)
-        return replace(found, plans=tuple(self._of_plan(plan) for plan in found.plans), wall=wall)
+    def written(self, plans: Plans[Outcome]) -> Plans[Outcome]:
+        """Return the plans with their settings as the run's framework or server writes them."""
+        obstacle = plans.obstacle
+        if obstacle is not None:
+            on_cards = None if obstacle.on_cards is None else self._of_plan(obstacle.on_cards)
+            obstacle = replace(obstacle, closest=self._of_plan(obstacle.closest), on_cards=on_cards)
+        return replace(plans, plans=tuple(self._of_plan(plan) for plan in plans.plans), obstacle=obstacle)
 
-    def _of_plan(self, plan: Plan) -> Plan:
+    def _of_plan(self, plan: Plan[Outcome]) -> Plan[Outcome]:
         return replace(plan, measures=_once([self.of_measure(one) for one in plan.measures]))
 
     def of_measure(self, measure: Measure) -> Measure:

@@ -18,7 +18,7 @@ _USABLE = 0.97
 
 
 def memory_budget(card: Card) -> MemoryBudget:
-    """The room of a card."""
+    """The budget of a card."""
     return MemoryBudget(card.name, card.bytes, int(card.bytes * _USABLE), version(card.capability))
 
 
@@ -37,19 +37,19 @@ def budget_of_card(roots: Sequence[Event], log: Mapping[str, Value]) -> MemoryBu
 
 
 def without(within: MemoryBudget, unexplained: int) -> MemoryBudget:
-    """The room without bytes that a log shows and no setting explains: whatever takes them takes them again."""
+    """The budget without bytes that a log shows and no setting explains: whatever takes them takes them again."""
     return replace(within, usable=max(0, within.usable - unexplained), unexplained=unexplained)
 
 
 def needed(setup: Setup, within: MemoryBudget) -> Estimate:
-    """What a run needs in this room so that no request fails; what a log shows outside of torch is taken off the room already."""
+    """What a run needs in this budget so that no request fails; what a log shows outside of torch is taken off the budget already."""
     return needed_of(setup, outside=within.outside is None)
 
 
 def judge_fit(setup: Setup, within: MemoryBudget) -> Fit:
-    """Whether a run fits in this room: the one verdict of all commands."""
+    """Whether a run fits in this budget: the one verdict of all commands."""
     need = needed(setup, within)
-    return Fit(room=within, needed=need, fits=fits(need, within))
+    return Fit(budget=within, needed=need, fits=fits(need, within))
 
 
 def fits(found: Estimate, within: MemoryBudget) -> Fits:

@@ -1,334 +1,105 @@
-"""What can be changed in a run: for each subject the ways to change it, each with what it makes of the setup."""
+"""Options: ways to change one subject of a training run or a server, each with what it costs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import Generic, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from oomdoctor.case.plan import Measure, Risk
+from oomdoctor.case.plan import RISKS, Measure
 from oomdoctor.case.settings import Scalar
-from oomdoctor.case.setup import Adapters, Engine, Setup
 from oomdoctor.knowledge.tables.cards import version
 from oomdoctor.knowledge.tables.csv_table import table
-from oomdoctor.knowledge.tables.memory import adapter_targets, known_format, known_optimizer
 
-RISKS: tuple[Risk, ...] = ("none", "slight", "different", "data")
-"""From the gentlest to the worst."""
-_RANK = 8
-"""LoraConfig.r of peft/tuners/lora/config.py."""
-_EVERY = 64
-"""Below this every micro batch is looked at, above it halves of the present one."""
-_FOUR_BITS = 0.6
-"""Bytes of a parameter in 4 bit with its scales, at most: rules/tables/weight_formats.csv."""
-_SHORTEST = 256
-"""Tokens below which a shorter limit frees next to nothing and cuts nearly every sample; no card gets a smaller part of a sample."""
-_BUCKET, _LIVE = 50_000_000, 100_000_000
-"""Elements of ZeRO's bucket, and parameters that stage 3 keeps gathered, where the buffers are to be small."""
-_KEPT_STEPS = 4
-"""Steps of an evaluation after which its logits go to the host: rules/fixes/eval-accumulation.yaml."""
-_ENGINES_OF_TORCH = ("none", "ddp", "fsdp1", "fsdp2")
-"""Whose optimizer is torch's own, so that it can be any."""
+Candidate = TypeVar("Candidate")
+"""What options change: the `Setup` of a run, or a `Deployment`."""
 
 
-class Option(Struct, frozen=True, kw_only=True):
-    """One way to change one subject: measures that belong together, and the fields of the setup that they change."""
+class MeasureCost(Struct, frozen=True):
+    """A row of rules/tables/measures.csv."""
+
+    fix: str
+    risk: int
+    """A place in `RISKS`."""
+    effort: int
+    capability: tuple[int, ...]
+    """The compute capability from which on cards can do it."""
+
+
+CostedMeasure = tuple[Measure, MeasureCost]
+
+
+class Option(Struct, Generic[Candidate], frozen=True, kw_only=True):
+    """One way to change one subject: measures that belong together, and how they change a candidate."""
 
     measures: tuple[Measure, ...]
-    fields: Mapping[str, Any]
-    layout: Mapping[str, Any] = {}
+    costs: tuple[MeasureCost, ...]
+    """Of each measure."""
+    apply: Callable[[Candidate], Candidate | None]
+    """Return the changed candidate; None where the change makes no sense."""
+    marks: frozenset[Hashable]
+    """What identifies it: a set of options whose marks contain those of a set that fits changes more for nothing."""
     together: int = 1
     """How many cards work on the same samples from then on, where each had its own; accumulation makes up for it."""
 
-    def applied(self, setup: Setup) -> Setup:
-        """The setup with it."""
-        fields = self.fields if self.together == 1 else {**self.fields, "accumulation": setup.accumulation * self.together}
-        spread = replace(setup.layout, **self.layout) if self.layout else setup.layout
-        return replace(setup, layout=spread, **fields)
 
-    @property
-    def risk(self) -> int:
-        """The worst of its measures, as a place in `RISKS`."""
-        return max(_harm(measure.fix).risk for measure in self.measures)
-
-    @property
-    def effort(self) -> int:
-        """Of all its measures."""
-        return sum(_harm(measure.fix).effort for measure in self.measures)
-
-    def runs_on(self, capability: tuple[int, ...]) -> bool:
-        """Whether a card of this compute capability can do it; one that is unknown is thought to."""
-        return not capability or all(_harm(measure.fix).capability <= capability for measure in self.measures)
+def measure(name: str, **sets: Scalar) -> CostedMeasure:
+    """Return a measure of rules/tables/measures.csv with the settings that it changes, and its cost."""
+    cost = measure_cost(name)
+    return Measure(fix=cost.fix, sets=tuple(sets.items())), cost
 
 
-def batches(setup: Setup) -> tuple[Option, ...]:
-    """Smaller micro batches that keep the samples of an update, the largest first."""
-    if setup.task != "train":
-        return ()
-    samples = setup.batch * setup.accumulation
-    halves = (setup.batch >> times for times in range(1, setup.batch.bit_length()))
-    sizes = {size for size in (*halves, *range(1, min(setup.batch, _EVERY))) if samples % size == 0}
-    return tuple(_smaller(size, samples // size) for size in sorted(sizes, reverse=True))
+def option(
+    *measures: CostedMeasure,
+    apply: Callable[[Candidate], Candidate | None],
+    subject: str | None = None,
+    together: int = 1,
+) -> Option[Candidate]:
+    """Return an option of these measures; with a `subject` one value of it that helps makes its other values superfluous."""
+    changes = tuple(change for change, _ in measures)
+    marks: frozenset[Hashable] = frozenset(changes if subject is None else (subject,))
+    return Option(measures=changes, costs=tuple(cost for _, cost in measures), apply=apply, marks=marks, together=together)
 
 
-def subjects(setup: Setup, capability: tuple[int, ...], can: Callable[[str], bool]) -> tuple[tuple[Option, ...], ...]:
-    """All other subjects that this run could change on cards of this capability.
+def available(
+    subjects: Iterable[Iterable[Option[Candidate]]], capability: tuple[int, ...], can: Callable[[str], bool]
+) -> tuple[tuple[Option[Candidate], ...], ...]:
+    """Return the options that cards of this compute capability can do and the framework has; `can` says so of a fix.
 
-    `can` says of a fix whether the run's framework has it. What cuts the data is apart: `lengths`.
+    An unknown capability () excludes nothing.
     """
 
-    def is_there(option: Option) -> bool:
-        return option.runs_on(capability) and all(can(measure.fix) for measure in option.measures)
+    def is_available(option: Option[Candidate]) -> bool:
+        on_card = not capability or all(cost.capability <= capability for cost in option.costs)
+        return on_card and all(can(measure.fix) for measure in option.measures)
 
-    found = _serving(setup) if setup.task != "train" else _training(setup)
-    return tuple(options for one in found if (options := tuple(option for option in one if is_there(option))))
-
-
-def lengths(setup: Setup, can: Callable[[str], bool]) -> tuple[Option, ...]:
-    """Half and a quarter of the tokens: of a sample, or of what a server takes at most."""
-    fix, name = ("shorter-sequences", "sequence_length") if setup.task == "train" else ("serving-memory", "max_model_len")
-    parts = [setup.length // part for part in (2, 4) if setup.length // part >= _SHORTEST]
-    return tuple(_option(_measure(fix, **{name: part}), length=part) for part in parts if can(fix))
+    kept = (tuple(option for option in options if is_available(option)) for options in subjects)
+    return tuple(options for options in kept if options)
 
 
-def is_general(fix: str) -> bool:
-    """Whether any training script can do it by its own settings or a layer below; others ask for a framework that has it."""
-    return _harm(fix).general
+def applied(candidate: Candidate, options: Sequence[Option[Candidate]]) -> Candidate | None:
+    """Return the candidate with all options; None where one of them makes no sense.
 
-
-def replicas(setup: Setup) -> int:
-    """How many groups of cards have samples of their own."""
-    layout = setup.layout
-    return max(1, layout.cards // (layout.tensor * layout.pipeline * layout.context))
-
-
-def _training(setup: Setup) -> Iterator[Iterator[Option]]:
-    yield _checkpointing(setup)
-    yield _attention(setup)
-    yield _loss(setup)
-    yield _optimizer(setup)
-    yield _trained(setup)
-    yield _precision(setup)
-    yield _tower(setup)
-    yield _sharding(setup)
-    yield _buffers(setup)
-    yield _syncing(setup)
-    yield _context(setup)
-    yield _split(setup)
-    yield _evaluation(setup)
-
-
-def _serving(setup: Setup) -> Iterator[Iterator[Option]]:
-    yield _cache_type(setup)
-    yield _tensor_parallel(setup)
-
-
-def _checkpointing(setup: Setup) -> Iterator[Option]:
-    on = _measure("gradient-checkpointing", gradient_checkpointing=True)
-    away = _measure("activation-offload", activation_offload=True)
-    if setup.checkpointing == "none":
-        yield _option(on, checkpointing="full")
-        yield _option(on, away, checkpointing="full", offload_activations=True)
-    elif setup.checkpointing == "full" and not setup.offload_activations:
-        yield _option(away, offload_activations=True)
-
-
-def _attention(setup: Setup) -> Iterator[Option]:
-    if setup.eager_attention:
-        yield _option(_measure("attention-kernel", attention="sdpa"), eager_attention=False)
-
-
-def _loss(setup: Setup) -> Iterator[Option]:
-    if not setup.fused_loss:
-        yield _option(_measure("fused-cross-entropy", fused_cross_entropy=True), fused_loss=True)
-
-
-def _optimizer(setup: Setup) -> Iterator[Option]:
-    own = setup.optimizer
-    if own.foreach_temporary and own.name == "adamw" and setup.layout.engine != "deepspeed":
-        yield _option(_measure("fused-optimizer", optimizer="adamw_torch_fused"), optimizer=known_optimizer("adamw-fused"))
-    if own.in_backward or own.name not in ("adamw", "adamw-fused"):
-        return
-    yield _option(_measure("optimizer-8bit-paged", optimizer="adamw_bnb_8bit"), optimizer=known_optimizer("adamw-8bit"))
-    yield _option(_measure("factored-optimizer", optimizer="adafactor"), optimizer=known_optimizer("adafactor"))
-    if setup.layout.engine not in _ENGINES_OF_TORCH:
-        return
-    yield _option(_measure("paged-optimizer", optimizer="paged_adamw_32bit"), optimizer=known_optimizer("adamw-paged"))
-    if setup.adapters is None and setup.layout.engine == "none":
-        inside, eight = _measure("optimizer-in-backward", optimizer_in_backward=True), known_optimizer("adamw-8bit-paged")
-        yield _option(inside, optimizer=replace(own, in_backward=True))
-        yield _option(_measure("optimizer-8bit-paged", optimizer="paged_adamw_8bit"), inside, optimizer=replace(eight, in_backward=True))
-
-
-def _trained(setup: Setup) -> Iterator[Option]:
-    lora, packed = _measure("lora-rank-targets", finetuning="lora"), _measure("quantise-4bit-8bit", load_bits=4)
-    if setup.adapters is None:
-        own = Adapters(rank=_RANK, targets=adapter_targets("all"))
-        yield _option(lora, adapters=own, weights=known_format("bf16"))
-        yield _option(lora, packed, adapters=own, weights=known_format("nf4"))
-        return
-    apart = replace(setup.adapters, full=frozenset(), count=None)
-    frozen = _measure("frozen-embeddings", modules_to_save="none")
-    if setup.adapters.full:
-        yield _option(frozen, adapters=apart)
-    if setup.weights.bytes_per_param > _FOUR_BITS and not setup.adapters.blocks:
-        yield _option(packed, weights=known_format("nf4"))
-        if setup.adapters.full:
-            yield _option(frozen, packed, adapters=apart, weights=known_format("nf4"))
-
-
-def _precision(setup: Setup) -> Iterator[Option]:
-    if setup.adapters is None and setup.weights.bytes_per_param > 2 and setup.layout.engine != "deepspeed":
-        yield _option(_measure("half-precision", weights="bf16"), weights=known_format("bf16"))
-
-
-def _tower(setup: Setup) -> Iterator[Option]:
-    """Also where nobody knows whether gradients go through it: freezing settles that."""
-    if setup.tower_trained is not False and setup.shape.vision is not None:
-        yield _option(_measure("freeze-vision-tower", freeze_vision=True), tower_trained=False)
-
-
-def _sharding(setup: Setup) -> Iterator[Option]:
-    """ZeRO with and without offloading, and FSDP; nothing is taken apart that is spread already."""
-    layout = setup.layout
-    if layout.data < 2:
-        return
-    ours = layout.engine == "deepspeed"
-    stages = [2, 3] if layout.engine in ("ddp", "none", "device_map") else [one for one in (2, 3) if ours and one > layout.stage]
-    for stage in [*([layout.stage] if ours and layout.stage >= 1 else []), *stages]:
-        zero = () if stage == layout.stage and ours else (_measure("zero2-zero3", zero_stage=stage),)
-        away = () if setup.offload_optimizer else (_measure("offload-optimizer", offload_optimizer="cpu"),)
-        if zero:
-            yield _spread("deepspeed", stage, *zero)
-        if away and (ours or stage == 2):
-            # Ready-made files offload the optimizer at stage 2 and everything at stage 3; a file of one's own can have both apart.
-            yield _spread("deepspeed", stage, *zero, *away, offload_optimizer=True)
-        if stage == 3 and not setup.offload_params:
-            whole = (*zero, *away, _measure("offload-params", offload_params="cpu"))
-            yield _spread("deepspeed", stage, *whole, offload_optimizer=True, offload_params=True)
-    host = _measure("offload-params", fsdp_offload=True)
-    if layout.engine in ("ddp", "none", "device_map"):
-        shard = _measure("fsdp-full-shard", fsdp=True)
-        # What frameworks start without saying which version is the first, which keeps more between micro batches.
-        yield _spread("fsdp1", 3, shard)
-        yield _spread("fsdp1", 3, shard, host, offload_params=True, offload_optimizer=True)
-    if layout.engine in ("fsdp1", "fsdp2") and not setup.offload_params:
-        yield _option(host, offload_params=True, offload_optimizer=True)
-
-
-def _buffers(setup: Setup) -> Iterator[Option]:
-    """What DeepSpeed keeps for its messages, where its JSON leaves it large."""
-    layout = setup.layout
-    if layout.engine != "deepspeed":
-        return
-    smaller: dict[str, int] = {}
-    if (layout.bucket or 0) > _BUCKET:
-        smaller["bucket"] = _BUCKET
-    if layout.stage == 3 and (layout.live is None or layout.live > _LIVE):
-        smaller["live"] = _LIVE
-    if smaller:
-        measure = _measure("smaller-zero-buffers", **{f"zero_{name}": size for name, size in smaller.items()})
-        yield Option(measures=(measure,), fields={}, layout=smaller)
-
-
-def _syncing(setup: Setup) -> Iterator[Option]:
-    """Whole gradients that FSDP keeps between micro batches; a smaller batch makes several of one."""
-    if setup.layout.engine == "fsdp1" and setup.layout.data > 1 and setup.layout.pipeline == 1 and not setup.layout.syncs:
-        yield Option(measures=(_measure("sync-each-batch", syncs_gradients=True),), fields={}, layout={"syncs": True})
-
-
-def _context(setup: Setup) -> Iterator[Option]:
-    """Each sample on several cards; each card's part of the heads of keys must be whole, as in ms-swift and DeepSpeed Ulysses."""
-    now = setup.layout.context
-    for size in _groups(setup, now):
-        if setup.shape.kv_heads % size == 0 and setup.length // size >= _SHORTEST and not setup.eager_attention:
-            yield _together(setup, "context-parallel", "context", size, size // now)
-
-
-def _split(setup: Setup) -> Iterator[Option]:
-    """Tensor and pipeline parallel training; adapters are not split by the programs that have it."""
-    layout = setup.layout
-    if setup.adapters is not None or layout.engine == "deepspeed":
-        return
-    for size in _groups(setup, layout.tensor):
-        if setup.shape.kv_heads % size == 0:
-            yield _together(setup, "tensor-parallel", "tensor", size, size // layout.tensor)
-    for size in _groups(setup, layout.pipeline):
-        if setup.shape.layers % size == 0:
-            yield _together(setup, "pipeline-parallel", "pipeline", size, size // layout.pipeline)
-
-
-def _groups(setup: Setup, now: int) -> Iterator[int]:
-    """Sizes of a group of cards beyond the present one, doubled each time, that all cards can be divided into."""
-    size = 2
-    while size <= replicas(setup):
-        if replicas(setup) % size == 0:
-            yield now * size
-        size *= 2
-
-
-def _together(setup: Setup, fix: str, name: str, size: int, times: int) -> Option:
-    sets: dict[str, Scalar] = {f"{name}_parallel": size, "accumulation": setup.accumulation * times}
-    return Option(measures=(_measure(fix, **sets),), fields={}, layout={name: size}, together=times)
-
-
-def _evaluation(setup: Setup) -> Iterator[Option]:
-    """A batch as in training, which fits where that does; else one sample. What is collected goes to the host, or is not collected."""
-    batch = setup.eval_batch or 1
-    if setup.eval_samples:
-        kept = min(setup.eval_samples, _KEPT_STEPS * batch)
-        yield _option(_measure("eval-accumulation", eval_accumulation=_KEPT_STEPS), eval_samples=kept)
-        yield _option(_measure("evaluation", eval_batch=1, prediction_loss_only=True), eval_batch=1, eval_samples=None)
-        return
-    for size in sorted({min(setup.batch, batch), 1}, reverse=True):
-        if size < batch:
-            yield _option(_measure("evaluation", eval_batch=size), eval_batch=size)
-
-
-def _cache_type(setup: Setup) -> Iterator[Option]:
-    if setup.cache_bytes > 1:
-        yield _option(_measure("serving-memory", kv_cache_dtype="fp8"), cache_bytes=1.0)
-
-
-def _tensor_parallel(setup: Setup) -> Iterator[Option]:
-    """Powers of two up to the cards that there are, as heads must divide evenly."""
-    size = setup.layout.tensor * 2
-    while size <= setup.layout.cards:
-        if setup.shape.heads % size == 0:
-            yield Option(measures=(_measure("tensor-parallel", tensor_parallel=size),), fields={}, layout={"tensor": size})
-        size *= 2
-
-
-def _spread(engine: Engine, stage: int, *measures: Measure, **fields: Any) -> Option:
-    return Option(measures=measures, fields=fields, layout={"engine": engine, "stage": stage})
-
-
-def _smaller(size: int, accumulation: int) -> Option:
-    measure = _measure("smaller-batch", micro_batch=size, accumulation=accumulation)
-    return _option(measure, batch=size, accumulation=accumulation)
-
-
-def _option(*measures: Measure, **fields: Any) -> Option:
-    return Option(measures=measures, fields=fields)
-
-
-def _measure(fix: str, **sets: Scalar) -> Measure:
-    return Measure(fix=fix, sets=tuple(sets.items()))
-
-
-class _OptionHarm(Struct, frozen=True):
-    risk: int
-    effort: int
-    capability: tuple[int, ...]
-    general: bool
+    What puts cards together multiplies the accumulation that a smaller batch leaves, so it comes last.
+    """
+    changed: Candidate | None = candidate
+    for option in sorted(options, key=lambda option: option.together):
+        if changed is not None:
+            changed = option.apply(changed)
+    return changed
 
 
 @cache
-def _harm(fix: str) -> _OptionHarm:
-    """What rules/tables/measures.csv says of a measure."""
+def measure_cost(name: str) -> MeasureCost:
+    """Return the row of a measure."""
+    row = next(row for row in table("measures") if row["measure"] == name)
     names: tuple[str, ...] = RISKS
-    row = next(row for row in table("measures") if row["measure"] == fix)
-    return _OptionHarm(names.index(row["risk"]), int(row["effort"]), version(row["capability"]), row["general"] == "yes")
+    return MeasureCost(row["fix"], names.index(row["risk"]), int(row["effort"]), version(row["capability"]))
+
+
+@cache
+def is_general(fix: str) -> bool:
+    """Say whether any training script can do a fix by its own settings or a layer below; others ask for a framework that has it."""
+    return all(row["general"] == "yes" for row in table("measures") if row["fix"] == fix)

@@ -31,7 +31,7 @@ class PlanRequest(Struct, frozen=True, kw_only=True):
     framework: str | None
     training: RunConfig | None
     log: Mapping[str, Value]
-    room: MemoryBudget | None
+    budget: MemoryBudget | None
     """None where no log tells the size of the card."""
     unexplained: int = 0
     """Bytes that were on the card at the failure and that the settings do not explain."""
@@ -59,7 +59,7 @@ def plan_request(
         framework=known.framework,
         training=training,
         log=log,
-        room=budget_of_card([incident.root], log) if incident is not None else None,
+        budget=budget_of_card([incident.root], log) if incident is not None else None,
         unexplained=max(0, at.seen - at.expected) if at is not None else 0,
     )
 

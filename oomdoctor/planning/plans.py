@@ -1,67 +1,56 @@
-"""From a run and its cards to the plans that are shown, or to what stands in the way."""
+"""From a run or a server and its card to the plans that are shown, or to what stands in the way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from msgspec.structs import replace
-
-from oomdoctor.case.estimate import Estimate
-from oomdoctor.case.plan import MemoryBudget, Obstacle, Plan, Plans
-from oomdoctor.case.setup import Setup
+from oomdoctor.case.plan import Obstacle, Plan, Plans
 from oomdoctor.knowledge.tables.cards import sizes
-from oomdoctor.planning.memory_budget import fits, memory_budget, needed
-from oomdoctor.planning.search import anything, search, undominated
+from oomdoctor.planning.memory_budget import memory_budget
+from oomdoctor.planning.options import Candidate
+from oomdoctor.planning.search import Outcome, SearchSpace, search, undominated
 
 _MOST_CARDS = 64
 """More cards than that are no advice for somebody who asks about a few."""
 
 
-def plans(setup: Setup, within: MemoryBudget, can: Callable[[str], bool] = anything, *, top: int = 5) -> Plans:
-    """What makes the run fit, the gentlest first and `top` at most; where nothing does, what would.
-
-    `can` says which fixes the run's framework has.
-    """
-    now = needed(setup, within)
-    verdict = fits(now, within)
+def plans(space: SearchSpace[Candidate, Outcome], *, top: int = 5) -> Plans[Outcome]:
+    """Return what makes a run fit or a server start, the gentlest first and `top` at most; where nothing does, what would."""
+    now = space.judge(space.now)
+    verdict = space.fits(now)
     if verdict == "yes":
-        return Plans(room=within, now=now, fits=verdict)
-    found = search(setup, within, can)
+        return Plans(budget=space.budget, now=now, fits=verdict)
+    result = search(space)
     return Plans(
-        room=within,
+        budget=space.budget,
         now=now,
         fits=verdict,
-        plans=tuple(undominated(found.plans)[:top]),
-        wall=None if found.plans else _wall(now, within, can, found.closest),
-        combinations=found.combinations,
+        plans=tuple(undominated(space, result.plans)[:top]),
+        obstacle=None if result.plans else _obstacle(space, now, result.closest),
+        combinations=result.combinations,
     )
 
 
-def _wall(now: Estimate, within: MemoryBudget, can: Callable[[str], bool], closest: Plan) -> Obstacle:
-    peak = max(closest.estimate.phases, key=lambda phase: phase.bytes)
-    spread = _enough_cards(now.setup, within, can)
+def _obstacle(space: SearchSpace[Candidate, Outcome], now: Outcome, closest: Plan[Outcome]) -> Obstacle[Outcome]:
+    cards, plan = _enough_cards(space, now) or (None, None)
     return Obstacle(
         closest=closest,
-        term=max(peak.terms, key=lambda term: term.bytes).name,
-        fits=fits(closest.estimate, within),
-        card=_smallest_card(closest.estimate),
-        card_now=_smallest_card(now),
-        cards=None if spread is None else spread.estimate.setup.layout.cards,
-        on_cards=spread,
+        fits=space.fits(closest.outcome),
+        card=_smallest_card(space, closest.outcome),
+        card_now=_smallest_card(space, now),
+        cards=cards,
+        on_cards=plan,
     )
 
 
-def _smallest_card(found: Estimate) -> str | None:
-    return next((one.name for one in sizes() if memory_budget(one).usable >= found.high), None)
+def _smallest_card(space: SearchSpace[Candidate, Outcome], outcome: Outcome) -> str | None:
+    return next((card.name for card in sizes() if space.fits_card(outcome, memory_budget(card))), None)
 
 
-def _enough_cards(setup: Setup, within: MemoryBudget, can: Callable[[str], bool]) -> Plan | None:
-    """The gentlest plan with as few more of these cards as will do, in doublings."""
-    number = setup.layout.cards * 2
-    while number <= _MOST_CARDS:
-        engine = "ddp" if setup.layout.engine == "none" and setup.task == "train" else setup.layout.engine
-        more = replace(setup, layout=replace(setup.layout, cards=number, engine=engine))
-        if (found := search(more, within, can).plans) and found[0].risk != "data":
-            return found[0]
-        number *= 2
+def _enough_cards(space: SearchSpace[Candidate, Outcome], now: Outcome) -> tuple[int, Plan[Outcome]] | None:
+    """Return as few more of these cards as are enough, in doublings, with the gentlest plan."""
+    cards = now.setup.layout.cards * 2
+    while cards <= _MOST_CARDS:
+        found = search(space.on_cards(cards)).plans
+        if found and found[0].risk not in space.limits.avoided:
+            return cards, found[0]
+        cards *= 2
     return None

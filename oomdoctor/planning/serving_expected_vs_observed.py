@@ -61,7 +61,7 @@ class ServerExpectedVsObserved(Struct, frozen=True):
             return fix
         then = of_run(replace(self.run, settings={**self.run.settings, **sets}), self.log, self.shape, self.card)
         now, before = self.found.served, self.found.expected
-        if then is None or (then.cache, then.hurdles) == (before.cache, before.hurdles):
+        if then is None or (then.cache, then.checks) == (before.cache, before.checks):
             return fix
         moved = _beside(then, before, self.found.seen)
         return replace(fix, frees_bytes=_gained(now, moved), fits=moved.starts if self._explains() else None)
@@ -101,9 +101,9 @@ def _seen(log: Mapping[str, Value], incident: Incident) -> Iterable[tuple[str, i
 
 def _total(known: LoggedRun, log: Mapping[str, Value], incident: Incident, seen: Mapping[str, int]) -> tuple[int, bool] | None:
     """The bytes of the card, and whether the log tells them: its own words, or the card's name; else what explains the rest."""
-    room, printed = budget_of_card([incident.root], log), log.get("log.total_bytes")
+    budget, printed = budget_of_card([incident.root], log), log.get("log.total_bytes")
     named = card_named(str(log.get("log.gpu_name", "")))
-    for size in (room.total if room else None, printed, named.bytes if named else None):
+    for size in (budget.total if budget else None, printed, named.bytes if named else None):
         if isinstance(size, int) and size > 0:
             return size, True
     worked_out = _worked_out(known, log, seen)
@@ -131,17 +131,17 @@ def _beside(then: Served, before: Served, seen: Mapping[str, int]) -> Served:
     moves = then.cache.expected - before.cache.expected
     unsure = round(abs(moves - (then.taken - before.taken)) * _UNSURE)
     cache = ByteRange(*(seen["kv cache"] + moves + more for more in (0, -unsure, unsure)))
-    return replace(then, cache=cache, hurdles=tuple(_with(one, then, cache) for one in then.hurdles))
+    return replace(then, cache=cache, checks=tuple(_with(one, then, cache) for one in then.checks))
 
 
-def _with(hurdle: StartupCheck, then: Served, cache: ByteRange) -> StartupCheck:
-    if hurdle.name in ("blocks", "request"):
-        return StartupCheck(hurdle.name, cache.less(then.cache.expected - hurdle.spare.expected))
-    return hurdle
+def _with(check: StartupCheck, then: Served, cache: ByteRange) -> StartupCheck:
+    if check.name in ("blocks", "request"):
+        return StartupCheck(check.name, cache.less(then.cache.expected - check.spare.expected))
+    return check
 
 
 def _gained(now: Served, then: Served) -> int:
-    """How much more is left at the hurdle at which the server fell."""
-    fell = now.obstacle
-    after = {one.name: one.spare.expected for one in then.hurdles}
+    """How much more is left at the check at which the server fell."""
+    fell = now.failed_check
+    after = {one.name: one.spare.expected for one in then.checks}
     return 0 if fell is None else max(0, after.get(fell.name, fell.spare.expected) - fell.spare.expected)

@@ -38,7 +38,7 @@ def test_what_vllm_printed_for_llama_3_8b_lies_within_the_range(
     assert found.cache.low <= cache * GIB <= found.cache.high
 
 
-@pytest.mark.parametrize(("changes", "obstacle"), [
+@pytest.mark.parametrize(("changes", "failed"), [
     pytest.param({}, None, id="room to spare"),
     pytest.param({"share": 1.0}, "start", id="the context is in the way of the whole card"),
     pytest.param({"card": 13.0}, "load", id="the weights are larger than the card"),
@@ -52,9 +52,9 @@ def test_what_vllm_printed_for_llama_3_8b_lies_within_the_range(
     pytest.param({"program": "sglang", "share": 0.99, "graphs": False}, "rest", id="SGLang without graphs: a step still needs the rest"),
     pytest.param({"program": "sglang", "length": 1 << 20}, None, id="SGLang refuses long requests, not to start"),
 ])  # fmt: skip
-def test_where_a_start_ends(changes: dict[str, Any], obstacle: str | None) -> None:
+def test_where_a_start_ends(changes: dict[str, Any], failed: str | None) -> None:
     found = of(**changes)
-    assert (found.obstacle.name if found.obstacle else None) == obstacle
+    assert (found.failed_check.name if found.failed_check else None) == failed
 
 
 def test_graphs_inside_the_share_cost_cache_and_nothing_beside_it() -> None:
@@ -75,14 +75,14 @@ def spread(setup: Setup, cards: int) -> Setup:
     return replace(setup, layout=Layout(cards=cards, tensor=cards))
 
 
-@pytest.mark.parametrize(("spare", "cleared"), [
+@pytest.mark.parametrize(("spare", "passes"), [
     pytest.param(ByteRange(5, 0, 9), "yes", id="even the least is enough"),
     pytest.param(ByteRange(5, -1, 9), "close", id="the least is not"),
     pytest.param(ByteRange(-5, -9, 0), "close", id="the most is just enough"),
     pytest.param(ByteRange(-5, -9, -1), "no", id="even the most is not"),
 ])  # fmt: skip
-def test_a_hurdle_is_judged_by_its_range(spare: ByteRange, cleared: str) -> None:
-    assert StartupCheck("blocks", spare).cleared == cleared
+def test_a_startup_check_is_judged_by_its_range(spare: ByteRange, passes: str) -> None:
+    assert StartupCheck("blocks", spare).passes == passes
 
 
 programs = st.sampled_from(["vllm", "sglang"])
@@ -112,12 +112,12 @@ def test_more_cards_never_carry_more_weights_each(program: str, model: str, card
 def test_longer_steps_never_leave_more(program: str, card: float, one: int, other: int) -> None:
     short, long = (of(card=card, program=program, batched=size) for size in sorted((one, other)))
     assert long.cache.expected <= short.cache.expected
-    assert long.hurdles[-1].spare.expected <= short.hurdles[-1].spare.expected
+    assert long.checks[-1].spare.expected <= short.checks[-1].spare.expected
 
 
 @given(programs, shares, cards, st.integers(1, 2048), st.booleans())
 def test_every_range_holds_its_figure(program: str, share: float, card: float, requests: int, graphs: bool) -> None:
     found = of(card=card, program=program, share=share, requests=requests, graphs=graphs)
-    for one in (found.cache, found.tokens, *(hurdle.spare for hurdle in found.hurdles)):
+    for one in (found.cache, found.tokens, *(check.spare for check in found.checks)):
         assert one.low <= one.expected <= one.high
     assert all(term.low <= term.bytes <= term.high for term in (*found.terms, *found.beside))

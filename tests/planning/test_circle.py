@@ -73,8 +73,8 @@ def test_expected_stands_beside_seen(tmp_path: object) -> None:
     assert found.at.phase == "forward"
     assert found.at.low <= found.at.expected <= found.at.high
     assert found.at.seen == pytest.approx((21.70 + 1.16) * (1 << 30), rel=1e-3)
-    assert found.room is not None
-    assert found.room.outside == pytest.approx((22.62 - 21.70) * (1 << 30) - 419.04 * (1 << 20), rel=1e-3)
+    assert found.budget is not None
+    assert found.budget.outside == pytest.approx((22.62 - 21.70) * (1 << 30) - 419.04 * (1 << 20), rel=1e-3)
 
 
 def test_a_fix_says_what_it_frees_and_whether_the_run_would_fit(tmp_path: object) -> None:

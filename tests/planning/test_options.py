@@ -6,14 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from planning.runs import a_run
+from planning.runs import a_run, anything
 
+from oomdoctor.case.plan import RISKS
 from oomdoctor.case.setup import Setup
 from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.knowledge.tables.memory import known_format
 from oomdoctor.planning.incompatible import incompatible
-from oomdoctor.planning.options import RISKS, batches, is_general, lengths, replicas, subjects
-from oomdoctor.planning.search import anything
+from oomdoctor.planning.options import is_general
+from oomdoctor.planning.run_options import RunOption, batches, lengths, replicas, subjects
+
+
+def changed(run: Setup, option: RunOption) -> Setup:
+    setup = option.apply(run)
+    assert setup is not None
+    return setup
 
 
 def offered(run: Setup) -> list[list[str]]:
@@ -37,12 +44,13 @@ def setting(run: Setup, fix: str) -> list[object]:
 
 @given(st.integers(1, 10**9), st.integers(1, 10**6))
 def test_smaller_batches_keep_the_samples_of_an_update_and_are_few(batch: int, accumulation: int) -> None:
-    found = batches(replace(a_run(), batch=batch, accumulation=accumulation))
-    sizes = [option.fields["batch"] for option in found]
+    run = replace(a_run(), batch=batch, accumulation=accumulation)
+    setups = [changed(run, option) for option in batches(run)]
+    sizes = [setup.batch for setup in setups]
     assert len(sizes) < 100
     assert sizes == sorted(set(sizes), reverse=True)
-    assert all(0 < option.fields["batch"] < batch for option in found)
-    assert {option.fields["batch"] * option.fields["accumulation"] for option in found} <= {batch * accumulation}
+    assert all(0 < size < batch for size in sizes)
+    assert {setup.batch * setup.accumulation for setup in setups} <= {batch * accumulation}
     assert batch == 1 or 1 in sizes
 
 
@@ -133,14 +141,14 @@ def test_the_sizes_that_are_offered(run: Setup, fix: str, sizes: list[int]) -> N
 def test_cards_that_share_their_samples_accumulate_more(cards: int, batch: int, accumulation: int) -> None:
     run = replace(a_run(cards=cards, sequence_length=32768, finetuning="full"), batch=batch, accumulation=accumulation)
     for option in (option for options in subjects(run, (), anything) for option in options if option.together > 1):
-        made = option.applied(run)
+        made = changed(run, option)
         assert made.batch * made.accumulation * replicas(made) == batch * accumulation * cards
 
 
 def test_an_evaluation_that_collects_hands_over_or_keeps_nothing() -> None:
     run = replace(a_run(eval_strategy="steps", eval_batch=8), eval_samples=1000)
     kept = [
-        option.applied(run).eval_samples
+        changed(run, option).eval_samples
         for options in subjects(run, (), anything)
         for option in options
         if "eval" in option.measures[0].fix

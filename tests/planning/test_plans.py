@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 from planning.runs import a_card, a_run
 
+from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import Plan
+from oomdoctor.case.setup import Setup
 from oomdoctor.planning.plans import plans
+from oomdoctor.planning.run_space import run_space
 
 
-def fixes(plan: Plan) -> list[str]:
+def fixes(plan: Plan[Estimate]) -> list[str]:
     return [measure.fix for measure in plan.measures]
 
 
@@ -40,44 +43,44 @@ def fixes(plan: Plan) -> list[str]:
         id="an evaluation with a large batch gets a smaller one, and training stays as it is",
     ),
 ])  # fmt: skip
-def test_the_smallest_change_comes_first(run: object, card: str, first: list[str]) -> None:
-    found = plans(run, a_card(card))  # type: ignore[arg-type]
+def test_the_smallest_change_comes_first(run: Setup, card: str, first: list[str]) -> None:
+    found = plans(run_space(run, a_card(card)))
     assert found.fits != "yes"
     assert fixes(found.plans[0]) == first
 
 
 def test_a_run_that_fits_is_left_alone() -> None:
-    found = plans(a_run(load_bits=4), a_card("A100-80GB"))
-    assert (found.fits, found.plans, found.wall) == ("yes", (), None)
+    found = plans(run_space(a_run(load_bits=4), a_card("A100-80GB")))
+    assert (found.fits, found.plans, found.obstacle) == ("yes", (), None)
 
 
 def test_samples_are_cut_only_where_nothing_else_helps() -> None:
-    enough = plans(a_run(sequence_length=4096), a_card())
+    enough = plans(run_space(a_run(sequence_length=4096), a_card()))
     assert enough.plans
     assert all("shorter-sequences" not in fixes(plan) for plan in enough.plans)
-    last = plans(a_run("Qwen/Qwen2.5-3B", load_bits=4, sequence_length=8192, fused_cross_entropy=True), a_card("6GB"))
+    last = plans(run_space(a_run("Qwen/Qwen2.5-3B", load_bits=4, sequence_length=8192, fused_cross_entropy=True), a_card("6GB")))
     assert last.plans
     assert all("shorter-sequences" in fixes(plan) for plan in last.plans)
 
 
 def test_where_nothing_fits_the_smallest_card_and_count_are_named() -> None:
-    found = plans(a_run("Qwen/Qwen2.5-72B", cards=2), a_card("4GB"))
+    found = plans(run_space(a_run("Qwen/Qwen2.5-72B", cards=2), a_card("4GB")))
     assert found.plans == ()
-    assert found.wall is not None
-    assert found.wall.closest.estimate.high > found.room.usable
-    assert found.wall.card is not None
-    assert found.wall.cards is None or found.wall.cards > 2
+    assert found.obstacle is not None
+    assert found.obstacle.closest.outcome.high > found.budget.usable
+    assert found.obstacle.card is not None
+    assert found.obstacle.cards is None or found.obstacle.cards > 2
 
 
 def test_a_card_without_triton_gets_no_fused_loss() -> None:
     run = a_run("Qwen/Qwen2.5-0.5B", micro_batch=8, sequence_length=4096)
-    newer, older = plans(run, a_card("Tesla T4"), top=50), plans(run, a_card("Tesla P100-PCIE-16GB"), top=50)
+    newer, older = (plans(run_space(run, a_card(card)), top=50) for card in ("Tesla T4", "Tesla P100-PCIE-16GB"))
     assert any("fused-cross-entropy" in fixes(plan) for plan in newer.plans)
     assert not any("fused-cross-entropy" in fixes(plan) for plan in older.plans)
 
 
 def test_only_what_the_framework_has_is_offered() -> None:
     run = a_run(micro_batch=8, cards=4)
-    found = plans(run, a_card(), lambda fix: fix not in ("quantise-4bit-8bit", "zero2-zero3"), top=50)
+    found = plans(run_space(run, a_card(), lambda fix: fix not in ("quantise-4bit-8bit", "zero2-zero3")), top=50)
     assert found.plans
     assert not {fix for plan in found.plans for fix in fixes(plan)} & {"quantise-4bit-8bit", "zero2-zero3"}

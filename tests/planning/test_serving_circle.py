@@ -56,8 +56,8 @@ def test_the_engine_names_the_model_and_the_request_is_what_vllm_says() -> None:
     assert found is not None
     assert found.expected.setup.shape.name == "Qwen/Qwen3-8B"
     assert found.expected.request == pytest.approx(5.625 * GIB, rel=1e-3)
-    assert found.served.obstacle is not None
-    assert found.served.obstacle.name == "request"
+    assert found.served.failed_check is not None
+    assert found.served.failed_check.name == "request"
     assert found.seen["kv cache"] == pytest.approx(4.34 * GIB, rel=1e-3)
 
 

@@ -16,6 +16,7 @@ from oomdoctor.configs.proposals.new_file import NewFile
 from oomdoctor.configs.proposals.proposal import Proposal
 from oomdoctor.memory.estimate import estimate as calculate
 from oomdoctor.planning.plans import plans
+from oomdoctor.planning.run_space import run_space
 from oomdoctor.report.edits.fix import render
 
 CHANGE = ConfigChange(file="a.yaml", key="k", to="2")
@@ -90,27 +91,27 @@ def estimate(gib: int) -> Estimate:
     return replace(found, expected=gib << 30, low=gib - 1 << 30, high=gib + 1 << 30)
 
 
-def planned(found: Plans, lang: str = "en") -> str:
+def planned(found: Plans[Estimate], lang: str = "en") -> str:
     return render(AppliedProposals(files={}, steps=()), BEFORE, Choice([], [], []), found, lang, color=False)
 
 
 def test_a_run_that_fits_is_said_to_fit() -> None:
-    found = Plans(room=CARD, now=estimate(12), fits="yes")
+    found = Plans(budget=CARD, now=estimate(12), fits="yes")
     assert planned(found) == "The run fits as it is: it needs 12.0 GiB (11.0 to 13.0); A card has 23.0 GiB to plan with.\n"
     assert planned(found, "zh") == "现在就放得下：需要 12.0 GiB（11.0 至 13.0）；A card 可规划的显存为 23.0 GiB。\n"
 
 
 def test_where_nothing_fits_it_is_said_how_far_it_is() -> None:
-    found = plans(a_run("Qwen/Qwen2.5-72B"), a_card("8GB"))
-    assert found.wall is not None
-    needs = found.wall.closest.estimate
+    found = plans(run_space(a_run("Qwen/Qwen2.5-72B"), a_card("8GB")))
+    assert found.obstacle is not None
+    needs = found.obstacle.closest.outcome
     assert f"No combination of settings fits: the smallest needs {needs.expected / 2**30:.1f} GiB" in planned(found)
     assert "没有哪种设置组合放得下" in planned(found, "zh")
 
 
 def test_a_plan_says_what_the_run_then_needs() -> None:
-    plan = Plan(measures=(), estimate=estimate(20), time=1.0, risk="none", effort=0)
-    found = Plans(room=CARD, now=estimate(99), fits="no", plans=(plan,))
+    plan = Plan(measures=(), outcome=estimate(20), time=1.0, risk="none", effort=0)
+    found = Plans(budget=CARD, now=estimate(99), fits="no", plans=(plan,))
     settled = AppliedProposals(files={}, steps=(AppliedStep(proposal=proposal(id="plan-1", fits="yes", plan=plan), made=(CHANGE,)),))
     assert render(settled, BEFORE, Choice([], [], []), found, "en", color=False) == (
         "change   plan-1  A fix. With it the run should fit.\n    it then needs 20.0 GiB (19.0 to 21.0); A card has 23.0 GiB to plan with\n"

@@ -7,8 +7,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from oomdoctor.case.diagnosis import Fix
-from oomdoctor.case.plan import Measure, Plan, Plans
-from oomdoctor.case.serving import ServedPlan, ServedPlans
+from oomdoctor.case.plan import Measure
+from oomdoctor.case.serving import AnyPlan, AnyPlans
 from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.change import RefusedChange
 from oomdoctor.configs.edit.edit_targets import EditTargets
@@ -16,15 +16,13 @@ from oomdoctor.configs.proposals.proposal import Proposal, fix_proposal
 from oomdoctor.knowledge.pack import Pack
 
 
-def plan_proposals(
-    found: Plans | ServedPlans, homes: EditTargets, run: dict[str, Any], pack: Pack, folder: str | None = None
-) -> list[Proposal]:
+def plan_proposals(found: AnyPlans, homes: EditTargets, run: dict[str, Any], pack: Pack, folder: str | None = None) -> list[Proposal]:
     """The plans in their order, as `plan-1`, `plan-2` ...; `run` and `folder` are those of `of_fix`."""
-    plans: tuple[Plan | ServedPlan, ...] = found.plans
+    plans: tuple[AnyPlan, ...] = found.plans
     return [_of_plan(f"plan-{number}", plan, homes, run, pack, folder) for number, plan in enumerate(plans, 1)]
 
 
-def _of_plan(name: str, plan: Plan | ServedPlan, homes: EditTargets, run: dict[str, Any], pack: Pack, folder: str | None) -> Proposal:
+def _of_plan(name: str, plan: AnyPlan, homes: EditTargets, run: dict[str, Any], pack: Pack, folder: str | None) -> Proposal:
     fixes = list(dict.fromkeys(one.fix for one in plan.measures))
     title = Text(*(mark.join(_title(fix, pack, lang) for fix in fixes) for lang, mark in (("en", "; "), ("zh", "；"))))
     fix = Fix(
@@ -40,7 +38,7 @@ def _of_plan(name: str, plan: Plan | ServedPlan, homes: EditTargets, run: dict[s
     return replace(proposal, by_hand=(*proposal.by_hand, *nameless), plan=plan)
 
 
-def _is_written(measure: Measure, plan: Plan | ServedPlan, pack: Pack) -> bool:
+def _is_written(measure: Measure, plan: AnyPlan, pack: Pack) -> bool:
     """Whether some key does it: one of its own, or one of another measure, as one file shards and offloads."""
     fix = pack.fix(measure.fix)
     rows = fix.settings if fix is not None else ()

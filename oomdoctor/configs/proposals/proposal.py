@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from oomdoctor.case.diagnosis import Fix
-from oomdoctor.case.plan import Plan
-from oomdoctor.case.serving import ServedPlan
+from oomdoctor.case.serving import AnyPlan
 from oomdoctor.case.settings import ConfigIssue, ProposedSetting
 from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.change import ConfigChange, RefusedChange
@@ -37,7 +36,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
     """Commands that make use of it."""
     fits: str | None = None
     """Whether the run would fit with it alone: `yes`, `no` or `close`; None where nobody can say."""
-    plan: Plan | ServedPlan | None = None
+    plan: AnyPlan | None = None
     """The plan that it is, where it is one."""
 
 

@@ -63,7 +63,7 @@ def vllm(setup: Setup, server: Server, total: int) -> Served:
     terms = (loaded, outside, work, *inside)
     cache, token, request = _left(taken, terms), _token(setup), _request(setup, server)
 
-    def hurdles() -> Iterator[StartupCheck]:
+    def checks() -> Iterator[StartupCheck]:
         yield StartupCheck("start", _left(total - taken, (context,)))
         yield StartupCheck("load", _left(total, (context, loaded)))
         yield StartupCheck("sampler" if work.name == "sampler" else "profile", _left(total, (context, loaded, outside, work)))
@@ -73,7 +73,7 @@ def vllm(setup: Setup, server: Server, total: int) -> Served:
         if late:
             yield StartupCheck("graphs", _left(total - taken, (context, *late)))
 
-    return _served(setup, server, total, taken, terms, (context, *late), cache, tuple(hurdles()))
+    return _served(setup, server, total, taken, terms, (context, *late), cache, tuple(checks()))
 
 
 def sglang(setup: Setup, server: Server, total: int) -> Served:
@@ -86,12 +86,12 @@ def sglang(setup: Setup, server: Server, total: int) -> Served:
     )
     cache = _minus(static, (loaded,))
     late = (work, graphs) if graphs is not None else (work,)
-    hurdles = (
+    checks = (
         StartupCheck("load", _left(total, (context, loaded))),
         StartupCheck("blocks", cache.less(round(_BLOCK * _token(setup)))),
         StartupCheck("graphs" if graphs is not None else "rest", _minus(rest, late)),
     )
-    return _served(setup, server, total, static.expected, (loaded,), (context, *late), cache, hurdles)
+    return _served(setup, server, total, static.expected, (loaded,), (context, *late), cache, checks)
 
 
 def _served(
@@ -102,7 +102,7 @@ def _served(
     terms: tuple[Term, ...],
     beside: tuple[Term, ...],
     cache: ByteRange,
-    hurdles: tuple[StartupCheck, ...],
+    checks: tuple[StartupCheck, ...],
 ) -> Served:
     return Served(
         setup=setup,
@@ -114,7 +114,7 @@ def _served(
         cache=cache,
         token=_token(setup),
         request=_request(setup, server),
-        hurdles=hurdles,
+        checks=checks,
         phases=tuple(_phases(terms, beside, cache)),
     )
 

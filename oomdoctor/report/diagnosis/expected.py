@@ -16,10 +16,10 @@ def beside_seen(expected: Expected | None, lang: str) -> Iterator[Block]:
     if expected is None or not expected.is_told:
         return
     said = list(_at(expected.at, lang)) if expected.at else []
-    if expected.fits == "no" and expected.room is not None:
+    if expected.fits == "no" and expected.budget is not None:
         found = expected.estimate
         sizes = range_of(found.expected, found.low, found.high, lang)
-        said.append(say("expected-peak", lang, sizes=sizes, card=f"{expected.room.total / GIB:.1f} GiB"))
+        said.append(say("expected-peak", lang, sizes=sizes, card=f"{expected.budget.total / GIB:.1f} GiB"))
     if said:
         yield Paragraph((Span(blank(lang).join(said)),))
 

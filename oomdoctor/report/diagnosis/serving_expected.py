@@ -20,9 +20,9 @@ def beside_printed(found: ServedRun, lang: str) -> Iterator[Block]:
 
 def _judged(found: ServedRun, lang: str) -> str:
     """Where it falls by these figures; where it should have started, that something is not counted."""
-    hurdle = found.served.obstacle
-    if hurdle is not None:
-        said = shortage(hurdle, lang)
+    check = found.served.failed_check
+    if check is not None:
+        said = shortage(check, lang)
         return f"按这些数字，{said}" if lang == "zh" else f"By these figures {said[0].lower()}{said[1:]}"
     missing = _say(
         lang,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from oomdoctor.case.estimate import Estimate
-from oomdoctor.case.plan import MemoryBudget, Plan, Plans
-from oomdoctor.case.serving import ServedPlan, ServedPlans
+from oomdoctor.case.plan import MemoryBudget
+from oomdoctor.case.serving import AnyPlan, AnyPlans, Served
 from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.change import RefusedChange
 from oomdoctor.configs.edit.difference import difference
@@ -26,7 +26,13 @@ _LOOKS = {"---": "bold", "+++": "bold", "@@": "cyan", "-": "red", "+": "green"}
 
 
 def render(
-    settled: AppliedProposals, before: Mapping[str, bytes], choice: Choice, plans: Plans | ServedPlans | None, lang: str, *, color: bool
+    settled: AppliedProposals,
+    before: Mapping[str, bytes],
+    choice: Choice,
+    plans: AnyPlans | None,
+    lang: str,
+    *,
+    color: bool,
 ) -> str:
     """The whole answer as text; `plans` are those that were looked for."""
     lines = [*_differences(settled, before), *_steps(settled, plans, lang), *_waiting(choice, plans, lang), *_nothing_planned(plans, lang)]
@@ -66,7 +72,7 @@ def _harmless(line: str) -> str:
     return "".join(one if one == "\t" or one.isprintable() else "\ufffd" for one in line)
 
 
-def _steps(settled: AppliedProposals, plans: Plans | ServedPlans | None, lang: str) -> Iterator[StyledLine]:
+def _steps(settled: AppliedProposals, plans: AnyPlans | None, lang: str) -> Iterator[StyledLine]:
     for step in settled.steps:
         proposal = step.proposal
         if step.made or step.created:
@@ -80,9 +86,7 @@ def _steps(settled: AppliedProposals, plans: Plans | ServedPlans | None, lang: s
             yield from _typed((*step.refused, *proposal.by_hand), "line", lang)
 
 
-def _titled(
-    proposal: Proposal, word: str, look: str, plans: Plans | ServedPlans | None, lang: str, *, fits: bool = False
-) -> Iterator[StyledLine]:
+def _titled(proposal: Proposal, word: str, look: str, plans: AnyPlans | None, lang: str, *, fits: bool = False) -> Iterator[StyledLine]:
     """A proposal in a line; with `fits` also whether it is enough, if the files can hold all of it."""
     title = stopped(proposal.title.get(lang), lang)
     if fits and proposal.fits is not None and not proposal.by_hand:
@@ -90,7 +94,7 @@ def _titled(
     line = StyledLine(_say(word, lang), look).append("  ").append(clean_line(proposal.id, 100), "bold")
     yield line.append("  ").append(clean_line(title, _LINE))
     if plans is not None and proposal.plan is not None:
-        yield StyledLine("    " + _then(proposal.plan, plans.room, lang), "")
+        yield StyledLine("    " + _then(proposal.plan, plans.budget, lang), "")
 
 
 def _typed(left: Sequence[RefusedChange], word: str, lang: str) -> Iterator[StyledLine]:
@@ -100,7 +104,7 @@ def _typed(left: Sequence[RefusedChange], word: str, lang: str) -> Iterator[Styl
         yield line.append(f"（{why}）" if lang == "zh" else f"  ({why})", "dim")
 
 
-def _waiting(choice: Choice, plans: Plans | ServedPlans | None, lang: str) -> Iterator[StyledLine]:
+def _waiting(choice: Choice, plans: AnyPlans | None, lang: str) -> Iterator[StyledLine]:
     """What is for a person to decide, with its lines; what else there is, by name."""
     for one in choice.undecided:
         yield from _titled(one, "undecided", "yellow", plans, lang, fits=True)
@@ -114,28 +118,30 @@ def _waiting(choice: Choice, plans: Plans | ServedPlans | None, lang: str) -> It
         yield StyledLine(_say("others", lang, names=("、" if lang == "zh" else ", ").join(names)), "dim")
 
 
-def _nothing_planned(plans: Plans | ServedPlans | None, lang: str) -> Iterator[StyledLine]:
+def _nothing_planned(plans: AnyPlans | None, lang: str) -> Iterator[StyledLine]:
     """Why there is no plan, where one was looked for."""
-    if isinstance(plans, ServedPlans):
-        if not plans.plans:
-            yield StyledLine(_say("starts" if plans.wall is None else "starts-not", lang), "" if plans.wall is None else "yellow")
-    elif plans is not None and plans.fits == "yes":
-        yield StyledLine(_needs("fits", plans.now, plans.room, lang))
-    elif plans is not None and plans.wall is not None:
-        yield StyledLine(_needs("wall", plans.wall.closest.estimate, plans.room, lang), "yellow")
+    if plans is None or plans.plans:
+        return
+    closest = None if plans.obstacle is None else plans.obstacle.closest.outcome
+    if isinstance(plans.now, Served):
+        yield StyledLine(_say("starts" if closest is None else "starts-not", lang), "" if closest is None else "yellow")
+    elif isinstance(closest, Estimate):
+        yield StyledLine(_needs("wall", closest, plans.budget, lang), "yellow")
+    else:
+        yield StyledLine(_needs("fits", plans.now, plans.budget, lang))
 
 
-def _then(plan: Plan | ServedPlan, room: MemoryBudget, lang: str) -> str:
+def _then(plan: AnyPlan, budget: MemoryBudget, lang: str) -> str:
     """What a plan comes to."""
-    if isinstance(plan, Plan):
-        return _needs("then", plan.estimate, room, lang)
-    tokens = plan.served.tokens
+    if isinstance(plan.outcome, Estimate):
+        return _needs("then", plan.outcome, budget, lang)
+    tokens = plan.outcome.tokens
     return _say("holds", lang, tokens=f"{tokens.expected:,}", low=f"{tokens.low:,}", high=f"{tokens.high:,}")
 
 
-def _needs(key: str, found: Estimate, room: MemoryBudget, lang: str) -> str:
-    card = clean_line(room.card, 100) or _say("card", lang)
-    return _say(key, lang, range=range_of(found.expected, found.low, found.high, lang), card=card, usable=f"{room.usable / GIB:.1f} GiB")
+def _needs(key: str, found: Estimate, budget: MemoryBudget, lang: str) -> str:
+    card = clean_line(budget.card, 100) or _say("card", lang)
+    return _say(key, lang, range=range_of(found.expected, found.low, found.high, lang), card=card, usable=f"{budget.usable / GIB:.1f} GiB")
 
 
 def _say(key: str, lang: str, **values: str) -> str:

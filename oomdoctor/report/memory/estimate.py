@@ -67,7 +67,7 @@ def _blocks(found: Estimate, lang: str, judged: Fit | None) -> Iterator[Block]:
     """What the driver will show, or against a card what the run needs there: one sum, and its parts add up to it."""
     yield Paragraph(spans=tuple(_headline(found, lang, judged)))
     seen, found = found, judged.needed if judged else found
-    yield _bar(found, lang, judged.room if judged else None)
+    yield _bar(found, lang, judged.budget if judged else None)
     if found.ranks:
         yield Heading(text=_say(lang, "Card by card", "各张卡"))
         yield Facts(rows=tuple(_rank(one, found.setup, lang) for one in found.ranks))
@@ -98,7 +98,7 @@ def _headline(found: Estimate, lang: str, judged: Fit | None) -> Iterator[Span]:
         yield from fits_line(judged, lang)
         yield Span(f"需要最多的阶段：{phase}。" if lang == "zh" else f" It needs the most at this point: {phase}.")
         if judged.fits != "no":
-            yield Span(_shown(sizes[2] if found.high < judged.room.total else None, lang))
+            yield Span(_shown(sizes[2] if found.high < judged.budget.total else None, lang))
     elif lang == "zh":
         yield Span(f"预计峰值为 {sizes[0]}（{sizes[1]} 至 {sizes[2]}）{each_card(found, lang)}，出现在：{phase}。")
     else:
@@ -133,22 +133,22 @@ def _which(layout: Layout, own: Placement, lang: str) -> str:
     return _say(lang, "stages {} to {}, at most", "流水线第 {} 至 {} 级，至多").format(first, last)
 
 
-def _bar(found: Estimate, lang: str, room: MemoryBudget | None) -> Bar:
-    whole = max(found.expected, room.total if room else 0)
+def _bar(found: Estimate, lang: str, budget: MemoryBudget | None) -> Bar:
+    whole = max(found.expected, budget.total if budget else 0)
     parts = sorted(found.peak.terms, key=lambda term: -term.bytes)
     shown = [Slice(part_name(term.name, lang), format_size(term.bytes), term.bytes / whole) for term in parts]
-    if room is not None and room.total > found.expected:
-        free = room.total - found.expected
+    if budget is not None and budget.total > found.expected:
+        free = budget.total - found.expected
         shown.append(Slice(_say(lang, "free", "空闲"), format_size(free), free / whole, Style.GOOD))
-    title = room.card if room else _say(lang, "Peak of one card", "单卡峰值")
-    return Bar(title=title, slices=tuple(shown), mark=_end(found, lang, room))
+    title = budget.card if budget else _say(lang, "Peak of one card", "单卡峰值")
+    return Bar(title=title, slices=tuple(shown), mark=_end(found, lang, budget))
 
 
-def _end(found: Estimate, lang: str, room: MemoryBudget | None) -> Mark | None:
+def _end(found: Estimate, lang: str, budget: MemoryBudget | None) -> Mark | None:
     """Where the card ends, if the run is larger."""
-    if room is None or room.total >= found.expected:
+    if budget is None or budget.total >= found.expected:
         return None
-    return Mark(room.total / found.expected, _say(lang, "card: {}", "显卡：{}").format(format_size(room.total)))
+    return Mark(budget.total / found.expected, _say(lang, "card: {}", "显卡：{}").format(format_size(budget.total)))
 
 
 def _terms(found: Estimate, lang: str) -> Iterator[Row]:

@@ -33,8 +33,8 @@ def fits_line(found: Fit, lang: str) -> Iterator[Span]:
     """The verdict, what the run needs, and what the card has."""
     words, style = _FITS[found.fits]
     yield Span(words.get(lang), style)
-    need, name = found.needed, found.room.card
-    sizes, usable = range_of(need.expected, need.low, need.high, lang), f"{found.room.usable / GIB:.1f} GiB"
+    need, name = found.needed, found.budget.card
+    sizes, usable = range_of(need.expected, need.low, need.high, lang), f"{found.budget.usable / GIB:.1f} GiB"
     if lang == "zh":
         card = f"{name} " if name else "日志中的显卡"
         yield Span(f"这次运行需要 {sizes}{each_card(need, lang)}；{card}可规划的显存为 {usable}。")

@@ -35,45 +35,45 @@ _TIMES = Text(
 )
 
 
-def compose(found: Plans, assumptions: Sequence[Assumption], pack: Pack, lang: str, version: str) -> Document:
+def compose(found: Plans[Estimate], assumptions: Sequence[Assumption], pack: Pack, lang: str, version: str) -> Document:
     """The whole answer in `lang`."""
     blocks = tuple(_blocks(found, assumptions, pack, lang))
     return Document(title=_say(lang, "oomdoctor {} · plan", "oomdoctor {} · 显存规划").format(version), blocks=blocks, lang=lang)
 
 
-def _blocks(found: Plans, assumptions: Sequence[Assumption], pack: Pack, lang: str) -> Iterator[Block]:
-    yield Paragraph(tuple(fits_line(Fit(room=found.room, needed=found.now, fits=found.fits), lang)))
-    rows = [_row(_say(lang, "as it is", "现在"), found.now, None, found.room, lang)]
+def _blocks(found: Plans[Estimate], assumptions: Sequence[Assumption], pack: Pack, lang: str) -> Iterator[Block]:
+    yield Paragraph(tuple(fits_line(Fit(budget=found.budget, needed=found.now, fits=found.fits), lang)))
+    rows = [_row(_say(lang, "as it is", "现在"), found.now, None, found.budget, lang)]
     rows += [
-        _row(_say(lang, "plan {}", "方案 {}").format(n), plan.estimate, plan, found.room, lang) for n, plan in enumerate(found.plans, 1)
+        _row(_say(lang, "plan {}", "方案 {}").format(n), plan.outcome, plan, found.budget, lang) for n, plan in enumerate(found.plans, 1)
     ]
-    if found.wall is not None and found.wall.closest.measures:
-        rows.append(_row(_say(lang, "closest", "最接近的"), found.wall.closest.estimate, found.wall.closest, found.room, lang))
+    if found.obstacle is not None and found.obstacle.closest.measures:
+        rows.append(_row(_say(lang, "closest", "最接近的"), found.obstacle.closest.outcome, found.obstacle.closest, found.budget, lang))
     yield Facts(tuple(rows))
     if found.plans:
         yield Heading(_say(lang, "What to change", "怎么改"))
         yield Steps(tuple(_step(plan, pack, lang) for plan in found.plans))
-    if found.wall is not None:
-        yield from _wall(found.wall, found, pack, lang)
+    if found.obstacle is not None:
+        yield from _obstacle(found.obstacle, found, pack, lang)
     if assumptions:
         yield Heading(_say(lang, "Assumed, as nobody said it", "以下未说明，按此假设"))
         yield Facts(tuple(Row(label=one.id, value=one.text.get(lang)) for one in assumptions))
     yield _judged(found, lang)
 
 
-def _row(label: str, estimate: Estimate, plan: Plan | None, room: MemoryBudget, lang: str) -> Row:
+def _row(label: str, estimate: Estimate, plan: Plan[Estimate] | None, budget: MemoryBudget, lang: str) -> Row:
     notes = []
     if plan is not None:
-        notes += [_time(plan, lang), *([risk.get(lang)] if (risk := _RISKS[plan.risk]) else [])]
-        spare = (room.usable - estimate.high) / GIB
+        notes += [*([] if plan.time is None else [_time(plan.time, lang)]), *([risk.get(lang)] if (risk := _RISKS[plan.risk]) else [])]
+        spare = (budget.usable - estimate.high) / GIB
         notes += [_say(lang, "{:.1f} GiB to spare", "余量 {:.1f} GiB").format(spare)] if spare >= _SPARE else []
         notes += [_say(lang, "{} of host memory", "占用内存 {}").format(format_size(estimate.host))] if estimate.host else []
-    return Row(label=label, value=f"{_drawn(estimate, room)}  {_range(estimate, lang)}", note=comma(lang).join(notes))
+    return Row(label=label, value=f"{_drawn(estimate, budget)}  {_range(estimate, lang)}", note=comma(lang).join(notes))
 
 
-def _drawn(estimate: Estimate, room: MemoryBudget) -> str:
+def _drawn(estimate: Estimate, budget: MemoryBudget) -> str:
     """The card as a bar: what is expected, what it may be at most, what is free."""
-    own = room.usable
+    own = budget.usable
     filled, most = (min(_CELLS, -(-size * _CELLS // own)) for size in (estimate.expected, estimate.high))
     return "█" * filled + "▒" * (most - filled) + "·" * (_CELLS - most)
 
@@ -82,13 +82,13 @@ def _range(estimate: Estimate, lang: str) -> str:
     return range_of(estimate.expected, estimate.low, estimate.high, lang)
 
 
-def _time(plan: Plan, lang: str) -> str:
-    if abs(plan.time - 1) < 0.05:
+def _time(time: float, lang: str) -> str:
+    if abs(time - 1) < 0.05:
         return _say(lang, "as fast as now", "速度基本不变")
-    return _say(lang, "about {:.1f} times the time", "耗时约为现在的 {:.1f} 倍").format(plan.time)
+    return _say(lang, "about {:.1f} times the time", "耗时约为现在的 {:.1f} 倍").format(time)
 
 
-def _step(plan: Plan, pack: Pack, lang: str) -> Step:
+def _step(plan: Plan[Estimate], pack: Pack, lang: str) -> Step:
     fixes = [record for fix in _fixes(plan.measures) if (record := pack.fix(fix)) is not None]
     found = [one for measure in plan.measures for one in measure.settings]
     costs = [stopped(fix.costs.get(lang), lang) for fix in fixes if fix.costs is not None]
@@ -110,9 +110,9 @@ def _fixes(measures: Sequence[Measure]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(measure.fix for measure in measures))
 
 
-def _wall(wall: Obstacle, found: Plans, pack: Pack, lang: str) -> Iterator[Block]:
+def _obstacle(obstacle: Obstacle[Estimate], found: Plans[Estimate], pack: Pack, lang: str) -> Iterator[Block]:
     yield Heading(_say(lang, "What would be enough", "要多少才够"))
-    close = wall.fits == "close"
+    close = obstacle.fits == "close"
     least = (
         _say(
             lang,
@@ -126,23 +126,21 @@ def _wall(wall: Obstacle, found: Plans, pack: Pack, lang: str) -> Iterator[Block
             "没有哪种设置组合放得下。需求最小的一种也要 {}，其中最大的一项：{}。",
         )
     )
-    said = [least.format(_range(wall.closest.estimate, lang), part_name(wall.term, lang))]
+    said = [least.format(_range(obstacle.closest.outcome, lang), part_name(obstacle.closest.outcome.largest_term.name, lang))]
     cards = found.now.setup.layout.cards
-    if wall.card and wall.card != wall.card_now:
-        said.append(_say(lang, "It is sure to fit on {}.", "换成{}，这一种一定放得下。").format(_cards(cards, wall.card, lang)))
-    if wall.card_now:
-        said.append(
-            _say(lang, "Without any change the run fits on {}.", "换成{}，什么都不改也放得下。").format(_cards(cards, wall.card_now, lang))
-        )
+    if obstacle.card and obstacle.card != obstacle.card_now:
+        said.append(_say(lang, "It is sure to fit on {}.", "换成{}，这一种一定放得下。").format(_cards(cards, obstacle.card, lang)))
+    if (now := obstacle.card_now) is not None:
+        said.append(_say(lang, "Without any change the run fits on {}.", "换成{}，什么都不改也放得下。").format(_cards(cards, now, lang)))
     yield Paragraph((Span(blank(lang).join(said)),))
     steps = (
-        [_titled(wall.closest, _say(lang, "The one that needs the least: {}", "需求最小的组合：{}"), pack, lang)]
-        if wall.closest.measures
+        [_titled(obstacle.closest, _say(lang, "The one that needs the least: {}", "需求最小的组合：{}"), pack, lang)]
+        if obstacle.closest.measures
         else []
     )
-    if wall.on_cards is not None:
-        more = _say(lang, f"With {wall.cards} of these cards: {{}}", f"用 {wall.cards} 张这样的卡：{{}}")
-        steps.append(_titled(wall.on_cards, more, pack, lang))
+    if obstacle.on_cards is not None:
+        more = _say(lang, f"With {obstacle.cards} of these cards: {{}}", f"用 {obstacle.cards} 张这样的卡：{{}}")
+        steps.append(_titled(obstacle.on_cards, more, pack, lang))
     if steps:
         yield Steps(tuple(steps))
 
@@ -153,18 +151,18 @@ def _cards(number: int, name: str, lang: str) -> str:
     return _say(lang, f"{number} cards like {name}", f" {number} 张 {name} 这样的卡")
 
 
-def _titled(plan: Plan, title: str, pack: Pack, lang: str) -> Step:
+def _titled(plan: Plan[Estimate], title: str, pack: Pack, lang: str) -> Step:
     """A plan with what it is for before its title."""
     step = _step(plan, pack, lang)
     return replace(step, title=title.format(step.title) if plan.measures else bare(title.format("")).rstrip(":：") + stop(lang))
 
 
-def _judged(found: Plans, lang: str) -> Folded:
+def _judged(found: Plans[Estimate], lang: str) -> Folded:
     weighed = _say(lang, "{} combinations were weighed.", "共比较了 {} 种组合。").format(found.combinations)
     kept = _say(
         lang, "The log shows {} more than the settings explain; so much is kept free.", "日志显示的占用比设置能解释的多 {}，规划时已预留。"
     )
-    more = [kept.format(f"{found.room.unexplained / GIB:.1f} GiB")] if found.room.unexplained else []
+    more = [kept.format(f"{found.budget.unexplained / GIB:.1f} GiB")] if found.budget.unexplained else []
     texts = [_TIMES.get(lang), *([weighed] if found.combinations else [])]
     before, after = (tuple(Paragraph((Span(text),)) for text in said) for said in (more, texts))
     return Folded(title=_say(lang, "How this is judged", "判断依据"), blocks=(*before, *how_judged(lang), *after))

@@ -35,7 +35,7 @@ _MESSAGES = {
     ("sglang", "blocks"): "Not enough memory. Please try to increase --mem-fraction-static",
     ("sglang", "graphs"): "Capture cuda graph failed: CUDA out of memory",
 }
-"""How a log ends at a hurdle, where it is not plainly the allocator's CUDA out of memory."""
+"""How a log ends at a check, where it is not plainly the allocator's CUDA out of memory."""
 _OUT_OF_MEMORY = "CUDA out of memory"
 _PHASES = {
     "load": Text("loading the model", "加载模型"),
@@ -79,29 +79,29 @@ def verdict(found: Served, lang: str) -> Span:
 
 
 def obstacle(found: Served, lang: str) -> str:
-    """At which hurdle it falls or may fall, and how the log ends then; empty where it starts."""
-    hurdle = found.obstacle
-    if hurdle is None:
+    """At which check it falls or may fall, and how the log ends then; empty where it starts."""
+    check = found.failed_check
+    if check is None:
         return ""
-    message = _MESSAGES.get((found.server.program, hurdle.name), _OUT_OF_MEMORY).format(
+    message = _MESSAGES.get((found.server.program, check.name), _OUT_OF_MEMORY).format(
         requests=found.server.requests, length=found.server.length
     )
     ends = _say(lang, " The log then ends with “{}”.", "日志会以“{}”结束。").format(message)
-    return shortage(hurdle, lang) + ends
+    return shortage(check, lang) + ends
 
 
-def shortage(hurdle: StartupCheck, lang: str) -> str:
-    """At which hurdle it falls or may fall, and how much is missing."""
-    surely = hurdle.cleared == "no"
-    what, lacking = _OBSTACLES[hurdle.name].get(lang), _lacking(hurdle, lang)
+def shortage(check: StartupCheck, lang: str) -> str:
+    """At which check it falls or may fall, and how much is missing."""
+    surely = check.passes == "no"
+    what, lacking = _OBSTACLES[check.name].get(lang), _lacking(check, lang)
     if lang == "zh":
         return f"{'会卡在' if surely else '可能卡在'}这里：{what}（{lacking}）。"
     return f"It {'fails' if surely else 'may fail'} where {what} ({lacking})."
 
 
-def _lacking(hurdle: StartupCheck, lang: str) -> str:
+def _lacking(check: StartupCheck, lang: str) -> str:
     """What is missing, from the least to the most."""
-    least, most = (f"{max(0, -size) / GIB:.1f}" for size in (hurdle.spare.high, hurdle.spare.low))
+    least, most = (f"{max(0, -size) / GIB:.1f}" for size in (check.spare.high, check.spare.low))
     if least == most:
         return _say(lang, "short by {} GiB", "缺 {} GiB").format(most)
     return _say(lang, "short by {} to {} GiB", "缺 {} 至 {} GiB").format(least, most)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.case.estimate import Assumption
-from oomdoctor.case.plan import Measure
-from oomdoctor.case.serving import Served, ServedObstacle, ServedPlan, ServedPlans
+from oomdoctor.case.plan import Measure, Obstacle, Plan, Plans
+from oomdoctor.case.serving import Served
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.steps import settings
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps
@@ -48,43 +48,43 @@ _JUDGED = Text(
 )
 
 
-def compose(found: ServedPlans, assumptions: Sequence[Assumption], lang: str, version: str) -> Document:
+def compose(found: Plans[Served], assumptions: Sequence[Assumption], lang: str, version: str) -> Document:
     """The whole answer in `lang`."""
     title = _say(lang, "oomdoctor {} plan", "oomdoctor {} 显存规划").format(version)
     return Document(title=title, blocks=tuple(_blocks(found, assumptions, lang)), lang=lang)
 
 
-def _blocks(found: ServedPlans, assumptions: Sequence[Assumption], lang: str) -> Iterator[Block]:
+def _blocks(found: Plans[Served], assumptions: Sequence[Assumption], lang: str) -> Iterator[Block]:
     yield Paragraph(tuple(_verdict(found, lang)))
     rows = [_row(_say(lang, "as it is", "现在"), found.now, lang)]
-    rows += [_row(_say(lang, "plan {}", "方案 {}").format(n), plan.served, lang) for n, plan in enumerate(found.plans, 1)]
-    if found.wall is not None and found.wall.closest.measures:
-        rows.append(_row(_say(lang, "closest", "最接近的"), found.wall.closest.served, lang))
+    rows += [_row(_say(lang, "plan {}", "方案 {}").format(n), plan.outcome, lang) for n, plan in enumerate(found.plans, 1)]
+    if found.obstacle is not None and found.obstacle.closest.measures:
+        rows.append(_row(_say(lang, "closest", "最接近的"), found.obstacle.closest.outcome, lang))
     yield Facts(tuple(rows))
     if found.plans:
         yield Heading(_say(lang, "What to change", "怎么改"))
         yield Steps(tuple(_step(plan, found.now, lang) for plan in found.plans))
-    if found.wall is not None:
-        yield from _wall(found.wall, found, lang)
+    if found.obstacle is not None:
+        yield from _obstacle(found.obstacle, found, lang)
     yield from assumed(tuple(assumptions), lang)
     weighed = _say(lang, "{} combinations were weighed.", "共比较了 {} 种组合。").format(found.combinations)
     texts = [_JUDGED.get(lang), *([weighed] if found.combinations else [])]
     yield Folded(title=_say(lang, "How this is judged", "判断依据"), blocks=tuple(Paragraph((Span(text),)) for text in texts))
 
 
-def _verdict(found: ServedPlans, lang: str) -> Iterator[Span]:
+def _verdict(found: Plans[Served], lang: str) -> Iterator[Span]:
     now = found.now
     yield verdict(now, lang)
-    card = found.room.card or _say(lang, "the card of the log", "日志中的显卡")
+    card = found.budget.card or _say(lang, "the card of the log", "日志中的显卡")
     said = _say(lang, " {} with {} takes {} of {} ({}).", "{} 运行 {}，占用 {}（{}，{}）。")
     yield Span(said.format(NAMES[now.server.program], now.setup.shape.name, format_size(now.taken), card, format_size(now.total)))
-    if now.obstacle is not None:
+    if now.failed_check is not None:
         yield Span(_say(lang, " ", "") + obstacle(now, lang))
 
 
 def _row(label: str, found: Served, lang: str) -> Row:
     """What the cache holds, where it starts; else what is missing."""
-    hurdle = found.obstacle
+    hurdle = found.failed_check
     if hurdle is not None:
         return Row(label, _say(lang, "short by up to {:.1f} GiB", "最多缺 {:.1f} GiB").format(max(0, -hurdle.spare.low) / GIB))
     tokens, each = found.tokens, _say(lang, "{:.1f} requests of {:,}", "{:.1f} 个长度 {:,} 的请求")
@@ -93,7 +93,7 @@ def _row(label: str, found: Served, lang: str) -> Row:
     return Row(label, holds, requests)
 
 
-def _step(plan: ServedPlan, now: Served, lang: str) -> Step:
+def _step(plan: Plan[Served], now: Served, lang: str) -> Step:
     names = [name for measure in plan.measures for name, _ in measure.sets]
     costs = [text.get(lang) for one in plan.measures if (text := _cost(one, now)) is not None]
     found = [one for measure in plan.measures for one in measure.settings]
@@ -112,19 +112,19 @@ def _cost(measure: Measure, now: Served) -> Text | None:
     return _COSTS.get(name)
 
 
-def _wall(wall: ServedObstacle, found: ServedPlans, lang: str) -> Iterator[Block]:
+def _obstacle(obstacle: Obstacle[Served], found: Plans[Served], lang: str) -> Iterator[Block]:
     yield Heading(_say(lang, "What would be enough", "要多少才够"))
     said = [_say(lang, "No combination of settings makes it start on this card.", "在这张卡上，没有哪种设置组合能让它启动。")]
-    if wall.card:
+    if obstacle.card:
         many = found.now.setup.layout.cards
         one = _say(lang, "A card like {} would do with the closest one.", "按最接近的组合，换成 {} 这样的卡就够用。")
         several = _say(lang, "{} cards like {} would do with the closest one.", "按最接近的组合，换成 {} 张 {} 这样的卡就够用。")
-        said.append(one.format(wall.card) if many == 1 else several.format(many, wall.card))
-    if wall.cards:
-        said.append(_say(lang, "Or {} of the present cards.", "或者用 {} 张现在的卡。").format(wall.cards))
+        said.append(one.format(obstacle.card) if many == 1 else several.format(many, obstacle.card))
+    if obstacle.cards:
+        said.append(_say(lang, "Or {} of the present cards.", "或者用 {} 张现在的卡。").format(obstacle.cards))
     yield Paragraph((Span(blank(lang).join(said)),))
-    if wall.closest.measures:
-        yield Steps((_step(wall.closest, found.now, lang),))
+    if obstacle.closest.measures:
+        yield Steps((_step(obstacle.closest, found.now, lang),))
 
 
 def _say(lang: str, en: str, zh: str) -> str:

@@ -151,8 +151,8 @@ def _expected(case: Case, lang: str) -> dict[str, object] | None:
     from oomdoctor.case.plan import Fit  # noqa: PLC0415 - only where the model is known
     from oomdoctor.report.wire.estimate import to_json as estimate_json  # noqa: PLC0415 - as above
 
-    room, at = own.room, own.at
-    judged = None if room is None or own.fits is None else Fit(room=room, needed=own.estimate, fits=own.fits)
+    budget, at = own.budget, own.at
+    judged = None if budget is None or own.fits is None else Fit(budget=budget, needed=own.estimate, fits=own.fits)
     return {
         **estimate_json(replace(own.estimate, assumptions=own.assumptions), lang, judged),
         "fits": own.fits,

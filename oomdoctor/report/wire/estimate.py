@@ -32,11 +32,11 @@ def to_json(found: Estimate, lang: str, judged: Fit | None = None) -> dict[str, 
 
 def _card(judged: Fit) -> dict[str, Any]:
     """`needed_bytes` decide whether it fits: what must be there so that no request fails."""
-    room = judged.room
+    budget = judged.budget
     return {
-        "name": clean_line(room.card, 200),
-        "bytes": room.total,
-        "usable_bytes": room.usable,
+        "name": clean_line(budget.card, 200),
+        "bytes": budget.total,
+        "usable_bytes": budget.usable,
         "needed_bytes": _range(judged.needed),
         "fits": judged.fits,
     }

@@ -11,17 +11,17 @@ from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.report.safety.sanitize import clean_line
 
 
-def to_json(found: Plans, assumptions: Sequence[Assumption], lang: str) -> dict[str, Any]:
+def to_json(found: Plans[Estimate], assumptions: Sequence[Assumption], lang: str) -> dict[str, Any]:
     """Sizes are bytes of one card; `host_bytes` are those of the machine; `time` is a multiple of today's."""
     return {
         "schema": "oomdoctor/plan/v1",
         "model": clean_line(found.now.setup.shape.name, 400),
         "gpus": found.now.setup.layout.cards,
-        "card": {"name": clean_line(found.room.card, 200), "bytes": found.room.total, "usable_bytes": found.room.usable},
+        "card": {"name": clean_line(found.budget.card, 200), "bytes": found.budget.total, "usable_bytes": found.budget.usable},
         "fits": found.fits,
         "now": _estimate(found.now),
         "plans": [_plan(one) for one in found.plans],
-        "wall": None if found.wall is None else _wall(found.wall),
+        "wall": None if found.obstacle is None else _obstacle(found.obstacle),
         "combinations": found.combinations,
         "assumptions": [{"id": one.id, "text": one.text.get(lang), "asked": one.asked} for one in assumptions],
     }
@@ -36,11 +36,11 @@ def _estimate(found: Estimate) -> dict[str, Any]:
     }
 
 
-def _plan(plan: Plan) -> dict[str, Any]:
+def _plan(plan: Plan[Estimate]) -> dict[str, Any]:
     return {
         "measures": [_measure(one) for one in plan.measures],
-        **_estimate(plan.estimate),
-        "time": round(plan.time, 3),
+        **_estimate(plan.outcome),
+        "time": plan.time and round(plan.time, 3),
         "risk": plan.risk,
         "effort": plan.effort,
     }
@@ -61,13 +61,13 @@ def _setting(one: ProposedSetting) -> dict[str, Any]:
     }
 
 
-def _wall(wall: Obstacle) -> dict[str, Any]:
+def _obstacle(obstacle: Obstacle[Estimate]) -> dict[str, Any]:
     return {
-        "closest": _plan(wall.closest),
-        "term": wall.term,
-        "fits": wall.fits,
-        "card": wall.card,
-        "card_as_it_is": wall.card_now,
-        "gpus": wall.cards,
-        "on_gpus": None if wall.on_cards is None else _plan(wall.on_cards),
+        "closest": _plan(obstacle.closest),
+        "term": obstacle.closest.outcome.largest_term.name,
+        "fits": obstacle.fits,
+        "card": obstacle.card,
+        "card_as_it_is": obstacle.card_now,
+        "gpus": obstacle.cards,
+        "on_gpus": None if obstacle.on_cards is None else _plan(obstacle.on_cards),
     }

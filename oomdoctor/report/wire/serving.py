@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from oomdoctor.case.estimate import Assumption, Term
-from oomdoctor.case.plan import Measure
-from oomdoctor.case.serving import ByteRange, Served, ServedPlan, ServedPlans, ServedRun
+from oomdoctor.case.plan import Measure, Obstacle, Plan, Plans
+from oomdoctor.case.serving import ByteRange, Served, ServedRun
 from oomdoctor.report.safety.sanitize import clean_line
 
 
@@ -47,7 +47,7 @@ def beside_printed(found: ServedRun, lang: str) -> dict[str, Any]:
 
 def server(found: Served) -> dict[str, Any]:
     """The share and what becomes of it."""
-    obstacle = found.obstacle
+    failed = found.failed_check
     return {
         "program": found.server.program,
         "share": found.server.share,
@@ -63,10 +63,9 @@ def server(found: Served) -> dict[str, Any]:
         "token_range": _range(found.tokens),
         "request_bytes": found.request,
         "starts": found.starts,
-        "obstacle": None if obstacle is None else obstacle.name,
+        "obstacle": None if failed is None else failed.name,
         "hurdles": [
-            {"name": one.name, "cleared": one.cleared, "spare_bytes": one.spare.expected, "range": _range(one.spare)}
-            for one in found.hurdles
+            {"name": one.name, "cleared": one.passes, "spare_bytes": one.spare.expected, "range": _range(one.spare)} for one in found.checks
         ],
     }
 
@@ -79,24 +78,28 @@ def _term(one: Term) -> dict[str, Any]:
     return {"name": one.name, "bytes": one.bytes, "low": one.low, "high": one.high, "basis": one.basis}
 
 
-def plans_to_json(found: ServedPlans, assumptions: Sequence[Assumption], lang: str) -> dict[str, Any]:
+def plans_to_json(found: Plans[Served], assumptions: Sequence[Assumption], lang: str) -> dict[str, Any]:
     """Plans for a server as `oomdoctor/plan/v1`; `server` is what the plan makes of the card."""
     return {
         "schema": "oomdoctor/plan/v1",
         "model": clean_line(found.now.setup.shape.name, 400),
         "gpus": found.now.setup.layout.cards,
-        "card": {"name": clean_line(found.room.card, 200), "bytes": found.now.total, "usable_bytes": found.now.taken},
+        "card": {"name": clean_line(found.budget.card, 200), "bytes": found.now.total, "usable_bytes": found.now.taken},
         "fits": found.now.starts,
         "now": {"server": server(found.now)},
         "plans": [_plan(one) for one in found.plans],
-        "wall": None if found.wall is None else {"closest": _plan(found.wall.closest), "card": found.wall.card, "gpus": found.wall.cards},
+        "wall": None if found.obstacle is None else _obstacle(found.obstacle),
         "combinations": found.combinations,
         "assumptions": [{"id": one.id, "text": one.text.get(lang), "asked": one.asked} for one in assumptions],
     }
 
 
-def _plan(plan: ServedPlan) -> dict[str, Any]:
-    return {"measures": [_measure(one) for one in plan.measures], "server": server(plan.served), "risk": plan.risk, "effort": plan.effort}
+def _obstacle(obstacle: Obstacle[Served]) -> dict[str, Any]:
+    return {"closest": _plan(obstacle.closest), "card": obstacle.card, "gpus": obstacle.cards}
+
+
+def _plan(plan: Plan[Served]) -> dict[str, Any]:
+    return {"measures": [_measure(one) for one in plan.measures], "server": server(plan.outcome), "risk": plan.risk, "effort": plan.effort}
 
 
 def _measure(one: Measure) -> dict[str, Any]:

@@ -31,8 +31,8 @@ LENGTH = Measure(
 
 def of(*measures: Measure) -> Proposal:
     found = estimate(a_run())
-    plan = Plan(measures=measures, estimate=found, time=1.0, risk="none", effort=0)
-    plans = Plans(room=a_card(), now=found, fits="no", plans=(plan, plan))
+    plan = Plan(measures=measures, outcome=found, time=1.0, risk="none", effort=0)
+    plans = Plans(budget=a_card(), now=found, fits="no", plans=(plan, plan))
     first, second = plan_proposals(plans, homes(FILES), {}, pack())
     assert second == replace(first, id="plan-2")
     return first

@@ -13,15 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory.runs import run as a_model
 from msgspec.structs import replace
-from planning.runs import a_card
+from planning.runs import a_card, anything
 
-from oomdoctor.case.serving import Server
+from oomdoctor.case.plan import RISKS, Plans
+from oomdoctor.case.serving import Served, Server
 from oomdoctor.case.setup import Layout
 from oomdoctor.cli.main import cli
 from oomdoctor.knowledge.tables.csv_table import table
-from oomdoctor.planning.options import RISKS
-from oomdoctor.planning.serving_options import Deployment, harm, ways
-from oomdoctor.planning.serving_search import plans
+from oomdoctor.planning import plans as planning
+from oomdoctor.planning.server_options import Deployment, subjects
+from oomdoctor.planning.server_space import ServerSpace
 from oomdoctor.units import GIB
 
 
@@ -31,8 +32,17 @@ def a_server(model: str = "Qwen/Qwen2.5-7B", cards: int = 1, card: float = 23.4,
     return Deployment(setup, server, int(card * GIB))
 
 
+def plans(now: Deployment, top: int = 5) -> Plans[Served]:
+    return planning.plans(ServerSpace(now=now, budget=a_card(), can=anything), top=top)
+
+
+def measures_of(now: Deployment) -> set[str]:
+    options = (option for subject in subjects(now, (), anything) for option in subject)
+    return {name for option in options for measure in option.measures for name, _ in measure.sets}
+
+
 def settings_of(now: Deployment) -> list[set[str]]:
-    return [{name for measure in one.measures for name, _ in measure.sets} for one in plans(now, a_card(), top=20).plans]
+    return [{name for measure in one.measures for name, _ in measure.sets} for one in plans(now, top=20).plans]
 
 
 @pytest.mark.parametrize(("now", "offered"), [
@@ -49,23 +59,23 @@ def test_what_helps_alone(now: Deployment, offered: set[str]) -> None:
 
 
 def test_a_server_that_starts_is_left_alone() -> None:
-    found = plans(a_server(), a_card())
-    assert (found.now.starts, found.plans, found.wall) == ("yes", (), None)
+    found = plans(a_server())
+    assert (found.now.starts, found.plans, found.obstacle) == ("yes", (), None)
 
 
 def test_one_card_is_not_spread_and_a_packed_model_is_not_packed_again() -> None:
-    subjects = {way.subject for options in ways(a_server("Qwen/Qwen2.5-14B")) for way in options}
-    assert "tensor" not in subjects
-    assert "weights" in subjects
+    offered = measures_of(a_server("Qwen/Qwen2.5-14B"))
+    assert "tensor_parallel" not in offered
+    assert "quantization" in offered
 
 
 def test_where_nothing_helps_a_card_and_a_number_are_named() -> None:
-    found = plans(a_server("Qwen/Qwen2.5-72B", card=11.7), a_card())
+    found = plans(a_server("Qwen/Qwen2.5-72B", card=11.7))
     assert found.plans == ()
-    assert found.wall is not None
-    assert found.wall.cards is not None
-    more = a_server("Qwen/Qwen2.5-72B", card=11.7, cards=found.wall.cards)
-    assert plans(more, a_card()).plans
+    assert found.obstacle is not None
+    assert found.obstacle.cards is not None
+    more = a_server("Qwen/Qwen2.5-72B", card=11.7, cards=found.obstacle.cards)
+    assert plans(more).plans
 
 
 @settings(deadline=None, max_examples=40)
@@ -78,17 +88,18 @@ def test_where_nothing_helps_a_card_and_a_number_are_named() -> None:
 )
 def test_every_plan_starts_and_needs_all_of_its_changes(model: str, program: str, share: float, card: float, length: int) -> None:
     now = a_server(model, card=card, program=program, share=share, length=length)
-    found = plans(now, a_card(), top=50)
+    found = plans(now, top=50)
     sets = [{(name, value) for measure in one.measures for name, value in measure.sets} for one in found.plans]
-    assert all(one.served.starts == "yes" for one in found.plans)
+    assert all(one.outcome.starts == "yes" for one in found.plans)
     assert not any(one < other for one, other in combinations(sets, 2))
-    assert found.now.starts == "yes" or bool(found.plans) is (found.wall is None)
+    assert found.now.starts == "yes" or bool(found.plans) is (found.obstacle is None)
 
 
-def test_every_subject_has_a_cost_with_a_source() -> None:
-    rows = {row["subject"]: row for row in table("serving_measures")}
-    assert {way.subject for options in ways(a_server(share=0.9, cards=2, batched=8192)) for way in options} == set(rows)
-    assert all(row["source"] and harm(name).risk in RISKS for name, row in rows.items())
+def test_every_measure_of_a_server_is_offered_to_some_server() -> None:
+    rows = [row for row in table("measures") if row["measure"].startswith("server-")]
+    offered = subjects(a_server(share=0.9, cards=2, batched=8192), (), anything)
+    costs = {(cost.fix, RISKS[cost.risk], str(cost.effort)) for subject in offered for option in subject for cost in option.costs}
+    assert costs == {(row["fix"], row["risk"], row["effort"]) for row in rows}
 
 
 COMMAND = "vllm serve Qwen/Qwen2.5-7B-Instruct --max-model-len 128000 --gpu-memory-utilization 0.9\n"

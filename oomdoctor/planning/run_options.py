@@ -1,0 +1,276 @@
+"""The options of a training run, or of one that generates text: what can be changed, subject by subject."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from oomdoctor.case.setup import Adapters, Engine, Setup
+from oomdoctor.knowledge.tables.memory import adapter_targets, known_format, known_optimizer
+from oomdoctor.planning.options import CostedMeasure, Option, available, measure, option
+
+RunOption = Option[Setup]
+_RANK = 8
+"""LoraConfig.r of peft/tuners/lora/config.py."""
+_EVERY = 64
+"""Below this every micro batch is looked at, above it halves of the present one."""
+_FOUR_BITS = 0.6
+"""Bytes of a parameter in 4 bit with its scales, at most: rules/tables/weight_formats.csv."""
+_SHORTEST = 256
+"""Tokens below which a shorter limit frees next to nothing and cuts nearly every sample; no card gets a smaller part of a sample."""
+_BUCKET, _LIVE = 50_000_000, 100_000_000
+"""Elements of ZeRO's bucket, and parameters that stage 3 keeps gathered, where the buffers are to be small."""
+_KEPT_STEPS = 4
+"""Steps of an evaluation after which its logits go to the host: rules/fixes/eval-accumulation.yaml."""
+_ENGINES_OF_TORCH = ("none", "ddp", "fsdp1", "fsdp2")
+"""Whose optimizer is torch's own, so that it can be any."""
+
+
+def batches(setup: Setup) -> tuple[RunOption, ...]:
+    """Return smaller micro batches that keep the samples of an update, the largest first."""
+    if setup.task != "train":
+        return ()
+    samples = setup.batch * setup.accumulation
+    halves = (setup.batch >> times for times in range(1, setup.batch.bit_length()))
+    sizes = {size for size in (*halves, *range(1, min(setup.batch, _EVERY))) if samples % size == 0}
+    return tuple(_smaller(size, samples // size) for size in sorted(sizes, reverse=True))
+
+
+def subjects(setup: Setup, capability: tuple[int, ...], can: Callable[[str], bool]) -> tuple[tuple[RunOption, ...], ...]:
+    """Return the options of all other subjects on cards of this compute capability, without those that cut the data (`lengths`).
+
+    `can` says whether the run's framework has a fix.
+    """
+    return available(_training(setup) if setup.task == "train" else _generating(setup), capability, can)
+
+
+def lengths(setup: Setup, can: Callable[[str], bool]) -> tuple[RunOption, ...]:
+    """Return half and a quarter of the tokens: of a sample, or of the longest text."""
+    fix, name = ("shorter-sequences", "sequence_length") if setup.task == "train" else ("serving-memory", "max_model_len")
+    parts = [setup.length // part for part in (2, 4) if setup.length // part >= _SHORTEST]
+    return tuple(_option(measure(fix, **{name: part}), length=part) for part in parts if can(fix))
+
+
+def replicas(setup: Setup) -> int:
+    """Return how many groups of cards have samples of their own."""
+    layout = setup.layout
+    return max(1, layout.cards // (layout.tensor * layout.pipeline * layout.context))
+
+
+def _training(setup: Setup) -> Iterator[Iterator[RunOption]]:
+    yield _checkpointing(setup)
+    yield _attention(setup)
+    yield _loss(setup)
+    yield _optimizer(setup)
+    yield _trained(setup)
+    yield _precision(setup)
+    yield _tower(setup)
+    yield _sharding(setup)
+    yield _buffers(setup)
+    yield _syncing(setup)
+    yield _context(setup)
+    yield _split(setup)
+    yield _evaluation(setup)
+
+
+def _generating(setup: Setup) -> Iterator[Iterator[RunOption]]:
+    yield _cache_type(setup)
+    yield _tensor_parallel(setup)
+
+
+def _checkpointing(setup: Setup) -> Iterator[RunOption]:
+    on = measure("gradient-checkpointing", gradient_checkpointing=True)
+    away = measure("activation-offload", activation_offload=True)
+    if setup.checkpointing == "none":
+        yield _option(on, checkpointing="full")
+        yield _option(on, away, checkpointing="full", offload_activations=True)
+    elif setup.checkpointing == "full" and not setup.offload_activations:
+        yield _option(away, offload_activations=True)
+
+
+def _attention(setup: Setup) -> Iterator[RunOption]:
+    if setup.eager_attention:
+        yield _option(measure("attention-kernel", attention="sdpa"), eager_attention=False)
+
+
+def _loss(setup: Setup) -> Iterator[RunOption]:
+    if not setup.fused_loss:
+        yield _option(measure("fused-cross-entropy", fused_cross_entropy=True), fused_loss=True)
+
+
+def _optimizer(setup: Setup) -> Iterator[RunOption]:
+    optimizer = setup.optimizer
+    if optimizer.foreach_temporary and optimizer.name == "adamw" and setup.layout.engine != "deepspeed":
+        yield _option(measure("fused-optimizer", optimizer="adamw_torch_fused"), optimizer=known_optimizer("adamw-fused"))
+    if optimizer.in_backward or optimizer.name not in ("adamw", "adamw-fused"):
+        return
+    yield _option(measure("optimizer-8bit-paged", optimizer="adamw_bnb_8bit"), optimizer=known_optimizer("adamw-8bit"))
+    yield _option(measure("factored-optimizer", optimizer="adafactor"), optimizer=known_optimizer("adafactor"))
+    if setup.layout.engine not in _ENGINES_OF_TORCH:
+        return
+    yield _option(measure("paged-optimizer", optimizer="paged_adamw_32bit"), optimizer=known_optimizer("adamw-paged"))
+    if setup.adapters is None and setup.layout.engine == "none":
+        inside, paged = measure("optimizer-in-backward", optimizer_in_backward=True), known_optimizer("adamw-8bit-paged")
+        yield _option(inside, optimizer=replace(optimizer, in_backward=True))
+        yield _option(measure("optimizer-8bit-paged", optimizer="paged_adamw_8bit"), inside, optimizer=replace(paged, in_backward=True))
+
+
+def _trained(setup: Setup) -> Iterator[RunOption]:
+    lora, packed = measure("lora-rank-targets", finetuning="lora"), measure("quantise-4bit-8bit", load_bits=4)
+    if setup.adapters is None:
+        adapters = Adapters(rank=_RANK, targets=adapter_targets("all"))
+        yield _option(lora, adapters=adapters, weights=known_format("bf16"))
+        yield _option(lora, packed, adapters=adapters, weights=known_format("nf4"))
+        return
+    without_copies = replace(setup.adapters, full=frozenset(), count=None)
+    frozen = measure("frozen-embeddings", modules_to_save="none")
+    if setup.adapters.full:
+        yield _option(frozen, adapters=without_copies)
+    if setup.weights.bytes_per_param > _FOUR_BITS and not setup.adapters.blocks:
+        yield _option(packed, weights=known_format("nf4"))
+        if setup.adapters.full:
+            yield _option(frozen, packed, adapters=without_copies, weights=known_format("nf4"))
+
+
+def _precision(setup: Setup) -> Iterator[RunOption]:
+    if setup.adapters is None and setup.weights.bytes_per_param > 2 and setup.layout.engine != "deepspeed":
+        yield _option(measure("half-precision", weights="bf16"), weights=known_format("bf16"))
+
+
+def _tower(setup: Setup) -> Iterator[RunOption]:
+    """Also where nobody knows whether gradients go through it: freezing settles that."""
+    if setup.tower_trained is not False and setup.shape.vision is not None:
+        yield _option(measure("freeze-vision-tower", freeze_vision=True), tower_trained=False)
+
+
+def _sharding(setup: Setup) -> Iterator[RunOption]:
+    """ZeRO with and without offloading, and FSDP; nothing is taken apart that is spread already."""
+    layout = setup.layout
+    if layout.data < 2:
+        return
+    ours = layout.engine == "deepspeed"
+    stages = [2, 3] if layout.engine in ("ddp", "none", "device_map") else [one for one in (2, 3) if ours and one > layout.stage]
+    for stage in [*([layout.stage] if ours and layout.stage >= 1 else []), *stages]:
+        zero = () if stage == layout.stage and ours else (measure("zero2-zero3", zero_stage=stage),)
+        away = () if setup.offload_optimizer else (measure("offload-optimizer", offload_optimizer="cpu"),)
+        if zero:
+            yield _sharded("deepspeed", stage, *zero)
+        if away and (ours or stage == 2):
+            # Ready-made files offload the optimizer at stage 2 and everything at stage 3; a file of one's own can have both apart.
+            yield _sharded("deepspeed", stage, *zero, *away, offload_optimizer=True)
+        if stage == 3 and not setup.offload_params:
+            whole = (*zero, *away, measure("offload-params", offload_params="cpu"))
+            yield _sharded("deepspeed", stage, *whole, offload_optimizer=True, offload_params=True)
+    host = measure("offload-params", fsdp_offload=True)
+    if layout.engine in ("ddp", "none", "device_map"):
+        shard = measure("fsdp-full-shard", fsdp=True)
+        # What frameworks start without saying which version is the first, which keeps more between micro batches.
+        yield _sharded("fsdp1", 3, shard)
+        yield _sharded("fsdp1", 3, shard, host, offload_params=True, offload_optimizer=True)
+    if layout.engine in ("fsdp1", "fsdp2") and not setup.offload_params:
+        yield _option(host, offload_params=True, offload_optimizer=True)
+
+
+def _buffers(setup: Setup) -> Iterator[RunOption]:
+    """What DeepSpeed keeps for its messages, where its JSON leaves it large."""
+    layout = setup.layout
+    if layout.engine != "deepspeed":
+        return
+    smaller: dict[str, int] = {}
+    if (layout.bucket or 0) > _BUCKET:
+        smaller["bucket"] = _BUCKET
+    if layout.stage == 3 and (layout.live is None or layout.live > _LIVE):
+        smaller["live"] = _LIVE
+    if smaller:
+        yield _layout_option(measure("smaller-zero-buffers", **{f"zero_{name}": size for name, size in smaller.items()}), **smaller)
+
+
+def _syncing(setup: Setup) -> Iterator[RunOption]:
+    """Whole gradients that FSDP keeps between micro batches; a smaller batch makes several of one."""
+    if setup.layout.engine == "fsdp1" and setup.layout.data > 1 and setup.layout.pipeline == 1 and not setup.layout.syncs:
+        yield _layout_option(measure("sync-each-batch", syncs_gradients=True), syncs=True)
+
+
+def _context(setup: Setup) -> Iterator[RunOption]:
+    """Each sample on several cards; each card's part of the heads of keys must be whole, as in ms-swift and DeepSpeed Ulysses."""
+    now = setup.layout.context
+    for size in _groups(setup, now):
+        if setup.shape.kv_heads % size == 0 and setup.length // size >= _SHORTEST and not setup.eager_attention:
+            yield _grouped(setup, "context-parallel", "context", size, size // now)
+
+
+def _split(setup: Setup) -> Iterator[RunOption]:
+    """Tensor and pipeline parallel training; adapters are not split by the programs that have it."""
+    layout = setup.layout
+    if setup.adapters is not None or layout.engine == "deepspeed":
+        return
+    for size in _groups(setup, layout.tensor):
+        if setup.shape.kv_heads % size == 0:
+            yield _grouped(setup, "tensor-parallel", "tensor", size, size // layout.tensor)
+    for size in _groups(setup, layout.pipeline):
+        if setup.shape.layers % size == 0:
+            yield _grouped(setup, "pipeline-parallel", "pipeline", size, size // layout.pipeline)
+
+
+def _groups(setup: Setup, now: int) -> Iterator[int]:
+    """Sizes of a group of cards beyond the present one, doubled each time, that all cards can be divided into."""
+    size = 2
+    while size <= replicas(setup):
+        if replicas(setup) % size == 0:
+            yield now * size
+        size *= 2
+
+
+def _evaluation(setup: Setup) -> Iterator[RunOption]:
+    """A batch as in training, which fits where that does; else one sample. What is collected goes to the host, or is not collected."""
+    batch = setup.eval_batch or 1
+    if setup.eval_samples:
+        kept = min(setup.eval_samples, _KEPT_STEPS * batch)
+        yield _option(measure("eval-accumulation", eval_accumulation=_KEPT_STEPS), eval_samples=kept)
+        yield _option(measure("evaluation", eval_batch=1, prediction_loss_only=True), eval_batch=1, eval_samples=None)
+        return
+    for size in sorted({min(setup.batch, batch), 1}, reverse=True):
+        if size < batch:
+            yield _option(measure("evaluation", eval_batch=size), eval_batch=size)
+
+
+def _cache_type(setup: Setup) -> Iterator[RunOption]:
+    if setup.cache_bytes > 1:
+        yield _option(measure("serving-memory", kv_cache_dtype="fp8"), cache_bytes=1.0)
+
+
+def _tensor_parallel(setup: Setup) -> Iterator[RunOption]:
+    """Powers of two up to the cards that there are, as heads must divide evenly."""
+    size = setup.layout.tensor * 2
+    while size <= setup.layout.cards:
+        if setup.shape.heads % size == 0:
+            yield _layout_option(measure("tensor-parallel", tensor_parallel=size), tensor=size)
+        size *= 2
+
+
+def _option(*measures: CostedMeasure, **fields: Any) -> RunOption:
+    return option(*measures, apply=lambda setup: replace(setup, **fields))
+
+
+def _layout_option(*measures: CostedMeasure, **fields: Any) -> RunOption:
+    return option(*measures, apply=lambda setup: replace(setup, layout=replace(setup.layout, **fields)))
+
+
+def _sharded(engine: Engine, stage: int, *measures: CostedMeasure, **fields: Any) -> RunOption:
+    return option(*measures, apply=lambda setup: replace(setup, layout=replace(setup.layout, engine=engine, stage=stage), **fields))
+
+
+def _smaller(size: int, accumulation: int) -> RunOption:
+    return _option(measure("smaller-batch", micro_batch=size, accumulation=accumulation), batch=size, accumulation=accumulation)
+
+
+def _grouped(setup: Setup, fix: str, name: str, size: int, times: int) -> RunOption:
+    """Return the option of `times` as many cards on the same samples, which accumulate as many times more."""
+    sets: dict[str, int] = {f"{name}_parallel": size, "accumulation": setup.accumulation * times}
+
+    def apply(setup: Setup) -> Setup:
+        return replace(setup, layout=replace(setup.layout, **{name: size}), accumulation=setup.accumulation * times)
+
+    return option(measure(fix, **sets), apply=apply, together=times)

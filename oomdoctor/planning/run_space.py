@@ -1,0 +1,142 @@
+"""The search space of a training run, or of one that generates text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.plan import RISKS, Fits, MemoryBudget, Plan
+from oomdoctor.case.settings import Scalar
+from oomdoctor.case.setup import Setup
+from oomdoctor.planning.incompatible import incompatible
+from oomdoctor.planning.memory_budget import fits, needed
+from oomdoctor.planning.run_options import RunOption, batches, lengths, subjects
+from oomdoctor.planning.search import SearchLimits
+from oomdoctor.planning.step_time import seconds
+
+_SLOW = 2.0
+"""Times as long as today, from which on a plan comes behind others and does not end the search."""
+_STEPS = 20
+"""Steps of time that today's makes: the model of time is no finer than five per cent."""
+_SLIGHT = 8
+"""Steps of time that a little quality is worth: two fifths of today's."""
+_HOST = 32 << 30
+"""Bytes of host memory that make a difference: what a machine with cards has to spare without a thought."""
+_HOST_STEPS = 2
+"""Steps of time that each of these is worth, as nobody here knows whether the machine has them."""
+_MATTERS = 0.005
+"""An option is left out where it lowers no phase by this share of the card, alone or beside all others."""
+_KEEPING = ("none", "slight")
+"""Risks of plans that train what was to be trained."""
+
+
+class RunSpace(Struct, frozen=True, kw_only=True):
+    """What can be changed in a run so that it fits its card."""
+
+    limits: ClassVar = SearchLimits(fewest=0, most=5, further=1, alternatives=False, avoided=frozenset({"data"}))
+
+    now: Setup
+    budget: MemoryBudget
+    can: Callable[[str], bool]
+    seconds: float
+    """Time of an update today."""
+    smaller: tuple[tuple[int, RunOption], ...]
+    """Smaller micro batches, the largest first."""
+    accepted: frozenset[str]
+    """What programs do not take in the run as it is: that it runs shows that its program does."""
+
+    def subjects(self) -> tuple[tuple[RunOption, ...], ...]:
+        """Return the options that lower a phase: in the run as it is, with its smallest batch, or where all else is changed."""
+        every = subjects(self.now, self.budget.capability, self.can)
+        gentle, smallest = [options[-1] for options in every], [option for _, option in self.smaller[-1:]]
+        few = [option.apply(self.now) or self.now for option in smallest]
+        kept = []
+        for options in every:
+            around = self.now
+            for option in (*(one for one in gentle if one not in options), *smallest):
+                around = option.apply(around) or around
+            kept.append(tuple(option for option in options if any(self._lowers(base, option) for base in (self.now, *few, around))))
+        return tuple(filter(None, kept))
+
+    def cuts(self) -> tuple[RunOption, ...]:
+        """Return shorter samples."""
+        return lengths(self.now, self.can)
+
+    def batches(self, candidate: Setup, above: int) -> list[RunOption]:
+        """Return the smaller micro batches; none where an update in the backward pass cannot accumulate."""
+        return [] if candidate.optimizer.in_backward else [option for size, option in self.smaller if size > above]
+
+    def is_compatible(self, candidate: Setup) -> bool:
+        """Say whether programs take the combination."""
+        return incompatible(candidate, self.budget.capability) <= self.accepted
+
+    def judge(self, candidate: Setup) -> Estimate:
+        """Return what the run needs so that no request fails."""
+        return needed(candidate, self.budget)
+
+    def fits(self, outcome: Estimate) -> Fits:
+        """Say whether it fits the card."""
+        return fits(outcome, self.budget)
+
+    def fits_card(self, outcome: Estimate, budget: MemoryBudget) -> bool:
+        """Say whether another card has room for the most that it may need."""
+        return budget.usable >= outcome.high
+
+    def lack(self, outcome: Estimate) -> int:
+        """Return the most that it may need."""
+        return outcome.high
+
+    def time(self, candidate: Setup) -> float:
+        """Return the time of an update, as a multiple of today's."""
+        return seconds(candidate) / self.seconds
+
+    def settled(self, candidate: Setup) -> dict[str, Scalar]:
+        """Return the accumulation to which all measures lead."""
+        return {"accumulation": candidate.accumulation}
+
+    def decided(self, subjects: Sequence[Sequence[RunOption]], rounds: int, tried: int) -> int:  # noqa: ARG002 - servers count what they tried
+        """Return the number of combinations, tried or not. After the first round one fits only with a cut, as without it none did."""
+        return rounds * prod(len(options) + 1 for options in subjects) * (len(self.smaller) + 1)
+
+    def order(self, plan: Plan[Estimate]) -> tuple[float, ...]:
+        """Put what trains something else or cuts the data last, before it what is slow; then the fewest changes, then the least harm."""
+        risk, changes, steps, effort, host = self.costs(plan)
+        time = plan.time or 0.0
+        return max(1, risk), time > _SLOW, changes, steps + _SLIGHT * min(1, risk) + _HOST_STEPS * host, risk, effort, time
+
+    def costs(self, plan: Plan[Estimate]) -> tuple[int, ...]:
+        """Return risk, changes, time, effort, host memory."""
+        return RISKS.index(plan.risk), len(plan.measures), round((plan.time or 0.0) * _STEPS), plan.effort, plan.outcome.host // _HOST
+
+    def is_good(self, plan: Plan[Estimate]) -> bool:
+        """Say whether a plan is not slow and trains what was to be trained."""
+        return plan.risk in _KEEPING and (plan.time or 0.0) <= _SLOW
+
+    def on_cards(self, cards: int) -> RunSpace:
+        """Return the same run on another number of cards."""
+        engine = "ddp" if self.now.layout.engine == "none" and self.now.task == "train" else self.now.layout.engine
+        return run_space(replace(self.now, layout=replace(self.now.layout, cards=cards, engine=engine)), self.budget, self.can)
+
+    def _lowers(self, base: Setup, option: RunOption) -> bool:
+        """Say whether an option lowers a phase, or what the run may need at most: it can settle what nobody knows."""
+        now, then = self.judge(base), self.judge(option.apply(base) or base)
+        after = {phase.name: phase.bytes for phase in then.phases}
+        saved = max(now.high - then.high, *(phase.bytes - after.get(phase.name, 0) for phase in now.phases))
+        return saved > _MATTERS * self.budget.total
+
+
+def run_space(setup: Setup, budget: MemoryBudget, can: Callable[[str], bool] = lambda _: True) -> RunSpace:
+    """Return the search space of a run; `can` says whether its framework has a fix."""
+    return RunSpace(
+        now=setup,
+        budget=budget,
+        can=can,
+        seconds=seconds(setup),
+        smaller=tuple(((option.apply(setup) or setup).batch, option) for option in batches(setup)),
+        accepted=incompatible(setup, budget.capability),
+    )

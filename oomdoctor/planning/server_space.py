@@ -1,0 +1,93 @@
+"""The search space of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from oomdoctor.case.plan import RISKS, Fits, MemoryBudget, Plan
+from oomdoctor.case.serving import Served
+from oomdoctor.case.settings import Scalar
+from oomdoctor.memory.servers.startup import serve
+from oomdoctor.planning.search import SearchLimits
+from oomdoctor.planning.server_options import Deployment, ServerOption, subjects
+
+
+class ServerSpace(Struct, frozen=True, kw_only=True):
+    """What can be changed of a server so that it starts."""
+
+    limits: ClassVar = SearchLimits(fewest=1, most=3, further=3, alternatives=True, avoided=frozenset())
+
+    now: Deployment
+    budget: MemoryBudget
+    can: Callable[[str], bool]
+    """Whether the server has a fix."""
+
+    def subjects(self) -> tuple[tuple[ServerOption, ...], ...]:
+        """Return the options that the server has."""
+        return subjects(self.now, self.budget.capability, self.can)
+
+    def cuts(self) -> tuple[ServerOption, ...]:
+        """Return nothing: a shorter request is a subject like others, as no data are lost."""
+        return ()
+
+    def batches(self, candidate: Deployment, above: int) -> tuple[ServerOption, ...]:  # noqa: ARG002 - only training has micro batches
+        """Return nothing: the number of requests is a subject like others."""
+        return ()
+
+    def is_compatible(self, candidate: Deployment) -> bool:  # noqa: ARG002 - options that exclude one another are of one subject
+        """Say that the server takes every combination."""
+        return True
+
+    def judge(self, candidate: Deployment) -> Served:
+        """Return what becomes of the card."""
+        return candidate.served()
+
+    def fits(self, outcome: Served) -> Fits:
+        """Say whether it starts."""
+        return outcome.starts
+
+    def fits_card(self, outcome: Served, budget: MemoryBudget) -> bool:
+        """Say whether it surely starts on another card."""
+        return serve(outcome.setup, outcome.server, budget.total).starts == "yes"
+
+    def lack(self, outcome: Served) -> int:
+        """Return what may be missing at the worst check of the start."""
+        return -min(check.spare.low for check in outcome.checks)
+
+    def time(self, candidate: Deployment) -> None:
+        """Return nothing: there is no model of a server's speed."""
+
+    def settled(self, candidate: Deployment) -> dict[str, Scalar]:
+        """Return the longest request, which takes what the other measures leave."""
+        return {"max_model_len": candidate.server.length}
+
+    def decided(self, subjects: Sequence[Sequence[ServerOption]], rounds: int, tried: int) -> int:  # noqa: ARG002 - runs count their cuts
+        """Return how many were tried."""
+        return tried
+
+    def order(self, plan: Plan[Served]) -> tuple[float, ...]:
+        """Put the fewest changes first, then the least effort, then the least harm."""
+        risk, changes, effort = self.costs(plan)
+        return changes, effort, risk
+
+    def costs(self, plan: Plan[Served]) -> tuple[int, int, int]:
+        """Return risk, changes, effort."""
+        return RISKS.index(plan.risk), len(plan.measures), plan.effort
+
+    def is_good(self, plan: Plan[Served]) -> bool:  # noqa: ARG002 - see limits
+        """Say that every plan that starts is good."""
+        return True
+
+    def on_cards(self, cards: int) -> ServerSpace:
+        """Return the same server on another number of cards."""
+        setup = self.now.setup
+        return replace(self, now=replace(self.now, setup=replace(setup, layout=replace(setup.layout, cards=cards))))
+
+
+def server_space(served: Served, budget: MemoryBudget, can: Callable[[str], bool] = lambda _: True) -> ServerSpace:
+    """Return the search space of a server; `can` says whether it has a fix."""
+    return ServerSpace(now=Deployment(served.setup, served.server, served.total), budget=budget, can=can)
