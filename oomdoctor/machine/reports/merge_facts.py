@@ -1,4 +1,4 @@
-"""What texts say of an environment, fact by fact, and these facts as one Environment.
+"""Merge the facts that texts state about a machine into one Environment.
 
 A fact has the path of the field that it is for (`("driver", "version")`, `("gpus", "0", "name")`): the paths of `Environment.origins`.
 """
@@ -6,18 +6,20 @@ A fact has the path of the field that it is for (`("driver", "version")`, `("gpu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Union
 
 import msgspec
 from msgspec import Struct
 
-from oomdoctor.case.environment import Environment
+from oomdoctor.case.environment import Environment, GpuProcess, MigSlice
 from oomdoctor.case.gap import Gap
 
 Path = tuple[str, ...]
-Fact = tuple[Path, Any]
-"""A path and its value: a scalar, or a list of dicts for processes and slices."""
+FactValue = Union[str, int, bool, Sequence[GpuProcess], Sequence[MigSlice]]
+Fact = tuple[Path, FactValue]
+"""A path and its value."""
 
 MOST_GPUS = 256
 _MOST_FACTS = 20_000
@@ -28,114 +30,130 @@ _SHARE = 0.03
 _MAKER = re.compile(r"^(?:nvidia|amd|intel(?:\(r\))?)\s+|geforce\s+|tesla\s+", re.IGNORECASE)
 
 
-class ReportedFacts(Struct, frozen=True):
+class ReportedFact(Struct, frozen=True):
     """One fact and the tool that printed it."""
 
     path: Path
-    value: Any
+    value: FactValue
     origin: str
 
 
-def environment(said: Iterable[ReportedFacts]) -> Environment:
-    """The environment that facts describe. Where two of them contradict each other the field stays unknown, and a Gap says so."""
-    kept: dict[Path, ReportedFacts] = {}
-    disputed: dict[Path, tuple[ReportedFacts, ReportedFacts]] = {}
-    for one in said:
-        before = kept.get(one.path)
+def merge_facts(reported: Iterable[ReportedFact]) -> Environment:
+    """Return the environment that facts describe. Where two of them contradict each other the field stays unknown, and a Gap says so."""
+    kept: dict[Path, ReportedFact] = {}
+    disputed: dict[Path, tuple[ReportedFact, ReportedFact]] = {}
+    for fact in reported:
+        before = kept.get(fact.path)
         if before is None:
             if len(kept) < _MOST_FACTS:
-                kept[one.path] = one
+                kept[fact.path] = fact
             continue
-        agreed = _agreed(before, one)
+        agreed = _agreed(before, fact)
         if agreed is None:
-            disputed.setdefault(one.path, (before, one))
+            disputed.setdefault(fact.path, (before, fact))
         else:
-            kept[one.path] = agreed
+            kept[fact.path] = agreed
     for path in disputed:
         del kept[path]
-    for one in (*_torch(kept), *_windows(kept)):
-        if one.path not in disputed:
-            kept.setdefault(one.path, one)
-    tree = _tree(kept)
-    origins = {".".join(path): one.origin for path, one in kept.items()}
-    return msgspec.convert({**tree, "origins": origins, "gaps": [_gap(path, pair) for path, pair in disputed.items()]}, Environment)
+    for fact in (*_torch(kept), *_windows(kept)):
+        if fact.path not in disputed:
+            kept.setdefault(fact.path, fact)
+    origins = {".".join(path): fact.origin for path, fact in kept.items()}
+    gaps = [_gap(path, pair) for path, pair in disputed.items()]
+    return msgspec.convert({**_tree(kept), "origins": origins, "gaps": gaps}, Environment, from_attributes=True)
 
 
-def _agreed(one: ReportedFacts, other: ReportedFacts) -> ReportedFacts | None:
+def _agreed(first: ReportedFact, second: ReportedFact) -> ReportedFact | None:
     """The more exact of two facts about a field; None where both cannot be true."""
-    if one.path[-1] in _OF_THE_MOMENT:
-        return other
-    if one.value == other.value:
-        return one
-    if isinstance(one.value, str) and isinstance(other.value, str):
-        short, long = sorted((one, other), key=lambda said: len(said.value))
-        return long if _extends(_plain(long.value), _plain(short.value), one.path[-1] == "name") else None
-    if _is_size(one) and max(one.value, other.value) * (1 - _SHARE) <= min(one.value, other.value):
-        return max(one, other, key=lambda said: int(said.value))
+    if first.path[-1] in _OF_THE_MOMENT:
+        return second
+    if first.value == second.value:
+        return first
+    if isinstance(first.value, str) and isinstance(second.value, str):
+        extends = partial(_extends, is_name=first.path[-1] == "name")
+        if len(first.value) <= len(second.value):
+            return second if extends(second.value, first.value) else None
+        return first if extends(first.value, second.value) else None
+    if first.path[-1].endswith("_bytes") and isinstance(first.value, int) and isinstance(second.value, int):
+        least, most = sorted((first.value, second.value))
+        return (first if first.value == most else second) if most * (1 - _SHARE) <= least else None
     return None
 
 
-def _extends(long: str, short: str, name: bool) -> bool:
+def _extends(long: str, short: str, *, is_name: bool) -> bool:
     """Whether a text says the same and more: `2.3.0+cu121` after `2.3.0`, never `2.10` after `2.1` or `RTX 3090 Ti` after `RTX 3090`."""
+    long, short = _plain(long), _plain(short)
     rest = long[len(short) :]
-    return long.startswith(short) and (not rest or not (rest[0].isalnum() or (name and rest[0] == " ")))
+    return long.startswith(short) and (not rest or not (rest[0].isalnum() or (is_name and rest[0] == " ")))
 
 
 def _plain(text: str) -> str:
     return _MAKER.sub("", text).lower()
 
 
-def _is_size(one: ReportedFacts) -> bool:
-    return one.path[-1].endswith("_bytes") and isinstance(one.value, int)
+def _gap(path: Path, pair: tuple[ReportedFact, ReportedFact]) -> Gap:
+    # Without a sentence around the values, so that it reads in any language.
+    return Gap(what=".".join(path), why="; ".join(f"{fact.origin}: {str(fact.value)[:80]}" for fact in pair))
 
 
-def _gap(path: Path, pair: tuple[ReportedFacts, ReportedFacts]) -> dict[str, str]:
-    first, second = pair
-    # Without words of its own, so that it reads in any language.
-    why = f"{first.origin}: {_shown(first.value)}; {second.origin}: {_shown(second.value)}"
-    return msgspec.to_builtins(Gap(what=".".join(path), why=why))  # type: ignore[no-any-return]
-
-
-def _shown(value: Any) -> str:
-    return str(value)[:80]
+def _text(kept: Mapping[Path, ReportedFact], *path: str) -> tuple[str, str]:
+    """The text at a path and who printed it; empty where there is none."""
+    fact = kept.get(path)
+    return (fact.value, fact.origin) if fact is not None and isinstance(fact.value, str) else ("", "")
 
 
 _BUILD = re.compile(r"\+(?P<kind>cu|rocm|cpu|xpu)(?P<number>[\d.]{0,8})")
 
 
-def _torch(kept: Mapping[Path, ReportedFacts]) -> Iterator[ReportedFacts]:
+def _torch(kept: Mapping[Path, ReportedFact]) -> Iterator[ReportedFact]:
     """torch is a package and a build, and its local version says for which CUDA: `2.3.1+cu121`."""
-    named = kept.get(("packages", "torch", "version"))
-    if named is None:
+    version, origin = _text(kept, "packages", "torch", "version")
+    if not version:
         return
-    yield ReportedFacts(("torch", "version"), named.value, named.origin)
-    local = _BUILD.search(named.value)
+    yield ReportedFact(("torch", "version"), version, origin)
+    local = _BUILD.search(version)
     if local is None:
         return
     backend = {"cu": "cuda"}.get(local["kind"], local["kind"])
-    yield ReportedFacts(("torch", "backend"), backend, named.origin)
+    yield ReportedFact(("torch", "backend"), backend, origin)
     if backend == "cuda" and local["number"].isdecimal() and len(local["number"]) > 1:
-        yield ReportedFacts(("torch", "cuda"), f"{local['number'][:-1]}.{local['number'][-1]}", named.origin)
+        yield ReportedFact(("torch", "cuda"), f"{local['number'][:-1]}.{local['number'][-1]}", origin)
 
 
-def _windows(kept: Mapping[Path, ReportedFacts]) -> Iterator[ReportedFacts]:
+def _windows(kept: Mapping[Path, ReportedFact]) -> Iterator[ReportedFact]:
     """Windows by its build where nobody named it: from 22000 on it is 11 (learn.microsoft.com, Windows 11 release information)."""
-    system, kernel = kept.get(("host", "system")), kept.get(("host", "kernel"))
-    if system is not None and system.value == "windows" and kernel is not None:
-        build = kernel.value.rpartition(".")[2]
-        name = f"Windows {'11' if build.isdecimal() and int(build[:6]) >= 22000 else '10'} ({kernel.value})"
-        yield ReportedFacts(("host", "os"), name, kernel.origin)
+    kernel, origin = _text(kept, "host", "kernel")
+    if kernel and _text(kept, "host", "system")[0] == "windows":
+        build = kernel.rpartition(".")[2]
+        name = f"Windows {'11' if build.isdecimal() and int(build[:6]) >= 22000 else '10'} ({kernel})"
+        yield ReportedFact(("host", "os"), name, origin)
 
 
-def _tree(kept: Mapping[Path, ReportedFacts]) -> dict[str, Any]:
-    tree: dict[str, Any] = {}
-    for path, one in kept.items():
-        at = tree
-        for name in path[:-1]:
-            at = at.setdefault(name, {})
-        at[path[-1]] = one.value
+def _tree(kept: Mapping[Path, ReportedFact]) -> dict[str, object]:
+    """The facts as an Environment is written in JSON."""
+    values = {path: fact.value for path, fact in kept.items()}
+    tree = _nested({path: value for path, value in values.items() if path[0] not in ("packages", "gpus")})
+    _, groups = _grouped(values)
+    _, packages = _grouped(groups.get("packages", {}))
+    _, gpus = _grouped(groups.get("gpus", {}))
     # A package without a version is none: only its commit was printed.
-    tree["packages"] = {name: one for name, one in tree.get("packages", {}).items() if "version" in one}
-    gpus = sorted(tree.get("gpus", {}).items(), key=lambda pair: int(pair[0]))
-    tree["gpus"] = [{"index": int(number), **one} for number, one in gpus]
-    return tree
+    installed = {name: _nested(package) for name, package in packages.items() if ("version",) in package}
+    cards = [{"index": int(number), **_nested(gpus[number])} for number in sorted(gpus, key=int)]
+    return {**tree, "packages": installed, "gpus": cards}
+
+
+def _nested(values: Mapping[Path, FactValue]) -> dict[str, object]:
+    leaves, groups = _grouped(values)
+    return {**leaves, **{name: _nested(group) for name, group in groups.items()}}
+
+
+def _grouped(values: Mapping[Path, FactValue]) -> tuple[dict[str, FactValue], dict[str, dict[Path, FactValue]]]:
+    """The values by the first name of their paths: those that end there, and those that go on below it."""
+    leaves: dict[str, FactValue] = {}
+    groups: dict[str, dict[Path, FactValue]] = {}
+    for (name, *rest), value in values.items():
+        if rest:
+            groups.setdefault(name, {})[tuple(rest)] = value
+        else:
+            leaves[name] = value
+    return leaves, groups

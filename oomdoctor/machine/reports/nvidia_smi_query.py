@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
+from msgspec.structs import replace
+
+from oomdoctor.case.environment import GpuProcess
 from oomdoctor.machine.reports.merge_facts import MOST_GPUS, Fact
 from oomdoctor.machine.reports.values import known, program
+from oomdoctor.parse.nvidia_smi import CUDA_KEYS, DRIVER_KEYS
 from oomdoctor.units import parse_size
 
 BEGINS = re.compile(r"^\s{0,8}={4,20}\s?NVSMI LOG\s?={4,20}\s*$")
@@ -83,7 +86,7 @@ _COLUMNS = {
 def _cell(index: str, name: str, value: str, unit: str) -> Iterator[Fact]:
     if known(value) is None:
         return
-    if name in _COLUMNS and (size := parse_size(value, unit)) is not None and 0 <= size < 1 << 60:
+    if name in _COLUMNS and (size := _size(value, unit)) is not None:
         yield ("gpus", index, _COLUMNS[name]), size
     elif name in ("name", "gpu_name"):
         yield ("gpus", index, "name"), value[:80]
@@ -96,9 +99,9 @@ def _cell(index: str, name: str, value: str, unit: str) -> Iterator[Fact]:
 
 def _head(line: str) -> Iterator[Fact]:
     key, _, value = (part.strip() for part in line.partition(":"))
-    if key in ("Driver Version", "KMD Version") and _DRIVER.match(value):
+    if key in DRIVER_KEYS and _DRIVER.match(value):
         yield ("driver", "version"), value
-    elif key in ("CUDA Version", "CUDA UMD Version") and _CUDA.match(value):
+    elif key in CUDA_KEYS and _CUDA.match(value):
         yield ("driver", "cuda"), value
 
 
@@ -109,7 +112,7 @@ def _card(index: str, lines: Sequence[tuple[str, str]]) -> Iterator[Fact]:
     leaves = {path: value for path, value in pairs if known(value) is not None}
     yield ("gpus", index, "vendor"), "nvidia"
     for path, value in leaves.items():
-        if path in _SIZES and (size := parse_size(value)) is not None and 0 <= size < 1 << 60:
+        if path in _SIZES and (size := _size(value)) is not None:
             yield ("gpus", index, _SIZES[path]), size
         elif path in _SWITCHES and value in _ON:
             yield ("gpus", index, _SWITCHES[path]), _ON[value]
@@ -155,16 +158,21 @@ def _walk(lines: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
             above.append((depth, key.strip()))
 
 
-def _processes(pairs: Sequence[tuple[str, str]]) -> Iterator[dict[str, Any]]:
-    own: dict[str, Any] = {}
+def _processes(pairs: Sequence[tuple[str, str]]) -> Iterator[GpuProcess]:
+    process: GpuProcess | None = None
     for path, value in pairs:
         if path.endswith("Processes/Process ID") or path == "Process ID":
-            if own:
-                yield own
-            own = {"pid": int(value)} if value.isdecimal() and len(value) < 10 else {}
-        elif own and path.endswith("Process ID/Name"):
-            own["name"] = program(value)
-        elif own and path.endswith("Process ID/Used GPU Memory") and (size := parse_size(value)) is not None and 0 <= size < 1 << 60:
-            own["used_bytes"] = size
-    if own:
-        yield own
+            if process is not None:
+                yield process
+            process = GpuProcess(pid=int(value)) if value.isdecimal() and len(value) < 10 else None
+        elif process is not None and path.endswith("Process ID/Name"):
+            process = replace(process, name=program(value))
+        elif process is not None and path.endswith("Process ID/Used GPU Memory") and (size := _size(value)) is not None:
+            process = replace(process, used_bytes=size)
+    if process is not None:
+        yield process
+
+
+def _size(value: str, unit: str = "") -> int | None:
+    size = parse_size(value, unit)
+    return size if size is not None and 0 <= size < 1 << 60 else None

@@ -1,79 +1,49 @@
-"""The tables of `nvidia-smi`, of drivers 384 to 610: cards, MIG devices and processes.
-
-Columns moved over the years; the cells kept their form. From 610 on the head says KMD Version and CUDA UMD Version
-(docs.nvidia.com/deploy/nvidia-smi, change log).
-"""
+"""The tables of `nvidia-smi` as facts of an environment: cards, MIG devices and processes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from oomdoctor.case.environment import GpuProcess, MigSlice
 from oomdoctor.machine.reports.merge_facts import MOST_GPUS, Fact
 from oomdoctor.machine.reports.values import program, vendor
-from oomdoctor.units import MIB
+from oomdoctor.parse.nvidia_smi import SmiGpu, SmiHeader, SmiMigDevice, SmiProcess, read_rows
 
 BEGINS = re.compile(r"^\s{0,40}\|?\s{0,4}NVIDIA-SMI \d{3}")
 CONTINUES = re.compile(r"^\s{0,40}[|+]|^\s*$")
-
-_DRIVER = re.compile(r"(?:Driver|KMD) Version:\s{1,4}(?P<driver>\d{3}\.\d{1,3}(?:\.\d{1,3})?)")
-_CUDA = re.compile(r"CUDA (?:UMD )?Version:\s{1,4}(?P<cuda>\d{1,2}\.\d)")
-_CARD = re.compile(
-    r"^\|\s{1,6}(?P<index>\d{1,3})\s{1,6}(?P<name>\S.{0,60}?)\s{1,40}(?:On|Off|TCC|WDDM|MCDM|N/A)\s{0,6}\|"
-    r"\s{0,6}[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d\s{1,12}\S{1,4}\s{0,4}\|\s{0,24}(?P<ecc>\d{1,9}|N/A|Off|On)\s{0,6}\|"
-)
-_MEMORY = re.compile(
-    r"\|\s{0,24}(?P<used>\d{1,8})MiB\s{0,4}/\s{0,4}(?P<total>\d{1,8})MiB\s{0,4}\|"
-    r"(?:\s{0,12}\S{1,6}\s{1,12}(?P<mode>Default|E\. Process|E\. Thread|Prohibited))?"
-)
-_MIG_MODE = re.compile(r"\|\s{1,60}(?P<mode>Enabled\*?|Disabled\*?)\s{0,4}\|\s*$")
-_SLICE = re.compile(
-    r"^\|\s{1,6}(?P<index>\d{1,3})\s{1,8}(?P<gi>\d{1,3})\s{1,8}(?P<ci>\d{1,3})\s{1,8}(?P<dev>\d{1,3})\s{1,8}\|\s{1,24}(?P<used>\d{1,8})MiB\s{0,4}/\s{0,4}(?P<total>\d{1,8})MiB"
-)
-_PROCESS = re.compile(
-    r"^\|\s{1,8}(?P<index>\d{1,3})\s{1,8}(?:(?:N/A|\d{1,3})\s{1,8}(?:N/A|\d{1,3})\s{1,20})?(?P<pid>\d{1,9})\s{1,12}(?:C\+G|M\+C|C|G)\s{1,8}"
-    r"(?P<name>\S.{0,120}?)\s{1,80}(?:(?P<used>\d{1,8})MiB|N/A)\s{0,12}\|"
-)
-_SLICES_HEAD = "MIG devices:"
-_PROCESSES_HEAD = "Processes:"
+_MOST_SLICES = 8
+_MOST_PROCESSES = 64
 
 
 def facts(lines: Sequence[str]) -> Iterator[Fact]:
-    """What one printed table says."""
-    text = [line.strip() for line in lines]
-    head = " ".join(text[:4])
-    if driver := _DRIVER.search(head):
-        yield ("driver", "version"), driver["driver"]
-        yield ("gpus_known",), True
-    if cuda := _CUDA.search(head):
-        yield ("driver", "cuda"), cuda["cuda"]
-    yield from _cards(text)
-    yield from _slices(text)
-    yield from _processes(text)
+    """Return what one printed table says."""
+    slices: dict[str, list[MigSlice]] = {}
+    processes: dict[str, list[GpuProcess]] = {}
+    for row in read_rows("\n".join(lines)):
+        if isinstance(row, SmiHeader):
+            yield ("gpus_known",), True
+            yield ("driver", "version"), row.driver
+            if row.cuda is not None:
+                yield ("driver", "cuda"), row.cuda
+        elif isinstance(row, SmiMigDevice):
+            name = f"GI {row.gpu_instance} CI {row.compute_instance}"
+            slices.setdefault(str(row.index), []).append(MigSlice(name=name, used_bytes=row.used_bytes, total_bytes=row.total_bytes))
+        elif isinstance(row, SmiProcess):
+            process = GpuProcess(pid=row.pid, name=program(row.name), used_bytes=row.used_bytes)
+            processes.setdefault(str(row.index), []).append(process)
+        elif row.index is not None and row.index < MOST_GPUS:
+            yield from _card(str(row.index), row)
+    for index, devices in slices.items():
+        yield ("gpus", index, "slices"), devices[:_MOST_SLICES]
+    # A card without rows stays unknown: inside a container nobody else's processes are listed.
+    for index, running in list(processes.items())[:MOST_GPUS]:
+        yield ("gpus", index, "processes"), running[:_MOST_PROCESSES]
+        yield ("gpus", index, "processes_known"), True
 
 
-def _cards(lines: Sequence[str]) -> Iterator[Fact]:
-    """Each card has two or three lines: name and ECC, memory and compute mode, MIG."""
-    index: str | None = None
-    for line in lines:
-        if _SLICES_HEAD in line or _PROCESSES_HEAD in line:
-            return
-        if card := _CARD.match(line):
-            index = str(int(card["index"]))
-            if int(index) >= MOST_GPUS:
-                return
-            yield from _first_line(index, card["name"], card["ecc"])
-        elif index is not None and (memory := _MEMORY.search(line)):
-            yield ("gpus", index, "used_bytes"), int(memory["used"]) * MIB
-            yield ("gpus", index, "total_bytes"), int(memory["total"]) * MIB
-            if memory["mode"]:
-                yield ("gpus", index, "exclusive"), memory["mode"].startswith("E.")
-        elif index is not None and (mode := _MIG_MODE.search(line)):
-            yield ("gpus", index, "mig"), mode["mode"].startswith("Enabled")
-
-
-def _first_line(index: str, name: str, ecc: str) -> Iterator[Fact]:
+def _card(index: str, card: SmiGpu) -> Iterator[Fact]:
+    name, ecc = card.name or "", card.ecc or "N/A"
     # A name that ends in dots is cut: `NVIDIA GeForce ...` could be any of forty cards.
     if not name.endswith("..."):
         yield ("gpus", index, "name"), name
@@ -82,25 +52,10 @@ def _first_line(index: str, name: str, ecc: str) -> Iterator[Fact]:
         yield ("gpus", index, "ecc"), ecc != "Off"
     if ecc.isdecimal():
         yield ("gpus", index, "ecc_uncorrected"), int(ecc)
-
-
-def _slices(lines: Sequence[str]) -> Iterator[Fact]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    for one in filter(None, map(_SLICE.match, lines)):
-        own = {"name": f"GI {one['gi']} CI {one['ci']}", "used_bytes": int(one["used"]) * MIB, "total_bytes": int(one["total"]) * MIB}
-        found.setdefault(str(int(one["index"])), []).append(own)
-    for index, slices in found.items():
-        yield ("gpus", index, "slices"), slices[:8]
-
-
-def _processes(lines: Sequence[str]) -> Iterator[Fact]:
-    """The processes of each card. An empty table says nothing: inside a container nobody else's processes are listed."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for one in filter(None, map(_PROCESS.match, lines)):
-        own: dict[str, Any] = {"pid": int(one["pid"]), "name": program(one["name"])}
-        if one["used"]:
-            own["used_bytes"] = int(one["used"]) * MIB
-        found.setdefault(str(int(one["index"])), []).append(own)
-    for index, processes in list(found.items())[:MOST_GPUS]:
-        yield ("gpus", index, "processes"), processes[:64]
-        yield ("gpus", index, "processes_known"), True
+    if card.used_bytes is not None and card.total_bytes is not None:
+        yield ("gpus", index, "used_bytes"), card.used_bytes
+        yield ("gpus", index, "total_bytes"), card.total_bytes
+    if card.compute_mode is not None:
+        yield ("gpus", index, "exclusive"), card.compute_mode.startswith("E.")
+    if card.mig is not None:
+        yield ("gpus", index, "mig"), card.mig

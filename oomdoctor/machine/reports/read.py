@@ -15,7 +15,7 @@ from oomdoctor.machine.collect.variables import variables
 from oomdoctor.machine.reports import key_values as keyed
 from oomdoctor.machine.reports import nvidia_smi_query, packages
 from oomdoctor.machine.reports import nvidia_smi_table as nvidia_smi
-from oomdoctor.machine.reports.merge_facts import Fact, ReportedFacts, environment
+from oomdoctor.machine.reports.merge_facts import Fact, ReportedFact, merge_facts
 from oomdoctor.machine.reports.own_json import own_json
 from oomdoctor.machine.reports.pasted import decoded, lines
 
@@ -64,8 +64,8 @@ def describes_nothing(known: Environment) -> bool:
 
 def from_lines(text: Sequence[str]) -> Environment:
     """The environment that cleaned lines describe. What a tool printed goes before what a person wrote."""
-    said: list[ReportedFacts] = []
-    by_hand: list[ReportedFacts] = []
+    said: list[ReportedFact] = []
+    by_hand: list[ReportedFact] = []
     shown: dict[str, str] = {}
     tool = "the text"
     for part in _parts(text):
@@ -74,19 +74,19 @@ def from_lines(text: Sequence[str]) -> Environment:
             continue
         tool = "the text" if _HEADING.match(part) else keyed.marks(part) or tool
         listing = tool if part.lstrip().startswith("[") else "pip freeze"
-        said += [ReportedFacts(path, value, listing) for path, value in packages.facts(part)]
-        said += [ReportedFacts(path, value, tool) for path, value in keyed.facts(part)]
-        by_hand += [ReportedFacts(path, value, _BY_HAND) for path, value in keyed.written(part)]
+        said += [ReportedFact(path, value, listing) for path, value in packages.facts(part)]
+        said += [ReportedFact(path, value, tool) for path, value in keyed.facts(part)]
+        by_hand += [ReportedFact(path, value, _BY_HAND) for path, value in keyed.written(part)]
         if variable := _VARIABLE.match(part):
             shown[variable["name"]] = variable["value"].strip().strip("'\"")
     allowed = variables(shown, table("variables")).value
-    said += [ReportedFacts(("variables", name), value, tool) for name, value in allowed.variables.items() if value]
-    said += [ReportedFacts(("launcher", name), value, tool) for name, value in allowed.launcher.items() if value]
+    said += [ReportedFact(("variables", name), value, tool) for name, value in allowed.variables.items() if value]
+    said += [ReportedFact(("launcher", name), value, tool) for name, value in allowed.launcher.items() if value]
     paths = {one.path for one in said}
-    return environment(_that_matter([*said, *(one for one in by_hand if one.path not in paths)]))
+    return merge_facts(_that_matter([*said, *(one for one in by_hand if one.path not in paths)]))
 
 
-def _that_matter(said: Iterable[ReportedFacts]) -> Iterator[ReportedFacts]:
+def _that_matter(said: Iterable[ReportedFact]) -> Iterator[ReportedFact]:
     """All facts but those of packages that the table does not name."""
     names = [row["name"] for row in table("packages")]
     exact = {name for name in names if not name.endswith("*")}
@@ -96,7 +96,7 @@ def _that_matter(said: Iterable[ReportedFacts]) -> Iterator[ReportedFacts]:
             yield one
 
 
-def _parts(text: Sequence[str]) -> Iterator[str | list[ReportedFacts]]:
+def _parts(text: Sequence[str]) -> Iterator[str | list[ReportedFact]]:
     """Single lines, and tables as what they say."""
     open_: _Table | None = None
     held: list[str] = []
@@ -109,7 +109,7 @@ def _parts(text: Sequence[str]) -> Iterator[str | list[ReportedFacts]]:
             held.append(line)
             continue
         if open_ is not None:
-            yield [ReportedFacts(path, value, open_.tool) for path, value in open_.facts(held)]
+            yield [ReportedFact(path, value, open_.tool) for path, value in open_.facts(held)]
         open_ = next((one for one in _TABLES if one.begins.match(line)), None)
         held = [line]
         if open_ is None and line != "\0":
