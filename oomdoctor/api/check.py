@@ -32,7 +32,7 @@ def check(
 
     >>> import oomdoctor
     >>> result = oomdoctor.check("fixtures/compare/today.yaml", gpu="L40S")
-    >>> result.config.framework, result.fits
+    >>> result.config.framework, result.memory.fits
     ('llamafactory', 'yes')
     """
     card = None if gpu is None else find_card(gpu)

@@ -38,7 +38,7 @@ def compare(
     >>> import oomdoctor
     >>> comparison = oomdoctor.compare("fixtures/compare/last-week.yaml", "fixtures/compare/today.yaml")
     >>> [(change.id, change.before, change.after) for change in comparison.changes]
-    []
+    [('sequence-length', '4096', '6144'), ('lora-rank', '16', '24')]
     """
     pack = load_pack(path_text(rules))
     first, second = (

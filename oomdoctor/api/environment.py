@@ -29,8 +29,8 @@ def environment(
 
     >>> import oomdoctor
     >>> report = oomdoctor.environment("fixtures/compare/today-env.txt")
-    >>> report.environment.driver.version
-    ''
+    >>> report.environment.torch.version
+    '2.6.0+cu124'
     """
     machine = _this_machine(path_text(python), deep=deep) if report is None else _described(report)
     return MachineReport(environment=machine, findings=environment_findings(machine, load_pack(path_text(rules))))

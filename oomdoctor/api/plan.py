@@ -50,7 +50,7 @@ def plan(
     >>> plans.fits
     'no'
     >>> [measure.fix for measure in plans.plans[0].measures]
-    []
+    ['fused-cross-entropy', 'quantise-4bit-8bit']
     """
     pack, name = load_pack(), path_text(model)
     request = _request(log, path_list(config), pack, hub=hub, model=name, gpus=gpus, framework=framework)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -13,7 +12,6 @@ from msgspec.json import format as indented
 
 from oomdoctor.errors import UsageError
 from oomdoctor.report.document import Document
-from oomdoctor.report.render.html import render as html
 from oomdoctor.report.render.markdown import render as markdown
 from oomdoctor.report.safety.redact import redact as hide
 from oomdoctor.report.safety.sanitize import clean_line
@@ -26,6 +24,8 @@ def show(document: Document, format_: str, *, to_terminal: bool, full: bool = Fa
     if format_ == "markdown":
         return markdown(document)
     if format_ == "html":
+        from oomdoctor.report.render.html import render as html  # noqa: PLC0415 - loads the entities of HTML
+
         return html(document)
     from oomdoctor.report.render.terminal import render as terminal  # noqa: PLC0415 - loads rich
 
@@ -42,6 +42,8 @@ def json_text(report: Mapping[str, object]) -> str:
     try:
         return indented(encode(report), indent=1).decode() + "\n"
     except UnicodeEncodeError:  # the name of a file can hold bytes that are no text; json indents in Python, ten times as slowly
+        import json  # noqa: PLC0415 - needed for such names only
+
         return json.dumps(report, ensure_ascii=False, indent=1) + "\n"
 
 
