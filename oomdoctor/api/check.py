@@ -44,7 +44,7 @@ def check(
     if card is None:
         return ConfigCheck(config=run, gaps=tuple(gaps))
     if hub:
-        fetch_unknown(name or run.settings.get("model"))
+        fetch_unknown(name or run.settings.model)
     memory = _memory(run, name, gpus, card)
     if isinstance(memory, Gap):
         return ConfigCheck(config=run, unknown=memory.why, gaps=(*gaps, memory))

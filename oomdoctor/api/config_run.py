@@ -14,7 +14,7 @@ from oomdoctor.api.plan import plan_run
 from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.case.plan import Measure
 from oomdoctor.case.serving import AnyPlans
-from oomdoctor.case.settings import ConfigIssue, RunConfig
+from oomdoctor.case.settings import ConfigIssue, RunConfig, RunSettings
 from oomdoctor.configs.edit.edit_targets import EditTargets
 from oomdoctor.configs.edit.store import in_force, modified, read
 from oomdoctor.configs.proposals.apply import AppliedProposals, apply_proposals
@@ -64,7 +64,8 @@ class ConfigRun:
     def proposals(self, plans: AnyPlans | None, gpus: int | None) -> ProposalSelection:
         """Return what the configs need to be right at all, what the diagnosis proposes, and what makes the run fit."""
         run = self._settings(self.files) if self._diagnosis is None else self._diagnosis.case.training
-        settings = {**({} if run is None else run.settings), **({} if gpus is None else {"world_size": gpus})}
+        settings = RunSettings() if run is None else run.settings
+        settings = settings if gpus is None else replace(settings, world_size=gpus)
         findings = () if self._diagnosis is None else self._diagnosis.findings
         written = [[fix for fix in finding.fixes if fix.settings] for finding in findings]
         fixes = [fix for fix in unique_fixes(findings) if fix.settings]
@@ -117,7 +118,7 @@ class ConfigRun:
         fix = Fix(id=issue.id, title=issue.what, how=issue.why, settings=measure.settings, safety=record.safety)
         if not any(setting.key.endswith(issue.key.rpartition(".")[2].lstrip("-")) for setting in fix.settings):
             return issue_proposal(issue, self._targets)  # it is written in another way there, and two ways would contradict each other
-        return replace(fix_proposal(fix, self._targets, {} if run is None else run.settings, self._pack), complaint=issue)
+        return replace(fix_proposal(fix, self._targets, RunSettings() if run is None else run.settings, self._pack), complaint=issue)
 
     def _corrected(self) -> dict[str, bytes]:
         """Return the files without what is wrong in them: a misspelt key says nothing of a run until it is spelt right."""

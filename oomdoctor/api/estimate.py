@@ -12,7 +12,7 @@ from oomdoctor.api.models import fetch_unknown, find_card, find_shape
 from oomdoctor.api.results import RunEstimate
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.serving import Served
-from oomdoctor.case.settings import Scalar
+from oomdoctor.case.settings import RunSettings, Scalar
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.knowledge.tables.cards import Card
@@ -57,19 +57,19 @@ def estimate(
     """
     card = None if gpu is None else find_card(gpu)
     run = read_settings(path_list(config), load_pack(), all_needed=False)[0] if config else None
-    known: dict[str, Scalar] = {**(run.settings if run else {}), **(settings or {})}
+    known = (run.settings if run else RunSettings()).with_values(settings or {})
     if serve:
-        known["method"] = "serve"
-        if gpus is not None and not known.keys() & {"tensor_parallel", "pipeline_parallel"}:
-            known["tensor_parallel"] = gpus
+        known = replace(known, method="serve")
+        if gpus is not None and known.tensor_parallel is None and known.pipeline_parallel is None:
+            known = replace(known, tensor_parallel=gpus)
     name = path_text(model)
     if hub:
-        fetch_unknown(name or known.get("model"))
+        fetch_unknown(name or known.model)
     return estimate_run(known, name, framework or (run.framework if run else None), gpus, card, trace=trace)
 
 
 def estimate_run(
-    settings: Mapping[str, Scalar], model: str | None, framework: str | None, gpus: int | None, card: Card | None, *, trace: bool = False
+    settings: RunSettings, model: str | None, framework: str | None, gpus: int | None, card: Card | None, *, trace: bool = False
 ) -> RunEstimate:
     """Estimate the run of these settings. Raise UsageError where the model is not known."""
     served = None if card is None else _served(settings, model, framework, gpus, card)
@@ -79,27 +79,27 @@ def estimate_run(
     return RunEstimate(estimate=memory, fit=None if card is None else judge_fit(memory.setup, memory_budget(card)))
 
 
-def _served(settings: Mapping[str, Scalar], model: str | None, framework: str | None, gpus: int | None, card: Card) -> Served | None:
+def _served(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None, card: Card) -> Served | None:
     """Return what a server makes of a card; None for a run that is no server."""
-    server = program(settings, framework) if settings.get("method") == "serve" else None
+    server = program(settings, framework) if settings.method == "serve" else None
     if server is None:
         return None
-    name = model or settings.get("model")
-    known = {**settings, "model": name} if name else settings
+    name = model or settings.model
+    known = replace(settings, model=name) if name else settings
     return server_setup(known, find_shape(name), server, CardLookup(card.name, card.bytes), cards=gpus or 1)
 
 
-def _estimated(settings: Mapping[str, Scalar], model: str | None, framework: str | None, gpus: int | None) -> Estimate:
-    return estimate_memory(*setup(settings, find_shape(model or settings.get("model")), framework, _cards(settings, gpus)))
+def _estimated(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None) -> Estimate:
+    return estimate_memory(*setup(settings, find_shape(model or settings.model), framework, _cards(settings, gpus)))
 
 
-def _traced(settings: Mapping[str, Scalar], model: str | None, framework: str | None, gpus: int | None) -> Estimate:
+def _traced(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None) -> Estimate:
     """Estimate with activations counted in the model's own code. Raise OomdoctorError where it cannot be traced."""
     try:
         from oomdoctor.tracing.trace import trace  # noqa: PLC0415 - loads torch and transformers, which are optional
     except ImportError as error:
         raise UsageError(f"--trace needs torch and transformers: pip install 'oomdoctor[trace]' ({error})") from error
-    path = str(model or settings.get("model") or "")
+    path = str(model or settings.model or "")
     config = read_config(path) if path else None
     if config is None:
         raise UsageError("--trace needs the model's config.json: give its folder or the file with --model")
@@ -114,6 +114,5 @@ def _traced(settings: Mapping[str, Scalar], model: str | None, framework: str | 
     return estimate_memory(replace(run, traced=traced), assumptions)
 
 
-def _cards(settings: Mapping[str, Scalar], gpus: int | None) -> int:
-    world = settings.get("world_size")
-    return gpus or (world if isinstance(world, int) and world > 0 else 1)
+def _cards(settings: RunSettings, gpus: int | None) -> int:
+    return gpus or max(1, settings.world_size or 1)

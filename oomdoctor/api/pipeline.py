@@ -155,7 +155,7 @@ def _server(
     found: Sequence[Incident], settings: RunConfig | None, log: Mapping[str, Value], named: Mapping[str, Fact]
 ) -> ServerExpectedVsObserved | None:
     """What a server should have made of its card, where its memory failed and something tells the model."""
-    serving = log.get("log.framework") in _SERVERS or (settings is not None and settings.settings.get("method") == "serve")
+    serving = log.get("log.framework") in _SERVERS or (settings is not None and settings.settings.method == "serve")
     if not found or not serving or found[0].kind not in _ON_THE_CARD or not any(name in named for name in _MODEL):
         return None
     from oomdoctor.planning.serving_expected_vs_observed import server_expected_vs_observed  # noqa: PLC0415 - as above

@@ -79,11 +79,11 @@ def _request(
     if diagnosis is None:
         run, _ = read_settings(configs, pack, all_needed=False)
         if hub:
-            fetch_unknown(model or (run and run.settings.get("model")))
+            fetch_unknown(model or (run and run.settings.model))
         return plan_request(run, {}, None, model=model, gpus=gpus, framework=framework)
     case = diagnosis.case
     if hub:
-        fetch_unknown(model or (case.training and case.training.settings.get("model")) or case.facts.get("log.model_name_or_path"))
+        fetch_unknown(model or (case.training and case.training.settings.model) or case.facts.get("log.model_name_or_path"))
     incident = case.incidents[0] if case.incidents else None
     return plan_request(case.training, case.facts, incident, model=model, gpus=gpus, framework=framework)
 
@@ -103,6 +103,6 @@ def _budget(gpu: str | None, request: PlanRequest) -> MemoryBudget:
 def _served(request: PlanRequest, budget: MemoryBudget, model: str | None, gpus: int | None) -> Served | None:
     """Return what the run makes of its card where it is a server."""
     run = logged_run(request.training, request.log)
-    settings = {**run.settings, "model": model} if model else run.settings
+    settings = replace(run.settings, model=model) if model else run.settings
     run = replace(run, settings=settings, cards=gpus or run.cards, framework=request.framework)
     return of_run(run, request.log, request.setup.shape, CardLookup(budget.card, budget.total))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, Union
+from functools import cache
+from typing import Literal, Union, get_args, get_type_hints
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from oomdoctor.case.text import Text
 
 Scalar = Union[str, int, float, bool, None]
 Severity = Literal["error", "warning", "note"]
+_LARGEST = 10**9
 
 
 class WrittenSetting(Struct, frozen=True, kw_only=True):
@@ -54,8 +57,201 @@ class ConfigIssue(Struct, frozen=True, kw_only=True):
     cites: tuple[str, ...] = ()
 
 
+class RunSettings(Struct, frozen=True, kw_only=True):
+    """The settings of a run by the names that all frameworks share. None is unknown.
+
+    The tables of frameworks say which of their keys gives each of them, fixes say which of them they set, and rules ask for them as
+    `training.NAME`. A whole number is kept as the config has it, also where it is no sensible size (`max_steps: -1`): `positive`.
+    """
+
+    # The model and what is trained of it.
+    model: str | None = None
+    """The model, by its name on a hub or its path."""
+    method: str | None = None
+    """What the run does: `sft`, `pt`, `dpo`, `grpo`, ...; `serve` for a server."""
+    finetuning: str | None = None
+    """What is trained: `full`, `freeze`, `lora`, `qlora`, `dora`, ..."""
+    lora_rank: int | None = None
+    """Rank of the adapters."""
+    lora_targets: str | None = None
+    """Modules that get adapters, with commas; `all` for every linear layer."""
+    modules_to_save: str | None = None
+    """Modules that are trained whole beside adapters, with commas."""
+    merge_adapters: bool | None = None
+    """Whether adapters are merged into the model at the end."""
+    freeze_vision: bool | None = None
+    """Whether the vision tower is frozen."""
+    load_bits: int | None = None
+    """Bits of each weight that is loaded quantised."""
+    precision: str | None = None
+    """Type of the computation: `bf16`, `fp16`, `fp32`, `fp8`."""
+    weights: str | None = None
+    """Type in which trained weights are kept; fixes set it, no config says it."""
+
+    # Processes and batches.
+    world_size: int | None = None
+    """Processes that work together, on all nodes."""
+    processes_per_node: int | None = None
+    """Processes on each node."""
+    nodes: int | None = None
+    """Machines that work together."""
+    micro_batch: int | None = None
+    """Samples that one card computes at a time."""
+    accumulation: int | None = None
+    """Micro batches of one update."""
+    global_batch: int | None = None
+    """Samples of one update on all cards."""
+    epochs: float | None = None
+    """Passes over the data."""
+    max_steps: int | None = None
+    """Updates after which the run ends; a negative number is no limit."""
+    save_strategy: Union[str, bool, None] = None
+    """When a checkpoint is written: `steps`, `epoch`, `no`."""
+    save_steps: float | None = None
+    """Updates between two checkpoints; below 1 a share of all updates."""
+    dataloader_workers: int | None = None
+    """Processes that prepare data for one card."""
+    pin_memory: bool | None = None
+    """Whether the data loader pins host memory."""
+
+    # How the run is spread over cards.
+    zero_file: str | None = None
+    """Name of a DeepSpeed file that is not at hand."""
+    zero_stage: int | None = None
+    """ZeRO stage of DeepSpeed, 0 to 3."""
+    offload_optimizer: Union[str, bool, None] = None
+    """Where optimizer states are offloaded to: `cpu`, `nvme`, `none`."""
+    offload_params: Union[str, bool, None] = None
+    """Where parameters are offloaded to: `cpu`, `nvme`, `none`."""
+    zero_bucket: float | None = None
+    """Elements of the bucket in which ZeRO reduces gradients."""
+    zero_live: float | None = None
+    """Parameters that ZeRO stage 3 keeps gathered at most."""
+    zero_overlap: bool | None = None
+    """Whether ZeRO sends gradients during the backward pass."""
+    zero_saves_whole: bool | None = None
+    """Whether ZeRO stage 3 gathers the weights for a checkpoint."""
+    fsdp: bool | None = None
+    """Whether FSDP shards the run."""
+    fsdp_version: int | None = None
+    """Version of FSDP, 1 or 2."""
+    fsdp_sharding: Union[str, int, None] = None
+    """What FSDP shards, by name or number: `FULL_SHARD` is 1."""
+    fsdp_offload: bool | None = None
+    """Whether FSDP keeps parameters and optimizer states on the host."""
+    fsdp_state_dict: str | None = None
+    """How FSDP writes a checkpoint: `FULL_STATE_DICT`, `SHARDED_STATE_DICT`."""
+    fsdp_meta_init: bool | None = None
+    """Whether only the first process loads the weights into host memory."""
+    syncs_gradients: bool | None = None
+    """Whether gradients are reduced after each micro batch."""
+    tensor_parallel: int | None = None
+    """Cards that share each layer."""
+    pipeline_parallel: int | None = None
+    """Cards that share the layers of the model, one after the other."""
+    context_parallel: int | None = None
+    """Cards that share each sample."""
+    expert_parallel: int | None = None
+    """Cards that share the experts of a layer."""
+
+    # Samples and what is kept of them.
+    sequence_length: int | None = None
+    """Tokens at which a sample is cut."""
+    packing: bool | None = None
+    """Whether several samples fill one sequence."""
+    group_by_length: bool | None = None
+    """Whether samples of like length make a batch."""
+    gradient_checkpointing: bool | None = None
+    """Whether activations are computed again in the backward pass."""
+    activation_offload: bool | None = None
+    """Whether activations are kept on the host."""
+    attention: str | None = None
+    """Kernel of the attention: `eager`, `sdpa`, `flash_attention_2`, ..."""
+    fused_cross_entropy: bool | None = None
+    """Whether the loss is computed without the whole logits."""
+    optimizer: str | None = None
+    """Optimizer, as the framework writes it: `adamw_torch`, `paged_adamw_8bit`."""
+    optimizer_in_backward: bool | None = None
+    """Whether each gradient is used and freed in the backward pass."""
+
+    # Evaluation.
+    eval_strategy: Union[str, bool, None] = None
+    """When an evaluation runs: `steps`, `epoch`, `no`."""
+    eval_steps: float | None = None
+    """Updates between two evaluations; below 1 a share of all updates."""
+    eval_batch: int | None = None
+    """Samples that one card evaluates at a time."""
+    eval_accumulation: int | None = None
+    """Steps of an evaluation after which its results go to the host."""
+    prediction_loss_only: bool | None = None
+    """Whether an evaluation keeps the loss and no logits."""
+    predict_with_generate: bool | None = None
+    """Whether an evaluation generates text."""
+
+    # Servers.
+    memory_share: float | None = None
+    """Part of the card that a server may take, above 0 and at most 1."""
+    max_model_len: int | None = None
+    """Tokens of the longest request, prompt and answer together."""
+    max_num_seqs: int | None = None
+    """Requests that are served at a time."""
+    max_batched_tokens: int | None = None
+    """Tokens of all requests in one step."""
+    kv_cache_dtype: str | None = None
+    """Type of the cache of keys and values."""
+    quantization: str | None = None
+    """How the checkpoint is quantised: `awq`, `gptq`, `fp8`."""
+    draft_model: str | None = None
+    """The model that proposes tokens to a server."""
+    enforce_eager: bool | None = None
+    """Whether a server does without CUDA graphs."""
+    cpu_offload_gb: float | None = None
+    """GiB of weights that each card of a server keeps on the host."""
+    gpu_layers: int | None = None
+    """Layers that llama.cpp puts on the card."""
+
+    # Environment.
+    alloc_conf: str | None = None
+    """Options of PyTorch's CUDA allocator."""
+    visible_devices: Union[str, int, None] = None
+    """Cards that the run may use, with commas."""
+
+    def known(self) -> dict[str, Scalar]:
+        """Return the settings that are known, by name."""
+        return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
+
+    def with_values(self, values: Mapping[str, Scalar]) -> RunSettings:
+        """Return the settings with other values; one that does not fit its setting is unknown, a name that is none is left out."""
+        return replace(self, **{name: fitting(name, value) for name, value in values.items() if name in self.__struct_fields__})
+
+
+def is_number(name: str) -> bool:
+    """Return whether the setting of this name is a number and nothing else."""
+    return _kinds()[name] <= {int, float}
+
+
+def fitting(name: str, value: Scalar) -> Scalar:
+    """Return a value as the setting of this name keeps it; None where it does not fit."""
+    kinds = _kinds()[name]
+    if isinstance(value, float) and int in kinds and float not in kinds:
+        return int(value) if value.is_integer() else None
+    return value if type(value) in kinds else None
+
+
+def positive(number: float | None) -> int | None:
+    """Return a number as a size: whole, above 0 and at most a billion; None where it is anything else."""
+    return int(number) if number is not None and 0 < number <= _LARGEST and number == int(number) else None
+
+
+@cache
+def _kinds() -> dict[str, frozenset[type]]:
+    """By setting the types of its values; an int is a float too."""
+    kinds = {name: frozenset(get_args(hint)) - {type(None)} for name, hint in get_type_hints(RunSettings).items()}
+    return {name: kind | {int} if float in kind else kind for name, kind in kinds.items()}
+
+
 class RunConfig(Struct, frozen=True, kw_only=True):
-    """The settings of one run. A name that is missing in `settings` is unknown."""
+    """The settings of one run, with their places and what is wrong with them."""
 
     framework: str | None = None
     """The framework whose file a person edits."""
@@ -63,16 +259,20 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     """The key or program that shows the framework."""
     version: str | None = None
     given: tuple[WrittenSetting, ...] = ()
-    settings: Mapping[str, Scalar] = field(default_factory=dict)
-    """By the names that all frameworks share (`micro_batch`, `zero_stage`)."""
+    settings: RunSettings = RunSettings()
     places: Mapping[str, WrittenSetting] = field(default_factory=dict)
     """Where each of them stands; one that was worked out from others has no place."""
     complaints: tuple[ConfigIssue, ...] = ()
     """The worst first."""
 
+    def known_settings(self) -> dict[str, Scalar]:
+        """Return the settings that are known, by name: those with a place first, in the order of the files."""
+        known = self.settings.known()
+        return {**{name: known[name] for name in self.places if name in known}, **known}
+
     def facts(self) -> dict[str, Scalar]:
-        """The settings as rules ask for them, `training.micro_batch`. What is missing is unknown."""
-        named: dict[str, Scalar] = {f"training.{name}": value for name, value in self.settings.items() if value is not None}
+        """Return the settings as rules ask for them, `training.micro_batch`. What is missing is unknown."""
+        named = {f"training.{name}": value for name, value in self.known_settings().items()}
         return named if self.framework is None else {**named, "training.framework": self.framework}
 
 

@@ -102,7 +102,7 @@ def estimate(
         gpu=gpu,
         gpus=gpus,
         framework=framework,
-        settings={_OPTIONS[name]: value for name, value in options.items() if value is not None},
+        settings={_OPTIONS[name]: int(value) if name == "bits" else value for name, value in options.items() if value is not None},
         serve=serve,
         hub=hub,
         trace=trace,

@@ -6,24 +6,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from oomdoctor.case.event import Event, Kind
-from oomdoctor.case.settings import Scalar, WrittenSetting
+from oomdoctor.case.settings import RunSettings, Scalar, WrittenSetting, fitting, is_number
 from oomdoctor.configs.frameworks import Frameworks
 from oomdoctor.configs.parsed_config import ParsedConfig, plain_value
 from oomdoctor.knowledge.tables.csv_table import table
 
-NUMBERS = frozenset({
-    "micro_batch", "accumulation", "world_size", "global_batch", "eval_batch", "sequence_length", "load_bits", "lora_rank", "zero_stage",
-    "fsdp_version", "tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel", "eval_accumulation",
-    "dataloader_workers", "memory_share", "max_model_len", "max_num_seqs", "max_batched_tokens", "cpu_offload_gb", "gpu_layers",
-    "max_steps", "epochs", "eval_steps", "save_steps", "processes_per_node", "nodes",
-})  # fmt: skip
-_FLAGS = frozenset({
-    "packing", "group_by_length", "freeze_vision", "gradient_checkpointing", "fused_cross_entropy", "activation_offload", "fsdp",
-    "fsdp_offload", "syncs_gradients", "prediction_loss_only", "optimizer_in_backward",
-    "predict_with_generate", "pin_memory", "enforce_eager",
-})  # fmt: skip
 _TOKENS = ("max_model_len", "max_batched_tokens")
 _HUMAN = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([kKmMgG])")
 _BELOW = ("deepspeed", "accelerate", "fsdp")
@@ -39,7 +29,7 @@ _LOG_WORDS: Mapping[str, Scalar] = {"true": True, "false": False}
 class MergedSettings(Struct, frozen=True):
     """The settings in force, where each stands, and what the others say of the same name."""
 
-    settings: dict[str, Scalar]
+    settings: RunSettings
     places: dict[str, WrittenSetting]
     others: dict[str, list[tuple[Scalar, WrittenSetting]]]
 
@@ -58,7 +48,7 @@ def log_sheet(events: Sequence[Event]) -> ParsedConfig:
 
 def merge(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> MergedSettings:
     """The settings of all sheets: a command goes before the files that it names, files before the log."""
-    settings: dict[str, Scalar] = {}
+    values: dict[str, Scalar] = {}
     places: dict[str, WrittenSetting] = {}
     others: dict[str, list[tuple[Scalar, WrittenSetting]]] = {}
     for sheet in sorted(sheets, key=_turn):
@@ -66,15 +56,14 @@ def merge(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> MergedSetti
             value = _typed(name, written)
             if value is None:
                 continue
-            if name in settings:
+            if name in values:
                 others.setdefault(name, []).append((value, at))
             else:
-                settings[name], places[name] = value, at
-    _work_out(settings, sheets)
+                values[name], places[name] = value, at
+    settings = _with_worked_out(RunSettings().with_values(values), sheets)
     for helper in ("processes_per_node", "nodes"):
-        settings.pop(helper, None)
         places.pop(helper, None)
-    return MergedSettings(settings, places, others)
+    return MergedSettings(replace(settings, processes_per_node=None, nodes=None), places, others)
 
 
 def _turn(sheet: ParsedConfig) -> tuple[bool, bool, bool, bool]:
@@ -83,14 +72,10 @@ def _turn(sheet: ParsedConfig) -> tuple[bool, bool, bool, bool]:
 
 
 def _typed(name: str, value: Scalar) -> Scalar:
-    """The value as its name promises, None where it is something else."""
-    if name in NUMBERS:
-        if isinstance(value, str):
-            value = _thousands(value) if name in _TOKENS else plain_value(value.replace(",", ""))
-        return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-    if name in _FLAGS:
-        return value if isinstance(value, bool) else None
-    return value
+    """Return the value as its setting keeps it, None where it is something else."""
+    if isinstance(value, str) and is_number(name):
+        value = _thousands(value) if name in _TOKENS else plain_value(value.replace(",", ""))
+    return fitting(name, value)
 
 
 def _thousands(text: str) -> Scalar:
@@ -102,23 +87,21 @@ def _thousands(text: str) -> Scalar:
     return round(float(found[1]) * float(thousand ** ("kmg".index(found[2].lower()) + 1)))
 
 
-def _work_out(settings: dict[str, Scalar], sheets: Sequence[ParsedConfig]) -> None:
-    """What follows: processes, the batch over all cards, the length of a GLM-4 sample, LoRA on four bits."""
-    per_node, nodes = settings.get("processes_per_node"), settings.get("nodes", 1)
-    if "world_size" not in settings and isinstance(per_node, int) and isinstance(nodes, int):
-        settings["world_size"] = per_node * nodes
-    product = 1
-    for name in ("micro_batch", "accumulation", "world_size"):
-        value = settings.get(name)
-        product *= value if isinstance(value, int) else 0
-    if product and "global_batch" not in settings:
-        settings["global_batch"] = product
-    if "zero_stage" not in settings:
-        settings.update(one for one in _shipped(sheets) if one[0] not in settings)
-    if "sequence_length" not in settings:
-        settings.update(("sequence_length", total) for total in _glm4_length(sheets))
-    if settings.get("finetuning") == "lora" and settings.get("load_bits") == 4:
-        settings["finetuning"] = "qlora"
+def _with_worked_out(settings: RunSettings, sheets: Sequence[ParsedConfig]) -> RunSettings:
+    """Return the settings with what follows: processes, the batch over all cards, the length of a GLM-4 sample, LoRA on four bits."""
+    if settings.world_size is None and settings.processes_per_node is not None:
+        nodes = 1 if settings.nodes is None else settings.nodes
+        settings = replace(settings, world_size=settings.processes_per_node * nodes)
+    product = (settings.micro_batch or 0) * (settings.accumulation or 0) * (settings.world_size or 0)
+    if product and settings.global_batch is None:
+        settings = replace(settings, global_batch=product)
+    if settings.zero_stage is None:
+        settings = settings.with_values({**dict(_shipped(sheets)), **settings.known()})
+    if settings.sequence_length is None:
+        settings = replace(settings, sequence_length=max(_glm4_length(sheets), default=None))
+    if settings.finetuning == "lora" and settings.load_bits == 4:
+        settings = replace(settings, finetuning="qlora")
+    return settings
 
 
 def _shipped(sheets: Sequence[ParsedConfig]) -> Iterator[tuple[str, Scalar]]:
@@ -135,7 +118,7 @@ def _shipped(sheets: Sequence[ParsedConfig]) -> Iterator[tuple[str, Scalar]]:
         said = _STAGE.search(named)
         yield from [("zero_stage", int(said[1]))] if said else []
         return
-    yield from ((name, int(row[name]) if name in NUMBERS else row[name]) for name in _SHIPPED if row[name])
+    yield from ((name, int(row[name]) if is_number(name) else row[name]) for name in _SHIPPED if row[name])
 
 
 def _glm4_length(sheets: Sequence[ParsedConfig]) -> Iterator[int]:

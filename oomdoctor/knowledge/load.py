@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,6 +13,7 @@ import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
+from oomdoctor.case.settings import RunSettings
 from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.conditions import check
 from oomdoctor.knowledge.records.change import ChangeFile, ChangeRecord
@@ -75,6 +78,10 @@ def load_rules(root: Path) -> RuleSet:
     frameworks = tuple((str(path), load_file(path, FrameworkRecord)) for path in sorted((root / "tables" / "settings").glob("*.yaml")))
     keys = tuple((str(path), load_file(path, KeysRecord)) for path in sorted((root / "tables" / "config_keys").glob("*.yaml")))
     checks = tuple((str(path), one) for path in sorted((root / "checks").rglob("*.yaml")) for one in load_file(path, CheckFile).checks)
+    for source, framework in frameworks:
+        check_setting_names(source, framework.settings)
+    for source, one in checks:
+        check_setting_names(source, one.sets)
     _unique([(path, one.id) for path, one in checks])
     changes = tuple((str(path), one) for path in sorted((root / "changes").glob("*.yaml")) for one in load_file(path, ChangeFile).changes)
     _unique([(path, one.id) for path, one in changes])
@@ -212,6 +219,15 @@ def _fields_at(shape: type[Any], path: str) -> list[str]:
         if isinstance(kind, msgspec.inspect.UnionType):
             kind = next((one for one in kind.types if isinstance(one, msgspec.inspect.StructType)), kind)
     return [one.name for one in kind.fields] if isinstance(kind, msgspec.inspect.StructType) else []
+
+
+def check_setting_names(path: str, names: Iterable[str]) -> None:
+    """Raise RuleError for the first of these names that is no setting of a run, with the one that was probably meant."""
+    known = RunSettings.__struct_fields__
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            raise RuleError(path, 1, 1, f"no setting of a run is called '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
 
 
 def _unique(named: list[tuple[str, str]]) -> None:

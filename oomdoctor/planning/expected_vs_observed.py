@@ -39,7 +39,7 @@ class ExpectedVsObserved(Struct, frozen=True):
     def facts(self) -> dict[str, Value | bool | float | None]:
         """What rules can ask of the estimate, as `estimate.NAME`; the weights only where something tells their type."""
         settings, expected = self.run.settings, self.expected
-        if not any(settings.get(name) for name in ("precision", "load_bits", "finetuning")):
+        if not (settings.precision or settings.load_bits or settings.finetuning):
             return {}
         weights = sum(term.bytes for term in expected.estimate.phases[0].terms if term.name == "weights")
         out: dict[str, Value | bool | float | None] = {"estimate.model": self.shape.name, "estimate.weights_bytes": weights}
@@ -91,7 +91,7 @@ def _weighed(fix: Fix, found: ExpectedVsObserved, pack: Pack) -> Fix:
         return fix
     expected = found.expected
     same_adapters = not sets.keys() & {"finetuning", "lora_rank", "lora_targets", "modules_to_save"}
-    then = replace(found.run, settings={**found.run.settings, **sets}, trained=found.run.trained if same_adapters else None)
+    then = replace(found.run, settings=found.run.settings.with_values(sets), trained=found.run.trained if same_adapters else None)
     estimate = _estimate(then, found.shape, expected.budget)
     if estimate.expected == expected.estimate.expected:
         # The arithmetic knows nothing of this setting, or it is in force already.

@@ -50,9 +50,9 @@ def plan_request(
     known = logged_run(training, log)
     known = replace(known, cards=gpus or known.cards, framework=framework or known.framework)
     setup, assumptions = logged_setup(known, _shape(known, model))
-    if incident is not None and known.settings.get("micro_batch") and not known.settings.get("sequence_length"):
+    if incident is not None and known.settings.micro_batch and not known.settings.sequence_length:
         setup, assumptions = _with_length(setup, assumptions, incident)
-    at = at_failure(setup, incident) if incident is not None and known.settings.get("finetuning") else None
+    at = at_failure(setup, incident) if incident is not None and known.settings.finetuning else None
     return PlanRequest(
         setup=setup,
         assumptions=assumptions,
@@ -78,7 +78,7 @@ def _with_length(setup: Setup, assumptions: tuple[Assumption, ...], incident: In
 
 
 def _shape(known: LoggedRun, model: str | None) -> Shape:
-    named = model or known.settings.get("model")
+    named = model or known.settings.model
     found = (read_shape(str(model)) or model_shape(str(model))) if model else known.shape or (read_shape(str(named)) if named else None)
     if found is None:
         which = f"the model {named} is not in the table;" if named else "which model?"

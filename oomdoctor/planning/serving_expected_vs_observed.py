@@ -59,7 +59,7 @@ class ServerExpectedVsObserved(Struct, frozen=True):
         sets = changed(fix, pack)
         if not sets:
             return fix
-        then = of_run(replace(self.run, settings={**self.run.settings, **sets}), self.log, self.shape, self.card)
+        then = of_run(replace(self.run, settings=self.run.settings.with_values(sets)), self.log, self.shape, self.card)
         now, before = self.found.served, self.found.expected
         if then is None or (then.cache, then.checks) == (before.cache, before.checks):
             return fix

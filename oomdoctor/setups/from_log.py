@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.event import Value
-from oomdoctor.case.settings import RunConfig, Scalar
+from oomdoctor.case.settings import RunConfig, RunSettings
 from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.tables.shapes import known_shapes, model_shape
@@ -34,7 +34,7 @@ class LoggedRun(Struct, frozen=True, kw_only=True):
     """What is known of a run, as far as memory asks."""
 
     shape: Shape | None
-    settings: Mapping[str, Scalar]
+    settings: RunSettings
     framework: str | None
     cards: int
     trained: int | None
@@ -45,25 +45,25 @@ class LoggedRun(Struct, frozen=True, kw_only=True):
     @property
     def is_told(self) -> bool:
         """Whether model, method, batch and length are known, so that an estimate rests on what was said and not on defaults."""
-        return self.shape is not None and all(self.settings.get(name) for name in ("finetuning", "micro_batch", "sequence_length"))
+        return bool(self.shape and self.settings.finetuning and self.settings.micro_batch and self.settings.sequence_length)
 
 
 def logged_run(training: RunConfig | None, log: Mapping[str, Value]) -> LoggedRun:
     """The run that settings and the facts of a log (`log.NAME`) tell of."""
-    settings = dict(training.settings) if training else {}
+    settings = training.settings if training else RunSettings()
     trained, everything = _number(log, "trainable_params"), _number(log, "all_params")
-    if settings.get("finetuning") is None and trained and everything:
-        settings["finetuning"] = "lora" if trained < _FEW * everything else "full"
-    named = settings.get("model") or log.get("log.model_name_or_path")
-    if settings.get("load_bits") is None and (packed := _PACKED.search(str(named or ""))) is not None:
-        settings["load_bits"] = 8 if "8" in packed[0] else 4
+    if settings.finetuning is None and trained and everything:
+        settings = replace(settings, finetuning="lora" if trained < _FEW * everything else "full")
+    named = settings.model or log.get("log.model_name_or_path")
+    if settings.load_bits is None and (packed := _PACKED.search(str(named or ""))) is not None:
+        settings = replace(settings, load_bits=8 if "8" in packed[0] else 4)
     framework = training.framework if training and training.framework else log.get("log.framework")
-    cards = settings.get("world_size") or next((one for name in _CARDS if (one := _number(log, name))), None)
+    cards = settings.world_size or next((one for name in _CARDS if (one := _number(log, name))), None)
     return LoggedRun(
         shape=_counted(everything, trained) or (model_shape(str(named)) if named else None),
         settings=settings,
         framework=str(framework) if framework else None,
-        cards=cards if isinstance(cards, int) and cards > 0 else 1,
+        cards=cards if cards and cards > 0 else 1,
         trained=trained,
         transformers=str(log["log.transformers_version"]) if log.get("log.transformers_version") else None,
     )

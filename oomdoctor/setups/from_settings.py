@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption
-from oomdoctor.case.settings import Scalar
+from oomdoctor.case.settings import RunSettings, positive
 from oomdoctor.case.setup import Adapters, Engine, FrameworkTraits, Layout, Optimizer, Setup, WeightFormat
 from oomdoctor.case.shape import Shape
 from oomdoctor.case.text import Text
@@ -35,19 +35,16 @@ _STAGE = 2
 _LONGEST = 100
 _MODULE = re.compile(r"[A-Za-z][\w-]{0,60}")
 _EVERYWHERE = frozenset({"all-linear"})
-_WHOLE = 10**9
 _PACKED = {4: "nf4", 8: "int8"}
 _ADAPTED = ("lora", "qlora", "dora", "adalora", "loha", "lokr", "oft")
 
-Settings = Mapping[str, Scalar]
 
-
-def setup(settings: Settings, shape: Shape, framework: str | None, cards: int) -> tuple[Setup, tuple[Assumption, ...]]:
+def setup(settings: RunSettings, shape: Shape, framework: str | None, cards: int) -> tuple[Setup, tuple[Assumption, ...]]:
     """The setup of a run on `cards` cards, as nvidia-smi will show it, and what had to be assumed."""
     own = framework_traits(framework)
-    training = settings.get("method") != "serve"
+    training = settings.method != "serve"
     adapters = _adapters(settings, own, shape) if training else None
-    compared = training_method(str(settings.get("method", "")))
+    compared = training_method(settings.method or "")
     made = Setup(
         shape=shape,
         task="train" if training else "infer",
@@ -56,161 +53,150 @@ def setup(settings: Settings, shape: Shape, framework: str | None, cards: int) -
         optimizer=_optimizer(settings, own),
         adapters=adapters,
         layout=_layout(settings, cards),
-        batch=_whole(settings, "micro_batch") or (own.batch if training else 1),
+        batch=positive(settings.micro_batch) or (own.batch if training else 1),
         length=_length(settings, own),
         sequences=compared.sequences,
         reference=compared.reference,
-        accumulation=_whole(settings, "accumulation") or 1,
-        checkpointing="full" if own.checkpoints_always or settings.get("gradient_checkpointing", own.checkpointing) else "none",
-        eager_attention=settings.get("attention") == "eager",
-        fused_loss=settings.get("fused_cross_entropy") is True,
-        offload_params=_offloaded(settings, "offload_params"),
-        offload_optimizer=_offloaded(settings, "offload_optimizer"),
-        offload_activations=own.offloads_checkpoints or settings.get("activation_offload") is True,
+        accumulation=positive(settings.accumulation) or 1,
+        checkpointing="full" if _checkpoints(settings, own) else "none",
+        eager_attention=settings.attention == "eager",
+        fused_loss=settings.fused_cross_entropy is True,
+        offload_params=_offloaded(settings.offload_params) or settings.fsdp_offload is True,
+        offload_optimizer=_offloaded(settings.offload_optimizer),
+        offload_activations=own.offloads_checkpoints or settings.activation_offload is True,
         even_lengths=_even(settings),
         tower_trained=_tower(settings, own, shape) if training else False,
         counter="nvidia-smi",
-        cache_bytes=1.0 if "8" in str(settings.get("kv_cache_dtype", "")) else 2.0,
+        cache_bytes=1.0 if "8" in (settings.kv_cache_dtype or "") else 2.0,
         eval_batch=_eval_batch(settings) if training else None,
         saves_whole=_saves_whole(settings),
-        merges=training and settings.get("merge_adapters") is True,
+        merges=training and settings.merge_adapters is True,
     )
     return made, tuple(_assumptions(settings, made))
 
 
-def _weights(settings: Settings, own: FrameworkTraits, adapters: Adapters | None, *, training: bool) -> WeightFormat:
-    bits = _whole(settings, "load_bits")
+def _weights(settings: RunSettings, own: FrameworkTraits, adapters: Adapters | None, *, training: bool) -> WeightFormat:
+    bits = positive(settings.load_bits)
     if bits in _PACKED:
         return known_format(_PACKED[bits])
-    if settings.get("finetuning") == "qlora" and bits is None:
+    if settings.finetuning == "qlora" and bits is None:
         return known_format("nf4")
-    written = str(settings.get("precision", "")).lower()
-    if training and adapters is None and settings.get("zero_stage") is None:
+    written = (settings.precision or "").lower()
+    if training and adapters is None and settings.zero_stage is None:
         # `bf16: true` alone means autocast over fp32 weights for a Trainer that loads them so.
         return known_format(own.full_weights)
     return weight_format(written) or known_format("bf16")
 
 
-def _optimizer(settings: Settings, own: FrameworkTraits) -> Optimizer:
-    found = optimizer_named(str(settings.get("optimizer", own.optimizer))) or known_optimizer(own.optimizer)
-    return replace(found, in_backward=True) if settings.get("optimizer_in_backward") is True else found
+def _optimizer(settings: RunSettings, own: FrameworkTraits) -> Optimizer:
+    found = optimizer_named(settings.optimizer or own.optimizer) or known_optimizer(own.optimizer)
+    return replace(found, in_backward=True) if settings.optimizer_in_backward is True else found
 
 
-def _adapters(settings: Settings, own: FrameworkTraits, shape: Shape) -> Adapters | None:
-    kind = str(settings.get("finetuning", own.finetuning)).lower()
+def _adapters(settings: RunSettings, own: FrameworkTraits, shape: Shape) -> Adapters | None:
+    kind = (settings.finetuning or own.finetuning).lower()
     if kind == "freeze":
         return Adapters(rank=0, targets=frozenset(), blocks=min(_BLOCKS, shape.layers))
     if kind not in _ADAPTED:
         return None
-    found = adapter_targets(str(settings.get("lora_targets", "all"))) or adapter_targets("all")
-    copies = adapter_targets(str(settings.get("modules_to_save") or "")) & {"embed", "head"}
-    return Adapters(rank=_whole(settings, "lora_rank") or _RANK, targets=found - copies, full=copies)
+    found = adapter_targets(settings.lora_targets or "all") or adapter_targets("all")
+    copies = adapter_targets(settings.modules_to_save or "") & {"embed", "head"}
+    return Adapters(rank=positive(settings.lora_rank) or _RANK, targets=found - copies, full=copies)
 
 
-def _layout(settings: Settings, cards: int) -> Layout:
-    stage = _whole(settings, "zero_stage") if settings.get("zero_stage") else settings.get("zero_stage")
+def _layout(settings: RunSettings, cards: int) -> Layout:
+    stage = settings.zero_stage and positive(settings.zero_stage)
     engine: Engine = "ddp" if cards > 1 else "none"
     depth = 0
-    if stage is not None or settings.get("zero_file"):
-        engine, depth = "deepspeed", _STAGE if stage is None else min(3, int(stage or 0))
-    elif settings.get("fsdp"):
-        engine, depth = ("fsdp2" if settings.get("fsdp_version") == 2 else "fsdp1"), 3
+    if stage is not None or settings.zero_file:
+        engine, depth = "deepspeed", _STAGE if stage is None else min(3, stage)
+    elif settings.fsdp:
+        engine, depth = ("fsdp2" if settings.fsdp_version == 2 else "fsdp1"), 3
     return Layout(
         engine=engine,
         cards=cards,
         stage=depth,
-        tensor=_whole(settings, "tensor_parallel") or 1,
-        pipeline=_whole(settings, "pipeline_parallel") or 1,
-        context=_whole(settings, "context_parallel") or 1,
-        expert=_whole(settings, "expert_parallel") or 1,
-        bucket=_whole(settings, "zero_bucket"),
-        overlaps=_yes_or_no(settings, "zero_overlap"),
-        live=_whole(settings, "zero_live"),
-        syncs=settings.get("syncs_gradients") is True,
-        meta_init=_yes_or_no(settings, "fsdp_meta_init"),
+        tensor=positive(settings.tensor_parallel) or 1,
+        pipeline=positive(settings.pipeline_parallel) or 1,
+        context=positive(settings.context_parallel) or 1,
+        expert=positive(settings.expert_parallel) or 1,
+        bucket=positive(settings.zero_bucket),
+        overlaps=settings.zero_overlap,
+        live=positive(settings.zero_live),
+        syncs=settings.syncs_gradients is True,
+        meta_init=settings.fsdp_meta_init,
     )
 
 
-def _saves_whole(settings: Settings) -> bool | None:
+def _saves_whole(settings: RunSettings) -> bool | None:
     """Whether a checkpoint of a sharded model is written as one."""
-    kind = settings.get("fsdp_state_dict")
-    return _yes_or_no(settings, "zero_saves_whole") if kind is None else str(kind).upper() == "FULL_STATE_DICT"
+    kind = settings.fsdp_state_dict
+    return settings.zero_saves_whole if kind is None else kind.upper() == "FULL_STATE_DICT"
 
 
-def _yes_or_no(settings: Settings, name: str) -> bool | None:
-    value = settings.get(name)
-    return value if isinstance(value, bool) else None
-
-
-def _even(settings: Settings) -> bool | None:
+def _even(settings: RunSettings) -> bool | None:
     """Whether batches have one length: packed or grouped; None where nothing is said."""
-    said = [settings.get(name) for name in ("packing", "group_by_length")]
-    return True if True in said else False if False in said else None
+    stated = (settings.packing, settings.group_by_length)
+    return True if True in stated else False if False in stated else None
 
 
-def _length(settings: Settings, own: FrameworkTraits) -> int:
-    return _whole(settings, "sequence_length") or _whole(settings, "max_model_len") or own.length or _LENGTH
+def _checkpoints(settings: RunSettings, own: FrameworkTraits) -> bool:
+    stated = settings.gradient_checkpointing
+    return own.checkpoints_always or (own.checkpointing if stated is None else stated)
 
 
-def _eval_batch(settings: Settings) -> int | None:
+def _length(settings: RunSettings, own: FrameworkTraits) -> int:
+    return positive(settings.sequence_length) or positive(settings.max_model_len) or own.length or _LENGTH
+
+
+def _eval_batch(settings: RunSettings) -> int | None:
     """The batch of an evaluation; None where none runs."""
-    if settings.get("eval_strategy") in (None, "no", False):
+    if settings.eval_strategy in (None, "no", False):
         return None
-    return _whole(settings, "eval_batch") or _EVAL_BATCH
+    return positive(settings.eval_batch) or _EVAL_BATCH
 
 
-def _tower(settings: Settings, own: FrameworkTraits, shape: Shape) -> bool | None:
+def _tower(settings: RunSettings, own: FrameworkTraits, shape: Shape) -> bool | None:
     """Whether gradients go through a vision tower; None where nothing says it.
 
     What the config says goes first, then the framework's default. Adapters go to every matrix of the names that are their targets,
     those of the tower too (peft/tuners/tuners_utils.py, check_target_module_exists).
     """
-    frozen = settings.get("freeze_vision", True if own.freezes_tower else None)
-    if frozen is not None:
-        return not frozen
+    if settings.freeze_vision is not None or own.freezes_tower:
+        return settings.freeze_vision is False
     modules = shape.vision.modules if shape.vision else frozenset()
-    named = frozenset(_MODULE.findall(str(settings.get("lora_targets", ""))))
-    if not modules or not named or str(settings.get("finetuning", "")) not in _ADAPTED:
+    named = frozenset(_MODULE.findall(settings.lora_targets or ""))
+    if not modules or not named or settings.finetuning not in _ADAPTED:
         return None
     return bool(named & (modules | _EVERYWHERE))
 
 
-def _offloaded(settings: Settings, name: str) -> bool:
-    return settings.get(name) in ("cpu", "nvme", True) or (name == "offload_params" and settings.get("fsdp_offload") is True)
+def _offloaded(device: str | bool | None) -> bool:
+    return device in ("cpu", "nvme", True)
 
 
-def _whole(settings: Settings, name: str) -> int | None:
-    """A positive whole number; a text that is none, or a number out of all bounds, is unknown."""
-    value = settings.get(name)
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < len(str(_WHOLE)):
-        value = int(value)
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _WHOLE else None
-
-
-def _assumptions(settings: Settings, made: Setup) -> Iterator[Assumption]:
+def _assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
     if made.shape.guessed:
         yield _said(
             "shape",
             f"only the size of {made.shape.name} is known; its layers are a neighbour's",
             f"只知道 {made.shape.name} 的参数量，层结构取自相近的模型",
         )
-    if made.task == "train" and settings.get("finetuning") is None:
+    if made.task == "train" and settings.finetuning is None:
         yield _trained(made)
-    if made.task == "train" and _whole(settings, "micro_batch") is None:
+    if made.task == "train" and positive(settings.micro_batch) is None:
         en, zh = _default_of(made.stack)
         yield _said("micro_batch", f"batch size {made.batch} on each card{en}", f"每张卡的批大小为 {made.batch}{zh}")
-    if _whole(settings, "sequence_length") is None and _whole(settings, "max_model_len") is None:
+    if positive(settings.sequence_length) is None and positive(settings.max_model_len) is None:
         en, zh = _default_of(made.stack) if made.stack.length else ("", "")
         yield _said("sequence_length", f"{made.length} tokens for each sample{en}", f"每条样本 {made.length} 个 token{zh}")
-    if made.task == "train" and settings.get("gradient_checkpointing") is None and not made.stack.checkpoints_always:
+    if made.task == "train" and settings.gradient_checkpointing is None and not made.stack.checkpoints_always:
         on = made.checkpointing == "full"
         yield _said(
             "gradient_checkpointing", f"gradient checkpointing is {'on' if on else 'off'}", f"梯度检查点{'已开启' if on else '未开启'}"
         )
-    if settings.get("zero_file"):
-        named, stage = str(settings["zero_file"])[:_LONGEST], made.layout.stage
+    if settings.zero_file:
+        named, stage = settings.zero_file[:_LONGEST], made.layout.stage
         yield _said("zero_stage", f"ZeRO stage {stage}: {named} is not at hand", f"ZeRO stage {stage}：未提供 {named}")
     tower = activations.tower(made)
     if made.task == "train" and made.tower_trained is None and tower is not None:
@@ -220,7 +206,7 @@ def _assumptions(settings: Settings, made: Setup) -> Iterator[Assumption]:
             f"no gradients go through the vision tower; where they do, up to {most} more",
             f"梯度不经过视觉塔；若经过，最多再需 {most}",
         )
-    if not training_method(str(settings.get("method", ""))).counted:
+    if not training_method(settings.method or "").counted:
         yield _said(
             "rollouts",
             "answers that are generated in training, and reward models, are not counted",

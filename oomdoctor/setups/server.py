@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.event import Value
 from oomdoctor.case.serving import Program, Served, Server
-from oomdoctor.case.settings import Scalar
+from oomdoctor.case.settings import RunSettings, positive
 from oomdoctor.case.setup import Setup, WeightFormat
 from oomdoctor.case.shape import Shape
 from oomdoctor.case.text import Text
@@ -45,10 +45,10 @@ class CardLookup(Struct, frozen=True):
     bytes: int
 
 
-def program(settings: Mapping[str, Scalar], framework: str | None) -> Program | None:
+def program(settings: RunSettings, framework: str | None) -> Program | None:
     """Which server it is, as far as its budget is known here; `estimate --serve` alone means vLLM."""
     named = _PROGRAMS.get(framework or "")
-    return named or ("vllm" if framework is None and settings.get("method") == "serve" else None)
+    return named or ("vllm" if framework is None and settings.method == "serve" else None)
 
 
 def of_run(known: LoggedRun, log: Mapping[str, Value], shape: Shape, card: CardLookup) -> Served | None:
@@ -57,13 +57,13 @@ def of_run(known: LoggedRun, log: Mapping[str, Value], shape: Shape, card: CardL
     if of is None:
         return None
     version = log.get(f"log.{of}_version")
-    named = known.settings.get("model") or log.get("log.model_name_or_path")
-    settings: dict[str, Scalar] = {**known.settings, "model": str(named or "")}
+    named = known.settings.model or log.get("log.model_name_or_path")
+    settings = replace(known.settings, model=str(named or ""))
     return server_setup(settings, shape, of, card, cards=known.cards, version=str(version) if version else None)
 
 
 def server_setup(
-    settings: Mapping[str, Scalar], shape: Shape, of: Program, card: CardLookup, *, cards: int = 1, version: str | None = None
+    settings: RunSettings, shape: Shape, of: Program, card: CardLookup, *, cards: int = 1, version: str | None = None
 ) -> Served:
     """What the server makes of each card."""
     setup, server, assumptions = _deployment(settings, shape, of, card, cards=cards, version=version)
@@ -71,19 +71,19 @@ def server_setup(
 
 
 def _deployment(
-    settings: Mapping[str, Scalar], shape: Shape, of: Program, card: CardLookup, *, cards: int = 1, version: str | None = None
+    settings: RunSettings, shape: Shape, of: Program, card: CardLookup, *, cards: int = 1, version: str | None = None
 ) -> tuple[Setup, Server, tuple[Assumption, ...]]:
     """The setup, the server, and what had to be assumed."""
-    tensor, pipeline = _whole(settings, "tensor_parallel") or 1, _whole(settings, "pipeline_parallel") or 1
-    made, _ = plain_setup({**settings, "method": "serve"}, shape, of, max(cards, tensor * pipeline))
-    known = {name: _whole(settings, name) for name in ("max_batched_tokens", "max_num_seqs")}
-    usual = {name: int(serving_default(of, name, card=card.bytes, card_name=card.name, version=version, tensor=tensor)) for name in known}
-    batched = known["max_batched_tokens"] or usual["max_batched_tokens"]
-    length = _whole(settings, "max_model_len") or _whole(settings, "sequence_length")
-    requests = min(known["max_num_seqs"] or usual["max_num_seqs"], batched)
-    graphs = settings.get("enforce_eager") is not True
-    share = settings.get("memory_share")
-    if not isinstance(share, (int, float)) or isinstance(share, bool) or not 0 < share <= 1:
+    tensor, pipeline = positive(settings.tensor_parallel) or 1, positive(settings.pipeline_parallel) or 1
+    made, _ = plain_setup(replace(settings, method="serve"), shape, of, max(cards, tensor * pipeline))
+    names = ("max_batched_tokens", "max_num_seqs")
+    usual = {name: int(serving_default(of, name, card=card.bytes, card_name=card.name, version=version, tensor=tensor)) for name in names}
+    batched = positive(settings.max_batched_tokens) or usual["max_batched_tokens"]
+    length = positive(settings.max_model_len) or positive(settings.sequence_length)
+    requests = min(positive(settings.max_num_seqs) or usual["max_num_seqs"], batched)
+    graphs = settings.enforce_eager is not True
+    share = settings.memory_share
+    if share is None or not 0 < share <= 1:
         share = _share(of, card, version, batched, requests if graphs else 0, tensor * pipeline)
     server = Server(
         program=of,
@@ -108,9 +108,9 @@ def _share(of: Program, card: CardLookup, version: str | None, batched: int, gra
     return max(0.01, round((card.bytes - kept) / card.bytes, 3))
 
 
-def _weights(settings: Mapping[str, Scalar], otherwise: WeightFormat) -> WeightFormat:
+def _weights(settings: RunSettings, otherwise: WeightFormat) -> WeightFormat:
     """The format that an option or the name of the checkpoint says."""
-    for said in (str(settings.get("quantization") or ""), str(settings.get("model") or "")):
+    for said in (settings.quantization or "", settings.model or ""):
         found = _QUANTIZED.search(said)
         if found is not None:
             word = found[0].lower()
@@ -121,25 +121,20 @@ def _weights(settings: Mapping[str, Scalar], otherwise: WeightFormat) -> WeightF
     return otherwise
 
 
-def _offload(settings: Mapping[str, Scalar]) -> int:
+def _offload(settings: RunSettings) -> int:
     """cpu_offload_gb is GiB of each card (vllm/config/cache.py)."""
-    size = settings.get("cpu_offload_gb")
-    return round(size * GIB) if isinstance(size, (int, float)) and not isinstance(size, bool) and 0 < size < 1 << 20 else 0
+    size = settings.cpu_offload_gb
+    return round(size * GIB) if size is not None and 0 < size < 1 << 20 else 0
 
 
-def _whole(settings: Mapping[str, Scalar], name: str) -> int | None:
-    value = settings.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 10**9 else None
-
-
-def _assumptions(settings: Mapping[str, Scalar], setup: Setup, server: Server) -> Iterator[Assumption]:
+def _assumptions(settings: RunSettings, setup: Setup, server: Server) -> Iterator[Assumption]:
     if setup.shape.guessed:
         yield _said(
             "shape",
             f"only the size of {setup.shape.name} is known; its layers are a neighbour's",
             f"只知道 {setup.shape.name} 的参数量，层结构取自相近的模型",
         )
-    if settings.get("memory_share") is None:
+    if settings.memory_share is None:
         yield _said("memory_share", f"{server.share:g} of the card, the server's default", f"占用显卡的 {server.share:g}，即该服务的默认值")
     if server.length is None:
         yield _said(
@@ -147,19 +142,19 @@ def _assumptions(settings: Mapping[str, Scalar], setup: Setup, server: Server) -
             "no longest request is given; the server takes the model's own limit, which is not known here",
             "没有指定最大长度；服务会采用模型自身的上限，而这里并不知道它是多少",
         )
-    if settings.get("max_batched_tokens") is None:
+    if settings.max_batched_tokens is None:
         yield _said(
             "max_batched_tokens",
             f"{server.batched} tokens in one step, the server's default on this card",
             f"单步最多 {server.batched} 个 token，即该服务在这张卡上的默认值",
         )
-    if server.program == "vllm" and settings.get("max_num_seqs") is None:
+    if server.program == "vllm" and settings.max_num_seqs is None:
         yield _said(
             "max_num_seqs",
             f"{server.requests} requests at a time, the server's default on this card",
             f"最多并发 {server.requests} 个请求，即该服务在这张卡上的默认值",
         )
-    if draft := settings.get("draft_model"):
+    if draft := settings.draft_model:
         yield _said(
             "draft_model",
             f"the draft model {draft} takes weights and cache of its own, which are not counted",

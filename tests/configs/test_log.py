@@ -35,7 +35,7 @@ PRINTED: list[tuple[str, str, dict[str, Scalar]]] = [
 @pytest.mark.parametrize(("text", "wanted"), [pytest.param(*row[1:], id=row[0]) for row in PRINTED])
 def test_settings_are_read_from(text: str, wanted: dict[str, Scalar]) -> None:
     found = of_log(text)
-    assert {name: str(found.settings.get(name)) for name in wanted} == {name: str(value) for name, value in wanted.items()}
+    assert {name: str(found.settings.known().get(name)) for name in wanted} == {name: str(value) for name, value in wanted.items()}
     assert all(place.file == "x.log" for place in found.places.values())
 
 
@@ -43,7 +43,7 @@ def test_a_file_beats_the_log_and_the_difference_is_said(tmp_path: Path) -> None
     config = tmp_path / "sft.yaml"
     config.write_text("finetuning_type: lora\ncutoff_len: 900\nper_device_train_batch_size: 4\n")
     found = of_log("  Instantaneous batch size per device = 8\n", config)
-    assert found.settings["micro_batch"] == 4
+    assert found.settings.micro_batch == 4
     (one,) = found.complaints
     assert (one.id, one.line, one.what.en) == ("another-file-in-force", 3, "the log shows 8, this file says 4")
 
@@ -67,7 +67,7 @@ def test_a_file_beside_is_followed_and_one_elsewhere_is_a_gap(tmp_path: Path) ->
     found = diagnose_logs(["x.log"], pack(), text=OOM.encode(), config=[str(config)])
     assert found.case.gaps == ()
     assert found.case.training is not None
-    assert found.case.training.settings["zero_stage"] == 2
+    assert found.case.training.settings.zero_stage == 2
 
 
 def test_no_file_outside_of_the_folder_is_opened(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_no_file_outside_of_the_folder_is_opened(tmp_path: Path) -> None:
     (folder / "a.yaml").write_text(f"finetuning_type: lora\ncutoff_len: 900\ndeepspeed: {tmp_path}/secret.json\nconfig: ../secret.json\n")
     found = diagnose_logs(["x.log"], pack(), text=OOM.encode(), config=[str(folder / "a.yaml")])
     assert found.case.training is not None
-    assert "zero_stage" not in found.case.training.settings
+    assert found.case.training.settings.zero_stage is None
 
 
 def test_a_file_that_nobody_reads_is_not_in_force(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_file_that_nobody_reads_is_not_in_force(tmp_path: Path) -> None:
     )
     found = diagnose_logs(["x.log"], pack(), text=OOM.encode(), config=[str(config)]).case.training
     assert found is not None
-    assert "zero_stage" not in found.settings
+    assert found.settings.zero_stage is None
     assert [one.id for one in found.complaints] == ["key-under-wrong-block"]
 
 

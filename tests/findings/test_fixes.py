@@ -18,7 +18,7 @@ from oomdoctor.advice.fixes import Advice, advice, with_advice
 from oomdoctor.advice.settings import ConfigInForce, setting_changes
 from oomdoctor.case.diagnosis import Finding
 from oomdoctor.case.event import Certainty, Event, Kind, Outcome, Place
-from oomdoctor.case.settings import ProposedSetting, RunConfig, WrittenSetting
+from oomdoctor.case.settings import ProposedSetting, RunConfig, RunSettings, WrittenSetting
 from oomdoctor.findings.conditions import Fact, KnownFacts
 from oomdoctor.findings.engine import findings
 from oomdoctor.knowledge.load import load_rules
@@ -239,7 +239,7 @@ def test_the_lines_for_a_server(name: str, facts: dict[str, Fact], expected: lis
 
 def test_a_value_shows_the_file_and_line_where_it_stands() -> None:
     place = WrittenSetting(key="per_device_train_batch_size", value=4, file="sft.yaml", line=12, framework="llamafactory")
-    training = RunConfig(framework="llamafactory", settings={"micro_batch": 4}, places={"micro_batch": place})
+    training = RunConfig(framework="llamafactory", settings=RunSettings(micro_batch=4), places={"micro_batch": place})
     (fix,) = advised("smaller-batch", facts={**LLAMAFACTORY, "training.micro_batch": 4}, training=training).fixes
     row = next(settings(fix.settings, "en", 1))
     assert (row.label, row.value) == ("sft.yaml:12", "per_device_train_batch_size: 4 → 1")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oomdoctor.case.plan import MemoryBudget
-from oomdoctor.case.settings import Scalar
+from oomdoctor.case.settings import RunSettings, Scalar
 from oomdoctor.case.setup import Setup
 from oomdoctor.knowledge.tables.cards import card_named
 from oomdoctor.knowledge.tables.shapes import model_shape
@@ -15,7 +15,7 @@ def a_run(model: str = "Qwen/Qwen2.5-7B", framework: str = "llamafactory", cards
     """A run of a known model with these settings."""
     known = model_shape(model)
     assert known is not None
-    return setup({"finetuning": "lora", "micro_batch": 1, "sequence_length": 2048, **settings}, known, framework, cards)[0]
+    return setup(RunSettings(finetuning="lora", micro_batch=1, sequence_length=2048).with_values(settings), known, framework, cards)[0]
 
 
 def anything(fix: str) -> bool:  # noqa: ARG001 - what a framework has is asked fix by fix

@@ -132,6 +132,6 @@ def test_sglang_is_read_from_its_arguments() -> None:
     )
     settings = of(log).case.training
     assert settings is not None
-    assert {name: settings.settings.get(name) for name in ("model", "memory_share", "max_batched_tokens")} == {
+    assert {name: settings.settings.known().get(name) for name in ("model", "memory_share", "max_batched_tokens")} == {
         "model": "Qwen/Qwen3-8B", "memory_share": 0.55, "max_batched_tokens": 4096,
     }  # fmt: skip

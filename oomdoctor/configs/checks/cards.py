@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from oomdoctor.case.settings import Scalar
+from oomdoctor.case.settings import RunSettings, Scalar
 from oomdoctor.configs.frameworks import Frameworks
 from oomdoctor.configs.parsed_config import ParsedConfig
 from oomdoctor.findings.conditions import Fact
@@ -26,14 +26,14 @@ def more_processes_than_cards(sheets: Sequence[ParsedConfig], frameworks: Framew
     common = _settings([sheet for sheet in read if sheet.command == 0], frameworks)
     numbers = {(sheet.file, sheet.command) for sheet in read if sheet.command}
     groups = [_settings([one for one in read if (one.file, one.command) == number], frameworks) for number in numbers] or [{}]
-    return any(_crowded({**common, **own}) for own in groups)
+    return any(_is_crowded(RunSettings().with_values({**common, **group})) for group in groups)
 
 
 def _settings(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> dict[str, Scalar]:
     return {name: value for sheet in sheets for name, value, _ in frameworks.settings(sheet)}
 
 
-def _crowded(settings: dict[str, Scalar]) -> bool:
-    cards = str(settings.get("visible_devices", ""))
-    processes = settings.get("tensor_parallel" if settings.get("method") == "serve" else "processes_per_node")
-    return isinstance(processes, int) and _CARDS.fullmatch(cards) is not None and processes > len(cards.split(","))
+def _is_crowded(settings: RunSettings) -> bool:
+    cards = str(settings.visible_devices)
+    processes = settings.tensor_parallel if settings.method == "serve" else settings.processes_per_node
+    return processes is not None and _CARDS.fullmatch(cards) is not None and processes > len(cards.split(","))

@@ -63,11 +63,8 @@ def checks(
 
 def compared(training: RunConfig) -> dict[str, Fact]:
     """What conditions cannot say themselves: how two settings compare, as `config.NAME`."""
-    out: dict[str, Fact] = {}
-    batch, evaluation = training.settings.get("micro_batch"), training.settings.get("eval_batch")
-    if isinstance(batch, int) and isinstance(evaluation, int):
-        out["config.eval_batch_above_train"] = evaluation > batch
-    return out
+    batch, evaluation = training.settings.micro_batch, training.settings.eval_batch
+    return {} if batch is None or evaluation is None else {"config.eval_batch_above_train": evaluation > batch}
 
 
 def _place(name: str, training: RunConfig, written: Mapping[str, tuple[Fact, WrittenSetting]]) -> WrittenSetting | None:

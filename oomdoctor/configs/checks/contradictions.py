@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from oomdoctor.case.settings import ConfigIssue, Scalar, WrittenSetting
+from oomdoctor.case.settings import ConfigIssue, Scalar, WrittenSetting, positive
 from oomdoctor.case.text import Text
 from oomdoctor.configs.merge import MergedSettings
 
@@ -25,18 +25,19 @@ _TRAINER = ("micro_batch", "accumulation", "precision")
 
 def contradictions(merged: MergedSettings) -> Iterator[ConfigIssue]:
     """Complaints about settings that do not fit together, whichever of them is meant."""
+    values = merged.settings.known()
     for name in _COMPARED:
         own = merged.places.get(name)
         for value, at in merged.others.get(name, ()):
-            if own is not None and own.framework != "log" and at.framework == "log" and _differ(value, merged.settings[name]):
-                yield _not_in_force(own, merged.settings[name], at, value)
+            if own is not None and own.framework != "log" and at.framework == "log" and _differ(value, values[name]):
+                yield _not_in_force(own, values[name], at, value)
                 break
     for name in _TRAINER:
         own = merged.places.get(name)
         for value, at in merged.others.get(name, ()):
             if own is not None and own.framework not in ("log", "deepspeed", "accelerate") and at.framework == "deepspeed":
-                if _differ(value, merged.settings[name]):
-                    yield _two_answers(own, merged.settings[name], at, value)
+                if _differ(value, values[name]):
+                    yield _two_answers(own, values[name], at, value)
     yield from _product(merged)
 
 
@@ -81,11 +82,11 @@ def _two_answers(own: WrittenSetting, value: Scalar, at: WrittenSetting, other: 
 
 def _product(merged: MergedSettings) -> Iterator[ConfigIssue]:
     """DeepSpeed wants train_batch_size to be micro batch x accumulation x processes."""
-    at, total = merged.places.get("global_batch"), merged.settings.get("global_batch")
-    if at is None or at.framework != "deepspeed" or not isinstance(total, int):
+    settings, at = merged.settings, merged.places.get("global_batch")
+    total = settings.global_batch
+    if at is None or at.framework != "deepspeed" or total is None:
         return
-    factors: Mapping[str, Scalar] = {name: merged.settings.get(name) for name in ("micro_batch", "accumulation", "world_size")}
-    micro, accumulation, world = (value if isinstance(value, int) and value > 0 else None for value in factors.values())
+    micro, accumulation, world = (positive(number) for number in (settings.micro_batch, settings.accumulation, settings.world_size))
     if micro is None:
         return
     product = micro * (accumulation or 1) * (world or 1)

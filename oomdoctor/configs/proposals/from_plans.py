@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from oomdoctor.case.diagnosis import Fix
 from oomdoctor.case.plan import Measure
 from oomdoctor.case.serving import AnyPlan, AnyPlans
+from oomdoctor.case.settings import RunSettings
 from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.change import RefusedChange
 from oomdoctor.configs.edit.edit_targets import EditTargets
@@ -16,13 +15,13 @@ from oomdoctor.configs.proposals.proposal import Proposal, fix_proposal
 from oomdoctor.knowledge.pack import Pack
 
 
-def plan_proposals(found: AnyPlans, homes: EditTargets, run: dict[str, Any], pack: Pack, folder: str | None = None) -> list[Proposal]:
+def plan_proposals(found: AnyPlans, homes: EditTargets, run: RunSettings, pack: Pack, folder: str | None = None) -> list[Proposal]:
     """The plans in their order, as `plan-1`, `plan-2` ...; `run` and `folder` are those of `of_fix`."""
     plans: tuple[AnyPlan, ...] = found.plans
     return [_of_plan(f"plan-{number}", plan, homes, run, pack, folder) for number, plan in enumerate(plans, 1)]
 
 
-def _of_plan(name: str, plan: AnyPlan, homes: EditTargets, run: dict[str, Any], pack: Pack, folder: str | None) -> Proposal:
+def _of_plan(name: str, plan: AnyPlan, homes: EditTargets, run: RunSettings, pack: Pack, folder: str | None) -> Proposal:
     fixes = list(dict.fromkeys(one.fix for one in plan.measures))
     title = Text(*(mark.join(_title(fix, pack, lang) for fix in fixes) for lang, mark in (("en", "; "), ("zh", "；"))))
     fix = Fix(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 
 from msgspec import Struct
 
-from oomdoctor.case.settings import ProposedSetting
+from oomdoctor.case.settings import ProposedSetting, RunSettings
 from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.change import RefusedChange
 from oomdoctor.configs.edit.edit_targets import EditTargets
@@ -17,7 +16,6 @@ from oomdoctor.knowledge.records.template import TEMPLATES, ServedRecord, Templa
 
 _FILLED = re.compile(r"\{(cards|precision)\}")
 _VALUE = re.compile(r"\w[\w.-]{0,20}\Z")
-_NAMES = {"cards": "world_size", "precision": "precision"}
 
 
 class NewFile(Struct, frozen=True, kw_only=True):
@@ -34,7 +32,7 @@ class NewFile(Struct, frozen=True, kw_only=True):
 
 
 def new_file(
-    setting: ProposedSetting, homes: EditTargets, run: Mapping[str, object], pack: Pack, folder: str | None = None
+    setting: ProposedSetting, homes: EditTargets, run: RunSettings, pack: Pack, folder: str | None = None
 ) -> NewFile | RefusedChange | None:
     """The file that the value of a setting names; None where it names none, or one that is there.
 
@@ -48,14 +46,15 @@ def new_file(
     if any(os.path.isfile(os.path.join(place, setting.to)) for place in ("", beside)):
         return None
     path = os.path.join(beside if folder is None else folder, template.file)
-    open_value = next((name for name in _FILLED.findall(template.text) if not _VALUE.match(str(run.get(_NAMES[name], "")))), None)
+    filled = {"cards": str(run.world_size or ""), "precision": run.precision or ""}
+    open_value = next((name for name in _FILLED.findall(template.text) if not _VALUE.match(filled[name])), None)
     if open_value is not None:
         return RefusedChange(_UNKNOWN[open_value], f"{setting.key} {path}")
     named = path.replace(os.sep, "/")
     return NewFile(
         path=path,
         named=named,
-        text=_FILLED.sub(lambda found: str(run[_NAMES[found[1]]]), template.text),
+        text=_FILLED.sub(lambda found: filled[found[1]], template.text),
         role=template.role,
         launch=_launch(template.launch.get(setting.framework), named, home.file),
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 from oomdoctor.case.diagnosis import Fix
 from oomdoctor.case.serving import AnyPlan
-from oomdoctor.case.settings import ConfigIssue, ProposedSetting
+from oomdoctor.case.settings import ConfigIssue, ProposedSetting, RunSettings
 from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.change import ConfigChange, RefusedChange
 from oomdoctor.configs.edit.edit_targets import EditTarget, EditTargets
@@ -40,8 +40,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
     """The plan that it is, where it is one."""
 
 
-def fix_proposal(fix: Fix, homes: EditTargets, run: Mapping[str, object], pack: Pack, folder: str | None = None) -> Proposal:
-    """A fix of the diagnosis for these files; `run` are the settings of the run by their common names. New files go into `folder`."""
+def fix_proposal(fix: Fix, homes: EditTargets, run: RunSettings, pack: Pack, folder: str | None = None) -> Proposal:
+    """A fix of the diagnosis for these files; `run` are the settings of the run. New files go into `folder`."""
     safe = fix.safety == "safe"
     against = _sharded_otherwise(fix, run)
     if against is not None:
@@ -124,12 +124,12 @@ def _dated(setting: ProposedSetting) -> Text:
     return Text(f"only some versions know it{en}, and which one runs is not known", f"只有部分版本支持{zh}，而运行的是哪个版本还不知道")
 
 
-def _sharded_otherwise(fix: Fix, run: Mapping[str, object]) -> Text | None:
+def _sharded_otherwise(fix: Fix, run: RunSettings) -> Text | None:
     """Why a fix that shards is not for a run that another program shards: DeepSpeed and FSDP exclude one another."""
     sets = {one.sets for one in fix.settings}
-    if "zero_stage" in sets and run.get("fsdp") is True:
+    if "zero_stage" in sets and run.fsdp:
         return Text("FSDP shards this run already", "这次运行已经由 FSDP 切分")
-    if "fsdp" in sets and run.get("zero_stage"):
+    if "fsdp" in sets and run.zero_stage:
         return Text("DeepSpeed shards this run already", "这次运行已经由 DeepSpeed 切分")
     return None
 

@@ -152,7 +152,7 @@ def settings_in_force(case: Case, lang: str) -> list[Row]:
     """The settings of the run with their places: first those that decide about memory, then what else the log shows."""
     rows = {given.name: Row(given.key, _value(given.value), _written(given, case, lang)) for given in _placed(case)}
     if case.training is not None:
-        worked_out = {name: value for name, value in case.training.settings.items() if name not in case.training.places}
+        worked_out = {name: value for name, value in case.training.known_settings().items() if name not in case.training.places}
         rows |= {name: Row(name.replace("_", " "), _value(value), fill(WORDS["derived"], lang)) for name, value in worked_out.items()}
     for event in case.events:
         if event.kind is Kind.CONTEXT and event.signature.startswith(_SETTING_SIGNS):

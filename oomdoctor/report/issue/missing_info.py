@@ -120,7 +120,7 @@ def _known(case: Case) -> set[str]:
     """The names of the facts that the case holds, and what makes a question needless: the report asks it anyway, or another system."""
     known = {*case.facts, f"settle.{case.verdict.settle}"}
     if case.training is not None:
-        known |= {f"training.{name}" for name in case.training.settings}
+        known |= {f"training.{name}" for name in case.training.settings.known()}
     if case.incidents:
         first = case.incidents[0]
         known |= {f"event.{name}" for name in first.root.fields}

@@ -173,7 +173,9 @@ def _config(training: RunConfig, lang: str) -> dict[str, object]:
     return {
         "framework": training.framework,
         "version": None if training.version is None else clean_line(training.version, 80),
-        "settings": {name: {"value": _value(value), **_given(training.places.get(name))} for name, value in training.settings.items()},
+        "settings": {
+            name: {"value": _value(value), **_given(training.places.get(name))} for name, value in training.known_settings().items()
+        },
         "complaints": [config_issue(one, lang) for one in training.complaints[:_COMPLAINTS]],
         "complaints_more": max(0, len(training.complaints) - _COMPLAINTS),
     }

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from planning.runs import a_card, a_run
 
 from oomdoctor.case.plan import Measure, Plan, Plans
+from oomdoctor.case.settings import RunSettings
 from oomdoctor.configs.proposals.from_plans import plan_proposals
 from oomdoctor.configs.proposals.proposal import Proposal
 from oomdoctor.memory.estimate import estimate
@@ -33,7 +34,7 @@ def of(*measures: Measure) -> Proposal:
     found = estimate(a_run())
     plan = Plan(measures=measures, outcome=found, time=1.0, risk="none", effort=0)
     plans = Plans(budget=a_card(), now=found, fits="no", plans=(plan, plan))
-    first, second = plan_proposals(plans, homes(FILES), {}, pack())
+    first, second = plan_proposals(plans, homes(FILES), RunSettings(), pack())
     assert second == replace(first, id="plan-2")
     return first
 

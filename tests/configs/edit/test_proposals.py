@@ -10,7 +10,7 @@ import yaml
 from config_edits import fix, homes, judge, nothing_there, setting, sheets
 from config_files import pack
 
-from oomdoctor.case.settings import ProposedSetting
+from oomdoctor.case.settings import ProposedSetting, RunSettings, Scalar
 from oomdoctor.configs.edit.change import ConfigChange
 from oomdoctor.configs.edit.patch import patch
 from oomdoctor.configs.proposals.apply import AppliedProposals, apply_proposals
@@ -28,8 +28,8 @@ RULES = load_rules(Path(builtin_rules()))
 TEMPLATES = [pytest.param(one, id=one.id) for _, one in RULES.templates]
 
 
-def of(files: dict[str, bytes], *settings: ProposedSetting, **run: object) -> Proposal:
-    return fix_proposal(fix(*settings), homes(files), run, pack())
+def of(files: dict[str, bytes], *settings: ProposedSetting, **run: Scalar) -> Proposal:
+    return fix_proposal(fix(*settings), homes(files), RunSettings().with_values(run), pack())
 
 
 def done(files: dict[str, bytes], *proposals: Proposal) -> AppliedProposals:
@@ -119,7 +119,7 @@ def test_a_fix_is_made_as_a_whole_or_not_at_all() -> None:
 def test_the_earlier_of_two_fixes_decides() -> None:
     files = {"a.yaml": LLAMAFACTORY}
     first, second = (
-        fix_proposal(fix(setting("llamafactory", "cutoff_len", to), id=name), homes(files), {}, pack())
+        fix_proposal(fix(setting("llamafactory", "cutoff_len", to), id=name), homes(files), RunSettings(), pack())
         for name, to in (("one", "1024"), ("two", "512"))
     )
     settled = done(files, first, second)
@@ -186,14 +186,14 @@ def test_an_accelerate_file_has_the_cards_and_the_precision_of_the_run() -> None
     pytest.param({"world_size": 2}, "precision", id="no precision"),
     pytest.param({"world_size": 2, "precision": "bf16\nuse_cpu: true"}, "precision", id="a precision that is none"),
 ])  # fmt: skip
-def test_what_is_not_known_is_not_put_into_an_accelerate_file(run: dict[str, object], why: str) -> None:
+def test_what_is_not_known_is_not_put_into_an_accelerate_file(run: dict[str, Scalar], why: str) -> None:
     found = of({"a.yaml": LLAMAFACTORY}, FSDP, **run)
     assert found.files == () and why in found.by_hand[0].why.en
 
 
 def test_a_run_is_sharded_by_one_program() -> None:
     files = {"a.yaml": LLAMAFACTORY}
-    run = {"world_size": 4, "precision": "bf16"}
+    run = RunSettings(world_size=4, precision="bf16")
     settled = done(files, *(fix_proposal(fix(one, id=name), homes(files), run, pack()) for name, one in (("zero", ZERO3), ("fsdp", FSDP))))
     assert set(settled.files) == {"a.yaml", "ds_zero3.json"} and settled.steps[1].refused
 
@@ -202,7 +202,7 @@ def test_a_run_is_sharded_by_one_program() -> None:
     pytest.param("zero_stage", {"fsdp": True}, id="DeepSpeed for a run with FSDP"),
     pytest.param("fsdp", {"zero_stage": 2}, id="FSDP for a run with DeepSpeed"),
 ])  # fmt: skip
-def test_what_another_program_shards_already_is_left_to_it(sets: str, run: dict[str, object]) -> None:
+def test_what_another_program_shards_already_is_left_to_it(sets: str, run: dict[str, Scalar]) -> None:
     found = of({"a.yaml": LLAMAFACTORY}, setting("llamafactory", "a_key", "1", sets=sets), setting("llamafactory", "along", "2"), **run)
     assert (found.changes, len(found.by_hand)) == ((), 2) and "already" in found.by_hand[0].why.en
 
