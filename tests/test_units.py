@@ -91,18 +91,14 @@ def test_the_number_stays_below_1024(size: int) -> None:
 
 
 @given(st.text(max_size=40))
-def test_no_text_is_an_error(text: str) -> None:
-    assert parse_size(text) is None or isinstance(parse_size(text), int)
+def test_blanks_around_a_text_change_nothing(text: str) -> None:
+    assert parse_size(f"  {text.strip()} ") == parse_size(text.strip())
 
 
-@given(st.integers(30, 5000))
-def test_a_number_of_any_length_is_no_error(length: int) -> None:
-    for text in ("9" * length, "9" * length + " GiB", "0." + "9" * length, "-" + "9" * length):
-        assert parse_size(text) is None or isinstance(parse_size(text), int)
-
-
-def test_a_number_that_is_too_long_is_not_cut_to_a_wrong_one() -> None:
-    assert parse_size("1" * 41) in (None, int("1" * 41))
+@given(st.integers(41, 5000))
+def test_a_number_that_is_too_long_is_not_cut_to_a_wrong_one(length: int) -> None:
+    for text in ("9" * length, "9" * length + " GiB", "-" + "9" * length):
+        assert parse_size(text) is None
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 from hypothesis import given
@@ -114,8 +113,8 @@ def test_the_json_is_redacted_by_the_names_of_its_keys_too() -> None:
 @pytest.mark.parametrize(
     "piece", ["a@", "sk-", "1.", "a:", "token=", "/home/", "x@y.", "::", "C:\\Users\\", "host : ", "password", " kernel: "]
 )
-def test_a_hostile_text_costs_linear_time(piece: str) -> None:
-    text = piece * (200_000 // len(piece))
-    start = time.perf_counter()
-    redact_text(text)
-    assert time.perf_counter() - start < 10
+def test_a_hostile_text_is_redacted_like_any_other(piece: str) -> None:
+    """That it takes linear time is what tests/test_patterns.py holds."""
+    once = redact_text(piece * (20_000 // len(piece)) + " token=hf_" + "a1" * 12)
+    assert "hf_a1" not in once
+    assert redact_text(once) == once

@@ -118,5 +118,4 @@ _ANYTHING = st.one_of(st.none(), st.booleans(), st.integers(-(1 << 70), 1 << 70)
 @given(st.sampled_from(["vllm", "sglang"]), st.dictionaries(st.sampled_from(_NAMES), _ANYTHING), st.floats(0.1, 1000))
 def test_any_setting_has_an_answer(of_program: str, settings: dict[str, Any], card: float) -> None:
     found = of(of_program, card=card, **settings)
-    assert found.starts in ("yes", "no", "close")
     assert 0 < found.server.share <= 1

@@ -1,0 +1,51 @@
+"""No regular expression of the code can take more than linear time: each repetition stands alone or has a bound."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from oomdoctor.knowledge.lint import slow
+from oomdoctor.report.safety.secret_patterns import RULES
+
+ROOT = Path(__file__).parents[1]
+UNROLLED = {"oomdoctor.configs.edit.json_tree", "oomdoctor.configs.readers.json"}
+"""`[^*]*(?:\\*(?!/)[^*]*)*`: what repeats inside begins with a character that the repetition before it cannot take."""
+
+
+def patterns() -> list[tuple[str, re.Pattern[str] | re.Pattern[bytes]]]:
+    """The compiled constants of all modules that need no torch."""
+    files = [path for path in sorted((ROOT / "oomdoctor").rglob("*.py")) if path.stem != "__main__" and path.parent.name != "tracing"]
+    modules = [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in files]
+    return [
+        (f"{module}.{name}", value)
+        for module in modules
+        for name, value in vars(import_module(module)).items()
+        if isinstance(value, re.Pattern) and module not in UNROLLED
+    ]
+
+
+PATTERNS = patterns()
+
+
+def test_there_are_patterns_to_look_at() -> None:
+    assert len(PATTERNS) > 200
+
+
+@pytest.mark.parametrize(("name", "pattern"), [pytest.param(name, pattern, id=name) for name, pattern in PATTERNS])
+def test_no_repetition_stands_inside_a_long_one(name: str, pattern: re.Pattern[str] | re.Pattern[bytes]) -> None:
+    text = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
+    assert [why for why in slow(text) if "inside" in why] == [], name
+
+
+@pytest.mark.parametrize("pattern", [pytest.param(rule.pattern, id=f"{number}: {rule.pattern[:30]}") for number, rule in enumerate(RULES)])
+def test_no_repetition_of_a_secret_stands_inside_a_long_one(pattern: str) -> None:
+    assert [why for why in slow(pattern) if "inside" in why] == []
+
+
+@pytest.mark.parametrize("pattern", [r"(?:a{0,9}b){0,}", r"(?:[^\n]*,)*x", r"(?:(?:x|y+)z)+"])
+def test_a_repetition_inside_a_long_one_is_seen(pattern: str) -> None:
+    assert [why for why in slow(pattern) if "inside" in why]
