@@ -1,8 +1,8 @@
 """Plants failures in generated logs and checks that each is found, with its figures, rank and place, and nothing else.
 
-    python bench/planted.py --make-log make_log.py
+    python bench/planted.py
 
-The truth is what the generator wrote down; sizes are read here again, so that the tool is not checked against itself.
+The truth is what the generator (bench/logs.py) wrote down; sizes are read here again, so that the tool is not checked against itself.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import argparse
 import json
 import math
 import os
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -20,17 +19,19 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import logs
+from logs import PREFIXES, SHAPES
+
 from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.event import Event
 from oomdoctor.knowledge.pack import Pack, load_pack
 
-ROOT = Path(__file__).resolve().parents[1]
 EVENT_KIND = {
-    "cuda_new": "device-oom", "cuda_old": "device-oom", "vllm_kv": "device-oom", "jax_oom": "device-oom",
-    "nvml_assert": "masked-device-oom", "nvml_success_assert": "masked-device-oom", "cublas_alloc": "masked-device-oom",
-    "nccl_oom": "masked-device-oom", "host_killer": "host-oom", "slurm_oom": "host-oom", "cpu_alloc": "host-oom",
-    "numpy_alloc": "host-oom", "sigkill9": "host-oom", "dataloader_shm": "shm-oom",
+    "cuda-oom": "device-oom", "cuda-oom-1x": "device-oom", "vllm-cache": "device-oom", "xla-oom": "device-oom",
+    "nvml-symbol": "masked-device-oom", "nvml-success": "masked-device-oom", "cublas-handle": "masked-device-oom",
+    "nccl-oom": "masked-device-oom", "kernel-oom": "host-oom", "slurm-oom": "host-oom", "cpu-allocator": "host-oom",
+    "numpy-array": "host-oom", "killed-worker": "host-oom", "loader-shm": "shm-oom",
 }  # fmt: skip
 FIELD = {
     "requested": "requested_bytes", "capacity": "total_bytes", "free": "free_bytes", "used": "process_bytes",
@@ -39,12 +40,9 @@ FIELD = {
     "bytes": "requested_bytes",
 }  # fmt: skip
 """Name in the truth -> name in the event, where the value needs no more than its unit."""
-UNTAGGED = ("host_killer", "slurm_oom", "nccl_oom", "sigkill9")
+UNTAGGED = ("kernel-oom", "slurm-oom", "nccl-oom", "killed-worker")
 """Messages that do not come out of a Python program: no `[rankN]:` before them."""
 QUIET = ("clean", "nearmiss", "binary")
-SHAPES = (*QUIET, "mixed", "tqdm", "jsonl", "nul", "crlf", "utf16", "ansi", "oneline", "dense")
-PREFIXES = ("default", "srun", "cri")
-ALL = ",".join(EVENT_KIND)
 _PIECE = 32 << 10
 """A message in a line without end is placed at a piece of it."""
 
@@ -75,7 +73,7 @@ def expected(truth: Mapping[str, Any]) -> dict[str, Any]:
 
 def stated_rank(truth: Mapping[str, Any], prefix: str) -> int | None:
     """The rank that the log says; None where it says none."""
-    says = prefix in ("default", "srun") or truth["kind"] not in UNTAGGED or truth["kind"] == "sigkill9"
+    says = prefix in ("default", "srun") or truth["kind"] not in UNTAGGED or truth["kind"] == "killed-worker"
     return truth["rank"] if says else None
 
 
@@ -83,10 +81,9 @@ def differences(found: Diagnosis, job: Job) -> Iterator[str]:
     """Every difference between a diagnosis and what was planted."""
     serious = [event for event in found.case.events if event.kind.value != "context" and event.outcome.value == "failure"]
     left = [event for event in serious if event.kind.is_memory]
-    at_line = _offsets(job) if job.shape in ("crlf", "utf16", "ansi") else {}
     for truth in job.truths:
         kind = truth["kind"]
-        place = at_line.get(kind, truth["offset"])
+        place = truth["offset"]
         event = next((one for one in left if _fits(one, truth, place, job.shape)), None)
         if event is None:
             there = [one.signature for one in serious if one.place.offset == place]
@@ -100,7 +97,7 @@ def differences(found: Diagnosis, job: Job) -> Iterator[str]:
         )
         rank = stated_rank(truth, job.prefix)
         # NCCL's [N] is the device and no more; it is often the rank too, so both answers are right.
-        if job.shape != "oneline" and event.rank != rank and not (kind == "nccl_oom" and event.rank == truth["rank"]):
+        if job.shape != "oneline" and event.rank != rank and not (kind == "nccl-oom" and event.rank == truth["rank"]):
             yield f"{kind}: rank is {event.rank} instead of {rank} ({event.signature})"
     if job.shape == "dense":
         left = [event for event in left if not event.signature.startswith("torch-cuda-oom")]
@@ -108,7 +105,7 @@ def differences(found: Diagnosis, job: Job) -> Iterator[str]:
     if not job.truths:
         yield from (f"not planted: {event.signature} at {event.place.offset}: {event.text[:80]}" for event in serious if event not in left)
     said, kinds = found.case.verdict.memory_failure, {truth["kind"] for truth in job.truths}
-    right = ("no",) if not kinds else ("yes", "possible") if kinds == {"sigkill9"} else ("yes",)
+    right = ("no",) if not kinds else ("yes", "possible") if kinds == {"killed-worker"} else ("yes",)
     if job.shape != "dense" and said not in right:
         yield f"verdict is {said} instead of {' or '.join(right)} ({', '.join(sorted(kinds))})"
 
@@ -134,11 +131,11 @@ def check(job: Job) -> tuple[Job, list[str], str]:
     return job, [*differences(found, job), *line_differences(found, job)], found.case.verdict.memory_failure
 
 
-def many(work: Path, make_log: str, files: int) -> list[Job]:
+def many(work: Path, files: int) -> list[Job]:
     """Small logs, a fifth of them with one failure."""
     folder, truth = work / f"many-{files}", work / f"many-{files}.truth"
     if not truth.exists():
-        _make(make_log, "--dir", folder, "--files", files, "--size", "100KiB", "--failure", "random", "--truth", truth, "--jobs", 2)
+        _make("--folder", folder, "--files", files, "--size", "100KiB", "--failures", "random", "--truth", truth)
     planted: dict[str, list[dict[str, Any]]] = {}
     for row in _rows(truth):
         planted.setdefault(row["file"], []).append(row)
@@ -146,15 +143,14 @@ def many(work: Path, make_log: str, files: int) -> list[Job]:
     return [Job(str(path), "small logs", "mixed", "none", planted.get(str(path.relative_to(folder)), [])) for path in paths]
 
 
-def shapes(work: Path, make_log: str, size: str) -> Iterator[Job]:
+def shapes(work: Path, size: str) -> Iterator[Job]:
     """Every shape and prefix with one failure of each kind, longer than what is read closely; and failures in the middle."""
-    for shape, prefix in [*((shape, "none") for shape in SHAPES), *(("mixed", prefix) for prefix in PREFIXES)]:
+    for shape, prefix in [*((shape, "none") for shape in SHAPES), *(("mixed", prefix) for prefix in PREFIXES if prefix != "none")]:
         stem = f"{shape}-{prefix}-{size}"
         log, truth = work / f"{stem}.log", work / f"{stem}.truth"
         if not truth.exists():
-            failure = "none" if shape in QUIET else ALL
-            form = ("--size", size, "--shape", shape, "--prefix", prefix, "--ranks", 16, "--failure", failure)
-            _make(make_log, *form, "-o", log, "--truth", truth)
+            form = ("--size", size, "--shape", shape, "--prefix", prefix, "--ranks", 16)
+            _make(*form, "--failures", "none" if shape in QUIET else "all", "--output", log, "--truth", truth)
         yield Job(str(log), f"{shape}, prefix {prefix}", shape, prefix, _rows(truth))
     middle, first, then = work / f"middle-{size}.log", work / f"mixed-none-{size}.log", work / f"clean-none-{size}.log"
     if not middle.exists():
@@ -171,23 +167,6 @@ def _fits(event: Event, truth: Mapping[str, Any], place: int, shape: str) -> boo
     return same and abs(event.place.offset - place) <= _PIECE
 
 
-def _offsets(job: Job) -> dict[str, int]:
-    """Where the planted lines begin in a log that was written in another form: their text is looked for.
-
-    Offsets are those of the text that is read, so UTF-16 is decoded first.
-    """
-    data = Path(job.path).read_bytes()
-    data = data.decode("utf-16").encode() if job.shape == "utf16" else data
-    marks = {
-        "cuda_new": b"OutOfMemoryError: CUDA out", "cuda_old": b"RuntimeError: CUDA out", "nvml_assert": b"RemoteDeviceType_ INTERNAL",
-        "nvml_success_assert": b"NVML_SUCCESS == r", "host_killer": b"Out of memory: Killed", "slurm_oom": b"slurmstepd",
-        "dataloader_shm": b"DataLoader worker (pid", "cublas_alloc": b"CUBLAS_STATUS_ALLOC_FAILED", "nccl_oom": b"NCCL WARN Cuda",
-        "vllm_kv": b"No available memory for", "cpu_alloc": b"enforce fail at", "numpy_alloc": b"_ArrayMemoryError",
-        "jax_oom": b"RESOURCE_EXHAUSTED", "sigkill9": b"(exitcode: -9)",
-    }  # fmt: skip
-    return {kind: data.rfind(b"\n", 0, data.rindex(mark)) + 1 for kind, mark in marks.items()}
-
-
 def _is_size(value: object) -> bool:
     return isinstance(value, str) and value.endswith("iB")
 
@@ -201,14 +180,13 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def _make(make_log: str, *options: object) -> None:
-    subprocess.run([sys.executable, make_log, *map(str, options)], check=True)
+def _make(*options: object) -> None:
+    logs.main([str(option) for option in options])
 
 
 def main() -> int:
     """Prints counts and every difference; status 1 where there is one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--make-log", default=str(ROOT.parent / "shared/bench/make_log.py"), help="the log generator")
     parser.add_argument("--work", default=os.path.join(tempfile.gettempdir(), "oomdoctor-planted"), help="where logs are kept between runs")
     parser.add_argument("--files", type=int, default=10_000, help="number of small logs")
     parser.add_argument("--size", default="24MiB", help="size of the log of each shape")
@@ -217,7 +195,7 @@ def main() -> int:
     options = parser.parse_args()
     work = Path(options.work)
     work.mkdir(parents=True, exist_ok=True)
-    jobs = [*many(work, options.make_log, options.files), *shapes(work, options.make_log, options.size)]
+    jobs = [*many(work, options.files), *shapes(work, options.size)]
     groups: dict[str, list[tuple[Job, list[str], str]]] = {}
     with ProcessPoolExecutor(options.jobs) as pool:
         for done in pool.map(check, jobs, chunksize=8):

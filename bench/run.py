@@ -1,6 +1,6 @@
 """Measures the speed goals against ripgrep, which only looks for the same literals.
 
-    python bench/run.py --make-log make_log.py --python .venv/bin/python
+    python bench/run.py --python .venv/bin/python
 
 Both sides of a ratio run in turn, ours and theirs, after one round that does not count; the ratio is taken pair by pair
 and its median is what counts. A run is a whole process: from its start to the return of wait4, which also says its CPU
@@ -23,6 +23,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+
+import logs
 
 ROOT = Path(__file__).resolve().parents[1]
 REPORT = ROOT / "docs" / "performance.md"
@@ -117,12 +119,11 @@ def _drained(master: int, start: float) -> float | None:
 
 
 class Inputs:
-    """Logs of the generator in the work folder, made when they are first asked for."""
+    """Logs of the generator (bench/logs.py) in the work folder, made when they are first asked for."""
 
-    def __init__(self, work: Path, make_log: str, python: str, quick: bool) -> None:
+    def __init__(self, work: Path, python: str, quick: bool) -> None:
         self.work = work
         self.quick = quick
-        self._make_log = make_log
         self._python = python
         work.mkdir(parents=True, exist_ok=True)
 
@@ -133,8 +134,8 @@ class Inputs:
 
     def log(self, size: str, shape: str = "mixed") -> str:
         """A log of one shape."""
-        failure = ["--failure", "none"] if shape == "nearmiss" else []
-        return self._made(f"{shape}-{size}.log", ["--size", size, "--shape", shape, *failure, "-o"])
+        failures = ["--failures", "none"] if shape in ("clean", "nearmiss") else []
+        return self._made(f"{shape}-{size}.log", ["--size", size, "--shape", shape, *failures, "--output"])
 
     def of_shape(self, shape: str) -> str:
         """A log of a quarter of the large one's size."""
@@ -143,7 +144,7 @@ class Inputs:
     def folder(self) -> str:
         """Many small logs, a fifth of them with a failure."""
         files = 1000 if self.quick else 10_000
-        return self._made(f"many-{files}", ["--files", str(files), "--size", "100KiB", "--failure", "random", "--dir"])
+        return self._made(f"many-{files}", ["--files", str(files), "--size", "100KiB", "--failures", "random", "--folder"])
 
     def literals(self) -> str:
         """The literals of all rules, one a line."""
@@ -156,7 +157,7 @@ class Inputs:
         if not path.exists():
             print(f"making {name}", file=sys.stderr)
             part = self.work / f"{name}.part"
-            subprocess.run([sys.executable, self._make_log, "--jobs", str(os.cpu_count() or 1), *options, str(part)], check=True)
+            logs.main([*options, str(part)])
             part.rename(path)
         return str(path)
 
@@ -321,7 +322,6 @@ def write(text: str) -> None:
 def main() -> None:
     """Measures, prints the table and, after a whole run, writes it down."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--make-log", default=str(ROOT.parent / "shared" / "bench" / "make_log.py"), help="the log generator")
     parser.add_argument("--work", default=os.path.join(tempfile.gettempdir(), "oomdoctor-bench"), help="where logs are kept between runs")
     parser.add_argument("--python", default=sys.executable, help="the Python that has oomdoctor; default: this one")
     parser.add_argument("--pairs", type=int, default=5, help="rounds that count")
@@ -330,7 +330,7 @@ def main() -> None:
     options = parser.parse_args()
     # A relative name of a Python would be looked for in the work folder; its links stay, as they make a virtual environment.
     python = os.path.abspath(options.python) if os.sep in options.python else options.python
-    inputs = Inputs(Path(options.work).resolve(), os.path.abspath(options.make_log), python, options.quick)
+    inputs = Inputs(Path(options.work).resolve(), python, options.quick)
     literals = inputs.literals()
     goals = cases(inputs, python, literals)
     chosen = options.only.split(",") if options.only else list(goals)
@@ -339,7 +339,7 @@ def main() -> None:
         parser.error(f"no such goal: {', '.join(unknown)} ({', '.join(goals)})")
     named = "".join([f" --only {options.only}" if options.only else "", " --quick" if options.quick else ""])
     head = [
-        f"`python bench/run.py --make-log make_log.py --python PYTHON --pairs {options.pairs}{named}`",
+        f"`python bench/run.py --python PYTHON --pairs {options.pairs}{named}`",
         "",
         f"{machine(python, literals)}. Medians of {options.pairs} pairs; smallest and largest ratio in brackets.",
         "",

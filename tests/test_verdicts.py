@@ -6,20 +6,17 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
+import verdicts
+from measurements import GIB, measured, read
+from verdicts import own_card
+
+from oomdoctor.memory.estimate import estimate
 
 ROOT = Path(__file__).parents[1]
 TABLES = [str(ROOT / "fixtures" / "measured" / "published.csv"), *filter(None, [os.environ.get("OOMDOCTOR_MEASURED")])]
-sys.path.insert(0, str(ROOT / "bench"))
-
-import verdicts  # noqa: E402 - bench is no package
-from measurements import GIB, measured, read  # noqa: E402
-from verdicts import own_card  # noqa: E402
-
-from oomdoctor.memory.estimate import estimate  # noqa: E402
 
 WRITES_SCORES = {"mm-4d8286d174"}
 """A program that writes attention scores for every pair of tokens of a prompt (AutoAWQ before flash attention), which no column says."""
