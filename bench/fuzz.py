@@ -14,7 +14,6 @@ import argparse
 import bz2
 import gzip
 import importlib
-import json
 import lzma
 import multiprocessing
 import os
@@ -46,7 +45,8 @@ from oomdoctor.report.render.html import render as html
 from oomdoctor.report.render.markdown import render as markdown
 from oomdoctor.report.render.terminal import render as terminal
 from oomdoctor.report.safety.redact import redact
-from oomdoctor.report.wire.diagnosis import to_json
+from oomdoctor.report.wire.diagnosis import convert_diagnosis
+from oomdoctor.report.wire.encode import json_text
 
 BATCH = 500
 HANG_S = 20.0
@@ -287,7 +287,7 @@ def _packers() -> tuple[Callable[[bytes], bytes], ...]:
 def _diagnosed(data: bytes) -> None:
     """The whole path: streams, windows, events, timeline, findings, every form of the report."""
     diagnosis = pipeline.diagnose_logs(["fuzz.log"], pack(), text=data)
-    json.dumps(to_json(diagnosis, version=__version__, redact=True, lang="en"), allow_nan=False).encode()
+    json_text(convert_diagnosis(diagnosis, "en", __version__), redact=True).encode()
     document = compose(diagnosis, "zh", __version__)
     for render in (markdown, html, lambda one: terminal(one, width=80, color=False)):
         render(redact(document)).encode()

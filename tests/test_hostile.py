@@ -28,7 +28,8 @@ from oomdoctor.report.render.html import render as html
 from oomdoctor.report.render.markdown import render as markdown
 from oomdoctor.report.render.terminal import render as terminal
 from oomdoctor.report.safety.redact import redact
-from oomdoctor.report.wire.diagnosis import to_json
+from oomdoctor.report.wire.diagnosis import convert_diagnosis
+from oomdoctor.report.wire.encode import json_text
 
 ROOT = Path(__file__).parents[1]
 OOM = (
@@ -56,7 +57,7 @@ def said(found: Diagnosis) -> tuple[str, list[str]]:
 def reports(found: Diagnosis) -> dict[str, str]:
     document = redact(compose(found, "en", "0.0.0"))
     return {
-        "json": json.dumps(to_json(found, version="0.0.0", redact=True, lang="en"), ensure_ascii=False),
+        "json": json_text(convert_diagnosis(found, "en", "0.0.0"), redact=True),
         "markdown": markdown(document), "html": html(document), "terminal": terminal(document, width=100, color=False),
     }  # fmt: skip
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from oomdoctor.knowledge.pack import Pack, builtin_rules, compile_pack
+from oomdoctor.report.wire.schemas import REPORTS
 
 ROOT = Path(__file__).parents[1]
 
@@ -41,7 +42,7 @@ def test_every_rule_file_is_in_the_wheel(wheel: Path) -> None:
 def test_every_module_and_the_schema_are_in_the_wheel(wheel: Path) -> None:
     inside = set(zipfile.ZipFile(wheel).namelist())
     wanted = {path.relative_to(ROOT).as_posix() for path in (ROOT / "oomdoctor").rglob("*.py")}
-    assert wanted | {"oomdoctor/py.typed", "oomdoctor/report/schema/report-v1.json"} <= inside
+    assert wanted | {"oomdoctor/py.typed"} | {f"oomdoctor/report/schema/{name}.json" for name in REPORTS} <= inside
 
 
 def test_the_shipped_pack_is_the_one_that_the_rules_give(wheel: Path) -> None:

@@ -11,9 +11,11 @@ from oomdoctor import __version__
 from oomdoctor.api.check import check as check_config
 from oomdoctor.api.results import ConfigCheck, RunEstimate
 from oomdoctor.case.serving import Served
-from oomdoctor.cli.output import json_text, locale_language, show, write
-from oomdoctor.report.edits.check import Taken, compose, findings, to_json
-from oomdoctor.report.wire.sarif import to_sarif
+from oomdoctor.cli.output import locale_language, show, write
+from oomdoctor.report.edits.check import Taken, compose, findings
+from oomdoctor.report.wire.check import convert_check
+from oomdoctor.report.wire.encode import json_text
+from oomdoctor.report.wire.sarif import convert_config_issues
 
 FORMATS = ("terminal", "markdown", "json", "sarif")
 
@@ -65,9 +67,9 @@ def check(
 def _render(result: ConfigCheck, format_: str, lang: str, *, to_terminal: bool) -> str:
     taken = _taken(result.memory)
     if format_ == "json":
-        return json_text(to_json(result.config, taken, result.gaps, lang, __version__))
+        return json_text(convert_check(result.config, taken, result.gaps, lang, __version__))
     if format_ == "sarif":
-        return json_text(to_sarif(findings(result.config, taken), lang, __version__))
+        return json_text(convert_config_issues(findings(result.config, taken), lang, __version__))
     return show(compose(result.config, taken, result.gaps, lang, __version__), format_, to_terminal=to_terminal)
 
 

@@ -10,8 +10,10 @@ import click
 from oomdoctor import __version__
 from oomdoctor.api.compare import compare as compare_runs
 from oomdoctor.case.comparison import Comparison
-from oomdoctor.cli.output import json_text, locale_language, show, write
-from oomdoctor.report.comparison.compare import compose, to_json
+from oomdoctor.cli.output import locale_language, show, write
+from oomdoctor.report.comparison.compare import compose
+from oomdoctor.report.wire.comparison import convert_comparison
+from oomdoctor.report.wire.encode import json_text
 
 FORMATS = ("terminal", "markdown", "json", "html")
 _NONE = "-"
@@ -66,5 +68,5 @@ def compare(
 def render(comparison: Comparison, format_: str, lang: str, *, redact: bool, to_terminal: bool) -> str:
     """Return the answer as text."""
     if format_ == "json":
-        return json_text(to_json(comparison, version=__version__, redact=redact, lang=lang))
+        return json_text(convert_comparison(comparison, lang, __version__), redact=redact)
     return show(compose(comparison, lang, __version__), format_, to_terminal=to_terminal, redact=redact)

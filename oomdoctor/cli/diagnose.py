@@ -12,7 +12,7 @@ from oomdoctor import __version__
 from oomdoctor.api.diagnose import diagnose as diagnose_run
 from oomdoctor.api.inputs import default_jobs, unread_lines
 from oomdoctor.case.diagnosis import Diagnosis
-from oomdoctor.cli.output import complain, json_text, locale_language, show, write
+from oomdoctor.cli.output import complain, locale_language, show, write
 from oomdoctor.cli.progress import Progress
 from oomdoctor.errors import UsageError
 from oomdoctor.ingest.sources import expand_sources
@@ -110,9 +110,10 @@ def diagnose(
 def render(diagnosis: Diagnosis, format_: str, lang: str, *, redact: bool, to_terminal: bool) -> str:
     """Return the report as text."""
     if format_ == "json":
-        from oomdoctor.report.wire.diagnosis import to_json  # noqa: PLC0415 - a tenth of the start of the other formats
+        from oomdoctor.report.wire.diagnosis import convert_diagnosis  # noqa: PLC0415 - a tenth of the start of the other formats
+        from oomdoctor.report.wire.encode import json_text  # noqa: PLC0415 - as above
 
-        return json_text(to_json(diagnosis, version=__version__, redact=redact, lang=lang))
+        return json_text(convert_diagnosis(diagnosis, lang, __version__), redact=redact)
     return show(compose(diagnosis, lang, __version__), format_, to_terminal=to_terminal, redact=redact)
 
 

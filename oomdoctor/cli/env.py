@@ -12,10 +12,11 @@ from oomdoctor import __version__
 from oomdoctor.api.environment import environment
 from oomdoctor.case.diagnosis import Finding
 from oomdoctor.case.environment import Environment
-from oomdoctor.cli.output import json_text, locale_language, show, write
+from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.machine.facts import environment_facts
 from oomdoctor.report.machine.environment import compose_environment
-from oomdoctor.report.wire.environment import to_json
+from oomdoctor.report.wire.encode import json_text
+from oomdoctor.report.wire.environment import convert_environment
 
 FORMATS = ("terminal", "markdown", "json", "html")
 
@@ -70,6 +71,6 @@ def render(
 ) -> str:
     """Return the report as text; `name` is the file that the machine was read from."""
     if format_ == "json":
-        return json_text(to_json(machine, findings, version=__version__, redact=redact, lang=lang))
+        return json_text(convert_environment(machine, findings, lang, __version__, redact=redact), redact=redact)
     document = compose_environment(machine, findings, environment_facts(machine), lang, __version__, name)
     return show(document, format_, to_terminal=to_terminal, redact=redact)

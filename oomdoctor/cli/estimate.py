@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import Any
@@ -13,12 +12,13 @@ from oomdoctor import __version__
 from oomdoctor.api.estimate import estimate as estimate_run
 from oomdoctor.api.results import RunEstimate
 from oomdoctor.case.serving import Served
-from oomdoctor.cli.output import json_text, locale_language, show, write
+from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
 from oomdoctor.report.memory.estimate import compose
 from oomdoctor.report.memory.serving import compose as compose_server
-from oomdoctor.report.wire.estimate import to_json
-from oomdoctor.report.wire.serving import to_json as server_to_json
+from oomdoctor.report.wire.encode import json_text
+from oomdoctor.report.wire.estimate import convert_estimate
+from oomdoctor.report.wire.serving import convert_served
 from oomdoctor.setups.spec_lines import answer_lines
 
 FORMATS = ("terminal", "markdown", "json", "html", "jsonl")
@@ -123,8 +123,8 @@ def _answer_lines(spec: str, output: str | None) -> None:
 def _render(run: RunEstimate, format_: str, lang: str, *, to_terminal: bool) -> str:
     memory = run.estimate
     if format_ in ("json", "jsonl"):
-        report = server_to_json(memory, lang) if isinstance(memory, Served) else to_json(memory, lang, run.fit)
-        return json_text(report) if format_ == "json" else json.dumps(report, ensure_ascii=False) + "\n"
+        report = convert_served(memory, lang) if isinstance(memory, Served) else convert_estimate(memory, lang, run.fit)
+        return json_text(report, line=format_ == "jsonl")
     if isinstance(memory, Served):
         document = compose_server(memory, lang, __version__)
     else:

@@ -8,11 +8,13 @@ import click
 
 from oomdoctor import __version__
 from oomdoctor.api.pipeline import diagnose_logs
-from oomdoctor.cli.output import json_text, locale_language, show, write
+from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.report.handbook.page import as_json, contents, page
+from oomdoctor.report.handbook.page import contents, page
+from oomdoctor.report.wire.encode import json_text
+from oomdoctor.report.wire.explain import convert_pages
 
 _LONGEST = 20_000
 
@@ -76,6 +78,6 @@ def _message(book: Book, text: str) -> str | None:
 
 def _page(book: Book, name: str | None, format_: str, lang: str, *, to_terminal: bool) -> str:
     if format_ == "json":
-        return json_text(as_json(book, name, __version__))
+        return json_text(convert_pages(book, name, __version__))
     document = contents(book, lang, __version__) if name is None else page(book, name, lang, __version__)
     return show(document, format_, to_terminal=to_terminal, full=True)

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Iterable, Mapping
 
 import click
-from msgspec.json import encode
-from msgspec.json import format as indented
 
 from oomdoctor.errors import UsageError
 from oomdoctor.report.document import Document
@@ -35,16 +33,6 @@ def show(document: Document, format_: str, *, to_terminal: bool, full: bool = Fa
 def is_coloured() -> bool:
     """Return whether standard output shows colours, and nobody asked for none."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def json_text(report: Mapping[str, object]) -> str:
-    """Return a report as JSON, indented by one blank."""
-    try:
-        return indented(encode(report), indent=1).decode() + "\n"
-    except UnicodeEncodeError:  # the name of a file can hold bytes that are no text; json indents in Python, ten times as slowly
-        import json  # noqa: PLC0415 - needed for such names only
-
-        return json.dumps(report, ensure_ascii=False, indent=1) + "\n"
 
 
 def write(text: str, output: str | None) -> None:

@@ -10,12 +10,13 @@ import click
 from oomdoctor import __version__
 from oomdoctor.api.plan import plan as plan_run
 from oomdoctor.case.serving import AnyPlans, is_of_server
-from oomdoctor.cli.output import json_text, locale_language, show, write
+from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.memory.plan import compose
 from oomdoctor.report.memory.serving_plan import compose as compose_server
-from oomdoctor.report.wire.plan import to_json
-from oomdoctor.report.wire.serving import plans_to_json as server_to_json
+from oomdoctor.report.wire.encode import json_text
+from oomdoctor.report.wire.plan import convert_plans
+from oomdoctor.report.wire.serving import convert_served_plans
 
 FORMATS = ("terminal", "markdown", "json", "html")
 _CONFIGS = (".yaml", ".yml", ".json", ".sh")
@@ -70,8 +71,8 @@ def _render(plans: AnyPlans, format_: str, lang: str, *, to_terminal: bool) -> s
     assumptions = plans.now.assumptions
     if is_of_server(plans):
         if format_ == "json":
-            return json_text(server_to_json(plans, assumptions, lang))
+            return json_text(convert_served_plans(plans, assumptions, lang))
         return show(compose_server(plans, assumptions, lang, __version__), format_, to_terminal=to_terminal)
     if format_ == "json":
-        return json_text(to_json(plans, assumptions, lang))
+        return json_text(convert_plans(plans, assumptions, lang))
     return show(compose(plans, assumptions, load_pack(), lang, __version__), format_, to_terminal=to_terminal)

@@ -6,6 +6,7 @@ is true of the situation, written before any report was looked at; so a blessed 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typing import Literal
 
 import msgspec
 import pytest
+from report.published import validate
 
 from oomdoctor.api import pipeline
 from oomdoctor.case.diagnosis import Diagnosis, Finding
@@ -24,6 +26,8 @@ from oomdoctor.report.diagnosis.compose import compose
 from oomdoctor.report.render.markdown import render as markdown
 from oomdoctor.report.render.terminal import render as terminal
 from oomdoctor.report.safety.redact import redact
+from oomdoctor.report.wire.diagnosis import convert_diagnosis
+from oomdoctor.report.wire.encode import json_text
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 CASES = sorted(path for path in (FIXTURES / "cases").iterdir() if path.is_dir())
@@ -129,6 +133,11 @@ def test_what_is_true_of_the_situation_is_said(case: Path, request: pytest.Fixtu
     if wanted.open:
         request.applymarker(pytest.mark.xfail(reason=wanted.open, strict=True))
     assert _mistakes(diagnosis(case), wanted) == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.name))
+def test_the_report_as_json_fits_its_schema(case: Path) -> None:
+    validate(json.loads(json_text(convert_diagnosis(diagnosis(case), "en", "0"))))
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])

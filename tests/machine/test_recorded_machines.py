@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,8 @@ from oomdoctor.machine.findings import environment_findings
 from oomdoctor.report.machine.environment import compose_environment
 from oomdoctor.report.render.markdown import render
 from oomdoctor.report.safety.redact import redact
-from oomdoctor.report.wire.environment import to_json
+from oomdoctor.report.wire.encode import json_text
+from oomdoctor.report.wire.environment import convert_environment
 
 RECORDINGS = sorted((Path(__file__).parent / "nvml").glob("*.json"))
 EACH = [pytest.param(path, id=path.stem) for path in RECORDINGS]
@@ -44,6 +44,6 @@ def test_processes_of_other_people_show_their_program_but_not_their_name(tmp_pat
     report = render(redact(compose_environment(environment, (), environment_facts(environment), "en", "0.0.0")))
     assert "jupyter-lab 2718" in report
     assert "alice" not in report
-    plain = json.dumps(to_json(environment, (), version="0.0.0", redact=True, lang="en"))
+    plain = json_text(convert_environment(environment, (), "en", "0.0.0", redact=True), redact=True)
     assert "jupyter-lab" in plain
     assert "alice" not in plain

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from importlib.resources import files
 
 import pytest
-from jsonschema import Draft202012Validator
+from report.published import validate
 
 from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.diagnosis.compose import compose
 from oomdoctor.report.render.markdown import render
-from oomdoctor.report.wire.diagnosis import to_json
+from oomdoctor.report.wire.diagnosis import convert_diagnosis
+from oomdoctor.report.wire.encode import json_text
 
 PARAMETERS = "trainable params: 20,185,088 || all params: 7,635,801,600 || trainable%: 0.2643\n"
 """Qwen2.5-7B has 7,615,616,512 parameters; LoRA of rank 8 adds the rest."""
@@ -111,9 +111,10 @@ def test_what_is_not_known_is_not_estimated(log: str) -> None:
 
 
 def test_json_has_the_estimate_and_what_was_seen(tmp_path: object) -> None:
-    report = json.loads(json.dumps(to_json(of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"), tmp_path), version="0", redact=True)))
-    schema = json.loads((files("oomdoctor.report") / "schema" / "report-v1.json").read_text(encoding="utf-8"))
-    Draft202012Validator(schema).validate(report)
+    report = json.loads(
+        json_text(convert_diagnosis(of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"), tmp_path), "en", "0"), redact=True)
+    )
+    validate(report)
     estimate = report["estimate"]
     assert (estimate["schema"], estimate["model"], estimate["settings_known"]) == ("oomdoctor/estimate/v1", "Qwen/Qwen2.5-7B", True)
     assert estimate["at_failure"]["seen_bytes"] > 22 << 30

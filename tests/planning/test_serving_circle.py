@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from importlib.resources import files
 
 import pytest
-from jsonschema import Draft202012Validator
+from report.published import validate
 
 from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.diagnosis.compose import compose
 from oomdoctor.report.render.markdown import render
-from oomdoctor.report.wire.diagnosis import to_json
+from oomdoctor.report.wire.diagnosis import convert_diagnosis
+from oomdoctor.report.wire.encode import json_text
 from oomdoctor.units import GIB
 
 ENGINE = (
@@ -106,9 +106,8 @@ def test_what_is_not_known_is_not_weighed(log: str) -> None:
 
 
 def test_json_has_the_budget_and_what_was_seen() -> None:
-    report = json.loads(json.dumps(to_json(of(short_of_a_request()), version="0", redact=True)))
-    schema = json.loads((files("oomdoctor.report") / "schema" / "report-v1.json").read_text(encoding="utf-8"))
-    Draft202012Validator(schema).validate(report)
+    report = json.loads(json_text(convert_diagnosis(of(short_of_a_request()), "en", "0"), redact=True))
+    validate(report)
     estimate = report["estimate"]
     assert (estimate["schema"], estimate["server"]["program"], estimate["fits"]) == ("oomdoctor/estimate/v1", "vllm", "no")
     assert set(estimate["seen_bytes"]) == {"weights", "kv cache"}

@@ -1,4 +1,4 @@
-"""A Comparison -> Document and JSON: what changed that matters for memory, most suspicious first."""
+"""A Comparison -> Document: what changed that matters for memory, most suspicious first."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from oomdoctor.report.diagnosis.expected import range_of
 from oomdoctor.report.diagnosis.headline import summary
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Style
 from oomdoctor.report.memory.estimate import part_name
-from oomdoctor.report.safety.redact import redact_values
 from oomdoctor.report.wording.phrases import bare, blank, comma, spans
 from oomdoctor.report.wording.texts import FIGURES, fill
 from oomdoctor.units import format_size
 
-SCHEMA = "oomdoctor/comparison/v1"
 _SHOWN = 12
 """Changes that are told whole; the others are one line each."""
 _ONE_SIDED = 8
@@ -226,53 +224,3 @@ def _plain_name(name: str, lang: str) -> str:
 
 def _say(key: str, lang: str, **values: object) -> str:
     return _WORDS[key].get(lang).format(**values)
-
-
-def to_json(found: Comparison, *, version: str, redact: bool, lang: str) -> dict[str, object]:
-    """Plain dicts and lists, ready for a JSON encoder."""
-    report: dict[str, object] = {
-        "schema": SCHEMA,
-        "oomdoctor": version,
-        "before": _side(found.before, lang),
-        "after": _side(found.after, lang),
-        "matters": found.matters,
-        "compared": found.compared,
-        "changes": [
-            {
-                "id": one.id,
-                "about": one.about.get(lang),
-                "effect": one.effect,
-                "before": one.before,
-                "after": one.after,
-                "why": one.why.get(lang),
-                "source": one.source,
-            }
-            for one in found.changes
-        ],
-        "series": [
-            {
-                "figure": one.figure,
-                "effect": one.effect,
-                "points": [{"at": point.at, "before": point.before, "after": point.after} for point in one.points],
-            }
-            for one in found.series
-        ],
-        "estimates": [
-            {"expected_bytes": one.expected, "low_bytes": one.low, "high_bytes": one.high, "parts": dict(_terms(one))}
-            for one in found.estimates or ()
-        ],
-        "differences": [{"name": one.name, "before": one.before, "after": one.after} for one in found.differences],
-        "known_of_one": [
-            {"about": one.about.get(lang), "before": one.before, "after": one.after, "wrong_now": one.wrong_now} for one in found.one_sided
-        ],
-    }
-    return redact_values(report) if redact else report
-
-
-def _side(side: Side, lang: str) -> dict[str, object]:
-    diagnosed = side.diagnosis if side.diagnosis is not None and side.diagnosis.case.sources else None
-    return {
-        "name": side.name,
-        "memory_failure": diagnosed.case.verdict.memory_failure if diagnosed else None,
-        "summary": summary(diagnosed, lang) if diagnosed else None,
-    }

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.gap import Gap
-from oomdoctor.case.plan import Fit
+from oomdoctor.case.plan import Fit, Fits
 from oomdoctor.case.serving import Served
 from oomdoctor.case.settings import ConfigIssue, RunConfig
 from oomdoctor.case.text import Text
@@ -17,9 +16,6 @@ from oomdoctor.report.memory.fits import fits_line
 from oomdoctor.report.memory.serving import compose as compose_server
 from oomdoctor.report.memory.serving import obstacle
 from oomdoctor.report.memory.serving import verdict as server_verdict
-from oomdoctor.report.wire.diagnosis import config_issue as complaint_json
-from oomdoctor.report.wire.estimate import to_json as estimate_json
-from oomdoctor.report.wire.serving import to_json as server_json
 from oomdoctor.report.wording.phrases import blank, comma, spans, stop, stopped
 from oomdoctor.report.wording.texts import FRAMEWORKS, say
 
@@ -40,22 +36,7 @@ def compose(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap]
     return Document(title=f"oomdoctor {version} · check", blocks=tuple(_blocks(training, taken, gaps, lang)), lang=lang)
 
 
-def to_json(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], lang: str, version: str) -> dict[str, Any]:
-    """The same as `oomdoctor/check/v1`: additions are allowed, renames are not."""
-    complaints = () if training is None else training.complaints
-    return {
-        "schema": "oomdoctor/check/v1",
-        "oomdoctor": version,
-        "framework": None if training is None else training.framework,
-        "counts": {severity: _count(complaints, severity) for severity in _SEVERITIES},
-        "fits": None if taken is None else fits(taken),
-        "complaints": [complaint_json(one, lang) for one in complaints],
-        "estimate": None if taken is None else _estimate(taken, lang),
-        "gaps": [{"what": one.what, "why": one.why, "how": one.how} for one in gaps],
-    }
-
-
-def fits(taken: Taken) -> str:
+def fits(taken: Taken) -> Fits:
     """`yes`, `no` or `close`; of a server, whether it starts."""
     return taken.starts if isinstance(taken, Served) else taken[1].fits
 
@@ -85,10 +66,6 @@ def _verdict(taken: Taken, lang: str) -> tuple[str, str]:
         return server_verdict(taken, lang).text, obstacle(taken, lang)
     words, needs = fits_line(taken[1], lang)
     return words.text, needs.text.strip()
-
-
-def _estimate(taken: Taken, lang: str) -> dict[str, Any]:
-    return server_json(taken, lang) if isinstance(taken, Served) else estimate_json(taken[0], lang, taken[1])
 
 
 def _blocks(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], lang: str) -> Iterator[Block]:

@@ -6,10 +6,9 @@ The example of a page is run through the tool itself, so its figures and its exp
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from oomdoctor.case.text import Text
-from oomdoctor.knowledge.book import PARTS, Book
+from oomdoctor.knowledge.book import Book
 from oomdoctor.report.document import Block, Document, Facts, Heading, Paragraph, Row
 from oomdoctor.report.handbook.fix import fix
 from oomdoctor.report.handbook.parts import text_of
@@ -19,8 +18,6 @@ from oomdoctor.report.handbook.source import source
 from oomdoctor.report.wording.handbook import AREAS, word
 from oomdoctor.report.wording.phrases import spans
 from oomdoctor.report.wording.texts import fill
-
-SCHEMA = "oomdoctor/explain/v1"
 
 
 def page(book: Book, name: str, lang: str, version: str) -> Document:
@@ -42,30 +39,6 @@ def page(book: Book, name: str, lang: str, version: str) -> Document:
     else:
         raise KeyError(name)
     return _document(blocks, f"explain {name}", lang, version)
-
-
-def as_json(book: Book, name: str | None, version: str) -> dict[str, Any]:
-    """The records behind a page, for programs: those of the id, and the fixes and sources that they name."""
-    if name is None:
-        listed: dict[str, Any] = {area: list(ids) for area, ids in book.areas.items()}
-        return {"schema": SCHEMA, "oomdoctor": version, "id": None, "part": "areas", "records": [], "areas": listed}
-    part = book.part_of(name)
-    named = book.with_cause(name) if part == "causes" else [book.problems[one] for one in book.areas.get(name, ())]
-    if part in PARTS and name not in PARTS:
-        records = [book.as_json(part, name)]
-    elif name in PARTS:
-        records = [book.as_json(name, one) for one in book.pack.names(name)]
-    else:
-        records = [book.as_json("problems", one.id) for one in named]
-    fixes = dict.fromkeys(one for record in records for one in record.get("fixes", ()))
-    return {
-        "schema": SCHEMA,
-        "oomdoctor": version,
-        "id": name,
-        "part": part,
-        "records": records,
-        "fixes": [book.as_json("fixes", one) for one in fixes if one in book.pack.names("fixes")],
-    }
 
 
 def contents(book: Book, lang: str, version: str) -> Document:

@@ -1,293 +1,306 @@
-"""The report as JSON, `oomdoctor/report/v1`: a form of its own, so that the inside stays free to change.
-
-Additions are allowed, renames are not; `schema/report-v1.json` describes it.
-"""
+"""Convert a diagnosis to `oomdoctor/report/v1`; the form is its own, so that the inside stays free to change."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 
-from msgspec.structs import replace
+from msgspec import UNSET, UnsetType, to_builtins
+from msgspec.structs import asdict, replace
 
-from oomdoctor.case.case import Case, Source
+from oomdoctor.case.case import Case, Source, Verdict
 from oomdoctor.case.diagnosis import Cite, Diagnosis, Evidence, Finding, Fix, NotThis
-from oomdoctor.case.event import Event, Place
-from oomdoctor.case.gap import Gap
+from oomdoctor.case.event import Event, Value
+from oomdoctor.case.expected import AtFailure, Expected
 from oomdoctor.case.incident import Incident, LedgerEntry
-from oomdoctor.case.settings import ConfigIssue, ProposedSetting, RunConfig, WrittenSetting
+from oomdoctor.case.plan import Fit, Fits
+from oomdoctor.case.settings import RunConfig, Scalar, WrittenSetting
+from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.headline import plain, settle_text, summary
-from oomdoctor.report.safety.redact import redact_values
 from oomdoctor.report.safety.sanitize import clean, clean_line
+from oomdoctor.report.wire.estimate import convert_estimate
+from oomdoctor.report.wire.estimate_v1 import AtFailureV1, EstimateV1, ExpectedV1
+from oomdoctor.report.wire.report_v1 import (
+    FOLLOWED_LIMIT,
+    CiteV1,
+    ConfigSettingV1,
+    EventV1,
+    EvidenceV1,
+    FieldValue,
+    FindingV1,
+    FixV1,
+    IncidentV1,
+    LedgerEntryV1,
+    NotThisV1,
+    ReportV1,
+    RunConfigV1,
+    SourceV1,
+    VerdictV1,
+)
+from oomdoctor.report.wire.serving import convert_served
+from oomdoctor.report.wire.settings_v1 import config_issue, gap, proposed_setting
 
-SCHEMA = "oomdoctor/report/v1"
 _EVENTS = 1000
 """Where there are more, the first and the last half of so many: runs begin with their settings and end with their failure."""
-_FOLLOWED = 50
-_REPEATS = 50
 _TEXT = 4000
-_COMPLAINTS = 50
+_ISSUES = 50
+_FITS = {"yes": True, "no": False}
 
 
-def to_json(diagnosis: Diagnosis, *, version: str, redact: bool, lang: str = "en") -> dict[str, object]:
-    """The diagnosis as plain dicts and lists, ready for a JSON encoder."""
+def convert_diagnosis(diagnosis: Diagnosis, lang: str, version: str) -> ReportV1:
+    """Convert a diagnosis, with its texts in one language."""
     case = diagnosis.case
-    report: dict[str, object] = {
-        "schema": SCHEMA,
-        "oomdoctor": version,
-        "verdict": _verdict(diagnosis, lang),
-        "incidents": [_incident(one) for one in case.incidents],
-        "events": [_event(one) for one in _ends(case.events)],
-        "events_more": max(0, len(case.events) - _EVENTS),
-        "unread": case.unread,
-        "sources": [_source(one) for one in case.sources],
-        "environment": _environment(case, lang),
-        "training": _training(case, lang),
-        "estimate": _expected(case, lang),
-        "findings": [_finding(one, lang) for one in diagnosis.findings],
-        "gaps": [_gap(one) for one in case.gaps],
-    }
-    return redact_values(report) if redact else report
+    return ReportV1(
+        schema="oomdoctor/report/v1",
+        oomdoctor=version,
+        verdict=_verdict(case.verdict, diagnosis, lang),
+        incidents=tuple(_incident(incident) for incident in case.incidents),
+        events=tuple(_event(event) for event in _ends(case.events)),
+        events_more=max(0, len(case.events) - _EVENTS),
+        unread=case.unread,
+        sources=tuple(_source(source) for source in case.sources),
+        environment=_environment(case, lang),
+        training=_training(case, lang),
+        estimate=_estimate(case, lang),
+        findings=tuple(_finding(finding, lang) for finding in diagnosis.findings),
+        gaps=tuple(gap(missing) for missing in case.gaps),
+    )
 
 
 def _ends(events: Sequence[Event]) -> Sequence[Event]:
     return events if len(events) <= _EVENTS else [*events[: _EVENTS // 2], *events[-_EVENTS // 2 :]]
 
 
-def _verdict(diagnosis: Diagnosis, lang: str) -> dict[str, object]:
-    verdict = diagnosis.case.verdict
+def _verdict(verdict: Verdict, diagnosis: Diagnosis, lang: str) -> VerdictV1:
     settle = settle_text(diagnosis.case, lang)
-    return {
-        "memory_failure": verdict.memory_failure,
-        "kind": verdict.kind.value,
-        "certainty": verdict.certainty.value,
-        "survived": verdict.survived,
-        "reason": clean_line(verdict.reason, 80),
-        "settle": None if settle is None else settle.replace("`", ""),
-        "summary": summary(diagnosis, lang),
-    }
+    return VerdictV1(
+        memory_failure=verdict.memory_failure,
+        kind=verdict.kind,
+        certainty=verdict.certainty,
+        survived=verdict.survived,
+        reason=clean_line(verdict.reason, 80),
+        settle=None if settle is None else settle.replace("`", ""),
+        summary=summary(diagnosis, lang),
+    )
 
 
-def _incident(incident: Incident) -> dict[str, object]:
-    return {
-        "kind": incident.kind.value,
-        "certainty": incident.certainty.value,
-        "survived": incident.survived,
-        "phase": incident.phase,
-        "ranks": list(incident.ranks),
-        "gpus": list(incident.gpus),
-        "count": incident.count,
-        "root": _event(incident.root),
-        "derived": _mapping(incident.derived),
-        "ledger": [_part(one) for one in incident.ledger],
-        "consequences": [_event(one) for one in incident.consequences[:_FOLLOWED]],
-        "consequences_more": max(0, len(incident.consequences) - _FOLLOWED),
-        "repeats": [_event(one) for one in incident.repeats[:_REPEATS]],
-        "repeats_more": max(0, len(incident.repeats) - _REPEATS),
-    }
+def _incident(incident: Incident) -> IncidentV1:
+    return IncidentV1(
+        kind=incident.kind,
+        certainty=incident.certainty,
+        survived=incident.survived,
+        phase=incident.phase,
+        ranks=incident.ranks,
+        gpus=incident.gpus,
+        count=incident.count,
+        root=_event(incident.root),
+        derived=_fields(incident.derived),
+        ledger=tuple(_ledger_entry(entry) for entry in incident.ledger),
+        consequences=tuple(_event(event) for event in incident.consequences[:FOLLOWED_LIMIT]),
+        consequences_more=max(0, len(incident.consequences) - FOLLOWED_LIMIT),
+        repeats=tuple(_event(event) for event in incident.repeats[:FOLLOWED_LIMIT]),
+        repeats_more=max(0, len(incident.repeats) - FOLLOWED_LIMIT),
+    )
 
 
-def _event(event: Event) -> dict[str, object]:
-    fields = _mapping(event.fields)
+def _event(event: Event) -> EventV1:
+    fields = _fields(event.fields)
     if event.rank is not None:
         fields.setdefault("rank", event.rank)
-    return {
-        "signature": event.signature,
-        "kind": event.kind.value,
-        "certainty": event.certainty.value if event.certainty else None,
-        "outcome": event.outcome.value,
-        **_place(event.place),
-        "rank": event.rank,
-        "time": None if event.time is None else clean_line(event.time, 80),
-        "text": clean(event.text, _TEXT),
-        "phase": event.phase,
-        "frame": None if event.frame is None else clean_line(event.frame, 400),
-        "fields": fields,
-    }
+    return EventV1(
+        signature=event.signature,
+        kind=event.kind,
+        certainty=event.certainty,
+        outcome=event.outcome,
+        source=clean_line(event.place.source, 1000),
+        line=event.place.line,
+        offset=event.place.offset,
+        lines_from_end=event.place.from_end,
+        rank=event.rank,
+        time=None if event.time is None else clean_line(event.time, 80),
+        text=clean(event.text, _TEXT),
+        phase=event.phase,
+        frame=None if event.frame is None else clean_line(event.frame, 400),
+        fields=fields,
+    )
 
 
-def _place(place: Place) -> dict[str, object]:
-    return {"source": clean_line(place.source, 1000), "line": place.line, "offset": place.offset, "lines_from_end": place.from_end}
+def _ledger_entry(entry: LedgerEntry) -> LedgerEntryV1:
+    return LedgerEntryV1(what=clean_line(entry.what, 200), bytes=entry.bytes, of=clean_line(entry.of, 80), source=entry.source)
 
 
-def _part(part: LedgerEntry) -> dict[str, object]:
-    return {"what": clean_line(part.what, 200), "bytes": part.bytes, "of": clean_line(part.of, 80), "source": part.source}
-
-
-def _source(source: Source) -> dict[str, object]:
-    return {"name": clean_line(source.name, 1000), "size": source.size, "complete": source.complete}
+def _source(source: Source) -> SourceV1:
+    return SourceV1(name=clean_line(source.name, 1000), size=source.size, complete=source.complete)
 
 
 def _environment(case: Case, lang: str) -> dict[str, object]:
-    """The machine, as `oomdoctor env --format json` writes it, and under `note` whether and why it is used."""
-    note = {} if case.environment_note is None else {"note": clean_line(case.environment_note.get(lang), 400)}
-    if case.environment is None:
-        return dict(note)
-    from msgspec import to_builtins  # noqa: PLC0415 - most reports know no machine
-
-    return {**note, **_cleaned(to_builtins(case.environment))}
+    note: dict[str, object] = {} if case.environment_note is None else {"note": clean_line(case.environment_note.get(lang), 400)}
+    return note if case.environment is None else {**note, **_cleaned(to_builtins(case.environment))}
 
 
-def _cleaned(value: dict[str, object]) -> dict[str, object]:
-    return {clean_line(name, 80): _clean_value(one) for name, one in value.items()}
+def _cleaned(value: Mapping[str, object]) -> dict[str, object]:
+    return {clean_line(name, 80): _clean_value(item) for name, item in value.items()}
 
 
 def _clean_value(value: object) -> object:
     if isinstance(value, dict):
         return _cleaned(value)
     if isinstance(value, (list, tuple)):
-        return [_clean_value(one) for one in value]
+        return [_clean_value(item) for item in value]
     return clean_line(value, 400) if isinstance(value, str) else value
 
 
-def _expected(case: Case, lang: str) -> dict[str, object] | None:
-    """What the run should have taken, as `oomdoctor estimate --format json` writes it, and beside it what was seen."""
-    own = case.estimate
+def _estimate(case: Case, lang: str) -> ExpectedV1 | None:
+    """Return what the run should have taken, and beside it what was seen."""
     if case.served is not None:
-        from oomdoctor.report.wire.serving import beside_printed  # noqa: PLC0415 - only for servers
-
-        return beside_printed(case.served, lang)
-    if own is None:
-        return None
-    from oomdoctor.case.plan import Fit  # noqa: PLC0415 - only where the model is known
-    from oomdoctor.report.wire.estimate import to_json as estimate_json  # noqa: PLC0415 - as above
-
-    budget, at = own.budget, own.at
-    judged = None if budget is None or own.fits is None else Fit(budget=budget, needed=own.estimate, fits=own.fits)
-    return {
-        **estimate_json(replace(own.estimate, assumptions=own.assumptions), lang, judged),
-        "fits": own.fits,
-        "settings_known": own.is_told,
-        "at_failure": None
-        if at is None
-        else {"phase": at.phase, "expected_bytes": at.expected, "low_bytes": at.low, "high_bytes": at.high, "seen_bytes": at.seen},
-    }
+        return _with_seen(
+            convert_served(case.served.expected, lang),
+            fits=case.served.served.starts,
+            settings_known=True,
+            at_failure=None,
+            seen_bytes=dict(case.served.seen),
+            card_is_known=case.served.total_is_known,
+        )
+    return None if case.estimate is None else _expected(case.estimate, lang)
 
 
-def _training(case: Case, lang: str) -> dict[str, object]:
-    shown = _mapping({name.removeprefix("log."): value for name, value in case.facts.items()})
-    return shown if case.training is None else {**shown, "config": _config(case.training, lang)}
+def _expected(expected: Expected, lang: str) -> ExpectedV1:
+    needed = expected.estimate
+    fit = None if expected.budget is None or expected.fits is None else Fit(budget=expected.budget, needed=needed, fits=expected.fits)
+    return _with_seen(
+        convert_estimate(replace(needed, assumptions=expected.assumptions), lang, fit),
+        fits=expected.fits,
+        settings_known=expected.is_told,
+        at_failure=None if expected.at is None else _at_failure(expected.at),
+    )
 
 
-def _config(training: RunConfig, lang: str) -> dict[str, object]:
-    """The settings in the words that all frameworks share, each with its place, and what of them does not take effect."""
-    return {
-        "framework": training.framework,
-        "version": None if training.version is None else clean_line(training.version, 80),
-        "settings": {
-            name: {"value": _value(value), **_given(training.places.get(name))} for name, value in training.known_settings().items()
-        },
-        "complaints": [config_issue(one, lang) for one in training.complaints[:_COMPLAINTS]],
-        "complaints_more": max(0, len(training.complaints) - _COMPLAINTS),
-    }
+def _at_failure(at: AtFailure) -> AtFailureV1:
+    return AtFailureV1(phase=at.phase, expected_bytes=at.expected, low_bytes=at.low, high_bytes=at.high, seen_bytes=at.seen)
 
 
-def _given(given: WrittenSetting | None) -> dict[str, object]:
-    """Where a setting stands; one that was worked out from others stands nowhere."""
-    if given is None:
-        return {"key": None, "file": None, "line": None}
-    return {"key": clean_line(given.key, 400), "file": clean_line(given.file, 1000), "line": given.line}
+def _with_seen(
+    estimate: EstimateV1,
+    *,
+    fits: Fits | None,
+    settings_known: bool,
+    at_failure: AtFailureV1 | None,
+    seen_bytes: dict[str, int] | UnsetType = UNSET,
+    card_is_known: bool | UnsetType = UNSET,
+) -> ExpectedV1:
+    return ExpectedV1(
+        **asdict(estimate),
+        fits=fits,
+        settings_known=settings_known,
+        at_failure=at_failure,
+        seen_bytes=seen_bytes,
+        card_is_known=card_is_known,
+    )
 
 
-def config_issue(one: ConfigIssue, lang: str) -> dict[str, object]:
-    """A complaint about a config."""
-    return {
-        "id": one.id,
-        "severity": one.severity,
-        "key": clean_line(one.key, 400),
-        "file": clean_line(one.file, 1000),
-        "line": one.line,
-        "what": plain(one.what, lang),
-        "why": plain(one.why, lang),
-        "instead": None if one.instead is None else clean_line(one.instead, 400),
-        "cites": list(one.cites),
-    }
+def _training(case: Case, lang: str) -> dict[str, RunConfigV1 | FieldValue]:
+    training: dict[str, RunConfigV1 | FieldValue] = {**_fields({name.removeprefix("log."): value for name, value in case.facts.items()})}
+    if case.training is not None:
+        training["config"] = _config(case.training, lang)
+    return training
 
 
-def _finding(finding: Finding, lang: str) -> dict[str, object]:
-    return {
-        "id": finding.id,
-        "cause": finding.cause,
-        "severity": finding.severity,
-        "confidence": finding.confidence.value,
-        "title": plain(finding.title, lang),
-        "why": plain(finding.why, lang),
-        "evidence": [_evidence(one) for one in finding.evidence],
-        "unknowns": [plain(one, lang) for one in finding.unknowns],
-        "fixes": [_fix(one, lang) for one in finding.fixes],
-        "already": [_setting(one, lang) for one in finding.already],
-        "not_this": [_not_this(one, lang) for one in finding.not_this],
-        "cites": [_cite(one, lang) for one in finding.cites],
-    }
+def _config(training: RunConfig, lang: str) -> RunConfigV1:
+    return RunConfigV1(
+        framework=training.framework,
+        version=None if training.version is None else clean_line(training.version, 80),
+        settings={name: _config_setting(value, training.places.get(name)) for name, value in training.known_settings().items()},
+        complaints=tuple(config_issue(issue, lang) for issue in training.complaints[:_ISSUES]),
+        complaints_more=max(0, len(training.complaints) - _ISSUES),
+    )
 
 
-def _evidence(evidence: Evidence) -> dict[str, object]:
-    return {**_place(evidence.place), "text": clean(evidence.text, _TEXT)}
+def _config_setting(value: Scalar, place: WrittenSetting | None) -> ConfigSettingV1:
+    """Convert a setting; one that was worked out from others stands nowhere."""
+    if place is None:
+        return ConfigSettingV1(value=_scalar(value), key=None, file=None, line=None)
+    return ConfigSettingV1(value=_scalar(value), key=clean_line(place.key, 400), file=clean_line(place.file, 1000), line=place.line)
 
 
-def _fix(fix: Fix, lang: str) -> dict[str, object]:
-    return {
-        "id": fix.id,
-        "title": plain(fix.title, lang),
-        "how": plain(fix.how, lang),
-        "settings": [_setting(one, lang) for one in fix.settings],
-        "command": None if fix.command is None else clean(fix.command, _TEXT),
-        "frees": plain(fix.frees, lang),
-        "frees_terms": list(fix.terms),
-        "frees_bytes": fix.frees_bytes,
-        "fits": {"yes": True, "no": False}.get(fix.fits or ""),
-        "fits_word": fix.fits,
-        "costs": plain(fix.costs, lang),
-        "harm": fix.harm,
-        "needs": [plain(one, lang) for one in fix.needs],
-        "safety": fix.safety,
-        "cites": list(fix.cites),
-    }
+def _finding(finding: Finding, lang: str) -> FindingV1:
+    return FindingV1(
+        id=finding.id,
+        cause=finding.cause,
+        severity=finding.severity,
+        confidence=finding.confidence,
+        title=_plain(finding.title, lang),
+        why=_plain(finding.why, lang),
+        evidence=tuple(_evidence(evidence) for evidence in finding.evidence),
+        unknowns=tuple(_plain(unknown, lang) for unknown in finding.unknowns),
+        fixes=tuple(_fix(fix, lang) for fix in finding.fixes),
+        already=tuple(proposed_setting(setting, lang) for setting in finding.already),
+        not_this=tuple(_not_this(advice, lang) for advice in finding.not_this),
+        cites=tuple(_cite(cite, lang) for cite in finding.cites),
+    )
 
 
-def _setting(setting: ProposedSetting, lang: str) -> dict[str, object]:
-    return {
-        "framework": setting.framework,
-        "file": setting.file,
-        "line": setting.line,
-        "key": setting.key,
-        "from": None if setting.before is None else clean_line(setting.before, 400),
-        "to": clean_line(setting.to, 400),
-        "note": plain(setting.note, lang),
-    }
+def _evidence(evidence: Evidence) -> EvidenceV1:
+    place = evidence.place
+    return EvidenceV1(
+        source=clean_line(place.source, 1000),
+        line=place.line,
+        offset=place.offset,
+        lines_from_end=place.from_end,
+        text=clean(evidence.text, _TEXT),
+    )
 
 
-def _not_this(one: NotThis, lang: str) -> dict[str, object]:
-    return {"advice": plain(one.advice, lang), "why": plain(one.why, lang), "cites": list(one.cites)}
+def _fix(fix: Fix, lang: str) -> FixV1:
+    return FixV1(
+        id=fix.id,
+        title=_plain(fix.title, lang),
+        how=_plain(fix.how, lang),
+        settings=tuple(proposed_setting(setting, lang) for setting in fix.settings),
+        command=None if fix.command is None else clean(fix.command, _TEXT),
+        frees=plain(fix.frees, lang),
+        frees_terms=fix.terms,
+        frees_bytes=fix.frees_bytes,
+        fits=_FITS.get(fix.fits or ""),
+        fits_word=fix.fits,
+        costs=plain(fix.costs, lang),
+        harm=fix.harm,
+        needs=tuple(_plain(need, lang) for need in fix.needs),
+        safety=fix.safety,
+        cites=fix.cites,
+    )
 
 
-def _cite(cite: Cite, lang: str) -> dict[str, object]:
-    return {
-        "source": cite.source,
-        "title": clean_line(cite.title, 400),
-        "url": cite.url,
-        "says": plain(cite.says, lang),
-        "verdict": cite.verdict,
-        "correction": plain(cite.correction, lang),
-    }
+def _not_this(advice: NotThis, lang: str) -> NotThisV1:
+    return NotThisV1(advice=_plain(advice.advice, lang), why=_plain(advice.why, lang), cites=advice.cites)
 
 
-def _gap(gap: Gap) -> dict[str, object]:
-    how = None if gap.how is None else clean_line(gap.how, 400)
-    return {"what": clean_line(gap.what, 400), "why": clean_line(gap.why, 400), "how": how}
+def _cite(cite: Cite, lang: str) -> CiteV1:
+    return CiteV1(
+        source=cite.source,
+        title=clean_line(cite.title, 400),
+        url=cite.url,
+        says=_plain(cite.says, lang),
+        verdict=cite.verdict,
+        correction=plain(cite.correction, lang),
+    )
 
 
-def _mapping(values: Mapping[str, object]) -> dict[str, object]:
-    return {clean_line(str(name), 200): _value(value) for name, value in values.items()}
+def _fields(values: Mapping[str, Value | None]) -> dict[str, FieldValue]:
+    return {clean_line(name, 200): _value(value) for name, value in values.items()}
 
 
-def _value(value: object) -> object:
-    """A field of a message as JSON has it; NaN and infinity, which JSON lacks, are unknown."""
+def _value(value: Value | None) -> FieldValue:
+    if isinstance(value, (tuple, list)):
+        return [_fields(item) if isinstance(item, Mapping) else item for item in value]
+    return _scalar(value)
+
+
+def _scalar(value: Scalar) -> Scalar:
+    """Convert a value of a message or a setting; NaN and infinity, which JSON lacks, are unknown."""
     if isinstance(value, str):
         return clean(value, _TEXT)
-    if isinstance(value, float):
-        return value if abs(value) < float("inf") else None
-    if isinstance(value, Mapping):
-        return _mapping(value)
-    if isinstance(value, Sequence):
-        return [_value(item) for item in value]
-    return value
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def _plain(text: Text, lang: str) -> str:
+    return clean_line(text.get(lang), 2000)

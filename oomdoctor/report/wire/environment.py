@@ -1,44 +1,92 @@
-"""An environment and what was found in it as JSON, `oomdoctor/environment/v1`; `oomdoctor env --from` and `--env` read it again."""
+"""Convert an environment and the findings in it to `oomdoctor/environment/v1`; `oomdoctor env --from` and `--env` read it again."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
-from msgspec import to_builtins
+from msgspec import Struct
 from msgspec.structs import replace
 
-from oomdoctor.case.diagnosis import Finding
+from oomdoctor.case.diagnosis import Cite, Finding, Fix
 from oomdoctor.case.environment import Environment
-from oomdoctor.report.safety.redact import redact_values
+from oomdoctor.case.event import Certainty
 
-SCHEMA = "oomdoctor/environment/v1"
+Tag = Literal["oomdoctor/environment/v1"]
 
 
-def to_json(environment: Environment, found: Sequence[Finding], *, version: str, redact: bool, lang: str) -> dict[str, object]:
-    """Plain dicts and lists, ready for a JSON encoder. Unknown fields are left out."""
-    shown = _without_users(environment) if redact else environment
-    report: dict[str, object] = {
-        "schema": SCHEMA,
-        "oomdoctor": version,
-        "environment": to_builtins(shown),
-        "findings": [_finding(one, lang) for one in found],
-    }
-    return redact_values(report) if redact else report
+class MachineFixV1(Struct, frozen=True, kw_only=True):
+    """One thing to do about a machine."""
+
+    id: str
+    title: str
+    how: str
+    command: str | None
+
+
+class MachineCiteV1(Struct, frozen=True, kw_only=True):
+    """A source and what it says."""
+
+    source: str
+    title: str
+    url: str | None
+    says: str
+
+
+class MachineFindingV1(Struct, frozen=True, kw_only=True):
+    """A rule's judgement of a machine."""
+
+    id: str
+    severity: str
+    confidence: Certainty
+    title: str
+    why: str
+    fixes: tuple[MachineFixV1, ...]
+    cites: tuple[MachineCiteV1, ...]
+
+
+class EnvironmentV1(Struct, frozen=True, kw_only=True):
+    """A machine, and what in it makes runs fail."""
+
+    schema: Tag
+    oomdoctor: str
+    """The version that wrote the report."""
+    environment: Environment
+    """The facts; unknown ones are left out."""
+    findings: tuple[MachineFindingV1, ...]
+
+
+def convert_environment(environment: Environment, findings: Sequence[Finding], lang: str, version: str, *, redact: bool) -> EnvironmentV1:
+    """Convert a machine; with `redact` without the names of the users of its processes."""
+    return EnvironmentV1(
+        schema="oomdoctor/environment/v1",
+        oomdoctor=version,
+        environment=_without_users(environment) if redact else environment,
+        findings=tuple(_finding(finding, lang) for finding in findings),
+    )
 
 
 def _without_users(environment: Environment) -> Environment:
     """Whose a process is stays (`own`), by which name does not."""
-    gpus = (replace(gpu, processes=tuple(replace(one, user=None) for one in gpu.processes)) for gpu in environment.gpus)
+    gpus = (replace(gpu, processes=tuple(replace(process, user=None) for process in gpu.processes)) for gpu in environment.gpus)
     return replace(environment, gpus=tuple(gpus))
 
 
-def _finding(one: Finding, lang: str) -> dict[str, object]:
-    return {
-        "id": one.id,
-        "severity": one.severity,
-        "confidence": one.confidence.value,
-        "title": one.title.get(lang),
-        "why": one.why.get(lang),
-        "fixes": [{"id": fix.id, "title": fix.title.get(lang), "how": fix.how.get(lang), "command": fix.command} for fix in one.fixes],
-        "cites": [{"source": cite.source, "title": cite.title, "url": cite.url, "says": cite.says.get(lang)} for cite in one.cites],
-    }
+def _finding(finding: Finding, lang: str) -> MachineFindingV1:
+    return MachineFindingV1(
+        id=finding.id,
+        severity=finding.severity,
+        confidence=finding.confidence,
+        title=finding.title.get(lang),
+        why=finding.why.get(lang),
+        fixes=tuple(_fix(fix, lang) for fix in finding.fixes),
+        cites=tuple(_cite(cite, lang) for cite in finding.cites),
+    )
+
+
+def _fix(fix: Fix, lang: str) -> MachineFixV1:
+    return MachineFixV1(id=fix.id, title=fix.title.get(lang), how=fix.how.get(lang), command=fix.command)
+
+
+def _cite(cite: Cite, lang: str) -> MachineCiteV1:
+    return MachineCiteV1(source=cite.source, title=cite.title, url=cite.url, says=cite.says.get(lang))

@@ -1,66 +1,77 @@
-"""An estimate as JSON (`oomdoctor/estimate/v1`): additions are allowed, renames are not."""
+"""Convert an estimate to `oomdoctor/estimate/v1`."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
-from oomdoctor.case.estimate import Estimate, Term
+from oomdoctor.case.estimate import Assumption, Estimate, Phase, Term
 from oomdoctor.case.plan import Fit
 from oomdoctor.memory.model.placement import placed_share
 from oomdoctor.report.safety.sanitize import clean_line
+from oomdoctor.report.wire.estimate_v1 import AssumptionV1, CardV1, EstimateV1, PhaseV1, RangeV1, RankV1, TermV1
 
 
-def to_json(found: Estimate, lang: str, judged: Fit | None = None) -> dict[str, Any]:
-    """Sizes are bytes of one card; `host_bytes` are those of the machine."""
-    return {
-        "schema": "oomdoctor/estimate/v1",
-        "model": found.setup.shape.name,
-        "gpus": found.setup.layout.cards,
-        "counter": found.setup.counter,
-        "per_gpu_bytes": _range(found),
-        "host_bytes": found.host,
-        "host_loading_bytes": found.host_loading,
-        "host_saving_bytes": found.host_saving,
-        "card": None if judged is None else _card(judged),
-        "server": None,
-        "peak": found.peak.name,
-        "phases": [{"name": phase.name, "bytes": phase.bytes, "terms": [_term(term) for term in phase.terms]} for phase in found.phases],
-        "ranks": [_rank(one) for one in found.ranks],
-        "assumptions": [{"id": one.id, "text": one.text.get(lang), "asked": one.asked} for one in found.assumptions],
-    }
+def convert_estimate(estimate: Estimate, lang: str, fit: Fit | None = None) -> EstimateV1:
+    """Convert the estimate of a run; `fit` holds it against the card that was named."""
+    return EstimateV1(
+        schema="oomdoctor/estimate/v1",
+        model=estimate.setup.shape.name,
+        gpus=estimate.setup.layout.cards,
+        counter=estimate.setup.counter,
+        per_gpu_bytes=size_range(estimate),
+        host_bytes=estimate.host,
+        host_loading_bytes=estimate.host_loading,
+        host_saving_bytes=estimate.host_saving,
+        card=None if fit is None else _card(fit),
+        server=None,
+        peak=estimate.peak.name,
+        phases=phases(estimate.phases),
+        ranks=tuple(_rank(rank) for rank in estimate.ranks),
+        assumptions=assumptions(estimate.assumptions, lang),
+    )
 
 
-def _card(judged: Fit) -> dict[str, Any]:
-    """`needed_bytes` decide whether it fits: what must be there so that no request fails."""
-    budget = judged.budget
-    return {
-        "name": clean_line(budget.card, 200),
-        "bytes": budget.total,
-        "usable_bytes": budget.usable,
-        "needed_bytes": _range(judged.needed),
-        "fits": judged.fits,
-    }
+def size_range(estimate: Estimate) -> RangeV1:
+    """Return the bytes of one card, with their range."""
+    return RangeV1(expected=estimate.expected, low=estimate.low, high=estimate.high)
 
 
-def _rank(found: Estimate) -> dict[str, Any]:
-    """What the cards from `first` to `last` have of the model, counted from 0 in the order of the layers, and what that takes."""
-    own = placed_share(found.setup)
-    return {
-        "first": own.first,
-        "last": own.last,
-        "layers": own.layers,
-        "embedding": own.embeds,
-        "head": own.scores,
-        "micro_batches": own.in_flight,
-        "per_gpu_bytes": _range(found),
-        "peak": found.peak.name,
-        "terms": dict(found.terms),
-    }
+def terms(parts: Iterable[Term]) -> tuple[TermV1, ...]:
+    """Convert the parts of the memory."""
+    return tuple(TermV1(name=term.name, bytes=term.bytes, low=term.low, high=term.high, basis=term.basis) for term in parts)
 
 
-def _range(found: Estimate) -> dict[str, int]:
-    return {"expected": found.expected, "low": found.low, "high": found.high}
+def phases(moments: Iterable[Phase]) -> tuple[PhaseV1, ...]:
+    """Convert the phases of a run."""
+    return tuple(PhaseV1(name=phase.name, bytes=phase.bytes, terms=terms(phase.terms)) for phase in moments)
 
 
-def _term(term: Term) -> dict[str, Any]:
-    return {"name": term.name, "bytes": term.bytes, "low": term.low, "high": term.high, "basis": term.basis}
+def assumptions(taken: Iterable[Assumption], lang: str) -> tuple[AssumptionV1, ...]:
+    """Convert what was taken as given."""
+    return tuple(AssumptionV1(id=assumption.id, text=assumption.text.get(lang), asked=assumption.asked) for assumption in taken)
+
+
+def _card(fit: Fit) -> CardV1:
+    budget = fit.budget
+    return CardV1(
+        name=clean_line(budget.card, 200),
+        bytes=budget.total,
+        usable_bytes=budget.usable,
+        needed_bytes=size_range(fit.needed),
+        fits=fit.fits,
+    )
+
+
+def _rank(estimate: Estimate) -> RankV1:
+    share = placed_share(estimate.setup)
+    return RankV1(
+        first=share.first,
+        last=share.last,
+        layers=share.layers,
+        embedding=share.embeds,
+        head=share.scores,
+        micro_batches=share.in_flight,
+        per_gpu_bytes=size_range(estimate),
+        peak=estimate.peak.name,
+        terms=dict(estimate.terms),
+    )

@@ -1,64 +1,147 @@
-"""Complaints about configs as SARIF 2.1.0 (OASIS), which code hosts show beside the lines of a change."""
+"""Convert complaints about configs to SARIF 2.1.0 (OASIS), which code hosts show beside the lines of a change."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Literal
 from urllib.parse import quote
 
-from oomdoctor.case.settings import ConfigIssue
+from msgspec import Struct, field
+
+from oomdoctor.case.settings import ConfigIssue, Severity
 from oomdoctor.report.safety.sanitize import clean, clean_line
 from oomdoctor.report.wording.phrases import blank, stop, stopped
 from oomdoctor.report.wording.texts import say
 
-SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-VERSION = "2.1.0"
-_LEVELS = {"error": "error", "warning": "warning", "note": "note"}
 _LONG = 2000
 
 
-def to_sarif(complaints: Sequence[ConfigIssue], lang: str, version: str) -> dict[str, Any]:
-    """One run of one tool; each kind of complaint is a rule."""
-    rules = list(dict.fromkeys(one.id for one in complaints))
-    driver = {
-        "name": "oomdoctor",
-        "semanticVersion": version,
-        "rules": [_rule(next(one for one in complaints if one.id == rule), lang) for rule in rules],
-    }
-    results = [_result(one, rules.index(one.id), lang) for one in complaints]
-    return {
-        "$schema": SCHEMA,
-        "version": VERSION,
-        "runs": [{"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}],
-    }
+class SarifMessage(Struct, frozen=True):
+    """A text of SARIF."""
+
+    text: str
 
 
-def _rule(one: ConfigIssue, lang: str) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "shortDescription": {"text": one.id.replace("-", " ")},
-        "fullDescription": {"text": _text(stopped(one.why.get(lang), lang))},
-        "defaultConfiguration": {"level": _LEVELS[one.severity]},
-    }
+class SarifConfiguration(Struct, frozen=True):
+    """How bad a kind of complaint is."""
+
+    level: Severity
 
 
-def _result(one: ConfigIssue, rule: int, lang: str) -> dict[str, Any]:
-    said = stopped(one.what.get(lang), lang) + blank(lang) + stopped(one.why.get(lang), lang)
-    if one.instead is not None:
-        said += f"{blank(lang)}{say('write-instead', lang)}{clean_line(one.instead, 400)}{stop(lang)}"
-    return {
-        "ruleId": one.id,
-        "ruleIndex": rule,
-        "level": _LEVELS[one.severity],
-        "message": {"text": _text(said)},
-        "locations": [{"physicalLocation": {"artifactLocation": {"uri": _uri(one.file)}, "region": {"startLine": max(1, one.line)}}}],
-        "partialFingerprints": {"complaint/v1": clean_line(f"{one.id}:{one.key}", 400)},
-    }
+class SarifRule(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A kind of complaint."""
+
+    id: str
+    short_description: SarifMessage
+    full_description: SarifMessage
+    default_configuration: SarifConfiguration
+
+
+class SarifArtifactLocation(Struct, frozen=True):
+    """The file of a complaint."""
+
+    uri: str
+
+
+class SarifRegion(Struct, frozen=True, rename="camel"):
+    """The line of a complaint."""
+
+    start_line: int
+
+
+class SarifPhysicalLocation(Struct, frozen=True, rename="camel"):
+    """The file and the line of a complaint."""
+
+    artifact_location: SarifArtifactLocation
+    region: SarifRegion
+
+
+class SarifLocation(Struct, frozen=True, rename="camel"):
+    """Where a complaint stands."""
+
+    physical_location: SarifPhysicalLocation
+
+
+class SarifResult(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One complaint."""
+
+    rule_id: str
+    rule_index: int
+    level: Severity
+    message: SarifMessage
+    locations: tuple[SarifLocation, ...]
+    partial_fingerprints: dict[str, str]
+
+
+class SarifDriver(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The program that looked, and the kinds of complaints that it found."""
+
+    name: str
+    semantic_version: str
+    rules: tuple[SarifRule, ...]
+
+
+class SarifTool(Struct, frozen=True):
+    """The program that looked."""
+
+    driver: SarifDriver
+
+
+class SarifRun(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One run of the program."""
+
+    tool: SarifTool
+    column_kind: Literal["unicodeCodePoints"]
+    results: tuple[SarifResult, ...]
+
+
+class SarifLog(Struct, frozen=True, kw_only=True):
+    """A log of SARIF."""
+
+    schema: Literal["https://json.schemastore.org/sarif-2.1.0.json"] = field(name="$schema")
+    version: Literal["2.1.0"]
+    runs: tuple[SarifRun, ...]
+
+
+def convert_config_issues(issues: Sequence[ConfigIssue], lang: str, version: str) -> SarifLog:
+    """Convert complaints to one run of one tool; each kind of complaint is a rule."""
+    kinds = {issue.id: issue for issue in reversed(issues)}
+    ids = list(dict.fromkeys(issue.id for issue in issues))
+    driver = SarifDriver(name="oomdoctor", semantic_version=version, rules=tuple(_rule(kinds[id_], lang) for id_ in ids))
+    results = tuple(_result(issue, ids.index(issue.id), lang) for issue in issues)
+    return SarifLog(
+        schema="https://json.schemastore.org/sarif-2.1.0.json",
+        version="2.1.0",
+        runs=(SarifRun(tool=SarifTool(driver), column_kind="unicodeCodePoints", results=results),),
+    )
+
+
+def _rule(issue: ConfigIssue, lang: str) -> SarifRule:
+    return SarifRule(
+        id=issue.id,
+        short_description=SarifMessage(issue.id.replace("-", " ")),
+        full_description=_message(stopped(issue.why.get(lang), lang)),
+        default_configuration=SarifConfiguration(issue.severity),
+    )
+
+
+def _result(issue: ConfigIssue, rule: int, lang: str) -> SarifResult:
+    text = stopped(issue.what.get(lang), lang) + blank(lang) + stopped(issue.why.get(lang), lang)
+    if issue.instead is not None:
+        text += f"{blank(lang)}{say('write-instead', lang)}{clean_line(issue.instead, 400)}{stop(lang)}"
+    return SarifResult(
+        rule_id=issue.id,
+        rule_index=rule,
+        level=issue.severity,
+        message=_message(text),
+        locations=(SarifLocation(SarifPhysicalLocation(SarifArtifactLocation(_uri(issue.file)), SarifRegion(max(1, issue.line)))),),
+        partial_fingerprints={"complaint/v1": clean_line(f"{issue.id}:{issue.key}", 400)},
+    )
 
 
 def _uri(path: str) -> str:
-    """A file as a URI: relative to where the command ran, which is the checkout on a code host."""
+    """Return a file as a URI: relative to where the command ran, which is the checkout on a code host."""
     if os.path.isabs(path):
         inside = os.path.relpath(path)
         if inside.startswith(os.pardir):
@@ -69,5 +152,5 @@ def _uri(path: str) -> str:
     return quote(os.path.normpath(path).replace(os.sep, "/"))
 
 
-def _text(text: str) -> str:
-    return clean(text.replace("`", ""), _LONG)
+def _message(text: str) -> SarifMessage:
+    return SarifMessage(clean(text.replace("`", ""), _LONG))

@@ -11,7 +11,8 @@ import pytest
 
 from oomdoctor.case.settings import ConfigIssue
 from oomdoctor.case.text import Text
-from oomdoctor.report.wire.sarif import to_sarif
+from oomdoctor.report.wire.encode import json_text
+from oomdoctor.report.wire.sarif import convert_config_issues
 
 MESSAGE = {
     "type": "object",
@@ -84,14 +85,18 @@ COMPLAINTS = (
 )
 
 
+def sarif(complaints: tuple[ConfigIssue, ...], lang: str = "en") -> Any:
+    return json.loads(json_text(convert_config_issues(complaints, lang, "1.2.3")))
+
+
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("complaints", [pytest.param(COMPLAINTS, id="several"), pytest.param((), id="none")])
 def test_it_is_sarif(complaints: tuple[ConfigIssue, ...], lang: str) -> None:
-    jsonschema.validate(json.loads(json.dumps(to_sarif(complaints, lang, "1.2.3"))), LOG)
+    jsonschema.validate(sarif(complaints, lang), LOG)
 
 
 def test_each_kind_of_complaint_is_one_rule_and_results_point_at_theirs() -> None:
-    run = to_sarif(COMPLAINTS, "en", "1.2.3")["runs"][0]
+    run = sarif(COMPLAINTS)["runs"][0]
     rules = [one["id"] for one in run["tool"]["driver"]["rules"]]
     assert rules == ["a-check", "other", "third"]
     assert all(rules[one["ruleIndex"]] == one["ruleId"] for one in run["results"])
@@ -99,8 +104,8 @@ def test_each_kind_of_complaint_is_one_rule_and_results_point_at_theirs() -> Non
 
 
 def test_a_message_says_what_why_and_what_to_write() -> None:
-    assert to_sarif(COMPLAINTS, "en", "1")["runs"][0]["results"][0]["message"]["text"] == "k is wrong. It stops. Write: k: 2."
-    assert "\x1b" not in json.dumps(to_sarif(COMPLAINTS, "en", "1"), ensure_ascii=False)
+    assert sarif(COMPLAINTS)["runs"][0]["results"][0]["message"]["text"] == "k is wrong. It stops. Write: k: 2."
+    assert "\x1b" not in json_text(convert_config_issues(COMPLAINTS, "en", "1"))
 
 
 @pytest.mark.parametrize(("file", "uri"), [
@@ -111,5 +116,5 @@ def test_a_message_says_what_why_and_what_to_write() -> None:
     pytest.param("/elsewhere/a.yaml", "file:///elsewhere/a.yaml", id="a file of another place"),
 ])  # fmt: skip
 def test_a_file_is_named_as_a_code_host_knows_it(file: str, uri: str) -> None:
-    result = to_sarif((complaint(file=file),), "en", "1")["runs"][0]["results"][0]
+    result = sarif((complaint(file=file),))["runs"][0]["results"][0]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri

@@ -1,0 +1,57 @@
+"""Convert what `oomdoctor check` says of a config to `oomdoctor/check/v1`: additions are allowed, renames are not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from msgspec import Struct
+
+from oomdoctor.case.gap import Gap
+from oomdoctor.case.plan import Fits
+from oomdoctor.case.serving import Served
+from oomdoctor.case.settings import RunConfig, Severity
+from oomdoctor.report.edits.check import Taken, fits
+from oomdoctor.report.wire.estimate import convert_estimate
+from oomdoctor.report.wire.estimate_v1 import EstimateV1
+from oomdoctor.report.wire.serving import convert_served
+from oomdoctor.report.wire.settings_v1 import ConfigIssueV1, Count, GapV1, config_issue, gap
+
+Tag = Literal["oomdoctor/check/v1"]
+
+
+class CheckV1(Struct, frozen=True, kw_only=True):
+    """What is wrong in a config, and whether the run fits its cards."""
+
+    schema: Tag
+    oomdoctor: str
+    """The version that wrote the report."""
+    framework: str | None
+    """The framework of the config; null where it is not known."""
+    counts: dict[Severity, Count]
+    """How many complaints there are of each severity."""
+    fits: Fits | None
+    """Whether the run fits, or the server starts; null where no card was named or the model is not known."""
+    complaints: tuple[ConfigIssueV1, ...]
+    estimate: EstimateV1 | None
+    gaps: tuple[GapV1, ...]
+    """What was not read or is not known."""
+
+
+def convert_check(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], lang: str, version: str) -> CheckV1:
+    """Convert the complaints; `taken` is None where nobody asked whether the run fits, or where that is not known."""
+    issues = () if training is None else training.complaints
+    return CheckV1(
+        schema="oomdoctor/check/v1",
+        oomdoctor=version,
+        framework=None if training is None else training.framework,
+        counts={severity: sum(issue.severity == severity for issue in issues) for severity in get_args(Severity)},
+        fits=None if taken is None else fits(taken),
+        complaints=tuple(config_issue(issue, lang) for issue in issues),
+        estimate=None if taken is None else _estimate(taken, lang),
+        gaps=tuple(gap(missing) for missing in gaps),
+    )
+
+
+def _estimate(taken: Taken, lang: str) -> EstimateV1:
+    return convert_served(taken, lang) if isinstance(taken, Served) else convert_estimate(taken[0], lang, taken[1])

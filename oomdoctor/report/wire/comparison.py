@@ -1,0 +1,144 @@
+"""Convert a comparison to `oomdoctor/comparison/v1`: additions are allowed, renames are not."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from oomdoctor.case.comparison import Comparison, Effect, OneSided, RunChange, Series, Side
+from oomdoctor.case.estimate import Estimate
+from oomdoctor.report.diagnosis.headline import summary
+
+Tag = Literal["oomdoctor/comparison/v1"]
+
+
+class SideV1(Struct, frozen=True, kw_only=True):
+    """One of the two runs or machines."""
+
+    name: str
+    memory_failure: str | None
+    summary: str | None
+
+
+class RunChangeV1(Struct, frozen=True, kw_only=True):
+    """Something that is not the same and of which it is known what that means for memory."""
+
+    id: str
+    about: str
+    effect: Effect
+    before: str | None
+    after: str | None
+    why: str
+    source: str
+
+
+class PointV1(Struct, frozen=True, kw_only=True):
+    """The same moment of both runs, in bytes."""
+
+    at: str
+    before: int
+    after: int
+
+
+class SeriesV1(Struct, frozen=True, kw_only=True):
+    """One memory figure that both runs printed again and again."""
+
+    figure: str
+    effect: Effect | None
+    points: tuple[PointV1, ...]
+
+
+class SideEstimateV1(Struct, frozen=True, kw_only=True):
+    """What the memory model says of one side, in bytes of one card."""
+
+    expected_bytes: int
+    low_bytes: int
+    high_bytes: int
+    parts: dict[str, int]
+
+
+class DifferenceV1(Struct, frozen=True, kw_only=True):
+    """Something that is not the same; nothing is known of what it means for memory."""
+
+    name: str
+    before: str
+    after: str
+
+
+class OneSidedV1(Struct, frozen=True, kw_only=True):
+    """Something that only one side says."""
+
+    about: str
+    before: str | None
+    after: str | None
+    wrong_now: bool
+
+
+class ComparisonV1(Struct, frozen=True, kw_only=True):
+    """What changed between two runs or machines that matters for memory."""
+
+    schema: Tag
+    oomdoctor: str
+    """The version that wrote the report."""
+    before: SideV1
+    after: SideV1
+    matters: bool
+    compared: int
+    """How many facts both of them state."""
+    changes: tuple[RunChangeV1, ...]
+    """The most suspicious first."""
+    series: tuple[SeriesV1, ...]
+    estimates: tuple[SideEstimateV1, ...]
+    """Before and after; empty where one of them is not told well enough."""
+    differences: tuple[DifferenceV1, ...]
+    known_of_one: tuple[OneSidedV1, ...]
+
+
+def convert_comparison(comparison: Comparison, lang: str, version: str) -> ComparisonV1:
+    """Convert a comparison, with its texts in one language."""
+    return ComparisonV1(
+        schema="oomdoctor/comparison/v1",
+        oomdoctor=version,
+        before=_side(comparison.before, lang),
+        after=_side(comparison.after, lang),
+        matters=comparison.matters,
+        compared=comparison.compared,
+        changes=tuple(_change(change, lang) for change in comparison.changes),
+        series=tuple(_series(series) for series in comparison.series),
+        estimates=tuple(_estimate(estimate) for estimate in comparison.estimates or ()),
+        differences=tuple(DifferenceV1(name=fact.name, before=fact.before, after=fact.after) for fact in comparison.differences),
+        known_of_one=tuple(_one_sided(fact, lang) for fact in comparison.one_sided),
+    )
+
+
+def _side(side: Side, lang: str) -> SideV1:
+    diagnosis = side.diagnosis if side.diagnosis is not None and side.diagnosis.case.sources else None
+    if diagnosis is None:
+        return SideV1(name=side.name, memory_failure=None, summary=None)
+    return SideV1(name=side.name, memory_failure=diagnosis.case.verdict.memory_failure, summary=summary(diagnosis, lang))
+
+
+def _change(change: RunChange, lang: str) -> RunChangeV1:
+    return RunChangeV1(
+        id=change.id,
+        about=change.about.get(lang),
+        effect=change.effect,
+        before=change.before,
+        after=change.after,
+        why=change.why.get(lang),
+        source=change.source,
+    )
+
+
+def _series(series: Series) -> SeriesV1:
+    points = (PointV1(at=point.at, before=point.before, after=point.after) for point in series.points)
+    return SeriesV1(figure=series.figure, effect=series.effect, points=tuple(points))
+
+
+def _estimate(estimate: Estimate) -> SideEstimateV1:
+    return SideEstimateV1(expected_bytes=estimate.expected, low_bytes=estimate.low, high_bytes=estimate.high, parts=dict(estimate.terms))
+
+
+def _one_sided(fact: OneSided, lang: str) -> OneSidedV1:
+    return OneSidedV1(about=fact.about.get(lang), before=fact.before, after=fact.after, wrong_now=fact.wrong_now)

@@ -1,0 +1,159 @@
+"""The structures of `oomdoctor/estimate/v1`: what a run or a server takes of one card. Additions are allowed, renames are not."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from oomdoctor.case.plan import Fits
+from oomdoctor.case.serving import Program, StartupCheckName
+
+Tag = Literal["oomdoctor/estimate/v1"]
+
+
+class RangeV1(Struct, frozen=True, kw_only=True):
+    """Bytes, and what they are at least and at most."""
+
+    expected: int
+    low: int
+    high: int
+
+
+class BoundsV1(Struct, frozen=True, kw_only=True):
+    """What a figure is at least and at most."""
+
+    low: int
+    high: int
+
+
+class TermV1(Struct, frozen=True, kw_only=True):
+    """One part of the memory, in bytes of one card."""
+
+    name: str
+    bytes: int
+    low: int
+    high: int
+    basis: str
+    """Formula and source."""
+
+
+class PhaseV1(Struct, frozen=True, kw_only=True):
+    """What is there at once at one moment of a run."""
+
+    name: str
+    bytes: int
+    terms: tuple[TermV1, ...]
+
+
+class CardV1(Struct, frozen=True, kw_only=True):
+    """The card that the run is held against."""
+
+    name: str
+    bytes: int
+    usable_bytes: int | UnsetType = UNSET
+    needed_bytes: RangeV1 | UnsetType = UNSET
+    """What must be there so that no request fails; it decides whether the run fits."""
+    fits: Fits
+
+
+class RankV1(Struct, frozen=True, kw_only=True):
+    """What the cards from `first` to `last` have of the model, counted from 0 in the order of the layers, and what that takes."""
+
+    first: int
+    last: int
+    layers: float
+    embedding: bool
+    head: bool
+    micro_batches: int
+    per_gpu_bytes: RangeV1
+    peak: str
+    terms: dict[str, int]
+
+
+class AssumptionV1(Struct, frozen=True, kw_only=True):
+    """Something that was not said and had to be taken as given."""
+
+    id: str
+    text: str
+    asked: bool
+    """Whether the answer would change the figure much."""
+
+
+class StartupCheckV1(Struct, frozen=True, kw_only=True):
+    """Something that must fit for a server to start, and the bytes that are left then."""
+
+    name: StartupCheckName
+    cleared: Fits
+    spare_bytes: int
+    range: BoundsV1
+
+
+class ServerV1(Struct, frozen=True, kw_only=True):
+    """What a server makes of one card: its share, and what becomes of it."""
+
+    program: Program
+    share: float
+    max_model_len: int | None
+    max_num_seqs: int
+    max_batched_tokens: int
+    taken_bytes: int
+    terms: tuple[TermV1, ...]
+    """What comes out of the share before the cache."""
+    beside: tuple[TermV1, ...]
+    """What the card must have beside the share."""
+    cache_bytes: int
+    cache_range: BoundsV1
+    cache_tokens: int
+    token_range: BoundsV1
+    request_bytes: int | None
+    """One request of full length; null where that length is not known."""
+    starts: Fits
+    obstacle: StartupCheckName | None
+    hurdles: tuple[StartupCheckV1, ...]
+
+
+class EstimateV1(Struct, frozen=True, kw_only=True):
+    """What a run takes of a card. Sizes are bytes of one card; `host_` ones are those of the machine."""
+
+    schema: Tag
+    model: str
+    gpus: int
+    counter: str
+    """What counts the bytes: `nvidia-smi`, or torch itself."""
+    per_gpu_bytes: RangeV1
+    host_bytes: int
+    host_loading_bytes: int | UnsetType = UNSET
+    host_saving_bytes: int | UnsetType = UNSET
+    card: CardV1 | None
+    """The card that was named."""
+    server: ServerV1 | None
+    """Of a server only."""
+    peak: str
+    """The phase that needs the most."""
+    phases: tuple[PhaseV1, ...]
+    ranks: tuple[RankV1, ...] | UnsetType = UNSET
+    assumptions: tuple[AssumptionV1, ...]
+
+
+class AtFailureV1(Struct, frozen=True, kw_only=True):
+    """The live tensors at the moment of the failure."""
+
+    phase: str
+    expected_bytes: int
+    low_bytes: int
+    high_bytes: int
+    seen_bytes: int
+
+
+class ExpectedV1(EstimateV1, frozen=True, kw_only=True):
+    """The estimate of a failed run, and beside it what its log shows."""
+
+    fits: Fits | None
+    settings_known: bool
+    """Whether method, batch and length are known and not taken from defaults."""
+    at_failure: AtFailureV1 | None
+    seen_bytes: dict[str, int] | UnsetType = UNSET
+    """Of a server: what the log shows of its parts, by the names of terms."""
+    card_is_known: bool | UnsetType = UNSET
+    """Of a server: whether the log tells the size of the card; else it was worked out."""

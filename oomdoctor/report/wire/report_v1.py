@@ -1,0 +1,227 @@
+"""The structures of `oomdoctor/report/v1`: one diagnosis. Additions are allowed, renames are not."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Union
+
+from msgspec import Meta, Struct
+
+from oomdoctor.case.event import Certainty, Kind, Outcome
+from oomdoctor.report.wire.estimate_v1 import ExpectedV1
+from oomdoctor.report.wire.settings_v1 import ConfigIssueV1, Count, GapV1, LineNumber, SettingV1
+
+Tag = Literal["oomdoctor/report/v1"]
+Answer = Annotated[str, Meta(extra_json_schema={"enum": ["yes", "no", "possible"]})]
+FitsWord = Annotated[str, Meta(extra_json_schema={"enum": ["yes", "close", "no"]})]
+Harm = Annotated[str, Meta(extra_json_schema={"enum": ["none", "slower", "effort", "quality", "hardware"]})]
+Safety = Annotated[str, Meta(extra_json_schema={"enum": ["safe", "review"]})]
+Origin = Annotated[str, Meta(extra_json_schema={"enum": ["measured", "derived", "estimated"]})]
+FieldValue = Union[str, int, float, bool, list[object], None]
+"""What a field of a message can hold; a list is of numbers, or of objects."""
+_SIZES = {"patternProperties": {"_bytes$": {"type": ["integer", "array", "null"]}}}
+Fields = Annotated[dict[str, FieldValue], Meta(extra_json_schema=_SIZES)]
+_NOTE = {"properties": {"note": {"type": "string"}}}
+FOLLOWED_LIMIT = 50
+
+
+class VerdictV1(Struct, frozen=True, kw_only=True):
+    """Whether memory failed."""
+
+    memory_failure: Answer
+    kind: Kind
+    certainty: Certainty
+    survived: bool
+    reason: str
+    """Why, as a key."""
+    settle: str | None
+    """What to check to settle a `possible`."""
+    summary: str
+    """The verdict in one sentence."""
+
+
+class EventV1(Struct, frozen=True, kw_only=True):
+    """One message, parsed."""
+
+    signature: str
+    kind: Kind
+    certainty: Certainty | None
+    outcome: Outcome
+    source: str
+    """The file as it was given."""
+    line: LineNumber | None
+    """1-based; null where it was not counted."""
+    offset: Count
+    """Byte offset in the decompressed source."""
+    lines_from_end: Count | None
+    """Lines after it, where that is known instead of `line`."""
+    rank: Count | None
+    time: str | None
+    text: str
+    phase: str | None
+    frame: str | None
+    fields: Fields
+    """What the message says; names that end in `_bytes` are integer bytes."""
+
+
+class LedgerEntryV1(Struct, frozen=True, kw_only=True):
+    """One part of a memory."""
+
+    what: str
+    bytes: int
+    of: str
+    source: Origin
+
+
+class IncidentV1(Struct, frozen=True, kw_only=True):
+    """One failure, what repeats it and what followed from it."""
+
+    kind: Kind
+    certainty: Certainty
+    survived: bool
+    phase: str | None
+    ranks: tuple[int, ...]
+    gpus: tuple[int, ...]
+    count: LineNumber
+    root: EventV1
+    derived: dict[str, FieldValue]
+    ledger: tuple[LedgerEntryV1, ...]
+    consequences: Annotated[tuple[EventV1, ...], Meta(max_length=FOLLOWED_LIMIT)]
+    consequences_more: Count
+    repeats: Annotated[tuple[EventV1, ...], Meta(max_length=FOLLOWED_LIMIT)]
+    repeats_more: Count
+
+
+class SourceV1(Struct, frozen=True, kw_only=True):
+    """One input."""
+
+    name: str
+    size: Count
+    complete: bool
+
+
+class ConfigSettingV1(Struct, frozen=True, kw_only=True):
+    """One setting and where it stands; null where it was worked out from others."""
+
+    value: str | int | float | bool | None
+    key: str | None
+    file: str | None
+    line: int | None
+
+
+class RunConfigV1(Struct, frozen=True, kw_only=True):
+    """The settings of the run in the words that all frameworks share, and what of them does not take effect."""
+
+    framework: str | None
+    version: str | None
+    settings: dict[str, ConfigSettingV1]
+    complaints: tuple[ConfigIssueV1, ...]
+    complaints_more: Count
+
+
+class EvidenceV1(Struct, frozen=True, kw_only=True):
+    """A line that a finding stands on."""
+
+    source: str
+    """The file as it was given."""
+    line: LineNumber | None
+    """1-based; null where it was not counted."""
+    offset: Count
+    """Byte offset in the decompressed source."""
+    lines_from_end: Count | None
+    """Lines after it, where that is known instead of `line`."""
+    text: str
+
+
+class FixV1(Struct, frozen=True, kw_only=True):
+    """One thing to do."""
+
+    id: str
+    title: str
+    how: str
+    settings: tuple[SettingV1, ...]
+    command: str | None
+    frees: str | None
+    """What it frees, in words."""
+    frees_terms: tuple[str, ...]
+    """The terms of the memory model that it lowers."""
+    frees_bytes: int | None
+    """Bytes per card at most: a figure of the message, or estimated from the number of parameters."""
+    fits: bool | None
+    """Whether the run would fit with this fix; null where that is too close to say or unknown."""
+    fits_word: FitsWord | None
+    """The same in words; null where it is unknown."""
+    costs: str | None
+    harm: Harm
+    """The worst of what it costs."""
+    needs: tuple[str, ...]
+    """What must hold for it to help and is not known."""
+    safety: Safety
+    cites: tuple[str, ...]
+
+
+class NotThisV1(Struct, frozen=True, kw_only=True):
+    """Advice that people meet and that is wrong here."""
+
+    advice: str
+    why: str
+    cites: tuple[str, ...]
+
+
+class CiteV1(Struct, frozen=True, kw_only=True):
+    """A source and whether it is right."""
+
+    source: str
+    title: str
+    url: str | None
+    says: str
+    verdict: str | None
+    correction: str | None
+
+
+class FindingV1(Struct, frozen=True, kw_only=True):
+    """A rule's judgement."""
+
+    id: str
+    cause: str | None
+    severity: str
+    confidence: Certainty
+    title: str
+    why: str
+    evidence: tuple[EvidenceV1, ...]
+    unknowns: tuple[str, ...]
+    fixes: tuple[FixV1, ...]
+    already: tuple[SettingV1, ...]
+    """What the run does already."""
+    not_this: tuple[NotThisV1, ...]
+    """Advice that is wrong here."""
+    cites: tuple[CiteV1, ...]
+
+
+class ReportV1(Struct, frozen=True, kw_only=True):
+    """A report of oomdoctor: one diagnosis."""
+
+    schema: Tag
+    oomdoctor: str
+    """The version that wrote the report."""
+    verdict: VerdictV1
+    incidents: tuple[IncidentV1, ...]
+    """Failures, the one that decides the verdict first."""
+    events: tuple[EventV1, ...]
+    """Every parsed message, in order, 1000 at most: the first and the last half."""
+    events_more: Count
+    """How many events were left out."""
+    unread: Count
+    """Messages that were counted and not parsed, because thousands like them were."""
+    sources: tuple[SourceV1, ...]
+    environment: Annotated[dict[str, object], Meta(extra_json_schema=_NOTE)]
+    """The machine of the run as `oomdoctor env --format json` writes it, where it is known.
+
+    `note` says whether its facts are used, and why."""
+    training: dict[str, RunConfigV1 | FieldValue]
+    """What the log prints of the run's settings, by name; under `config` what its config files say."""
+    estimate: ExpectedV1 | None
+    """What the run should have taken, where its model is known."""
+    findings: tuple[FindingV1, ...]
+    """Judgements of rules, the root first."""
+    gaps: tuple[GapV1, ...]
+    """What is not known."""
