@@ -14,7 +14,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "oomdoctor"
 LAYERS = (
-    {"units", "errors", "cache"},
+    {"units", "errors", "cache", "versions"},
     {"case"},
     {"knowledge", "ingest", "incidents"},
     {"findings", "memory", "parse"},

@@ -18,6 +18,7 @@ from oomdoctor.findings.template import fill_template
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.fix import FixRecord, NotThisRecord, SettingRecord
 from oomdoctor.knowledge.records.problem import ProblemRecord
+from oomdoctor.versions import within
 
 _HARM = {"none": 0.0, "slower": 1.0, "effort": 1.0, "quality": 2.0, "hardware": 4.0}
 """How many places a fix moves back in the order of its finding for what it costs: small against the order itself,
@@ -88,10 +89,10 @@ def rows_of(fix: FixRecord, known: KnownFacts, training: RunConfig | None) -> li
     written = {name: place.framework for name, place in places.items()}
     rows: list[SettingRecord] = []
     for row in fix.settings:
-        version = _numbers(_version(row.framework, known.facts, training))
-        if not version:
+        is_known = within(_version(row.framework, known.facts, training), row.since, row.until)
+        if is_known is None:
             rows.append(row)
-        elif _has_version(row, version):
+        elif is_known:
             rows.append(replace(row, since=None, until=None))
     return meant(rows, known, written)
 
@@ -138,16 +139,6 @@ def _version(name: str, facts: Mapping[str, Fact], training: RunConfig | None) -
         return training.version
     value = facts.get("log.torch_version" if name in ("environment", "pytorch") else f"log.{name.replace('-', '_')}_version")
     return None if value is None else str(value)
-
-
-def _has_version(row: SettingRecord, version: tuple[int, ...]) -> bool:
-    """Return whether a version knows the row; `until: 4.57` holds for 4.57.3 too."""
-    since, until = _numbers(row.since), _numbers(row.until)
-    return version >= since and (not until or version[: len(until)] <= until)
-
-
-def _numbers(version: str | None) -> tuple[int, ...]:
-    return tuple(int(part) for part in (version or "").split("+")[0].split(".")[:4] if part.isdigit() and len(part) < 9)
 
 
 def _not_this(entries: Sequence[NotThisRecord], known: KnownFacts) -> Iterator[NotThis]:

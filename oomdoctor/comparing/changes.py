@@ -10,8 +10,8 @@ from oomdoctor.case.comparison import Difference, Effect, Fact, OneSided, RunCha
 from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import KnownFacts, evaluate
 from oomdoctor.knowledge.records.change import ChangeRecord
-from oomdoctor.machine.compatibility import version_order
 from oomdoctor.units import format_size
+from oomdoctor.versions import at_least, within
 
 Facts = Mapping[str, Fact]
 
@@ -105,17 +105,17 @@ def _filled(text: str, was: str, now: str) -> str:
 
 def _across(newer: Effect, since: str, last: str | None, versions: tuple[Fact, Fact]) -> Effect | None:
     """Return the effect of passing a version; None where both are on one side of it, or one lies where nobody looked."""
-    bounds = version_order(since), version_order(last) if last else None
-    places = [_place(version_order(str(version)), *bounds) for version in versions]
+    places = [_place(str(version), since, last) for version in versions]
     if places == ["before", "since"]:
         return newer
     return _TURNED[newer] if places == ["since", "before"] else None
 
 
-def _place(version: tuple[int, ...], since: tuple[int, ...], last: tuple[int, ...] | None) -> str:
-    if not version or version >= since:
-        return "since" if version else "unknown"
-    return "before" if last is None or version[: len(last)] <= last else "unknown"
+def _place(version: str, since: str, last: str | None) -> str:
+    is_since = at_least(version, since)
+    if is_since is not False:
+        return "since" if is_since else "unknown"
+    return "before" if within(version, until=last) else "unknown"
 
 
 def _numbers(larger: Effect, least: float, one: Fact, other: Fact) -> Effect | None:

@@ -15,7 +15,8 @@ from msgspec.structs import asdict
 from oomdoctor.case.environment import Environment, Gpu, Host, Package, TorchBuild
 from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.machine.cards import known_card
-from oomdoctor.machine.compatibility import covers, has_code, minimum_driver, newest_cuda, version_order
+from oomdoctor.machine.compatibility import has_code, minimum_driver, newest_cuda
+from oomdoctor.versions import at_least, parse_version, within
 
 Fact = Union[str, int, float, bool]
 Facts = dict[str, Fact]
@@ -87,19 +88,20 @@ def _torch(environment: Environment) -> Mapping[str, Fact | None]:
 def _driver(environment: Environment) -> Mapping[str, Fact | None]:
     driver, build = environment.driver, environment.torch or TorchBuild()
     cuda = driver.cuda or newest_cuda(driver.version)
+    branch = parse_version(driver.version)
     needed = minimum_driver(build.cuda)
     missing = [one for one in environment.symbols if one.required and one.found is False]
     known = any(one.found is not None for one in environment.symbols)
     return {
         "driver_version": driver.version,
-        "driver_branch": next(iter(version_order(driver.version)), None),
+        "driver_branch": branch.major if branch else None,
         "driver_cuda": cuda,
         "driver_state": driver.state,
         "driver_message": driver.message,
         "driver_kernel_version": driver.kernel_version,
         "driver_minimum": needed,
-        "driver_covers_torch": covers(driver.version, needed),
-        "driver_knows_cuda_of_torch": version_order(cuda, 2) >= version_order(build.cuda, 2) if cuda and build.cuda else None,
+        "driver_covers_torch": at_least(driver.version, needed),
+        "driver_knows_cuda_of_torch": within(build.cuda, until=cuda) if cuda and build.cuda else None,
         "nvml_library": driver.library,
         "nvml_library_version": driver.library_version,
         "nvml_differs_from_kernel": _differs(driver.library_version, driver.kernel_version),
@@ -109,7 +111,7 @@ def _driver(environment: Environment) -> Mapping[str, Fact | None]:
 
 
 def _differs(one: str | None, other: str | None) -> bool | None:
-    return version_order(one) != version_order(other) if one and other else None
+    return parse_version(one) != parse_version(other) if one and other else None
 
 
 def _cards(environment: Environment) -> Mapping[str, Fact | None]:
@@ -148,15 +150,15 @@ def _named(prefix: str, values: Mapping[str, Fact | None]) -> dict[str, Fact | N
 
 
 def _card(gpu: Gpu, environment: Environment) -> Mapping[str, Fact | None]:
-    capability = version_order(gpu.compute_capability, 2) if gpu.vendor in (None, "nvidia") else ()
+    capability = parse_version(gpu.compute_capability) if gpu.vendor in (None, "nvidia") else None
     # Cards that are not in the table are like the ones before them in bf16, which none has lost again, but not in their rates.
-    like = [one for one in table("compute_capabilities") if version_order(one["compute_capability"]) <= capability]
-    row = next((one for one in like if version_order(one["compute_capability"]) == capability), None)
+    like = [row for row in table("compute_capabilities") if capability and at_least(gpu.compute_capability, row["compute_capability"])]
+    row = next((row for row in like if parse_version(row["compute_capability"]) == capability), None)
     held = sum(one.used_bytes or 0 for one in gpu.processes) or None
     build = environment.torch or TorchBuild()
     return {
         **{name: value for name, value in asdict(gpu).items() if isinstance(value, (str, int, bool))},
-        "capability_major": capability[0] if capability else None,
+        "capability_major": capability.major if capability else None,
         "bf16_native": like[-1]["bf16_native"] == "yes" if like else None,
         "fp16_rate": row["fp16_rate"] if row else None,
         "architecture": gpu.architecture or (row["architecture"] if row else None),

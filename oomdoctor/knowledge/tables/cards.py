@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.units import GIB, MIB
+from oomdoctor.versions import parse_version
 
 _NOISE = re.compile(r"nvidia|geforce|tesla|quadro|generation|[\s_-]+")
 _SIZE = re.compile(r"(\d{1,4})\s*(?:gib|gb|g)\b", re.IGNORECASE)
@@ -56,8 +57,9 @@ def sizes() -> list[Card]:
 
 
 def version(capability: str) -> tuple[int, ...]:
-    """A compute capability as something that can be ordered; an empty text is the least."""
-    return tuple(int(one) for one in capability.split(".") if one)
+    """Return a compute capability as something that can be ordered; an empty text is the least."""
+    known = parse_version(capability)
+    return () if known is None else known.release
 
 
 def _named(written: str) -> list[_Row]:

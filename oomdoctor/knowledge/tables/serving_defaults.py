@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from packaging.version import InvalidVersion, Version
-
 from oomdoctor.case.serving import Program
 from oomdoctor.knowledge.tables.csv_table import Row, table
 from oomdoctor.units import GIB
+from oomdoctor.versions import at_least, parse_version
 
 
 def serving_default(program: Program, name: str, *, card: int, card_name: str = "", version: str | None = None, tensor: int = 1) -> str:
@@ -15,24 +14,17 @@ def serving_default(program: Program, name: str, *, card: int, card_name: str = 
     Of several rows the first that holds counts.
     """
     of = [row for row in table("serving_defaults") if row["program"] == program and row["name"] == name]
-    return next(row["value"] for row in of if _is_meant(row, card, card_name.lower(), _version(version), tensor))
+    return next(row["value"] for row in of if _is_meant(row, card, card_name.lower(), version, tensor))
 
 
-def _is_meant(row: Row, card: int, card_name: str, version: Version | None, tensor: int) -> bool:
+def _is_meant(row: Row, card: int, card_name: str, version: str | None, tensor: int) -> bool:
     if row["except_card"] and row["except_card"] in card_name:
         return False
     return _counts(row, version) and card >= GIB * float(row["card_gb"] or 0) and tensor >= int(row["tensor"] or 1)
 
 
-def _counts(row: Row, version: Version | None) -> bool:
+def _counts(row: Row, version: str | None) -> bool:
     """Whether a row is of this version; `until` is the first that differs."""
-    if version is None:
+    if parse_version(version) is None:
         return not row["until"]
-    return (not row["since"] or version >= Version(row["since"])) and (not row["until"] or version < Version(row["until"]))
-
-
-def _version(text: str | None) -> Version | None:
-    try:
-        return None if text is None else Version(text)
-    except InvalidVersion:
-        return None
+    return at_least(version, row["since"]) is not False and not at_least(version, row["until"])

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from oomdoctor.case.environment import Symbol
 from oomdoctor.machine.collect.root import Root
+from oomdoctor.versions import parse_version, series
 
 _MAPPED = re.compile(r"^[0-9a-f]+-[0-9a-f]+ \S{4} \S+ \S+ \d+ +(/[^\n]{1,4000})$", re.MULTILINE)
 _FILE_VERSION = re.compile(r"libnvidia-ml\.so\.(\d{3}\.\d{1,3}(?:\.\d{1,3})?)\Z")
@@ -75,8 +76,10 @@ def kernel_cards(root: Root) -> list[str]:
 
 def needed(table: Iterable[Mapping[str, str]], torch: str | None) -> list[tuple[str, bool]]:
     """The functions that a version of torch looks up, and whether it gives up without them; all of them where it is unknown."""
-    version = _order(torch)
-    return [(row["symbol"], row["required"] == "yes") for row in table if not version or _order(row["torch_from"]) <= version]
+    version = parse_version(torch)
+    # A build before a release has the code of that release: 2.6.0a0 asks for what 2.6 asks for.
+    release = series(version, 2) if version is not None else None
+    return [(row["symbol"], row["required"] == "yes") for row in table if release is None or _since(row) <= release]
 
 
 def symbols(wanted: Sequence[tuple[str, bool]], found: NvmlLibrary) -> tuple[Symbol, ...]:
@@ -93,6 +96,6 @@ def _new(after: Sequence[str], before: Sequence[str]) -> str | None:
     return next(iter([*named, *new]), None)
 
 
-def _order(version: str | None) -> tuple[int, ...]:
-    """The first two numbers of a version, to compare; () where there is none."""
-    return tuple(int(one) for one in re.findall(r"\d{1,6}", version or "")[:2])
+def _since(row: Mapping[str, str]) -> tuple[int, ...]:
+    version = parse_version(row["torch_from"])
+    return () if version is None else series(version, 2)

@@ -1,0 +1,58 @@
+"""Versions of packages, drivers and CUDA, in the order of PEP 440: `2.3.0rc1` is older than `2.3.0`, `2.3.0+cu121` is not older.
+
+`packaging` is loaded with the first version that is read: a diagnosis without one does not pay for it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from packaging.version import Version
+
+_LONGEST = 100
+_NUMBERS = re.compile(r"v?([0-9]{1,9}(?:\.[0-9]{1,9}){0,5})(?![0-9])")
+
+
+@lru_cache(maxsize=1024)
+def parse_version(text: str | None) -> Version | None:
+    """Return the version that `text` states; None where it states none.
+
+    What PEP 440 does not know (`2.1.2-py310_cuda`) counts as the numbers that it begins with.
+    """
+    text = (text or "").strip()[:_LONGEST]
+    if not any(map(str.isdecimal, text)):
+        return None
+    from packaging.version import InvalidVersion, Version  # noqa: PLC0415 - 3 ms that only a known version is worth
+
+    try:
+        return Version(text)
+    except InvalidVersion:
+        numbers = _NUMBERS.match(text)
+        return Version(numbers[1]) if numbers else None
+
+
+def at_least(version: str | None, minimum: str | None) -> bool | None:
+    """Tell whether a version is `minimum` or newer; None where one of them is unknown."""
+    left = parse_version(version)
+    right = None if left is None else parse_version(minimum)
+    return None if left is None or right is None else left >= right
+
+
+def within(version: str | None, since: str | None = None, until: str | None = None) -> bool | None:
+    """Tell whether a version lies in a span whose ends both belong to it; None where the version is unknown.
+
+    `until` names a whole series: `4.57` holds for 4.57.3 too, `4.57.2` does not. An end that is missing is open.
+    """
+    known = parse_version(version)
+    if known is None:
+        return None
+    first, last = parse_version(since), parse_version(until)
+    return (first is None or known >= first) and (last is None or series(known, len(last.release)) <= last.release)
+
+
+def series(version: Version, numbers: int) -> tuple[int, ...]:
+    """Return the first `numbers` numbers of a version: 4, 57 of `4.57.3rc1`; missing ones are 0."""
+    return (*version.release, *(0,) * numbers)[:numbers]
