@@ -1,4 +1,4 @@
-"""`python -m oomdoctor`"""
+"""What `python -m oomdoctor` runs."""
 
 from oomdoctor.cli.main import main
 

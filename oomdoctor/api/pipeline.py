@@ -1,4 +1,4 @@
-"""The natural path: inputs -> windows -> events -> incidents -> case -> findings."""
+"""The way from logs to a diagnosis: inputs -> windows -> events -> incidents -> case -> findings."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from oomdoctor.findings.workload import inference_facts
 from oomdoctor.incidents import incidents, verdict
 from oomdoctor.ingest.sources import MissingSource
 from oomdoctor.knowledge.pack import Pack
+from oomdoctor.machine.match_log import MachineSource, lasting_facts, log_traces, match_log, missing_log_facts
 from oomdoctor.parse.progress import went_on
 from oomdoctor.parse.reading import Early, LogReader, Progress, SourceEvents
 from oomdoctor.parse.recogniser import Recogniser
 
 if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment
-    from oomdoctor.machine.match_log import MachineSource
     from oomdoctor.planning.expected_vs_observed import ExpectedVsObserved
     from oomdoctor.planning.serving_expected_vs_observed import ServerExpectedVsObserved
 
@@ -45,13 +45,13 @@ _MODEL = ("training.model", "log.model_name_or_path", "log.all_params")
 """Facts that can tell which model it is."""
 
 
-class _MachineBeside(Struct, frozen=True):
-    """The machine beside the log."""
+class _RunMachine(Struct, frozen=True):
+    """The machine of the run, as far as the user names one or one agrees with the log."""
 
     environment: Environment | None = None
     note: Text | None = None
-    stands_in: Mapping[str, Value] = {}
-    """What the machine says where the log is silent."""
+    log_facts: Mapping[str, Value] = {}
+    """What the machine says where the log is silent, by the names of the log."""
     facts: Mapping[str, Fact] = {}
     gaps: tuple[Gap, ...] = ()
 
@@ -68,14 +68,14 @@ def diagnose_logs(
     machine: MachineSource | None = None,
     version: Callable[[str], str] | None = None,
 ) -> Diagnosis:
-    """The diagnosis of one run from its logs (`names`), or from `text` at hand, which then has the name `names[0]`.
+    """Diagnose one run from its logs (`names`), or from `text` at hand, which then has the name `names[0]`.
 
     `config` are paths of the run's config files; those beside them that they name are read too. `machine` is where the run
-    may have run. `version` says from where a config file is read: itself, or a copy of what it was.
+    may have run. `version` returns the path from which a config file is read: its own, or that of a copy of what it was.
     """
     reading = LogReader(pack, jobs=jobs, progress=progress, early=early)
-    missing = [Gap(what=one.name, why=one.reason) for one in names if isinstance(one, MissingSource)]
-    present = [one for one in names if isinstance(one, str)]
+    missing = [Gap(what=name.name, why=name.reason) for name in names if isinstance(name, MissingSource)]
+    present = [name for name in names if isinstance(name, str)]
     reads = [reading.read_one(present[0], text)] if text is not None else reading.read(present)
     return _diagnosis(reads, missing, pack, reading.recogniser, config, machine, version)
 
@@ -95,115 +95,114 @@ def _diagnosis(
     def progressed(event: Event) -> bool:
         read = by_source[event.place.source]
         before = read.before.get(event.place.offset)
-        own = event.place.offset + len(event.text) - (read.source.size - len(read.last))
-        return before is not None and went_on(before, read.last[max(0, own) :], _PROGRESS_STEPS)
+        end = event.place.offset + len(event.text) - (read.source.size - len(read.last))
+        return before is not None and went_on(before, read.last[max(0, end) :], _PROGRESS_STEPS)
 
     log = log_facts(events)
-    around = _around(machine, events, log)
-    log = {**around.stands_in, **log}
-    settings, unread = _training(config, version, events, log, pack)
+    beside = _run_machine(machine, events, log)
+    log = {**beside.log_facts, **log}
+    settings, unread = _settings(config, version, events, log, pack)
     values = {**log, **(settings.facts() if settings is not None else {})}
-    found = tuple(_with_figures(one, events, values) for one in incidents(events, progressed))
-    decided = verdict(found)
+    failures = tuple(_with_figures(incident, events, values) for incident in incidents(events, progressed))
+    decided = verdict(failures)
     if not any(read.source.size for read in reads):
         decided = replace(decided, reason="nothing-read")
-    elif not found:
-        decided, log = _by_its_end(decided, log, reads)
-    server = _server(found, settings, log, values)
-    expected = _circle(found, settings, log, values) if server is None else None
-    named = {**around.facts, **facts(found, decided, values)}
-    named.update(failure_step(_step(found, by_source), named))
-    named.update(expected.facts() if expected is not None else {})
-    programs = {one.id: one.program for one in recogniser.signatures.values()}
-    purposes = {one.id: one.purpose for one in recogniser.signatures.values() if one.purpose is not None}
-    named.update(inference_facts(found, events, programs, purposes, values))
-    if found:
-        named["incident.program"] = programs[found[0].root.signature]
-    known = KnownFacts(named, _samples(events), programs, tuple(one.root for one in found[:1]))
+    elif not failures:
+        decided, log = _verdict_of_ending(decided, log, reads)
+    server = _expected_server(failures, settings, log, values)
+    expected = _expected_run(failures, settings, log, values) if server is None else None
+    all_facts = {**beside.facts, **facts(failures, decided, values)}
+    all_facts.update(failure_step(_last_step(failures, by_source), all_facts))
+    all_facts.update(expected.facts() if expected is not None else {})
+    programs = {signature.id: signature.program for signature in recogniser.signatures.values()}
+    purposes = {signature.id: signature.purpose for signature in recogniser.signatures.values() if signature.purpose is not None}
+    all_facts.update(inference_facts(failures, events, programs, purposes, values))
+    if failures:
+        all_facts["incident.program"] = programs[failures[0].root.signature]
+    known = KnownFacts(all_facts, _samples(events), programs, tuple(failure.root for failure in failures[:1]))
     judged = with_advice(findings(pack, known), pack, known, settings)
-    for circle in (expected, server):
-        judged = circle.weighed(judged, pack) if circle is not None else judged
+    for comparison in (expected, server):
+        judged = comparison.weighed(judged, pack) if comparison is not None else judged
     case = Case(
         sources=tuple(read.source for read in reads),
         events=tuple(events),
-        incidents=found,
+        incidents=failures,
         verdict=decided,
         facts=log,
         training=settings,
-        environment=around.environment,
-        environment_note=around.note,
+        environment=beside.environment,
+        environment_note=beside.note,
         estimate=expected.expected if expected is not None else None,
         served=server.found if server is not None else None,
         unread=sum(read.unread for read in reads),
-        gaps=(*missing, *unread, *around.gaps, *(gap for read in reads for gap in read.gaps)),
+        gaps=(*missing, *unread, *beside.gaps, *(gap for read in reads for gap in read.gaps)),
     )
-    return Diagnosis(case=case, findings=_run_first(judged, pack) if around.facts else judged)
+    return Diagnosis(case=case, findings=_run_first(judged, pack) if beside.facts else judged)
 
 
-def _circle(
-    found: Sequence[Incident], settings: RunConfig | None, log: Mapping[str, Value], named: Mapping[str, Fact]
+def _expected_run(
+    failures: Sequence[Incident], settings: RunConfig | None, log: Mapping[str, Value], values: Mapping[str, Fact]
 ) -> ExpectedVsObserved | None:
-    """What the run should have taken, where a card's memory failed and something tells the model."""
-    if not found or found[0].kind not in _ON_THE_CARD or not any(name in named for name in _MODEL):
+    """Return what the run should have taken, where a card's memory failed and something tells the model."""
+    if not failures or failures[0].kind not in _ON_THE_CARD or not any(name in values for name in _MODEL):
         return None
     from oomdoctor.planning.expected_vs_observed import expected_vs_observed  # noqa: PLC0415 - most logs do not tell the model
 
-    return expected_vs_observed(settings, log, found[0])
+    return expected_vs_observed(settings, log, failures[0])
 
 
-def _server(
-    found: Sequence[Incident], settings: RunConfig | None, log: Mapping[str, Value], named: Mapping[str, Fact]
+def _expected_server(
+    failures: Sequence[Incident], settings: RunConfig | None, log: Mapping[str, Value], values: Mapping[str, Fact]
 ) -> ServerExpectedVsObserved | None:
-    """What a server should have made of its card, where its memory failed and something tells the model."""
+    """Return what a server should have made of its card, where its memory failed and something tells the model."""
     serving = log.get("log.framework") in _SERVERS or (settings is not None and settings.settings.method == "serve")
-    if not found or not serving or found[0].kind not in _ON_THE_CARD or not any(name in named for name in _MODEL):
+    if not failures or not serving or failures[0].kind not in _ON_THE_CARD or not any(name in values for name in _MODEL):
         return None
     from oomdoctor.planning.serving_expected_vs_observed import server_expected_vs_observed  # noqa: PLC0415 - as above
 
-    return server_expected_vs_observed(settings, log, found[0])
+    return server_expected_vs_observed(settings, log, failures[0])
 
 
-def _around(machine: MachineSource | None, events: Sequence[Event], log: Mapping[str, Value]) -> _MachineBeside:
-    """The machine that was named, or this one where it agrees with the log; nothing where nobody asks for one."""
+def _run_machine(machine: MachineSource | None, events: Sequence[Event], log: Mapping[str, Value]) -> _RunMachine:
+    """Return the machine that was named, or this one where it agrees with the log; nothing where nobody asks for one."""
     if machine is None:
-        return _MachineBeside()
-    from oomdoctor.machine.match_log import lasting_facts, log_traces, match_log, missing_log_facts  # noqa: PLC0415 - only where somebody asks for one
-
-    found = match_log(machine, log_traces(events, log))
-    if found.environment is None:
-        return _MachineBeside(note=found.note)
-    gaps = tuple(found.environment.gaps) if machine.name else ()
-    return _MachineBeside(found.environment, found.note, missing_log_facts(found.environment), dict(lasting_facts(found.environment)), gaps)
+        return _RunMachine()
+    match = match_log(machine, log_traces(events, log))
+    if match.environment is None:
+        return _RunMachine(note=match.note)
+    gaps = match.environment.gaps if machine.name else ()
+    return _RunMachine(match.environment, match.note, missing_log_facts(match.environment), lasting_facts(match.environment), gaps)
 
 
-def _run_first(found: Sequence[Finding], pack: Pack) -> tuple[Finding, ...]:
-    """What happened in the run goes before what is wrong with its machine; what is only worth knowing of a machine is left out."""
-    machine = {one.id for one in found if one.id in pack.names("problems") and "/environment/" in pack.path("problems", one.id)}
-    about = [one for one in found if one.id in machine and one.severity != "note" and not one.unknowns]
-    return (*(one for one in found if one.id not in machine), *about)
+def _run_first(judged: Sequence[Finding], pack: Pack) -> tuple[Finding, ...]:
+    """Put what happened in the run before what is wrong with its machine, and leave out what is only worth knowing of a machine."""
+    problems = pack.names("problems")
+    machine = {finding.id for finding in judged if finding.id in problems and "/environment/" in pack.path("problems", finding.id)}
+    about = [finding for finding in judged if finding.id in machine and finding.severity != "note" and not finding.unknowns]
+    return (*(finding for finding in judged if finding.id not in machine), *about)
 
 
-def _by_its_end(decided: Verdict, log: dict[str, Value], reads: Sequence[SourceEvents]) -> tuple[Verdict, dict[str, Value]]:
-    """The verdict where no message is known: a log that ends with an error is not called fine."""
-    from oomdoctor.parse.ending import log_ending  # noqa: PLC0415 - only where no message was found
+def _verdict_of_ending(decided: Verdict, log: dict[str, Value], reads: Sequence[SourceEvents]) -> tuple[Verdict, dict[str, Value]]:
+    """Return the verdict and the facts where no message is known: a log that ends with an error is not called fine."""
+    from oomdoctor.parse.ending import log_ending  # noqa: PLC0415 - only where no message is known
 
-    found = next((one for read in reads if (one := log_ending(read.last)) is not None), None)
-    if found is None:
+    ending = next((ending for read in reads if (ending := log_ending(read.last)) is not None), None)
+    if ending is None:
         return decided, log
-    log = {**log, "log.last_error": found.text}
-    if not found.speaks_of_memory:
+    log = {**log, "log.last_error": ending.text}
+    if not ending.speaks_of_memory:
         return replace(decided, certainty=Certainty.LIKELY, reason="other-error"), log
-    kind = Kind.DEVICE_OOM if found.on_the_device else Kind.HOST_OOM
+    kind = Kind.DEVICE_OOM if ending.on_the_device else Kind.HOST_OOM
     possible = Verdict(
         memory_failure="possible", kind=kind, certainty=Certainty.POSSIBLE, reason="unknown-memory-error", settle="unknown-error"
     )
     return possible, log
 
 
-def _training(
+def _settings(
     config: Sequence[str], version: Callable[[str], str] | None, events: Sequence[Event], log: Mapping[str, Value], pack: Pack
 ) -> tuple[RunConfig | None, list[Gap]]:
-    """The settings of the run from its config files and its log, and which files could not be read."""
+    """Return the settings of the run from its config files and its log, and which files could not be read."""
     if not config and not any(event.kind is Kind.CONTEXT for event in events):
         return None, []
     from oomdoctor.configs.resolve import resolve_config  # noqa: PLC0415 - many logs show no setting
@@ -212,19 +211,19 @@ def _training(
         return resolve_config((), events, log, pack), []
     from oomdoctor.configs.files import read_files  # noqa: PLC0415 - the readers are for those who give files
 
-    sheets, gaps = read_files(config, version)
-    return resolve_config(sheets, events, log, pack), gaps
+    configs, gaps = read_files(config, version)
+    return resolve_config(configs, events, log, pack), gaps
 
 
 def _samples(events: Sequence[Event]) -> list[Event]:
-    """The first events of each signature: what rules look at, however often a message was repeated."""
-    seen: dict[str, int] = {}
-    out: list[Event] = []
+    """Return the first events of each signature: what rules look at, however often a message was repeated."""
+    counts: dict[str, int] = {}
+    samples: list[Event] = []
     for event in events:
-        seen[event.signature] = seen.get(event.signature, 0) + 1
-        if seen[event.signature] <= _SAMPLES:
-            out.append(event)
-    return out
+        counts[event.signature] = counts.get(event.signature, 0) + 1
+        if counts[event.signature] <= _SAMPLES:
+            samples.append(event)
+    return samples
 
 
 def _with_figures(incident: Incident, events: Sequence[Event], settings: Mapping[str, Fact]) -> Incident:
@@ -232,10 +231,10 @@ def _with_figures(incident: Incident, events: Sequence[Event], settings: Mapping
     return replace(incident, derived=figures, ledger=ledger(incident.root, events))
 
 
-def _step(found: Sequence[Incident], by_source: Mapping[str, SourceEvents]) -> int | None:
-    """The last step that progress showed before the first failure, or before another of the same log."""
-    if not found:
+def _last_step(failures: Sequence[Incident], by_source: Mapping[str, SourceEvents]) -> int | None:
+    """Return the last step that progress showed before the first failure, or before another of the same log."""
+    if not failures:
         return None
-    place = found[0].root.place
+    place = failures[0].root.place
     steps = by_source[place.source].steps
     return steps.get(place.offset, max(steps.values(), default=None))

@@ -14,7 +14,7 @@ _TERMINAL = "/dev/tty"
 
 
 def sequence(text: str, environ: Mapping[str, str]) -> str | None:
-    """What to send to the terminal; None where the text is longer than terminals take."""
+    """Return what to send to the terminal; None where the text is longer than terminals take."""
     data = text.encode("utf-8", "replace")
     if len(data) > _MOST:
         return None
@@ -24,13 +24,13 @@ def sequence(text: str, environ: Mapping[str, str]) -> str | None:
 
 
 def copy(text: str, environ: Mapping[str, str], terminal: str = _TERMINAL) -> str | None:
-    """Sends a text to the clipboard. What hindered it, None where it was sent; whether the terminal took it nobody can know."""
-    sent = sequence(text, environ)
-    if sent is None:
+    """Send a text to the clipboard. Return what hindered it, None where it was sent; whether the terminal took it is not known."""
+    escape = sequence(text, environ)
+    if escape is None:
         return f"the text is longer than terminals copy ({_MOST} bytes); use --output"
     try:
         with open(terminal, "w", encoding="ascii") as file:
-            file.write(sent)
+            file.write(escape)
     except OSError:
         return "there is no terminal to copy by; use --output"
     return None

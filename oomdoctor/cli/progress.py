@@ -7,25 +7,27 @@ import threading
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from oomdoctor.case.event import Event
 from oomdoctor.report.safety.sanitize import clean_line
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
 
 _AFTER_S = 1.0
 _EVERY_S = 0.1
 
 
 class Progress:
-    """On standard error, and only where it is a terminal."""
+    """Progress on standard error, and only where it is a terminal."""
 
     def __init__(self) -> None:
         self.is_shown = sys.stderr is not None and sys.stderr.isatty()
         self._start = time.monotonic()
         self._last = 0.0
         self._bytes = 0
-        self._bar: Any = None
-        self._task: Any = None
+        self._bar: Bar | None = None
         self._lock = threading.Lock()
 
     def __enter__(self) -> Progress:
@@ -36,7 +38,7 @@ class Progress:
             self._bar.stop()
 
     def read(self, count: int) -> None:
-        """So many bytes more were read."""
+        """Count bytes that were read, and show them where reading takes longer than a second."""
         if not self.is_shown:
             return
         with self._lock:
@@ -48,7 +50,7 @@ class Progress:
             self._show()
 
     def early(self, events: Sequence[Event]) -> None:
-        """The end of a large log was read: the first sign of the failure, before the rest is looked at."""
+        """Show the first sign of the failure in the end of a large log, before the rest is read."""
         first = next((event for event in events if event.is_failure), None)
         if self.is_shown and first is not None:
             near = f", {first.place.from_end} lines before the end" if first.place.from_end is not None else ""
@@ -57,18 +59,16 @@ class Progress:
 
     def _show(self) -> None:
         if self._bar is None:
-            from rich.console import Console  # noqa: PLC0415 - only when it takes long
-            from rich.progress import BarColumn, DownloadColumn, TransferSpeedColumn  # noqa: PLC0415
-            from rich.progress import Progress as Bar  # noqa: PLC0415
+            from rich import console, progress  # noqa: PLC0415 - only when reading takes long
 
-            self._bar = Bar(
+            self._bar = progress.Progress(
                 "reading",
-                BarColumn(),
-                DownloadColumn(binary_units=True),
-                TransferSpeedColumn(),
-                console=Console(stderr=True),
+                progress.BarColumn(),
+                progress.DownloadColumn(binary_units=True),
+                progress.TransferSpeedColumn(),
+                console=console.Console(stderr=True),
                 transient=True,
             )
-            self._task = self._bar.add_task("reading", total=None)
+            self._bar.add_task("reading", total=None)
             self._bar.start()
-        self._bar.update(self._task, completed=self._bytes)
+        self._bar.update(self._bar.task_ids[0], completed=self._bytes)
