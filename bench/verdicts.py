@@ -52,10 +52,6 @@ def _held(row: Row, made: Setup, own: Card) -> Held:
 
 def section(cases: Sequence[Case]) -> Iterator[str]:
     """The part of the document."""
-    yield "## Whether a run fits\n"
-    yield "The verdict of `estimate`, `check`, `plan` and `diagnose`, against what the run took. On its own card: every row that names the"
-    yield f"card. On cards of all sizes: every row that measured live tensors, on cards of {', '.join(map(str, SIZES))} GB. Where a table"
-    yield "states a round figure, that can be the size of the card itself, which is more than programs get of it.\n"
     yield "| said | own card: took less | own card: took more | all sizes: took less | all sizes: took more |\n|---|---:|---:|---:|---:|"
     own, every = on_own_cards(cases), on_all_sizes(cases)
     numbers = [Counter((said, more) for _, said, more in held) for held in (own, every)]
@@ -64,7 +60,6 @@ def section(cases: Sequence[Case]) -> Iterator[str]:
         yield f"| {title} | " + " | ".join(str(one[said, more]) for one in numbers for more in (False, True)) + " |"
     yield from _named("\nSaid to fit, but took more than the card has", own + every, lambda said, more: said == "yes" and more)
     yield from _named("\nSaid not to fit its own card, where it ran", own, lambda said, more: said == "no" and not more)
-    yield ""
 
 
 def _named(title: str, held: Sequence[Held], wrong: Callable[[Fits, bool], bool]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import accuracy
 import pytest
 import verdicts
 from measurements import GIB, measured, read
@@ -52,3 +53,9 @@ def test_ranges_hold_of_most_runs(table: str) -> None:
     under = sum(one.high < size for one, size in found) / len(found)
     assert covered > 0.85
     assert under < 0.08
+
+
+def test_the_document_says_what_is_measured_today() -> None:
+    """`python bench/accuracy.py` writes it anew."""
+    written = accuracy.REPORT.read_text(encoding="utf-8").split(accuracy.BEGIN)[1].split(accuracy.END)[0].strip()
+    assert "\n".join(accuracy.section(read(str(accuracy.PUBLISHED)))) == written

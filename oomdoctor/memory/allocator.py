@@ -96,7 +96,7 @@ def around(terms: Sequence[Term]) -> Term | None:
     if not coming:
         return None
     least, expected, most = _EVEN
-    return term("allocator", coming * expected, "ends of segments that hold something: memory_model 12", low=least, high=most / expected)
+    return term("allocator", coming * expected, "ends of segments that hold something: docs/accuracy.md", low=least, high=most / expected)
 
 
 def _waiting(setup: Setup, terms: Sequence[Term]) -> int:
