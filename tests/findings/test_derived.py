@@ -11,7 +11,7 @@ from oomdoctor.case.event import Certainty, Event, Kind, Outcome, Place
 from oomdoctor.findings.conditions import KnownFacts, evaluate
 from oomdoctor.findings.derived import derived
 from oomdoctor.findings.series import series_shape
-from oomdoctor.knowledge.conditions import check
+from oomdoctor.knowledge.conditions import fault
 from oomdoctor.knowledge.records.condition import Condition, tagged_condition
 from oomdoctor.units import GIB, MIB
 
@@ -110,4 +110,4 @@ def test_conditions_are_true_false_or_unknown(when: dict[str, Any], truth: bool 
     pytest.param([], id="no mapping"), pytest.param({"any": [{"what": 1}]}, id="a mistake deep inside"),
 ])  # fmt: skip
 def test_a_wrong_condition_is_named(when: Any) -> None:
-    assert check(when)
+    assert fault(when)

@@ -6,15 +6,17 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 
 from oomdoctor.api.examples import check_change, check_problem, check_signature
 from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.knowledge.lint import lint_rules
-from oomdoctor.knowledge.load import LoadedSignature, RuleSet, load_rules
+from oomdoctor.knowledge.load import LoadedSignature, RuleSet, load_rules, rule_files
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
 from oomdoctor.knowledge.pattern import expand
 from oomdoctor.knowledge.records.change import ChangeRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
+from oomdoctor.knowledge.yaml_file import read_yaml
 from oomdoctor.parse.families.registry import FAMILIES
 from oomdoctor.parse.recogniser import Recogniser
 
@@ -79,3 +81,24 @@ def test_texts_are_in_both_languages() -> None:
 def test_every_fix_that_changes_something_says_where_or_how() -> None:
     empty = [one.id for _, one in rules().fixes if not one.settings and not one.command and len(one.how.en) < 20]
     assert empty == []
+
+
+@pytest.mark.parametrize("path", [
+    pytest.param(path, id=str(path.relative_to(ROOT)))
+    for path in rule_files(ROOT)
+    if path.parent.name not in ("fixes", "settings", "config_keys")
+])  # fmt: skip
+def test_lists_and_maps_in_a_line_are_short(path: Path) -> None:
+    """What does not fit into 140 characters has a line for each of its parts."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    nodes = [read_yaml(path).node]
+    long: set[int] = set()
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, (yaml.MappingNode, yaml.SequenceNode)) and node.flow_style:
+            long |= {line + 1 for line in range(node.start_mark.line, node.end_mark.line + 1) if len(lines[line]) > 140}
+        elif isinstance(node, yaml.MappingNode):
+            nodes += [value for _, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            nodes += node.value
+    assert sorted(long) == []
