@@ -1,0 +1,89 @@
+"""What a person sees while a large log is read; a pipe sees nothing of it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from oomdoctor.cli import progress
+
+FAILURE = b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+LINE = b"a line of a log that says nothing\n"
+
+
+@contextmanager
+def terminal() -> Iterator[int]:
+    """Standard error is a terminal; what is written to it can be read from this file."""
+    master, slave = pty.openpty()
+    with open(slave, "w", encoding="utf-8") as stderr, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stderr", stderr)
+        patch.setenv("TERM", "xterm")
+        yield master
+    os.close(master)
+
+
+def shown(master: int) -> str:
+    os.set_blocking(master, False)
+    out = b""
+    with suppress(OSError):  # nothing more is there, or the other side is closed
+        while piece := os.read(master, 1 << 16):
+            out += piece
+    return out.decode()
+
+
+def test_a_bar_with_the_bytes_where_reading_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_AFTER_S", 0.0)
+    monkeypatch.setattr(progress, "_EVERY_S", 0.0)
+    with terminal() as master:
+        with progress.Progress() as bar:
+            bar.read(3 << 20)
+            bar.read(2 << 20)
+        said = shown(master)
+    assert "reading" in said and "5.0/? MiB" in said
+
+
+def test_no_bar_where_reading_is_done_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_AFTER_S", 3600.0)
+    with terminal() as master:
+        with progress.Progress() as bar:
+            bar.read(3 << 20)
+        assert shown(master) == ""
+
+
+def test_no_bar_in_a_pipe(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_AFTER_S", 0.0)
+    with progress.Progress() as bar:
+        bar.read(3 << 20)
+    assert capsys.readouterr().err == ""
+
+
+def test_the_failure_at_the_end_of_a_large_log_is_shown_before_the_rest_is_read(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_bytes(LINE * (24_000_000 // len(LINE)) + FAILURE + LINE * 3)
+    master, slave = pty.openpty()
+    call = [
+        sys.executable,
+        "-m",
+        "oomdoctor",
+        "diagnose",
+        str(log),
+        "--env",
+        "none",
+        "--output",
+        str(tmp_path / "report.md"),
+        "--exit-zero",
+    ]
+    done = subprocess.run(call, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave, env=os.environ | {"TERM": "xterm"})
+    os.close(slave)
+    said = shown(master)
+    os.close(master)
+    assert done.returncode == 0
+    assert f"{log}: torch.OutOfMemoryError: CUDA out of memory." in said
+    assert "reading the rest ..." in said
