@@ -13,7 +13,7 @@ from msgspec import convert
 
 from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.setup import Setup
-from oomdoctor.setups.spec import RefusedSpec, Spec, setup
+from oomdoctor.setups.spec import RefusedSpec, Spec, setup_from_spec
 
 GIB = 1 << 30
 Row = dict[str, str]
@@ -59,7 +59,7 @@ def _counts(row: Row) -> bool:
 
 def _cases(rows: Iterator[Row]) -> Iterator[Case]:
     for row in rows:
-        made = setup(_spec(row))
+        made = setup_from_spec(_spec(row))
         if not isinstance(made, RefusedSpec):
             yield (row, *made)
 

@@ -19,7 +19,7 @@ from oomdoctor.knowledge.tables.shapes import model_shape
 from oomdoctor.planning.memory_budget import memory_budget, needed
 from oomdoctor.planning.run_space import run_space
 from oomdoctor.planning.search import search
-from oomdoctor.setups.from_settings import setup
+from oomdoctor.setups.from_settings import setup_from_settings
 
 ROUNDS = 5
 RUNS: tuple[tuple[str, str, int, str, dict[str, Scalar]], ...] = (
@@ -39,7 +39,7 @@ def main() -> None:
         known, found = model_shape(model), card_named(name)
         if known is None or found is None:
             raise SystemExit(f"{model} or {name} is not in the tables")
-        print(_line(setup(settings, known, framework, cards)[0], memory_budget(found)))
+        print(_line(setup_from_settings(settings, known, framework, cards)[0], memory_budget(found)))
 
 
 def _line(run: Setup, within: MemoryBudget) -> str:

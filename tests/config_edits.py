@@ -20,7 +20,7 @@ def sheets(files: Mapping[str, bytes]) -> list[ParsedConfig]:
     return [sheet for name, data in files.items() for sheet in read_config(name, data) or []]
 
 
-def homes(files: Mapping[str, bytes]) -> EditTargets:
+def targets(files: Mapping[str, bytes]) -> EditTargets:
     return EditTargets(sheets(files), pack())
 
 
@@ -29,7 +29,7 @@ def judge(known: Mapping[str, str | int | float | bool | None]) -> Judge:
 
     def ask(files: Mapping[str, bytes]) -> Sequence[ConfigIssue]:
         found = resolve_config(sheets(files), [], dict(known), pack())
-        return () if found is None else found.complaints
+        return () if found is None else found.issues
 
     return ask
 

@@ -25,4 +25,4 @@ def read(files: Mapping[str, str | bytes], known: Mapping[str, str | int | float
 
 def complaints(files: Mapping[str, str | bytes], known: Mapping[str, str | int | float | bool | None] | None = None) -> list[str]:
     """The ids of what is wrong, the worst first."""
-    return [one.id for one in read(files, known).complaints]
+    return [one.id for one in read(files, known).issues]

@@ -66,7 +66,7 @@ def config_of(training: RunConfig | None) -> ConfigInForce:
     """The config as the rows of fixes ask for it."""
     if training is None:
         return ConfigInForce()
-    return ConfigInForce(training.framework, training.places, {(one.framework, one.name): one for one in training.given})
+    return ConfigInForce(training.framework, training.places, {(one.framework, one.name): one for one in training.written})
 
 
 def setting_changes(rows: Sequence[SettingRecord], facts: Mapping[str, Fact], config: ConfigInForce) -> list[SettingChange]:

@@ -39,7 +39,7 @@ def check(
     paths, name = path_list(config), path_text(model)
     facts = {} if card is None else {"log.gpu_name": card.name}
     run, gaps = read_settings(paths, load_pack(path_text(rules)), facts=facts)
-    if run is None or not run.given:
+    if run is None or not run.written:
         raise UsageError(f"{paths[0]} is no config that is known")
     if card is None:
         return ConfigCheck(config=run, gaps=tuple(gaps))

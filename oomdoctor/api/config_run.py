@@ -16,7 +16,7 @@ from oomdoctor.case.plan import Measure
 from oomdoctor.case.serving import AnyPlans
 from oomdoctor.case.settings import ConfigIssue, RunConfig, RunSettings
 from oomdoctor.configs.edit.edit_targets import EditTargets
-from oomdoctor.configs.edit.store import in_force, modified, read
+from oomdoctor.configs.edit.store import last_modified, read_file, version_at
 from oomdoctor.configs.proposals.apply import AppliedProposals, apply_proposals
 from oomdoctor.configs.proposals.choice import ProposalSelection
 from oomdoctor.configs.proposals.from_plans import plan_proposals
@@ -43,12 +43,12 @@ class ConfigRun:
     def __init__(self, logs: Sequence[str], configs: Sequence[str], pack: Pack, folder: str | None, gpu: str | None) -> None:
         self._pack, self._folder = pack, folder
         self._targets = EditTargets(read_configs(configs)[0], pack)
-        if not any(sheet.framework for sheet in self._targets.sheets):
+        if not any(sheet.framework for sheet in self._targets.configs):
             raise UsageError(f"{configs[0]} is no config that is known; name the config of the run with --config")
         self.files = {path: _content(path) for path in self._targets.files()}
-        moment = modified(list(logs)) if logs else None
-        versions = {path: in_force(path, moment) for path in self.files}
-        self._older = {path: read(version) or b"" for path, version in versions.items() if version != path}
+        moment = last_modified(list(logs)) if logs else None
+        versions = {path: version_at(path, moment) for path in self.files}
+        self._older = {path: read_file(version) or b"" for path, version in versions.items() if version != path}
         self._diagnosis = _diagnosis(logs, configs, versions, pack) if logs else None
         self._facts = {} if self._diagnosis is None else dict(self._diagnosis.case.facts)
         card = card_named(gpu) if gpu is not None else None
@@ -78,12 +78,12 @@ class ConfigRun:
 
     def applied(self, proposals: Sequence[Proposal]) -> AppliedProposals:
         """Return the files as they would be after these proposals."""
-        return apply_proposals(self.files, proposals, self._issues, read, self._older)
+        return apply_proposals(self.files, proposals, self._issues, read_file, self._older)
 
     def _issues(self, files: Mapping[str, bytes]) -> tuple[ConfigIssue, ...]:
         """Return what is wrong with the configs as they would be. What the log says of values is left out: they are to change."""
         run = self._settings(files)
-        return () if run is None else run.complaints
+        return () if run is None else run.issues
 
     def _request(self, gpus: int | None, model: str | None) -> PlanRequest:
         if self._diagnosis is None:
@@ -105,7 +105,7 @@ class ConfigRun:
 
     def _corrections(self) -> list[Proposal]:
         issues = self._issues(self.files)
-        return [self._correction(issue) for issue in issues if issue.instead is not None or issue.severity != "note"]
+        return [self._correction(issue) for issue in issues if issue.replacement is not None or issue.severity != "note"]
 
     def _correction(self, issue: ConfigIssue) -> Proposal:
         """Return what mends an issue: what it says to write, else the settings of its fix in this run's framework."""
@@ -118,16 +118,16 @@ class ConfigRun:
         fix = Fix(id=issue.id, title=issue.what, how=issue.why, settings=measure.settings, safety=record.safety)
         if not any(setting.key.endswith(issue.key.rpartition(".")[2].lstrip("-")) for setting in fix.settings):
             return issue_proposal(issue, self._targets)  # it is written in another way there, and two ways would contradict each other
-        return replace(fix_proposal(fix, self._targets, RunSettings() if run is None else run.settings, self._pack), complaint=issue)
+        return replace(fix_proposal(fix, self._targets, RunSettings() if run is None else run.settings, self._pack), issue=issue)
 
     def _corrected(self) -> dict[str, bytes]:
         """Return the files without what is wrong in them: a misspelt key says nothing of a run until it is spelt right."""
         safe = [correction for correction in self._corrections() if correction.safe]
-        return {**self.files, **apply_proposals(self.files, safe, self._issues, read).files}
+        return {**self.files, **apply_proposals(self.files, safe, self._issues, read_file).files}
 
 
 def _content(path: str) -> bytes:
-    data = read(path)
+    data = read_file(path)
     if data is None:
         raise UsageError(f"{path} cannot be read, or is too large for a config")
     return data

@@ -18,10 +18,10 @@ from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.knowledge.tables.cards import Card
 from oomdoctor.memory.estimate import estimate as estimate_memory
 from oomdoctor.planning.memory_budget import judge_fit, memory_budget
-from oomdoctor.setups.from_settings import setup
+from oomdoctor.setups.from_settings import setup_from_settings
 from oomdoctor.setups.model_files import read_config, read_shape
 from oomdoctor.setups.nearest_model import nearest_model
-from oomdoctor.setups.server import CardLookup, program, server_setup
+from oomdoctor.setups.server import CardLookup, serve_settings, server_program
 
 _ANY_SIZE = 1_000_000_000
 """Parameters of a model of which only a trace will say how many it has; the trace does not ask."""
@@ -81,16 +81,16 @@ def estimate_run(
 
 def _served(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None, card: Card) -> Served | None:
     """Return what a server makes of a card; None for a run that is no server."""
-    server = program(settings, framework) if settings.method == "serve" else None
+    server = server_program(settings, framework) if settings.method == "serve" else None
     if server is None:
         return None
     name = model or settings.model
     known = replace(settings, model=name) if name else settings
-    return server_setup(known, find_shape(name), server, CardLookup(card.name, card.bytes), cards=gpus or 1)
+    return serve_settings(known, find_shape(name), server, CardLookup(card.name, card.bytes), cards=gpus or 1)
 
 
 def _estimated(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None) -> Estimate:
-    return estimate_memory(*setup(settings, find_shape(model or settings.model), framework, _cards(settings, gpus)))
+    return estimate_memory(*setup_from_settings(settings, find_shape(model or settings.model), framework, _cards(settings, gpus)))
 
 
 def _traced(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None) -> Estimate:
@@ -108,9 +108,9 @@ def _traced(settings: RunSettings, model: str | None, framework: str | None, gpu
     stand_in = known or nearest_model(_ANY_SIZE, path)
     if stand_in is None:
         raise UsageError(f"nothing is known of {path}")
-    traced = trace(config, setup(settings, stand_in, framework, cards)[0])
+    traced = trace(config, setup_from_settings(settings, stand_in, framework, cards)[0])
     shape = known or nearest_model(traced.params, path) or stand_in
-    run, assumptions = setup(settings, shape, framework, cards)
+    run, assumptions = setup_from_settings(settings, shape, framework, cards)
     return estimate_memory(replace(run, traced=traced), assumptions)
 
 

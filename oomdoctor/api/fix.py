@@ -9,8 +9,8 @@ from oomdoctor.api.config_run import ConfigRun
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
 from oomdoctor.api.results import ConfigFix, WrittenFix
 from oomdoctor.case.serving import AnyPlans
-from oomdoctor.configs.edit.store import read, write
-from oomdoctor.configs.proposals.choice import Choice, ProposalSelection, choose, named
+from oomdoctor.configs.edit.store import read_file, write_files
+from oomdoctor.configs.proposals.choice import Choice, ProposalSelection, choose, choose_by_name
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
 
@@ -66,7 +66,7 @@ def apply_fix(changes: ConfigFix, folder: Path | None = None) -> WrittenFix:
     ['today.yaml']
     """
     files = files_to_write(changes, folder)
-    copies = write(files, changes.before if folder is None else {})
+    copies = write_files(files, changes.before if folder is None else {})
     return WrittenFix(copies=copies, created=tuple(path for path in files if path not in copies))
 
 
@@ -81,7 +81,7 @@ def files_to_write(changes: ConfigFix, folder: Path | None = None) -> dict[str, 
     files: dict[str, bytes] = {}
     for path, data in changes.applied.files.items():
         place = os.path.join(folder, os.path.basename(path))
-        if place in files or (os.path.lexists(place) and read(place) != data):
+        if place in files or (os.path.lexists(place) and read_file(place) != data):
             raise UsageError(f"{place} is there already and says something else; it is not overwritten")
         if not os.path.lexists(place):
             files[place] = data
@@ -99,5 +99,5 @@ def _choice(proposals: ProposalSelection, plans: AnyPlans | None, *, review: boo
     if plan is not None and plans is not None and len(plans.plans) < plan and plans.plans:
         raise UsageError(f"--plan {plan}: the last one is {len(plans.plans)} (see oomdoctor plan)")
     if only:
-        return named(proposals, only, yes=review)
+        return choose_by_name(proposals, only, yes=review)
     return choose(proposals, yes=review, plan=None if plan is None else f"plan-{plan}")

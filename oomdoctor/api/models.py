@@ -6,7 +6,7 @@ from oomdoctor.case.shape import Shape
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.tables.cards import Card, card_named
 from oomdoctor.knowledge.tables.shapes import model_shape
-from oomdoctor.setups.hub import fetch
+from oomdoctor.setups.hub import fetch_config
 from oomdoctor.setups.model_files import read_config, read_shape
 
 
@@ -31,4 +31,4 @@ def find_shape(name: object) -> Shape:
 def fetch_unknown(name: object) -> None:
     """Fetch the config.json of a model that neither the table nor this machine knows. Raise UsageError where it cannot be had."""
     if name and model_shape(str(name)) is None and read_config(str(name)) is None:
-        fetch(str(name))
+        fetch_config(str(name))

@@ -22,8 +22,8 @@ from oomdoctor.planning.plan_request import PlanRequest, plan_request
 from oomdoctor.planning.plans import plans
 from oomdoctor.planning.run_space import run_space
 from oomdoctor.planning.server_space import server_space
-from oomdoctor.setups.from_log import logged_run
-from oomdoctor.setups.server import CardLookup, of_run
+from oomdoctor.setups.from_log import run_from_log
+from oomdoctor.setups.server import CardLookup, serve_run
 
 
 def plan(
@@ -102,7 +102,7 @@ def _budget(gpu: str | None, request: PlanRequest) -> MemoryBudget:
 
 def _served(request: PlanRequest, budget: MemoryBudget, model: str | None, gpus: int | None) -> Served | None:
     """Return what the run makes of its card where it is a server."""
-    run = logged_run(request.training, request.log)
+    run = run_from_log(request.training, request.log)
     settings = replace(run.settings, model=model) if model else run.settings
     run = replace(run, settings=settings, cards=gpus or run.cards, framework=request.framework)
-    return of_run(run, request.log, request.setup.shape, CardLookup(budget.card, budget.total))
+    return serve_run(run, request.log, request.setup.shape, CardLookup(budget.card, budget.total))

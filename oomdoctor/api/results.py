@@ -47,7 +47,7 @@ class ConfigCheck(Struct, frozen=True, kw_only=True):
     def is_wrong(self, *, strict: bool = False) -> bool:
         """Return whether there is an error or the run does not fit; `strict` counts warnings, and a run that may not fit."""
         severities = ("error", "warning") if strict else ("error",)
-        if any(issue.severity in severities for issue in self.config.complaints):
+        if any(issue.severity in severities for issue in self.config.issues):
             return True
         return self.memory is not None and self.memory.fits in (("no", "close") if strict else ("no",))
 

@@ -48,7 +48,7 @@ class ConfigIssue(Struct, frozen=True, kw_only=True):
     line: int
     what: Text
     why: Text
-    instead: str | None = None
+    replacement: str | None = None
     """What to write, in the words of the file."""
     mended_by: str | None = None
     """The fix that has the keys for it, where each framework has its own."""
@@ -258,11 +258,11 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     reason: str | None = None
     """The key or program that shows the framework."""
     version: str | None = None
-    given: tuple[WrittenSetting, ...] = ()
+    written: tuple[WrittenSetting, ...] = ()
     settings: RunSettings = RunSettings()
     places: Mapping[str, WrittenSetting] = field(default_factory=dict)
     """Where each of them stands; one that was worked out from others has no place."""
-    complaints: tuple[ConfigIssue, ...] = ()
+    issues: tuple[ConfigIssue, ...] = ()
     """The worst first."""
 
     def known_settings(self) -> dict[str, Scalar]:

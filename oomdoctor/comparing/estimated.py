@@ -9,11 +9,11 @@ from oomdoctor.case.estimate import Estimate
 def estimated(side: Side) -> Estimate | None:
     """What one side needs so that no request fails; None where its model, method, batch or length is unknown: it would rest on defaults."""
     from oomdoctor.memory.estimate import needed  # noqa: PLC0415 - machines alone need no model of memory
-    from oomdoctor.setups.from_log import logged_run, logged_setup  # noqa: PLC0415
+    from oomdoctor.setups.from_log import run_from_log, setup_from_log  # noqa: PLC0415
 
     if side.training is None:
         return None
-    known = logged_run(side.training, side.diagnosis.case.facts if side.diagnosis is not None else {})
+    known = run_from_log(side.training, side.diagnosis.case.facts if side.diagnosis is not None else {})
     if known.shape is None or not known.is_told:
         return None
-    return needed(logged_setup(known, known.shape)[0])
+    return needed(setup_from_log(known, known.shape)[0])

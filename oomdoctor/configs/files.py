@@ -60,7 +60,7 @@ def _named(sheets: Sequence[ParsedConfig]) -> Iterator[str]:
     """The config files that sheets name, in a command or as the value of a key that takes one."""
     for sheet in sheets:
         yield from sheet.named
-        for one in sheet.given:
+        for one in sheet.written:
             if isinstance(one.value, str) and _NAMING.search(one.name) and _CONFIG.match(one.value):
                 yield one.value
 

@@ -30,22 +30,22 @@ class Frameworks:
         record = self.records.get(framework)
         return [framework] if record is None else [framework, *record.shares]
 
-    def known(self, sheet: ParsedConfig) -> ParsedConfig:
+    def recognise(self, sheet: ParsedConfig) -> ParsedConfig:
         """The sheet with its framework, and every setting of it marked; unchanged where nothing shows one."""
         framework, reason = (sheet.framework, sheet.reason) if sheet.framework else self._found(sheet)
         if framework is None:
             return sheet
-        given = tuple(replace(one, framework=framework) for one in sheet.given)
-        return replace(sheet, given=given, framework=framework, reason=reason)
+        given = tuple(replace(one, framework=framework) for one in sheet.written)
+        return replace(sheet, written=given, framework=framework, reason=reason)
 
     def _found(self, sheet: ParsedConfig) -> tuple[str | None, str | None]:
         if sheet.program:
             for name, record in self.records.items():
-                if not record.takes_options and sheet.given:
+                if not record.takes_options and sheet.written:
                     continue
                 if any(_starts(sheet.program, program) for program in record.programs):
                     return name, sheet.program
-        keys = {one.name for one in sheet.given}
+        keys = {one.name for one in sheet.written}
         for name, record in self.records.items():
             if sheet.form == "command" and not record.in_commands:
                 continue
@@ -54,11 +54,11 @@ class Frameworks:
                     return name, ", ".join(sign)
         return None, None
 
-    def settings(self, sheet: ParsedConfig) -> Iterator[tuple[str, Scalar, WrittenSetting]]:
+    def common_settings(self, sheet: ParsedConfig) -> Iterator[tuple[str, Scalar, WrittenSetting]]:
         """The common names that a sheet gives, with the value and the setting that it comes from."""
         if sheet.framework not in self.records:
             return
-        by_name = settings_by_name(sheet.given, self.records[sheet.framework].roots)
+        by_name = settings_by_name(sheet.written, self.records[sheet.framework].roots)
         seen: set[str] = set()
         for framework in self.family(sheet.framework):
             record = self.records.get(framework)

@@ -31,7 +31,7 @@ class FrameworkKeys:
         self._versions = record.versions
         self._spans = {name: span for span in record.keys for name in span.names.split()}
 
-    def standing(self, name: str, version: str | None) -> KeyStatus:
+    def status(self, name: str, version: str | None) -> KeyStatus:
         """Whether the key counts. Between two examined versions a change is not known, and the key passes."""
         span = self._spans.get(name)
         if span is None:

@@ -34,7 +34,7 @@ class MergedSettings(Struct, frozen=True):
     others: dict[str, list[tuple[Scalar, WrittenSetting]]]
 
 
-def log_sheet(events: Sequence[Event]) -> ParsedConfig:
+def settings_in_log(events: Sequence[Event]) -> ParsedConfig:
     """What the log printed of the settings: the last value of each, at the line where it stands."""
     found: dict[str, WrittenSetting] = {}
     for event in events:
@@ -43,7 +43,7 @@ def log_sheet(events: Sequence[Event]) -> ParsedConfig:
                 if isinstance(value, (str, int, float)):
                     own = _LOG_WORDS.get(value.lower(), value) if isinstance(value, str) else value
                     found[name] = WrittenSetting(key=name, value=own, file=event.place.source, line=event.place.line or 1, framework="log")
-    return ParsedConfig(file="log", form="log", given=tuple(found.values()), framework="log" if found else None)
+    return ParsedConfig(file="log", form="log", written=tuple(found.values()), framework="log" if found else None)
 
 
 def merge(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> MergedSettings:
@@ -52,7 +52,7 @@ def merge(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> MergedSetti
     places: dict[str, WrittenSetting] = {}
     others: dict[str, list[tuple[Scalar, WrittenSetting]]] = {}
     for sheet in sorted(sheets, key=_turn):
-        for name, written, at in frameworks.settings(sheet):
+        for name, written, at in frameworks.common_settings(sheet):
             value = _typed(name, written)
             if value is None:
                 continue
@@ -108,7 +108,7 @@ def _shipped(sheets: Sequence[ParsedConfig]) -> Iterator[tuple[str, Scalar]]:
     """What a DeepSpeed file says that is named and not at hand: as a framework ships it under this name, or as the name itself says."""
     if any(sheet.framework == "deepspeed" for sheet in sheets):
         return
-    given = (one for sheet in sheets for one in sheet.given if one.name == _NAMES_DEEPSPEED.get(sheet.framework or "", "deepspeed"))
+    given = (one for sheet in sheets for one in sheet.written if one.name == _NAMES_DEEPSPEED.get(sheet.framework or "", "deepspeed"))
     named = next((str(one.value).replace("\\", "/").rpartition("/")[2] for one in given if str(one.value).endswith(".json")), None)
     if named is None:
         return
@@ -124,6 +124,6 @@ def _shipped(sheets: Sequence[ParsedConfig]) -> Iterator[tuple[str, Scalar]]:
 def _glm4_length(sheets: Sequence[ParsedConfig]) -> Iterator[int]:
     """GLM-4's scripts cut a sample at the sum of two limits (finetune.py)."""
     for sheet in sheets:
-        parts = [one.value for one in sheet.given if one.name in ("max_input_length", "max_output_length")]
+        parts = [one.value for one in sheet.written if one.name in ("max_input_length", "max_output_length")]
         if sheet.framework == "glm4" and len(parts) == 2 and all(isinstance(one, int) for one in parts):
             yield sum(one for one in parts if isinstance(one, int))

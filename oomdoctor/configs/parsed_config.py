@@ -28,8 +28,8 @@ class ParsedConfig(Struct, frozen=True, kw_only=True):
 
     file: str
     form: Form
-    given: tuple[WrittenSetting, ...] = ()
-    complaints: tuple[ConfigIssue, ...] = ()
+    written: tuple[WrittenSetting, ...] = ()
+    issues: tuple[ConfigIssue, ...] = ()
     command: int = 0
     """Which command of a script it belongs to, counted from 1; 0 for a file, and for what a script sets for all."""
     program: str | None = None
@@ -52,23 +52,23 @@ def plain_value(text: str) -> Scalar:
     return text[:LONGEST]
 
 
-def fault(identity: str, file: str, line: int, key: str, what: Text, why: Text, *, severity: Severity = "error") -> ConfigIssue:
+def form_issue(identity: str, file: str, line: int, key: str, what: Text, why: Text, *, severity: Severity = "error") -> ConfigIssue:
     """A complaint about the form of a file, not about a setting."""
     return ConfigIssue(id=identity, severity=severity, key=key, file=file, line=max(1, line), what=what, why=why)
 
 
-def key_twice(file: str, line: int, key: str) -> ConfigIssue:
+def duplicate_key(file: str, line: int, key: str) -> ConfigIssue:
     """A key that stands twice in one block: all readers keep the last and say nothing."""
     what = Text(f"`{key}` stands twice in this block; only the last one counts", f"`{key}` 在同一块里写了两次，只有最后一次生效")
     why = Text("The reader keeps the last value and does not say so.", "解析时后写的值会覆盖先写的，并且没有提示。")
-    return fault("key-twice", file, line, key, what, why, severity="warning")
+    return form_issue("key-twice", file, line, key, what, why, severity="warning")
 
 
-def beyond_limits(file: str, line: int) -> ConfigIssue:
+def limits_exceeded(file: str, line: int) -> ConfigIssue:
     """A file that is larger or deeper than a config can be."""
     what = Text(
         "this file is larger or more deeply nested than a config; the rest was not read",
         "文件过大或嵌套过深，不像配置文件；其余部分没有读取",
     )
     why = Text("Reading stops at 1 MiB, 20,000 keys or 40 levels.", "读取上限是 1 MiB、20000 个键或 40 层嵌套。")
-    return fault("config-beyond-limits", file, line, "", what, why, severity="warning")
+    return form_issue("config-beyond-limits", file, line, "", what, why, severity="warning")

@@ -9,14 +9,14 @@ from msgspec.structs import replace
 
 from oomdoctor.case.event import Event
 from oomdoctor.case.settings import ConfigIssue, RunConfig, WrittenSetting
-from oomdoctor.configs.checks.alloc_conf import alloc_conf
-from oomdoctor.configs.checks.cards import card_facts, more_processes_than_cards
-from oomdoctor.configs.checks.combinations import checks, compared, given_facts
-from oomdoctor.configs.checks.contradictions import contradictions
-from oomdoctor.configs.checks.unknown_keys import misplaced, unknown_keys
+from oomdoctor.configs.checks.alloc_conf import check_alloc_conf
+from oomdoctor.configs.checks.cards import card_facts, has_more_processes_than_cards
+from oomdoctor.configs.checks.combinations import comparison_facts, run_checks, written_facts
+from oomdoctor.configs.checks.contradictions import find_contradictions
+from oomdoctor.configs.checks.unknown_keys import find_misplaced_keys, find_unknown_keys
 from oomdoctor.configs.frameworks import Frameworks
 from oomdoctor.configs.key_versions import FrameworkKeys
-from oomdoctor.configs.merge import MergedSettings, log_sheet, merge
+from oomdoctor.configs.merge import MergedSettings, merge, settings_in_log
 from oomdoctor.configs.parsed_config import ParsedConfig
 from oomdoctor.findings.conditions import Fact
 from oomdoctor.knowledge.pack import Pack
@@ -29,11 +29,11 @@ _NESTED = "deepspeed."
 
 def resolve_config(sheets: Sequence[ParsedConfig], events: Sequence[Event], known: Mapping[str, Fact], pack: Pack) -> RunConfig | None:
     """The settings in `sheets` and in the log; None where neither says anything. `known` are the facts of the log."""
-    printed = log_sheet(events)
-    if not sheets and not printed.given:
+    printed = settings_in_log(events)
+    if not sheets and not printed.written:
         return None
     frameworks = Frameworks(pack)
-    read = [one for sheet in sheets for one in _with_nested(frameworks.known(sheet))]
+    read = [one for sheet in sheets for one in _with_nested(frameworks.recognise(sheet))]
     merged = merge([*_in_force(read, frameworks), printed], frameworks)
     main = next((one for one in sorted(read, key=lambda one: one.form != "command") if one.framework not in (None, *_ASIDE)), None)
     main = main or next((one for one in read if one.framework in _ASIDE[3:]), None)
@@ -42,20 +42,22 @@ def resolve_config(sheets: Sequence[ParsedConfig], events: Sequence[Event], know
         framework=main.framework if main else None,
         reason=main.reason if main else None,
         version=versions.get(main.framework or "") if main else None,
-        given=tuple(one for sheet in read for one in sheet.given),
+        written=tuple(one for sheet in read for one in sheet.written),
         settings=merged.settings,
         places=merged.places,
     )
     wrong = _worst_first(
         _of_files(read, versions, frameworks, pack), _of_settings(found, merged, [*read, printed], known, frameworks, pack)
     )
-    return replace(found, complaints=wrong)
+    return replace(found, issues=wrong)
 
 
 def _in_force(read: Sequence[ParsedConfig], frameworks: Frameworks) -> list[ParsedConfig]:
     """The sheets without those that are named only where nobody looks (`deepspeed` under `generation_config`)."""
-    void = {(one.file, one.line) for sheet in read for one in misplaced(sheet, frameworks)}
-    naming = [one for sheet in read for one in sheet.given if isinstance(one.value, str) and one.value.endswith((".json", ".yaml", ".yml"))]
+    void = {(one.file, one.line) for sheet in read for one in find_misplaced_keys(sheet, frameworks)}
+    naming = [
+        one for sheet in read for one in sheet.written if isinstance(one.value, str) and one.value.endswith((".json", ".yaml", ".yml"))
+    ]
 
     def is_void(sheet: ParsedConfig) -> bool:
         named = [(one.file, one.line) for one in naming if os.path.basename(str(one.value)) == os.path.basename(sheet.file)]
@@ -69,11 +71,11 @@ def _with_nested(sheet: ParsedConfig) -> Iterator[ParsedConfig]:
     yield sheet
     inner = tuple(
         replace(one, key=one.name.removeprefix("training_args.").removeprefix(_NESTED), framework="deepspeed")
-        for one in sheet.given
+        for one in sheet.written
         if one.name.removeprefix("training_args.").startswith(_NESTED)
     )
     if inner:
-        yield ParsedConfig(file=sheet.file, form="json", given=inner, framework="deepspeed", reason="deepspeed")
+        yield ParsedConfig(file=sheet.file, form="json", written=inner, framework="deepspeed", reason="deepspeed")
 
 
 def _versions(known: Mapping[str, Fact]) -> dict[str, str]:
@@ -85,8 +87,8 @@ def _versions(known: Mapping[str, Fact]) -> dict[str, str]:
 def _of_files(read: Sequence[ParsedConfig], versions: Mapping[str, str], frameworks: Frameworks, pack: Pack) -> Iterator[ConfigIssue]:
     """What is wrong with the form of the files and with their keys."""
     for sheet in read:
-        yield from sheet.complaints
-        yield from unknown_keys(sheet, frameworks, pack, versions)
+        yield from sheet.issues
+        yield from find_unknown_keys(sheet, frameworks, pack, versions)
 
 
 def _of_settings(
@@ -98,20 +100,20 @@ def _of_settings(
     pack: Pack,
 ) -> Iterator[ConfigIssue]:
     """What is wrong with the values, alone and together."""
-    yield from contradictions(merged)
+    yield from find_contradictions(merged)
     listed = pack.record(KEYS, "alloc_conf")
     options = FrameworkKeys(listed) if listed is not None else None
     windows = str(known.get("log.os", "")).lower().startswith("win")
     for one in _variables(sheets):
-        yield from alloc_conf(one, options, _versions(known).get("torch"), windows=windows) if options is not None else ()
-    together = {**compared(found), "config.more_processes_than_cards": more_processes_than_cards(sheets, frameworks)}
-    yield from checks(found, given_facts(sheets, frameworks), {**known, **together}, pack)
+        yield from check_alloc_conf(one, options, _versions(known).get("torch"), windows=windows) if options is not None else ()
+    together = {**comparison_facts(found), "config.more_processes_than_cards": has_more_processes_than_cards(sheets, frameworks)}
+    yield from run_checks(found, written_facts(sheets, frameworks), {**known, **together}, pack)
 
 
 def _variables(read: Sequence[ParsedConfig]) -> Iterator[WrittenSetting]:
     for sheet in read:
         if sheet.framework == "environment":
-            yield from sheet.given
+            yield from sheet.written
 
 
 def _worst_first(*stages: Iterator[ConfigIssue]) -> tuple[ConfigIssue, ...]:

@@ -41,19 +41,19 @@ def _allocator(environment: Environment, pack: Pack) -> Iterator[Finding]:
     record = pack.record(KEYS, "alloc_conf") if named else None
     if record is None:
         return
-    from oomdoctor.configs.checks.alloc_conf import alloc_conf  # noqa: PLC0415 - only where the variable is set
+    from oomdoctor.configs.checks.alloc_conf import check_alloc_conf  # noqa: PLC0415 - only where the variable is set
     from oomdoctor.configs.key_versions import FrameworkKeys  # noqa: PLC0415
 
     version = environment.torch.version if environment.torch else None
     for name, value in named.items():
         given = WrittenSetting(key=name, value=value, file="", line=0)
-        for one in alloc_conf(given, FrameworkKeys(record), version, windows=environment.host.system == "windows"):
+        for one in check_alloc_conf(given, FrameworkKeys(record), version, windows=environment.host.system == "windows"):
             yield _finding(one)
 
 
 def _finding(complaint: ConfigIssue) -> Finding:
-    instead = f": `{complaint.instead}`" if complaint.instead else ""
-    zh = f"，应写作 `{complaint.instead}`" if complaint.instead else ""
+    instead = f": `{complaint.replacement}`" if complaint.replacement else ""
+    zh = f"，应写作 `{complaint.replacement}`" if complaint.replacement else ""
     return Finding(
         id=complaint.id,
         cause=None,

@@ -22,7 +22,7 @@ from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.planning.at_failure import at_failure
 from oomdoctor.planning.memory_budget import budget_of_card, fits, needed, without
-from oomdoctor.setups.from_log import LoggedRun, logged_run, logged_setup
+from oomdoctor.setups.from_log import LoggedRun, run_from_log, setup_from_log
 
 _BOUNDLESS = 1 << 62
 
@@ -67,10 +67,10 @@ class ExpectedVsObserved(Struct, frozen=True):
 
 def expected_vs_observed(training: RunConfig | None, log: Mapping[str, Value], incident: Incident) -> ExpectedVsObserved | None:
     """The run of a failure; None where its model is not known."""
-    known = logged_run(training, log)
+    known = run_from_log(training, log)
     if known.shape is None:
         return None
-    setup, assumptions = logged_setup(known, known.shape)
+    setup, assumptions = setup_from_log(known, known.shape)
     budget = budget_of_card([incident.root], log)
     found = needed(setup, budget or _nowhere())
     expected = Expected(
@@ -109,7 +109,7 @@ def _fits(then: Estimate, expected: Expected) -> Fits | None:
 
 
 def _estimate(known: LoggedRun, shape: Shape, budget: MemoryBudget | None) -> Estimate:
-    return needed(logged_setup(known, shape)[0], budget or _nowhere())
+    return needed(setup_from_log(known, shape)[0], budget or _nowhere())
 
 
 def _nowhere() -> MemoryBudget:

@@ -19,7 +19,7 @@ from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.tables.shapes import model_shape
 from oomdoctor.planning.at_failure import at_failure, explaining_length
 from oomdoctor.planning.memory_budget import budget_of_card
-from oomdoctor.setups.from_log import LoggedRun, logged_run, logged_setup
+from oomdoctor.setups.from_log import LoggedRun, run_from_log, setup_from_log
 from oomdoctor.setups.model_files import read_shape
 
 
@@ -47,9 +47,9 @@ def plan_request(
     framework: str | None = None,
 ) -> PlanRequest:
     """The run of configs and logs. Wrong use where nothing tells the model."""
-    known = logged_run(training, log)
+    known = run_from_log(training, log)
     known = replace(known, cards=gpus or known.cards, framework=framework or known.framework)
-    setup, assumptions = logged_setup(known, _shape(known, model))
+    setup, assumptions = setup_from_log(known, _shape(known, model))
     if incident is not None and known.settings.micro_batch and not known.settings.sequence_length:
         setup, assumptions = _with_length(setup, assumptions, incident)
     at = at_failure(setup, incident) if incident is not None and known.settings.finetuning else None

@@ -17,8 +17,8 @@ from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.tables.cards import card_named
 from oomdoctor.planning.expected_vs_observed import changed
 from oomdoctor.planning.memory_budget import budget_of_card
-from oomdoctor.setups.from_log import LoggedRun, logged_run
-from oomdoctor.setups.server import CardLookup, of_run
+from oomdoctor.setups.from_log import LoggedRun, run_from_log
+from oomdoctor.setups.server import CardLookup, serve_run
 
 _UNSURE = 0.3
 """Of what a change moves so much is unknown, where the cache before it was seen; what the share itself gives is certain."""
@@ -59,7 +59,7 @@ class ServerExpectedVsObserved(Struct, frozen=True):
         sets = changed(fix, pack)
         if not sets:
             return fix
-        then = of_run(replace(self.run, settings=self.run.settings.with_values(sets)), self.log, self.shape, self.card)
+        then = serve_run(replace(self.run, settings=self.run.settings.with_values(sets)), self.log, self.shape, self.card)
         now, before = self.found.served, self.found.expected
         if then is None or (then.cache, then.checks) == (before.cache, before.checks):
             return fix
@@ -75,7 +75,7 @@ def server_expected_vs_observed(
     training: RunConfig | None, log: Mapping[str, Value], incident: Incident
 ) -> ServerExpectedVsObserved | None:
     """The server of a failure; None where it is none, or where model or card are not known."""
-    known = logged_run(training, log)
+    known = run_from_log(training, log)
     if known.shape is None:
         return None
     seen = dict(_seen(log, incident))
@@ -83,7 +83,7 @@ def server_expected_vs_observed(
     if total is None:
         return None
     own = CardLookup(str(log.get("log.gpu_name", "")), total[0])
-    expected = of_run(known, log, known.shape, own)
+    expected = serve_run(known, log, known.shape, own)
     if expected is None:
         return None
     found = ServedRun(served=_beside(expected, expected, seen), expected=expected, seen=seen, total_is_known=total[1])
@@ -112,7 +112,7 @@ def _total(known: LoggedRun, log: Mapping[str, Value], incident: Incident, seen:
 
 def _worked_out(known: LoggedRun, log: Mapping[str, Value], seen: Mapping[str, int]) -> int | None:
     """The card that explains what was seen: vLLM's cache is what the share leaves; SGLang says what is free beside what it loaded."""
-    guess = None if known.shape is None else of_run(known, log, known.shape, CardLookup("", _ANY_CARD))
+    guess = None if known.shape is None else serve_run(known, log, known.shape, CardLookup("", _ANY_CARD))
     if guess is None:
         return None
     if guess.server.program == "sglang":

@@ -19,7 +19,7 @@ from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.tables.shapes import known_shapes, model_shape
 from oomdoctor.memory.model import parameters as count
 from oomdoctor.setups import prompts
-from oomdoctor.setups.from_settings import setup
+from oomdoctor.setups.from_settings import setup_from_settings
 
 _SAME = 1e-5
 """Counts that differ by less belong to one model: buffers and biases of a vision tower are counted or not."""
@@ -48,7 +48,7 @@ class LoggedRun(Struct, frozen=True, kw_only=True):
         return bool(self.shape and self.settings.finetuning and self.settings.micro_batch and self.settings.sequence_length)
 
 
-def logged_run(training: RunConfig | None, log: Mapping[str, Value]) -> LoggedRun:
+def run_from_log(training: RunConfig | None, log: Mapping[str, Value]) -> LoggedRun:
     """The run that settings and the facts of a log (`log.NAME`) tell of."""
     settings = training.settings if training else RunSettings()
     trained, everything = _number(log, "trainable_params"), _number(log, "all_params")
@@ -69,9 +69,9 @@ def logged_run(training: RunConfig | None, log: Mapping[str, Value]) -> LoggedRu
     )
 
 
-def logged_setup(known: LoggedRun, model: Shape) -> tuple[Setup, tuple[Assumption, ...]]:
+def setup_from_log(known: LoggedRun, model: Shape) -> tuple[Setup, tuple[Assumption, ...]]:
     """The setup of a run with this model."""
-    made, assumptions = setup(known.settings, model, known.framework, known.cards)
+    made, assumptions = setup_from_settings(known.settings, model, known.framework, known.cards)
     if made.adapters is not None and known.trained is not None:
         made = replace(made, adapters=replace(made.adapters, count=known.trained))
     return replace(made, prompt_logits=prompts.has_all_logits(known.transformers)), assumptions

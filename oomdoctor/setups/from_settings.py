@@ -39,7 +39,7 @@ _PACKED = {4: "nf4", 8: "int8"}
 _ADAPTED = ("lora", "qlora", "dora", "adalora", "loha", "lokr", "oft")
 
 
-def setup(settings: RunSettings, shape: Shape, framework: str | None, cards: int) -> tuple[Setup, tuple[Assumption, ...]]:
+def setup_from_settings(settings: RunSettings, shape: Shape, framework: str | None, cards: int) -> tuple[Setup, tuple[Assumption, ...]]:
     """The setup of a run on `cards` cards, as nvidia-smi will show it, and what had to be assumed."""
     own = framework_traits(framework)
     training = settings.method != "serve"

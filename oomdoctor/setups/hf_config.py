@@ -49,7 +49,7 @@ _ACTIVATION = ("hidden_activation", "hidden_act", "activation_function")
 _DROPOUT = ("resid_pdrop", "residual_dropout", "hidden_dropout", "dropout")
 
 
-def shape_of(config: Mapping[str, Any], name: str = "") -> Shape | None:
+def shape_from_config(config: Mapping[str, Any], name: str = "") -> Shape | None:
     """The shape that a config describes; None where a size that is needed is missing or no sensible number."""
     outer = config
     nested = config.get("text_config") or config.get("llm_config") or config.get("language_config")

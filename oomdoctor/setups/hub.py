@@ -15,7 +15,7 @@ _SECONDS = 15
 _REFUSED = {401: "it asks for a login", 403: "it asks for a login", 404: "it has no such model"}
 
 
-def fetch(name: str) -> None:
+def fetch_config(name: str) -> None:
     """Keeps the config.json of a model in the user's cache, where `read_config` finds it.
 
     The hub is HF_ENDPOINT, else huggingface.co; no token is sent. Raises UsageError with the reason where it cannot be had.

@@ -10,7 +10,7 @@ from typing import Any
 
 from oomdoctor import cache
 from oomdoctor.case.shape import Shape
-from oomdoctor.setups.hf_config import shape_of
+from oomdoctor.setups.hf_config import shape_from_config
 
 MOST_BYTES = 4 << 20
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
@@ -21,7 +21,7 @@ def read_shape(path: str) -> Shape | None:
     """The shape in the config.json at `path`; None where there is none that can be read, or of a family that is not known."""
     config = read_config(path)
     named = path if is_hub_name(path) and not os.path.exists(path) else os.path.basename(os.path.abspath(path))
-    return None if config is None else shape_of(config, named)
+    return None if config is None else shape_from_config(config, named)
 
 
 def read_config(path: str) -> dict[str, Any] | None:

@@ -22,7 +22,7 @@ def has_all_logits(version: str | None) -> bool | None:
     return (int(numbers[0]), int(numbers[1])) < _LAST_ONLY
 
 
-def assumptions(made: Setup) -> Iterator[Assumption]:
+def prompt_assumptions(made: Setup) -> Iterator[Assumption]:
     """What had to be assumed of the prompt of a run that generates."""
     tokens = round(prompted(made))
     yield Assumption(

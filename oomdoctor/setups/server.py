@@ -19,7 +19,7 @@ from oomdoctor.knowledge.tables.memory import weight_format
 from oomdoctor.knowledge.tables.serving_defaults import serving_default
 from oomdoctor.memory.servers.startup import serve
 from oomdoctor.setups.from_log import LoggedRun
-from oomdoctor.setups.from_settings import setup as plain_setup
+from oomdoctor.setups.from_settings import setup_from_settings as plain_setup
 from oomdoctor.units import GIB, MIB
 
 _PROGRAMS: Mapping[str, Program] = {"vllm": "vllm", "sglang": "sglang"}
@@ -45,24 +45,24 @@ class CardLookup(Struct, frozen=True):
     bytes: int
 
 
-def program(settings: RunSettings, framework: str | None) -> Program | None:
+def server_program(settings: RunSettings, framework: str | None) -> Program | None:
     """Which server it is, as far as its budget is known here; `estimate --serve` alone means vLLM."""
     named = _PROGRAMS.get(framework or "")
     return named or ("vllm" if framework is None and settings.method == "serve" else None)
 
 
-def of_run(known: LoggedRun, log: Mapping[str, Value], shape: Shape, card: CardLookup) -> Served | None:
+def serve_run(known: LoggedRun, log: Mapping[str, Value], shape: Shape, card: CardLookup) -> Served | None:
     """What a run that configs and logs tell of makes of its card; None where it is no server."""
-    of = program(known.settings, known.framework)
+    of = server_program(known.settings, known.framework)
     if of is None:
         return None
     version = log.get(f"log.{of}_version")
     named = known.settings.model or log.get("log.model_name_or_path")
     settings = replace(known.settings, model=str(named or ""))
-    return server_setup(settings, shape, of, card, cards=known.cards, version=str(version) if version else None)
+    return serve_settings(settings, shape, of, card, cards=known.cards, version=str(version) if version else None)
 
 
-def server_setup(
+def serve_settings(
     settings: RunSettings, shape: Shape, of: Program, card: CardLookup, *, cards: int = 1, version: str | None = None
 ) -> Served:
     """What the server makes of each card."""

@@ -23,7 +23,7 @@ from oomdoctor.knowledge.tables.memory import (
 from oomdoctor.knowledge.tables.shapes import model_shape
 from oomdoctor.setups import prompts
 from oomdoctor.setups.nearest_model import nearest_model, size_in
-from oomdoctor.setups.strategy import layout
+from oomdoctor.setups.strategy import layout_from_strategy
 
 _COUNT = re.compile(r"trainable\s*=\s*([\d,]{1,20})")
 _RANK = 8
@@ -89,7 +89,7 @@ class RefusedSpec(Struct, frozen=True):
     why: str
 
 
-def setup(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | RefusedSpec:
+def setup_from_spec(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | RefusedSpec:
     """The setup of a question, and what had to be assumed."""
     known = _shape(spec)
     if known is None:
@@ -100,7 +100,7 @@ def setup(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | RefusedSpec:
     training = spec.task == "train"
     method = (spec.method or ("full" if training else "generate")).lower()
     adapters = _adapters(spec, method) if training else None
-    spread = layout(spec.strategy or "", spec.gpus or 1)
+    spread = layout_from_strategy(spec.strategy or "", spec.gpus or 1)
     made = Setup(
         shape=known,
         task="train" if training else "infer",
@@ -234,7 +234,7 @@ def _assumptions(spec: Spec, made: Setup) -> Iterator[Assumption]:
     if spec.counter is None:
         yield _assumed("counter", "the figure may be torch's or the driver's", "该数值可能来自 torch，也可能来自驱动")
     if made.task == "infer":
-        yield from prompts.assumptions(made)
+        yield from prompts.prompt_assumptions(made)
     if made.task == "train" and not made.even_lengths and not made.stack.longest_first:
         yield _assumed("lengths", "samples differ in length", "样本长度不一")
 

@@ -9,7 +9,7 @@ from msgspec import DecodeError, ValidationError
 from msgspec.json import Decoder, encode
 
 from oomdoctor.memory.estimate import estimate
-from oomdoctor.setups.spec import RefusedSpec, Spec, setup
+from oomdoctor.setups.spec import RefusedSpec, Spec, setup_from_spec
 
 
 def answer_lines(lines: Iterable[bytes]) -> Iterator[str]:
@@ -26,7 +26,7 @@ def answer_lines(lines: Iterable[bytes]) -> Iterator[str]:
 
 
 def _answer(spec: Spec) -> dict[str, Any]:
-    made = setup(spec)
+    made = setup_from_spec(spec)
     if isinstance(made, RefusedSpec):
         return _refusal(spec.id, made.why)
     found = estimate(*made)

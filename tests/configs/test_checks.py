@@ -111,15 +111,15 @@ def test_a_check_leaves_its_near_misses_alone(check: CheckRecord, example: Check
 def test_every_complaint_has_texts_without_gaps_in_both_languages() -> None:
     tables = [(files, known) for _, files, known, _ in BROKEN] + [(one.files, one.known) for check in CHECKS for one in check.examples]
     for files, known in tables:
-        for one in read(files, known).complaints:
-            assert not re.search(r"\{\w+\.", one.what.en + one.what.zh + one.why.en + one.why.zh + (one.instead or "")), one
+        for one in read(files, known).issues:
+            assert not re.search(r"\{\w+\.", one.what.en + one.what.zh + one.why.en + one.why.zh + (one.replacement or "")), one
             assert all(max(text.zh) >= "\u4e00" for text in (one.what, one.why)), one
             assert one.line >= 1
 
 
 def test_a_complaint_says_where_and_what_to_write() -> None:
     files = {"f.yaml": GLM4 + "training_args:\n  generation_config:\n    deepspeed: configs/ds.json\n"}
-    (one,) = read(files).complaints
+    (one,) = read(files).issues
     assert (one.file, one.line, one.key) == ("f.yaml", 7, "training_args.generation_config.deepspeed")
     assert one.what.en == "`deepspeed` stands under `training_args.generation_config`; it counts only under `training_args`"
-    assert one.instead == "training_args.deepspeed: configs/ds.json"
+    assert one.replacement == "training_args.deepspeed: configs/ds.json"

@@ -44,14 +44,14 @@ def test_a_file_beats_the_log_and_the_difference_is_said(tmp_path: Path) -> None
     config.write_text("finetuning_type: lora\ncutoff_len: 900\nper_device_train_batch_size: 4\n")
     found = of_log("  Instantaneous batch size per device = 8\n", config)
     assert found.settings.micro_batch == 4
-    (one,) = found.complaints
+    (one,) = found.issues
     assert (one.id, one.line, one.what.en) == ("another-file-in-force", 3, "the log shows 8, this file says 4")
 
 
 def test_a_file_that_agrees_with_the_log_is_left_in_peace(tmp_path: Path) -> None:
     config = tmp_path / "sft.yaml"
     config.write_text("finetuning_type: lora\ncutoff_len: 900\nper_device_train_batch_size: 4\n")
-    assert of_log("  Instantaneous batch size per device = 4\n", config).complaints == ()
+    assert of_log("  Instantaneous batch size per device = 4\n", config).issues == ()
 
 
 def test_a_log_without_settings_gives_none() -> None:
@@ -89,7 +89,7 @@ def test_a_file_that_nobody_reads_is_not_in_force(tmp_path: Path) -> None:
     found = diagnose_logs(["x.log"], pack(), text=OOM.encode(), config=[str(config)]).case.training
     assert found is not None
     assert found.settings.zero_stage is None
-    assert [one.id for one in found.complaints] == ["key-under-wrong-block"]
+    assert [one.id for one in found.issues] == ["key-under-wrong-block"]
 
 
 def test_what_is_no_text_is_a_gap(tmp_path: Path) -> None:

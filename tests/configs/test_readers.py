@@ -166,7 +166,7 @@ def test_a_hostile_file_costs_little(name: str, text: str) -> None:
 
 
 def everything(name: str, data: bytes) -> list[WrittenSetting]:
-    return [one for sheet in read_config(name, data) or [] for one in sheet.given]
+    return [one for sheet in read_config(name, data) or [] for one in sheet.written]
 
 
 NAMES = st.sampled_from(["a.yaml", "a.json", "a.sh", "a.txt", "a"])
@@ -183,5 +183,5 @@ def test_any_bytes_are_a_result_and_places_are_inside_of_the_file(name: str, dat
     lines = 1 + data.count(b"\n") + data.count(b"\r")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return
-    assert all(1 <= one.line <= lines for one in found.given)
-    assert all(1 <= one.line <= lines for one in found.complaints)
+    assert all(1 <= one.line <= lines for one in found.written)
+    assert all(1 <= one.line <= lines for one in found.issues)

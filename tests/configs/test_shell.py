@@ -29,7 +29,7 @@ def handed_over(script: str) -> list[str]:
 
 def program(script: str) -> list[WrittenSetting]:
     """The settings of the program."""
-    return [one for sheet in read_command_line("r.sh", script) if sheet.form == "command" for one in sheet.given]
+    return [one for sheet in read_command_line("r.sh", script) if sheet.form == "command" for one in sheet.written]
 
 
 def said(script: str) -> list[tuple[str, object]]:

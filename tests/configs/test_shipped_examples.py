@@ -27,7 +27,7 @@ def test_shipped_examples_are_right() -> None:
     alarms = []
     for path in paths:
         found = resolve_config(read_files([str(path)])[0], [], {}, pack())
-        complaints = found.complaints if found is not None else ()
+        complaints = found.issues if found is not None else ()
         alarms += [(path.name, one.key, one.id) for one in complaints if one.severity != "note"]
     assert len(paths) > 300
     assert [(name, key, why) for name, key, why in alarms if (name, key) not in MISTAKES] == []

@@ -265,13 +265,15 @@ READ = WrittenSetting(key="stage", value="sft", file="sft.yaml", line=1, framewo
     pytest.param("shorter-sequences", {"training.sequence_length": 512}, ["cutoff_len: 512 → 256"], id="what is known is no default"),
 ])  # fmt: skip
 def test_a_config_at_hand_has_defaults(name: str, facts: dict[str, Fact], expected: list[str]) -> None:
-    training = RunConfig(framework="llamafactory", given=(READ,))
+    training = RunConfig(framework="llamafactory", written=(READ,))
     assert shown(name, {**LLAMAFACTORY, **facts}, training=training) == expected
 
 
 def test_a_key_of_one_framework_only_is_found_too() -> None:
     given = WrittenSetting(key="max_input_length", value=1024, file="lora.yaml", line=9, framework="glm4")
-    (fix,) = advised("shorter-sequences", facts={"training.framework": "glm4"}, training=RunConfig(framework="glm4", given=(given,))).fixes
+    (fix,) = advised(
+        "shorter-sequences", facts={"training.framework": "glm4"}, training=RunConfig(framework="glm4", written=(given,))
+    ).fixes
     assert lines(fix.settings) == ["max_input_length: 1024 → 512", "max_output_length: 512"] and fix.settings[0].line == 9
 
 

@@ -116,7 +116,7 @@ def _mistakes(found: Diagnosis, wanted: Expect) -> list[str]:
         if wanted.root is not None:
             pairs.append(("first message", place and f"{place.source}:{place.line}", wanted.root))
     mistakes = [f"{what}: {wants!r} is true, said was {says!r}" for what, says, wants in pairs if says != wants]
-    complained = {one.id for one in found.case.training.complaints} if found.case.training else set()
+    complained = {one.id for one in found.case.training.issues} if found.case.training else set()
     mistakes += [f"complaint {one} is missing" for one in wanted.complaints if one not in complained]
     mistakes += [f"finding {one} is missing" for one in wanted.also if one not in ids]
     mistakes += [f"fix {one} is missing in the first finding" for one in wanted.fixes if one not in _fixes(first)]
@@ -155,5 +155,5 @@ def test_report(case: Path, lang: str, bless: bool) -> None:
 def test_a_report_fits_one_screen(case: Path, lang: str) -> None:
     found = diagnosis(case)
     lines = terminal(redact(compose(found, lang, "0.0.0")), width=100, color=False).splitlines()
-    in_config = min(3, len(found.case.training.complaints)) if found.case.training else 0
+    in_config = min(3, len(found.case.training.issues)) if found.case.training else 0
     assert len(lines) <= 64 + 2 * in_config

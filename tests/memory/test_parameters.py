@@ -12,7 +12,7 @@ from oomdoctor.case.shape import Experts
 from oomdoctor.knowledge.tables.models import model_rows
 from oomdoctor.knowledge.tables.shapes import known_shapes, model_shape
 from oomdoctor.memory.model.parameters import active, embedding, final_norm, layer, linears, output, positions, text, total
-from oomdoctor.setups.hf_config import shape_of
+from oomdoctor.setups.hf_config import shape_from_config
 
 UNCONFIRMED = {"zai-org/GLM-4-32B-0414": 41_000, "zai-org/glm-4v-9b": 34_000}
 """Their configs are not confirmed; the difference to the published count, at most."""
@@ -62,6 +62,6 @@ def test_the_count_is_that_of_the_class_in_transformers(family: str, changes: di
     config = transformers.CONFIG_MAPPING[family](**changes)
     with torch.device("meta"):
         model = transformers.AutoModelForCausalLM.from_config(config)
-    found = shape_of(config.to_dict(), family)
+    found = shape_from_config(config.to_dict(), family)
     assert found is not None
     assert total(found) == sum(parameter.numel() for parameter in model.parameters())

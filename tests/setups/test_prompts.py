@@ -7,9 +7,9 @@ from memory.runs import run
 from msgspec.structs import replace
 
 from oomdoctor.case.event import Value
-from oomdoctor.setups.from_log import logged_run as told
-from oomdoctor.setups.from_log import logged_setup
-from oomdoctor.setups.prompts import assumptions, has_all_logits
+from oomdoctor.setups.from_log import run_from_log as told
+from oomdoctor.setups.from_log import setup_from_log
+from oomdoctor.setups.prompts import has_all_logits, prompt_assumptions
 
 
 @pytest.mark.parametrize(("version", "all_tokens"), [
@@ -29,13 +29,13 @@ def test_a_log_with_its_version_settles_it() -> None:
     log: dict[str, Value] = {"log.model_name_or_path": "Qwen/Qwen2-7B", "log.transformers_version": "4.38.2"}
     known = told(None, log)
     assert known.shape is not None
-    assert logged_setup(known, known.shape)[0].prompt_logits is True
+    assert setup_from_log(known, known.shape)[0].prompt_logits is True
 
 
 def test_what_is_not_known_is_said_with_its_size() -> None:
     setup = run(task="infer", length=32768)
-    said = {one.id: one.text for one in assumptions(setup)}
+    said = {one.id: one.text for one in prompt_assumptions(setup)}
     assert "30,720 of the 32,768 tokens" in said["prompt"].en
     assert "26.1 GiB" in said["prompt_logits"].en
     assert "26.1 GiB" in said["prompt_logits"].zh
-    assert [one.id for one in assumptions(replace(setup, prompt_logits=False))] == ["prompt"]
+    assert [one.id for one in prompt_assumptions(replace(setup, prompt_logits=False))] == ["prompt"]

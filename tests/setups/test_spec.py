@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oomdoctor.case.setup import Setup
-from oomdoctor.setups.spec import RefusedSpec, Spec, setup
+from oomdoctor.setups.spec import RefusedSpec, Spec, setup_from_spec
 from oomdoctor.setups.spec_lines import answer_lines
-from oomdoctor.setups.strategy import layout
+from oomdoctor.setups.strategy import layout_from_strategy
 
 
 def ask(**given_: Any) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def ask(**given_: Any) -> dict[str, Any]:
 
 
 def made(**given_: Any) -> Setup:
-    found = setup(Spec(**given_))
+    found = setup_from_spec(Spec(**given_))
     assert not isinstance(found, RefusedSpec)
     return found[0]
 
@@ -74,7 +74,9 @@ def test_an_unknown_format_is_said(written: str, taken: str | None) -> None:
     pytest.param("megatron tp 2 + pp 4", 8, id="Megatron's micro batch is a piece"),
 ])  # fmt: skip
 def test_what_a_pipeline_makes_of_a_batch(strategy: str, batch: int) -> None:
-    made = setup(Spec(model="Qwen/Qwen2.5-7B", strategy=strategy, gpus=32, micro_batch=8, seq_len=512, gradient_checkpointing=True))
+    made = setup_from_spec(
+        Spec(model="Qwen/Qwen2.5-7B", strategy=strategy, gpus=32, micro_batch=8, seq_len=512, gradient_checkpointing=True)
+    )
     assert not isinstance(made, RefusedSpec)
     assert made[0].batch == batch
 
@@ -92,7 +94,7 @@ def test_what_a_pipeline_makes_of_a_batch(strategy: str, batch: int) -> None:
     pytest.param("", 2, ("ddp", 0, 1, 1, 1), id="several cards and no word: replicas"),
 ])  # fmt: skip
 def test_a_strategy_is_a_layout(strategy: str, cards: int, expected: tuple[object, ...]) -> None:
-    found = layout(strategy, cards)
+    found = layout_from_strategy(strategy, cards)
     assert (found.engine, found.stage, found.tensor, found.pipeline, found.context) == expected
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from oomdoctor.case.setup import Setup
 from oomdoctor.memory import activations
-from oomdoctor.setups.hf_config import shape_of
+from oomdoctor.setups.hf_config import shape_from_config
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -60,7 +60,7 @@ def traced(family: str, written: dict[str, Any], **changes: Any) -> tuple[float,
     from oomdoctor.tracing.trace import trace
 
     made = transformers.CONFIG_MAPPING[family](**(SMALL | written | {"pad_token_id": None})).to_dict() | {"model_type": family}
-    shape = shape_of(made, family)
+    shape = shape_from_config(made, family)
     assert shape is not None
     setup = replace(run(length=512, checkpointing="none", **changes), shape=shape)
     return trace(made, setup).forward / DEEP, setup
@@ -95,7 +95,7 @@ def test_a_checkpointed_layer_is_computed_again(changes: dict[str, Any]) -> None
     from oomdoctor.tracing.trace import trace
 
     made = transformers.CONFIG_MAPPING["llama"](**(SMALL | GROUPED | {"num_hidden_layers": 3})).to_dict() | {"model_type": "llama"}
-    shape = shape_of(made, "llama")
+    shape = shape_from_config(made, "llama")
     assert shape is not None
     setup = replace(run(length=2048, **changes), shape=shape)
     again = activations.working_set(setup)

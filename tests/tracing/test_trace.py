@@ -16,7 +16,7 @@ from oomdoctor.cli.main import cli
 from oomdoctor.memory import activations, logits
 from oomdoctor.memory.estimate import estimate
 from oomdoctor.memory.model import parameters as count
-from oomdoctor.setups.hf_config import shape_of
+from oomdoctor.setups.hf_config import shape_from_config
 
 pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -40,7 +40,7 @@ def config(family: str, **changes: Any) -> dict[str, Any]:
 
 
 def setup_of(family: str, written: dict[str, Any], **changes: Any) -> Setup:
-    shape = shape_of(written, family)
+    shape = shape_from_config(written, family)
     assert shape is not None
     return replace(run(length=2048, **changes), shape=shape)
 

@@ -15,7 +15,7 @@ _NEW_NAME = "2.9.0"
 _OPTION = re.compile(r"(?P<name>[^:,=\[\]]{1,80})(?P<mark>[:=]?)(?P<value>(?:\[[^\]]{0,200}\]|[^,\[\]]{0,200}))(?:,|\Z)")
 
 
-def alloc_conf(one: WrittenSetting, options: FrameworkKeys, torch: str | None, *, windows: bool) -> Iterator[ConfigIssue]:
+def check_alloc_conf(one: WrittenSetting, options: FrameworkKeys, torch: str | None, *, windows: bool) -> Iterator[ConfigIssue]:
     """Complaints about one environment variable. `torch` is the version that runs, where it is known."""
     name = one.key
     if name not in NAMES:
@@ -57,7 +57,7 @@ def _form(one: WrittenSetting, text: str) -> Iterator[ConfigIssue]:
 
 
 def _option(one: WrittenSetting, option: str, options: FrameworkKeys, torch: str | None) -> Iterator[ConfigIssue]:
-    standing = options.standing(option, torch)
+    standing = options.status(option, torch)
     if standing.state == "unknown":
         near = closest_key(option, options.current())
         what = Text(f"the allocator has no option `{option}`", f"分配器没有 `{option}` 这个选项")
@@ -104,7 +104,7 @@ def _made(identity: str, one: WrittenSetting, what: Text, why: Text, instead: st
         line=one.line,
         what=what,
         why=why,
-        instead=instead,
+        replacement=instead,
         cites=("pytorch-cuda-notes",),
     )
 

@@ -20,7 +20,7 @@ def card_facts(name: Fact) -> dict[str, Fact]:
     return {"card.name": name, "card.compute_capability": float(found)} if found else {}
 
 
-def more_processes_than_cards(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> bool:
+def has_more_processes_than_cards(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> bool:
     """A script can start a server on one card and a training on others: each command is looked at with its own variables."""
     read = [sheet for sheet in sheets if sheet.form != "log"]
     common = _settings([sheet for sheet in read if sheet.command == 0], frameworks)
@@ -30,7 +30,7 @@ def more_processes_than_cards(sheets: Sequence[ParsedConfig], frameworks: Framew
 
 
 def _settings(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> dict[str, Scalar]:
-    return {name: value for sheet in sheets for name, value, _ in frameworks.settings(sheet)}
+    return {name: value for sheet in sheets for name, value, _ in frameworks.common_settings(sheet)}
 
 
 def _is_crowded(settings: RunSettings) -> bool:

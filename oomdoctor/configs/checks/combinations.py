@@ -18,23 +18,23 @@ _SETTING = re.compile(r"(-{0,2}\w[\w-]*): (\S+)\Z")
 _HF = "transformers"
 
 
-def given_facts(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> dict[str, tuple[Fact, WrittenSetting]]:
+def written_facts(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> dict[str, tuple[Fact, WrittenSetting]]:
     """Every key as it is written, as `given.FRAMEWORK.KEY`; those of transformers' family also as `given.hf.KEY`."""
     found: dict[str, tuple[Fact, WrittenSetting]] = {}
     for sheet in sheets:
         if sheet.framework is None or sheet.framework not in frameworks.records:
             continue
         families = [sheet.framework, *(["hf"] if _HF in frameworks.family(sheet.framework) else [])]
-        for name, one in settings_by_name(sheet.given, frameworks.records[sheet.framework].roots).items():
+        for name, one in settings_by_name(sheet.written, frameworks.records[sheet.framework].roots).items():
             for family in families:
                 found.setdefault(f"given.{family}.{name}", (setting_value(one), one))
         for family in families:
-            if sheet.given:
-                found.setdefault(f"given.{family}", ("there", sheet.given[0]))
+            if sheet.written:
+                found.setdefault(f"given.{family}", ("there", sheet.written[0]))
     return found
 
 
-def checks(
+def run_checks(
     training: RunConfig, written: Mapping[str, tuple[Fact, WrittenSetting]], known: Mapping[str, Fact], pack: Pack
 ) -> Iterator[ConfigIssue]:
     """What the checks say of these settings; a check that depends on something unknown stays quiet."""
@@ -54,14 +54,14 @@ def checks(
                 line=at.line,
                 what=_words(record.what, every),
                 why=_words(record.why, every),
-                instead=None if record.instead is None else _typed(_filled(record.instead, every), at),
+                replacement=None if record.instead is None else _typed(_filled(record.instead, every), at),
                 mended_by=record.mended_by,
                 sets=tuple(record.sets.items()),
                 cites=tuple(record.cites),
             )
 
 
-def compared(training: RunConfig) -> dict[str, Fact]:
+def comparison_facts(training: RunConfig) -> dict[str, Fact]:
     """What conditions cannot say themselves: how two settings compare, as `config.NAME`."""
     batch, evaluation = training.settings.micro_batch, training.settings.eval_batch
     return {} if batch is None or evaluation is None else {"config.eval_batch_above_train": evaluation > batch}

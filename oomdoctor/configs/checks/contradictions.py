@@ -23,7 +23,7 @@ _TRAINER = ("micro_batch", "accumulation", "precision")
 """What transformers compares between its own arguments and the DeepSpeed JSON (integrations/deepspeed.py)."""
 
 
-def contradictions(merged: MergedSettings) -> Iterator[ConfigIssue]:
+def find_contradictions(merged: MergedSettings) -> Iterator[ConfigIssue]:
     """Complaints about settings that do not fit together, whichever of them is meant."""
     values = merged.settings.known()
     for name in _COMPARED:
@@ -75,7 +75,7 @@ def _two_answers(own: WrittenSetting, value: Scalar, at: WrittenSetting, other: 
             f"DeepSpeed JSON 里是 {other}，训练参数里是 {value}（`{own.key}`）",
         ),
         why=Text("transformers compares the two and stops where they differ.", "transformers 会核对两处的值，不一致就报错退出。"),
-        instead=f'"{at.key.rpartition(".")[2]}": "auto"',
+        replacement=f'"{at.key.rpartition(".")[2]}": "auto"',
         cites=("deepspeed-config",),
     )
 
@@ -107,6 +107,6 @@ def _product(merged: MergedSettings) -> Iterator[ConfigIssue]:
             f"`train_batch_size` 写的是 {total}，而单卡批大小、梯度累积和卡数给出的是 {said}",
         ),
         why=Text("DeepSpeed stops unless it is exactly their product.", "DeepSpeed 要求它正好等于三者的乘积，否则直接报错。"),
-        instead='"train_batch_size": "auto"',
+        replacement='"train_batch_size": "auto"',
         cites=("deepspeed-config",),
     )

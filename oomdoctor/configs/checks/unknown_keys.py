@@ -21,12 +21,12 @@ _LOOSE = "transformers"
 _SHORT = re.compile(r"-[A-Za-z]")
 
 
-def unknown_keys(sheet: ParsedConfig, frameworks: Frameworks, pack: Pack, versions: Mapping[str, str]) -> Iterator[ConfigIssue]:
+def find_unknown_keys(sheet: ParsedConfig, frameworks: Frameworks, pack: Pack, versions: Mapping[str, str]) -> Iterator[ConfigIssue]:
     """Complaints about the keys of one sheet, as far as its framework's keys are listed."""
     record = frameworks.records.get(sheet.framework or "")
     if record is None or sheet.framework is None:
         return
-    yield from misplaced(sheet, frameworks)
+    yield from find_misplaced_keys(sheet, frameworks)
     family = [name for name in frameworks.family(sheet.framework) if name in pack.names(KEYS.part)]
     listed = {name: FrameworkKeys(found) for name in family if (found := pack.record(KEYS, name)) is not None}
     if record.open or not listed or sheet.form == "dump":
@@ -34,7 +34,7 @@ def unknown_keys(sheet: ParsedConfig, frameworks: Frameworks, pack: Pack, versio
     inner = {*record.inner, *record.roots}
     extra = set(record.extra)
     count = 0
-    for one in sheet.given:
+    for one in sheet.written:
         block, _, name = one.name.rpartition(".")
         if (block and block not in inner) or name in extra or _SHORT.fullmatch(one.key) or not re.fullmatch(r"[A-Za-z]\w*", name):
             continue
@@ -47,7 +47,7 @@ def unknown_keys(sheet: ParsedConfig, frameworks: Frameworks, pack: Pack, versio
 def _complaint(
     one: WrittenSetting, name: str, framework: str, listed: Mapping[str, FrameworkKeys], versions: Mapping[str, str], frameworks: Frameworks
 ) -> ConfigIssue | None:
-    standings = {own: keys.standing(name, versions.get(own)) for own, keys in listed.items()}
+    standings = {own: keys.status(name, versions.get(own)) for own, keys in listed.items()}
     states = {standing.state for standing in standings.values()}
     if "there" in states:
         return None
@@ -60,7 +60,7 @@ def _complaint(
             return None  # gone from newer versions, and which one runs is not known: not worth a word without a new name
         own, standing = next((own, standing) for own, standing in standings.items() if standing.state == "elsewhere")
         return _perhaps_gone(one, name, frameworks.title(own), standing, renamed)
-    if renamed is None and name.startswith("no_") and any(keys.standing(name[3:], None).state != "unknown" for keys in listed.values()):
+    if renamed is None and name.startswith("no_") and any(keys.status(name[3:], None).state != "unknown" for keys in listed.values()):
         return None
     guess = renamed or closest_key(name, [key for keys in listed.values() for key in keys.current()])
     if guess is None or any(not keys.covers(versions.get(own)) for own, keys in listed.items()):
@@ -109,18 +109,18 @@ def _made(identity: str, severity: Severity, one: WrittenSetting, what: Text, wh
         if guess is None
         else dashes + (guess.replace("_", "-") if dashes and "_" not in one.key and "-" in one.key.lstrip("-") else guess)
     )
-    return ConfigIssue(id=identity, severity=severity, key=one.key, file=one.file, line=one.line, what=what, why=why, instead=instead)
+    return ConfigIssue(id=identity, severity=severity, key=one.key, file=one.file, line=one.line, what=what, why=why, replacement=instead)
 
 
-def misplaced(sheet: ParsedConfig, frameworks: Frameworks) -> Iterator[ConfigIssue]:
+def find_misplaced_keys(sheet: ParsedConfig, frameworks: Frameworks) -> Iterator[ConfigIssue]:
     """Complaints about keys that count only inside one block, and stand elsewhere."""
     record = frameworks.records.get(sheet.framework or "")
     if record is None:
         return
     blocks = record.blocks
-    present = {one.name for one in sheet.given}
+    present = {one.name for one in sheet.written}
     for block, keys in blocks.items():
-        for one in sheet.given:
+        for one in sheet.written:
             around, _, name = one.name.rpartition(".")
             if name in keys and not _belongs(around, name, blocks) and f"{block}.{name}" not in present and sheet.form != "command":
                 yield _under_wrong_block(one, around, block, record.title)
@@ -144,5 +144,5 @@ def _under_wrong_block(one: WrittenSetting, around: str, block: str, title: str)
         line=one.line,
         what=what,
         why=why,
-        instead=f"{block}.{name}" if one.block or one.value is None else f"{block}.{name}: {setting_value(one)}",
+        replacement=f"{block}.{name}" if one.block or one.value is None else f"{block}.{name}: {setting_value(one)}",
     )

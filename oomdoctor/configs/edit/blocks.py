@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from oomdoctor.configs.edit.change import ConfigChange, Edit, Form, UnsafeEdit
 from oomdoctor.configs.edit.json_tree import json_document
-from oomdoctor.configs.edit.lists import with_items
+from oomdoctor.configs.edit.lists import add_items
 from oomdoctor.configs.edit.tree import Entry, Spot, deepest, entries, find
 from oomdoctor.configs.edit.values import json_value, yaml_value
 from oomdoctor.configs.edit.yaml_tree import yaml_documents
@@ -29,8 +29,8 @@ class BlockStyle(Struct, frozen=True):
 
 def edit_block(text: str, form: Form, change: ConfigChange) -> Edit:
     """The edit that makes `change`. Raises Unsafe where there is none that touches nothing else."""
-    roots, style = documents(text, form)
-    found = where(roots, change)
+    roots, style = read_documents(text, form)
+    found = find_entry(roots, change)
     if change.action == "rename":
         return _renamed(text, form, change, found)
     if found:
@@ -38,13 +38,13 @@ def edit_block(text: str, form: Form, change: ConfigChange) -> Edit:
     return _inserted(text, style, roots, change)
 
 
-def documents(text: str, form: Form) -> tuple[list[Spot], BlockStyle]:
+def read_documents(text: str, form: Form) -> tuple[list[Spot], BlockStyle]:
     """The documents of a file, and how it is written. Raises Unsafe where it cannot be read."""
     roots = [json_document(text)] if form == "json" else yaml_documents(text)
     return roots, BlockStyle(form, "\r\n" if "\r\n" in text else "\n", _indentation(text, roots))
 
 
-def where(roots: list[Spot], change: ConfigChange) -> list[Entry]:
+def find_entry(roots: list[Spot], change: ConfigChange) -> list[Entry]:
     """The entries down to the setting: the one in the line that was named, else the last one."""
     paths = [path for root in roots if (path := find(root, change.key))]
     for path in paths:
@@ -58,7 +58,7 @@ def _replaced(text: str, form: Form, path: list[Entry], to: str) -> Edit:
     if value.kind == "alias" or any(one.value.shared for one in path):
         raise UnsafeEdit("the value is shared by an anchor, a tag or an alias", "这个值通过锚点、标签或别名共用")
     if value.kind == "sequence" and to[:1] == "[":
-        return with_items(text, form, value, to)
+        return add_items(text, form, value, to)
     if value.kind != "scalar":
         raise UnsafeEdit("a block or a list stands here", "这里是一个块或列表")
     if value.style in ("|", ">") or "\n" in text[value.start : value.end]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 _NO_END = "\\ No newline at end of file"
 
 
-def difference(path: str, old: bytes | None, new: bytes) -> Iterator[str]:
+def diff_lines(path: str, old: bytes | None, new: bytes) -> Iterator[str]:
     """The lines of the diff, without their ends; `old` is None for a new file."""
     from difflib import unified_diff  # noqa: PLC0415 - only where something is changed
 

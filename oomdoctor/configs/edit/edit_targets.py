@@ -30,20 +30,20 @@ class EditTargets:
 
     def __init__(self, sheets: Iterable[ParsedConfig], pack: Pack) -> None:
         self._frameworks = Frameworks(pack)
-        self.sheets = [self._frameworks.known(sheet) for sheet in sheets]
+        self.configs = [self._frameworks.recognise(sheet) for sheet in sheets]
 
-    def of(self, framework: str, key: str, file: str | None = None, line: int | None = None) -> EditTarget | None:
+    def find(self, framework: str, key: str, file: str | None = None, line: int | None = None) -> EditTarget | None:
         """Where `key` of `framework` stands or would stand; None where no file takes it."""
-        return self.standing(key, file, line) or self._missing(framework, key)
+        return self.existing(key, file, line) or self._missing(framework, key)
 
-    def standing(self, key: str, file: str | None, line: int | None) -> EditTarget | None:
+    def existing(self, key: str, file: str | None, line: int | None) -> EditTarget | None:
         """Where `key` stands in this line, with the blocks around it; None where it does not."""
-        return next((home for sheet in self.sheets if (home := _standing(sheet, key, file, line))), None)
+        return next((home for sheet in self.configs if (home := _standing(sheet, key, file, line))), None)
 
-    def variable(self, name: str) -> EditTarget | None:
+    def script_for(self, name: str) -> EditTarget | None:
         """The script that sets a variable of the environment, or could."""
-        scripts = [sheet for sheet in self.sheets if sheet.form == "command" and sheet.framework is not None]
-        setting = [sheet for sheet in self.sheets if sheet.form == "environment" and any(one.key == name for one in sheet.given)]
+        scripts = [sheet for sheet in self.configs if sheet.form == "command" and sheet.framework is not None]
+        setting = [sheet for sheet in self.configs if sheet.form == "environment" and any(one.key == name for one in sheet.written)]
         found = next(iter([*setting, *scripts]), None)
         return None if found is None else EditTarget(file=found.file, key=name, program=scripts[0].program if scripts else None)
 
@@ -54,21 +54,21 @@ class EditTargets:
 
     def files(self) -> list[str]:
         """The files, each once, in order."""
-        return list(dict.fromkeys(sheet.file for sheet in self.sheets))
+        return list(dict.fromkeys(sheet.file for sheet in self.configs))
 
     def _missing(self, framework: str, key: str) -> EditTarget | None:
-        takes = [sheet for sheet in self.sheets if sheet.form in ("yaml", "json", "command")]
+        takes = [sheet for sheet in self.configs if sheet.form in ("yaml", "json", "command")]
         own = [sheet for sheet in takes if sheet.framework == framework]
         for sheet in [*own, *(one for one in takes if framework in self._frameworks.family(one.framework or ""))]:
             return EditTarget(file=sheet.file, key=self._rooted(sheet, framework, key), program=sheet.program)
         around = key.partition(".")[0]
         for sheet in takes:
             # `fsdp_config.x` is a key of FSDP and stands in the file of whoever starts it.
-            if around != key and any(one.block and one.key == around for one in sheet.given):
+            if around != key and any(one.block and one.key == around for one in sheet.written):
                 return EditTarget(file=sheet.file, key=key, program=sheet.program)
         if framework == _NESTED:
             for sheet in takes:
-                block = next((one.key for one in sheet.given if one.block and _last(one.key) == _NESTED), None)
+                block = next((one.key for one in sheet.written if one.block and _last(one.key) == _NESTED), None)
                 if block is not None:
                     return EditTarget(file=sheet.file, key=f"{block}.{key}", program=sheet.program)
         return None
@@ -78,14 +78,14 @@ class EditTargets:
         if sheet.framework == framework or sheet.form == "command":
             return key
         roots: Sequence[str] = self._frameworks.records[sheet.framework or ""].roots
-        root = next((one.key for one in sheet.given if one.block and one.key in roots), None)
+        root = next((one.key for one in sheet.written if one.block and one.key in roots), None)
         return key if root is None or key.startswith(f"{root}.") else f"{root}.{key}"
 
 
 def _standing(sheet: ParsedConfig, key: str, file: str | None, line: int | None) -> EditTarget | None:
     if file is None or sheet.file != file:
         return None
-    for one in sheet.given:
+    for one in sheet.written:
         if one.line == line and ends_with(one.key, key):
             return EditTarget(file=file, key=one.key, line=line, program=sheet.program)
     return None

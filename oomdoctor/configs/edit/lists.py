@@ -12,7 +12,7 @@ from oomdoctor.configs.edit.yaml_tree import yaml_documents
 _DASH = re.compile(r" *- {1,8}\Z")
 
 
-def items(to: str) -> list[str]:
+def list_items(to: str) -> list[str]:
     """The items of a list as it is written, `[a, b]`, as words. Raises Unsafe where it is none, or holds more than words."""
     found = yaml_documents(to)
     if len(found) != 1 or found[0].kind != "sequence" or any(one.value.kind != "scalar" for one in found[0].entries):
@@ -20,10 +20,10 @@ def items(to: str) -> list[str]:
     return [one.value.value for one in found[0].entries]
 
 
-def with_items(text: str, form: Form, spot: Spot, to: str) -> Edit:
+def add_items(text: str, form: Form, spot: Spot, to: str) -> Edit:
     """The edit that puts the missing items of `to` behind those of the list at `spot`. Raises Unsafe where none is safe."""
     there = [one.value for one in spot.entries]
-    wanted = items(to)
+    wanted = list_items(to)
     if not wanted:
         raise UnsafeEdit("a list stands here", "这里是一个列表")
     if any(one.kind != "scalar" or one.shared for one in there):

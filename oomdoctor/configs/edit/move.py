@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 
-from oomdoctor.configs.edit.blocks import BlockStyle, after_line, documents, into_brackets, where
+from oomdoctor.configs.edit.blocks import BlockStyle, after_line, find_entry, into_brackets, read_documents
 from oomdoctor.configs.edit.change import ConfigChange, Edit, Form, UnsafeEdit
 from oomdoctor.configs.edit.tree import Entry, Spot, find
 
 _BEHIND = re.compile(r"[ \t]*(?:#[^\r\n]*)?\r?(?=\n|\Z)")
 
 
-def move(text: str, form: Form, change: ConfigChange) -> Edit:
+def move_setting(text: str, form: Form, change: ConfigChange) -> Edit:
     """The edit that takes the setting into the block `change.to`. Raises Unsafe where none is safe."""
-    roots, style = documents(text, form)
-    path = where(roots, change)
+    roots, style = read_documents(text, form)
+    path = find_entry(roots, change)
     root = next((root for root in roots if path and path[0] in root.entries), None)
     if root is None:
         raise UnsafeEdit("the key is not where it was", "这个键已经不在原来的位置")

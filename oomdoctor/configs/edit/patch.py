@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from oomdoctor.configs.edit.blocks import edit_block
 from oomdoctor.configs.edit.change import ConfigChange, Edit, Form, RefusedChange, UnsafeEdit, plain_key
-from oomdoctor.configs.edit.lists import items
-from oomdoctor.configs.edit.move import move
+from oomdoctor.configs.edit.lists import list_items
+from oomdoctor.configs.edit.move import move_setting
 from oomdoctor.configs.edit.script import edit_script
 from oomdoctor.configs.parsed_config import MOST_BYTES, ParsedConfig, plain_value
 from oomdoctor.configs.readers.command_line import read_command_line
@@ -38,18 +38,18 @@ def patch(file: str, data: bytes, changes: Sequence[ConfigChange]) -> Patched:
     refused: list[tuple[ConfigChange, RefusedChange]] = []
     # Values first: they keep the lines, by which the changes name their places.
     for change in sorted(changes, key=lambda one: one.line is None):
-        if is_so(file, data, change):
+        if is_applied(file, data, change):
             already.append(change)
             continue
         try:
             data = _changed(file, data, change)
             made.append(change)
         except UnsafeEdit as why:
-            refused.append((change, RefusedChange(why.why, by_hand(change))))
+            refused.append((change, RefusedChange(why.why, manual_line(change))))
     return Patched(data, tuple(made), tuple(already), tuple(refused))
 
 
-def is_so(file: str, data: bytes, change: ConfigChange) -> bool:
+def is_applied(file: str, data: bytes, change: ConfigChange) -> bool:
     """Whether the file says it already."""
     said = _said(_sheets(file, data))
     if change.action != "set":
@@ -57,7 +57,7 @@ def is_so(file: str, data: bytes, change: ConfigChange) -> bool:
     return all(_is_said(said, key, to) for key, to in _pieces(change.key, change.to))
 
 
-def _is_said(said: Iterable[Said], key: str, to: str) -> bool:
+def _is_said(said: Iterable[ReadSetting], key: str, to: str) -> bool:
     there = [value for _, own, value in said if _same_key(own, key)]
     return bool(there) and all(_means(value, to) for value in there)
 
@@ -77,12 +77,12 @@ def _pieces(key: str, to: str) -> Iterator[tuple[str, str]]:
         yield f"{key}.{name}", str(inner).lower() if isinstance(inner, bool) else str(inner)
 
 
-def values(file: str, data: bytes, key: str) -> list[str]:
+def values_of(file: str, data: bytes, key: str) -> list[str]:
     """What the file says of a key, with the type of each value."""
     return [value for _, own, value in _said(_sheets(file, data)) if _same_key(own, key)]
 
 
-def by_hand(change: ConfigChange) -> str:
+def manual_line(change: ConfigChange) -> str:
     """What a person would type."""
     if change.action != "set":
         return change.to if change.action == "rename" else change.after_it
@@ -132,7 +132,7 @@ def _edit(text: str, file: str, form: Form | None, change: ConfigChange) -> Edit
         raise UnsafeEdit(
             "a variable of the environment is set in the shell, not in this file", "环境变量要在 shell 里设置，不能写进这个文件"
         )
-    return move(text, form, change) if change.action == "move" else edit_block(text, form, change)
+    return move_setting(text, form, change) if change.action == "move" else edit_block(text, form, change)
 
 
 def _is_json(text: str) -> bool:
@@ -163,20 +163,20 @@ def _sheets(file: str, data: bytes) -> list[ParsedConfig]:
     return read_config(file, data) or []
 
 
-Said = tuple[str, str, str]
+ReadSetting = tuple[str, str, str]
 """A program, a key, a value with its type."""
 
 
-def _said(sheets: Sequence[ParsedConfig]) -> Counter[Said]:
+def _said(sheets: Sequence[ParsedConfig]) -> Counter[ReadSetting]:
     """What the sheets say, however often, wherever."""
-    return Counter((one.program or "", given.key, repr(given.value)) for one in sheets for given in one.given)
+    return Counter((one.program or "", given.key, repr(given.value)) for one in sheets for given in one.written)
 
 
 def _look_again(before: Sequence[ParsedConfig], after: Sequence[ParsedConfig], change: ConfigChange) -> None:
     """Raises Unsafe unless the two differ in the wanted setting alone, and that is as it should be."""
     old, new = _said(before), _said(after)
     gone, come = old - new, new - old
-    wrong = Counter(one.id for sheet in after for one in sheet.complaints) - Counter(one.id for sheet in before for one in sheet.complaints)
+    wrong = Counter(one.id for sheet in after for one in sheet.issues) - Counter(one.id for sheet in before for one in sheet.issues)
     allowed = [_same_key, _around, _inside]
     own = {change.key, change.after_it}
     others = [key for _, key, _ in (gone + come) if not any(fits(key, name) for fits in allowed for name in own)]
@@ -216,7 +216,7 @@ def _has_items(value: str, to: str) -> bool:
     from ast import literal_eval  # noqa: PLC0415 - only for a list
 
     try:
-        wanted = [plain_value(one) for one in items(to)]
+        wanted = [plain_value(one) for one in list_items(to)]
     except UnsafeEdit:
         return False
     there = literal_eval(value) if value[:1] == "(" else ()

@@ -16,7 +16,7 @@ _LARGEST = 16 << 20
 """Bytes; a larger file is no config, and none is held in memory."""
 
 
-def read(path: str) -> bytes | None:
+def read_file(path: str) -> bytes | None:
     """The content of a file; None where it cannot be read or is far too large for a config."""
     try:
         with open(path, "rb") as file:
@@ -26,7 +26,7 @@ def read(path: str) -> bytes | None:
     return data if len(data) <= _LARGEST else None
 
 
-def write(files: Mapping[str, bytes], before: Mapping[str, bytes]) -> dict[str, str]:
+def write_files(files: Mapping[str, bytes], before: Mapping[str, bytes]) -> dict[str, str]:
     """Puts `files` in place; those of `before` are replaced and keep a copy. Returns path -> copy.
 
     Raises UsageError, with nothing replaced, where a file changed since it was read, or a folder cannot be written.
@@ -35,7 +35,7 @@ def write(files: Mapping[str, bytes], before: Mapping[str, bytes]) -> dict[str, 
     copies: dict[str, str] = {}
     try:
         for path, data in files.items():
-            if read(path) != before.get(path):
+            if read_file(path) != before.get(path):
                 raise UsageError(f"{path} was changed by someone else in the meantime; nothing was written")
             ready.append((_beside(os.path.realpath(path), data, private=path in before), path, path in before))
         for temporary, path, replaced in ready:
@@ -51,7 +51,7 @@ def write(files: Mapping[str, bytes], before: Mapping[str, bytes]) -> dict[str, 
     return copies
 
 
-def in_force(path: str, moment: float | None) -> str:
+def version_at(path: str, moment: float | None) -> str:
     """The version of a file that was there at `moment` (seconds since the epoch): the file itself, or one of its copies.
 
     A copy keeps the time of the file that it was. Of versions that are all younger the oldest is taken.
@@ -63,7 +63,7 @@ def in_force(path: str, moment: float | None) -> str:
     return older[-1] if older else versions[0]
 
 
-def modified(paths: list[str]) -> float | None:
+def last_modified(paths: list[str]) -> float | None:
     """When the youngest of these files was written; None where none of them is a file."""
     times = [_time(path) for path in paths if os.path.isfile(path)]
     return max(times, default=None)

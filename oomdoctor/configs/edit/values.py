@@ -50,7 +50,7 @@ def shell_value(to: str, raw: str) -> str:
     return f"{quote}{to}{quote}" if quote else f"'{to}'"
 
 
-def kind(text: str) -> type[Scalar]:
+def type_of_word(text: str) -> type[Scalar]:
     """What a bare word is read as."""
     return type(plain_value(text))
 
@@ -69,7 +69,7 @@ def _as_json(to: str) -> str:
 
 def _keeps_quotes(old: str, to: str) -> bool:
     """`"8"` becomes `"2"`, but `"auto"` becomes 2: quotes stay where the new value is what the old one was."""
-    return kind(old) is kind(to) or kind(to) is str
+    return type_of_word(old) is type_of_word(to) or type_of_word(to) is str
 
 
 def _quoted(text: str, quote: str) -> str:
@@ -87,7 +87,7 @@ def _reads_back(to: str, *, flow: bool) -> bool:
     except yaml.YAMLError:
         return False
     scalars = [event.value for event in events if isinstance(event, yaml.ScalarEvent)]
-    return scalars == ([to] if flow else ["k", to]) and (kind(to) is not str or not _means_more(to))
+    return scalars == ([to] if flow else ["k", to]) and (type_of_word(to) is not str or not _means_more(to))
 
 
 def _means_more(to: str) -> bool:

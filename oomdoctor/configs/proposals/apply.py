@@ -9,9 +9,9 @@ from msgspec import Struct
 from oomdoctor.case.settings import ConfigIssue
 from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.change import ConfigChange, RefusedChange
-from oomdoctor.configs.edit.patch import by_hand, is_so, patch, values
+from oomdoctor.configs.edit.patch import is_applied, manual_line, patch, values_of
 from oomdoctor.configs.proposals.new_file import NewFile
-from oomdoctor.configs.proposals.proposal import Proposal, conflicts
+from oomdoctor.configs.proposals.proposal import Proposal, with_conflicts
 
 Files = Mapping[str, bytes]
 Judge = Callable[[Files], Sequence[ConfigIssue]]
@@ -53,11 +53,11 @@ def apply_proposals(
     now = dict(files)
     steps: list[AppliedStep] = []
     wrong = judge(now)
-    for proposal, against in conflicts(proposals):
+    for proposal, against in with_conflicts(proposals):
         if against is not None:
             steps.append(AppliedStep(proposal=proposal, refused=_all(proposal, _set_already(against))))
             continue
-        stale = [] if proposal.complaint is not None else [one for one in proposal.changes if _moved_on(one, files, older or {})]
+        stale = [] if proposal.issue is not None else [one for one in proposal.changes if _moved_on(one, files, older or {})]
         if stale:
             steps.append(AppliedStep(proposal=proposal, refused=_all(proposal, _MOVED_ON)))
             continue
@@ -77,9 +77,9 @@ def apply_proposals(
 def _moved_on(change: ConfigChange, files: Files, older: Files) -> bool:
     """Whether somebody gave the setting a third value since the run died."""
     file, then = change.file, older.get(change.file)
-    if then is None or is_so(file, files[file], change):
+    if then is None or is_applied(file, files[file], change):
         return False
-    return values(file, files[file], change.key) != values(file, then, change.key)
+    return values_of(file, files[file], change.key) != values_of(file, then, change.key)
 
 
 def _step(files: Files, proposal: Proposal, there: Callable[[str], bytes | None]) -> tuple[dict[str, bytes], AppliedStep]:
@@ -116,7 +116,7 @@ def _created(files: Files, proposal: Proposal, there: Callable[[str], bytes | No
 
 def _worse(before: Sequence[ConfigIssue], after: Sequence[ConfigIssue], proposal: Proposal) -> Text | None:
     """Why the rules for configs are against it; None where they are not."""
-    if proposal.complaint is not None and any(_same(one, proposal.complaint) for one in after):
+    if proposal.issue is not None and any(_same(one, proposal.issue) for one in after):
         return _NOT_GONE
     for one in after:
         if one.severity != "note" and not any(_same(one, old) for old in before):
@@ -130,7 +130,7 @@ def _same(one: ConfigIssue, other: ConfigIssue) -> bool:
 
 
 def _all(proposal: Proposal, why: Text) -> tuple[RefusedChange, ...]:
-    return (*(RefusedChange(why, by_hand(one)) for one in proposal.changes), *(RefusedChange(why, one.path) for one in proposal.files))
+    return (*(RefusedChange(why, manual_line(one)) for one in proposal.changes), *(RefusedChange(why, one.path) for one in proposal.files))
 
 
 def _set_already(owner: str) -> Text:

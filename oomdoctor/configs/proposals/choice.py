@@ -36,7 +36,7 @@ class Choice(Struct, frozen=True):
     """What is made only by name."""
 
 
-def named(offers: ProposalSelection, ids: Sequence[str], *, yes: bool) -> Choice:
+def choose_by_name(offers: ProposalSelection, ids: Sequence[str], *, yes: bool) -> Choice:
     """These and no others."""
     return _decided([one for one in offers.all() if one.id in ids], [], yes=yes)
 
@@ -56,7 +56,7 @@ def choose(offers: ProposalSelection, *, yes: bool, plan: str | None = None) -> 
     else:
         gentle = [one for one in whole if one.safe][:1]
         core = [*(gentle or [one for one in offers.fixes if one.safe]), best]
-    wanted = [*(one for one in offers.corrections if one.safe or (one.complaint and one.complaint.severity != "note")), *core]
+    wanted = [*(one for one in offers.corrections if one.safe or (one.issue and one.issue.severity != "note")), *core]
     others = [one for one in (*offers.plans, *offers.fixes) if one not in wanted and (one.changes or one.files)]
     return _decided(wanted, others, yes=yes)
 

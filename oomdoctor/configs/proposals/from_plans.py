@@ -15,13 +15,13 @@ from oomdoctor.configs.proposals.proposal import Proposal, fix_proposal
 from oomdoctor.knowledge.pack import Pack
 
 
-def plan_proposals(found: AnyPlans, homes: EditTargets, run: RunSettings, pack: Pack, folder: str | None = None) -> list[Proposal]:
+def plan_proposals(found: AnyPlans, targets: EditTargets, run: RunSettings, pack: Pack, folder: str | None = None) -> list[Proposal]:
     """The plans in their order, as `plan-1`, `plan-2` ...; `run` and `folder` are those of `of_fix`."""
     plans: tuple[AnyPlan, ...] = found.plans
-    return [_of_plan(f"plan-{number}", plan, homes, run, pack, folder) for number, plan in enumerate(plans, 1)]
+    return [_of_plan(f"plan-{number}", plan, targets, run, pack, folder) for number, plan in enumerate(plans, 1)]
 
 
-def _of_plan(name: str, plan: AnyPlan, homes: EditTargets, run: RunSettings, pack: Pack, folder: str | None) -> Proposal:
+def _of_plan(name: str, plan: AnyPlan, targets: EditTargets, run: RunSettings, pack: Pack, folder: str | None) -> Proposal:
     fixes = list(dict.fromkeys(one.fix for one in plan.measures))
     title = Text(*(mark.join(_title(fix, pack, lang) for fix in fixes) for lang, mark in (("en", "; "), ("zh", "；"))))
     fix = Fix(
@@ -32,7 +32,7 @@ def _of_plan(name: str, plan: AnyPlan, homes: EditTargets, run: RunSettings, pac
         fits="yes",
         safety="safe" if all(_is_safe(one, pack) for one in fixes) else "review",
     )
-    proposal = fix_proposal(fix, homes, run, pack, folder)
+    proposal = fix_proposal(fix, targets, run, pack, folder)
     nameless = tuple(RefusedChange(_NO_KEY, _sets(one)) for one in plan.measures if not _is_written(one, plan, pack))
     return replace(proposal, by_hand=(*proposal.by_hand, *nameless), plan=plan)
 

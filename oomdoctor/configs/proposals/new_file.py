@@ -32,14 +32,14 @@ class NewFile(Struct, frozen=True, kw_only=True):
 
 
 def new_file(
-    setting: ProposedSetting, homes: EditTargets, run: RunSettings, pack: Pack, folder: str | None = None
+    setting: ProposedSetting, targets: EditTargets, run: RunSettings, pack: Pack, folder: str | None = None
 ) -> NewFile | RefusedChange | None:
     """The file that the value of a setting names; None where it names none, or one that is there.
 
     It goes into `folder`, by default that of the config.
     """
     template = _template(setting, pack)
-    home = homes.of(setting.framework, setting.key, setting.file, setting.line) if template is not None else None
+    home = targets.find(setting.framework, setting.key, setting.file, setting.line) if template is not None else None
     if template is None or home is None:
         return None
     beside = os.path.dirname(home.file)

@@ -27,8 +27,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
     id: str
     title: Text
     safe: bool
-    complaint: ConfigIssue | None = None
-    """The complaint that must be gone afterwards."""
+    issue: ConfigIssue | None = None
+    """The issue that must be gone afterwards."""
     changes: tuple[ConfigChange, ...] = ()
     files: tuple[NewFile, ...] = ()
     by_hand: tuple[RefusedChange, ...] = ()
@@ -40,13 +40,16 @@ class Proposal(Struct, frozen=True, kw_only=True):
     """The plan that it is, where it is one."""
 
 
-def fix_proposal(fix: Fix, homes: EditTargets, run: RunSettings, pack: Pack, folder: str | None = None) -> Proposal:
+def fix_proposal(fix: Fix, targets: EditTargets, run: RunSettings, pack: Pack, folder: str | None = None) -> Proposal:
     """A fix of the diagnosis for these files; `run` are the settings of the run. New files go into `folder`."""
     safe = fix.safety == "safe"
     against = _sharded_otherwise(fix, run)
     if against is not None:
         return Proposal(
-            id=fix.id, title=fix.title, safe=safe, by_hand=tuple(RefusedChange(against, typed(one.key, one.to)) for one in fix.settings)
+            id=fix.id,
+            title=fix.title,
+            safe=safe,
+            by_hand=tuple(RefusedChange(against, typed_line(one.key, one.to)) for one in fix.settings),
         )
     changes: list[ConfigChange] = []
     files: list[NewFile] = []
@@ -54,10 +57,10 @@ def fix_proposal(fix: Fix, homes: EditTargets, run: RunSettings, pack: Pack, fol
     for setting in fix.settings:
         if _has_another(setting, fix.settings):
             continue
-        made = new_file(setting, homes, run, pack, folder)
+        made = new_file(setting, targets, run, pack, folder)
         if isinstance(made, NewFile):
             files.append(made)
-        change = made if isinstance(made, RefusedChange) else _change(setting, made, homes, changes)
+        change = made if isinstance(made, RefusedChange) else _change(setting, made, targets, changes)
         if isinstance(change, RefusedChange):
             by_hand.append(change)
         elif change is not None:
@@ -75,27 +78,27 @@ def fix_proposal(fix: Fix, homes: EditTargets, run: RunSettings, pack: Pack, fol
     )
 
 
-def issue_proposal(complaint: ConfigIssue, homes: EditTargets) -> Proposal:
+def issue_proposal(complaint: ConfigIssue, targets: EditTargets) -> Proposal:
     """What a complaint says to write instead. Notes are advice, and safe is what else does not run or has no effect."""
-    changes, by_hand = replacement(complaint, homes)
+    changes, by_hand = replacement(complaint, targets)
     return Proposal(
         id=complaint.id,
         title=complaint.what,
         safe=complaint.severity != "note",
-        complaint=complaint,
+        issue=complaint,
         changes=tuple(changes),
         by_hand=tuple(by_hand),
     )
 
 
 def _change(
-    setting: ProposedSetting, made: NewFile | None, homes: EditTargets, before: Sequence[ConfigChange]
+    setting: ProposedSetting, made: NewFile | None, targets: EditTargets, before: Sequence[ConfigChange]
 ) -> ConfigChange | RefusedChange | None:
     """The change of one setting; None where the new file is all of it."""
     key, to = setting.key, setting.to if made is None else made.named
     if made is not None and not _KEY.match(key):
         return None
-    line = typed(key, to)
+    line = typed_line(key, to)
     if setting.dated and (setting.line is None or setting.sets is None):
         return RefusedChange(_dated(setting), line)
     if setting.example and made is None:
@@ -103,7 +106,7 @@ def _change(
     if not re.match(r"[\w./\[{'\"-]|\Z", to):
         return RefusedChange(Text("the value in force is not known", "当前的取值还不知道"), line)
     if _VARIABLE.match(key):
-        found = homes.variable(key)
+        found = targets.script_for(key)
         why = Text("a variable of the environment, and none of these files is a script", "这是环境变量，而给出的文件都不是启动脚本")
         return (
             RefusedChange(why, line)
@@ -112,7 +115,7 @@ def _change(
         )
     if not _KEY.match(key):
         return RefusedChange(Text("it stands in code or in a command, not in a config", "它写在代码或命令里，不在配置文件中"), line)
-    home = homes.of(setting.framework, key, setting.file, setting.line)
+    home = targets.find(setting.framework, key, setting.file, setting.line)
     if home is None:
         return RefusedChange(Text(f"no file of {setting.framework} is among these", f"给出的文件里没有 {setting.framework} 的配置"), line)
     return ConfigChange(file=home.file, key=home.key, to=to, line=home.line, after=_after(home, before), program=home.program)
@@ -146,7 +149,7 @@ def _after(home: EditTarget, before: Sequence[ConfigChange]) -> str | None:
     return next((one.key for one in before if one.file == home.file and one.key.rpartition(".")[0] == block), None)
 
 
-def typed(key: str, to: str) -> str:
+def typed_line(key: str, to: str) -> str:
     """A setting as a person types it."""
     if _VARIABLE.match(key):
         return f"export {key}={to}"
@@ -155,7 +158,7 @@ def typed(key: str, to: str) -> str:
     return f"{key} {to}".rstrip() if "-" in key[:1] or " " in key else f"{key}: {to}"
 
 
-def conflicts(proposals: Sequence[Proposal]) -> Iterator[tuple[Proposal, str | None]]:
+def with_conflicts(proposals: Sequence[Proposal]) -> Iterator[tuple[Proposal, str | None]]:
     """The proposals, each with the earlier one that decides one of its settings otherwise."""
     first: dict[tuple[str, str], tuple[str, str]] = {}
     for one in proposals:

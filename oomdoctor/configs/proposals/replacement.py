@@ -19,75 +19,77 @@ _JSON = "deepspeed"
 """Whose settings complaints write as JSON."""
 
 
-def replacement(complaint: ConfigIssue, homes: EditTargets) -> tuple[list[ConfigChange], list[RefusedChange]]:
+def replacement(complaint: ConfigIssue, targets: EditTargets) -> tuple[list[ConfigChange], list[RefusedChange]]:
     """The changes, and what a person must do; where nothing can be proposed, the place."""
-    write = complaint.instead
+    write = complaint.replacement
     if write is None:
         return [], [RefusedChange(complaint.why, f"{complaint.file}:{complaint.line}")]
-    found = list(_changes(complaint, write, homes))
+    found = list(_changes(complaint, write, targets))
     if found:
         return found, []
     why = Text("it takes more than one value in one place", "这不是改一处取值就能完成的")
     return [], [RefusedChange(why, write)]
 
 
-def _changes(complaint: ConfigIssue, write: str, homes: EditTargets) -> Iterator[ConfigChange]:
+def _changes(complaint: ConfigIssue, write: str, targets: EditTargets) -> Iterator[ConfigChange]:
     at = EditTarget(file=complaint.file, key=complaint.key, line=complaint.line)
     if complaint.id == _MOVED:
-        yield from _moved(at, write, homes)
+        yield from _moved(at, write, targets)
         return
     if complaint.id in _RENAMES:
         if _NAME.match(write):
-            yield ConfigChange(file=at.file, key=_full(at, homes), to=write, action="rename", line=at.line)
+            yield ConfigChange(file=at.file, key=_full(at, targets), to=write, action="rename", line=at.line)
         return
     if (variable := _ASSIGNED.match(write)) is not None:
         if variable["key"] == complaint.key:
             yield ConfigChange(file=at.file, key=complaint.key, to=variable["to"], line=at.line, variable=True)
         return
     if write.startswith('"'):
-        yield from _json(at, write, homes)
+        yield from _json(at, write, targets)
         return
     setting = _SETTING.match(write)
     if setting is not None and (setting[0].startswith("-") or ": " in write):
-        yield _beside(at, setting["key"], setting["to"], homes)
+        yield _beside(at, setting["key"], setting["to"], targets)
 
 
-def _moved(at: EditTarget, write: str, homes: EditTargets) -> Iterator[ConfigChange]:
+def _moved(at: EditTarget, write: str, targets: EditTargets) -> Iterator[ConfigChange]:
     """Into the block of that name, where the file has one and a plain value is to go."""
-    full, (target, mark, _) = _full(at, homes), write.partition(": ")
+    full, (target, mark, _) = _full(at, targets), write.partition(": ")
     block = target.rpartition(".")[0]
-    there = {one.key for sheet in homes.sheets for one in sheet.given if sheet.file == at.file and one.block and ends_with(one.key, block)}
+    there = {
+        one.key for sheet in targets.configs for one in sheet.written if sheet.file == at.file and one.block and ends_with(one.key, block)
+    }
     if mark and len(there) == 1:
         yield ConfigChange(file=at.file, key=full, to=there.pop(), action="move", line=at.line)
 
 
-def _full(at: EditTarget, homes: EditTargets) -> str:
+def _full(at: EditTarget, targets: EditTargets) -> str:
     """The key with the blocks around it, which a config inside another one lacks."""
-    there = homes.standing(at.key, at.file, at.line)
+    there = targets.existing(at.key, at.file, at.line)
     return at.key if there is None else there.key
 
 
-def _beside(at: EditTarget, key: str, to: str, homes: EditTargets) -> ConfigChange:
+def _beside(at: EditTarget, key: str, to: str, targets: EditTargets) -> ConfigChange:
     """The setting itself, or one of the same block."""
-    full = _full(at, homes)
+    full = _full(at, targets)
     if ends_with(full, key):
         return ConfigChange(file=at.file, key=full, to=to, line=at.line)
-    known = _known(at.file, key, homes)
+    known = _known(at.file, key, targets)
     block, dot, _ = full.rpartition(".")
     top = "." in key or not dot or full.startswith("-")
     return ConfigChange(file=at.file, key=known or (key if top else f"{block}.{key}"), to=to, after=full)
 
 
-def _known(file: str, key: str, homes: EditTargets) -> str | None:
+def _known(file: str, key: str, targets: EditTargets) -> str | None:
     """The key as the file has it already."""
-    for sheet in homes.sheets:
-        for one in sheet.given:
+    for sheet in targets.configs:
+        for one in sheet.written:
             if sheet.file == file and ends_with(one.key, key):
                 return one.key
     return None
 
 
-def _json(at: EditTarget, write: str, homes: EditTargets) -> Iterator[ConfigChange]:
+def _json(at: EditTarget, write: str, targets: EditTargets) -> Iterator[ConfigChange]:
     """`"bf16": {"enabled": "auto"}` as settings of the DeepSpeed config, wherever it stands."""
     import json  # noqa: PLC0415 - only for these complaints
 
@@ -96,12 +98,12 @@ def _json(at: EditTarget, write: str, homes: EditTargets) -> Iterator[ConfigChan
     except ValueError:
         return
     for key, value in _leaves(wanted):
-        full = _full(at, homes)
+        full = _full(at, targets)
         if ends_with(full, key):
             yield ConfigChange(file=at.file, key=full, to=value, line=at.line)
             continue
-        block = homes.block_of(_JSON, key) if "." not in key else None
-        home = homes.of(_JSON, f"{block}.{key}" if block else key)
+        block = targets.block_of(_JSON, key) if "." not in key else None
+        home = targets.find(_JSON, f"{block}.{key}" if block else key)
         if home is not None:
             yield ConfigChange(file=home.file, key=home.key, to=value)
 

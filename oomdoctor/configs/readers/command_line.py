@@ -53,7 +53,7 @@ def read_command_line(file: str, text: str) -> list[ParsedConfig]:
 
 
 def _environment(file: str, given: Sequence[WrittenSetting]) -> list[ParsedConfig]:
-    return [ParsedConfig(file=file, form="environment", given=tuple(given), framework="environment")] if given else []
+    return [ParsedConfig(file=file, form="environment", written=tuple(given), framework="environment")] if given else []
 
 
 def _sections(file: str, words: Sequence[Word]) -> Iterator[ParsedConfig]:
@@ -142,7 +142,7 @@ def _sheet(file: str, program: str, words: Sequence[Word]) -> ParsedConfig:
             given.append(WrittenSetting(key=override[1].lstrip("+~"), value=_read(override[2]), file=file, line=word.line))
         elif _CONFIG.match(word.text):
             named.append(word.text)
-    return ParsedConfig(file=file, form="command", given=tuple(given), program=program or None, named=tuple(named))
+    return ParsedConfig(file=file, form="command", written=tuple(given), program=program or None, named=tuple(named))
 
 
 def _served_model(file: str, program: str, words: Sequence[Word]) -> Iterator[WrittenSetting]:
@@ -167,7 +167,7 @@ def _values(words: Sequence[Word], at: int) -> list[Word]:
 
 def _option(file: str, key: str, values: Sequence[Word], line: int) -> Iterator[WrittenSetting]:
     if len(values) == 1 and values[0].text.lstrip().startswith("{"):
-        yield from read_json(file, values[0].text, prefix=key, line=line).given
+        yield from read_json(file, values[0].text, prefix=key, line=line).written
         return
     value: Scalar | tuple[Scalar, ...]
     if not values:

@@ -31,7 +31,7 @@ def read_dump(file: str, text: str) -> ParsedConfig:
         given.append(WrittenSetting(key=found["key"], value=_value(found["value"]), file=file, line=line))
         if len(given) >= MOST_KEYS:
             break
-    return ParsedConfig(file=file, form="dump", given=tuple(given))
+    return ParsedConfig(file=file, form="dump", written=tuple(given))
 
 
 def _value(text: str) -> Scalar | tuple[Scalar, ...]:

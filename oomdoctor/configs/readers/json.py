@@ -10,7 +10,16 @@ from msgspec import Struct
 
 from oomdoctor.case.settings import ConfigIssue, Scalar, WrittenSetting
 from oomdoctor.case.text import Text
-from oomdoctor.configs.parsed_config import DEEPEST, LONGEST, MOST_KEYS, ParsedConfig, beyond_limits, fault, key_twice, plain_value
+from oomdoctor.configs.parsed_config import (
+    DEEPEST,
+    LONGEST,
+    MOST_KEYS,
+    ParsedConfig,
+    duplicate_key,
+    form_issue,
+    limits_exceeded,
+    plain_value,
+)
 
 TOKEN = re.compile(
     r"""(?P<blank>[ \t\r\n\ufeff]+)"""
@@ -28,7 +37,7 @@ def read_json(file: str, text: str, *, prefix: str = "", line: int = 1) -> Parse
     """The settings of a JSON text; `prefix` and `line` place one that stands inside another file."""
     reader = _Reader(file, text, prefix, line)
     reader.run()
-    return ParsedConfig(file=file, form="json", given=tuple(reader.given), complaints=tuple(reader.complaints))
+    return ParsedConfig(file=file, form="json", written=tuple(reader.written), issues=tuple(reader.issues))
 
 
 class _Open(Struct):
@@ -46,8 +55,8 @@ class _Open(Struct):
 class _Reader:
     def __init__(self, file: str, text: str, prefix: str, line: int) -> None:
         self.file, self.text, self.prefix, self.first = file, text, prefix, line
-        self.given: list[WrittenSetting] = []
-        self.complaints: list[ConfigIssue] = []
+        self.written: list[WrittenSetting] = []
+        self.issues: list[ConfigIssue] = []
         self.stack: list[_Open] = []
         self._breaks = [found.start() for found in re.finditer("\n", text)]
         self._named: set[str] = set()
@@ -101,7 +110,7 @@ class _Reader:
 
     def _open(self, mapping: bool, line: int) -> bool:
         if len(self.stack) >= DEEPEST:
-            self.complaints.append(beyond_limits(self.file, line))
+            self.issues.append(limits_exceeded(self.file, line))
             return False
         top = self.stack[-1] if self.stack else None
         path = self.prefix if top is None else self._path(top)
@@ -111,7 +120,7 @@ class _Reader:
             self._add(WrittenSetting(key=path, value=None, file=self.file, line=top.line if top is not None else line, block=True))
         self._done(top)
         self.stack.append(_Open(path=path, mapping=mapping, line=line, scalars=None if mapping else []))
-        return len(self.given) <= MOST_KEYS
+        return len(self.written) <= MOST_KEYS
 
     def _close(self, top: _Open) -> None:
         if top.comma is not None:
@@ -130,7 +139,7 @@ class _Reader:
                 self._wrong("json-broken", line, *_NO_COMMA)
             top.seen = top.seen if top.seen is not None else set()
             if key in top.seen:
-                self.complaints.append(key_twice(self.file, line, key))
+                self.issues.append(duplicate_key(self.file, line, key))
             top.seen.add(key)
             top.key, top.line, top.comma = key, line, None
             return True
@@ -139,7 +148,7 @@ class _Reader:
         elif top.mapping:
             self._add(WrittenSetting(key=self._path(top), value=value, file=self.file, line=top.line))
         self._done(top)
-        return len(self.given) <= MOST_KEYS and (top.scalars is None or len(top.scalars) <= MOST_KEYS)
+        return len(self.written) <= MOST_KEYS and (top.scalars is None or len(top.scalars) <= MOST_KEYS)
 
     def _done(self, top: _Open | None) -> None:
         if top is not None:
@@ -151,15 +160,15 @@ class _Reader:
         return (f"{top.path}.{own}" if top.path else own)[:LONGEST]
 
     def _add(self, one: WrittenSetting) -> None:
-        self.given.append(one)
-        if len(self.given) == MOST_KEYS:
-            self.complaints.append(beyond_limits(self.file, one.line))
+        self.written.append(one)
+        if len(self.written) == MOST_KEYS:
+            self.issues.append(limits_exceeded(self.file, one.line))
 
     def _wrong(self, identity: str, line: int, what: Text, why: Text) -> None:
         """Each kind of mistake is named once, where it stands first."""
         if identity not in self._named:
             self._named.add(identity)
-            self.complaints.append(fault(identity, self.file, line, "", what, why))
+            self.issues.append(form_issue(identity, self.file, line, "", what, why))
 
 
 def unescaped(token: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from oomdoctor.configs.parsed_config import MOST_BYTES, ParsedConfig, beyond_limits
+from oomdoctor.configs.parsed_config import MOST_BYTES, ParsedConfig, limits_exceeded
 from oomdoctor.configs.readers.command_line import read_command_line
 from oomdoctor.configs.readers.dump import is_dump, read_dump
 from oomdoctor.configs.readers.json import read_json
@@ -25,7 +25,7 @@ def read_config(file: str, data: bytes) -> list[ParsedConfig] | None:
     text = _decoded(data[:MOST_BYTES])
     sheets = _read(file, text)
     if len(data) > MOST_BYTES:
-        sheets.append(ParsedConfig(file=file, form="yaml", complaints=(beyond_limits(file, text.count("\n") + 1),)))
+        sheets.append(ParsedConfig(file=file, form="yaml", issues=(limits_exceeded(file, text.count("\n") + 1),)))
     return sheets
 
 

@@ -11,7 +11,16 @@ from msgspec.structs import replace
 
 from oomdoctor.case.settings import ConfigIssue, Scalar, WrittenSetting
 from oomdoctor.case.text import Text
-from oomdoctor.configs.parsed_config import DEEPEST, LONGEST, MOST_KEYS, ParsedConfig, beyond_limits, fault, key_twice, plain_value
+from oomdoctor.configs.parsed_config import (
+    DEEPEST,
+    LONGEST,
+    MOST_KEYS,
+    ParsedConfig,
+    duplicate_key,
+    form_issue,
+    limits_exceeded,
+    plain_value,
+)
 
 _ATTEMPTS = 4
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -33,7 +42,7 @@ def read_yaml(file: str, text: str) -> ParsedConfig:
         if rest is None:
             break
         rest = _read(walk, text, rest)
-    return ParsedConfig(file=file, form="yaml", given=tuple(walk.given), complaints=tuple(walk.complaints))
+    return ParsedConfig(file=file, form="yaml", written=tuple(walk.written), issues=tuple(walk.issues))
 
 
 def _read(walk: _Walk, text: str, start: int) -> int | None:
@@ -46,12 +55,12 @@ def _read(walk: _Walk, text: str, start: int) -> int | None:
         for event in yaml.parse(text[start:], Loader=loader):
             walk.take(event, above)
     except _Beyond as why:
-        walk.complaints.append(beyond_limits(walk.file, why.line))
+        walk.issues.append(limits_exceeded(walk.file, why.line))
         return None
     except yaml.YAMLError as why:
         mark = getattr(why, "problem_mark", None)
         line = above + (mark.line if mark is not None else 0) + 1
-        walk.complaints.append(_broken(walk.file, min(line, text.count("\n") + 1), str(getattr(why, "problem", None) or "not YAML")))
+        walk.issues.append(_broken(walk.file, min(line, text.count("\n") + 1), str(getattr(why, "problem", None) or "not YAML")))
         walk.stack.clear()
         following = _TOP_KEY.search(text, _line_start(text, line + 1))
         return following.start() if following else None
@@ -78,7 +87,7 @@ def _broken(file: str, line: int, problem: str) -> ConfigIssue:
         "The framework refuses the whole file; oomdoctor goes on with the keys after it.",
         "框架会拒绝整个文件；oomdoctor 会跳过这里继续读后面的键。",
     )
-    return fault("yaml-broken", file, line, "", what, why)
+    return form_issue("yaml-broken", file, line, "", what, why)
 
 
 class _Beyond(Exception):
@@ -106,8 +115,8 @@ class _Block(Struct):
 class _Walk:
     def __init__(self, file: str) -> None:
         self.file = file
-        self.given: list[WrittenSetting] = []
-        self.complaints: list[ConfigIssue] = []
+        self.written: list[WrittenSetting] = []
+        self.issues: list[ConfigIssue] = []
         self.stack: list[_Block] = []
         self._anchors: dict[str, tuple[str, tuple[WrittenSetting, ...]]] = {}
 
@@ -143,7 +152,7 @@ class _Walk:
     def _key(self, top: _Block, key: str, line: int) -> None:
         top.seen = top.seen if top.seen is not None else set()
         if key in top.seen and key != "<<":
-            self.complaints.append(key_twice(self.file, line, key))
+            self.issues.append(duplicate_key(self.file, line, key))
         top.seen.add(key)
         top.key, top.line = key, line
 
@@ -158,7 +167,7 @@ class _Walk:
             top.scalars = None
         if mapping and path and top is not None and top.key != "<<":
             self._add(WrittenSetting(key=path, value=None, file=self.file, line=top.line if top.mapping else line, block=True))
-        first = len(self.given)
+        first = len(self.written)
         self.stack.append(_Block(path=path, mapping=mapping, first=first, anchor=event.anchor, line=line, scalars=None if mapping else []))
 
     def _close(self) -> None:
@@ -168,7 +177,7 @@ class _Walk:
             line = top.line if top is not None and top.mapping else block.line
             self._add(WrittenSetting(key=block.path, value=tuple(block.scalars), file=self.file, line=line))
         if block.anchor is not None:
-            self._anchors[block.anchor] = (block.path, tuple(self.given[block.first :]))
+            self._anchors[block.anchor] = (block.path, tuple(self.written[block.first :]))
         self._done(top)
 
     def _alias(self, anchor: str, line: int) -> None:
@@ -193,8 +202,8 @@ class _Walk:
         return (f"{top.path}.{own}" if top.path else own)[:LONGEST]
 
     def _add(self, one: WrittenSetting) -> None:
-        self.given.append(one)
-        if len(self.given) > MOST_KEYS:
+        self.written.append(one)
+        if len(self.written) > MOST_KEYS:
             raise _Beyond(one.line)
 
 

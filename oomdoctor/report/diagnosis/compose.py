@@ -53,7 +53,7 @@ def compose(diagnosis: Diagnosis, lang: str, version: str) -> Document:
     blocks += in_config(case.training, lang)
     blocks += steps(diagnosis.findings, lang)
     blocks += not_this(diagnosis.findings, lang)
-    warned = any(one.not_this for one in diagnosis.findings) or bool(case.training and case.training.complaints)
+    warned = any(one.not_this for one in diagnosis.findings) or bool(case.training and case.training.issues)
     blocks += _citations(diagnosis.findings, lang, corrects=not warned)
     if first is not None:
         blocks += _followed(first, lang)

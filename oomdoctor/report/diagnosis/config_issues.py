@@ -17,21 +17,23 @@ _STYLES = {"error": Style.BAD, "warning": Style.WARN, "note": Style.DIM}
 
 def in_config(training: RunConfig | None, lang: str) -> Iterator[Block]:
     """The complaints, worst first; notes are for whoever unfolds them."""
-    if training is None or not training.complaints:
+    if training is None or not training.issues:
         return
-    grave = [one for one in training.complaints if one.severity != "note"]
+    grave = [one for one in training.issues if one.severity != "note"]
     shown = grave[:_SHOWN]
     if shown:
         yield Heading(say("in-config", lang))
         yield from (_complaint(one, lang, whole=number == 0) for number, one in enumerate(shown))
-    rest = [one for one in training.complaints if one not in shown[:1]]
+    rest = [one for one in training.issues if one not in shown[:1]]
     if rest:
         yield Folded(say("more-in-config", lang, n=len(rest)), _blocks(rest, lang), _gist(rest, lang))
 
 
 def _complaint(one: ConfigIssue, lang: str, *, whole: bool = True) -> Paragraph:
     place = Span(f"{one.file}:{one.line}", _STYLES[one.severity])
-    write = (*spans(blank(lang) + say("write-instead", lang)), Span(one.instead, Style.CODE), Span(stop(lang))) if one.instead else ()
+    write = (
+        (*spans(blank(lang) + say("write-instead", lang)), Span(one.replacement, Style.CODE), Span(stop(lang))) if one.replacement else ()
+    )
     why = blank(lang) + stopped(one.why.get(lang), lang) if whole else ""
     return Paragraph((place, Span("  "), *spans(stopped(one.what.get(lang), lang)), *spans(why), *write))
 

@@ -44,8 +44,8 @@ def fits(taken: Taken) -> Fits:
 def findings(training: RunConfig, taken: Taken | None) -> tuple[ConfigIssue, ...]:
     """The complaints, and before them that the run does not fit or may not, where the model is named: for formats of lines only."""
     if taken is None or fits(taken) == "yes":
-        return training.complaints
-    place = training.places.get("model") or training.given[0]
+        return training.issues
+    place = training.places.get("model") or training.written[0]
     surely = fits(taken) == "no"
     what, why = (Text(*(_verdict(taken, lang)[at] for lang in ("en", "zh"))) for at in range(2))
     verdict = ConfigIssue(
@@ -57,7 +57,7 @@ def findings(training: RunConfig, taken: Taken | None) -> tuple[ConfigIssue, ...
         what=what,
         why=why,
     )
-    return (verdict, *training.complaints)
+    return (verdict, *training.issues)
 
 
 def _verdict(taken: Taken, lang: str) -> tuple[str, str]:
@@ -69,7 +69,7 @@ def _verdict(taken: Taken, lang: str) -> tuple[str, str]:
 
 
 def _blocks(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], lang: str) -> Iterator[Block]:
-    complaints = () if training is None else training.complaints
+    complaints = () if training is None else training.issues
     yield Paragraph(tuple(_summary(training, complaints, lang)))
     yield from (_complaint(one, lang) for one in complaints[:_SHOWN])
     if len(complaints) > _SHOWN:
@@ -110,5 +110,7 @@ def _complaint(one: ConfigIssue, lang: str) -> Paragraph:
     word, style = _SEVERITIES[one.severity]
     place = (Span(f"{one.file}:{one.line}", Style.STRONG), Span("  "), Span(word.get(lang), style), Span("  "))
     said = spans(stopped(one.what.get(lang), lang) + blank(lang) + stopped(one.why.get(lang), lang))
-    write = (*spans(blank(lang) + say("write-instead", lang)), Span(one.instead, Style.CODE), Span(stop(lang))) if one.instead else ()
+    write = (
+        (*spans(blank(lang) + say("write-instead", lang)), Span(one.replacement, Style.CODE), Span(stop(lang))) if one.replacement else ()
+    )
     return Paragraph((*place, *said, *write))

@@ -9,8 +9,8 @@ from oomdoctor.case.plan import MemoryBudget
 from oomdoctor.case.serving import AnyPlan, AnyPlans, Served
 from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.change import RefusedChange
-from oomdoctor.configs.edit.difference import difference
-from oomdoctor.configs.edit.patch import by_hand
+from oomdoctor.configs.edit.difference import diff_lines
+from oomdoctor.configs.edit.patch import manual_line
 from oomdoctor.configs.proposals.apply import AppliedProposals
 from oomdoctor.configs.proposals.choice import Choice
 from oomdoctor.configs.proposals.proposal import Proposal
@@ -60,7 +60,7 @@ def declined(lang: str) -> str:
 
 def _differences(settled: AppliedProposals, before: Mapping[str, bytes]) -> Iterator[StyledLine]:
     for path, data in settled.files.items():
-        for line in difference(path, before.get(path), data):
+        for line in diff_lines(path, before.get(path), data):
             look = next((look for mark, look in _LOOKS.items() if line.startswith(mark)), "")
             # A diff is copied and applied: blanks stay, escapes go.
             yield StyledLine(_harmless(line), look)
@@ -108,7 +108,7 @@ def _waiting(choice: Choice, plans: AnyPlans | None, lang: str) -> Iterator[Styl
     """What is for a person to decide, with its lines; what else there is, by name."""
     for one in choice.undecided:
         yield from _titled(one, "undecided", "yellow", plans, lang, fits=True)
-        yield from (StyledLine("    " + clean_line(by_hand(change), _LINE), "cyan") for change in one.changes)
+        yield from (StyledLine("    " + clean_line(manual_line(change), _LINE), "cyan") for change in one.changes)
         yield from (StyledLine("    " + _say("new-file", lang, path=clean_line(file.path, _LINE)), "") for file in one.files)
         yield from _typed(one.by_hand, "still", lang)
     if choice.undecided:

@@ -129,11 +129,13 @@ def _meaning(findings: Sequence[Finding], case: Case, lang: str) -> Iterator[Blo
 
 def _void(case: Case, lang: str) -> list[Block]:
     """The worst that is wrong in the config: what is void there helps nobody."""
-    grave = [one for one in case.training.complaints if one.severity != "note"] if case.training is not None else []
+    grave = [one for one in case.training.issues if one.severity != "note"] if case.training is not None else []
     if not grave:
         return []
     one = grave[0]
-    write = (*spans(blank(lang) + say("write-instead", lang)), Span(one.instead, Style.CODE), Span(stop(lang))) if one.instead else ()
+    write = (
+        (*spans(blank(lang) + say("write-instead", lang)), Span(one.replacement, Style.CODE), Span(stop(lang))) if one.replacement else ()
+    )
     lead = fill(WORDS["config"], lang, place=f"{one.file}:{one.line}")
     return [Paragraph((Span(lead), *spans(stopped(one.what.get(lang), lang)), *write))]
 

@@ -40,7 +40,7 @@ class CheckV1(Struct, frozen=True, kw_only=True):
 
 def convert_check(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], lang: str, version: str) -> CheckV1:
     """Convert the complaints; `taken` is None where nobody asked whether the run fits, or where that is not known."""
-    issues = () if training is None else training.complaints
+    issues = () if training is None else training.issues
     return CheckV1(
         schema="oomdoctor/check/v1",
         oomdoctor=version,

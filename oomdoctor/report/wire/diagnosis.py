@@ -210,8 +210,8 @@ def _config(training: RunConfig, lang: str) -> RunConfigV1:
         framework=training.framework,
         version=None if training.version is None else clean_line(training.version, 80),
         settings={name: _config_setting(value, training.places.get(name)) for name, value in training.known_settings().items()},
-        complaints=tuple(config_issue(issue, lang) for issue in training.complaints[:_ISSUES]),
-        complaints_more=max(0, len(training.complaints) - _ISSUES),
+        complaints=tuple(config_issue(issue, lang) for issue in training.issues[:_ISSUES]),
+        complaints_more=max(0, len(training.issues) - _ISSUES),
     )
 
 

@@ -128,8 +128,8 @@ def _rule(issue: ConfigIssue, lang: str) -> SarifRule:
 
 def _result(issue: ConfigIssue, rule: int, lang: str) -> SarifResult:
     text = stopped(issue.what.get(lang), lang) + blank(lang) + stopped(issue.why.get(lang), lang)
-    if issue.instead is not None:
-        text += f"{blank(lang)}{say('write-instead', lang)}{clean_line(issue.instead, 400)}{stop(lang)}"
+    if issue.replacement is not None:
+        text += f"{blank(lang)}{say('write-instead', lang)}{clean_line(issue.replacement, 400)}{stop(lang)}"
     return SarifResult(
         rule_id=issue.id,
         rule_index=rule,

@@ -90,7 +90,7 @@ def config_issue(issue: ConfigIssue, lang: str) -> ConfigIssueV1:
         line=issue.line,
         what=clean_line(issue.what.get(lang), 2000),
         why=clean_line(issue.why.get(lang), 2000),
-        instead=_line(issue.instead, 400),
+        instead=_line(issue.replacement, 400),
         cites=issue.cites,
     )
 

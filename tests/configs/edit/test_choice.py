@@ -7,22 +7,22 @@ import pytest
 from oomdoctor.case.settings import ConfigIssue, Severity
 from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.change import ConfigChange, RefusedChange
-from oomdoctor.configs.proposals.choice import Choice, ProposalSelection, choose, named
+from oomdoctor.configs.proposals.choice import Choice, ProposalSelection, choose, choose_by_name
 from oomdoctor.configs.proposals.proposal import Proposal
 
 SAYS = Text("It is so", "是这样")
 
 
-def one(name: str, *, safe: bool = True, by_hand: bool = False, complaint: Severity | None = None) -> Proposal:
-    wrong = ConfigIssue(id=name, severity=complaint, key="k", file="a", line=1, what=SAYS, why=SAYS) if complaint else None
+def one(name: str, *, safe: bool = True, by_hand: bool = False, issue: Severity | None = None) -> Proposal:
+    wrong = ConfigIssue(id=name, severity=issue, key="k", file="a", line=1, what=SAYS, why=SAYS) if issue else None
     left = (RefusedChange(SAYS, "k: 2"),) if by_hand else ()
-    return Proposal(id=name, title=SAYS, safe=safe, complaint=wrong, changes=(ConfigChange(file="a", key=name, to="2"),), by_hand=left)
+    return Proposal(id=name, title=SAYS, safe=safe, issue=wrong, changes=(ConfigChange(file="a", key=name, to="2"),), by_hand=left)
 
 
-CORRECTIONS = (one("misspelt", complaint="error"), one("advice", safe=False, complaint="note"))
+CORRECTIONS = (one("misspelt", issue="error"), one("advice", safe=False, issue="note"))
 FIXES = (one("batch"), one("checkpointing"), one("quantise", safe=False), one("shorter", safe=False))
 SAFE, SHARP, PARTLY = one("plan-2"), one("plan-1", safe=False), one("plan-1", by_hand=True)
-ANOTHER = ProposalSelection(corrections=(one("bf16", safe=False, complaint="warning"),))
+ANOTHER = ProposalSelection(corrections=(one("bf16", safe=False, issue="warning"),))
 LOG = ProposalSelection(corrections=CORRECTIONS, fixes=FIXES, first=frozenset({"batch", "quantise"}))
 
 
@@ -64,7 +64,7 @@ def test_what_is_made(
     pytest.param(["advice"], True, ["advice"], [], id="a note about a config"),
 ])  # fmt: skip
 def test_by_name_that_and_nothing_else(names: list[str], yes: bool, taken: list[str], undecided: list[str]) -> None:
-    assert ids(named(offers(SHARP, SAFE), names, yes=yes)) == [taken, undecided, []]
+    assert ids(choose_by_name(offers(SHARP, SAFE), names, yes=yes)) == [taken, undecided, []]
 
 
 @pytest.mark.parametrize("yes", [False, True])

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from oomdoctor.configs.edit.change import ConfigChange
-from oomdoctor.configs.edit.difference import difference
+from oomdoctor.configs.edit.difference import diff_lines
 from oomdoctor.configs.edit.patch import Patched, patch
 
 FOLDER = Path(__file__).parents[3] / "fixtures" / "patches"
@@ -50,7 +50,7 @@ def patched(case: Case, data: bytes | None = None) -> Patched:
 
 def shown(case: Case) -> str:
     old = (FOLDER / case["file"]).read_bytes()
-    lines = [line for line in difference(case["file"], old, patched(case).data) if not line.startswith(("---", "+++", "@@", " "))]
+    lines = [line for line in diff_lines(case["file"], old, patched(case).data) if not line.startswith(("---", "+++", "@@", " "))]
     return "".join(f"{line}\n" for line in lines if line)
 
 

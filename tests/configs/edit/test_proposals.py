@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from config_edits import fix, homes, judge, nothing_there, setting, sheets
+from config_edits import fix, judge, nothing_there, setting, sheets, targets
 from config_files import pack
 
 from oomdoctor.case.settings import ProposedSetting, RunSettings, Scalar
@@ -29,7 +29,7 @@ TEMPLATES = [pytest.param(one, id=one.id) for _, one in RULES.templates]
 
 
 def of(files: dict[str, bytes], *settings: ProposedSetting, **run: Scalar) -> Proposal:
-    return fix_proposal(fix(*settings), homes(files), RunSettings().with_values(run), pack())
+    return fix_proposal(fix(*settings), targets(files), RunSettings().with_values(run), pack())
 
 
 def done(files: dict[str, bytes], *proposals: Proposal) -> AppliedProposals:
@@ -119,7 +119,7 @@ def test_a_fix_is_made_as_a_whole_or_not_at_all() -> None:
 def test_the_earlier_of_two_fixes_decides() -> None:
     files = {"a.yaml": LLAMAFACTORY}
     first, second = (
-        fix_proposal(fix(setting("llamafactory", "cutoff_len", to), id=name), homes(files), RunSettings(), pack())
+        fix_proposal(fix(setting("llamafactory", "cutoff_len", to), id=name), targets(files), RunSettings(), pack())
         for name, to in (("one", "1024"), ("two", "512"))
     )
     settled = done(files, first, second)
@@ -194,7 +194,9 @@ def test_what_is_not_known_is_not_put_into_an_accelerate_file(run: dict[str, Sca
 def test_a_run_is_sharded_by_one_program() -> None:
     files = {"a.yaml": LLAMAFACTORY}
     run = RunSettings(world_size=4, precision="bf16")
-    settled = done(files, *(fix_proposal(fix(one, id=name), homes(files), run, pack()) for name, one in (("zero", ZERO3), ("fsdp", FSDP))))
+    settled = done(
+        files, *(fix_proposal(fix(one, id=name), targets(files), run, pack()) for name, one in (("zero", ZERO3), ("fsdp", FSDP)))
+    )
     assert set(settled.files) == {"a.yaml", "ds_zero3.json"} and settled.steps[1].refused
 
 
@@ -211,7 +213,7 @@ def test_what_another_program_shards_already_is_left_to_it(sets: str, run: dict[
 def test_a_template_is_a_config_without_complaints(template: TemplateRecord) -> None:
     data = template.text.replace("{cards}", "2").replace("{precision}", "bf16").encode()
     (yaml.safe_load if template.file.endswith(".yaml") else json.loads)(data)
-    assert [one.framework for one in homes({template.file: data}).sheets] in (["deepspeed"], ["accelerate"])
+    assert [one.framework for one in targets({template.file: data}).configs] in (["deepspeed"], ["accelerate"])
     assert [one.id for one in judge({})({template.file: data})] == []
     assert sheets({template.file: data})
 

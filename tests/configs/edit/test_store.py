@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from oomdoctor.configs.edit.store import in_force, modified, read, write
+from oomdoctor.configs.edit.store import last_modified, read_file, version_at, write_files
 from oomdoctor.errors import UsageError
 
 
@@ -22,7 +22,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_the_old_file_is_kept_with_its_time_and_the_new_one_has_its_mode(config: Path) -> None:
-    copies = write({str(config): b"new\n"}, {str(config): b"old\n"})
+    copies = write_files({str(config): b"new\n"}, {str(config): b"old\n"})
     copy = Path(copies[str(config)])
     assert (copy.name, copy.read_bytes(), copy.stat().st_mtime) == ("a.yaml.bak-1", b"old\n", 1000)
     assert config.read_bytes() == b"new\n"
@@ -33,14 +33,14 @@ def test_the_old_file_is_kept_with_its_time_and_the_new_one_has_its_mode(config:
 @pytest.mark.parametrize("mode", [0o600, 0o664, 0o444, 0o755])
 def test_modes_are_kept_whatever_the_umask(config: Path, mode: int) -> None:
     os.chmod(config, mode)
-    copy = write({str(config): b"new\n"}, {str(config): b"old\n"})[str(config)]
+    copy = write_files({str(config): b"new\n"}, {str(config): b"old\n"})[str(config)]
     assert [stat.S_IMODE(os.stat(one).st_mode) for one in (config, copy)] == [mode, mode]
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
 def test_a_file_stays_its_owners(config: Path) -> None:
     os.chown(config, 12345, 12346)
-    copy = write({str(config): b"new\n"}, {str(config): b"old\n"})[str(config)]
+    copy = write_files({str(config): b"new\n"}, {str(config): b"old\n"})[str(config)]
     assert [(os.stat(one).st_uid, os.stat(one).st_gid) for one in (config, copy)] == [(12345, 12346)] * 2
 
 
@@ -49,7 +49,7 @@ def test_a_folder_that_cannot_be_written_is_said(config: Path) -> None:
     os.chmod(config.parent, 0o555)
     try:
         with pytest.raises(UsageError, match="permission denied"):
-            write({str(config): b"new\n"}, {str(config): b"old\n"})
+            write_files({str(config): b"new\n"}, {str(config): b"old\n"})
     finally:
         os.chmod(config.parent, 0o755)
     assert config.read_bytes() == b"old\n"
@@ -58,19 +58,19 @@ def test_a_folder_that_cannot_be_written_is_said(config: Path) -> None:
 def test_what_is_far_too_large_is_not_held_in_memory(tmp_path: Path) -> None:
     with open(tmp_path / "large", "wb") as file:
         file.truncate(1 << 30)
-    assert read(str(tmp_path / "large")) is None
+    assert read_file(str(tmp_path / "large")) is None
 
 
 def test_copies_are_numbered_and_none_is_lost(config: Path) -> None:
     (config.parent / "a.yaml.bak-7").write_bytes(b"mine")
     (config.parent / "a.yaml.bak-x").write_bytes(b"mine")
-    assert write({str(config): b"new\n"}, {str(config): b"old\n"}) == {str(config): f"{config}.bak-8"}
+    assert write_files({str(config): b"new\n"}, {str(config): b"old\n"}) == {str(config): f"{config}.bak-8"}
 
 
 def test_a_link_stays_a_link(config: Path) -> None:
     link = config.parent / "link.yaml"
     link.symlink_to(config.name)
-    write({str(link): b"new\n"}, {str(link): b"old\n"})
+    write_files({str(link): b"new\n"}, {str(link): b"old\n"})
     assert link.is_symlink() and config.read_bytes() == b"new\n"
 
 
@@ -80,14 +80,14 @@ def test_a_link_stays_a_link(config: Path) -> None:
 )
 def test_what_somebody_else_wrote_is_not_lost(config: Path, before: bytes | None) -> None:
     with pytest.raises(UsageError, match="in the meantime"):
-        write({str(config): b"new\n"}, {} if before is None else {str(config): before})
+        write_files({str(config): b"new\n"}, {} if before is None else {str(config): before})
     assert [one.name for one in config.parent.iterdir()] == ["a.yaml"] and config.read_bytes() == b"old\n"
 
 
 def test_where_one_file_cannot_be_written_none_is(config: Path) -> None:
     there = {str(config): b"old\n"}
     with pytest.raises(UsageError, match="cannot write"):
-        write({str(config): b"new\n", str(config.parent / "no" / "b.json"): b"{}"}, there)
+        write_files({str(config): b"new\n", str(config.parent / "no" / "b.json"): b"{}"}, there)
     assert config.read_bytes() == b"old\n" and [one.name for one in config.parent.iterdir()] == ["a.yaml"]
 
 
@@ -102,17 +102,17 @@ def test_a_log_speaks_of_the_version_of_its_time(tmp_path: Path, moment: float |
     for name, time in (("a.yaml.bak-1", 100), ("a.yaml.bak-2", 200), ("a.yaml", 300)):
         (tmp_path / name).write_bytes(b"x")
         os.utime(tmp_path / name, (time, time))
-    assert in_force(str(tmp_path / "a.yaml"), moment) == str(tmp_path / version)
+    assert version_at(str(tmp_path / "a.yaml"), moment) == str(tmp_path / version)
 
 
 def test_without_copies_there_is_one_version(config: Path) -> None:
-    assert in_force(str(config), 1.0) == str(config)
+    assert version_at(str(config), 1.0) == str(config)
 
 
 def test_the_youngest_of_several_logs_counts(config: Path) -> None:
     other = config.parent / "b.log"
     other.write_bytes(b"")
     os.utime(other, (2000, 2000))
-    assert modified([str(config), str(other), "-", "nowhere"]) == 2000
-    assert modified(["-"]) is None
-    assert read("nowhere") is None
+    assert last_modified([str(config), str(other), "-", "nowhere"]) == 2000
+    assert last_modified(["-"]) is None
+    assert read_file("nowhere") is None

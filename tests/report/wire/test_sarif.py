@@ -78,7 +78,7 @@ def complaint(**changes: Any) -> ConfigIssue:
 
 
 COMPLAINTS = (
-    complaint(instead="k: 2"),
+    complaint(replacement="k: 2"),
     complaint(line=9),
     complaint(id="other", severity="note", file="a folder/配置.yaml", line=0),
     complaint(id="third", severity="warning", what=Text("\x1b[31mred\x07", "红")),

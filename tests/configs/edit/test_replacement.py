@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from config_edits import homes, judge, nothing_there
+from config_edits import judge, nothing_there, targets
 
 from oomdoctor.case.settings import ConfigIssue
 from oomdoctor.configs.proposals.apply import apply_proposals
@@ -33,7 +33,7 @@ def test_what_a_check_says_to_write_is_written_and_ends_the_complaint(check: str
     files = {name: text.encode() for name, text in example.files.items()}
     ask = judge(example.known)
     complaint = next(one for one in ask(files) if one.id == check)
-    settled = apply_proposals(files, [issue_proposal(complaint, homes(files))], ask, nothing_there)
+    settled = apply_proposals(files, [issue_proposal(complaint, targets(files))], ask, nothing_there)
     if f"{check}: {example.name}" in BY_HAND:
         assert not settled.files and settled.steps[0].left
         return
@@ -50,7 +50,7 @@ def test_what_a_check_says_to_write_is_written_and_ends_the_complaint(check: str
 def test_names_and_variables(file: str, text: str, complaint: str, after: str) -> None:
     files, ask = {file: text.encode()}, judge({})
     found = next(one for one in ask(files) if one.id == complaint)
-    assert apply_proposals(files, [issue_proposal(found, homes(files))], ask, nothing_there).files[file].decode() == after
+    assert apply_proposals(files, [issue_proposal(found, targets(files))], ask, nothing_there).files[file].decode() == after
 
 
 @pytest.mark.parametrize(("file", "text", "after"), [
@@ -62,7 +62,7 @@ def test_names_and_variables(file: str, text: str, complaint: str, after: str) -
 def test_a_key_under_the_wrong_block_goes_to_the_right_one(file: str, text: str, after: str) -> None:
     files, ask = {file: text.encode()}, judge({})
     found = next(one for one in ask(files) if one.id == "key-under-wrong-block")
-    settled = apply_proposals(files, [issue_proposal(found, homes(files))], ask, nothing_there)
+    settled = apply_proposals(files, [issue_proposal(found, targets(files))], ask, nothing_there)
     assert [one.why.en for step in settled.steps for one in step.refused] == []
     assert settled.files[file].decode() == after
 
@@ -75,11 +75,11 @@ def test_a_key_under_the_wrong_block_goes_to_the_right_one(file: str, text: str,
 def test_what_cannot_be_moved_is_said(file: str, text: str) -> None:
     files, ask = {file: text.encode()}, judge({})
     found: list[ConfigIssue] = [one for one in ask(files) if one.id == "key-under-wrong-block"]
-    settled = apply_proposals(files, [issue_proposal(one, homes(files)) for one in found], ask, nothing_there)
+    settled = apply_proposals(files, [issue_proposal(one, targets(files)) for one in found], ask, nothing_there)
     assert found and settled.files == {} and all(step.left for step in settled.steps)
 
 
 def test_a_note_is_advice() -> None:
     files = {"a.yaml": b"stage: sft\nfinetuning_type: full\nlora_rank: 8\n"}
     note = next(one for one in judge({})(files) if one.severity == "note")
-    assert not issue_proposal(note, homes(files)).safe
+    assert not issue_proposal(note, targets(files)).safe

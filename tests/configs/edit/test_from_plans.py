@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from config_edits import homes, setting
+from config_edits import setting, targets
 from config_files import pack
 from msgspec.structs import replace
 from planning.runs import a_card, a_run
@@ -34,7 +34,7 @@ def of(*measures: Measure) -> Proposal:
     found = estimate(a_run())
     plan = Plan(measures=measures, outcome=found, time=1.0, risk="none", effort=0)
     plans = Plans(budget=a_card(), now=found, fits="no", plans=(plan, plan))
-    first, second = plan_proposals(plans, homes(FILES), RunSettings(), pack())
+    first, second = plan_proposals(plans, targets(FILES), RunSettings(), pack())
     assert second == replace(first, id="plan-2")
     return first
 

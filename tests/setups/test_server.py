@@ -12,14 +12,14 @@ from oomdoctor.case.serving import Served
 from oomdoctor.case.settings import RunSettings
 from oomdoctor.knowledge.tables.serving_defaults import serving_default
 from oomdoctor.knowledge.tables.shapes import model_shape
-from oomdoctor.setups.server import CardLookup, program, server_setup
+from oomdoctor.setups.server import CardLookup, serve_settings, server_program
 from oomdoctor.units import GIB
 
 
 def of(program: Any = "vllm", card: float = 23.4, name: str = "", version: str | None = None, cards: int = 1, **settings: Any) -> Served:
     known = model_shape(str(settings.get("model", "Qwen/Qwen2.5-7B")))
     assert known is not None
-    return server_setup(
+    return serve_settings(
         RunSettings().with_values(settings), known, program, CardLookup(name, int(card * GIB)), cards=cards, version=version
     )
 
@@ -81,7 +81,7 @@ def test_how_the_weights_are_stored(settings: dict[str, Any], stored: str) -> No
     pytest.param({"method": "sft"}, "llamafactory", None, id="training"),
 ])  # fmt: skip
 def test_which_server_it_is(settings: dict[str, Any], framework: str | None, found: str | None) -> None:
-    assert program(RunSettings().with_values(settings), framework) == found
+    assert server_program(RunSettings().with_values(settings), framework) == found
 
 
 def test_what_is_not_said_is_named() -> None:

@@ -16,7 +16,7 @@ from oomdoctor.memory.activations import tokens
 from oomdoctor.memory.estimate import estimate
 from oomdoctor.memory.model.weights import reference, weights
 from oomdoctor.memory.phases import phases
-from oomdoctor.setups.from_settings import setup
+from oomdoctor.setups.from_settings import setup_from_settings
 
 NAMES = (
     "micro_batch", "accumulation", "sequence_length", "packing", "precision", "load_bits", "finetuning", "lora_rank", "lora_targets", "modules_to_save",
@@ -32,7 +32,7 @@ def known() -> Shape:
 
 
 def made(framework: str | None = "transformers", cards: int = 1, **settings: Any) -> Setup:
-    return setup(RunSettings().with_values(settings), known(), framework, cards)[0]
+    return setup_from_settings(RunSettings().with_values(settings), known(), framework, cards)[0]
 
 
 @pytest.mark.parametrize(("settings", "attribute", "value"), [
@@ -70,7 +70,7 @@ def test_the_format_of_the_weights(settings: dict[str, Any], name: str) -> None:
 ])  # fmt: skip
 def test_answers_are_compared(method: str, finetuning: str, sequences: int, copies: int) -> None:
     settings = RunSettings(method=method, finetuning=finetuning, micro_batch=2, sequence_length=512)
-    found, _ = setup(settings, known(), "llamafactory", 1)
+    found, _ = setup_from_settings(settings, known(), "llamafactory", 1)
     assert tokens(found) == 2 * sequences * 512
     beside = reference(found)
     assert (0 if beside is None else beside.bytes) == copies * weights(found).bytes
@@ -78,9 +78,9 @@ def test_answers_are_compared(method: str, finetuning: str, sequences: int, copi
 
 
 def test_what_the_arithmetic_has_not_is_said() -> None:
-    said = {one.id for one in setup(RunSettings(method="grpo"), known(), "ms-swift", 1)[1]}
+    said = {one.id for one in setup_from_settings(RunSettings(method="grpo"), known(), "ms-swift", 1)[1]}
     assert "rollouts" in said
-    assert "rollouts" not in {one.id for one in setup(RunSettings(method="sft"), known(), "ms-swift", 1)[1]}
+    assert "rollouts" not in {one.id for one in setup_from_settings(RunSettings(method="sft"), known(), "ms-swift", 1)[1]}
 
 
 @pytest.mark.parametrize(("settings", "framework", "trained"), [
@@ -89,7 +89,7 @@ def test_what_the_arithmetic_has_not_is_said() -> None:
     pytest.param({}, "transformers", None, id="a plain script may do either"),
 ])  # fmt: skip
 def test_a_tower(settings: dict[str, Any], framework: str, trained: bool | None) -> None:
-    assert setup(RunSettings().with_values(settings), known(), framework, 1)[0].tower_trained is trained
+    assert setup_from_settings(RunSettings().with_values(settings), known(), framework, 1)[0].tower_trained is trained
 
 
 @pytest.mark.parametrize(("model", "targets", "trained"), [
@@ -103,7 +103,7 @@ def test_a_tower(settings: dict[str, Any], framework: str, trained: bool | None)
 def test_targets_that_match_a_tower(model: str, targets: str, trained: bool | None) -> None:
     found = model_shape(model)
     assert found is not None
-    assert setup(RunSettings(finetuning="lora", lora_targets=targets), found, "transformers", 1)[0].tower_trained is trained
+    assert setup_from_settings(RunSettings(finetuning="lora", lora_targets=targets), found, "transformers", 1)[0].tower_trained is trained
 
 
 @pytest.mark.parametrize(("settings", "stage", "said"), [
@@ -112,7 +112,7 @@ def test_targets_that_match_a_tower(model: str, targets: str, trained: bool | No
     pytest.param({"zero_stage": 1}, 1, False, id="a file at hand"),
 ])  # fmt: skip
 def test_a_deepspeed_file_that_is_not_at_hand(settings: dict[str, Any], stage: int, said: bool) -> None:
-    found, assumptions = setup(RunSettings().with_values(settings), known(), "llamafactory", 4)
+    found, assumptions = setup_from_settings(RunSettings().with_values(settings), known(), "llamafactory", 4)
     assert (found.layout.engine, found.layout.stage) == ("deepspeed", stage)
     assert ("zero_stage" in {one.id for one in assumptions}) == said
 
@@ -124,7 +124,7 @@ def test_llamafactory_checkpoints_by_default() -> None:
 def test_what_is_not_said_is_asked() -> None:
     known = model_shape("Qwen/Qwen2.5-7B")
     assert known is not None
-    asked = {one.id for one in setup(RunSettings(), known, None, 1)[1] if one.asked}
+    asked = {one.id for one in setup_from_settings(RunSettings(), known, None, 1)[1] if one.asked}
     assert asked == {"finetuning", "micro_batch", "sequence_length", "gradient_checkpointing"}
 
 
@@ -136,7 +136,7 @@ def test_what_is_not_said_is_asked() -> None:
     pytest.param("llamafactory", {"finetuning": "full"}, None, None, id="it is said"),
 ])  # fmt: skip
 def test_what_is_trained_where_nothing_is_said(framework: str | None, settings: dict[str, Any], rank: int | None, said: str | None) -> None:
-    found, assumptions = setup(RunSettings().with_values(settings), known(), framework, 1)
+    found, assumptions = setup_from_settings(RunSettings().with_values(settings), known(), framework, 1)
     assert (found.adapters.rank if found.adapters else None) == rank
     assert next((one.text.en for one in assumptions if one.id == "finetuning"), None) == said
 
@@ -182,5 +182,5 @@ def test_adapters_are_joined_where_that_is_asked() -> None:
     pytest.param("ms-swift", 2048, "2048 tokens for each sample", id="a framework that asks the model"),
 ])  # fmt: skip
 def test_the_length_where_nothing_is_said(framework: str, length: int, said: str) -> None:
-    found, assumptions = setup(RunSettings(), known(), framework, 1)
+    found, assumptions = setup_from_settings(RunSettings(), known(), framework, 1)
     assert (found.length, next(one.text.en for one in assumptions if one.id == "sequence_length")) == (length, said)
