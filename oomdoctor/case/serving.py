@@ -14,7 +14,6 @@ from oomdoctor.case.setup import Setup
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-Program = Literal["vllm", "sglang"]
 StartupCheckName = Literal["start", "load", "profile", "sampler", "blocks", "request", "graphs", "rest"]
 """The moments of a start at which memory can be short, each with a message of its own."""
 
@@ -22,8 +21,9 @@ StartupCheckName = Literal["start", "load", "profile", "sampler", "blocks", "req
 class Server(Struct, frozen=True, kw_only=True):
     """What a server is told, or takes by default."""
 
-    program: Program
-    share: float
+    program: str
+    """The name of its framework."""
+    memory_fraction: float
     """gpu_memory_utilization of the whole card, or mem_fraction_static of what is free at the start."""
     batched: int
     """Tokens of one step at most: max_num_batched_tokens, chunked_prefill_size."""

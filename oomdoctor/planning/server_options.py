@@ -12,7 +12,7 @@ from oomdoctor.case.settings import Scalar
 from oomdoctor.case.setup import Setup
 from oomdoctor.knowledge.tables.memory import known_format
 from oomdoctor.memory.model.weights import weights
-from oomdoctor.memory.servers.startup import serve
+from oomdoctor.memory.servers.engines import ENGINES, serve
 from oomdoctor.planning.options import CostedMeasure, Option, available, measure, option
 from oomdoctor.units import GIB
 
@@ -52,10 +52,10 @@ def subjects(now: Deployment, capability: tuple[int, ...], can: Callable[[str], 
 
 def _fractions(now: Deployment) -> Iterator[ServerOption]:
     """Larger ones, then smaller ones."""
-    present = now.server.share
+    present = now.server.memory_fraction
     for fraction in (*(one for one in reversed(_FRACTIONS) if one > present), *(one for one in _FRACTIONS if one < present)):
         name = "server-share-up" if fraction > present else "server-share-down"
-        yield _server_option("share", name, "memory_share", fraction, share=fraction)
+        yield _server_option("share", name, "memory_share", fraction, memory_fraction=fraction)
 
 
 def _batched(now: Deployment) -> Iterator[ServerOption]:
@@ -113,7 +113,7 @@ def _offloaded(size: int) -> Callable[[Deployment], Deployment | None]:
 
 def _length(now: Deployment) -> Iterator[ServerOption]:
     length = now.server.length
-    if length is not None and length > _SHORTEST and now.server.program == "vllm":
+    if length is not None and length > _SHORTEST and ENGINES[now.server.program].checks_request:
         yield option(measure("server-length", max_model_len=length), apply=_longest_request, subject="length")
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from oomdoctor.case.plan import RISKS, Fits, MemoryBudget, Plan
 from oomdoctor.case.serving import Served
 from oomdoctor.case.settings import Scalar
-from oomdoctor.memory.servers.startup import serve
+from oomdoctor.memory.servers.engines import serve
 from oomdoctor.planning.search import SearchLimits
 from oomdoctor.planning.server_options import Deployment, ServerOption, subjects
 

@@ -15,6 +15,7 @@ from oomdoctor.case.settings import RunConfig
 from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.tables.cards import card_named
+from oomdoctor.memory.servers.engines import ENGINES
 from oomdoctor.planning.expected_vs_observed import changed
 from oomdoctor.planning.memory_budget import budget_of_card
 from oomdoctor.setups.from_log import LoggedRun, run_from_log
@@ -115,13 +116,7 @@ def _worked_out(known: LoggedRun, log: Mapping[str, Value], seen: Mapping[str, i
     guess = None if known.shape is None else serve_run(known, log, known.shape, CardLookup("", _ANY_CARD))
     if guess is None:
         return None
-    if guess.server.program == "sglang":
-        held = [log.get(f"log.{name}") for name in ("free_bytes", "weights_bytes", "k_bytes", "v_bytes")]
-        sizes = [size for size in held if isinstance(size, int)]
-        return sum(sizes) + guess.beside[0].bytes if isinstance(held[0], int) and isinstance(held[1], int) else None
-    if "kv cache" not in seen:
-        return None
-    return round((sum(seen.get(one.name, one.bytes) for one in guess.terms) + seen["kv cache"]) / guess.server.share)
+    return ENGINES[guess.server.program].card_bytes(guess, seen, log)
 
 
 def _beside(then: Served, before: Served, seen: Mapping[str, int]) -> Served:

@@ -10,19 +10,18 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.event import Value
-from oomdoctor.case.serving import Program, Served, Server
+from oomdoctor.case.serving import Served, Server
 from oomdoctor.case.settings import RunSettings, positive
 from oomdoctor.case.setup import Setup, WeightFormat
 from oomdoctor.case.shape import Shape
 from oomdoctor.case.text import Text
 from oomdoctor.knowledge.tables.memory import weight_format
 from oomdoctor.knowledge.tables.serving_defaults import serving_default
-from oomdoctor.memory.servers.startup import serve
+from oomdoctor.memory.servers.engines import DEFAULT_ENGINE, ENGINES, serve
 from oomdoctor.setups.from_log import LoggedRun
 from oomdoctor.setups.from_settings import setup_from_settings as plain_setup
-from oomdoctor.units import GIB, MIB
+from oomdoctor.units import GIB
 
-_PROGRAMS: Mapping[str, Program] = {"vllm": "vllm", "sglang": "sglang"}
 _QUANTIZED = re.compile(r"awq|gptq|fp8|bitsandbytes|mxfp4|w8a8|w4a16|int-?[48]|[48]-?bit|gguf", re.IGNORECASE)
 _EIGHT = re.compile(r"int-?8|8-?bit|w8a", re.IGNORECASE)
 _FORMATS = {
@@ -34,8 +33,6 @@ _FORMATS = {
     "w8a8": "gptq-int8",
     "w4a16": "gptq-int4",
 }
-_SLACK, _PER_TOKEN, _PER_GRAPH, _LEAST, _LARGE = 512 * MIB, 1.5 * MIB, 2 * MIB, 10 * GIB, 60 * GIB
-"""What SGLang leaves beside its share: sglang/srt/arg_groups/memory_hook.py, handle_gpu_memory_settings (0.5.23)."""
 
 
 class CardLookup(Struct, frozen=True):
@@ -45,10 +42,11 @@ class CardLookup(Struct, frozen=True):
     bytes: int
 
 
-def server_program(settings: RunSettings, framework: str | None) -> Program | None:
+def server_program(settings: RunSettings, framework: str | None) -> str | None:
     """Which server it is, as far as its budget is known here; `estimate --serve` alone means vLLM."""
-    named = _PROGRAMS.get(framework or "")
-    return named or ("vllm" if framework is None and settings.method == "serve" else None)
+    if framework is None and settings.method == "serve":
+        return DEFAULT_ENGINE
+    return framework if framework in ENGINES else None
 
 
 def serve_run(known: LoggedRun, log: Mapping[str, Value], shape: Shape, card: CardLookup) -> Served | None:
@@ -62,16 +60,14 @@ def serve_run(known: LoggedRun, log: Mapping[str, Value], shape: Shape, card: Ca
     return serve_settings(settings, shape, of, card, cards=known.cards, version=str(version) if version else None)
 
 
-def serve_settings(
-    settings: RunSettings, shape: Shape, of: Program, card: CardLookup, *, cards: int = 1, version: str | None = None
-) -> Served:
+def serve_settings(settings: RunSettings, shape: Shape, of: str, card: CardLookup, *, cards: int = 1, version: str | None = None) -> Served:
     """What the server makes of each card."""
     setup, server, assumptions = _deployment(settings, shape, of, card, cards=cards, version=version)
     return replace(serve(setup, server, card.bytes), card=card.name, assumptions=assumptions)
 
 
 def _deployment(
-    settings: RunSettings, shape: Shape, of: Program, card: CardLookup, *, cards: int = 1, version: str | None = None
+    settings: RunSettings, shape: Shape, of: str, card: CardLookup, *, cards: int = 1, version: str | None = None
 ) -> tuple[Setup, Server, tuple[Assumption, ...]]:
     """The setup, the server, and what had to be assumed."""
     tensor, pipeline = positive(settings.tensor_parallel) or 1, positive(settings.pipeline_parallel) or 1
@@ -82,30 +78,28 @@ def _deployment(
     length = positive(settings.max_model_len) or positive(settings.sequence_length)
     requests = min(positive(settings.max_num_seqs) or usual["max_num_seqs"], batched)
     graphs = settings.enforce_eager is not True
-    share = settings.memory_share
-    if share is None or not 0 < share <= 1:
-        share = _share(of, card, version, batched, requests if graphs else 0, tensor * pipeline)
+    engine, fraction = ENGINES[of], settings.memory_share
+    if fraction is None or not 0 < fraction <= 1:
+        fraction = _default_fraction(of, card, version, batched, requests if graphs else 0, tensor * pipeline)
     server = Server(
         program=of,
-        share=float(share),
+        memory_fraction=float(fraction),
         batched=batched,
         requests=requests,
         length=length,
         graphs=graphs,
-        graphs_inside=of == "vllm" and serving_default(of, "graphs_inside", card=card.bytes, version=version) == "yes",
+        graphs_inside=engine.graphs_by_version and serving_default(of, "graphs_inside", card=card.bytes, version=version) == "yes",
         offload=_offload(settings),
     )
     setup = replace(made, weights=_weights(settings, made.weights), length=length or made.length, batch=1)
     return setup, server, tuple(_assumptions(settings, setup, server))
 
 
-def _share(of: Program, card: CardLookup, version: str | None, batched: int, graphs: int, cards: int) -> float:
-    if of == "vllm":
-        return float(serving_default(of, "memory_share", card=card.bytes, card_name=card.name, version=version))
-    kept = _SLACK + max(batched, 2048) * _PER_TOKEN + graphs * _PER_GRAPH + cards * GIB / 8
-    if card.bytes > _LARGE:
-        kept = max(kept, _LEAST)
-    return max(0.01, round((card.bytes - kept) / card.bytes, 3))
+def _default_fraction(of: str, card: CardLookup, version: str | None, batched: int, graphs: int, cards: int) -> float:
+    default = ENGINES[of].default_fraction
+    if default is not None:
+        return default(card.bytes, batched, graphs, cards)
+    return float(serving_default(of, "memory_share", card=card.bytes, card_name=card.name, version=version))
 
 
 def _weights(settings: RunSettings, otherwise: WeightFormat) -> WeightFormat:
@@ -135,7 +129,8 @@ def _assumptions(settings: RunSettings, setup: Setup, server: Server) -> Iterato
             f"只知道 {setup.shape.name} 的参数量，层结构取自相近的模型",
         )
     if settings.memory_share is None:
-        yield _said("memory_share", f"{server.share:g} of the card, the server's default", f"占用显卡的 {server.share:g}，即该服务的默认值")
+        fraction = f"{server.memory_fraction:g}"
+        yield _said("memory_share", f"{fraction} of the card, the server's default", f"占用显卡的 {fraction}，即该服务的默认值")
     if server.length is None:
         yield _said(
             "max_model_len",
@@ -148,7 +143,8 @@ def _assumptions(settings: RunSettings, setup: Setup, server: Server) -> Iterato
             f"{server.batched} tokens in one step, the server's default on this card",
             f"单步最多 {server.batched} 个 token，即该服务在这张卡上的默认值",
         )
-    if server.program == "vllm" and settings.max_num_seqs is None:
+    engine = ENGINES[server.program]
+    if engine.limits_requests and settings.max_num_seqs is None:
         yield _said(
             "max_num_seqs",
             f"{server.requests} requests at a time, the server's default on this card",
@@ -160,7 +156,7 @@ def _assumptions(settings: RunSettings, setup: Setup, server: Server) -> Iterato
             f"the draft model {draft} takes weights and cache of its own, which are not counted",
             f"草稿模型 {draft} 自己的权重和缓存没有计入",
         )
-    if server.graphs and server.program == "vllm":
+    if server.graphs and engine.graphs_by_version:
         where = (
             ("comes out of the share (vLLM 0.20 and newer)", "从份额里扣除（vLLM 0.20 及以后）")
             if server.graphs_inside

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from oomdoctor.case.serving import ByteRange, Served, Server, StartupCheck
 from oomdoctor.case.setup import Layout, Setup
-from oomdoctor.memory.servers.startup import serve
+from oomdoctor.memory.servers.engines import serve
 from oomdoctor.units import GIB
 
 
 def server(program: str = "vllm", **changes: Any) -> Server:
-    made = Server(program="vllm", share=0.9, batched=2048, requests=64, length=8192)
+    made = Server(program="vllm", memory_fraction=0.9, batched=2048, requests=64, length=8192)
     return replace(made, program=program, **changes)
 
 
@@ -40,16 +40,16 @@ def test_what_vllm_printed_for_llama_3_8b_lies_within_the_range(
 
 @pytest.mark.parametrize(("changes", "failed"), [
     pytest.param({}, None, id="room to spare"),
-    pytest.param({"share": 1.0}, "start", id="the context is in the way of the whole card"),
+    pytest.param({"memory_fraction": 1.0}, "start", id="the context is in the way of the whole card"),
     pytest.param({"card": 13.0}, "load", id="the weights are larger than the card"),
     pytest.param({"card": 16.0, "batched": 32768}, "profile", id="a long step beside the weights"),
     pytest.param({"card": 16.0, "requests": 1024}, "sampler", id="a thousand rows of scores beside the weights"),
-    pytest.param({"share": 0.55}, "blocks", id="the share holds no cache"),
+    pytest.param({"memory_fraction": 0.55}, "blocks", id="the share holds no cache"),
     pytest.param({"length": 1 << 20}, "request", id="one request is longer than the cache"),
-    pytest.param({"card": 4.0, "share": 0.93, "setup": run("Qwen/Qwen2.5-0.5B", task="infer"), "requests": 256}, "graphs", id="no room beside the share"),
-    pytest.param({"program": "sglang", "share": 0.5}, "blocks", id="SGLang: the share is smaller than the weights"),
-    pytest.param({"program": "sglang", "share": 0.99}, "graphs", id="SGLang: the rest is too small"),
-    pytest.param({"program": "sglang", "share": 0.99, "graphs": False}, "rest", id="SGLang without graphs: a step still needs the rest"),
+    pytest.param({"card": 4.0, "memory_fraction": 0.93, "setup": run("Qwen/Qwen2.5-0.5B", task="infer"), "requests": 256}, "graphs", id="no room beside the share"),
+    pytest.param({"program": "sglang", "memory_fraction": 0.5}, "blocks", id="SGLang: the share is smaller than the weights"),
+    pytest.param({"program": "sglang", "memory_fraction": 0.99}, "graphs", id="SGLang: the rest is too small"),
+    pytest.param({"program": "sglang", "memory_fraction": 0.99, "graphs": False}, "rest", id="SGLang without graphs: a step still needs the rest"),
     pytest.param({"program": "sglang", "length": 1 << 20}, None, id="SGLang refuses long requests, not to start"),
 ])  # fmt: skip
 def test_where_a_start_ends(changes: dict[str, Any], failed: str | None) -> None:
@@ -92,7 +92,7 @@ cards = st.floats(4, 192)
 
 @given(programs, shares, shares, cards)
 def test_a_larger_share_never_holds_fewer_tokens(program: str, one: float, other: float, card: float) -> None:
-    small, large = (of(card=card, program=program, share=share) for share in sorted((one, other)))
+    small, large = (of(card=card, program=program, memory_fraction=share) for share in sorted((one, other)))
     assert small.tokens.expected <= large.tokens.expected
     assert small.taken <= large.taken
 
@@ -117,7 +117,7 @@ def test_longer_steps_never_leave_more(program: str, card: float, one: int, othe
 
 @given(programs, shares, cards, st.integers(1, 2048), st.booleans())
 def test_every_range_holds_its_figure(program: str, share: float, card: float, requests: int, graphs: bool) -> None:
-    found = of(card=card, program=program, share=share, requests=requests, graphs=graphs)
+    found = of(card=card, program=program, memory_fraction=share, requests=requests, graphs=graphs)
     for one in (found.cache, found.tokens, *(check.spare for check in found.checks)):
         assert one.low <= one.expected <= one.high
     assert all(term.low <= term.bytes <= term.high for term in (*found.terms, *found.beside))

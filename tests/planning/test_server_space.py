@@ -27,7 +27,7 @@ from oomdoctor.units import GIB
 
 
 def a_server(model: str = "Qwen/Qwen2.5-7B", cards: int = 1, card: float = 23.4, **changes: Any) -> Deployment:
-    server = replace(Server(program="vllm", share=0.92, batched=2048, requests=64, length=32768, graphs_inside=True), **changes)
+    server = replace(Server(program="vllm", memory_fraction=0.92, batched=2048, requests=64, length=32768, graphs_inside=True), **changes)
     setup = replace(a_model(model, task="infer"), layout=Layout(cards=cards))
     return Deployment(setup, server, int(card * GIB))
 
@@ -46,8 +46,8 @@ def settings_of(now: Deployment) -> list[set[str]]:
 
 
 @pytest.mark.parametrize(("now", "offered"), [
-    pytest.param(a_server(share=1.0), {"memory_share"}, id="a share that is never free"),
-    pytest.param(a_server(share=0.7), {"memory_share"}, id="a share that holds too little"),
+    pytest.param(a_server(memory_fraction=1.0), {"memory_share"}, id="a share that is never free"),
+    pytest.param(a_server(memory_fraction=0.7), {"memory_share"}, id="a share that holds too little"),
     pytest.param(a_server(length=131072), {"max_model_len"}, id="a length that the cache does not hold"),
     pytest.param(a_server(length=131072), {"kv_cache_dtype"}, id="or a cache of half the size"),
     pytest.param(a_server("Qwen/Qwen2.5-14B", cards=2), {"tensor_parallel"}, id="a second card that stands idle"),
@@ -87,7 +87,7 @@ def test_where_nothing_helps_a_card_and_a_number_are_named() -> None:
     st.integers(1024, 1 << 18),
 )
 def test_every_plan_starts_and_needs_all_of_its_changes(model: str, program: str, share: float, card: float, length: int) -> None:
-    now = a_server(model, card=card, program=program, share=share, length=length)
+    now = a_server(model, card=card, program=program, memory_fraction=share, length=length)
     found = plans(now, top=50)
     sets = [{(name, value) for measure in one.measures for name, value in measure.sets} for one in found.plans]
     assert all(one.outcome.starts == "yes" for one in found.plans)
@@ -97,7 +97,7 @@ def test_every_plan_starts_and_needs_all_of_its_changes(model: str, program: str
 
 def test_every_measure_of_a_server_is_offered_to_some_server() -> None:
     rows = [row for row in table("measures") if row["measure"].startswith("server-")]
-    offered = subjects(a_server(share=0.9, cards=2, batched=8192), (), anything)
+    offered = subjects(a_server(memory_fraction=0.9, cards=2, batched=8192), (), anything)
     costs = {(cost.fix, RISKS[cost.risk], str(cost.effort)) for subject in offered for option in subject for cost in option.costs}
     assert costs == {(row["fix"], row["risk"], row["effort"]) for row in rows}
 

@@ -66,7 +66,7 @@ def test_a_card_that_is_not_named_is_worked_out_from_the_cache() -> None:
     assert found is not None
     assert not found.total_is_known
     assert 20 * GIB < found.expected.total < 25 * GIB
-    assert found.expected.server.share == 0.9
+    assert found.expected.server.memory_fraction == 0.9
 
 
 def test_the_card_of_the_profile_goes_first_and_its_parts_stand_beside_ours() -> None:

@@ -55,8 +55,10 @@ def test_what_sglang_takes_where_nothing_is_said(card: float, tensor: int, step:
 def test_the_share_of_sglang_leaves_what_a_step_and_the_graphs_take() -> None:
     """0.5 GiB, 1.5 MiB for each token of a step, 2 MiB for each request of a graph, 1/8 GiB for each card (sglang memory_hook.py)."""
     kept = (512 + 4096 * 1.5 + 48 * 2 + 128) / 1024
-    assert of("sglang", card=23.4).server.share == pytest.approx((23.4 - kept) / 23.4, abs=1e-3)
-    assert of("sglang", card=79.0).server.share == pytest.approx((79.0 - (512 + 8192 * 1.5 + 256 * 2 + 128) / 1024) / 79.0, abs=1e-3)
+    assert of("sglang", card=23.4).server.memory_fraction == pytest.approx((23.4 - kept) / 23.4, abs=1e-3)
+    assert of("sglang", card=79.0).server.memory_fraction == pytest.approx(
+        (79.0 - (512 + 8192 * 1.5 + 256 * 2 + 128) / 1024) / 79.0, abs=1e-3
+    )
 
 
 @pytest.mark.parametrize(("settings", "stored"), [
@@ -107,7 +109,7 @@ def test_cards_and_host_memory() -> None:
     pytest.param(True, 0.92, id="neither is a word"),
 ])  # fmt: skip
 def test_a_share_lies_between_nothing_and_everything(written: Any, share: float) -> None:
-    assert of(memory_share=written).server.share == share
+    assert of(memory_share=written).server.memory_fraction == share
 
 
 _NAMES = ("memory_share", "max_model_len", "max_num_seqs", "max_batched_tokens", "kv_cache_dtype", "enforce_eager", "quantization", "cpu_offload_gb",
@@ -118,4 +120,4 @@ _ANYTHING = st.one_of(st.none(), st.booleans(), st.integers(-(1 << 70), 1 << 70)
 @given(st.sampled_from(["vllm", "sglang"]), st.dictionaries(st.sampled_from(_NAMES), _ANYTHING), st.floats(0.1, 1000))
 def test_any_setting_has_an_answer(of_program: str, settings: dict[str, Any], card: float) -> None:
     found = of(of_program, card=card, **settings)
-    assert 0 < found.server.share <= 1
+    assert 0 < found.server.memory_fraction <= 1

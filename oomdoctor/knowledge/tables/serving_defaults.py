@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from oomdoctor.case.serving import Program
 from oomdoctor.knowledge.tables.csv_table import Row, table
 from oomdoctor.units import GIB
 from oomdoctor.versions import at_least, parse_version
 
 
-def serving_default(program: Program, name: str, *, card: int, card_name: str = "", version: str | None = None, tensor: int = 1) -> str:
+def serving_default(program: str, name: str, *, card: int, card_name: str = "", version: str | None = None, tensor: int = 1) -> str:
     """The value of a setting on a card of `card` bytes; a version that is not known is the newest of the table.
 
     Of several rows the first that holds counts.

@@ -34,7 +34,7 @@ def _judged(found: ServedRun, lang: str) -> str:
 
 def _rows(found: ServedRun, lang: str) -> Iterator[Row]:
     own = found.expected
-    share = format_share(own.server.share)
+    share = format_share(own.server.memory_fraction)
     of = (
         _say(lang, "{} of {}", "{}，显卡共 {}")
         if found.total_is_known

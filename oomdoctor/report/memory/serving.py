@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from oomdoctor.case.estimate import Assumption, Term
 from oomdoctor.case.serving import ByteRange, Served, StartupCheck
 from oomdoctor.case.text import Text
+from oomdoctor.memory.servers.engines import ENGINES
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Row, Slice, Span, Style
 from oomdoctor.report.memory.estimate import part_name
 from oomdoctor.units import GIB, format_share, format_size
@@ -27,15 +28,6 @@ _OBSTACLES = {
     "graphs": Text("CUDA graphs find no room beside the share", "份额之外放不下 CUDA 图"),
     "rest": Text("one step finds no room beside the share", "份额之外放不下单步计算"),
 }
-_MESSAGES = {
-    ("vllm", "start"): "Free memory on device ... on startup is less than desired GPU memory utilization",
-    ("vllm", "sampler"): "CUDA out of memory occurred when warming up sampler with {requests} dummy requests",
-    ("vllm", "blocks"): "No available memory for the cache blocks",
-    ("vllm", "request"): "To serve at least one request with the model's max seq len ({length}) ... KV cache is needed",
-    ("sglang", "blocks"): "Not enough memory. Please try to increase --mem-fraction-static",
-    ("sglang", "graphs"): "Capture cuda graph failed: CUDA out of memory",
-}
-"""How a log ends at a check, where it is not plainly the allocator's CUDA out of memory."""
 _OUT_OF_MEMORY = "CUDA out of memory"
 _PHASES = {
     "load": Text("loading the model", "加载模型"),
@@ -83,9 +75,8 @@ def obstacle(found: Served, lang: str) -> str:
     check = found.failed_check
     if check is None:
         return ""
-    message = _MESSAGES.get((found.server.program, check.name), _OUT_OF_MEMORY).format(
-        requests=found.server.requests, length=found.server.length
-    )
+    message = ENGINES[found.server.program].messages.get(check.name, _OUT_OF_MEMORY)
+    message = message.format(requests=found.server.requests, length=found.server.length)
     ends = _say(lang, " The log then ends with “{}”.", "日志会以“{}”结束。").format(message)
     return shortage(check, lang) + ends
 
@@ -155,8 +146,8 @@ def _bar(found: Served, lang: str) -> Bar:
 
 def _share(found: Served, lang: str) -> Iterator[Row]:
     """Where the share goes."""
-    key = {"vllm": "gpu_memory_utilization", "sglang": "mem_fraction_static"}[found.server.program]
-    yield Row(_say(lang, "taken of the card", "占用显存"), format_size(found.taken), f"{key} {found.server.share:g}")
+    key = ENGINES[found.server.program].fraction_option
+    yield Row(_say(lang, "taken of the card", "占用显存"), format_size(found.taken), f"{key} {found.server.memory_fraction:g}")
     yield from (_term(one, lang) for one in found.terms)
     cache = found.cache
     yield Row(

@@ -108,7 +108,7 @@ def _step(plan: Plan[Served], now: Served, lang: str) -> Step:
 def _cost(measure: Measure, now: Served) -> Text | None:
     name, value = measure.sets[0]
     if name == "memory_share":
-        return _MORE if isinstance(value, float) and value > now.server.share else _LESS
+        return _MORE if isinstance(value, float) and value > now.server.memory_fraction else _LESS
     return _COSTS.get(name)
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from oomdoctor.case.plan import Fits
-from oomdoctor.case.serving import Program, StartupCheckName
+from oomdoctor.case.serving import StartupCheckName
 
 Tag = Literal["oomdoctor/estimate/v1"]
 
@@ -92,7 +92,7 @@ class StartupCheckV1(Struct, frozen=True, kw_only=True):
 class ServerV1(Struct, frozen=True, kw_only=True):
     """What a server makes of one card: its share, and what becomes of it."""
 
-    program: Program
+    program: str
     share: float
     max_model_len: int | None
     max_num_seqs: int

@@ -1,0 +1,72 @@
+"""SGLang: its cache is fraction x what is free at the start - weights; activations and CUDA graphs must do with the rest.
+
+Source: sglang/srt/mem_cache/kv_cache_configurator.py, _profile_available_bytes. No length of a request is refused at the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oomdoctor.case.event import Value
+from oomdoctor.case.serving import ByteRange, Served, Server, StartupCheck
+from oomdoctor.case.setup import Setup
+from oomdoctor.memory.servers.engine import ServerEngine
+from oomdoctor.memory.servers.startup_budget import block_bytes, cuda_context, cuda_graphs, loaded_weights, one_step, remaining, served
+from oomdoctor.units import GIB, MIB
+
+_ATTENTION = 0.4 * GIB
+"""Buffers for attention, made beside the share: SGLANG_FLASHINFER_WORKSPACE_SIZE is 384 MiB (sglang/srt/environ.py)."""
+_GRAPH = 0.5 * MIB
+"""Of one CUDA graph and layer: SGLang prints 0.9 GiB for 61 layers and 13 sizes, and less where there are more of them."""
+_SLACK, _PER_TOKEN, _PER_GRAPH, _PER_CARD, _LEAST, _LARGE = 512 * MIB, 1.5 * MIB, 2 * MIB, GIB / 8, 10 * GIB, 60 * GIB
+"""Bytes beside the default fraction, at least `_LEAST` of a card above `_LARGE`: sglang/srt/arg_groups/memory_hook.py,
+handle_gpu_memory_settings (0.5.23)."""
+_FEWEST_TOKENS = 2048
+
+
+def start(setup: Setup, server: Server, total: int) -> Served:
+    """Return what SGLang makes of a card of `total` bytes, with its checks in the order in which a start meets them."""
+    context, loaded, step = cuda_context(setup), loaded_weights(setup, server), one_step(setup, server, _ATTENTION)
+    graphs = cuda_graphs(setup, server, server.requests, _GRAPH)
+    free = remaining(total, (context,))
+    static, rest = (
+        ByteRange(*(round(size * fraction) for size in (free.expected, free.low, free.high)))
+        for fraction in (server.memory_fraction, 1 - server.memory_fraction)
+    )
+    cache = remaining(static, (loaded,))
+    late = (step,) if graphs is None else (step, graphs)
+    checks = (
+        StartupCheck("load", remaining(total, (context, loaded))),
+        StartupCheck("blocks", cache.less(block_bytes(setup))),
+        StartupCheck("rest" if graphs is None else "graphs", remaining(rest, late)),
+    )
+    return served(setup, server, total, taken=static.expected, terms=(loaded,), beside=(context, *late), cache=cache, checks=checks)
+
+
+def default_fraction(card: int, batched: int, graphs: int, cards: int) -> float:
+    """Return the memory fraction on a card of so many bytes, with CUDA graphs for `graphs` requests; a server on several `cards`."""
+    beside = _SLACK + max(batched, _FEWEST_TOKENS) * _PER_TOKEN + graphs * _PER_GRAPH + cards * _PER_CARD
+    if card > _LARGE:
+        beside = max(beside, _LEAST)
+    return max(0.01, round((card - beside) / card, 3))
+
+
+def _card_bytes(expected: Served, seen: Mapping[str, int], log: Mapping[str, Value]) -> int | None:
+    """Return the card that explains what the log says is free beside what is loaded."""
+    del seen
+    free, *held = (log.get(f"log.{name}") for name in ("free_bytes", "weights_bytes", "k_bytes", "v_bytes"))
+    if not isinstance(free, int) or not isinstance(held[0], int):
+        return None
+    return free + sum(size for size in held if isinstance(size, int)) + expected.beside[0].bytes
+
+
+ENGINE = ServerEngine(
+    start=start,
+    card_bytes=_card_bytes,
+    fraction_option="mem_fraction_static",
+    default_fraction=default_fraction,
+    messages={
+        "blocks": "Not enough memory. Please try to increase --mem-fraction-static",
+        "graphs": "Capture cuda graph failed: CUDA out of memory",
+    },
+)

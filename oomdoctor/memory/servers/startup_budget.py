@@ -1,0 +1,142 @@
+"""What all servers share that take a fraction of the card and fill what is left of it with KV cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import hypot
+
+from msgspec.structs import replace
+
+from oomdoctor.case.estimate import Phase, Term
+from oomdoctor.case.serving import ByteRange, Served, Server, StartupCheck
+from oomdoctor.case.setup import Setup
+from oomdoctor.memory import inference
+from oomdoctor.memory.activations import width
+from oomdoctor.memory.model import weights
+from oomdoctor.memory.term import term
+from oomdoctor.units import GIB
+
+_BLOCK = 16
+"""Tokens of a block of the cache: CacheConfig.block_size of vLLM. A cache without one is none."""
+_CONTEXT = 0.35 * GIB
+"""CUDA context before anything is loaded: vLLM's "Free memory on device" shows 0.07 to 0.53 GiB of cards of 22 to 79 GiB missing."""
+_BETWEEN = 0.2 * GIB
+"""NCCL and custom all-reduce beside it, for each card that takes part: SGLang's "Init torch distributed ends" shows 1.8 to 2.0 GiB with
+the context on eight cards; four cards of 24 GiB start with 0.92 of them taken."""
+_MACHINE = 8
+"""More cards than a machine has talk through the network, with few buffers of their own."""
+_STEP = 1.1
+"""What vLLM's profile shows of one step, as a multiple of one layer: 1.1 for 2,048 and for 32,768 tokens."""
+_WORK = ("outside torch", "working set", "sampler")
+"""Terms of the profile run."""
+
+
+def served(
+    setup: Setup,
+    server: Server,
+    total: int,
+    *,
+    taken: int,
+    terms: tuple[Term, ...],
+    beside: tuple[Term, ...],
+    cache: ByteRange,
+    checks: tuple[StartupCheck, ...],
+) -> Served:
+    """Return what becomes of a card of `total` bytes. The first of `terms` are the weights, the first of `beside` is the context."""
+    return Served(
+        setup=setup,
+        server=server,
+        total=total,
+        taken=taken,
+        terms=terms,
+        beside=beside,
+        cache=cache,
+        token=token_bytes(setup),
+        request=request_bytes(setup, server),
+        checks=checks,
+        phases=tuple(_phases(terms, beside, cache)),
+    )
+
+
+def _phases(terms: tuple[Term, ...], beside: tuple[Term, ...], cache: ByteRange) -> Iterator[Phase]:
+    """Yield the moments of a start: weights alone, the profile run, and the server with its cache."""
+    loaded, context = terms[0], beside[0]
+    yield Phase(name="load", terms=(loaded, context))
+    yield Phase(name="profile", terms=(loaded, *(term for term in (*terms, *beside) if term.name in _WORK), context))
+    expected, low, high = (max(0, size) for size in (cache.expected, cache.low, cache.high))
+    filled = Term(name="kv cache", bytes=expected, low=low, high=high, basis="what the share leaves")
+    yield Phase(name="serving", terms=(*terms, filled, *beside))
+
+
+def loaded_weights(setup: Setup, server: Server) -> Term:
+    """Return the weights that stay on the card."""
+    whole = weights.weights(setup)
+    expected, low, high = (max(0, size - server.offload) for size in (whole.bytes, whole.low, whole.high))
+    return replace(whole, bytes=expected, low=low, high=high)
+
+
+def cuda_context(setup: Setup) -> Term:
+    """Return the CUDA context with NCCL."""
+    cards = min(_cards(setup), _MACHINE)
+    basis = "CUDA context and NCCL before the first weight: vLLM's and SGLang's logs of free memory at the start"
+    return term("context", _CONTEXT + (_BETWEEN * cards if cards > 1 else 0), basis, low=0.3, high=1.6)
+
+
+def one_step(setup: Setup, server: Server, buffers: float = 0.0) -> Term:
+    """Return the high-water mark of one step of all layers; `buffers` are bytes that kernels allocate in advance."""
+    shape = setup.shape
+    tokens = server.batched * weights.HALF * (3 * width(shape) + 2 * shape.hidden) / setup.layout.tensor
+    basis = f"a step of {server.batched} tokens: gate and up, their product, and two hidden states: vllm/model_executor/models/llama.py"
+    return term("working set", tokens * _STEP + buffers, basis, low=0.7, high=2.0 if shape.experts else 1.4)
+
+
+def cuda_graphs(setup: Setup, server: Server, largest: int, each: float) -> Term | None:
+    """Return CUDA graphs for batches up to `largest`; `each` are bytes of one graph and layer. None where none are captured."""
+    if not server.graphs:
+        return None
+    sizes = 3 + largest // 8
+    layers = setup.shape.layers / setup.layout.pipeline
+    return term("cuda graphs", layers * sizes * each, f"{sizes} sizes of batches x layers, as the servers print it", low=0.2, high=2.5)
+
+
+def is_distributed(setup: Setup) -> bool:
+    """Return whether several cards serve one model."""
+    return _cards(setup) > 1
+
+
+def _cards(setup: Setup) -> int:
+    return setup.layout.tensor * setup.layout.pipeline
+
+
+def block_bytes(setup: Setup) -> int:
+    """Return the bytes of one block of the cache on one card."""
+    return round(_BLOCK * token_bytes(setup))
+
+
+def token_bytes(setup: Setup) -> float:
+    """Return the bytes of one token in the cache of one card."""
+    return inference.cache_per_token(setup) * inference.heads_share(setup) / setup.layout.pipeline
+
+
+def request_bytes(setup: Setup, server: Server) -> int | None:
+    """Return the cache of one request of full length; None where that length is not known.
+
+    A sliding window keeps what one step adds to it as well (vllm SlidingWindowSpec).
+    """
+    if server.length is None:
+        return None
+    blocks = -(-server.length // _BLOCK) * _BLOCK
+    shape = setup.shape
+    windowed = 0.0 if shape.window is None else 1.0 if shape.windowed_layers is None else shape.windowed_layers / shape.layers
+    short = min(blocks, (shape.window or 0) + server.batched)
+    return round(token_bytes(setup) * ((1 - windowed) * blocks + windowed * short))
+
+
+def remaining(available: int | ByteRange, terms: tuple[Term, ...]) -> ByteRange:
+    """Return the bytes that terms leave. The terms are independent: combine their deviations in quadrature."""
+    if isinstance(available, int):
+        available = ByteRange(available, available, available)
+    expected = available.expected - sum(term.bytes for term in terms)
+    down = hypot(available.expected - available.low, *(term.high - term.bytes for term in terms))
+    up = hypot(available.high - available.expected, *(term.bytes - term.low for term in terms))
+    return ByteRange(expected, round(expected - down), round(expected + up))
