@@ -34,7 +34,7 @@ def estimate(
     gpu: str | None = None,
     gpus: int | None = None,
     framework: str | None = None,
-    settings: Mapping[str, Scalar] | None = None,
+    settings: RunSettings | Mapping[str, Scalar] | None = None,
     serve: bool = False,
     hub: bool = False,
     trace: bool = False,
@@ -42,11 +42,12 @@ def estimate(
     """Estimate what a run takes of a card, part by part, and whether it fits.
 
     `config` are the run's config files and launch scripts. `settings` go before theirs, by the names that all frameworks share
-    (`finetuning`, `micro_batch`, `sequence_length`, `zero_stage`). `model` is a name, or the folder or file of a config.json;
-    with `hub` the config.json of an unknown one is fetched. `gpu` is the name of a card or a size (`24GB`), `gpus` how many.
-    `serve` asks about a server instead of training; `trace` counts activations in the model's own code, which needs torch.
+    (those of `RunSettings`: `finetuning`, `micro_batch`, `sequence_length`, `zero_stage`). `model` is a name, or the folder or
+    file of a config.json; with `hub` the config.json of an unknown one is fetched. `gpu` is the name of a card or a size
+    (`24GB`), `gpus` how many. `serve` asks about a server instead of training; `trace` counts activations in the model's own
+    code, which needs torch.
 
-    Raise UsageError where a file cannot be read, or the model or the card is not known.
+    Raise UsageError where a file cannot be read, a setting has no such name or value, or the model or the card is not known.
 
     >>> import oomdoctor
     >>> run = oomdoctor.estimate(
@@ -57,7 +58,7 @@ def estimate(
     """
     card = None if gpu is None else find_card(gpu)
     run = read_settings(path_list(config), load_pack(), all_needed=False)[0] if config else None
-    known = (run.settings if run else RunSettings()).with_values(settings or {})
+    known = _with_settings(run.settings if run else RunSettings(), settings or {})
     if serve:
         known = replace(known, method="serve")
         if gpus is not None and known.tensor_parallel is None and known.pipeline_parallel is None:
@@ -77,6 +78,18 @@ def estimate_run(
         return RunEstimate(estimate=served)
     memory = (_traced if trace else _estimated)(settings, model, framework, gpus)
     return RunEstimate(estimate=memory, fit=None if card is None else judge_fit(memory.setup, memory_budget(card)))
+
+
+def _with_settings(known: RunSettings, given: RunSettings | Mapping[str, Scalar]) -> RunSettings:
+    """Return the settings with those that somebody gave. Raise UsageError where a name or a value is none of theirs."""
+    values = given.known() if isinstance(given, RunSettings) else given
+    settings = known.with_values(values)
+    for name, value in values.items():
+        if name not in settings.__struct_fields__:
+            raise UsageError(f"settings: no setting is called {name}")
+        if value is not None and getattr(settings, name) is None:
+            raise UsageError(f"settings: {name} cannot be {value!r}")
+    return settings
 
 
 def _served(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None, card: Card) -> Served | None:
