@@ -51,10 +51,27 @@ def test_the_number_of_messages_is_not_exaggerated() -> None:
     assert load_pack().size > int(claimed[1])
 
 
-def test_every_file_that_the_documents_name_exists() -> None:
-    text = README + (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"(?<![\w/])(?:docs|fixtures|oomdoctor)/[\w/.-]+\w", text))
-    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+DOCUMENTS = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
+    "bench/README.md",
+)
+FILES = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if not any(part.startswith(".") for part in path.relative_to(ROOT).parts)}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_file_that_a_document_names_exists(document: str) -> None:
+    """Paths from the root, and files of the package by the end of their path; what stands in capitals is for a name to put in."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    top = "docs|fixtures|oomdoctor|rules|tests|bench|tools"
+    named = set(re.findall(rf"(?<![\w/.-])(?:{top})/[\w/.-]*\w", text))
+    ours = document in ("CONTRIBUTING.md", "docs/architecture.md")  # the others name files of other projects too
+    modules = {name for name in re.findall(r"(?<![\w/.-])[a-z_][\w/]*\.py\b", text) if ours and name.split("/")[0] not in top.split("|")}
+    made = {name for name in named if name.endswith(("gpufarm.yaml", "gpufarm-quota.yaml", "gpufarm-raise-quota.yaml"))}
+    assert [name for name in sorted(named - made) if name not in FILES and not re.search(r"[A-Z]{3}", name)] == []
+    assert [name for name in sorted(modules) if not any(f"/{file}".endswith(f"/{name}") for file in FILES)] == []
 
 
 def test_text_about_memory_errors_is_not_a_memory_error() -> None:
