@@ -1,4 +1,4 @@
-"""Writes rules/tables/config_keys/*.yaml: the keys of each framework's configs, by version, read from its wheels.
+"""Writes the keys of rules/frameworks/*.yaml: the keys of each framework's configs, by version, read from its wheels.
 
     pip download --no-deps -d WHEELS transformers==4.50.3 transformers==4.51.3 llamafactory==0.9.5 ...
     pip download --no-deps --no-binary deepspeed -d WHEELS deepspeed
@@ -23,7 +23,9 @@ from typing import TypeGuard
 
 from packaging.version import Version
 
-TABLES = Path(__file__).parents[1] / "rules" / "tables" / "config_keys"
+FRAMEWORKS = Path(__file__).parents[1] / "rules" / "frameworks"
+MARK = "# The keys as tools/config_keys.py reads them from the wheels of "
+"""What stands above this line is written by hand, what stands below it is written here."""
 SOURCES = {
     "transformers": ("transformers", r"transformers/training_args(_seq2seq)?\.py$"),
     "llamafactory": ("llamafactory", r"(llamafactory|llmtuner)/hparams/\w+\.py$"),
@@ -46,13 +48,15 @@ _KEY = re.compile(r"[a-z]\w{1,80}\Z")
 
 
 def main(wheels: Path) -> None:
-    """Writes a table for each framework that has a wheel here."""
+    """Writes the keys of each framework that has a wheel here."""
     for framework, (package, files) in SOURCES.items():
         archives = [*wheels.glob(f"{package}-*.whl"), *wheels.glob(f"{package}-*.tar.gz")]
         found = sorted((Version(path.name.removesuffix(".tar.gz").split("-")[1]), path) for path in archives)
         if found:
             keys = {version: set(_keys(path, re.compile(files))) for version, path in found}
-            (TABLES / f"{framework}.yaml").write_text(_table(framework, package, keys), encoding="utf-8")
+            path = FRAMEWORKS / f"{framework}.yaml"
+            by_hand = path.read_text(encoding="utf-8").partition(MARK)[0]
+            path.write_text(by_hand + _table(package, keys), encoding="utf-8")
 
 
 def _keys(archive: Path, files: re.Pattern[str]) -> Iterator[str]:
@@ -108,7 +112,7 @@ def _is_key(node: ast.expr) -> TypeGuard[ast.Constant]:
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and _KEY.match(node.value) is not None
 
 
-def _table(framework: str, package: str, keys: dict[Version, set[str]]) -> str:
+def _table(package: str, keys: dict[Version, set[str]]) -> str:
     versions = sorted(keys)
     spans: dict[tuple[Version | None, Version | None], list[str]] = defaultdict(list)
     for key in sorted(set().union(*keys.values())):
@@ -117,16 +121,16 @@ def _table(framework: str, package: str, keys: dict[Version, set[str]]) -> str:
         until = None if having[-1] == versions[-1] else having[-1]
         spans[since, until].append(key)
     lines = [
-        f"# The keys of {framework}, as tools/config_keys.py reads them from the wheels of {package.replace('_', '-')}. Do not edit.",
-        f"framework: {framework}",
-        f"source: 'PyPI wheels of {package.replace('_', '-')}'",
-        f"versions: [{', '.join(repr(str(version)) for version in versions)}]",
+        f"{MARK}{package.replace('_', '-')}. Do not edit below.",
         "keys:",
+        f"  source: 'PyPI wheels of {package.replace('_', '-')}'",
+        f"  versions: [{', '.join(repr(str(version)) for version in versions)}]",
+        "  spans:",
     ]
     for since, until in sorted(spans, key=lambda span: (span[0] or Version("0"), span[1] or Version("9999"))):
         names = spans[since, until]
         span = "".join(f"{word}: '{version}', " for word, version in (("since", since), ("until", until)) if version is not None)
-        lines.append(f"  - {{{span}names: {_wrapped(names)}}}")
+        lines.append(f"    - {{{span}names: {_wrapped(names)}}}")
     return "\n".join(lines) + "\n"
 
 
@@ -136,7 +140,7 @@ def _wrapped(names: list[str]) -> str:
         if row and len(row) + len(name) > 130:
             rows.append(row)
             row = ""
-        row += f"{name} " if row else f"      {name} "
+        row += f"{name} " if row else f"        {name} "
     rows.append(row)
     return '"\n' + "\n".join(one.rstrip() for one in rows) + '"' if len(names) > 1 else f'"{names[0]}"'
 

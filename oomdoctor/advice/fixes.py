@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from oomdoctor.advice.frameworks import framework, meant
+from oomdoctor.advice.frameworks import framework, rows_for_run
 from oomdoctor.advice.savings import freed, missing
 from oomdoctor.advice.settings import SettingChange, config_of, setting_changes
 from oomdoctor.case.diagnosis import Finding, Fix, NotThis
@@ -72,18 +72,18 @@ def advice(pack: Pack, problem: ProblemRecord, known: KnownFacts, training: RunC
         fix = pack.fix(name)
         if fix is None or (needs := _open_needs(fix, known)) is None:
             continue
-        changes = setting_changes(rows_of(fix, known, training), known.facts, config)
+        changes = setting_changes(rows_of(pack, fix, known, training), known.facts, config)
         counting = [change for change in changes if change.counts]
         if counting and all(change.in_force for change in counting):
             already += [change.setting for change in counting]
         else:
-            ranked.append(_ranked(fix, changes, needs, known, place))
+            ranked.append(_ranked(pack, fix, changes, needs, known, place))
     ranked.sort(key=lambda one: one.behind)
     not_this = tuple(_not_this(pack.wrong_advice(problem.id), known))
     return Advice(tuple(one.fix for one in ranked), tuple(dict.fromkeys(already)), not_this)
 
 
-def rows_of(fix: FixRecord, known: KnownFacts, training: RunConfig | None) -> list[SettingRecord]:
+def rows_of(pack: Pack, fix: FixRecord, known: KnownFacts, training: RunConfig | None) -> list[SettingRecord]:
     """Return the rows of a fix that this run can use, in the version that it has."""
     places = training.places if training is not None else {}
     written = {name: place.framework for name, place in places.items()}
@@ -94,7 +94,7 @@ def rows_of(fix: FixRecord, known: KnownFacts, training: RunConfig | None) -> li
             rows.append(row)
         elif is_known:
             rows.append(replace(row, since=None, until=None))
-    return meant(rows, known, written)
+    return rows_for_run(rows, known, written, pack.frameworks)
 
 
 def _open_needs(fix: FixRecord, known: KnownFacts) -> tuple[Text, ...] | None:
@@ -105,7 +105,9 @@ def _open_needs(fix: FixRecord, known: KnownFacts) -> tuple[Text, ...] | None:
     return tuple(says for truth, says in answers if truth is None)
 
 
-def _ranked(fix: FixRecord, changes: Sequence[SettingChange], needs: tuple[Text, ...], known: KnownFacts, place: int) -> _RankedFix:
+def _ranked(
+    pack: Pack, fix: FixRecord, changes: Sequence[SettingChange], needs: tuple[Text, ...], known: KnownFacts, place: int
+) -> _RankedFix:
     facts = known.facts
     settings = tuple(change.setting for change in changes if not change.in_force)
     frees = fix.frees
@@ -114,7 +116,7 @@ def _ranked(fix: FixRecord, changes: Sequence[SettingChange], needs: tuple[Text,
     behind = place + _HARM[fix.harm] + _UNKNOWN_NEED * bool(needs)
     if size is not None and lacking is not None and size < lacking:
         behind += _NOT_ENOUGH
-    if fix.settings and not settings and framework(known) is not None:
+    if fix.settings and not settings and framework(known, pack.frameworks) is not None:
         behind += _NO_KEY
     filled = Fix(
         id=fix.id,

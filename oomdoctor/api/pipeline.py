@@ -98,7 +98,7 @@ def _diagnosis(
         end = event.place.offset + len(event.text) - (read.source.size - len(read.last))
         return before is not None and went_on(before, read.last[max(0, end) :], _PROGRESS_STEPS)
 
-    log = log_facts(events)
+    log = log_facts(events, pack.frameworks)
     beside = _run_machine(machine, events, log)
     log = {**beside.log_facts, **log}
     settings, unread = _settings(config, version, events, log, pack)

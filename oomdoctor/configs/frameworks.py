@@ -20,10 +20,21 @@ class Frameworks:
     def __init__(self, pack: Pack) -> None:
         records = sorted(pack.records(FRAMEWORKS), key=lambda record: record.order)
         self.records = {record.framework: record for record in records}
+        self.layers = frozenset(record.framework for record in records if record.layer is not None)
+        """Programs that run below a trainer, with a config of their own."""
+
+    def named(self, name: str) -> str:
+        """Return the framework that has this name; the name itself where none has."""
+        return next((record.framework for record in self.records.values() if name in record.names), name)
 
     def title(self, framework: str) -> str:
         """The name that a person knows."""
         return self.records[framework].title if framework in self.records else framework
+
+    def deepspeed_key(self, framework: str | None) -> str:
+        """Return the key that names a DeepSpeed file; under another block nobody reads it."""
+        record = self.records.get(framework or "")
+        return "deepspeed" if record is None else record.deepspeed_key
 
     def family(self, framework: str) -> list[str]:
         """The framework, and those whose keys it shares."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from oomdoctor.knowledge.records.framework import KeysRecord
+from oomdoctor.knowledge.records.framework import KeyTable
 
 State = Literal["there", "gone", "not-yet", "elsewhere", "unknown"]
 _NUMBERS = re.compile(r"\d{1,6}")
@@ -25,11 +25,11 @@ class KeyStatus(Struct, frozen=True):
 
 
 class FrameworkKeys:
-    """The keys of one table of rules/tables/config_keys."""
+    """The keys of one framework."""
 
-    def __init__(self, record: KeysRecord) -> None:
-        self._versions = record.versions
-        self._spans = {name: span for span in record.keys for name in span.names.split()}
+    def __init__(self, table: KeyTable) -> None:
+        self._versions = table.versions
+        self._spans = {name: span for span in table.spans for name in span.names.split()}
 
     def status(self, name: str, version: str | None) -> KeyStatus:
         """Whether the key counts. Between two examined versions a change is not known, and the key passes."""

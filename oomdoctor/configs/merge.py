@@ -16,10 +16,6 @@ from oomdoctor.knowledge.tables.csv_table import table
 
 _TOKENS = ("max_model_len", "max_batched_tokens")
 _HUMAN = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([kKmMgG])")
-_BELOW = ("deepspeed", "accelerate", "fsdp")
-"""Programs under a trainer: what the trainer says goes first."""
-_NAMES_DEEPSPEED: Mapping[str, str] = {"glm4": "training_args.deepspeed"}
-"""The key that names a DeepSpeed file, where it is not `deepspeed`; under another block nobody reads it."""
 _SHIPPED = ("zero_stage", "offload_optimizer", "offload_params")
 """What rules/tables/shipped_files.csv says of a file."""
 _STAGE = re.compile(r"(?i)(?:z|zero|stage)[-_]?([0-3])(?![0-9])")
@@ -51,7 +47,7 @@ def merge(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> MergedSetti
     values: dict[str, Scalar] = {}
     places: dict[str, WrittenSetting] = {}
     others: dict[str, list[tuple[Scalar, WrittenSetting]]] = {}
-    for sheet in sorted(sheets, key=_turn):
+    for sheet in sorted(sheets, key=lambda sheet: _turn(sheet, frameworks)):
         for name, written, at in frameworks.common_settings(sheet):
             value = _typed(name, written)
             if value is None:
@@ -60,15 +56,16 @@ def merge(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> MergedSetti
                 others.setdefault(name, []).append((value, at))
             else:
                 values[name], places[name] = value, at
-    settings = _with_worked_out(RunSettings().with_values(values), sheets)
+    settings = _with_worked_out(RunSettings().with_values(values), sheets, frameworks)
     for helper in ("processes_per_node", "nodes"):
         places.pop(helper, None)
     return MergedSettings(replace(settings, processes_per_node=None, nodes=None), places, others)
 
 
-def _turn(sheet: ParsedConfig) -> tuple[bool, bool, bool, bool]:
+def _turn(sheet: ParsedConfig, frameworks: Frameworks) -> tuple[bool, bool, bool, bool]:
+    """Return the place of a sheet among others: what a trainer says goes before the programs below it."""
     aside = sheet.framework in ("launcher", "environment")
-    return sheet.form == "log", aside, sheet.framework in _BELOW, sheet.form != "command"
+    return sheet.form == "log", aside, sheet.framework in frameworks.layers, sheet.form != "command"
 
 
 def _typed(name: str, value: Scalar) -> Scalar:
@@ -87,7 +84,7 @@ def _thousands(text: str) -> Scalar:
     return round(float(found[1]) * float(thousand ** ("kmg".index(found[2].lower()) + 1)))
 
 
-def _with_worked_out(settings: RunSettings, sheets: Sequence[ParsedConfig]) -> RunSettings:
+def _with_worked_out(settings: RunSettings, sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> RunSettings:
     """Return the settings with what follows: processes, the batch over all cards, the length of a GLM-4 sample, LoRA on four bits."""
     if settings.world_size is None and settings.processes_per_node is not None:
         nodes = 1 if settings.nodes is None else settings.nodes
@@ -96,7 +93,7 @@ def _with_worked_out(settings: RunSettings, sheets: Sequence[ParsedConfig]) -> R
     if product and settings.global_batch is None:
         settings = replace(settings, global_batch=product)
     if settings.zero_stage is None:
-        settings = settings.with_values({**dict(_shipped(sheets)), **settings.known()})
+        settings = settings.with_values({**dict(_shipped(sheets, frameworks)), **settings.known()})
     if settings.sequence_length is None:
         settings = replace(settings, sequence_length=max(_glm4_length(sheets), default=None))
     if settings.finetuning == "lora" and settings.load_bits == 4:
@@ -104,11 +101,11 @@ def _with_worked_out(settings: RunSettings, sheets: Sequence[ParsedConfig]) -> R
     return settings
 
 
-def _shipped(sheets: Sequence[ParsedConfig]) -> Iterator[tuple[str, Scalar]]:
+def _shipped(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> Iterator[tuple[str, Scalar]]:
     """What a DeepSpeed file says that is named and not at hand: as a framework ships it under this name, or as the name itself says."""
     if any(sheet.framework == "deepspeed" for sheet in sheets):
         return
-    given = (one for sheet in sheets for one in sheet.written if one.name == _NAMES_DEEPSPEED.get(sheet.framework or "", "deepspeed"))
+    given = (one for sheet in sheets for one in sheet.written if one.name == frameworks.deepspeed_key(sheet.framework))
     named = next((str(one.value).replace("\\", "/").rpartition("/")[2] for one in given if str(one.value).endswith(".json")), None)
     if named is None:
         return

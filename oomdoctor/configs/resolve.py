@@ -9,21 +9,20 @@ from msgspec.structs import replace
 
 from oomdoctor.case.event import Event
 from oomdoctor.case.settings import ConfigIssue, RunConfig, WrittenSetting
-from oomdoctor.configs.checks.alloc_conf import check_alloc_conf
+from oomdoctor.configs.checks.alloc_conf import allocator_options, check_alloc_conf
 from oomdoctor.configs.checks.cards import card_facts, has_more_processes_than_cards
 from oomdoctor.configs.checks.combinations import comparison_facts, run_checks, written_facts
 from oomdoctor.configs.checks.contradictions import find_contradictions
 from oomdoctor.configs.checks.unknown_keys import find_misplaced_keys, find_unknown_keys
 from oomdoctor.configs.frameworks import Frameworks
-from oomdoctor.configs.key_versions import FrameworkKeys
 from oomdoctor.configs.merge import MergedSettings, merge, settings_in_log
 from oomdoctor.configs.parsed_config import ParsedConfig
 from oomdoctor.findings.conditions import Fact
 from oomdoctor.knowledge.pack import Pack
-from oomdoctor.knowledge.records.framework import KEYS
 
 _ORDER = {"error": 0, "warning": 1, "note": 2}
-_ASIDE = ("launcher", "environment", "log", "deepspeed", "accelerate", "fsdp")
+_BESIDE = ("launcher", "environment", "log")
+"""What starts a run or shows its settings; none of them trains or serves."""
 _NESTED = "deepspeed."
 
 
@@ -35,9 +34,13 @@ def resolve_config(sheets: Sequence[ParsedConfig], events: Sequence[Event], know
     frameworks = Frameworks(pack)
     read = [one for sheet in sheets for one in _with_nested(frameworks.recognise(sheet))]
     merged = merge([*_in_force(read, frameworks), printed], frameworks)
-    main = next((one for one in sorted(read, key=lambda one: one.form != "command") if one.framework not in (None, *_ASIDE)), None)
-    main = main or next((one for one in read if one.framework in _ASIDE[3:]), None)
-    versions, known = _versions(known), {**card_facts(known.get("log.gpu_name")), **known}
+    aside = (None, *_BESIDE, *frameworks.layers)
+    main = next(
+        (one for one in sorted(read, key=lambda one: one.form != "command") if one.framework not in aside),
+        None,
+    )
+    main = main or next((one for one in read if one.framework in frameworks.layers), None)
+    versions, known = _versions(known, frameworks), {**card_facts(known.get("log.gpu_name")), **known}
     found = RunConfig(
         framework=main.framework if main else None,
         reason=main.reason if main else None,
@@ -46,9 +49,7 @@ def resolve_config(sheets: Sequence[ParsedConfig], events: Sequence[Event], know
         settings=merged.settings,
         places=merged.places,
     )
-    wrong = _worst_first(
-        _of_files(read, versions, frameworks, pack), _of_settings(found, merged, [*read, printed], known, frameworks, pack)
-    )
+    wrong = _worst_first(_of_files(read, versions, frameworks), _of_settings(found, merged, [*read, printed], known, frameworks, pack))
     return replace(found, issues=wrong)
 
 
@@ -78,17 +79,17 @@ def _with_nested(sheet: ParsedConfig) -> Iterator[ParsedConfig]:
         yield ParsedConfig(file=sheet.file, form="json", written=inner, framework="deepspeed", reason="deepspeed")
 
 
-def _versions(known: Mapping[str, Fact]) -> dict[str, str]:
+def _versions(known: Mapping[str, Fact], frameworks: Frameworks) -> dict[str, str]:
     """Framework -> version, as the log states it."""
     named = {name.removeprefix("log.").removesuffix("_version"): str(value) for name, value in known.items() if name.endswith("_version")}
-    return {{"swift": "ms-swift"}.get(name, name): version for name, version in named.items()}
+    return {frameworks.named(name): version for name, version in named.items()}
 
 
-def _of_files(read: Sequence[ParsedConfig], versions: Mapping[str, str], frameworks: Frameworks, pack: Pack) -> Iterator[ConfigIssue]:
+def _of_files(read: Sequence[ParsedConfig], versions: Mapping[str, str], frameworks: Frameworks) -> Iterator[ConfigIssue]:
     """What is wrong with the form of the files and with their keys."""
     for sheet in read:
         yield from sheet.issues
-        yield from find_unknown_keys(sheet, frameworks, pack, versions)
+        yield from find_unknown_keys(sheet, frameworks, versions)
 
 
 def _of_settings(
@@ -101,11 +102,10 @@ def _of_settings(
 ) -> Iterator[ConfigIssue]:
     """What is wrong with the values, alone and together."""
     yield from find_contradictions(merged)
-    listed = pack.record(KEYS, "alloc_conf")
-    options = FrameworkKeys(listed) if listed is not None else None
+    options = allocator_options(pack)
     windows = str(known.get("log.os", "")).lower().startswith("win")
     for one in _variables(sheets):
-        yield from check_alloc_conf(one, options, _versions(known).get("torch"), windows=windows) if options is not None else ()
+        yield from check_alloc_conf(one, options, _versions(known, frameworks).get("torch"), windows=windows) if options is not None else ()
     together = {**comparison_facts(found), "config.more_processes_than_cards": has_more_processes_than_cards(sheets, frameworks)}
     yield from run_checks(found, written_facts(sheets, frameworks), {**known, **together}, pack)
 

@@ -10,25 +10,13 @@ from oomdoctor.case.event import Event, Kind, Value, card_share
 from oomdoctor.case.incident import Incident
 from oomdoctor.findings.conditions import Fact
 from oomdoctor.findings.series import memory_series, series_shape
+from oomdoctor.knowledge.records.framework import FrameworkCore
 
 _SHARDS = "hf-checkpoint-shards"
-_FRAMEWORKS = {
-    "llamafactory": re.compile(r"llamafactory|llmtuner|LLaMA-Factory"),
-    "axolotl": re.compile(r"\baxolotl\b"),
-    "ms-swift": re.compile(r"\bswift[/ ](?:llm|sft|cli|trainers)"),
-    "torchtune": re.compile(r"\btorchtune\b|\btune run\b"),
-    "glm4": re.compile(
-        r"finetune_(?:hf|vision)\.py|finetune_demo|(?i:glm-?4)[^\n]{0,60}\bfinetune\.py|\bfinetune\.py[^\n]{0,120}(?i:glm-?4)"
-    ),
-    "unsloth": re.compile(r"\b[Uu]nsloth\b"),
-    "vllm": re.compile(r"\bvllm\b|\bVllmWorker\b|\bEngineCore\w{0,12}\b|\bllm_engine\.py|\bgpu_model_runner\.py"),
-    "sglang": re.compile(r"\bsglang\b"),
-}
-"""What names a framework in frames and messages; the outermost one first, as it is its config that a person edits."""
 _VISION = re.compile(r"vis(?:ual|ion)|image|pixel", re.IGNORECASE)
 
 
-def log_facts(events: Sequence[Event]) -> dict[str, Value]:
+def log_facts(events: Sequence[Event], frameworks: Sequence[FrameworkCore]) -> dict[str, Value]:
     """What messages of context show of the run's settings and machine, as `log.<name>`: the last value of each field, and
     what several of them show together."""
     out: dict[str, Value] = {}
@@ -47,10 +35,16 @@ def log_facts(events: Sequence[Event]) -> dict[str, Value]:
         out["log.series_highest_bytes"] = max(series)
     if any(event.frame and _VISION.search(event.frame) for event in events):
         out["log.vision"] = "true"
-    framework = next((name for name, form in _FRAMEWORKS.items() if any(form.search(text) for text in _naming(events))), None)
+    framework = _named_framework(_naming(events), frameworks)
     if framework is not None:
         out["log.framework"] = framework
     return out
+
+
+def _named_framework(texts: Sequence[str], frameworks: Sequence[FrameworkCore]) -> str | None:
+    """Return the outermost framework that frames and messages name."""
+    patterns = sorted(((one.in_logs.order, one.framework, one.in_logs.pattern) for one in frameworks if one.in_logs) if texts else ())
+    return next((name for _, name, pattern in patterns if any(map(re.compile(pattern).search, texts))), None)
 
 
 def _against_the_series(root: Event, log: Mapping[str, Fact]) -> dict[str, Fact]:

@@ -18,7 +18,7 @@ from oomdoctor.knowledge.records.check import CheckFile, CheckRecord
 from oomdoctor.knowledge.records.condition import tagged_condition
 from oomdoctor.knowledge.records.fix import FixRecord
 from oomdoctor.knowledge.records.form import FormRecord, SheetRecord
-from oomdoctor.knowledge.records.framework import FrameworkRecord, KeysRecord
+from oomdoctor.knowledge.records.framework import FrameworkRecord
 from oomdoctor.knowledge.records.log_setting import LogSettingRecord
 from oomdoctor.knowledge.records.named_condition import ConditionFile
 from oomdoctor.knowledge.records.problem import ProblemRecord
@@ -48,7 +48,6 @@ class RuleSet(Struct, frozen=True):
     fixes: tuple[tuple[str, FixRecord], ...]
     sources: tuple[SourceRecord, ...]
     frameworks: tuple[tuple[str, FrameworkRecord], ...] = ()
-    keys: tuple[tuple[str, KeysRecord], ...] = ()
     checks: tuple[tuple[str, CheckRecord], ...] = ()
     forms: tuple[tuple[str, FormRecord], ...] = ()
     sheets: tuple[tuple[str, SheetRecord], ...] = ()
@@ -75,7 +74,8 @@ def load_rules(root: Path) -> RuleSet:
     templates = _records(root / "templates", TemplateRecord)
     for kind in (problems, fixes, checks, changes, templates):
         _unique([(path, record.id) for path, record in kind])
-    frameworks = _records(root / "tables" / "settings", FrameworkRecord)
+    frameworks = _records(root / "frameworks", FrameworkRecord)
+    _unique([(path, framework.framework) for path, framework in frameworks])
     for where, framework in frameworks:
         check_setting_names(where, framework.settings)
     for where, check in checks:
@@ -87,7 +87,6 @@ def load_rules(root: Path) -> RuleSet:
         fixes=fixes,
         sources=tuple(load_file(listed, SourceFile).sources) if listed.is_file() else (),
         frameworks=frameworks,
-        keys=_records(root / "tables" / "config_keys", KeysRecord),
         checks=checks,
         forms=tuple((str(path), load_file(path, FormRecord)) for path in sorted((root / "forms").glob("*.yaml"))),
         sheets=_records(root / "forms" / "sheets", SheetRecord),

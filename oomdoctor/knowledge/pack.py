@@ -10,6 +10,7 @@ name, so a pack can be missing but never stale. Where nothing can be written the
 
 from __future__ import annotations
 
+import functools
 import os
 import zlib
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from oomdoctor import cache as cached
 from oomdoctor.knowledge.records.base import Record, RecordKind
 from oomdoctor.knowledge.records.condition import AllOf, AnyOf, Condition, NotThat, TextCondition
 from oomdoctor.knowledge.records.fix import FixRecord, NotThisRecord
+from oomdoctor.knowledge.records.framework import FRAMEWORKS, FrameworkCore, FrameworkRecord
 from oomdoctor.knowledge.records.problem import ProblemCore, ProblemRecord
 from oomdoctor.knowledge.records.signature import SignatureCore, SignatureRecord
 from oomdoctor.knowledge.records.source import SourceRecord
@@ -30,7 +32,7 @@ from oomdoctor.knowledge.records.source import SourceRecord
 if TYPE_CHECKING:
     from oomdoctor.knowledge.load import LoadedSignature, RuleSet
 
-FORMAT = 9
+FORMAT = 10
 _PACKED = "pack.json"
 T = TypeVar("T", bound=Record)
 PROBLEMS = RecordKind("problems", ProblemRecord)
@@ -66,6 +68,7 @@ class _Head(Struct, frozen=True):
     families: dict[str, list[int]]
     cores: list[_Line]
     problems: list[ProblemCore]
+    frameworks: list[FrameworkCore]
     parts: dict[str, _Line]
     """For each part of the pack its index, which maps ids to entries."""
 
@@ -94,6 +97,8 @@ class Pack:
         """For each family the numbers of the signatures whose ids it gives."""
         self.problems = self._head.problems
         """What deciding needs of every problem."""
+        self.frameworks = self._head.frameworks
+        """What every diagnosis needs of the frameworks."""
         self._indexes: dict[str, dict[str, _Entry]] = {}
         self._records: dict[tuple[str, str], Record] = {}
 
@@ -126,6 +131,10 @@ class Pack:
     def signature(self, name: str) -> SignatureRecord | None:
         """Return a signature by its id, None where there is none."""
         return self.record(SIGNATURES, name)
+
+    def framework(self, name: str) -> FrameworkRecord | None:
+        """Return a framework by its id, None where there is none."""
+        return self.record(FRAMEWORKS, name)
 
     def wrong_advice(self, problem: str) -> list[NotThisRecord]:
         """Return the advice that is wrong for a problem; it stands with the fixes."""
@@ -174,11 +183,18 @@ def builtin_rules() -> str:
 
 def load_pack(root: str | None = None, cache: str | None = None) -> Pack:
     """Return the pack of the rules in `root` (default: the built-in ones). Raise RuleError where a rule file is wrong."""
-    folder = root or builtin_rules()
-    if root is None:
-        shipped = _read(os.path.join(folder, _PACKED)) or _from_zip(folder)
-        if shipped is not None:
-            return Pack(shipped)
+    return _builtin_pack() if root is None and cache is None else _cached_pack(root or builtin_rules(), cache)
+
+
+@functools.cache
+def _builtin_pack() -> Pack:
+    """Return the pack of the built-in rules, read once for each process."""
+    folder = builtin_rules()
+    shipped = _read(os.path.join(folder, _PACKED)) or _from_zip(folder)
+    return Pack(shipped) if shipped is not None else _cached_pack(folder, None)
+
+
+def _cached_pack(folder: str, cache: str | None) -> Pack:
     name = f"pack-{_stamp(folder)}.json"
     kept = cached.read(name, cache)
     if kept is not None:
@@ -222,7 +238,6 @@ def packed(rules: RuleSet, root: str) -> bytes:
         "sources": {record.id: entry(record) for record in rules.sources},
         "wrong_advice": {name: entry(advice) for name, advice in _wrong_advice(rules).items()},
         "frameworks": {record.framework: entry(record, path) for path, record in rules.frameworks},
-        "config_keys": {record.framework: entry(record, path) for path, record in rules.keys},
         "checks": {record.id: entry(record, path) for path, record in rules.checks},
         "forms": {record.id: entry(record, path) for path, record in rules.forms},
         "sheets": {record.id: entry(record, path) for path, record in rules.sheets},
@@ -244,10 +259,15 @@ def packed(rules: RuleSet, root: str) -> bytes:
         problems=[
             ProblemCore(record.id, with_needs(record.when), record.confidence, record.rank, record.silences) for _, record in rules.problems
         ],
+        frameworks=[_framework_core(record) for _, record in rules.frameworks],
         parts={part: put(index) for part, index in indexes.items()},
     )
     rest = b"".join(lines)
     return encode(replace(head, check=zlib.crc32(rest))) + b"\n" + rest
+
+
+def _framework_core(record: FrameworkRecord) -> FrameworkCore:
+    return FrameworkCore(**{field: getattr(record, field) for field in FrameworkCore.__struct_fields__})
 
 
 def _wrong_advice(rules: RuleSet) -> dict[str, list[NotThisRecord]]:

@@ -16,7 +16,6 @@ from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import KnownFacts
 from oomdoctor.findings.engine import findings
 from oomdoctor.knowledge.pack import Pack
-from oomdoctor.knowledge.records.framework import KEYS
 from oomdoctor.machine.facts import environment_facts
 
 _WORST = {"error": 0, "warning": 1, "note": 2}
@@ -38,16 +37,17 @@ def judged(plain: Mapping[str, Any], pack: Pack) -> tuple[Finding, ...]:
 def _allocator(environment: Environment, pack: Pack) -> Iterator[Finding]:
     """The allocator's variable, by the check that reads configs."""
     named = {name: value for name, value in environment.variables.items() if name.endswith("ALLOC_CONF")}
-    record = pack.record(KEYS, "alloc_conf") if named else None
-    if record is None:
+    if not named:
         return
-    from oomdoctor.configs.checks.alloc_conf import check_alloc_conf  # noqa: PLC0415 - only where the variable is set
-    from oomdoctor.configs.key_versions import FrameworkKeys  # noqa: PLC0415
+    from oomdoctor.configs.checks.alloc_conf import allocator_options, check_alloc_conf  # noqa: PLC0415 - only where the variable is set
 
+    options = allocator_options(pack)
+    if options is None:
+        return
     version = environment.torch.version if environment.torch else None
     for name, value in named.items():
         given = WrittenSetting(key=name, value=value, file="", line=0)
-        for one in check_alloc_conf(given, FrameworkKeys(record), version, windows=environment.host.system == "windows"):
+        for one in check_alloc_conf(given, options, version, windows=environment.host.system == "windows"):
             yield _finding(one)
 
 

@@ -32,7 +32,7 @@ class MeasureKeys(Struct, frozen=True):
 
     def has(self, fix: str) -> bool:
         """Whether the run's framework can do a fix by its settings; where the framework is unknown, whether most can."""
-        if framework(self.known) is None:
+        if framework(self.known, self.pack.frameworks) is None:
             return is_general(fix)
         record = self.pack.fix(fix)
         return record is None or not record.settings or bool(self._rows(record))
@@ -54,19 +54,19 @@ class MeasureKeys(Struct, frozen=True):
         if fix is None:
             return measure
         wanted, config = dict(measure.sets), config_of(self.training)
-        own = written_settings(rows_of(fix, self.known, self.training), wanted, self.known.facts, config)
+        own = written_settings(rows_of(self.pack, fix, self.known, self.training), wanted, self.known.facts, config)
         return replace(measure, settings=own or written_settings(self._below(fix, wanted), wanted, self.known.facts, config))
 
     def _rows(self, fix: FixRecord) -> list[SettingRecord]:
         """The framework's own rows, else those of a layer below; what only goes along does nothing alone."""
-        own = rows_of(fix, self.known, self.training)
+        own = rows_of(self.pack, fix, self.known, self.training)
         return own if any(not row.along for row in own) else self._below(fix)
 
     def _below(self, fix: FixRecord, wanted: Mapping[str, Scalar] | None = None) -> list[SettingRecord]:
         """The rows of the first layer that does it, or sets what is wanted, where the framework is one that takes DeepSpeed."""
         sharding = self.pack.fix("zero2-zero3")
         takes = {row.framework for row in sharding.settings} if sharding is not None else set()
-        own = framework(self.known)
+        own = framework(self.known, self.pack.frameworks)
         if fix.id not in _SPREAD or (own is not None and own not in takes):
             return []
         rows = [row for row in fix.settings if row.framework in _LAYERS and row.when is None]

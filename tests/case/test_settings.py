@@ -66,7 +66,7 @@ def test_facts_stand_in_the_order_of_the_files_and_worked_out_ones_last() -> Non
     assert list(found.facts()) == ["training.micro_batch", "training.lora_rank", "training.model"]
 
 
-@pytest.mark.parametrize("folder", ["tables/settings", "checks"])
+@pytest.mark.parametrize("folder", ["frameworks", "checks"])
 def test_rules_that_name_no_setting_are_rejected(folder: str, tmp_path: Path) -> None:
     place = tmp_path / folder
     place.mkdir(parents=True)

@@ -13,7 +13,7 @@ from oomdoctor.knowledge.records.framework import FrameworkRecord
 
 RULES = load_rules(Path(builtin_rules()))
 FRAMEWORKS = {record.framework: record for _, record in RULES.frameworks}
-KEYS = {record.framework: {name for span in record.keys for name in span.names.split()} for _, record in RULES.keys}
+KEYS = {name: {key for span in one.keys.spans for key in span.names.split()} for name, one in FRAMEWORKS.items() if one.keys is not None}
 
 
 @pytest.mark.parametrize("record", [pytest.param(one, id=name) for name, one in FRAMEWORKS.items() if name in KEYS])

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, given
 from hypothesis import settings as runs
 from hypothesis import strategies as st
@@ -26,14 +25,14 @@ from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
 from oomdoctor.knowledge.records.base import TextRecord
 from oomdoctor.knowledge.records.condition import EventCondition
 from oomdoctor.knowledge.records.fix import FixRecord, SettingRecord
+from oomdoctor.knowledge.records.framework import FRAMEWORKS
 from oomdoctor.knowledge.records.problem import ProblemRecord
 from oomdoctor.report.diagnosis.steps import settings
 from oomdoctor.report.wording.phrases import written
 
 MIB, GIB = 1 << 20, 1 << 30
 FULL_CARD: dict[str, Fact] = {"event.requested_bytes": 300 * MIB, "event.free_bytes": 100 * MIB, "derived.unallocated_share": 0.01}
-TABLES = Path(builtin_rules()) / "tables"
-SHARED = sorted({name for path in (TABLES / "settings").glob("*.yaml") for name in yaml.safe_load(path.read_text("utf-8"))["settings"]})
+SHARED = sorted({name for record in load_pack().records(FRAMEWORKS) for name in record.settings})
 """The names that all frameworks share, as configs give them."""
 DEEPER = {"deepspeed", "fsdp", "accelerate", "environment", "pytorch"}
 """What a person may edit below the framework."""
@@ -414,18 +413,13 @@ def test_every_row_uses_the_words_of_its_fix(record: FixRecord) -> None:
 @cache
 def keys(framework: str) -> tuple[tuple[tuple[int, ...], tuple[int, ...], frozenset[str]], ...]:
     """The keys that the packages of a framework know, with the versions that know them: made from its wheels."""
-    read = {
-        name: yaml.safe_load(path.read_text("utf-8"))
-        for name in ("settings", "config_keys")
-        if (path := TABLES / name / f"{framework}.yaml").is_file()
-    }
-    own = [
-        (numbers(one.get("since")), numbers(one.get("until")), frozenset(one["names"].lower().split()))
-        for one in read.get("config_keys", {}).get("keys", ())
-    ]
-    more = frozenset(name.lower() for name in read.get("settings", {}).get("extra", ()))
-    shared = [one for base in read.get("settings", {}).get("shares", ()) for one in keys(base)]
-    return (*own, ((), (), more), *shared) if own else ()
+    record = pack().framework(framework)
+    if record is None or record.keys is None:
+        return ()
+    known = [(numbers(span.since), numbers(span.until), frozenset(span.names.lower().split())) for span in record.keys.spans]
+    more = frozenset(name.lower() for name in record.extra)
+    shared = [one for base in record.shares for one in keys(base)]
+    return (*known, ((), (), more), *shared)
 
 
 def numbers(version: str | None) -> tuple[int, ...]:

@@ -8,11 +8,19 @@ from collections.abc import Iterator, Mapping
 from oomdoctor.case.settings import ConfigIssue, WrittenSetting
 from oomdoctor.case.text import Text
 from oomdoctor.configs.key_versions import FrameworkKeys, closest_key, version_order
+from oomdoctor.knowledge.pack import Pack
 
 NAMES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
 _NEW_NAME = "2.9.0"
 """The first version that reads PYTORCH_ALLOC_CONF."""
 _OPTION = re.compile(r"(?P<name>[^:,=\[\]]{1,80})(?P<mark>[:=]?)(?P<value>(?:\[[^\]]{0,200}\]|[^,\[\]]{0,200}))(?:,|\Z)")
+
+
+def allocator_options(pack: Pack) -> FrameworkKeys | None:
+    """Return the options that the variable can hold, by version of PyTorch; None where the rules have no list of them."""
+    record = pack.framework("environment")
+    table = None if record is None else record.options.get("alloc_conf")
+    return None if table is None else FrameworkKeys(table)
 
 
 def check_alloc_conf(one: WrittenSetting, options: FrameworkKeys, torch: str | None, *, windows: bool) -> Iterator[ConfigIssue]:

@@ -10,25 +10,21 @@ from oomdoctor.case.text import Text
 from oomdoctor.configs.frameworks import Frameworks, setting_value
 from oomdoctor.configs.key_versions import FrameworkKeys, KeyStatus, closest_key
 from oomdoctor.configs.parsed_config import ParsedConfig
-from oomdoctor.knowledge.pack import Pack
-from oomdoctor.knowledge.records.framework import KEYS
+from oomdoctor.knowledge.records.framework import FrameworkRecord
 
 _MOST = 12
 """Complaints of this kind about one sheet."""
-_STRICT = frozenset({"llamafactory", "glm4", "axolotl", "ms-swift", "trl", "vllm", "sglang", "accelerate"})
-"""Those that refuse a key that they do not know; DeepSpeed passes over it, a script of one's own may have it."""
-_LOOSE = "transformers"
 _SHORT = re.compile(r"-[A-Za-z]")
 
 
-def find_unknown_keys(sheet: ParsedConfig, frameworks: Frameworks, pack: Pack, versions: Mapping[str, str]) -> Iterator[ConfigIssue]:
+def find_unknown_keys(sheet: ParsedConfig, frameworks: Frameworks, versions: Mapping[str, str]) -> Iterator[ConfigIssue]:
     """Complaints about the keys of one sheet, as far as its framework's keys are listed."""
     record = frameworks.records.get(sheet.framework or "")
     if record is None or sheet.framework is None:
         return
     yield from find_misplaced_keys(sheet, frameworks)
-    family = [name for name in frameworks.family(sheet.framework) if name in pack.names(KEYS.part)]
-    listed = {name: FrameworkKeys(found) for name in family if (found := pack.record(KEYS, name)) is not None}
+    family = [frameworks.records[name] for name in frameworks.family(sheet.framework) if name in frameworks.records]
+    listed = {one.framework: FrameworkKeys(one.keys) for one in family if one.keys is not None}
     if record.open or not listed or sheet.form == "dump":
         return
     inner = {*record.inner, *record.roots}
@@ -38,20 +34,25 @@ def find_unknown_keys(sheet: ParsedConfig, frameworks: Frameworks, pack: Pack, v
         block, _, name = one.name.rpartition(".")
         if (block and block not in inner) or name in extra or _SHORT.fullmatch(one.key) or not re.fullmatch(r"[A-Za-z]\w*", name):
             continue
-        complaint = _complaint(one, name, sheet.framework, listed, versions, frameworks)
+        complaint = _complaint(one, name, record, listed, versions, frameworks)
         if complaint is not None and count < _MOST:
             count += 1
             yield complaint
 
 
 def _complaint(
-    one: WrittenSetting, name: str, framework: str, listed: Mapping[str, FrameworkKeys], versions: Mapping[str, str], frameworks: Frameworks
+    one: WrittenSetting,
+    name: str,
+    framework: FrameworkRecord,
+    listed: Mapping[str, FrameworkKeys],
+    versions: Mapping[str, str],
+    frameworks: Frameworks,
 ) -> ConfigIssue | None:
     standings = {own: keys.status(name, versions.get(own)) for own, keys in listed.items()}
     states = {standing.state for standing in standings.values()}
     if "there" in states:
         return None
-    renamed = next((new for own in frameworks.family(framework) if (new := frameworks.records[own].renamed.get(name))), None)
+    renamed = next((new for own in frameworks.family(framework.framework) if (new := frameworks.records[own].renamed.get(name))), None)
     for own, standing in standings.items():
         if standing.state in ("gone", "not-yet"):
             return _of_another_version(one, name, frameworks.title(own), versions[own], standing, renamed)
@@ -65,7 +66,7 @@ def _complaint(
     guess = renamed or closest_key(name, [key for keys in listed.values() for key in keys.current()])
     if guess is None or any(not keys.covers(versions.get(own)) for own, keys in listed.items()):
         return None
-    return _unknown(one, name, framework, frameworks.title(framework), guess)
+    return _unknown(one, name, framework, guess)
 
 
 def _of_another_version(one: WrittenSetting, name: str, title: str, version: str, standing: KeyStatus, renamed: str | None) -> ConfigIssue:
@@ -90,16 +91,17 @@ def _perhaps_gone(one: WrittenSetting, name: str, title: str, standing: KeyStatu
     return _made("key-perhaps-gone", "note", one, what, why, renamed)
 
 
-def _unknown(one: WrittenSetting, name: str, framework: str, title: str, guess: str) -> ConfigIssue:
+def _unknown(one: WrittenSetting, name: str, framework: FrameworkRecord, guess: str) -> ConfigIssue:
+    title = framework.title
     what = Text(f"{title} has no key `{name}`; `{guess}` is near", f"{title} 没有 `{name}` 这个键，应该是 `{guess}`")
-    if framework in _STRICT:
+    if framework.unknown_keys == "refused":
         why = Text(
             "Depending on the version it is refused or passed over; the setting does not take effect.",
             "不同版本会报错或忽略它，这项设置都不会生效。",
         )
     else:
         why = Text("It is passed over without a word, and the default stays in force.", "它会被悄悄忽略，实际用的还是默认值。")
-    return _made("key-unknown", "warning" if framework != _LOOSE else "note", one, what, why, guess)
+    return _made("key-unknown", "note" if framework.unknown_keys == "noted" else "warning", one, what, why, guess)
 
 
 def _made(identity: str, severity: Severity, one: WrittenSetting, what: Text, why: Text, guess: str | None) -> ConfigIssue:

@@ -1,8 +1,8 @@
-"""The shape of what rules/tables knows of frameworks: how to know a config, what its keys mean, which keys there are."""
+"""The shape of rules/frameworks: how a framework is known in logs and configs, what its keys mean, and what it does by default."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -20,13 +20,95 @@ class FromKey(Record, frozen=True, kw_only=True):
     map: dict[str, Plain | None]
 
 
-class FrameworkRecord(Record, frozen=True, kw_only=True):
-    """rules/tables/settings/<framework>.yaml: how to know a framework's config, and what its keys mean."""
+class KeySpan(Record, frozen=True, kw_only=True):
+    """Keys that came and went together; versions are the first and the last examined one that has them."""
+
+    names: str
+    since: str | None = None
+    until: str | None = None
+
+
+class KeyTable(Record, frozen=True, kw_only=True):
+    """The keys of a framework by version; tools/config_keys.py makes most of them."""
+
+    source: str
+    versions: Annotated[list[str], Meta(min_length=1)]
+    spans: list[KeySpan]
+
+
+class LogPattern(Record, frozen=True, kw_only=True):
+    """What names a framework in frames and messages."""
+
+    pattern: str
+    order: int = 50
+    """Of several that are named the lowest counts: the outermost, as it is its config that a person edits."""
+
+
+class Layer(Record, frozen=True, kw_only=True):
+    """A program that a run can have below its framework, with a config of its own."""
+
+    facts: list[str]
+    """The facts that show it."""
+    order: int = 50
+    """Of several layers the lowest comes first."""
+
+
+class TrainingRecord(Record, frozen=True, kw_only=True):
+    """What a framework does that no setting says; the fields are those of FrameworkTraits (oomdoctor/case/setup.py)."""
+
+    logits: float
+    logits_low: float
+    logits_high: float
+    converts: float = 0.0
+    upcasts: bool = False
+    freezes_tower: bool = False
+    full_weights: str = "fp32"
+    unties: bool = False
+    packs_head: bool = False
+    adapter_bytes: int = 4
+    adapter_input: float = 3.0
+    autocast: bool = True
+    keeps_unpacked_input: bool = False
+    flat_gradients: bool = False
+    fused_qkv: bool = False
+    repeats_kv: bool = False
+    compiled: float = 1.0
+    offloads_checkpoints: bool = False
+    accumulates: bool = False
+    longest_first: bool = False
+    batch: int = 1
+    length: int | None = None
+    checkpointing: bool = False
+    checkpoints_always: bool = False
+    finetuning: str = "full"
+    optimizer: str = "adamw"
+    source: str
+    """Where the bytes of a logit come from."""
+
+
+class FrameworkCore(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """What every diagnosis needs of a framework: how messages and facts show it."""
 
     framework: str
     title: str
-    order: int
-    """Frameworks are tried in this order: those with keys of their own first."""
+    names: list[str] = []
+    """Other names that people and programs give it."""
+    in_logs: LogPattern | None = None
+    messages: list[str] = []
+    """Programs whose own message shows that this framework's settings count."""
+    falls_back_to: list[str] = []
+    """Frameworks whose settings this one takes as well; their keys are shown where it has none of its own."""
+    layer: Layer | None = None
+    """For a program that runs below another framework."""
+    always: bool = False
+    """Whether its settings are shown in every run."""
+
+
+class FrameworkRecord(FrameworkCore, frozen=True, kw_only=True):
+    """rules/frameworks/<framework>.yaml: all that the tool knows of one framework."""
+
+    order: int = 100
+    """Configs are tried in this order: frameworks with keys of their own first."""
     shares: list[str] = []
     """Frameworks whose keys are keys of this one too."""
     roots: list[str] = []
@@ -35,7 +117,7 @@ class FrameworkRecord(Record, frozen=True, kw_only=True):
     """What a command begins with."""
     takes_options: bool = True
     """Whether its programs take settings as options: a script of the same name that is given some is another's."""
-    signs: list[list[str]]
+    signs: list[list[str]] = []
     """Keys that together show the framework."""
     in_commands: bool = True
     """Whether its signs show it in a command too: what stands in files of its own can be one option among those of a trainer."""
@@ -47,28 +129,21 @@ class FrameworkRecord(Record, frozen=True, kw_only=True):
     """Blocks whose keys are in the table of keys too."""
     open: bool = False
     """Whether it takes any key."""
-    settings: dict[str, list[str | FromKey]]
+    unknown_keys: Literal["refused", "ignored", "noted"] = "ignored"
+    """What becomes of a key that it does not know: the run stops, nothing happens, or a script of one's own may have it."""
+    settings: dict[str, list[str | FromKey]] = {}
     """The common name -> the keys that give it, the first one that is there counts."""
     renamed: dict[str, str] = {}
-    source: str
-
-
-class KeySpan(Record, frozen=True, kw_only=True):
-    """Keys that came and went together; versions are the first and the last examined one that has them."""
-
-    names: str
-    since: str | None = None
-    until: str | None = None
-
-
-class KeysRecord(Record, frozen=True, kw_only=True):
-    """rules/tables/config_keys/<framework>.yaml, made by tools/config_keys.py."""
-
-    framework: str
-    source: str
-    versions: Annotated[list[str], Meta(min_length=1)]
-    keys: list[KeySpan]
+    deepspeed_key: str = "deepspeed"
+    """The key that names a DeepSpeed file."""
+    trains_like: str | None = None
+    """The framework whose defaults it has."""
+    training: TrainingRecord | None = None
+    source: str = ""
+    """Where its keys were read."""
+    options: dict[str, KeyTable] = {}
+    """A setting that holds several options -> the options."""
+    keys: KeyTable | None = None
 
 
 FRAMEWORKS = RecordKind("frameworks", FrameworkRecord)
-KEYS = RecordKind("config_keys", KeysRecord)

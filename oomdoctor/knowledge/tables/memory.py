@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from functools import cache
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from oomdoctor.case.setup import FrameworkTraits, Optimizer, WeightFormat
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.knowledge.records.framework import FRAMEWORKS
 from oomdoctor.knowledge.tables.csv_table import Row, table
 
+_UNKNOWN = "unknown"
 _WORD = re.compile(r"[\w.-]{1,60}")
 
 
@@ -96,47 +100,20 @@ def _methods() -> dict[str, TrainingMethod]:
 
 
 def framework_traits(name: str | None) -> FrameworkTraits:
-    """What is known of a framework; of an unknown one what lies between the others."""
-    return _stacks().get((name or "unknown").lower()) or _stacks()["unknown"]
+    """Return what is known of a framework; of an unknown one what lies between the others."""
+    return _traits().get((name or _UNKNOWN).lower()) or _traits()[_UNKNOWN]
 
 
 @cache
-def _stacks() -> dict[str, FrameworkTraits]:
-    return {name: _stack(row) for row in table("stacks") for name in _names(row)}
-
-
-def _stack(row: Row) -> FrameworkTraits:
-    return FrameworkTraits(
-        name=row["name"],
-        title=row["title"],
-        logits=float(row["logits"]),
-        logits_low=float(row["logits_low"]),
-        logits_high=float(row["logits_high"]),
-        converts=float(row["converts"]),
-        upcasts=row["upcasts"] == "yes",
-        freezes_tower=row["freezes_tower"] == "yes",
-        full_weights=row["full_weights"],
-        adapter_bytes=int(row["adapter_bytes"]),
-        adapter_input=float(row["adapter_input"]),
-        autocast=row["autocast"] == "yes",
-        keeps_unpacked_input=row["keeps_unpacked_input"] == "yes",
-        flat_gradients=row["flat_gradients"] == "yes",
-        fused_qkv=row["fused_qkv"] == "yes",
-        repeats_kv=row["repeats_kv"] == "yes",
-        compiled=float(row["compiled"]),
-        offloads_checkpoints=row["offloads_checkpoints"] == "yes",
-        accumulates=row["accumulates"] == "yes",
-        longest_first=row["longest_first"] == "yes",
-        unties=row["unties"] == "yes",
-        packs_head=row["packs_head"] == "yes",
-        batch=int(row["batch"]),
-        length=int(row["length"]) if row["length"] else None,
-        finetuning=row["finetuning"],
-        checkpointing=row["checkpointing"] != "no",
-        checkpoints_always=row["checkpointing"] == "always",
-        optimizer=row["optimizer"],
-        source=row["logits_source"],
-    )
+def _traits() -> dict[str, FrameworkTraits]:
+    records = {record.framework: record for record in load_pack().records(FRAMEWORKS)}
+    traits: dict[str, FrameworkTraits] = {}
+    for record in records.values():
+        trained = records.get(record.trains_like or record.framework, record)
+        if trained.training is not None:
+            own = FrameworkTraits(name=trained.framework, title=trained.title, **asdict(trained.training))
+            traits.update((name, own) for name in (record.framework, *record.names))
+    return traits
 
 
 class ActivationFunction(Struct, frozen=True):

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from oomdoctor.advice.fixes import unique_fixes
 from oomdoctor.case.diagnosis import Finding, Fix, NotThis
 from oomdoctor.case.settings import ProposedSetting
+from oomdoctor.knowledge.tables.titles import framework_title
 from oomdoctor.report.document import Block, Folded, Heading, Paragraph, Row, Span, Step, Steps, Style
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording.phrases import bare, blank, comma, first_sentences, spans, stop, stopped, written
-from oomdoctor.report.wording.texts import FRAMEWORKS, say
+from oomdoctor.report.wording.texts import say
 from oomdoctor.units import format_size
 
 _SHORT = 3
@@ -119,7 +120,7 @@ def _place(setting: ProposedSetting, lang: str) -> str:
     if setting.file:
         name = os.path.basename(setting.file)
         return name if setting.line is None else f"{name}:{setting.line}"
-    return say("environment", lang) if setting.framework == "environment" else FRAMEWORKS.get(setting.framework, setting.framework)
+    return say("environment", lang) if setting.framework == "environment" else framework_title(setting.framework)
 
 
 def _line(setting: ProposedSetting, lang: str) -> tuple[str, str]:

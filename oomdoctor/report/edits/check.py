@@ -10,6 +10,7 @@ from oomdoctor.case.plan import Fit, Fits
 from oomdoctor.case.serving import Served
 from oomdoctor.case.settings import ConfigIssue, RunConfig
 from oomdoctor.case.text import Text
+from oomdoctor.knowledge.tables.titles import framework_title
 from oomdoctor.report.document import Block, Document, Facts, Heading, Paragraph, Row, Span, Style
 from oomdoctor.report.memory.estimate import compose as compose_estimate
 from oomdoctor.report.memory.fits import fits_line
@@ -17,7 +18,7 @@ from oomdoctor.report.memory.serving import compose as compose_server
 from oomdoctor.report.memory.serving import obstacle
 from oomdoctor.report.memory.serving import verdict as server_verdict
 from oomdoctor.report.wording.phrases import blank, comma, spans, stop, stopped
-from oomdoctor.report.wording.texts import FRAMEWORKS, say
+from oomdoctor.report.wording.texts import say
 
 Taken = tuple[Estimate, Fit] | Served
 """What a run takes of a card as nvidia-smi shows it, and whether it fits; or what a server makes of it."""
@@ -84,7 +85,7 @@ def _blocks(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap]
 
 def _summary(training: RunConfig | None, complaints: Sequence[ConfigIssue], lang: str) -> Iterator[Span]:
     if training is not None and training.framework:
-        name = FRAMEWORKS.get(training.framework, training.framework)
+        name = framework_title(training.framework)
         yield Span(f"{name}{'：' if lang == 'zh' else ': '}")
     elif training is not None:
         yield Span(_NOBODYS.get(lang))

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.records.fix import FixRecord, SettingRecord
 from oomdoctor.knowledge.records.problem import CiteRecord
+from oomdoctor.knowledge.tables.titles import framework_title
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Style
 from oomdoctor.report.handbook.parts import cited, text_of, titled, versions, what_does_not_help
 from oomdoctor.report.wording.handbook import word
 from oomdoctor.report.wording.phrases import comma, spans, written
-from oomdoctor.report.wording.texts import FRAMEWORKS
 
 _HELPED = 8
 _ABREAST = 2
@@ -52,7 +52,7 @@ def settings(found: Sequence[SettingRecord], lang: str) -> Iterator[Row]:
 
 
 def _framework(one: SettingRecord, lang: str) -> str:
-    return word("environment", lang) if one.framework == "environment" else FRAMEWORKS.get(one.framework, one.framework)
+    return word("environment", lang) if one.framework == "environment" else framework_title(one.framework)
 
 
 def _aside(one: SettingRecord, lang: str) -> str:

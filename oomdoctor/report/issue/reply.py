@@ -14,12 +14,13 @@ from oomdoctor.case.diagnosis import Diagnosis, Finding, Fix
 from oomdoctor.case.event import Kind, Place
 from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.case.text import Text
+from oomdoctor.knowledge.tables.titles import framework_title
 from oomdoctor.report.diagnosis.headline import settle_text, summary
 from oomdoctor.report.diagnosis.places import at
 from oomdoctor.report.document import Block, Document, Paragraph, Span, Step, Steps, Style
 from oomdoctor.report.issue.missing_info import missing_info
 from oomdoctor.report.wording.phrases import bare, blank, comma, first_sentences, spans, stop, stopped, written
-from oomdoctor.report.wording.texts import FRAMEWORKS, fill, say
+from oomdoctor.report.wording.texts import fill, say
 
 _STEPS = 3
 _ASKED = 2
@@ -167,7 +168,7 @@ def _change(one: ProposedSetting) -> str:
 
 def _where(one: ProposedSetting) -> str:
     """Whose key it is and in which file; a variable or a command needs neither."""
-    name = FRAMEWORKS.get(one.framework, one.framework) if one.framework != "environment" else ""
+    name = framework_title(one.framework) if one.framework != "environment" else ""
     place = f"{one.file}:{one.line}" if one.file and one.line else one.file or ""
     return ", ".join(part for part in (name, place) if part)
 

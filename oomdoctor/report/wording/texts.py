@@ -276,33 +276,6 @@ PARTS: Mapping[str, Text] = {
     "free": Text("free", "空闲"),
 }
 
-FRAMEWORKS: Mapping[str, str] = {
-    "llamafactory": "LLaMA-Factory",
-    "deepspeed": "DeepSpeed",
-    "accelerate": "Accelerate",
-    "transformers": "Transformers",
-    "huggingface": "Transformers",
-    "glm4": "GLM-4",
-    "vllm": "vLLM",
-    "sglang": "SGLang",
-    "torch": "PyTorch",
-    "pytorch": "PyTorch",
-    "megatron": "Megatron",
-    "lightning": "Lightning",
-    "trl": "TRL",
-    "axolotl": "Axolotl",
-    "unsloth": "Unsloth",
-    "fsdp": "FSDP",
-    "ollama": "Ollama",
-    "ray": "Ray",
-    "jax": "JAX",
-    "tensorflow": "TensorFlow",
-    "env": "environment",
-    "docker": "Docker",
-    "kubernetes": "Kubernetes",
-    "slurm": "Slurm",
-}
-
 
 def say(key: str, lang: str, /, **values: object) -> str:
     """The label `key` in `lang`, filled in; values are never read as a template."""
