@@ -34,8 +34,8 @@ from oomdoctor.parse.recogniser import Recogniser
 
 if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment
-    from oomdoctor.planning.expected_vs_observed import ExpectedVsObserved
-    from oomdoctor.planning.serving_expected_vs_observed import ServerExpectedVsObserved
+    from oomdoctor.planning.run_expected_vs_observed import RunExpectedVsObserved
+    from oomdoctor.planning.server_expected_vs_observed import ServerExpectedVsObserved
 
 _PROGRESS_STEPS = 2
 _SAMPLES = 24
@@ -122,7 +122,7 @@ def _diagnosis(
     known = KnownFacts(all_facts, _samples(events), programs, tuple(failure.root for failure in failures[:1]))
     judged = with_advice(findings(pack, known), pack, known, settings)
     for comparison in (expected, server):
-        judged = comparison.weighed(judged, pack) if comparison is not None else judged
+        judged = comparison.weigh(judged, pack) if comparison is not None else judged
     case = Case(
         sources=tuple(read.source for read in reads),
         events=tuple(events),
@@ -133,7 +133,7 @@ def _diagnosis(
         environment=beside.environment,
         environment_note=beside.note,
         estimate=expected.expected if expected is not None else None,
-        served=server.found if server is not None else None,
+        served=server.served_run if server is not None else None,
         unread=sum(read.unread for read in reads),
         gaps=(*missing, *unread, *beside.gaps, *(gap for read in reads for gap in read.gaps)),
     )
@@ -142,13 +142,13 @@ def _diagnosis(
 
 def _expected_run(
     failures: Sequence[Incident], settings: RunConfig | None, log: Mapping[str, Value], values: Mapping[str, Fact]
-) -> ExpectedVsObserved | None:
+) -> RunExpectedVsObserved | None:
     """Return what the run should have taken, where a card's memory failed and something tells the model."""
     if not failures or failures[0].kind not in _ON_THE_CARD or not any(name in values for name in _MODEL):
         return None
-    from oomdoctor.planning.expected_vs_observed import expected_vs_observed  # noqa: PLC0415 - most logs do not tell the model
+    from oomdoctor.planning.run_expected_vs_observed import run_expected_vs_observed  # noqa: PLC0415 - most logs do not tell the model
 
-    return expected_vs_observed(settings, log, failures[0])
+    return run_expected_vs_observed(settings, log, failures[0])
 
 
 def _expected_server(
@@ -158,7 +158,7 @@ def _expected_server(
     serving = log.get("log.framework") in _SERVERS or (settings is not None and settings.settings.method == "serve")
     if not failures or not serving or failures[0].kind not in _ON_THE_CARD or not any(name in values for name in _MODEL):
         return None
-    from oomdoctor.planning.serving_expected_vs_observed import server_expected_vs_observed  # noqa: PLC0415 - as above
+    from oomdoctor.planning.server_expected_vs_observed import server_expected_vs_observed  # noqa: PLC0415 - as above
 
     return server_expected_vs_observed(settings, log, failures[0])
 

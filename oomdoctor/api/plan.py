@@ -17,7 +17,7 @@ from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.knowledge.tables.cards import Card
 from oomdoctor.planning.framework_keys import measure_keys
-from oomdoctor.planning.memory_budget import memory_budget, without
+from oomdoctor.planning.memory_budget import memory_budget
 from oomdoctor.planning.plan_request import PlanRequest, plan_request
 from oomdoctor.planning.plans import plans
 from oomdoctor.planning.run_space import run_space
@@ -91,9 +91,9 @@ def _request(
 def _budget(gpu: str | None, request: PlanRequest) -> MemoryBudget:
     """Return the memory of the card that was named, else of the log's, without what the log shows and no setting explains."""
     if gpu is not None:
-        return without(memory_budget(find_card(gpu)), request.unexplained)
+        return memory_budget(find_card(gpu)).minus_unexplained(request.unexplained)
     if request.budget is not None:
-        return without(request.budget, request.unexplained)
+        return request.budget.minus_unexplained(request.unexplained)
     printed = request.log.get("log.total_bytes")
     if isinstance(printed, int) and printed > 0:
         return memory_budget(Card(str(request.log.get("log.gpu_name", "")), printed))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Generic, Literal, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.settings import ProposedSetting, Scalar
@@ -32,6 +33,10 @@ class MemoryBudget(Struct, frozen=True):
     """Bytes that the process takes outside of torch, where a log shows them; `usable` is without them."""
     unexplained: int = 0
     """Bytes that a log shows and no setting explains; `usable` is without them."""
+
+    def minus_unexplained(self, size: int) -> MemoryBudget:
+        """Subtract memory that the log shows and no setting explains; it will be in use again."""
+        return replace(self, usable=max(0, self.usable - size), unexplained=size)
 
 
 class Fit(Struct, frozen=True, kw_only=True):

@@ -1,10 +1,8 @@
-"""How much of a card a plan may use, and whether a run fits."""
+"""Work out how much of a card a plan may use, and whether a run fits."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from msgspec.structs import replace
+from collections.abc import Mapping
 
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.event import Event, Value
@@ -18,42 +16,36 @@ _USABLE = 0.97
 
 
 def memory_budget(card: Card) -> MemoryBudget:
-    """The budget of a card."""
+    """Return the budget of a card."""
     return MemoryBudget(card.name, card.bytes, int(card.bytes * _USABLE), version(card.capability))
 
 
-def budget_of_card(roots: Sequence[Event], log: Mapping[str, Value]) -> MemoryBudget | None:
-    """The card of the first message that says its size, and what the process had there outside of torch."""
-    root = next((one for one in roots if one.size("total_bytes")), None)
-    if root is None:
+def budget_from_log(root: Event, log: Mapping[str, Value]) -> MemoryBudget | None:
+    """Return the budget of the card of a failure, without what the process had there outside of torch; None where its size is unknown."""
+    total = root.size("total_bytes")
+    if not total:
         return None
-    parts = [root.size(name) for name in ("process_bytes", "allocated_bytes", "reserved_unallocated_bytes")]
-    outside = None if None in parts else (parts[0] or 0) - (parts[1] or 0) - (parts[2] or 0)
+    process, allocated, reserved = (root.size(name) for name in ("process_bytes", "allocated_bytes", "reserved_unallocated_bytes"))
+    known = process is not None and allocated is not None and reserved is not None
+    outside = max(0, (process or 0) - (allocated or 0) - (reserved or 0)) if known else 0
     name = str(log.get("log.gpu_name", ""))
-    known = card_named(name) if name else None
-    measured = outside if outside is not None and outside > 0 else None
-    total = root.size("total_bytes") or 0
-    return MemoryBudget(name, total, int(total * _USABLE) - (measured or 0), version(known.capability if known else ""), measured)
+    card = card_named(name) if name else None
+    return MemoryBudget(name, total, int(total * _USABLE) - outside, version(card.capability if card else ""), outside or None)
 
 
-def without(within: MemoryBudget, unexplained: int) -> MemoryBudget:
-    """The budget without bytes that a log shows and no setting explains: whatever takes them takes them again."""
-    return replace(within, usable=max(0, within.usable - unexplained), unexplained=unexplained)
+def needed(setup: Setup, budget: MemoryBudget) -> Estimate:
+    """Estimate what a run needs so that no request fails; what a log shows outside of torch is taken off the budget already."""
+    return needed_of(setup, outside=budget.outside is None)
 
 
-def needed(setup: Setup, within: MemoryBudget) -> Estimate:
-    """What a run needs in this budget so that no request fails; what a log shows outside of torch is taken off the budget already."""
-    return needed_of(setup, outside=within.outside is None)
+def judge_fit(setup: Setup, budget: MemoryBudget) -> Fit:
+    """Judge whether a run fits a budget: the one verdict of all commands."""
+    estimate = needed(setup, budget)
+    return Fit(budget=budget, needed=estimate, fits=fits(estimate, budget))
 
 
-def judge_fit(setup: Setup, within: MemoryBudget) -> Fit:
-    """Whether a run fits in this budget: the one verdict of all commands."""
-    need = needed(setup, within)
-    return Fit(budget=within, needed=need, fits=fits(need, within))
-
-
-def fits(found: Estimate, within: MemoryBudget) -> Fits:
-    """`yes`: the most that it may need is there; `no`: even the least is not; else `close`."""
-    return (
-        "yes" if found.high <= within.usable else "no" if found.low > within.total - (within.outside or 0) - within.unexplained else "close"
-    )
+def fits(estimate: Estimate, budget: MemoryBudget) -> Fits:
+    """Return `yes` where the most that a run may need is there, `no` where even the least is not, else `close`."""
+    if estimate.high <= budget.usable:
+        return "yes"
+    return "no" if estimate.low > budget.total - (budget.outside or 0) - budget.unexplained else "close"

@@ -18,7 +18,7 @@ from oomdoctor.case.text import Text
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.tables.shapes import model_shape
 from oomdoctor.planning.at_failure import at_failure, explaining_length
-from oomdoctor.planning.memory_budget import budget_of_card
+from oomdoctor.planning.memory_budget import budget_from_log
 from oomdoctor.setups.from_log import LoggedRun, run_from_log, setup_from_log
 from oomdoctor.setups.model_files import read_shape
 
@@ -59,7 +59,7 @@ def plan_request(
         framework=known.framework,
         training=training,
         log=log,
-        budget=budget_of_card([incident.root], log) if incident is not None else None,
+        budget=budget_from_log(incident.root, log) if incident is not None else None,
         unexplained=max(0, at.seen - at.expected) if at is not None else 0,
     )
 

@@ -11,7 +11,7 @@ from planning.test_search import RUNS
 
 from oomdoctor.case.setup import Setup
 from oomdoctor.memory.estimate import estimate
-from oomdoctor.planning.memory_budget import fits, needed, without
+from oomdoctor.planning.memory_budget import fits, needed
 
 
 @settings(max_examples=40)
@@ -23,11 +23,11 @@ def test_a_run_needs_its_live_tensors_and_never_more_than_the_card_shows_in_the_
 
 
 @given(RUNS, st.integers(0, 64 << 30))
-def test_less_room_never_makes_a_run_fit(run: Setup, taken: int) -> None:
+def test_a_smaller_budget_never_makes_a_run_fit(run: Setup, taken: int) -> None:
     order = {"no": 0, "close": 1, "yes": 2}
     card = a_card("A100-80GB")
     need = needed(run, card)
-    assert order[fits(need, without(card, taken))] <= order[fits(need, card)]
+    assert order[fits(need, card.minus_unexplained(taken))] <= order[fits(need, card)]
 
 
 @pytest.mark.parametrize(("card", "verdict"), [
@@ -36,15 +36,15 @@ def test_less_room_never_makes_a_run_fit(run: Setup, taken: int) -> None:
     pytest.param("A100-80GB", "yes", id="the most that it may be is there"),
 ])  # fmt: skip
 def test_the_verdict_looks_at_both_ends(card: str, verdict: str) -> None:
-    room = a_card(card)
-    assert fits(needed(a_run(gradient_checkpointing=True, micro_batch=2), room), room) == verdict
+    budget = a_card(card)
+    assert fits(needed(a_run(gradient_checkpointing=True, micro_batch=2), budget), budget) == verdict
 
 
-def test_what_a_log_measured_is_taken_off_the_room_and_not_counted_twice() -> None:
-    room = a_card()
-    measured = replace(room, outside=600 << 20)
+def test_what_a_log_measured_is_taken_off_the_budget_and_not_counted_twice() -> None:
+    budget = a_card()
+    measured = replace(budget, outside=600 << 20)
     run = a_run(gradient_checkpointing=True)
-    names = [{term.name for term in needed(run, one).peak.terms} for one in (room, measured)]
+    names = [{term.name for term in needed(run, one).peak.terms} for one in (budget, measured)]
     assert names[0] - names[1] == {"context"}
 
 

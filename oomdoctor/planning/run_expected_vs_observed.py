@@ -1,0 +1,97 @@
+"""Compare what a failed run should have taken with what its log shows, and say what each fix would free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from oomdoctor.case.diagnosis import Finding, Fix
+from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.event import Value
+from oomdoctor.case.expected import Expected
+from oomdoctor.case.incident import Incident
+from oomdoctor.case.plan import Fits, MemoryBudget
+from oomdoctor.case.settings import RunConfig, Scalar
+from oomdoctor.case.shape import Shape
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.planning.at_failure import at_failure
+from oomdoctor.planning.expected_vs_observed import weigh_fixes
+from oomdoctor.planning.memory_budget import budget_from_log, fits, needed
+from oomdoctor.setups.from_log import LoggedRun, run_from_log, setup_from_log
+
+_UNBOUNDED = MemoryBudget("", 1 << 62, 1 << 62)
+"""A card for figures that are compared with no card."""
+_ADAPTER_SETTINGS = frozenset({"finetuning", "lora_rank", "lora_targets", "modules_to_save"})
+"""Settings that change the number of trained parameters."""
+
+
+class RunExpectedVsObserved(Struct, frozen=True):
+    """A failed run of a known model."""
+
+    run: LoggedRun
+    shape: Shape
+    expected: Expected
+    lacking: int
+    """Bytes that the failed request lacked, as far as the log tells."""
+
+    def facts(self) -> dict[str, Value | bool | float | None]:
+        """Return what rules can ask of the estimate, as `estimate.NAME`; the weights only where something tells their type."""
+        settings, expected = self.run.settings, self.expected
+        if not (settings.precision or settings.load_bits or settings.finetuning):
+            return {}
+        weights = sum(term.bytes for term in expected.estimate.phases[0].terms if term.name == "weights")
+        facts: dict[str, Value | bool | float | None] = {"estimate.model": self.shape.name, "estimate.weights_bytes": weights}
+        if expected.budget is not None:
+            facts["estimate.card_bytes"] = expected.budget.total
+            facts["estimate.over_card"] = weights > expected.budget.total
+        if expected.is_told:
+            facts["estimate.needed_bytes"] = expected.estimate.expected
+            facts["estimate.fits"] = expected.fits
+        return facts
+
+    def weigh(self, findings: Iterable[Finding], pack: Pack) -> tuple[Finding, ...]:
+        """Return the findings with what each of their fixes would free and whether the run would fit then."""
+        return weigh_fixes(findings, pack, self._weigh) if self.expected.is_told else tuple(findings)
+
+    def _weigh(self, fix: Fix, changes: Mapping[str, Scalar]) -> Fix:
+        expected = self.expected.estimate.expected
+        trained = None if changes.keys() & _ADAPTER_SETTINGS else self.run.trained
+        run = replace(self.run, settings=self.run.settings.with_values(changes), trained=trained)
+        changed = needed(setup_from_log(run, self.shape)[0], self.expected.budget or _UNBOUNDED)
+        if changed.expected == expected:
+            # The memory model knows nothing of this setting, or it is in force already.
+            return fix
+        frees = max(0, expected - changed.expected)
+        return replace(fix, frees_bytes=frees, fits="no" if frees < self.lacking else self._fits(changed))
+
+    def _fits(self, changed: Estimate) -> Fits | None:
+        """Return whether a changed run fits; None where the run should have fitted as it was.
+
+        Memory that was observed above what was expected will be in use again.
+        """
+        budget, at = self.expected.budget, self.expected.at
+        if budget is None or self.expected.fits == "yes":
+            return None
+        return fits(changed, budget.minus_unexplained(max(0, at.seen - at.expected) if at else 0))
+
+
+def run_expected_vs_observed(training: RunConfig | None, log: Mapping[str, Value], incident: Incident) -> RunExpectedVsObserved | None:
+    """Compare the run of a failure with its log; None where its model is not known."""
+    run = run_from_log(training, log)
+    if run.shape is None:
+        return None
+    setup, assumptions = setup_from_log(run, run.shape)
+    budget = budget_from_log(incident.root, log)
+    estimate = needed(setup, budget or _UNBOUNDED)
+    expected = Expected(
+        estimate=estimate,
+        budget=budget,
+        fits=fits(estimate, budget) if budget else None,
+        assumptions=assumptions,
+        is_told=run.is_told,
+        at=at_failure(setup, incident) if run.is_told else None,
+    )
+    requested, free = incident.root.size("requested_bytes"), incident.root.size("free_bytes")
+    return RunExpectedVsObserved(run, run.shape, expected, max(0, (requested or 0) - (free or 0)))

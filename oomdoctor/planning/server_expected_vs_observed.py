@@ -1,0 +1,117 @@
+"""Compare the budget that a failed server should have had with what it printed, and say what each fix would change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from oomdoctor.case.diagnosis import Finding, Fix
+from oomdoctor.case.event import Value
+from oomdoctor.case.incident import Incident
+from oomdoctor.case.serving import ByteRange, Served, ServedRun, StartupCheck
+from oomdoctor.case.settings import RunConfig, Scalar
+from oomdoctor.case.shape import Shape
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.tables.cards import card_named
+from oomdoctor.memory.servers.engines import ENGINES
+from oomdoctor.planning.expected_vs_observed import weigh_fixes
+from oomdoctor.planning.memory_budget import budget_from_log
+from oomdoctor.setups.from_log import LoggedRun, run_from_log
+from oomdoctor.setups.server import CardLookup, serve_run
+
+_UNSURE = 0.3
+"""The relative uncertainty of what a change moves, where the cache before it was observed; what the memory fraction gives is certain."""
+_PRINTED = {
+    "weights": ("weights_bytes",),
+    "outside torch": ("non_torch_bytes",),
+    "working set": ("activation_peak_bytes",),
+    "kv cache": ("kv_available_bytes", "kv_cache_bytes"),
+}
+"""Terms by the fields of messages that print them."""
+_ANY_CARD = 1 << 36
+
+
+class ServerExpectedVsObserved(Struct, frozen=True):
+    """A failed server of a known model on a known card."""
+
+    run: LoggedRun
+    log: Mapping[str, Value]
+    shape: Shape
+    card: CardLookup
+    served_run: ServedRun
+
+    def weigh(self, findings: Iterable[Finding], pack: Pack) -> tuple[Finding, ...]:
+        """Return the findings with what each of their fixes would give and whether the server would start then; what is not enough last."""
+        weighed = weigh_fixes(findings, pack, self._weigh)
+        return tuple(replace(finding, fixes=tuple(sorted(finding.fixes, key=lambda fix: fix.fits == "no"))) for finding in weighed)
+
+    def _weigh(self, fix: Fix, changes: Mapping[str, Scalar]) -> Fix:
+        now, before = self.served_run.served, self.served_run.expected
+        changed = serve_run(replace(self.run, settings=self.run.settings.with_values(changes)), self.log, self.shape, self.card)
+        if changed is None or (changed.cache, changed.checks) == (before.cache, before.checks):
+            return fix
+        then = _with_observed_cache(changed, before, self.served_run.seen)
+        # Where the memory model does not explain the failure it promises nothing.
+        return replace(fix, frees_bytes=_gained(now, then), fits=None if now.starts == "yes" else then.starts)
+
+
+def server_expected_vs_observed(
+    training: RunConfig | None, log: Mapping[str, Value], incident: Incident
+) -> ServerExpectedVsObserved | None:
+    """Compare the server of a failure with its log; None where it is none, or where model or card are not known."""
+    run = run_from_log(training, log)
+    if run.shape is None:
+        return None
+    seen = dict(_printed(log, incident))
+    total, is_known = _total(run, run.shape, log, incident, seen)
+    if total is None:
+        return None
+    card = CardLookup(str(log.get("log.gpu_name", "")), total)
+    expected = serve_run(run, log, run.shape, card)
+    if expected is None:
+        return None
+    served = ServedRun(served=_with_observed_cache(expected, expected, seen), expected=expected, seen=seen, total_is_known=is_known)
+    return ServerExpectedVsObserved(run, log, run.shape, card, served)
+
+
+def _printed(log: Mapping[str, Value], incident: Incident) -> Iterable[tuple[str, int]]:
+    for name, fields in _PRINTED.items():
+        values = (value for field in fields for value in (incident.root.fields.get(field), log.get(f"log.{field}")))
+        size = next((value for value in values if isinstance(value, int)), None)
+        if size is not None:
+            yield name, size
+
+
+def _total(run: LoggedRun, shape: Shape, log: Mapping[str, Value], incident: Incident, seen: Mapping[str, int]) -> tuple[int | None, bool]:
+    """Return the bytes of the card, and whether the log tells them or the card's name; else what explains the rest."""
+    budget, card = budget_from_log(incident.root, log), card_named(str(log.get("log.gpu_name", "")))
+    for size in (budget.total if budget else None, log.get("log.total_bytes"), card.bytes if card else None):
+        if isinstance(size, int) and size > 0:
+            return size, True
+    guess = serve_run(run, log, shape, CardLookup("", _ANY_CARD))
+    return None if guess is None else ENGINES[guess.server.program].card_bytes(guess, seen, log), False
+
+
+def _with_observed_cache(changed: Served, before: Served, seen: Mapping[str, int]) -> Served:
+    """Return the changed server with the observed cache plus what the change moves, where a cache was observed."""
+    if "kv cache" not in seen:
+        return changed
+    moved = changed.cache.expected - before.cache.expected
+    unsure = round(abs(moved - (changed.taken - before.taken)) * _UNSURE)
+    cache = ByteRange(*(seen["kv cache"] + moved + more for more in (0, -unsure, unsure)))
+    return replace(changed, cache=cache, checks=tuple(_with_cache(check, changed, cache) for check in changed.checks))
+
+
+def _with_cache(check: StartupCheck, served: Served, cache: ByteRange) -> StartupCheck:
+    if check.name in ("blocks", "request"):
+        return StartupCheck(check.name, cache.less(served.cache.expected - check.spare.expected))
+    return check
+
+
+def _gained(now: Served, then: Served) -> int:
+    """Return how much more is left at the check that failed."""
+    failed = now.failed_check
+    spare = {check.name: check.spare.expected for check in then.checks}
+    return 0 if failed is None else max(0, spare.get(failed.name, failed.spare.expected) - failed.spare.expected)
