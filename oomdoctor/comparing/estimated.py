@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from oomdoctor.case.comparison import Side
 from oomdoctor.case.estimate import Estimate
+from oomdoctor.memory.estimate import needed
+from oomdoctor.setups.from_log import run_from_log, setup_from_log
 
 
 def estimated(side: Side) -> Estimate | None:
     """What one side needs so that no request fails; None where its model, method, batch or length is unknown: it would rest on defaults."""
-    from oomdoctor.memory.estimate import needed  # noqa: PLC0415 - machines alone need no model of memory
-    from oomdoctor.setups.from_log import run_from_log, setup_from_log  # noqa: PLC0415
-
     if side.training is None:
         return None
     known = run_from_log(side.training, side.diagnosis.case.facts if side.diagnosis is not None else {})

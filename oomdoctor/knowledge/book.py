@@ -6,6 +6,7 @@ A diagnosis never imports this module; it is for reading the knowledge itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -122,8 +123,6 @@ class Book:
 
     def near(self, word: str, most: int = 5) -> list[str]:
         """Return ids that look like a word, or whose titles hold it, the likeliest first."""
-        from difflib import get_close_matches  # noqa: PLC0415 - only for what was not found
-
         names = [name for part in PARTS for name in self.pack.names(part)]
         names += [problem.cause for problem in self.problems.values() if problem.cause]
         titles = {record.id: record.title for records in (self.problems, self.fixes) for record in records.values()}

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from glob import escape, glob
+from json import loads
 from typing import Any
 
 from oomdoctor import cache
@@ -26,15 +27,13 @@ def read_shape(path: str) -> Shape | None:
 
 def read_config(path: str) -> dict[str, Any] | None:
     """The config.json at `path`: the file itself, its folder, or the name of a model that a cache has. None where none can be read."""
-    from json import loads  # noqa: PLC0415 - only where a model lies on the disk; it reads Infinity, which Mamba's files have
-
     file = os.path.join(path, "config.json") if os.path.isdir(path) else path
     found = file if os.path.isfile(file) else next(_cached(path), None)
     if found is None:
         return None
     try:
         with open(found, "rb") as opened:
-            config = loads(opened.read(MOST_BYTES))
+            config = loads(opened.read(MOST_BYTES))  # it reads Infinity, which the files of Mamba have
     except (OSError, ValueError, RecursionError):
         return None
     return config if isinstance(config, dict) else None

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from difflib import unified_diff
 
 _NO_END = "\\ No newline at end of file"
 
 
 def diff_lines(path: str, old: bytes | None, new: bytes) -> Iterator[str]:
     """The lines of the diff, without their ends; `old` is None for a new file."""
-    from difflib import unified_diff  # noqa: PLC0415 - only where something is changed
-
     before = "/dev/null" if old is None else path
     for line in unified_diff(_lines(old or b""), _lines(new), before, path):
         bare = line.rstrip("\r\n")

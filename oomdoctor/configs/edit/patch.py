@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import codecs
+import json
+from ast import literal_eval
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+import yaml
 from msgspec import Struct
 
 from oomdoctor.configs.edit.blocks import edit_block
@@ -67,8 +70,6 @@ def _pieces(key: str, to: str) -> Iterator[tuple[str, str]]:
     if to[:1] != "{":
         yield key, to
         return
-    import yaml  # noqa: PLC0415 - only for a block
-
     try:
         block = yaml.safe_load(to)
     except yaml.YAMLError:
@@ -139,8 +140,6 @@ def _is_json(text: str) -> bool:
     """Whether the strict reader of the frameworks takes it; ours takes more."""
     if text.lstrip()[:1] not in ("{", "["):
         return False
-    import json  # noqa: PLC0415 - only for what may be JSON
-
     try:
         json.loads(text)
     except (ValueError, RecursionError):
@@ -213,8 +212,6 @@ def _means(value: str, to: str) -> bool:
 
 
 def _has_items(value: str, to: str) -> bool:
-    from ast import literal_eval  # noqa: PLC0415 - only for a list
-
     try:
         wanted = [plain_value(one) for one in list_items(to)]
     except UnsafeEdit:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+
+import yaml
 
 from oomdoctor.case.settings import Scalar
 from oomdoctor.configs.edit.change import UnsafeEdit
@@ -57,10 +60,6 @@ def type_of_word(text: str) -> type[Scalar]:
 
 def _as_json(to: str) -> str:
     """A block that is written as in YAML, `{offload: true}`, as JSON."""
-    import json  # noqa: PLC0415 - only for a block
-
-    import yaml  # noqa: PLC0415 - as above
-
     try:
         return json.dumps(yaml.safe_load(to), ensure_ascii=False)
     except (yaml.YAMLError, TypeError, ValueError) as why:
@@ -80,8 +79,6 @@ def _quoted(text: str, quote: str) -> str:
 
 def _reads_back(to: str, *, flow: bool) -> bool:
     """Whether YAML reads a bare `to` as the word that it is."""
-    import yaml  # noqa: PLC0415 - only who changes a file pays for YAML
-
     try:
         events = list(yaml.parse(f"[{to}]" if flow else f"k: {to}", Loader=yaml.SafeLoader))
     except yaml.YAMLError:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import yaml
+
 from oomdoctor.configs.edit.change import UnsafeEdit
 from oomdoctor.configs.edit.tree import Open, Spot, hang
 from oomdoctor.configs.parsed_config import DEEPEST, MOST_KEYS
@@ -16,8 +18,6 @@ _CLOSING = ("MappingEndEvent", "SequenceEndEvent")
 
 def yaml_documents(text: str) -> list[Spot]:
     """The value of each document. Raises Unsafe where the text is not YAML, or too deep or large for a config."""
-    import yaml  # noqa: PLC0415 - only who changes a file pays for YAML
-
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     documents: list[Spot] = []
     stack: list[Open] = []

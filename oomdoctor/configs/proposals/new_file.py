@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from shlex import quote
 
 from msgspec import Struct
 
@@ -64,8 +65,6 @@ def _launch(command: str | None, file: str, config: str) -> str | None:
     """The command with its files, as a shell takes them."""
     if command is None:
         return None
-    from shlex import quote  # noqa: PLC0415 - only where a file is made
-
     return command.replace("{file}", quote(file)).replace("{config}", quote(config.replace(os.sep, "/")))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -91,8 +92,6 @@ def _known(file: str, key: str, targets: EditTargets) -> str | None:
 
 def _json(at: EditTarget, write: str, targets: EditTargets) -> Iterator[ConfigChange]:
     """`"bf16": {"enabled": "auto"}` as settings of the DeepSpeed config, wherever it stands."""
-    import json  # noqa: PLC0415 - only for these complaints
-
     try:
         wanted = json.loads(f"{{{write}}}")
     except ValueError:

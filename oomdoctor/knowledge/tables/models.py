@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from msgspec.json import decode
+
 from oomdoctor.knowledge.pack import builtin_rules
 
 _SUFFIX = re.compile(
@@ -49,8 +51,6 @@ def _short(name: str) -> str:
 
 @cache
 def _table() -> Mapping[str, Mapping[str, Any]]:
-    from msgspec.json import decode  # noqa: PLC0415 - only where a model is named
-
     with open(os.path.join(builtin_rules(), "tables", "models.json"), "rb") as file:
         models: dict[str, Mapping[str, Any]] = decode(file.read())
     out: dict[str, Mapping[str, Any]] = {}

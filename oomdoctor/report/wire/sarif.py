@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
@@ -145,8 +146,6 @@ def _uri(path: str) -> str:
     if os.path.isabs(path):
         inside = os.path.relpath(path)
         if inside.startswith(os.pardir):
-            from pathlib import Path  # noqa: PLC0415 - most paths are below
-
             return Path(path).as_uri()
         path = inside
     return quote(os.path.normpath(path).replace(os.sep, "/"))
