@@ -14,7 +14,7 @@ def folder() -> str:
 
 
 def read(name: str, where: str | None = None) -> bytes | None:
-    """What was kept under a name; None where nothing was."""
+    """Return what was kept under a name; None where nothing was."""
     try:
         with open(os.path.join(folder() if where is None else where, name), "rb") as file:
             return file.read()
@@ -23,7 +23,7 @@ def read(name: str, where: str | None = None) -> bytes | None:
 
 
 def keep(name: str, data: bytes, where: str | None = None) -> None:
-    """Keeps data under a name (`kind-....`), and of the same kind only the newest."""
+    """Keep data under a name (`kind-....`), and of the same kind only the newest."""
     import tempfile  # noqa: PLC0415 - only when something was made
 
     where = folder() if where is None else where

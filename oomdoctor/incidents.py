@@ -26,7 +26,7 @@ _FIGURES = ("requested_bytes", "total_bytes", "free_bytes", "allocated_bytes", "
 
 
 def incidents(events: Sequence[Event], went_on: Callable[[Event], bool]) -> tuple[Incident, ...]:
-    """The failures of one run, the first and surest in front.
+    """Return the failures of one run, the first and surest in front.
 
     `went_on` tells of an event whether its source shows progress after it.
     """
@@ -70,7 +70,7 @@ def incidents(events: Sequence[Event], went_on: Callable[[Event], bool]) -> tupl
 
 
 def verdict(found: Sequence[Incident]) -> Verdict:
-    """What the incidents say about memory, in one word."""
+    """Return what the incidents say about memory, in one word."""
     if not found:
         return Verdict(memory_failure="no", kind=Kind.NONE, certainty=Certainty.CERTAIN, reason="none")
     first = found[0]
@@ -133,17 +133,17 @@ def _memory_incidents(
 
 
 def _is_faint(event: Event) -> bool:
-    """Whether another failure has several readings, or only tells how a process ended: neither answers what was asked before it."""
+    """Return whether another failure has several readings, or only tells how a process ended: neither answers what was asked before it."""
     return event.certainty is Certainty.POSSIBLE or any(name in event.fields for name in _END)
 
 
 def _of_a_failed_rank(event: Event) -> bool:
-    """Whether a consequence speaks of a rank that failed, and not of one that its launcher is closing."""
+    """Return whether a consequence speaks of a rank that failed, and not of one that its launcher is closing."""
     return "signal" not in event.fields or "exit_code" in event.fields
 
 
 def _before(some: Sequence[Event], others: Sequence[Event], ordered: Sequence[Event]) -> bool:
-    """Whether the first of `some` stands before the first of `others`."""
+    """Return whether the first of `some` stands before the first of `others`."""
     return bool(some) and ordered.index(some[0]) < ordered.index(others[0])
 
 
@@ -165,7 +165,7 @@ def _incident(root: Event, members: Sequence[Event], consequences: Sequence[Even
 
 
 def _first(members: Sequence[Event]) -> Event:
-    """The root among the messages of one failure: the first, unless one near it says the same with figures."""
+    """Return the root among the messages of one failure: the first, unless one near it says the same with figures."""
     best = min(members, key=lambda event: _ORDER[event.certainty])
     first = next(event for event in members if event.certainty is best.certainty)
     if _figures(first):
@@ -182,7 +182,7 @@ def _figures(event: Event) -> int:
 
 
 def _survived(event: Event, last: tuple[str, int], went_on: Callable[[Event], bool]) -> bool:
-    """Handled by the program, with progress after it and no failure (`last`: the last unhandled one) that it could have led to."""
+    """Return whether the program handled it: progress follows, and no failure (`last`: the last unhandled) that it could have led to."""
     if not event.caught and "exception" in event.fields:
         return False
     if not event.caught and event.frame is not None:
@@ -191,7 +191,7 @@ def _survived(event: Event, last: tuple[str, int], went_on: Callable[[Event], bo
 
 
 def _weighed(event: Event, events: Sequence[Event]) -> Event:
-    """A message with several readings, made likelier by what stands near it."""
+    """Weigh a message with several readings: what stands near it can make it likelier."""
     if event.kind is Kind.HOST_OOM:
         used = [value for one in events if isinstance(value := one.fields.get("host_used_percent"), (int, float, str))]
         full = any(_number(value) >= 80 for value in used)

@@ -43,7 +43,7 @@ def parse_size(text: str, unit: str = "") -> int | None:
 
 
 def format_size(size: int) -> str:
-    """A size for a person: two decimals, the unit that keeps the number below 1024."""
+    """Print a size for a person: two decimals, the unit that keeps the number below 1024."""
     sign, left = ("-", -size) if size < 0 else ("", size)
     if left < KIB:
         return f"{sign}{left} B"
@@ -55,6 +55,6 @@ def format_size(size: int) -> str:
 
 
 def format_share(share: float) -> str:
-    """A share of one as percent: `0.4 %`, `37 %`."""
+    """Print a share of one as percent: `0.4 %`, `37 %`."""
     percent = share * 100
     return f"{percent:.1f} %" if abs(percent) < 10 else f"{percent:.0f} %"

@@ -35,14 +35,14 @@ def parse_version(text: str | None) -> Version | None:
 
 
 def at_least(version: str | None, minimum: str | None) -> bool | None:
-    """Tell whether a version is `minimum` or newer; None where one of them is unknown."""
+    """Return whether a version is `minimum` or newer; None where one of them is unknown."""
     left = parse_version(version)
     right = None if left is None else parse_version(minimum)
     return None if left is None or right is None else left >= right
 
 
 def within(version: str | None, since: str | None = None, until: str | None = None) -> bool | None:
-    """Tell whether a version lies in a span whose ends both belong to it; None where the version is unknown.
+    """Return whether a version lies in a span whose ends both belong to it; None where the version is unknown.
 
     `until` names a whole series: `4.57` holds for 4.57.3 too, `4.57.2` does not. An end that is missing is open.
     """

@@ -10,7 +10,7 @@ from oomdoctor.case.environment import Environment
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.machine.collect.environment import collect_environment
-from oomdoctor.machine.collect.interpreter import executable
+from oomdoctor.machine.collect.interpreter import find_executable
 from oomdoctor.machine.findings import environment_findings
 from oomdoctor.machine.reports.read import describes_nothing, read_report
 
@@ -47,6 +47,6 @@ def _described(report: bytes | Path) -> Environment:
 
 def _this_machine(python: str | None, *, deep: bool) -> Environment:
     path = None if python is None else os.path.expanduser(python)
-    if path is not None and executable(path) is None:
+    if path is not None and find_executable(path) is None:
         raise UsageError(f"--python {python}: no interpreter there")
     return collect_environment(os.environ, python=path, deep=deep)

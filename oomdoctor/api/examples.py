@@ -14,7 +14,7 @@ from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.change import ChangeRecord
 from oomdoctor.knowledge.records.problem import CaseExample, ProblemRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
-from oomdoctor.machine.findings import judged
+from oomdoctor.machine.findings import environment_findings_of_json
 from oomdoctor.parse import reading
 from oomdoctor.parse.recogniser import Recogniser
 
@@ -60,7 +60,7 @@ def check_change(change: ChangeRecord) -> Iterator[str]:
 def explained(example: CaseExample, pack: Pack) -> tuple[Finding, ...]:
     """What the rules make of one example."""
     if example.environment is not None:
-        return judged(example.environment, pack)
+        return environment_findings_of_json(example.environment, pack)
     return pipeline.diagnose_logs(["example.log"], pack, text=example.log.encode()).findings
 
 

@@ -27,7 +27,7 @@ from oomdoctor.findings.workload import inference_facts
 from oomdoctor.incidents import incidents, verdict
 from oomdoctor.ingest.sources import MissingSource
 from oomdoctor.knowledge.pack import Pack
-from oomdoctor.machine.match_log import MachineSource, lasting_facts, log_traces, match_log, missing_log_facts
+from oomdoctor.machine.match_log import MachineSource, find_log_traces, lasting_facts, match_log, missing_log_facts
 from oomdoctor.parse.progress import went_on
 from oomdoctor.parse.reading import Early, LogReader, Progress, SourceEvents
 from oomdoctor.parse.recogniser import Recogniser
@@ -167,7 +167,7 @@ def _run_machine(machine: MachineSource | None, events: Sequence[Event], log: Ma
     """Return the machine that was named, or this one where it agrees with the log; nothing where nobody asks for one."""
     if machine is None:
         return _RunMachine()
-    match = match_log(machine, log_traces(events, log))
+    match = match_log(machine, find_log_traces(events, log))
     if match.environment is None:
         return _RunMachine(note=match.note)
     gaps = match.environment.gaps if machine.name else ()

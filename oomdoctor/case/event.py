@@ -27,7 +27,7 @@ class Kind(str, Enum):
 
     @property
     def is_memory(self) -> bool:
-        """Whether a message of this kind speaks of exhausted memory."""
+        """Return whether a message of this kind speaks of exhausted memory."""
         return self in _MEMORY
 
 
@@ -85,13 +85,13 @@ class Event(Struct, frozen=True, kw_only=True):
     """The words around it say that the program handled it (skipped the batch, retried)."""
 
     def size(self, name: str) -> int | None:
-        """A byte figure of the message, None where it does not say."""
+        """Return a byte figure of the message, None where it does not say."""
         value = self.fields.get(name)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
     @property
     def is_failure(self) -> bool:
-        """A memory message that a program prints when it gives up."""
+        """Return whether it is a memory message that a program prints when it gives up."""
         return self.kind.is_memory and self.outcome is Outcome.FAILURE
 
 
@@ -99,7 +99,7 @@ _ROWS = frozenset({"nvidia-smi-gpu-row", "gpustat-row", "cuda-jl-card-row"})
 
 
 def card_share(event: Event) -> float | None:
-    """Used over total of the card that a row shows; None where the event is no such row."""
+    """Return the used part of the card that a row shows; None where the event is no such row."""
     total = event.size("total_bytes")
     if event.signature not in _ROWS or not total:
         return None

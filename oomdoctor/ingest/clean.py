@@ -101,12 +101,12 @@ class Flow:
         self.text = "".join(joined)
 
     def line_at(self, position: int) -> Line:
-        """The line in which a character of the text stands."""
+        """Return the line in which a character of the text stands."""
         return self.lines[max(0, bisect_right(self._starts, position) - 1)]
 
 
 def flows(raw: bytes, base: int, *, rejoin: bool = True) -> list[Flow]:
-    """The cleaned text of a window, one flow for each writer; `base` is the window's offset in its source.
+    """Clean the text of a window and return one flow for each writer; `base` is the window's offset in its source.
 
     With `rejoin` a second reading follows where lines were cut at the edge of a terminal.
     """
@@ -124,7 +124,7 @@ def flows(raw: bytes, base: int, *, rejoin: bool = True) -> list[Flow]:
 
 
 def clean_lines(raw: bytes, base: int) -> list[Line]:
-    """The lines of a window, cleaned, each with the writer that its prefix names."""
+    """Clean the lines of a window, each with the writer that its prefix names."""
     out: list[Line] = []
     repeated = ""
     whole = raw.decode("utf-8", "replace")
@@ -163,7 +163,7 @@ def _physical(raw: bytes, base: int) -> list[tuple[bytes, int]]:
 
 
 def _plain(text: str) -> list[str]:
-    """A raw line without escapes, markup and control characters; one that holds escaped line ends becomes several."""
+    """Clean a raw line of escapes, markup and control characters; one that holds escaped line ends becomes several."""
     if "\x1b" in text or "\x9b" in text or ("m" in text and "[" in text):
         text = _ESCAPES.sub("", text)
     if "<" in text and ">" in text:
@@ -197,7 +197,7 @@ def _strip(text: str, offset: int, width: int) -> Line:
 
 
 def _goes_on(before: Line, text: str, edge: int) -> bool:
-    """Whether a line without a prefix belongs to the writer of the line before it; `edge` is where a terminal may have cut."""
+    """Return whether a line without a prefix belongs to the writer of the line before it; `edge` is where a terminal may have cut."""
     if before.rank is None and before.worker is None:
         return False
     if before.bare and _fills(before, edge):
@@ -206,17 +206,17 @@ def _goes_on(before: Line, text: str, edge: int) -> bool:
 
 
 def _fills(line: Line, edge: int) -> bool:
-    """Whether a line reaches the edge of a terminal, but for blanks that were lost there."""
+    """Return whether a line reaches the edge of a terminal, but for blanks that were lost there."""
     return _WRAPPED <= edge <= _WIDEST_TERMINAL and edge - _SWALLOWED <= line.width <= edge
 
 
 def _begins(before: str, text: str) -> bool:
-    """Whether a line is a new one, whatever the width of the line before it: a line of a traceback, or the exception that ends one."""
+    """Return whether a line is a new one, however wide the one before it: a line of a traceback, or the exception that ends one."""
     return text.startswith("  ") or (before.startswith("  ") and _EXCEPTION.match(text) is not None)
 
 
 def _rejoin(lines: list[Line]) -> list[str] | None:
-    """The lines with those joined that a terminal cut at its edge; None where none were."""
+    """Return the lines with those joined that a terminal cut at its edge; None where none were."""
     edge = max((line.width for line in lines), default=0)
     cut = [_fills(line, edge) and after.bare and not _begins(line.text, after.text) for line, after in zip(lines, lines[1:])]
     # One widest line is chance; two in a row that reach the edge are a long line that a terminal cut there.

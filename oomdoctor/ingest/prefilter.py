@@ -33,7 +33,7 @@ class Prefilter(Protocol):
         ...
 
     def twin(self) -> Prefilter:
-        """The same engine for another thread."""
+        """Return the same engine for another thread."""
         ...
 
 
@@ -44,6 +44,7 @@ class FindPrefilter:
         self._literals = list(zip(range(len(literals)) if numbers is None else numbers, literals))
 
     def find(self, data: Any, start: int, end: int) -> list[Hit]:
+        """Search for one literal after the other."""
         part = bytes(data[start:end])
         hits: list[Hit] = []
         for number, literal in self._literals:
@@ -69,6 +70,7 @@ class HyperscanPrefilter:
         self._scratch = hyperscan.Scratch(self.database)
 
     def find(self, data: Any, start: int, end: int) -> list[Hit]:
+        """Search for all literals at once."""
         hits: list[Hit] = []
         self.database.scan(
             memoryview(data)[start:end],
@@ -80,12 +82,12 @@ class HyperscanPrefilter:
         return hits
 
     def twin(self) -> HyperscanPrefilter:
-        """The same literals for another thread."""
+        """Return the same literals for another thread."""
         return HyperscanPrefilter([], database=self.database)
 
 
 def _database(hyperscan: Any, literals: list[bytes], numbers: list[int] | None) -> Any:
-    """The compiled literals, from the cache where the same ones were compiled before by the same hyperscan."""
+    """Return the compiled literals, from the cache where the same ones were compiled before by the same hyperscan."""
     ids = list(range(len(literals))) if numbers is None else list(numbers)
     padding = _padding(_ENOUGH - len(literals))
     ids += [_PADDING] * len(padding)
@@ -107,7 +109,7 @@ def _database(hyperscan: Any, literals: list[bytes], numbers: list[int] | None) 
 
 
 def _escaped(literal: bytes) -> bytes:
-    """A literal as an expression; every byte that could mean something, NUL included, as its number."""
+    """Return a literal as an expression; every byte that could mean something, NUL included, as its number."""
     return b"".join(bytes([char]) if chr(char).isalnum() and char < 128 else b"\\x%02x" % char for char in literal)
 
 
@@ -122,7 +124,7 @@ def _by_end(hit: Hit) -> tuple[int, int]:
 
 
 def prefilter(literals: list[bytes], numbers: list[int], size: int | None) -> FindPrefilter | HyperscanPrefilter:
-    """The engine for an input of `size` bytes (None: unknown, so large)."""
+    """Return the engine for an input of `size` bytes (None: unknown, so large)."""
     if size is not None and size <= SMALL:
         return FindPrefilter(literals, numbers)
     try:

@@ -81,7 +81,7 @@ class MissingSource(Struct, frozen=True):
 
 
 def expand_sources(paths: Sequence[str], include: Sequence[str] = (), exclude: Sequence[str] = ()) -> Iterator[str | MissingSource]:
-    """The files behind the inputs, each once, in a fixed order.
+    """Yield the files behind the inputs, each once, in a fixed order.
 
     A folder is walked without following links; `include` and `exclude` are globs over names and relative paths there.
     """
@@ -154,7 +154,7 @@ def _matches(name: str, relative: str, globs: Sequence[str]) -> bool:
 
 
 def _is_plain(path: str) -> bool:
-    """Whether it is an ordinary file; pipes and devices inside folders are not opened."""
+    """Return whether it is an ordinary file; pipes and devices inside folders are not opened."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except OSError:

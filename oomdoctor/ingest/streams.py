@@ -28,7 +28,9 @@ _BOMB = 64 << 30
 class Reader(Protocol):
     """Something that fills a buffer and says how much of it; 0 is the end."""
 
-    def readinto(self, buffer: memoryview, /) -> int | None: ...
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Fill the buffer from its start and return how many bytes of it."""
+        ...
 
 
 class Opened(Struct, frozen=True):
@@ -52,7 +54,7 @@ class Unreadable(Struct, frozen=True):
 
 
 def open_path(path: str) -> Opened | Unreadable:
-    """A file or named pipe for reading, decompressed; `-` is standard input."""
+    """Open a file or named pipe for reading, decompressed; `-` is standard input."""
     if path == "-":
         return _wrap(_Descriptor(0, []), None, None, lambda: None, first=b"")
     try:
@@ -90,7 +92,7 @@ def plain_bytes(data: bytes) -> Opened:
 
 
 def _open_pipe(handle: int) -> Opened | Unreadable:
-    """A named pipe: someone must write to it within a few seconds."""
+    """Open a named pipe: someone must write to it within a few seconds."""
     if not select.select([handle], [], [], _FIRST_BYTES_S)[0]:
         os.close(handle)
         return Unreadable("nobody writes to this pipe", "start the writer first, or use -")
@@ -134,7 +136,7 @@ def _wrap(
     first: bytes,
     broken: list[str] | None = None,
 ) -> Opened | Unreadable:
-    """The reader with its compression and its encoding taken off."""
+    """Return the reader with its compression and its encoding taken off."""
     broken = broken if broken is not None else getattr(reader, "_broken", [])
     if not first:
         reader = _Ahead(reader)
@@ -326,7 +328,7 @@ def _reason(why: OSError) -> str:
 
 
 def stdin_is_terminal() -> bool:
-    """Whether a person is expected to type the input."""
+    """Return whether a person is expected to type the input."""
     try:
         return sys.stdin is not None and sys.stdin.isatty()
     except ValueError:

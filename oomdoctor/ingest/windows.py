@@ -111,17 +111,17 @@ class LiteralCount:
             self._last_from = min(self._last_from, last_mib(end) >> _MIB)
 
     def is_sampled(self, number: int) -> bool:
-        """Whether a literal has only context and warnings behind it."""
+        """Return whether a literal has only context and warnings behind it."""
         return self._quotas[number].sampled
 
     def samples(self, mib: int) -> bool:
-        """Whether literals of context are looked for in this MiB."""
+        """Return whether literals of context are looked for in this MiB."""
         sampled = self._edge(mib) or _stretch(mib) != _stretch(mib - 1)
         self.limited = self.limited or not sampled
         return sampled
 
     def accept(self, hits: list[Hit], base: int, mib: int) -> list[Hit]:
-        """The hits of one MiB that may open a window, with their offsets in the source."""
+        """Return the hits of one MiB that may open a window, with their offsets in the source."""
         counts, mibs, left, quotas = self.counts, self._mib, self._left, self._quotas
         close = mib < _CLOSE or mib >= self._closely_from
         accepted: list[Hit] = []
@@ -140,7 +140,7 @@ class LiteralCount:
         return accepted
 
     def _allowed(self, quota: Quota, mib: int, *, close: bool) -> int:
-        """An engine may find more than was looked for; what is not sampled here opens nothing."""
+        """Return whether a literal is sampled here: an engine may find more than was looked for."""
         if not quota.sampled:
             return quota.close if close else quota.far
         if self._edge(mib):
@@ -152,7 +152,7 @@ class LiteralCount:
 
 
 def _stretch(mib: int) -> int:
-    """The number of a stretch: four for each doubling of the offset."""
+    """Return the number of a stretch: four for each doubling of the offset."""
     bits = max(1, mib.bit_length())
     return 4 * bits + ((mib << 2 >> (bits - 1)) & 3)
 
@@ -175,7 +175,7 @@ class KeptText:
         self.size = 0
 
     def add(self, data: memoryview) -> None:
-        """Keeps `data`, and of what came before only what is needed to have the least."""
+        """Keep `data`, and of what came before only what is needed to have the least."""
         if not self._least:
             return
         if self._pieces and len(self._pieces[-1]) + len(data) <= BLOCK:
@@ -187,11 +187,11 @@ class KeptText:
             self.size -= len(self._pieces.popleft())
 
     def lines(self) -> int:
-        """How many lines end in it."""
+        """Return how many lines end in it."""
         return sum(piece.count(b"\n") for piece in self._pieces)
 
     def last(self, count: int) -> bytes:
-        """The last bytes of it."""
+        """Return the last bytes of it."""
         out = b""
         for piece in reversed(self._pieces):
             if len(out) >= count:
@@ -200,6 +200,7 @@ class KeptText:
         return out
 
     def readinto(self, buffer: memoryview, /) -> int:
+        """Fill the buffer with what was kept, which is given up by it."""
         if not self._pieces:
             return 0
         piece = self._pieces[0]
@@ -236,7 +237,7 @@ def walk(
     keep: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Walk:
-    """Reads `reader` (whose first byte has offset `start`) to its end and emits windows around the hits.
+    """Read `reader` (whose first byte has offset `start`) to its end and emit windows around the hits.
 
     Hits count from `first` (default: `start`) to `until`; what is read before and after them is context only.
     `line`: the number of the line at `start`; None: lines are not counted. `keep`: at least so many last bytes are given back.
@@ -276,7 +277,7 @@ def walk(
 
 
 def _hits(buffer: bytearray, base: int, low: int, high: int, engines: Engines, tally: LiteralCount) -> list[Hit]:
-    """The hits that end in buffer(low, high], each MiB of the source with the engine that it gets."""
+    """Return the hits that end in buffer(low, high], each MiB of the source with the engine that it gets."""
     out: list[Hit] = []
     if base == 0 and low < engines.longest:
         out += tally.accept(_at_the_start(buffer, low, high, engines), 0, 0)
@@ -292,7 +293,7 @@ def _hits(buffer: bytearray, base: int, low: int, high: int, engines: Engines, t
 
 
 def _at_the_start(buffer: bytearray, low: int, high: int, engines: Engines) -> list[Hit]:
-    """A source begins like a line: hits at its first byte of literals that begin with a line end."""
+    """Return hits at the start of a source, which begins like a line: hits at its first byte of literals that begin with a line end."""
     head = bytes(buffer[: min(high, engines.longest)])
     inside = set(engines.every.find(head, 0, len(head)))
     hits = [(number, end - 1) for number, end in engines.every.find(b"\n" + head, 0, len(head) + 1)]
@@ -337,7 +338,7 @@ def _windows(
 
 
 def _line_start(buffer: bytearray, at: int, lines: int) -> int:
-    """Some lines before a hit; in a line that is too long, some bytes."""
+    """Return some lines before a hit; in a line that is too long, some bytes."""
     floor = max(0, at - _BYTES_BEFORE)
     for number in range(lines + 1):
         found = buffer.rfind(b"\n", floor, at)
@@ -349,7 +350,7 @@ def _line_start(buffer: bytearray, at: int, lines: int) -> int:
 
 
 def _line_end(buffer: bytearray, at: int, filled: int, lines: int) -> int:
-    """Some lines after a hit; in a line that is too long, some bytes."""
+    """Return some lines after a hit; in a line that is too long, some bytes."""
     ceiling = min(filled, at + _BYTES_AFTER)
     at -= 1
     for number in range(lines + 1):
@@ -370,11 +371,12 @@ class Range:
         self._end = end
 
     def readinto(self, buffer: memoryview, /) -> int:
-        room = buffer[: max(0, min(len(buffer), self._end - self._at))]
-        if not room:
+        """Fill the buffer, not beyond the last offset."""
+        part = buffer[: max(0, min(len(buffer), self._end - self._at))]
+        if not part:
             return 0
         try:
-            count = os.preadv(self._descriptor, [room], self._at)
+            count = os.preadv(self._descriptor, [part], self._at)
         except OSError:
             return 0
         self._at += count
@@ -392,6 +394,6 @@ def last_mib(size: int) -> int:
 
 
 def part(descriptor: int, first: int, until: int, size: int) -> tuple[Range, int]:
-    """A reader for the hits between two offsets, with the context around them; and the offset of its first byte."""
+    """Return a reader for the hits between two offsets, with the context around them; and the offset of its first byte."""
     start = max(0, first - LEAD)
     return Range(descriptor, start, min(size, until + _AFTER)), start

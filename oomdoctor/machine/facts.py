@@ -14,8 +14,8 @@ from msgspec.structs import asdict
 
 from oomdoctor.case.environment import Environment, Gpu, Host, Package, TorchBuild
 from oomdoctor.knowledge.tables.csv_table import table
-from oomdoctor.machine.cards import known_card
-from oomdoctor.machine.compatibility import has_code, minimum_driver, newest_cuda
+from oomdoctor.machine.cards import complete_card
+from oomdoctor.machine.compatibility import find_minimum_driver, find_newest_cuda, has_code
 from oomdoctor.versions import at_least, parse_version, within
 
 Fact = Union[str, int, float, bool]
@@ -34,18 +34,18 @@ _SIGHTS: Mapping[str, Callable[[Card], bool | None]] = {
 
 def environment_facts(environment: Environment) -> Facts:
     """Every fact of an environment, by name."""
-    found: dict[str, Fact | None] = {
+    facts: dict[str, Fact | None] = {
         **_host(environment.host),
         **_python(environment),
         **_torch(environment),
         **_driver(environment),
         **_cards(environment),
-        **{f"package.{_plain(name)}": one.version for name, one in environment.packages.items()},
+        **{f"package.{_plain(name)}": package.version for name, package in environment.packages.items()},
         **_shadowed(environment.packages),
         **{f"variable.{name}": value for name, value in environment.variables.items()},
         **{f"launcher.{name}": value for name, value in environment.launcher.items()},
     }
-    return {f"environment.{name}": value for name, value in found.items() if value is not None}
+    return {f"environment.{name}": value for name, value in facts.items() if value is not None}
 
 
 def _host(host: Host) -> Mapping[str, Fact | None]:
@@ -79,19 +79,19 @@ def _torch(environment: Environment) -> Mapping[str, Fact | None]:
         "torch_architectures": " ".join(build.arch_list) or None,
     }
     if run is not None:
-        asked = {f"torch_{name}": value for name, value in asdict(run).items() if isinstance(value, (str, int, bool))}
-        out.update(asked)
+        answers = {f"torch_{name}": value for name, value in asdict(run).items() if isinstance(value, (str, int, bool))}
+        out.update(answers)
         out["torch_runs"] = bool(run.imports)
     return out
 
 
 def _driver(environment: Environment) -> Mapping[str, Fact | None]:
     driver, build = environment.driver, environment.torch or TorchBuild()
-    cuda = driver.cuda or newest_cuda(driver.version)
+    cuda = driver.cuda or find_newest_cuda(driver.version)
     branch = parse_version(driver.version)
-    needed = minimum_driver(build.cuda)
-    missing = [one for one in environment.symbols if one.required and one.found is False]
-    known = any(one.found is not None for one in environment.symbols)
+    needed = find_minimum_driver(build.cuda)
+    missing = [symbol for symbol in environment.symbols if symbol.required and symbol.found is False]
+    known = any(symbol.found is not None for symbol in environment.symbols)
     return {
         "driver_version": driver.version,
         "driver_branch": branch.major if branch else None,
@@ -105,17 +105,17 @@ def _driver(environment: Environment) -> Mapping[str, Fact | None]:
         "nvml_library": driver.library,
         "nvml_library_version": driver.library_version,
         "nvml_differs_from_kernel": _differs(driver.library_version, driver.kernel_version),
-        "nvml_missing": ", ".join(one.name for one in missing) or None,
+        "nvml_missing": ", ".join(symbol.name for symbol in missing) or None,
         "nvml_missing_count": len(missing) if known else None,
     }
 
 
-def _differs(one: str | None, other: str | None) -> bool | None:
-    return parse_version(one) != parse_version(other) if one and other else None
+def _differs(first: str | None, second: str | None) -> bool | None:
+    return parse_version(first) != parse_version(second) if first and second else None
 
 
 def _cards(environment: Environment) -> Mapping[str, Fact | None]:
-    listed = [known_card(gpu) for gpu in environment.gpus]
+    listed = [complete_card(gpu) for gpu in environment.gpus]
     seen = [(gpu, _card(gpu, environment)) for gpu in listed if gpu.visible is not False]
     known = bool(environment.gpus_known or listed)
     out: dict[str, Fact | None] = {
@@ -126,8 +126,8 @@ def _cards(environment: Environment) -> Mapping[str, Fact | None]:
     for number, gpu in enumerate(listed):
         out.update(_named(f"gpu.{number if gpu.index is None else gpu.index}", _card(gpu, environment)))
     if seen:
-        out.update(_named("gpu", min(seen, key=lambda one: one[0].total_bytes or 1 << 62)[1]))
-        out.update(_named("fullest", max(seen, key=lambda one: one[0].used_bytes or 0)[1]))
+        out.update(_named("gpu", min(seen, key=lambda pair: pair[0].total_bytes or 1 << 62)[1]))
+        out.update(_named("fullest", max(seen, key=lambda pair: pair[0].used_bytes or 0)[1]))
     for name, holds in _SIGHTS.items():
         answers = [(holds(card), card) for _, card in seen]
         so = [card for answer, card in answers if answer]
@@ -152,21 +152,21 @@ def _named(prefix: str, values: Mapping[str, Fact | None]) -> dict[str, Fact | N
 def _card(gpu: Gpu, environment: Environment) -> Mapping[str, Fact | None]:
     capability = parse_version(gpu.compute_capability) if gpu.vendor in (None, "nvidia") else None
     # Cards that are not in the table are like the ones before them in bf16, which none has lost again, but not in their rates.
-    like = [row for row in table("compute_capabilities") if capability and at_least(gpu.compute_capability, row["compute_capability"])]
-    row = next((row for row in like if parse_version(row["compute_capability"]) == capability), None)
-    held = sum(one.used_bytes or 0 for one in gpu.processes) or None
+    older = [row for row in table("compute_capabilities") if capability and at_least(gpu.compute_capability, row["compute_capability"])]
+    row = next((row for row in older if parse_version(row["compute_capability"]) == capability), None)
+    held = sum(process.used_bytes or 0 for process in gpu.processes) or None
     build = environment.torch or TorchBuild()
     return {
         **{name: value for name, value in asdict(gpu).items() if isinstance(value, (str, int, bool))},
         "capability_major": capability.major if capability else None,
-        "bf16_native": like[-1]["bf16_native"] == "yes" if like else None,
+        "bf16_native": older[-1]["bf16_native"] == "yes" if older else None,
         "fp16_rate": row["fp16_rate"] if row else None,
         "architecture": gpu.architecture or (row["architecture"] if row else None),
         "in_torch_build": has_code(gpu.compute_capability, build.arch_list) if capability else None,
         "processes": len(gpu.processes) if gpu.processes_known or gpu.processes else None,
         "held_bytes": held,
         "held_share": _share(held, gpu.total_bytes),
-        "holders": ", ".join(_holder(one.name, one.pid) for one in gpu.processes[:3]) or None,
+        "holders": ", ".join(_holder(process.name, process.pid) for process in gpu.processes[:3]) or None,
         "used_share": _share(gpu.used_bytes, gpu.total_bytes),
     }
 
@@ -176,8 +176,8 @@ def _holder(name: str | None, pid: int | None) -> str:
 
 
 def _shadowed(packages: Mapping[str, Package]) -> Mapping[str, Fact | None]:
-    """Packages that are installed twice: which, and the versions that are never imported."""
-    twice = {name: one for name, one in packages.items() if one.shadowed}
+    """Return packages that are installed twice: which, and the versions that are never imported."""
+    twice = {name: package for name, package in packages.items() if package.shadowed}
     first = next((name for name in ("torch", *twice) if name in twice), None)
     if first is None:
         return {"twice.count": 0 if packages else None}

@@ -1,9 +1,8 @@
-"""What the rules make of an environment alone: the same engine that reads runs, asked about a machine."""
+"""Judge an environment alone, with the engine that judges runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from msgspec import convert
 
@@ -22,20 +21,20 @@ _WORST = {"error": 0, "warning": 1, "note": 2}
 
 
 def environment_findings(environment: Environment, pack: Pack) -> tuple[Finding, ...]:
-    """The findings about an environment, the worst first. What is unknown is no finding."""
+    """Judge an environment alone and return the findings, the worst first. What is unknown is no finding."""
     known = KnownFacts(environment_facts(environment), ())
-    found = list(with_advice([one for one in findings(pack, known) if not one.unknowns], pack, known))
-    found += _allocator(environment, pack)
-    return tuple(sorted(found, key=lambda one: _WORST.get(one.severity, 0)))
+    judged = list(with_advice([finding for finding in findings(pack, known) if not finding.unknowns], pack, known))
+    judged += _allocator_findings(environment, pack)
+    return tuple(sorted(judged, key=lambda finding: _WORST.get(finding.severity, 0)))
 
 
-def judged(plain: Mapping[str, Any], pack: Pack) -> tuple[Finding, ...]:
-    """The same for an environment as it stands in JSON."""
+def environment_findings_of_json(plain: object, pack: Pack) -> tuple[Finding, ...]:
+    """Return the findings about an environment as it stands in JSON."""
     return environment_findings(convert(plain, Environment), pack)
 
 
-def _allocator(environment: Environment, pack: Pack) -> Iterator[Finding]:
-    """The allocator's variable, by the check that reads configs."""
+def _allocator_findings(environment: Environment, pack: Pack) -> Iterator[Finding]:
+    """Yield findings about the allocator's variable, by the check that reads configs."""
     named = {name: value for name, value in environment.variables.items() if name.endswith("ALLOC_CONF")}
     if not named:
         return
@@ -47,18 +46,18 @@ def _allocator(environment: Environment, pack: Pack) -> Iterator[Finding]:
     version = environment.torch.version if environment.torch else None
     for name, value in named.items():
         given = WrittenSetting(key=name, value=value, file="", line=0)
-        for one in check_alloc_conf(given, options, version, windows=environment.host.system == "windows"):
-            yield _finding(one)
+        for issue in check_alloc_conf(given, options, version, windows=environment.host.system == "windows"):
+            yield _as_finding(issue)
 
 
-def _finding(complaint: ConfigIssue) -> Finding:
-    instead = f": `{complaint.replacement}`" if complaint.replacement else ""
-    zh = f"，应写作 `{complaint.replacement}`" if complaint.replacement else ""
+def _as_finding(issue: ConfigIssue) -> Finding:
+    advice = f": `{issue.replacement}`" if issue.replacement else ""
+    zh = f"，应写作 `{issue.replacement}`" if issue.replacement else ""
     return Finding(
-        id=complaint.id,
+        id=issue.id,
         cause=None,
-        severity=complaint.severity,
+        severity=issue.severity,
         confidence=Certainty.CERTAIN,
-        title=Text(f"{complaint.key}: {complaint.what.en}".replace("`", ""), f"{complaint.key}：{complaint.what.zh}".replace("`", "")),
-        why=Text(complaint.why.en + (f" Write{instead}." if instead else ""), complaint.why.zh + (f"{zh.lstrip('，')}。" if zh else "")),
+        title=Text(f"{issue.key}: {issue.what.en}".replace("`", ""), f"{issue.key}：{issue.what.zh}".replace("`", "")),
+        why=Text(issue.why.en + (f" Write{advice}." if advice else ""), issue.why.zh + (f"{zh.lstrip('，')}。" if zh else "")),
     )

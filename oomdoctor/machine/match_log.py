@@ -1,4 +1,4 @@
-"""A machine beside a log: whether it is the one that the run ran on, and what it adds to what the log says.
+"""Decide whether a machine is the one that a log is from, and what it adds to what the log says.
 
 A log may come from anywhere. What it shows of its machine (the size of a card, versions, paths of scripts) is held against the
 machine at hand; where anything differs, nothing of that machine is used unless the user asked for it.
@@ -68,33 +68,35 @@ class MatchedMachine(Struct, frozen=True):
     note: Text
 
 
-def log_traces(events: Sequence[Event], log: Mapping[str, Value]) -> LogTraces:
-    """What the failures and the settings in a log show of its machine."""
-    frames = dict.fromkeys(found["path"] for event in events if event.frame and (found := _PATH.match(event.frame)))
+def find_log_traces(events: Sequence[Event], log: Mapping[str, Value]) -> LogTraces:
+    """Return what the failures and the settings in a log show of its machine."""
+    frames = dict.fromkeys(place["path"] for event in events if event.frame and (place := _PATH.match(event.frame)))
     totals = dict.fromkeys(total for event in events if event.kind.is_memory and (total := event.size("total_bytes")) is not None)
     versions = {name: str(log[f"log.{name}_version"]) for name in ("torch", "driver") if f"log.{name}_version" in log}
     return LogTraces(totals=tuple(totals), versions=versions, paths=tuple(frames)[:_PATHS])
 
 
-def match_log(asked: MachineSource, shown: LogTraces, exists: Callable[[str], bool] = os.path.exists) -> MatchedMachine:
-    """The machine that was asked for, if it may be the run's. Paths and device files are looked at first: that costs nothing."""
-    missing = [path for path in shown.paths if not exists(path)] if asked.name is None else []
-    if not asked.always and (missing or not (shown.paths or shown.totals)):
+def match_log(source: MachineSource, traces: LogTraces, exists: Callable[[str], bool] = os.path.exists) -> MatchedMachine:
+    """Return the machine that the user asks for, if it may be the run's. Paths and device files are looked at first: that costs nothing."""
+    missing = [path for path in traces.paths if not exists(path)] if source.name is None else []
+    if not source.always and (missing or not (traces.paths or traces.totals)):
         return MatchedMachine(None, _unused([_no_path(missing[0]) if missing else _NO_TRACE]))
-    if not asked.always and shown.totals and exists("/proc/self") and not any(map(exists, _NODES)):
-        return MatchedMachine(None, _unused([_no_card(shown.totals[0])]))
-    environment = asked.take()
-    differs = [*map(_no_path, missing[:1]), *_differences(environment, shown)]
-    agrees = [*_same_card(environment, shown), *(Text(path, path) for path in shown.paths[:1] if asked.name is None and not missing)]
-    if not asked.always and (differs or not agrees):
+    if not source.always and traces.totals and exists("/proc/self") and not any(map(exists, _NODES)):
+        return MatchedMachine(None, _unused([_no_card(traces.totals[0])]))
+    environment = source.take()
+    differs = [*map(_no_path, missing[:1]), *_differences(environment, traces)]
+    agrees = [*_same_card(environment, traces), *(Text(path, path) for path in traces.paths[:1] if source.name is None and not missing)]
+    if not source.always and (differs or not agrees):
         return MatchedMachine(None, _unused(differs or [_NO_TRACE]))
-    return MatchedMachine(environment, _used(asked, [*agrees, *_same_versions(environment, shown)], differs))
+    return MatchedMachine(environment, _used(source, [*agrees, *_same_versions(environment, traces)], differs))
 
 
 def missing_log_facts(environment: Environment) -> dict[str, Value]:
-    """What the environment says under the names that a log would use: `log.torch_version`, `log.gpu_name`."""
+    """Return what the environment says under the names that a log would use: `log.torch_version`, `log.gpu_name`."""
     out: dict[str, Value] = {
-        f"log.{name.replace('-', '_')}_version": one.version for name, one in environment.packages.items() if not name.startswith("nvidia-")
+        f"log.{name.replace('-', '_')}_version": package.version
+        for name, package in environment.packages.items()
+        if not name.startswith("nvidia-")
     }
     known = {
         "driver_version": environment.driver.version,
@@ -106,16 +108,16 @@ def missing_log_facts(environment: Environment) -> dict[str, Value]:
 
 
 def lasting_facts(environment: Environment) -> dict[str, Fact]:
-    """The facts that hold for a while. How full a card is, and by whom, is left out: that may have been before, during or after."""
+    """Return the facts that hold for a while. How full a card is, and by whom, is left out: that may have been before, during or after."""
     from oomdoctor.machine.facts import environment_facts  # noqa: PLC0415 - most logs come from elsewhere, and then nobody asks
 
     gpus = tuple(replace(gpu, used_bytes=None, free_bytes=None, processes=(), processes_known=None) for gpu in environment.gpus)
     return environment_facts(replace(environment, gpus=gpus))
 
 
-def _differences(environment: Environment, shown: LogTraces) -> Iterator[Text]:
+def _differences(environment: Environment, traces: LogTraces) -> Iterator[Text]:
     sizes = [gpu.total_bytes for gpu in environment.gpus if gpu.total_bytes]
-    for total in shown.totals:
+    for total in traces.totals:
         if sizes and not any(_same_size(total, size) for size in sizes):
             yield Text(
                 f"the log shows a card of {format_size(total)}, the machine has {format_size(sizes[0])}",
@@ -126,42 +128,44 @@ def _differences(environment: Environment, shown: LogTraces) -> Iterator[Text]:
                 f"the log shows a card of {format_size(total)}, the machine has none",
                 f"日志里有 {format_size(total)} 的显卡，这台机器没有",
             )
-    for name, said, own in _versions(environment, shown):
-        if not _same_version(said, own):
-            yield Text(f"{name} is {said} in the log and {own} on the machine", f"日志里 {name} 是 {said}，这台机器上是 {own}")
+    for name, logged, installed in _versions(environment, traces):
+        if not _same_version(logged, installed):
+            yield Text(
+                f"{name} is {logged} in the log and {installed} on the machine", f"日志里 {name} 是 {logged}，这台机器上是 {installed}"
+            )
 
 
-def _same_card(environment: Environment, shown: LogTraces) -> Iterator[Text]:
+def _same_card(environment: Environment, traces: LogTraces) -> Iterator[Text]:
     sizes = [gpu.total_bytes for gpu in environment.gpus if gpu.total_bytes]
-    total = next((total for total in shown.totals if any(_same_size(total, size) for size in sizes)), None)
+    total = next((total for total in traces.totals if any(_same_size(total, size) for size in sizes)), None)
     if total is not None:
         yield Text(f"the card ({format_size(total)})", f"显卡（{format_size(total)}）")
 
 
-def _same_versions(environment: Environment, shown: LogTraces) -> Iterator[Text]:
-    for name, said, own in _versions(environment, shown):
-        if _same_version(said, own):
-            yield Text(f"{name} {said}", f"{name} {said}")
+def _same_versions(environment: Environment, traces: LogTraces) -> Iterator[Text]:
+    for name, logged, installed in _versions(environment, traces):
+        if _same_version(logged, installed):
+            yield Text(f"{name} {logged}", f"{name} {logged}")
 
 
 def _has_no_card(environment: Environment) -> bool:
     return environment.gpus_known is True or environment.driver.state in ("no-library", "no-driver")
 
 
-def _versions(environment: Environment, shown: LogTraces) -> Iterator[tuple[str, str, str]]:
-    own = {"torch": environment.torch.version if environment.torch else None, "driver": environment.driver.version}
-    for name, said in shown.versions.items():
-        if (value := own[name]) is not None:
-            yield name, said, value
+def _versions(environment: Environment, traces: LogTraces) -> Iterator[tuple[str, str, str]]:
+    versions = {"torch": environment.torch.version if environment.torch else None, "driver": environment.driver.version}
+    for name, logged in traces.versions.items():
+        if (value := versions[name]) is not None:
+            yield name, logged, value
 
 
-def _same_size(one: int, other: int) -> bool:
-    return abs(one - other) <= _SHARE * max(one, other)
+def _same_size(first: int, second: int) -> bool:
+    return abs(first - second) <= _SHARE * max(first, second)
 
 
-def _same_version(one: str, other: str) -> bool:
+def _same_version(first: str, second: str) -> bool:
     """Equal as far as both go: `2.3.1` and `2.3.1+cu121`."""
-    short, long = sorted((one, other), key=len)
+    short, long = sorted((first, second), key=len)
     return long == short or (long.startswith(short) and not long[len(short)].isalnum())
 
 
@@ -182,8 +186,8 @@ def _unused(why: Sequence[Text]) -> Text:
     )
 
 
-def _used(asked: MachineSource, agrees: Sequence[Text], differs: Sequence[Text]) -> Text:
-    name = asked.name
+def _used(source: MachineSource, agrees: Sequence[Text], differs: Sequence[Text]) -> Text:
+    name = source.name
     en = f"Facts of the machine come from {name}" if name else "Facts of this machine are used"
     zh = f"机器信息来自 {name}" if name else "已结合本机信息"
     if differs:
@@ -194,4 +198,4 @@ def _used(asked: MachineSource, agrees: Sequence[Text], differs: Sequence[Text])
 
 
 def _joined(texts: Sequence[Text], lang: str) -> str:
-    return ("、" if lang == "zh" else ", ").join(one.get(lang) for one in texts[:_SHOWN])
+    return ("、" if lang == "zh" else ", ").join(text.get(lang) for text in texts[:_SHOWN])

@@ -45,7 +45,7 @@ class LogEnding(Struct, frozen=True):
 
 
 def log_ending(last: bytes) -> LogEnding | None:
-    """The error that the last bytes of a log end with; None where there is none."""
+    """Return the error that the last bytes of a log end with; None where there is none."""
     lines = [line.text for line in clean_lines(last[-_REACH:], 0)]
     said = [text for text in lines if text.strip()]
     found = next((text for text in reversed(said) if _ERROR.match(text)), None)

@@ -132,12 +132,12 @@ def read_rows(text: str) -> Iterator[Row]:
 
 
 def has_whole_process_table(text: str) -> bool:
-    """Tell whether a table of processes is there from its head to its last line, so that a card that is not in it has none listed."""
+    """Return whether a table of processes is there from its head to its last line, so that a card that is not in it has none listed."""
     return _WHOLE.search(text) is not None
 
 
 def _row(text: str, start: int, end: int) -> Row | None:
-    """The row that a line is or, for a card, begins with."""
+    """Return the row that a line is or, for a card, begins with."""
     if found := _HEADER.search(text, start, end):
         return SmiHeader(start=found.start(), end=found.end(), smi=found["smi"], driver=found["driver"], cuda=found["cuda"])
     if found := _CARD.search(text, start, end):

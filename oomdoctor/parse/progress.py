@@ -19,7 +19,7 @@ _LOSSES = 2
 
 
 def last_steps(data: bytes) -> dict[str, int]:
-    """The last counter of each kind in a piece of a log."""
+    """Return the last counter of each kind in a piece of a log."""
     found: dict[str, int] = {}
     for one in _STEPS.finditer(data):
         kind = one.lastgroup
@@ -29,7 +29,7 @@ def last_steps(data: bytes) -> dict[str, int]:
 
 
 def went_on(before: bytes, after: bytes, steps: int) -> bool:
-    """Whether a counter that stood before an error is higher by `steps` at least after it."""
+    """Return whether a counter that stood before an error is higher by `steps` at least after it."""
     start, end = last_steps(before), last_steps(after)
     if any(end[kind] - start[kind] >= steps for kind in start.keys() & end.keys()):
         return True
@@ -37,7 +37,7 @@ def went_on(before: bytes, after: bytes, steps: int) -> bool:
 
 
 def _rises(data: bytes) -> bool:
-    """Whether a counter that was not there before an error rises after it."""
+    """Return whether a counter that was not there before an error rises after it."""
     values: dict[str, list[int]] = {}
     for one in _STEPS.finditer(data):
         if one.lastgroup is not None:

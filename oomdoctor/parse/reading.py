@@ -82,7 +82,7 @@ class LogReader:
         self._lock = threading.Lock()
 
     def engines(self, size: int | None) -> Engines:
-        """The engines for an input of this size; databases are made once, their scratch space once a thread."""
+        """Return the engines for an input of this size; databases are made once, their scratch space once a thread."""
         own: Engines | None = getattr(self._local, "engines", None)
         if own is not None:
             return own
@@ -166,7 +166,7 @@ class LogReader:
         walk(done.tail, engines, tally, found.window, start=start, first=last_mib(done.end), line=done.line)
 
     def _by_ranges(self, opened: Opened, read: SourceEvents) -> None:
-        """The end first, and the rest in parts that the threads share."""
+        """Return the end first, and the rest in parts that the threads share."""
         assert opened.descriptor is not None  # noqa: S101 - the caller looked
         assert opened.size is not None  # noqa: S101
         descriptor, size = opened.descriptor, opened.size
@@ -224,7 +224,7 @@ class _Found:
                 self._progress(window, event)
 
     def _progress(self, window: Window, event: Event) -> None:
-        """How far the run had come; what stands before a failure is kept where nothing says that the program ended with it."""
+        """Return how far the run had come; what stands before a failure is kept where nothing says that the program ended with it."""
         before = (window.before + window.raw[: max(0, event.place.offset - window.base)])[-_BEFORE:]
         steps = last_steps(before)
         if steps:
@@ -250,7 +250,7 @@ class _Found:
 
 
 def engines_for(recogniser: Recogniser, size: int | None) -> Engines:
-    """The prefilters of all literals and of those of failures, for an input of `size` bytes."""
+    """Return the prefilters of all literals and of those of failures, for an input of `size` bytes."""
     literals, quotas = recogniser.literals, recogniser.quotas
     everywhere = [number for number, quota in enumerate(quotas) if not quota.sampled]
     every = prefilter(literals, list(range(len(literals))), size)
@@ -260,7 +260,7 @@ def engines_for(recogniser: Recogniser, size: int | None) -> Engines:
 
 
 def events(text: str, recogniser: Recogniser) -> list[Event]:
-    """The messages in a text at hand, without weighing them."""
+    """Return the messages in a text at hand, without weighing them."""
     data = text.encode("utf-8", "surrogatepass")
     found = _Found(recogniser, "<text>")
     tally = LiteralCount(recogniser.quotas, 0, len(data))
@@ -312,7 +312,7 @@ def _newlines(descriptor: int, start: int, end: int) -> int:
 
 
 def _together(tasks: Sequence[Callable[[], None]], jobs: int) -> None:
-    """Runs tasks in their order, at most `jobs` at once, and waits; the first error is raised again."""
+    """Run tasks in their order, at most `jobs` at once, and waits; the first error is raised again."""
     if jobs == 1 or len(tasks) == 1:
         for task in tasks:
             task()

@@ -39,7 +39,7 @@ class Recogniser:
         self._by_number: dict[int, Signature] = {}
 
     def behind(self, literal: int) -> list[Signature]:
-        """The signatures of a literal."""
+        """Return the signatures of a literal."""
         own = self._behind[literal]
         if own is None:
             own = self._behind[literal] = [self._signature(number) for number in self._pack.behind[literal]]
@@ -111,7 +111,7 @@ class Recogniser:
 
     @staticmethod
     def _hides(outer: Signature, inner: Signature, says_more: bool) -> bool:
-        """Whether a message leaves nothing to a shorter one inside it; the hint of an allocator message names settings."""
+        """Return whether a message leaves nothing to a shorter one inside it; the hint of an allocator message names settings."""
         if inner.kind is Kind.CONTEXT:
             return outer.family == "torch-allocator"
         return says_more and inner.kind is outer.kind
@@ -160,13 +160,13 @@ def _offset(window: Window, text: str, start: int, line: Line) -> int:
 
 
 def _rank_after(raw: bytes, at: int) -> int | None:
-    """The rank whose traceback starts right after a message that carries none (a message above its own traceback)."""
+    """Return the rank whose traceback starts right after a message that carries none (a message above its own traceback)."""
     found = _OWN_TRACEBACK.match(raw, raw.find(b"\n", at) + 1)
     return int(found[1]) if found else None
 
 
 def _is_code(text: str, start: int) -> bool:
-    """Whether the message stands in a line of source code, as a traceback echoes it: a mention, not a message."""
+    """Return whether the message stands in a line of source code, as a traceback echoes it: a mention, not a message."""
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", start)
     before = text[line_start:start]
@@ -180,7 +180,7 @@ def _whole(value: Value | None) -> int | None:
 
 
 def _shown(text: str, match: Match) -> str:
-    """The message as it is quoted: from the start of its line to its end, on one line for each line of the text."""
+    """Return the message as it is quoted: from the start of its line to its end, on one line for each line of the text."""
     line_start = text.rfind("\n", 0, match.start) + 1
     if match.start - line_start > 300:
         line_start = match.start

@@ -69,7 +69,7 @@ class Signature:
 
 
 def read_value(name: str, text: str, unit: str = "") -> Value | None:
-    """The text of a group as the value that its name promises: `*_bytes` a size, integers as int, the rest as text."""
+    """Return the text of a group as the value that its name promises: `*_bytes` a size, integers as int, the rest as text."""
     text = text.strip()
     if name.endswith("_bytes"):
         size = parse_size(text, unit)

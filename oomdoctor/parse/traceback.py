@@ -72,7 +72,7 @@ class TracebackContext(Struct, frozen=True):
 
 
 def around(before: bytes, after: bytes, rank: int | None) -> TracebackContext:
-    """The traceback that ends in a message (`before` it) or, where programs print it later, starts after it."""
+    """Return the traceback that ends in a message (`before` it) or, where programs print it later, starts after it."""
     found = _trace(before[-_REACH:], rank, needs_head=False)
     if found.frame is None and _HEAD in after[:600]:
         found = _trace(after[:_REACH], rank, needs_head=True)
@@ -86,14 +86,14 @@ def around(before: bytes, after: bytes, rank: int | None) -> TracebackContext:
 
 
 def _is_validating(before: bytes) -> bool:
-    """Whether the last progress bar is one of a validation and not at its end."""
+    """Return whether the last progress bar is one of a validation and not at its end."""
     at = before.rfind(b"%|")
     bar = _BAR.search(before, max(before.rfind(b"\n", 0, at), before.rfind(b"\r", 0, at), at - 80, 0)) if at >= 0 else None
     return bar is not None and int(bar["percent"]) < 100 and _VALIDATES.search(bar[0]) is not None
 
 
 def _is_loading(before: bytes) -> bool:
-    """Whether the last thing that a program said is that it loads a model, and not that it has done so."""
+    """Return whether the last thing that a program said is that it loads a model, and not that it has done so."""
     if not any(sign in before for sign in (b"oading", b"shards", b"load_", b"nitiali")):
         return False
     said = [found.start() for found in _LOADING.finditer(before)]
@@ -101,7 +101,7 @@ def _is_loading(before: bytes) -> bool:
 
 
 def caught(text: str, start: int, end: int) -> bool:
-    """Whether the words around a message say that the program handled it and went on."""
+    """Return whether the words around a message say that the program handled it and went on."""
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", end)
     for _ in range(4):
@@ -122,13 +122,13 @@ def _trace(data: bytes, rank: int | None, *, needs_head: bool) -> TracebackConte
 
 
 def _of_rank(data: bytes, rank: int | None) -> bytes:
-    """The lines of one rank, where lines carry a mark of theirs."""
+    """Return the lines of one rank, where lines carry a mark of theirs."""
     tag = b"" if rank is None else b"[rank%d]" % rank
     return b"\n".join(line for line in data.split(b"\n") if tag in line) if tag and tag in data else data
 
 
 def _pasted_below(after: bytes) -> TracebackContext:
-    """The frames that somebody put under the message instead of above it: without a head, one close after the other."""
+    """Return the frames that somebody put under the message instead of above it: without a head, one close after the other."""
     head = after.find(_HEAD)
     data = after if head < 0 else after[:head]
     if not _FRAME_SIGN.search(data, 0, _NEAR):
@@ -144,7 +144,7 @@ def _pasted_below(after: bytes) -> TracebackContext:
 
 
 def _told(data: bytes, frames: list[re.Match[bytes]]) -> TracebackContext:
-    """What frames say, the last of them being where it failed."""
+    """Return what frames say, the last of them being where it failed."""
     text = data[frames[0].start() : frames[-1].end() + 300]
     loads_data = any(_DATA.search(frame[0]) for frame in frames[-_LAST_FRAMES:])
     phase = "data-loading" if loads_data else next((name for name, form in _PHASES if form.search(text)), None)

@@ -12,10 +12,10 @@ import pynvml  # type: ignore[import-untyped]
 
 from oomdoctor.case.environment import Environment, Host, Package, TorchBuild
 from oomdoctor.knowledge.tables.csv_table import table
-from oomdoctor.machine.cards import known_card, visible
-from oomdoctor.machine.collect.driver import joined
-from oomdoctor.machine.collect.nvml import NvmlAnswers, Owner, nvml_answers
-from oomdoctor.machine.collect.nvml_library import NvmlLibrary, needed, version_of
+from oomdoctor.machine.cards import complete_card, mark_visible
+from oomdoctor.machine.collect.driver import merge_driver_facts
+from oomdoctor.machine.collect.nvml import NvmlAnswers, Owner, query_nvml
+from oomdoctor.machine.collect.nvml_library import NvmlLibrary, required_symbols, version_of_file
 from oomdoctor.machine.collect.root import Root
 
 _FUNCTION_NOT_FOUND, _INVALID_ARGUMENT = 13, 2
@@ -85,15 +85,15 @@ class RecordedNvml:
 def machine(path: Path, folder: Path) -> tuple[Recording, Environment]:
     """A recording, and the environment that comes of it; `folder` is an empty one for the files of the kernel module."""
     recording = msgspec.json.decode(path.read_bytes(), type=Recording)
-    wanted = needed(table("nvml_symbols"), recording.torch.version if recording.torch else None)
-    found = joined(_kernel(recording, folder), _answers(recording), _library(recording, wanted), wanted)
+    wanted = required_symbols(table("nvml_symbols"), recording.torch.version if recording.torch else None)
+    found = merge_driver_facts(_kernel(recording, folder), _answers(recording), _library(recording, wanted), wanted)
     return recording, Environment(
         host=recording.host,
         torch=recording.torch,
         packages={name: Package(version=version) for name, version in recording.packages.items()},
         variables=recording.variables,
         driver=found.driver,
-        gpus=visible(tuple(known_card(gpu) for gpu in found.gpus), recording.variables),
+        gpus=mark_visible(tuple(complete_card(gpu) for gpu in found.gpus), recording.variables),
         gpus_known=found.gpus_known,
         symbols=found.symbols,
         gaps=found.gaps,
@@ -103,14 +103,14 @@ def machine(path: Path, folder: Path) -> tuple[Recording, Environment]:
 def _answers(recording: Recording) -> NvmlAnswers:
     if recording.nvml is None:
         return NvmlAnswers(driver=msgspec.convert({"state": "no-library"}, type(Environment().driver)), gpus_known=False)
-    return nvml_answers(RecordedNvml(recording.nvml, recording.names), lambda pid: recording.who.get(str(pid), Owner()))
+    return query_nvml(RecordedNvml(recording.nvml, recording.names), lambda pid: recording.who.get(str(pid), Owner()))
 
 
 def _library(recording: Recording, wanted: list[tuple[str, bool]]) -> NvmlLibrary:
     if recording.library is None:
         return NvmlLibrary(loaded=False, error="libnvidia-ml.so.1: cannot open shared object file: No such file or directory")
     missing, path = recording.library.get("missing", ()), recording.library["path"]
-    return NvmlLibrary(loaded=True, path=path, version=version_of(path), symbols={name: name not in missing for name, _ in wanted})
+    return NvmlLibrary(loaded=True, path=path, version=version_of_file(path), symbols={name: name not in missing for name, _ in wanted})
 
 
 def _kernel(recording: Recording, folder: Path) -> Root:

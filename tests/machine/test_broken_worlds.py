@@ -11,16 +11,25 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from oomdoctor.machine.collect.environment import collect_environment
-from oomdoctor.machine.collect.nvml_library import kernel_cards, kernel_version, mapped, nvml_library, version_of
+from oomdoctor.machine.collect.nvml_library import (
+    NvmlLibrary,
+    load_nvml_library,
+    mapped_files,
+    read_kernel_cards,
+    read_kernel_version,
+    version_of_file,
+)
 from oomdoctor.machine.collect.root import Root
 from oomdoctor.machine.probe import script as probe
+from oomdoctor.machine.probe.answer import TorchAnswer
 from oomdoctor.machine.probe.client import start_probe
-from oomdoctor.machine.probe.isolated_process import IsolatedFailure, start_isolated
+from oomdoctor.machine.probe.isolated_process import IsolatedFailure, run_isolated
 
 ENVIRON = {"PATH": os.environ["PATH"]}
 LACKING = "nvmlDeviceGetNvLinkRemoteDeviceType"
@@ -107,12 +116,13 @@ def test_a_library_that_does_not_come_back_costs_its_answers_and_no_more(start: 
 @needs_gcc
 def test_each_function_is_looked_up_as_torch_does(tmp_path: Path) -> None:
     built = stub(tmp_path, "return 0;")
-    said = start_isolated(lambda: [nvml_library(["nvmlInit_v2", LACKING], str(built)).symbols, nvml_library([], str(built)).path], 30.0)
-    assert said == [{"nvmlInit_v2": True, LACKING: False}, str(built)]
+    library = run_isolated(lambda: load_nvml_library(["nvmlInit_v2", LACKING], str(built)), NvmlLibrary, 30.0)
+    assert isinstance(library, NvmlLibrary)
+    assert (library.symbols, library.path) == ({"nvmlInit_v2": True, LACKING: False}, str(built))
 
 
 def test_a_library_that_is_not_there_says_why() -> None:
-    loaded = nvml_library(["nvmlInit_v2"], "libnothing-of-the-kind.so.1")
+    loaded = load_nvml_library(["nvmlInit_v2"], "libnothing-of-the-kind.so.1")
     assert not loaded.loaded
     assert "libnothing-of-the-kind.so.1" in (loaded.error or "")
 
@@ -127,7 +137,7 @@ MAPS = """\
 
 
 def test_files_of_a_process_by_its_maps() -> None:
-    assert mapped(MAPS) == ["/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.535.104.05", "/opt/my libs/libc.so.6"]
+    assert mapped_files(MAPS) == ["/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.535.104.05", "/opt/my libs/libc.so.6"]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +151,7 @@ def test_files_of_a_process_by_its_maps() -> None:
     ],
 )
 def test_version_of_the_file_behind_the_links(path: str | None, version: str | None) -> None:
-    assert version_of(path) == version
+    assert version_of_file(path) == version
 
 
 @pytest.mark.parametrize(
@@ -158,29 +168,35 @@ def test_version_of_the_kernel_module(said: str, tmp_path: Path) -> None:
     (tmp_path / "proc/driver/nvidia/gpus/0000:65:00.0").mkdir(parents=True)
     (tmp_path / "proc/driver/nvidia/version").write_text(said)
     (tmp_path / "proc/driver/nvidia/gpus/0000:65:00.0/information").write_text("Model: \t\t NVIDIA A30\nIRQ: 77\n")
-    assert kernel_version(Root(str(tmp_path))) == "535.104.05"
-    assert kernel_cards(Root(str(tmp_path))) == ["NVIDIA A30"]
+    assert read_kernel_version(Root(str(tmp_path))) == "535.104.05"
+    assert read_kernel_cards(Root(str(tmp_path))) == ["NVIDIA A30"]
 
 
-def test_work_apart_hands_its_answer_back() -> None:
-    assert start_isolated(lambda: {"one": [1, None, "zwei"]}, 30.0) == {"one": [1, None, "zwei"]}
-    assert start_isolated(lambda: "x" * 3_000_000, 30.0) == "x" * 3_000_000
+def test_isolated_work_hands_its_answer_back() -> None:
+    assert run_isolated(lambda: {"one": [1, None, "zwei"]}, dict, 30.0) == {"one": [1, None, "zwei"]}
+    assert run_isolated(lambda: "x" * 3_000_000, str, 30.0) == "x" * 3_000_000
 
 
-def _kill(number: int) -> None:
+def _kill(number: int) -> int:
     os.kill(os.getpid(), number)
+    return 0
+
+
+def _hang() -> int:
+    time.sleep(600)
+    return 0
 
 
 @pytest.mark.parametrize(
     ("work", "why"),
     [
         pytest.param(lambda: _kill(signal.SIGKILL), "SIGKILL", id="a violent end"),
-        pytest.param(lambda: time.sleep(600), "timeout", id="a hang"),
-        pytest.param(lambda: 1 / 0, "exit status 1", id="an exception"),
+        pytest.param(_hang, "timeout", id="a hang"),
+        pytest.param(lambda: 1 // 0, "exit status 1", id="an exception"),
     ],
 )  # fmt: skip
-def test_work_apart_that_is_lost_says_how(work: object, why: str) -> None:
-    assert start_isolated(work, 0.5 if why == "timeout" else 30.0) == IsolatedFailure(why)  # type: ignore[arg-type]
+def test_isolated_work_that_is_lost_says_how(work: Callable[[], int], why: str) -> None:
+    assert run_isolated(work, int, 0.5 if why == "timeout" else 30.0) == IsolatedFailure(why)
 
 
 def script(folder: Path, text: str) -> str:
@@ -191,7 +207,7 @@ def script(folder: Path, text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         pytest.param("kill -SEGV $$", ("SIGSEGV", False), id="an interpreter that crashes"),
         pytest.param("sleep 600", (None, True), id="one that hangs"),
@@ -200,11 +216,11 @@ def script(folder: Path, text: str) -> str:
         pytest.param("echo 'no library' >&2; exit 127", (None, False), id="one that cannot start"),
     ],
 )
-def test_an_interpreter_that_gives_no_answer(text: str, wanted: tuple[str | None, bool], tmp_path: Path) -> None:
-    answer = start_probe(script(tmp_path, text), ENVIRON, 0.5 if "sleep" in text else 30.0)
-    assert answer.said is None
-    assert (answer.signal, answer.timed_out) == wanted
-    assert "no library" in (answer.error or "") or "no library" not in text
+def test_an_interpreter_that_gives_no_answer(text: str, expected: tuple[str | None, bool], tmp_path: Path) -> None:
+    result = start_probe(script(tmp_path, text), ENVIRON, 0.5 if "sleep" in text else 30.0)
+    assert result.answer is None
+    assert (result.signal, result.timed_out) == expected
+    assert "no library" in (result.error or "") or "no library" not in text
 
 
 def test_an_interpreter_that_is_not_there() -> None:
@@ -213,9 +229,9 @@ def test_an_interpreter_that_is_not_there() -> None:
 
 def test_noise_around_the_answer_does_no_harm(tmp_path: Path) -> None:
     path = script(tmp_path, f"head -c 300000 /dev/zero; echo; echo 'module load ok'; exec {sys.executable} \"$@\"")
-    said = start_probe(path, ENVIRON, 30.0).said
-    assert said is not None
-    assert said["python"]["version"] == ".".join(map(str, sys.version_info[:3]))
+    answer = start_probe(path, ENVIRON, 30.0).answer
+    assert answer is not None and answer.python is not None
+    assert answer.python.version == ".".join(map(str, sys.version_info[:3]))
 
 
 def test_modules_of_the_working_directory_and_of_ours_do_not_stand_before_those_of_the_interpreter(
@@ -224,10 +240,10 @@ def test_modules_of_the_working_directory_and_of_ours_do_not_stand_before_those_
     for name in ("json", "platform", "torch"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong one')")
     monkeypatch.chdir(tmp_path)
-    said = start_probe(sys.executable, ENVIRON, 30.0, deep=True).said
-    assert said is not None
-    assert "the wrong one" not in str(said)
-    assert not [one for one in said["python"]["site_packages"] if one in (str(tmp_path), str(Path(probe.__file__).parent))]
+    answer = start_probe(sys.executable, ENVIRON, 30.0, deep=True).answer
+    assert answer is not None and answer.python is not None
+    assert "the wrong one" not in str(answer)
+    assert not {str(tmp_path), str(Path(probe.__file__).parent)} & {*answer.python.site_packages}
 
 
 def a_torch(folder: Path, code: str) -> dict[str, str]:
@@ -237,8 +253,8 @@ def a_torch(folder: Path, code: str) -> dict[str, str]:
 
 
 def test_a_torch_that_crashes(tmp_path: Path) -> None:
-    answer = start_probe(sys.executable, a_torch(tmp_path, "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)"), 30.0, deep=True)
-    assert (answer.said, answer.signal) == (None, "SIGSEGV")
+    result = start_probe(sys.executable, a_torch(tmp_path, "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)"), 30.0, deep=True)
+    assert (result.answer, result.signal) == (None, "SIGSEGV")
 
 
 def test_a_torch_that_hangs(tmp_path: Path) -> None:
@@ -247,17 +263,17 @@ def test_a_torch_that_hangs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "error"),
     [
         pytest.param("raise ImportError('libcudnn.so.9: cannot open shared object file')", "ImportError: libcudnn.so.9: cannot open shared object file", id="a missing library"),
         pytest.param("raise SystemExit(3)", "SystemExit: 3", id="a torch that ends the program"),
         pytest.param("raise BaseException('no')", "BaseException: no", id="a torch that raises what nobody catches"),
     ],
 )  # fmt: skip
-def test_a_torch_that_does_not_import(code: str, said: str, tmp_path: Path) -> None:
-    answer = start_probe(sys.executable, a_torch(tmp_path, code), 30.0, deep=True).said
+def test_a_torch_that_does_not_import(code: str, error: str, tmp_path: Path) -> None:
+    answer = start_probe(sys.executable, a_torch(tmp_path, code), 30.0, deep=True).answer
     assert answer is not None
-    assert answer["torch"] == {"imports": False, "error": said}
+    assert answer.torch == TorchAnswer(imports=False, error=error)
 
 
 def test_each_question_to_torch_may_fail_on_its_own(tmp_path: Path) -> None:
@@ -272,12 +288,12 @@ def test_each_question_to_torch_may_fail_on_its_own(tmp_path: Path) -> None:
             @staticmethod
             def get_arch_list(): return ["sm_80"]
     """
-    answer = start_probe(sys.executable, a_torch(tmp_path, code), 30.0, deep=True).said
-    assert answer is not None
-    told = answer["torch"]
-    assert (told["imports"], told["cuda"], told["cuda_available"], told["arch_list"]) == (True, "12.6", False, ["sm_80"])
-    assert told["failed"]["device_count"] == "RuntimeError: CUDA unknown error"
-    assert "device_count" not in told
+    answer = start_probe(sys.executable, a_torch(tmp_path, code), 30.0, deep=True).answer
+    assert answer is not None and answer.torch is not None
+    torch = answer.torch
+    assert (torch.imports, torch.cuda, torch.cuda_available, torch.arch_list) == (True, "12.6", False, ("sm_80",))
+    assert torch.failed["device_count"] == "RuntimeError: CUDA unknown error"
+    assert torch.device_count is None
 
 
 def test_the_probe_is_one_file_of_the_standard_library_that_python_3_7_understands() -> None:

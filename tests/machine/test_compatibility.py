@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from oomdoctor.case.environment import Gpu
 from oomdoctor.knowledge.tables.csv_table import table
-from oomdoctor.machine.cards import known_card, visible
-from oomdoctor.machine.collect.nvml_library import needed
-from oomdoctor.machine.compatibility import has_code, minimum_driver, newest_cuda
+from oomdoctor.machine.cards import complete_card, mark_visible
+from oomdoctor.machine.collect.nvml_library import required_symbols
+from oomdoctor.machine.compatibility import find_minimum_driver, find_newest_cuda, has_code
 from oomdoctor.versions import at_least
 
 
@@ -31,14 +31,14 @@ from oomdoctor.versions import at_least
     ],
 )
 def test_driver_for_a_build(cuda: str | None, driver: str | None, enough: bool | None) -> None:
-    assert at_least(driver, minimum_driver(cuda)) is enough
+    assert at_least(driver, find_minimum_driver(cuda)) is enough
 
 
 @pytest.mark.parametrize(
     ("driver", "cuda"), [("535.161.08", "12.2"), ("565.57.01", "12.7"), ("418.39", "10.1"), ("999.1", None), (None, None)]
 )
 def test_newest_cuda_of_a_branch(driver: str | None, cuda: str | None) -> None:
-    assert newest_cuda(driver) == cuda
+    assert find_newest_cuda(driver) == cuda
 
 
 @pytest.mark.parametrize(
@@ -82,13 +82,13 @@ def test_code_runs_on_its_own_card_and_on_newer_ones_of_its_major_version(major:
     ],
 )
 def test_functions_that_a_torch_looks_up(torch: str | None, asked: str, not_asked: str) -> None:
-    names = [name for name, _ in needed(table("nvml_symbols"), torch)]
+    names = [name for name, _ in required_symbols(table("nvml_symbols"), torch)]
     assert asked in names
     assert not_asked not in names
 
 
 def test_before_2_1_torch_asks_for_none() -> None:
-    assert needed(table("nvml_symbols"), "2.0.1") == []
+    assert required_symbols(table("nvml_symbols"), "2.0.1") == []
 
 
 @pytest.mark.parametrize(
@@ -102,12 +102,12 @@ def test_before_2_1_torch_asks_for_none() -> None:
     ],
 )
 def test_what_the_name_of_a_card_tells(name: str, capability: str | None, unified: bool | None) -> None:
-    found = known_card(Gpu(name=name))
+    found = complete_card(Gpu(name=name))
     assert (found.compute_capability, found.unified) == (capability, unified)
 
 
 def test_what_the_driver_says_goes_before_the_table() -> None:
-    assert known_card(Gpu(name="Tesla T4", compute_capability="9.9", unified=True)) == Gpu(
+    assert complete_card(Gpu(name="Tesla T4", compute_capability="9.9", unified=True)) == Gpu(
         name="Tesla T4", compute_capability="9.9", unified=True
     )
 
@@ -129,7 +129,7 @@ ALIKE = (Gpu(index=0, name="A"), Gpu(index=1, name="A"))
     ],
 )
 def test_cards_that_a_run_sees(gpus: tuple[Gpu, ...], environ: dict[str, str], shown: list[bool | None]) -> None:
-    assert [gpu.visible for gpu in visible(gpus, environ)] == shown
+    assert [gpu.visible for gpu in mark_visible(gpus, environ)] == shown
 
 
 def test_every_row_of_a_table_has_a_source() -> None:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oomdoctor.machine.collect.accelerators import accelerators
-from oomdoctor.machine.collect.cgroup import cgroup
-from oomdoctor.machine.collect.host import Uname, machine
-from oomdoctor.machine.collect.host_memory import folder, measure_host_memory, memory
+from oomdoctor.machine.collect.accelerators import collect_accelerators
+from oomdoctor.machine.collect.cgroup import collect_cgroup
+from oomdoctor.machine.collect.host import Uname, collect_host_system
+from oomdoctor.machine.collect.host_memory import collect_folder, collect_host_memory, measure_file_system
 from oomdoctor.machine.collect.root import Root
 
 GIB = 1 << 30
@@ -56,7 +56,7 @@ def tree(folder: Path, files: Mapping[str, str]) -> Root:
 def test_machine_is_what_its_files_say(
     files: Mapping[str, str], said: Uname, environ: Mapping[str, str], wanted: Mapping[str, object], tmp_path: Path
 ) -> None:
-    found = machine(tree(tmp_path, files), said, environ)
+    found = collect_host_system(tree(tmp_path, files), said, environ)
     assert {name: getattr(found.value, name) for name in wanted} == dict(wanted)
     assert all(f"host.{name}" in found.origins for name, value in wanted.items() if value is not None)
 
@@ -86,17 +86,17 @@ def test_machine_is_what_its_files_say(
 def test_limit_of_a_container_or_job(
     files: Mapping[str, str], wanted: tuple[int, int | None, int | None, int | None], tmp_path: Path
 ) -> None:
-    found = cgroup(tree(tmp_path, files)).value
+    found = collect_cgroup(tree(tmp_path, files)).value
     assert found is not None
     assert (found.version, found.limit_bytes, found.used_bytes, found.kills) == wanted
 
 
 def test_without_control_groups_there_is_nothing_to_say(tmp_path: Path) -> None:
-    assert cgroup(Root(str(tmp_path))).value is None
+    assert collect_cgroup(Root(str(tmp_path))).value is None
 
 
 def test_memory_of_the_host_in_bytes(tmp_path: Path) -> None:
-    found = memory(tree(tmp_path, {"/proc/meminfo": MEMINFO, "/proc/self/limits": LIMITS.format("8388608", "unlimited")}))
+    found = collect_host_memory(tree(tmp_path, {"/proc/meminfo": MEMINFO, "/proc/self/limits": LIMITS.format("8388608", "unlimited")}))
     value = found.value
     assert (value.ram_bytes, value.ram_available_bytes) == (65801236 << 10, 41203344 << 10)
     assert (value.swap_bytes, value.swap_free_bytes) == (2097148 << 10, 1048576 << 10)
@@ -106,20 +106,22 @@ def test_memory_of_the_host_in_bytes(tmp_path: Path) -> None:
 
 
 def test_unlimited_is_not_unknown(tmp_path: Path) -> None:
-    value = memory(tree(tmp_path, {"/proc/meminfo": MEMINFO, "/proc/self/limits": LIMITS.format("unlimited", "unlimited")})).value
+    value = collect_host_memory(
+        tree(tmp_path, {"/proc/meminfo": MEMINFO, "/proc/self/limits": LIMITS.format("unlimited", "unlimited")})
+    ).value
     assert (value.memlock_bytes, value.memlock_unlimited) == (None, True)
 
 
 def test_a_machine_without_proc_has_a_gap_and_no_numbers(tmp_path: Path) -> None:
-    found = memory(Root(str(tmp_path)))
+    found = collect_host_memory(Root(str(tmp_path)))
     assert found.value.ram_bytes is None
     assert [gap.what for gap in found.gaps] == ["memory of the host"]
 
 
 def test_a_folder_that_will_be_made_is_measured_where_it_will_lie(tmp_path: Path) -> None:
-    assert measure_host_memory(str(tmp_path / "runs" / "new")) is not None
-    assert folder("/x", "disk", lambda _: None).value is None
-    found = folder("/x", "disk", lambda _: (10, 4)).value
+    assert measure_file_system(str(tmp_path / "runs" / "new")) is not None
+    assert collect_folder("/x", "disk", lambda _: None).value is None
+    found = collect_folder("/x", "disk", lambda _: (10, 4)).value
     assert found is not None
     assert (found.total_bytes, found.free_bytes) == (10, 4)
 
@@ -136,9 +138,9 @@ def test_whatever_a_file_holds_nothing_raises(tmp_path: Path, data: bytes, name:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     root = Root(str(tmp_path))
-    machine(root, LINUX, {})
-    memory(root)
-    cgroup(root)
+    collect_host_system(root, LINUX, {})
+    collect_host_memory(root)
+    collect_cgroup(root)
 
 
 @pytest.mark.parametrize(
@@ -159,5 +161,5 @@ def test_whatever_a_file_holds_nothing_raises(tmp_path: Path, data: bytes, name:
 def test_cards_of_other_vendors(
     files: Mapping[str, str], said: Uname, wanted: tuple[str, int | None, str | None] | None, tmp_path: Path
 ) -> None:
-    found = accelerators(tree(tmp_path, files), said, 64 * GIB).value
+    found = collect_accelerators(tree(tmp_path, files), said, 64 * GIB).value
     assert [(gpu.vendor, gpu.total_bytes, gpu.architecture) for gpu in found] == ([] if wanted is None else [wanted])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from machine.recorded import RecordedNvml
 
 from oomdoctor.case.environment import Gpu
-from oomdoctor.machine.collect.nvml import Owner, nvml_answers, who_is
+from oomdoctor.machine.collect.nvml import Owner, process_owner_lookup, query_nvml
 
 MIB = 1 << 20
 WHOLE: dict[str, Any] = {
@@ -30,9 +30,7 @@ WHOLE: dict[str, Any] = {
 
 def gpu(**changes: Any) -> Gpu:
     device = {name: value for name, value in {**WHOLE, **changes}.items() if value is not None}
-    return nvml_answers(RecordedNvml({"calls": {"nvmlInit": None, "nvmlDeviceGetCount": 1}, "devices": [device]}), lambda _: Owner()).gpus[
-        0
-    ]
+    return query_nvml(RecordedNvml({"calls": {"nvmlInit": None, "nvmlDeviceGetCount": 1}, "devices": [device]}), lambda _: Owner()).gpus[0]
 
 
 def test_a_card_in_full() -> None:
@@ -71,7 +69,7 @@ def test_processes_by_whichever_function_there_is(suffix: str) -> None:
 
 def test_processes_that_cannot_be_listed_are_unknown_and_not_none() -> None:
     device = {**WHOLE, "nvmlDeviceGetComputeRunningProcesses_v3": {"error": 4}}
-    found = nvml_answers(RecordedNvml({"calls": {"nvmlInit": None, "nvmlDeviceGetCount": 1}, "devices": [device]}), lambda _: Owner())
+    found = query_nvml(RecordedNvml({"calls": {"nvmlInit": None, "nvmlDeviceGetCount": 1}, "devices": [device]}), lambda _: Owner())
     assert found.gpus[0].processes_known is False
     assert [gap.what for gap in found.gaps] == ["processes on GPU 0"]
 
@@ -87,12 +85,12 @@ def test_any_calls_may_fail_and_the_others_still_answer(failing: set[str], code:
     ("code", "state"), [(4, "no-permission"), (9, "no-driver"), (12, "no-library"), (13, "no-function"), (18, "mismatch"), (999, "error")]
 )
 def test_how_nvml_failed_to_start(code: int, state: str) -> None:
-    found = nvml_answers(RecordedNvml({"calls": {"nvmlInit": {"error": code}}, "devices": []}), lambda _: Owner())
+    found = query_nvml(RecordedNvml({"calls": {"nvmlInit": {"error": code}}, "devices": []}), lambda _: Owner())
     assert (found.driver.state, found.gpus, found.gpus_known) == (state, (), False)
 
 
 def test_a_process_is_named_without_its_arguments() -> None:
     files = {"/proc/41/status": "Name:\tpython3\nUmask:\t0022\nUid:\t0\t0\t0\t0\n"}
-    assert who_is(files.get, 0)(41) == Owner(user="root", program="python3", own=True)
-    assert who_is(files.get, 1000)(41).own is False
-    assert who_is(files.get, 0)(42) == Owner()
+    assert process_owner_lookup(files.get, 0)(41) == Owner(user="root", program="python3", own=True)
+    assert process_owner_lookup(files.get, 1000)(41).own is False
+    assert process_owner_lookup(files.get, 0)(42) == Owner()

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oomdoctor.knowledge.tables.csv_table import table
-from oomdoctor.machine.collect.interpreter import chosen, executable, is_own, laid_out
-from oomdoctor.machine.collect.packages import normalised, packages
-from oomdoctor.machine.collect.torch_build import torch_build
-from oomdoctor.machine.collect.variables import variables
+from oomdoctor.machine.collect.interpreter import choose_interpreter, describe_layout, find_executable, is_running_interpreter
+from oomdoctor.machine.collect.packages import collect_packages, normalise_name
+from oomdoctor.machine.collect.torch_build import collect_torch_build
+from oomdoctor.machine.collect.variables import collect_variables
 
 RELEASES = [{"torch": "2.6", "cuda": "12.4", "arch_list": "sm_80 sm_90"}]
 
@@ -34,7 +34,7 @@ def test_packages_are_found_by_their_metadata_folders(tmp_path: Path) -> None:
         "requests-2.32.0.dist-info",
         "peft-0.14.0-py3.11.egg-info",
     )
-    found = packages([str(tmp_path)], ["torch", "flash-attn", "nvidia-cublas*", "peft"])
+    found = collect_packages([str(tmp_path)], ["torch", "flash-attn", "nvidia-cublas*", "peft"])
     assert {name: one.version for name, one in found.value.items()} == {
         "flash-attn": "2.7.3",
         "nvidia-cublas-cu12": "12.4.5.8",
@@ -46,7 +46,7 @@ def test_packages_are_found_by_their_metadata_folders(tmp_path: Path) -> None:
 
 def test_the_first_on_the_path_counts_and_the_others_are_named(tmp_path: Path) -> None:
     first, second = installed(tmp_path / "user", "torch-2.1.2.dist-info"), installed(tmp_path / "venv", "torch-2.6.0.dist-info")
-    found = packages([str(first), str(second), str(first)], ["torch"]).value["torch"]
+    found = collect_packages([str(first), str(second), str(first)], ["torch"]).value["torch"]
     assert (found.version, found.shadowed) == ("2.1.2", ("2.6.0",))
 
 
@@ -60,17 +60,17 @@ def test_the_first_on_the_path_counts_and_the_others_are_named(tmp_path: Path) -
 )  # fmt: skip
 def test_where_a_package_came_from(direct: str, wanted: tuple[bool, str | None], tmp_path: Path) -> None:
     installed(tmp_path, "llamafactory-0.9.4.dev0.dist-info", direct=direct)
-    found = packages([str(tmp_path)], ["llamafactory"]).value["llamafactory"]
+    found = collect_packages([str(tmp_path)], ["llamafactory"]).value["llamafactory"]
     assert (found.editable, found.commit) == wanted
 
 
 def test_a_folder_that_is_not_there_has_no_packages() -> None:
-    assert packages(["/no/such/folder"], ["torch"]).value == {}
+    assert collect_packages(["/no/such/folder"], ["torch"]).value == {}
 
 
 @given(st.text("abcXYZ019-_.", min_size=1, max_size=30))
 def test_a_normalised_name_stays_as_it_is(name: str) -> None:
-    assert normalised(normalised(name)) == normalised(name)
+    assert normalise_name(normalise_name(name)) == normalise_name(name)
 
 
 def torch_folder(folder: Path, version: str, library: bytes | None = None) -> str:
@@ -97,7 +97,7 @@ OLD = "__version__ = '1.13.1+cu117'\ndebug = False\ncuda = '11.7'\ngit_version =
     ],
 )  # fmt: skip
 def test_what_torch_was_built_for_is_read_as_text(text: str, wanted: tuple[str | None, ...], tmp_path: Path) -> None:
-    found = torch_build([torch_folder(tmp_path, text)], RELEASES).value
+    found = collect_torch_build([torch_folder(tmp_path, text)], RELEASES).value
     assert found is not None
     assert (found.version, found.cuda, found.hip, found.backend) == wanted
 
@@ -112,14 +112,14 @@ def test_what_torch_was_built_for_is_read_as_text(text: str, wanted: tuple[str |
     ],
 )  # fmt: skip
 def test_architectures_come_from_the_library_itself(library: bytes | None, wanted: tuple[str, ...], origin: str, tmp_path: Path) -> None:
-    found = torch_build([torch_folder(tmp_path, NEW.format("2.6.0+cu124", "'12.4'", "None"), library)], RELEASES)
+    found = collect_torch_build([torch_folder(tmp_path, NEW.format("2.6.0+cu124", "'12.4'", "None"), library)], RELEASES)
     assert found.value is not None
     assert found.value.arch_list == wanted
     assert found.origins["torch.arch_list"] == origin
 
 
 def test_a_build_that_nobody_knows_has_a_gap(tmp_path: Path) -> None:
-    found = torch_build([torch_folder(tmp_path, NEW.format("2.6.0+cu118", "'11.8'", "None"))], RELEASES)
+    found = collect_torch_build([torch_folder(tmp_path, NEW.format("2.6.0+cu118", "'11.8'", "None"))], RELEASES)
     assert found.value is not None
     assert found.value.arch_list == ()
     assert [gap.what for gap in found.gaps] == ["architectures of torch"]
@@ -132,7 +132,7 @@ def test_whatever_the_files_of_torch_hold_nothing_raises(tmp_path: Path, version
     folder.mkdir(parents=True, exist_ok=True)
     (folder.parent / "version.py").write_bytes(version)
     (folder / "libtorch_python.so").write_bytes(library)
-    torch_build([str(tmp_path)], RELEASES)
+    collect_torch_build([str(tmp_path)], RELEASES)
 
 
 def test_only_variables_of_the_table_are_kept_and_none_that_sounds_like_a_secret() -> None:
@@ -140,7 +140,7 @@ def test_only_variables_of_the_table_are_kept_and_none_that_sounds_like_a_secret
         "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True", "NCCL_P2P_DISABLE": "1", "NCCL_AUTH_TOKEN": "t0ps3cret", "RANK": "3", "HOME": "/home/alice",
         "VLLM_API_KEY": "sk-1", "VLLM_USE_V1": "1", "HF_TOKEN": "hf_x", "AWS_SECRET_ACCESS_KEY": "x", "SLURM_NTASKS": "8", "WANDB_API_KEY": "y", "OMP_NUM_THREADS": "4" * 5000,
     }  # fmt: skip
-    found = variables(environ, table("variables")).value
+    found = collect_variables(environ, table("variables")).value
     assert found.variables.keys() == {"PYTORCH_CUDA_ALLOC_CONF", "NCCL_P2P_DISABLE", "VLLM_USE_V1", "OMP_NUM_THREADS"}
     assert found.launcher == {"RANK": "3", "SLURM_NTASKS": "8"}
     assert len(found.variables["OMP_NUM_THREADS"]) <= 400
@@ -157,20 +157,20 @@ def environment_folder(folder: Path) -> Path:
 def test_the_active_environment_runs_the_training(tmp_path: Path) -> None:
     folder = environment_folder(tmp_path / "train")
     own = "/opt/tools/bin/python"
-    assert chosen(None, {"VIRTUAL_ENV": str(folder)}, own) == str(folder / "bin" / "python")
-    assert chosen(None, {"CONDA_PREFIX": str(folder)}, own) == str(folder / "bin" / "python")
-    assert chosen(None, {"VIRTUAL_ENV": str(tmp_path / "gone")}, own) == own
-    assert chosen(None, {}, own) == own
-    assert chosen(str(folder), {"VIRTUAL_ENV": "/elsewhere"}, own) == str(folder / "bin" / "python")
+    assert choose_interpreter(None, {"VIRTUAL_ENV": str(folder)}, own) == str(folder / "bin" / "python")
+    assert choose_interpreter(None, {"CONDA_PREFIX": str(folder)}, own) == str(folder / "bin" / "python")
+    assert choose_interpreter(None, {"VIRTUAL_ENV": str(tmp_path / "gone")}, own) == own
+    assert choose_interpreter(None, {}, own) == own
+    assert choose_interpreter(str(folder), {"VIRTUAL_ENV": "/elsewhere"}, own) == str(folder / "bin" / "python")
 
 
 def test_an_interpreter_that_cannot_be_started_still_shows_its_packages(tmp_path: Path) -> None:
-    found = laid_out(str(environment_folder(tmp_path) / "bin" / "python"), {})
+    found = describe_layout(str(environment_folder(tmp_path) / "bin" / "python"), {})
     assert (found.version, found.kind) == ("3.9.19", "venv")
-    assert packages(found.site_packages, ["torch"]).value["torch"].version == "2.0.1"
+    assert collect_packages(found.site_packages, ["torch"]).value["torch"].version == "2.0.1"
 
 
 def test_a_path_is_our_own_interpreter_only_by_its_name() -> None:
-    assert is_own("/a/bin/python", "/a/bin/python")
-    assert not is_own("/b/bin/python", "/a/bin/python")
-    assert executable("") is None
+    assert is_running_interpreter("/a/bin/python", "/a/bin/python")
+    assert not is_running_interpreter("/b/bin/python", "/a/bin/python")
+    assert find_executable("") is None

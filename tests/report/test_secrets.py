@@ -26,7 +26,7 @@ from oomdoctor.cli.report import PROJECTS, _form, _issue
 from oomdoctor.comparing.compare import compare
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.knowledge.tables.csv_table import table
-from oomdoctor.machine.collect.variables import variables
+from oomdoctor.machine.collect.variables import collect_variables
 from oomdoctor.machine.findings import environment_findings
 from oomdoctor.machine.match_log import MachineSource
 from oomdoctor.report.safety.redact import redact_text
@@ -57,7 +57,7 @@ def world(text: str) -> Environment:
     """A machine with the text in whatever of it a tool or a person could have put one into."""
     line = text.replace("\n", " ")
     names = {"LD_LIBRARY_PATH": line, "NCCL_SOCKET_IFNAME": line, "VLLM_HOST_NOTE": line, "HF_TOKEN": text, "DB_PASSWORD": text}
-    allowed = variables({**names, "SLURM_NTASKS": line}, table("variables")).value
+    allowed = collect_variables({**names, "SLURM_NTASKS": line}, table("variables")).value
     return Environment(
         host=Host(os="Ubuntu 22.04.4 LTS", ram_bytes=64 << 30, disk=Folder(path=line, total_bytes=1 << 40, free_bytes=1 << 39)),
         python=Python(executable=line, version="3.11.9", prefix=line, kind="venv", site_packages=(line,)),

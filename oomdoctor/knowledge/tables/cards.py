@@ -27,7 +27,7 @@ class Card(Struct, frozen=True):
 
 
 def card_named(written: str) -> Card | None:
-    """A card by name (`RTX 4090`, `A100-80GB`) or by size alone (`24GB`); None where the name is unknown or means several sizes."""
+    """Return a card by name (`RTX 4090`, `A100-80GB`) or by size alone (`24GB`); None where the name is unknown or means several sizes."""
     written = written.strip()
     size = _SIZE.search(written)
     if not _plain(_SIZE.sub("", written)):
@@ -41,7 +41,7 @@ def card_named(written: str) -> Card | None:
 
 
 def capability(written: str) -> str:
-    """The compute capability of the cards of a name; empty where the name is unknown or they differ."""
+    """Return the compute capability of the cards of a name; empty where the name is unknown or they differ."""
     found = {row.capability for row in _named(written.strip())}
     return found.pop() if len(found) == 1 else ""
 
@@ -63,7 +63,7 @@ def version(capability: str) -> tuple[int, ...]:
 
 
 def _named(written: str) -> list[_Row]:
-    """The cards that are called so, else those of which it is a part of the name."""
+    """Return the cards that are called so, else those of which it is a part of the name."""
     plain = _plain(_SIZE.sub("", written))
     if not plain:
         return []
@@ -72,7 +72,7 @@ def _named(written: str) -> list[_Row]:
 
 
 def _matches(plain: str, name: str) -> bool:
-    """Whether a short name (`a100`, `4090`) is the whole of one or more words of the long one."""
+    """Return whether a short name (`a100`, `4090`) is the whole of one or more words of the long one."""
     words = [_plain(word) for word in re.split(r"[\s-]+", _SIZE.sub("", name))]
     return any("".join(words[start:end]) == plain for start in range(len(words)) for end in range(start + 1, len(words) + 1))
 

@@ -16,10 +16,10 @@ _VENDORS = {"0x1002": "amd", "0x8086": "intel"}
 _TARGET = re.compile(r"^gfx_target_version (\d{1,8})$", re.MULTILINE)
 
 
-def accelerators(root: Root, said: Uname, ram: int | None = None) -> Collected[tuple[Gpu, ...]]:
-    """The cards of other vendors. `ram` is what an Apple chip shares with its GPU."""
-    found = [*_amd_and_intel(root), *_ascend(root), *_apple(said, ram)]
-    return Collected(tuple(found), {"gpus": "the files of the kernel"} if found else {})
+def collect_accelerators(root: Root, uname: Uname, ram: int | None = None) -> Collected[tuple[Gpu, ...]]:
+    """Find the cards of other vendors. `ram` is what an Apple chip shares with its GPU."""
+    gpus = [*_amd_and_intel(root), *_ascend(root), *_apple(uname, ram)]
+    return Collected(tuple(gpus), {"gpus": "the files of the kernel"} if gpus else {})
 
 
 def _amd_and_intel(root: Root) -> Iterator[Gpu]:
@@ -46,19 +46,19 @@ def _amd_and_intel(root: Root) -> Iterator[Gpu]:
 def _targets(root: Root) -> Iterator[str]:
     """`gfx90a` of each GPU: 90010 is 9.0.10, printed in hexadecimal but for the first part (LLVM AMDGPU usage)."""
     for node in root.names(_TOPOLOGY):
-        found = _TARGET.search(root.read(f"{_TOPOLOGY}/{node}/properties", 8000) or "")
-        number = int(found[1]) if found else 0
+        target = _TARGET.search(root.read(f"{_TOPOLOGY}/{node}/properties", 8000) or "")
+        number = int(target[1]) if target else 0
         if number:
             yield f"gfx{number // 10000}{number // 100 % 100:x}{number % 100:x}"
 
 
 def _ascend(root: Root) -> Iterator[Gpu]:
     for name in root.names("/dev"):
-        found = re.fullmatch(r"davinci(\d{1,3})", name)
-        if found:
-            yield Gpu(index=int(found[1]), vendor="huawei")
+        device = re.fullmatch(r"davinci(\d{1,3})", name)
+        if device:
+            yield Gpu(index=int(device[1]), vendor="huawei")
 
 
-def _apple(said: Uname, ram: int | None) -> Iterator[Gpu]:
-    if said.platform == "darwin" and said.machine == "arm64":
+def _apple(uname: Uname, ram: int | None) -> Iterator[Gpu]:
+    if uname.platform == "darwin" and uname.machine == "arm64":
         yield Gpu(index=0, vendor="apple", name="Apple GPU", unified=True, total_bytes=ram)

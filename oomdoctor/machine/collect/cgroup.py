@@ -15,24 +15,26 @@ _NO_LIMIT = 1 << 60
 """cgroup v1 writes its largest multiple of a page where there is no limit, 9223372036854771712."""
 
 
-def cgroup(root: Root) -> Collected[Cgroup | None]:
-    """The smallest limit from the process's own group up to the root, with the use of the group that has it.
+def collect_cgroup(root: Root) -> Collected[Cgroup | None]:
+    """Find the smallest limit from the process's own group up to the root, with the use of the group that has it.
 
     Inside a container the paths of /proc/self/cgroup may be the host's and lead nowhere; the mount itself is then the group.
     """
-    own = root.read("/proc/self/cgroup") or ""
-    second = re.search(r"^0::(/[^\n]{0,4000})$", own, re.MULTILINE)
-    first = re.search(r"^\d+:(?:[^:\n]{0,200},)?memory(?:,[^:\n]{0,200})?:(/[^\n]{0,4000})$", own, re.MULTILINE)
+    groups = root.read("/proc/self/cgroup") or ""
+    second = re.search(r"^0::(/[^\n]{0,4000})$", groups, re.MULTILINE)
+    first = re.search(r"^\d+:(?:[^:\n]{0,200},)?memory(?:,[^:\n]{0,200})?:(/[^\n]{0,4000})$", groups, re.MULTILINE)
     if first is not None and root.exists(f"{_V1}/memory.limit_in_bytes"):
-        return _found(root, 1, _V1, first[1], "memory.limit_in_bytes", "memory.usage_in_bytes")
+        return _smallest_limit(root, 1, _V1, first[1], "memory.limit_in_bytes", "memory.usage_in_bytes")
     if root.exists(f"{_V2}/cgroup.controllers") or root.exists(f"{_V2}/memory.max"):
-        return _found(root, 2, _V2, second[1] if second else "/", "memory.max", "memory.current")
+        return _smallest_limit(root, 2, _V2, second[1] if second else "/", "memory.max", "memory.current")
     return Collected(None)
 
 
-def _found(root: Root, version: int, mount: str, own: str, limit: str, used: str) -> Collected[Cgroup | None]:
-    limits = [(size, folder) for folder in _up(root, mount, own) if (size := _limit(root, f"{folder}/{limit}")) is not None]
-    size, folder = min(limits, default=(None, next(_up(root, mount, own), mount)))
+def _smallest_limit(root: Root, version: int, mount: str, group: str, limit: str, used: str) -> Collected[Cgroup | None]:
+    limits = [
+        (size, folder) for folder in _group_and_parents(root, mount, group) if (size := _limit(root, f"{folder}/{limit}")) is not None
+    ]
+    size, folder = min(limits, default=(None, next(_group_and_parents(root, mount, group), mount)))
     kills = root.read(f"{folder}/{'memory.events' if version == 2 else 'memory.oom_control'}") or ""
     counted = re.search(r"^oom_kill (\d{1,12})$", kills, re.MULTILINE)
     value = Cgroup(
@@ -41,9 +43,9 @@ def _found(root: Root, version: int, mount: str, own: str, limit: str, used: str
     return Collected(value, {"host.cgroup": f"cgroup v{version}, {limit}"})
 
 
-def _up(root: Root, mount: str, own: str) -> Iterator[str]:
-    """The folders of a group and of those above it that there are, its own first."""
-    parts = [part for part in own.split("/") if part not in ("", ".", "..")]
+def _group_and_parents(root: Root, mount: str, group: str) -> Iterator[str]:
+    """Yield the folders of a group and of those above it that there are, its own first."""
+    parts = [part for part in group.split("/") if part not in ("", ".", "..")]
     for count in range(len(parts), -1, -1):
         folder = "/".join([mount, *parts[:count]])
         if root.exists(folder):

@@ -1,19 +1,25 @@
-"""The driver's side of an environment: NVML and its library, asked in a process apart, beside what the kernel module says of itself."""
+"""The driver's side of an environment: NVML and its library, asked in an isolated process, and what the kernel module says of itself."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.case.environment import Driver, Gpu, Symbol
 from oomdoctor.case.gap import Gap
 from oomdoctor.knowledge.tables.csv_table import table
-from oomdoctor.machine.collect.nvml import NvmlAnswers, nvml_answers, who_is
-from oomdoctor.machine.collect.nvml_library import NvmlLibrary, kernel_cards, kernel_version, needed, nvml_library, symbols
+from oomdoctor.machine.collect.nvml import NvmlAnswers, process_owner_lookup, query_nvml
+from oomdoctor.machine.collect.nvml_library import (
+    NvmlLibrary,
+    check_symbols,
+    load_nvml_library,
+    read_kernel_cards,
+    read_kernel_version,
+    required_symbols,
+)
 from oomdoctor.machine.collect.root import Root
 from oomdoctor.machine.probe.isolated_process import IsolatedFailure, IsolatedProcess
 
@@ -33,7 +39,7 @@ class DriverFacts(Struct, frozen=True, kw_only=True):
 
     @property
     def origins(self) -> dict[str, str]:
-        """Where its fields were read."""
+        """Return where its fields were read."""
         out = {"gpus": "NVML"} if self.gpus_known and self.gpus else {}
         if self.driver.version is not None:
             out["driver.version"] = "NVML" if self.driver.state == "ok" else "the kernel module"
@@ -44,51 +50,56 @@ class DriverFacts(Struct, frozen=True, kw_only=True):
         return out
 
 
-def start_driver_queries() -> IsolatedProcess:
-    """The question, put: it is answered while other things are read."""
-    return IsolatedProcess(_ask, _SECONDS)
+class DriverReport(Struct, frozen=True, kw_only=True):
+    """What comes back from the process that asks the driver."""
+
+    library: NvmlLibrary
+    answers: NvmlAnswers
 
 
-def collected(root: Root, question: IsolatedProcess, torch: str | None) -> DriverFacts:
-    """The answer, with the functions that this version of torch looks up."""
-    wanted = needed(table("nvml_symbols"), torch)
-    answered = question.result()
-    if isinstance(answered, IsolatedFailure):
-        why = "it did not answer in time" if answered.why == "timeout" else f"it crashed ({answered.why})"
+def start_driver_queries() -> IsolatedProcess[DriverReport]:
+    """Start asking the driver; the answers come while other things are read."""
+    return IsolatedProcess(_query, DriverReport, _SECONDS)
+
+
+def collect_driver(root: Root, query: IsolatedProcess[DriverReport], torch: str | None) -> DriverFacts:
+    """Wait for the driver's answers. `torch` is the version whose NVML functions are looked for."""
+    names = required_symbols(table("nvml_symbols"), torch)
+    report = query.result()
+    if isinstance(report, IsolatedFailure):
+        why = "it did not answer in time" if report.why == "timeout" else f"it crashed ({report.why})"
         driver = Driver(state="error", message=f"NVML: {why}")
-        lost = NvmlAnswers(driver=driver, gpus_known=False, gaps=(Gap("GPUs", f"NVML: {why}", "nvidia-smi"),))
-        return joined(root, lost, NvmlLibrary(loaded=False), wanted)
-    return joined(root, convert(answered["answers"], NvmlAnswers), convert(answered["library"], NvmlLibrary), wanted)
+        failed = NvmlAnswers(driver=driver, gpus_known=False, gaps=(Gap("GPUs", f"NVML: {why}", "nvidia-smi"),))
+        return merge_driver_facts(root, failed, NvmlLibrary(loaded=False), names)
+    return merge_driver_facts(root, report.answers, report.library, names)
 
 
-def joined(root: Root, found: NvmlAnswers, loaded: NvmlLibrary, wanted: Sequence[tuple[str, bool]]) -> DriverFacts:
-    """What NVML said, what its library is, and what the kernel module says of itself."""
-    module = kernel_version(root)
-    gpus, gaps = found.gpus, found.gaps
-    state = found.driver.state
-    if state == "no-library" and module is None and not any(root.exists(one) for one in _NODES):
+def merge_driver_facts(root: Root, answers: NvmlAnswers, library: NvmlLibrary, names: Sequence[tuple[str, bool]]) -> DriverFacts:
+    """Merge what NVML says, what its library is, and what the kernel module says of itself."""
+    module = read_kernel_version(root)
+    state = answers.driver.state
+    if state == "no-library" and module is None and not any(map(root.exists, _NODES)):
         # A machine without a driver of NVIDIA's lacks nothing: there is nothing to know.
-        return DriverFacts(driver=Driver(state="no-library", message=loaded.error or found.driver.message), gpus_known=None)
-    if not gpus:
-        gpus = tuple(Gpu(index=number, vendor="nvidia", name=name) for number, name in enumerate(kernel_cards(root)))
+        return DriverFacts(driver=Driver(state="no-library", message=library.error or answers.driver.message), gpus_known=None)
+    gpus = answers.gpus or tuple(Gpu(index=number, vendor="nvidia", name=name) for number, name in enumerate(read_kernel_cards(root)))
     driver = replace(
-        found.driver,
-        version=found.driver.version or module,
+        answers.driver,
+        version=answers.driver.version or module,
         kernel_version=module,
-        library=loaded.path,
-        library_version=loaded.version,
+        library=library.path,
+        library_version=library.version,
         state=state,
     )
-    return DriverFacts(driver=driver, gpus=gpus, gpus_known=found.gpus_known, symbols=symbols(wanted, loaded), gaps=gaps)
+    return DriverFacts(driver=driver, gpus=gpus, gpus_known=answers.gpus_known, symbols=check_symbols(names, library), gaps=answers.gaps)
 
 
-def _ask() -> dict[str, Any]:
-    """In the process apart: the library first, then NVML by it."""
-    loaded = nvml_library([name for name, _ in needed(table("nvml_symbols"), None)])
-    if not loaded.loaded:
-        said = NvmlAnswers(driver=Driver(state="no-library", message=loaded.error), gpus_known=False)
+def _query() -> DriverReport:
+    """Load the library, then ask NVML by it; this runs in the isolated process."""
+    library = load_nvml_library([name for name, _ in required_symbols(table("nvml_symbols"), None)])
+    if not library.loaded:
+        answers = NvmlAnswers(driver=Driver(state="no-library", message=library.error), gpus_known=False)
     else:
         import pynvml  # type: ignore[import-untyped]  # noqa: PLC0415 - 20 ms, and only where there is a library
 
-        said = nvml_answers(pynvml, who_is(Root().read, getattr(os, "getuid", lambda: None)()))
-    return {"library": to_builtins(loaded), "answers": to_builtins(said)}
+        answers = query_nvml(pynvml, process_owner_lookup(Root().read, getattr(os, "getuid", lambda: None)()))
+    return DriverReport(library=library, answers=answers)

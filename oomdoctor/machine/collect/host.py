@@ -58,65 +58,67 @@ class Uname(Struct, frozen=True):
     machine: str
 
 
-def uname() -> Uname:
-    """This machine's."""
+def read_uname() -> Uname:
+    """Return what uname says of this machine."""
     if not hasattr(os, "uname"):
         version = getattr(sys, "getwindowsversion", lambda: None)()
         release = "" if version is None else f"{version.major}.{version.minor}.{version.build}"
         return Uname(sys.platform, release, os.environ.get("PROCESSOR_ARCHITECTURE", ""))
-    said = os.uname()
-    return Uname(sys.platform, said.release, said.machine)
+    answer = os.uname()
+    return Uname(sys.platform, answer.release, answer.machine)
 
 
-def machine(root: Root, said: Uname, environ: Mapping[str, str], libc: str | None = None, cpus: int | None = None) -> Collected[HostSystem]:
-    """The machine below `root` that answers uname with `said`; `libc` is what the C library said, `cpus` how many this process may use."""
+def collect_host_system(
+    root: Root, uname: Uname, environ: Mapping[str, str], libc: str | None = None, cpus: int | None = None
+) -> Collected[HostSystem]:
+    """Describe the machine below `root`. `libc` is what the C library says of itself, `cpus` how many this process may use."""
     value = HostSystem(
-        os=_name(root, said),
-        system=_SYSTEMS.get(said.platform),
-        kernel=said.release or None,
-        architecture=said.machine or None,
+        os=_name(root, uname),
+        system=_SYSTEMS.get(uname.platform),
+        kernel=uname.release or None,
+        architecture=uname.machine or None,
         libc=libc,
         model=_model(root),
         cpus=cpus,
-        wsl=_wsl(said),
-        container=_container(root, said, environ),
+        wsl=_wsl(uname),
+        container=_container(root, uname, environ),
     )
-    where = {**_ORIGINS, "os": _where(said)}
-    return Collected(value, {f"host.{name}": where[name] for name, one in asdict(value).items() if one is not None})
+    origins = {**_ORIGINS, "os": _os_origin(uname)}
+    return Collected(value, {f"host.{name}": origins[name] for name, text in asdict(value).items() if text is not None})
 
 
-def _name(root: Root, said: Uname) -> str | None:
-    if said.platform == "win32":
-        build = said.release.rpartition(".")[2]
+def _name(root: Root, uname: Uname) -> str | None:
+    if uname.platform == "win32":
+        build = uname.release.rpartition(".")[2]
         # Windows 11 still calls itself 10.0; its builds begin at 22000 (learn.microsoft.com, Windows 11 release information).
-        return f"Windows {'11' if build.isdecimal() and int(build) >= 22000 else '10'} ({said.release})" if said.release else "Windows"
-    if said.platform == "darwin":
+        return f"Windows {'11' if build.isdecimal() and int(build) >= 22000 else '10'} ({uname.release})" if uname.release else "Windows"
+    if uname.platform == "darwin":
         version = _MAC_VERSION.search(root.read("/System/Library/CoreServices/SystemVersion.plist") or "")
         return f"macOS {version[1]}" if version else "macOS"
     fields = dict(_FIELD.findall(root.read("/etc/os-release") or root.read("/usr/lib/os-release") or ""))
     return fields.get("PRETTY_NAME") or fields.get("NAME")
 
 
-def _where(said: Uname) -> str:
-    return {"win32": "the interpreter", "darwin": "SystemVersion.plist"}.get(said.platform, "/etc/os-release")
+def _os_origin(uname: Uname) -> str:
+    return {"win32": "the interpreter", "darwin": "SystemVersion.plist"}.get(uname.platform, "/etc/os-release")
 
 
 def _model(root: Root) -> str | None:
-    """The board, where it matters for memory: Jetson names itself in the device tree, DGX Spark in its firmware."""
+    """Return the board, where it matters for memory: Jetson names itself in the device tree, DGX Spark in its firmware."""
     named = root.read("/proc/device-tree/model", 200) or root.read("/sys/class/dmi/id/product_name", 200)
     return (named or "").strip()[:100] or None
 
 
-def _wsl(said: Uname) -> int | None:
+def _wsl(uname: Uname) -> int | None:
     """WSL 2 has a kernel of its own called microsoft-standard-WSL2; WSL 1 answers with Windows' version and the word Microsoft."""
-    if said.platform != "linux":
+    if uname.platform != "linux":
         return None
-    release = said.release
+    release = uname.release
     return 2 if "WSL2" in release or "microsoft-standard" in release else 1 if "Microsoft" in release else 0
 
 
-def _container(root: Root, said: Uname, environ: Mapping[str, str]) -> str | None:
-    if said.platform != "linux":
+def _container(root: Root, uname: Uname, environ: Mapping[str, str]) -> str | None:
+    if uname.platform != "linux":
         return None
     if "KUBERNETES_SERVICE_HOST" in environ or root.exists("/var/run/secrets/kubernetes.io"):
         return "kubernetes"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, convert
+from msgspec.structs import replace
 
 from oomdoctor.case.environment import Folder
 from oomdoctor.case.gap import Gap
@@ -33,34 +33,35 @@ class HostMemory(Struct, frozen=True, kw_only=True):
     memlock_unlimited: bool | None = None
 
 
-def memory(root: Root) -> Collected[HostMemory]:
-    """What Linux says of memory under /proc; a Gap where it is not there."""
-    sizes: dict[str, Any] = {_FIELDS[name]: int(size) << 10 for name, size in _MEMINFO.findall(root.read("/proc/meminfo") or "")}
+def collect_host_memory(root: Root) -> Collected[HostMemory]:
+    """Read what Linux says of memory under /proc; a Gap where it is not there."""
+    sizes = {_FIELDS[name]: int(size) << 10 for name, size in _MEMINFO.findall(root.read("/proc/meminfo") or "")}
     origins = {f"host.{name}": "/proc/meminfo" for name in sizes}
     gaps = () if sizes else (Gap("memory of the host", "/proc/meminfo cannot be read", "free -b"),)
+    memory = convert(sizes, HostMemory)
     limit = _MEMLOCK.search(root.read("/proc/self/limits") or "")
     if limit is None:
-        return Collected(HostMemory(**sizes), origins, gaps)
+        return Collected(memory, origins, gaps)
     unlimited = limit[1] == "unlimited"
-    value = HostMemory(**sizes, memlock_unlimited=unlimited, memlock_bytes=None if unlimited else int(limit[1]))
+    value = replace(memory, memlock_unlimited=unlimited, memlock_bytes=None if unlimited else int(limit[1]))
     return Collected(value, {**origins, "host.memlock_bytes": "/proc/self/limits"}, gaps)
 
 
-def folder(path: str, name: str, measure: Measure) -> Collected[Folder | None]:
-    """A file system's size and room; `name` is its field in `Host`."""
+def collect_folder(path: str, name: str, measure: Measure) -> Collected[Folder | None]:
+    """Read a file system's size and free space; `name` is its field in `Host`."""
     sizes = measure(path)
     if sizes is None:
         return Collected(None)
     return Collected(Folder(path=path, total_bytes=sizes[0], free_bytes=sizes[1]), {f"host.{name}": "statvfs"})
 
 
-def measure_host_memory(path: str) -> tuple[int, int] | None:
-    """What this machine says of a path. A path that does not exist yet is asked at the nearest folder above it."""
+def measure_file_system(path: str) -> tuple[int, int] | None:
+    """Return the size and the free bytes of a path's file system; where there is no such path yet, of the nearest folder above it."""
     path = os.path.abspath(path)
     while not os.path.exists(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)
     try:
-        said = os.statvfs(path)
+        answer = os.statvfs(path)
     except (OSError, AttributeError, ValueError):
         return None
-    return said.f_blocks * said.f_frsize, said.f_bavail * said.f_frsize
+    return answer.f_blocks * answer.f_frsize, answer.f_bavail * answer.f_frsize

@@ -1,4 +1,4 @@
-"""The cards and the driver by NVML, through pynvml; every call may fail on its own and costs one fact then.
+"""Ask NVML, through pynvml, for the driver and the cards; a call that fails costs one fact.
 
 Old and new drivers have different functions for the same thing, and the layout of a process changed twice: the newest is tried
 first (nvitop's compatibility ladder). No serial number and no UUID is ever asked for.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import Any
 
 from msgspec import Struct
@@ -39,7 +40,7 @@ class Owner(Struct, frozen=True, kw_only=True):
     own: bool | None = None
 
 
-Who = Callable[[int], Owner]
+OwnerLookup = Callable[[int], Owner]
 """A process number -> whose it is."""
 
 
@@ -70,23 +71,19 @@ class _Calls:
             return None
 
     def text(self, name: str, *arguments: Any) -> str | None:
-        """An answer as text; older versions of pynvml give bytes."""
-        said = self(name, *arguments)
-        if isinstance(said, bytes):
-            said = said.decode("utf-8", "replace")
-        return said[:200] or None if isinstance(said, str) else None
+        """Return an answer as text; older versions of pynvml give bytes."""
+        answer = self(name, *arguments)
+        if isinstance(answer, bytes):
+            answer = answer.decode("utf-8", "replace")
+        return answer[:200] or None if isinstance(answer, str) else None
 
     def first(self, *tries: tuple[Any, ...]) -> Any:
-        """The first call of several that answers."""
-        for one in tries:
-            said = self(*one)
-            if said is not None:
-                return said
-        return None
+        """Return the answer of the first call that gives one."""
+        return next((answer for call in tries if (answer := self(*call)) is not None), None)
 
 
-def nvml_answers(api: Any, who: Who) -> NvmlAnswers:
-    """Asks NVML. `api` has the functions of pynvml and its NVMLError."""
+def query_nvml(api: Any, owner_of: OwnerLookup) -> NvmlAnswers:
+    """Ask NVML for the driver and all cards. `api` has the functions of pynvml and its NVMLError."""
     call = _Calls(api)
     call("nvmlInit")
     if call.code is not None:
@@ -102,134 +99,154 @@ def nvml_answers(api: Any, who: Who) -> NvmlAnswers:
         count = call("nvmlDeviceGetCount")
         if not isinstance(count, int):
             return NvmlAnswers(driver=driver, gpus_known=False, gaps=(Gap("GPUs", f"NVML does not list them: {call.message}"),))
-        found = [_gpu(call, index, who) for index in range(min(count, _CARDS))]
+        cards = [_gpu(call, index, owner_of) for index in range(min(count, _CARDS))]
         return NvmlAnswers(
-            driver=driver, gpus=tuple(gpu for gpu, _ in found), gpus_known=True, gaps=tuple(gap for _, gaps in found for gap in gaps)
+            driver=driver, gpus=tuple(gpu for gpu, _ in cards), gpus_known=True, gaps=tuple(gap for _, gaps in cards for gap in gaps)
         )
     finally:
         call("nvmlShutdown")
 
 
-def _cuda(said: Any) -> str | None:
-    """12020 -> 12.2"""
-    return f"{said // 1000}.{said % 1000 // 10}" if isinstance(said, int) and said > 0 else None
+def _cuda(number: Any) -> str | None:
+    """Return the version behind NVML's number: 12020 is 12.2."""
+    return f"{number // 1000}.{number % 1000 // 10}" if isinstance(number, int) and number > 0 else None
 
 
-def _gpu(call: _Calls, index: int, who: Who) -> tuple[Gpu, list[Gap]]:
+def _gpu(call: _Calls, index: int, owner_of: OwnerLookup) -> tuple[Gpu, list[Gap]]:
     handle = call("nvmlDeviceGetHandleByIndex", index)
     if handle is None:
         return Gpu(index=index, vendor="nvidia"), [Gap(f"GPU {index}", f"NVML: {call.message}")]
     gaps: list[Gap] = []
     memory = _memory(call, handle)
-    if memory is None:
+    if memory.total_bytes is None:
         gaps.append(Gap(f"memory of GPU {index}", f"NVML: {call.message}"))
     capability = call("nvmlDeviceGetCudaComputeCapability", handle)
-    processes = _processes(call, handle, who)
+    processes = _processes(call, handle, owner_of)
     if processes is None:
         gaps.append(Gap(f"processes on GPU {index}", f"NVML: {call.message}"))
     mig = call("nvmlDeviceGetMigMode", handle)
     ecc = call("nvmlDeviceGetEccMode", handle)
-    cut = bool(mig[0]) if isinstance(mig, (list, tuple)) and mig else None
+    errors = _errors(call, handle)
+    is_cut = bool(mig[0]) if isinstance(mig, (list, tuple)) and mig else None
     gpu = Gpu(
         index=index,
         vendor="nvidia",
         name=call.text("nvmlDeviceGetName", handle),
-        **(memory or {}),
+        total_bytes=memory.total_bytes,
+        used_bytes=memory.used_bytes,
+        free_bytes=memory.free_bytes,
+        reserved_bytes=memory.reserved_bytes,
         processes=processes or (),
         processes_known=processes is not None,
         compute_capability=f"{capability[0]}.{capability[1]}" if isinstance(capability, (list, tuple)) else None,
-        mig=cut,
-        slices=tuple(_slices(call, handle)) if cut else (),
+        mig=is_cut,
+        slices=tuple(_slices(call, handle)) if is_cut else (),
         ecc=bool(ecc[0]) if isinstance(ecc, (list, tuple)) and ecc else None,
-        **_errors(call, handle),
+        ecc_uncorrected=errors.uncorrected,
+        retired_pages=errors.retired_pages,
+        repair_pending=errors.repair_pending,
         nvlink=_links(call, handle),
         exclusive=_mode(call("nvmlDeviceGetComputeMode", handle)),
     )
     return gpu, gaps
 
 
-def _memory(call: _Calls, handle: Any) -> dict[str, Any] | None:
+class _Memory(Struct, frozen=True, kw_only=True):
+    """Bytes of a card or of a MIG device; None where NVML does not say."""
+
+    total_bytes: int | None = None
+    used_bytes: int | None = None
+    free_bytes: int | None = None
+    reserved_bytes: int | None = None
+
+
+def _memory(call: _Calls, handle: Any) -> _Memory:
     """Memory of the second version (R510), which tells what the driver keeps apart from what is used; else of the first."""
     second = getattr(call.api, "nvmlMemory_v2", None)
-    said = call("nvmlDeviceGetMemoryInfo", handle, second) if second is not None else None
-    if said is None:
-        said = call("nvmlDeviceGetMemoryInfo", handle)
-    if said is None or not said.total:
-        return None
-    out: dict[str, Any] = {"total_bytes": int(said.total), "used_bytes": int(said.used), "free_bytes": int(said.free)}
-    reserved = getattr(said, "reserved", None)
-    return out if reserved is None else {**out, "reserved_bytes": int(reserved)}
+    answer = call("nvmlDeviceGetMemoryInfo", handle, second) if second is not None else None
+    if answer is None:
+        answer = call("nvmlDeviceGetMemoryInfo", handle)
+    if answer is None or not answer.total:
+        return _Memory()
+    reserved = getattr(answer, "reserved", None)
+    return _Memory(
+        total_bytes=int(answer.total),
+        used_bytes=int(answer.used),
+        free_bytes=int(answer.free),
+        reserved_bytes=None if reserved is None else int(reserved),
+    )
 
 
-def _processes(call: _Calls, handle: Any, who: Who) -> tuple[GpuProcess, ...] | None:
-    said = call.first(*((name, handle) for name in _PROCESS_CALLS))
-    if said is None:
-        return None
-    return tuple(_process(one, who) for one in list(said)[:_PROCESSES])
+def _processes(call: _Calls, handle: Any, owner_of: OwnerLookup) -> tuple[GpuProcess, ...] | None:
+    listed = call.first(*((name, handle) for name in _PROCESS_CALLS))
+    return None if listed is None else tuple(_process(process, owner_of) for process in list(listed)[:_PROCESSES])
 
 
-def _process(one: Any, who: Who) -> GpuProcess:
-    owner = who(one.pid)
-    used = one.usedGpuMemory
+def _process(process: Any, owner_of: OwnerLookup) -> GpuProcess:
+    owner = owner_of(process.pid)
+    used = process.usedGpuMemory
     # NVML says all ones where the memory of a process is not known (Windows, containers).
     size = used if isinstance(used, int) and 0 < used < 1 << 60 else None
-    return GpuProcess(pid=one.pid, used_bytes=size, user=owner.user, name=owner.program, own=owner.own)
+    return GpuProcess(pid=process.pid, used_bytes=size, user=owner.user, name=owner.program, own=owner.own)
 
 
 def _slices(call: _Calls, handle: Any) -> Iterator[MigSlice]:
     for number in range(min(call("nvmlDeviceGetMaxMigDeviceCount", handle) or 0, 16)):
-        one = call("nvmlDeviceGetMigDeviceHandleByIndex", handle, number)
-        if one is not None:
-            memory = _memory(call, one) or {}
-            memory.pop("reserved_bytes", None)
-            yield MigSlice(name=call.text("nvmlDeviceGetName", one), **memory)
+        device = call("nvmlDeviceGetMigDeviceHandleByIndex", handle, number)
+        if device is not None:
+            memory = _memory(call, device)
+            yield MigSlice(
+                name=call.text("nvmlDeviceGetName", device),
+                total_bytes=memory.total_bytes,
+                used_bytes=memory.used_bytes,
+                free_bytes=memory.free_bytes,
+            )
 
 
-def _errors(call: _Calls, handle: Any) -> dict[str, Any]:
-    """What ECC could not correct, and what was taken out of use for it: rows from Ampere on, pages before."""
-    out: dict[str, Any] = {}
-    uncorrected = call("nvmlDeviceGetTotalEccErrors", handle, _UNCORRECTED, _SINCE_LOADED)
-    if isinstance(uncorrected, int):
-        out["ecc_uncorrected"] = uncorrected
+class _Errors(Struct, frozen=True):
+    """What ECC could not correct, and what was taken out of use for it."""
+
+    uncorrected: int | None
+    retired_pages: int | None
+    repair_pending: bool | None
+
+
+def _errors(call: _Calls, handle: Any) -> _Errors:
+    """Errors of a card; rows are taken out of use from Ampere on, pages before."""
+    total = call("nvmlDeviceGetTotalEccErrors", handle, _UNCORRECTED, _SINCE_LOADED)
+    uncorrected = total if isinstance(total, int) else None
     rows = call("nvmlDeviceGetRemappedRows", handle)
     if isinstance(rows, (list, tuple)) and len(rows) == 4:
-        return {**out, "retired_pages": int(rows[1]), "repair_pending": bool(rows[2] or rows[3])}
+        return _Errors(uncorrected, int(rows[1]), bool(rows[2] or rows[3]))
     pages = call("nvmlDeviceGetRetiredPages", handle, _DOUBLE_BIT)
-    if pages is not None:
-        out["retired_pages"] = len(list(pages))
     pending = call("nvmlDeviceGetRetiredPagesPendingStatus", handle)
-    if isinstance(pending, int):
-        out["repair_pending"] = bool(pending)
-    return out
+    return _Errors(uncorrected, None if pages is None else len(list(pages)), bool(pending) if isinstance(pending, int) else None)
 
 
 def _links(call: _Calls, handle: Any) -> int | None:
-    active, asked = 0, 0
-    for link in range(_LINKS):
-        state = call("nvmlDeviceGetNvLinkState", handle, link)
-        if state is None:
-            break
-        asked += 1
-        active += state == 1
-    return active if asked else None
+    states = list(takewhile(lambda state: state is not None, (call("nvmlDeviceGetNvLinkState", handle, link) for link in range(_LINKS))))
+    return states.count(1) if states else None
 
 
 def _mode(mode: Any) -> bool | None:
     return mode == _EXCLUSIVE if isinstance(mode, int) else None
 
 
-def who_is(read: Callable[[str], str | None], uid: int | None) -> Who:
-    """Names processes by /proc; `read` gives a file's text, `uid` is who asks. A program's arguments may hold anything and stay out."""
+def process_owner_lookup(read: Callable[[str], str | None], uid: int | None) -> OwnerLookup:
+    """Return a function that names the owner and the program of a process by /proc.
 
-    def named(pid: int) -> Owner:
+    `read` gives a file's text, `uid` is the user who asks. A program's arguments may hold anything and stay out.
+    """
+
+    def owner_of(pid: int) -> Owner:
         status = read(f"/proc/{int(pid)}/status") or ""
         program = re.search(r"^Name:\s{1,4}(\S[^\n]{0,60})$", status, re.MULTILINE)
-        found = re.search(r"^Uid:\s{1,4}(\d{1,10})", status, re.MULTILINE)
-        if found is None:
+        user = re.search(r"^Uid:\s{1,4}(\d{1,10})", status, re.MULTILINE)
+        if user is None:
             return Owner(program=program[1] if program else None)
-        return Owner(user=_user(int(found[1])), program=program[1] if program else None, own=int(found[1]) == uid)
+        return Owner(user=_user(int(user[1])), program=program[1] if program else None, own=int(user[1]) == uid)
 
-    return named
+    return owner_of
 
 
 def _user(uid: int) -> str | None:

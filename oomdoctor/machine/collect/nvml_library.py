@@ -35,62 +35,62 @@ class NvmlLibrary(Struct, frozen=True, kw_only=True):
     """Why it cannot be loaded, in the loader's words."""
 
 
-def nvml_library(names: Iterable[str], name: str | None = None) -> NvmlLibrary:
-    """Loads the library `name` (default: as torch does) and looks the functions up. It runs whatever that file runs on loading."""
+def load_nvml_library(names: Iterable[str], name: str | None = None) -> NvmlLibrary:
+    """Load the library `name` (default: as torch does) and look the functions up. This runs whatever that file runs on loading."""
     import ctypes  # noqa: PLC0415 - only in the process apart
 
-    before = mapped(Root().read("/proc/self/maps", 8 << 20) or "")
-    wanted = name or ("nvml.dll" if sys.platform == "win32" else "libnvidia-ml.so.1")
+    before = mapped_files(Root().read("/proc/self/maps", 8 << 20) or "")
+    file = name or ("nvml.dll" if sys.platform == "win32" else "libnvidia-ml.so.1")
     try:
-        handle = ctypes.CDLL(wanted)
+        handle = ctypes.CDLL(file)
     except OSError as why:
         return NvmlLibrary(loaded=False, error=str(why)[:400])
-    path = _new(mapped(Root().read("/proc/self/maps", 8 << 20) or ""), before)
-    return NvmlLibrary(loaded=True, path=path, version=version_of(path), symbols={one: hasattr(handle, one) for one in names})
+    path = _loaded_file(mapped_files(Root().read("/proc/self/maps", 8 << 20) or ""), before)
+    return NvmlLibrary(loaded=True, path=path, version=version_of_file(path), symbols={symbol: hasattr(handle, symbol) for symbol in names})
 
 
-def mapped(maps: str) -> list[str]:
-    """The files of /proc/self/maps, in order, each once."""
+def mapped_files(maps: str) -> list[str]:
+    """Return the files of /proc/self/maps, in order, each once."""
     return list(dict.fromkeys(_MAPPED.findall(maps)))
 
 
-def version_of(path: str | None) -> str | None:
-    """The version in the name of the file behind the links."""
-    found = _FILE_VERSION.search(path or "")
-    return found[1] if found else None
+def version_of_file(path: str | None) -> str | None:
+    """Return the version in the name of the file behind the links."""
+    version = _FILE_VERSION.search(path or "")
+    return version[1] if version else None
 
 
-def kernel_version(root: Root) -> str | None:
-    """The version of the kernel module that is loaded."""
-    found = _KERNEL.search(root.read("/proc/driver/nvidia/version", 2000) or "")
+def read_kernel_version(root: Root) -> str | None:
+    """Return the version of the kernel module that is loaded."""
+    module = _KERNEL.search(root.read("/proc/driver/nvidia/version", 2000) or "")
     plain = (root.read("/sys/module/nvidia/version", 100) or "").strip()
-    return found[1] if found else plain if re.fullmatch(r"\d{3}\.[\d.]{1,10}", plain) else None
+    return module[1] if module else plain if re.fullmatch(r"\d{3}\.[\d.]{1,10}", plain) else None
 
 
-def kernel_cards(root: Root) -> list[str]:
-    """The names of the cards that the kernel module has, for where NVML does not answer."""
+def read_kernel_cards(root: Root) -> list[str]:
+    """Return the names of the cards that the kernel module has, for where NVML does not answer."""
     base = "/proc/driver/nvidia/gpus"
     texts = (root.read(f"{base}/{name}/information", 4000) for name in root.names(base))
-    return [found[1] for text in texts if text and (found := _MODEL.search(text))]
+    return [model[1] for text in texts if text and (model := _MODEL.search(text))]
 
 
-def needed(table: Iterable[Mapping[str, str]], torch: str | None) -> list[tuple[str, bool]]:
-    """The functions that a version of torch looks up, and whether it gives up without them; all of them where it is unknown."""
+def required_symbols(table: Iterable[Mapping[str, str]], torch: str | None) -> list[tuple[str, bool]]:
+    """Return the functions that a version of torch looks up, and whether it gives up without them; all of them where it is unknown."""
     version = parse_version(torch)
     # A build before a release has the code of that release: 2.6.0a0 asks for what 2.6 asks for.
     release = series(version, 2) if version is not None else None
     return [(row["symbol"], row["required"] == "yes") for row in table if release is None or _since(row) <= release]
 
 
-def symbols(wanted: Sequence[tuple[str, bool]], found: NvmlLibrary) -> tuple[Symbol, ...]:
-    """What became of each function."""
-    if not found.loaded:
+def check_symbols(names: Sequence[tuple[str, bool]], nvml: NvmlLibrary) -> tuple[Symbol, ...]:
+    """Return for each function whether the library has it."""
+    if not nvml.loaded:
         return ()
-    return tuple(Symbol(name=name, found=found.symbols.get(name), required=required, library=found.path) for name, required in wanted)
+    return tuple(Symbol(name=name, found=nvml.symbols.get(name), required=required, library=nvml.path) for name, required in names)
 
 
-def _new(after: Sequence[str], before: Sequence[str]) -> str | None:
-    """The file that loading brought in: the one of that name, else the first new one (a link may have another name)."""
+def _loaded_file(after: Sequence[str], before: Sequence[str]) -> str | None:
+    """Return the file that loading brought in: the one of that name, else the first new one (a link may have another name)."""
     named = [path for path in after if os.path.basename(path).startswith("libnvidia-ml")]
     new = [path for path in after if path not in before]
     return next(iter([*named, *new]), None)

@@ -16,8 +16,8 @@ _COMMIT = re.compile(r'"commit_id"\s{0,5}:\s{0,5}"([0-9a-f]{7,64})"')
 _EDITABLE = re.compile(r'"editable"\s{0,5}:\s{0,5}true')
 
 
-def packages(folders: Sequence[str], wanted: Iterable[str]) -> Collected[dict[str, Package]]:
-    """The wanted packages (names, which may end in `*`) in the folders of an interpreter, which are searched in order as Python does."""
+def collect_packages(folders: Sequence[str], wanted: Iterable[str]) -> Collected[dict[str, Package]]:
+    """Find packages (`names`, which may end in `*`) in the folders of an interpreter, which are searched in order as Python does."""
     wanted = list(wanted)
     exact = {name for name in wanted if not name.endswith("*")}
     prefixes = tuple(name[:-1] for name in wanted if name.endswith("*"))
@@ -31,15 +31,15 @@ def packages(folders: Sequence[str], wanted: Iterable[str]) -> Collected[dict[st
             found = _FOLDER.fullmatch(entry)
             if found is None:
                 continue
-            name = normalised(found["name"])
+            name = normalise_name(found["name"])
             if name in exact or (prefixes and name.startswith(prefixes)):
                 seen.setdefault(name, []).append(_package(root, folder, entry, found["version"]))
     out = {name: _first(found) for name, found in sorted(seen.items())}
     return Collected(out, {f"packages.{name}": "package metadata" for name in out}, tuple(dict.fromkeys(gaps)))
 
 
-def normalised(name: str) -> str:
-    """A distribution's name as PyPI compares it (PEP 503)."""
+def normalise_name(name: str) -> str:
+    """Return a distribution's name as PyPI compares it (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -51,10 +51,10 @@ def _package(root: Root, folder: str, entry: str, version: str) -> Package:
     return Package(version=version, location=folder, editable=bool(_EDITABLE.search(direct)), commit=commit[1] if commit else None)
 
 
-def _first(found: Sequence[Package]) -> Package:
-    """The one that Python imports, and the versions behind it."""
-    first, *rest = found
-    others = tuple(one.version for one in rest)
+def _first(copies: Sequence[Package]) -> Package:
+    """Return the one that Python imports, and the versions behind it."""
+    first, *rest = copies
+    others = tuple(copy.version for copy in rest)
     if not others:
         return first
     return Package(version=first.version, location=first.location, editable=first.editable, commit=first.commit, shadowed=others)

@@ -20,7 +20,7 @@ class Root(Struct, frozen=True):
         return os.path.join(self.path, path.lstrip("/"))
 
     def read(self, path: str, limit: int = _LIMIT) -> str | None:
-        """The beginning of a file as text, NUL bytes taken away."""
+        """Read the beginning of a file as text, NUL bytes taken away."""
         try:
             with open(self.at(path), "rb") as file:
                 return file.read(limit).decode("utf-8", "replace").replace("\0", "")
@@ -28,12 +28,12 @@ class Root(Struct, frozen=True):
             return None
 
     def number(self, path: str) -> int | None:
-        """A file that holds one whole number."""
+        """Read a file that holds one whole number."""
         text = (self.read(path, 64) or "").strip()
         return int(text) if text.isdecimal() else None
 
     def names(self, path: str) -> list[str]:
-        """What lies in a folder, sorted."""
+        """Return the names in a folder, sorted."""
         try:
             with os.scandir(self.at(path)) as entries:
                 return sorted(entry.name for entry, _ in zip(entries, range(_ENTRIES)))
@@ -41,7 +41,7 @@ class Root(Struct, frozen=True):
             return []
 
     def exists(self, path: str) -> bool:
-        """Whether there is something at a path."""
+        """Return whether there is something at a path."""
         try:
             return os.path.exists(self.at(path))
         except ValueError:

@@ -23,35 +23,35 @@ _TRIES = 4000
 _BACKENDS = (("cuda", "cuda"), ("hip", "rocm"), ("xpu", "xpu"))
 
 
-def torch_build(folders: Sequence[str], releases: Iterable[Mapping[str, str]]) -> Collected[TorchBuild | None]:
-    """The torch that Python would import from these folders. `releases` serves where the library is silent."""
+def collect_torch_build(folders: Sequence[str], releases: Iterable[Mapping[str, str]]) -> Collected[TorchBuild | None]:
+    """Read the torch that Python would import from these folders. `releases` serves where the library is silent."""
     root = Root()
     for folder in folders:
         text = root.read(os.path.join(folder, "torch", "version.py"), 20_000)
         if text is None:
             continue
-        where = "torch/version.py"
-        said = {name: one or other or None for name, one, other in _ASSIGNED.findall(text)}
+        origin = "torch/version.py"
+        assigned = {name: one or other or None for name, one, other in _ASSIGNED.findall(text)}
         build = TorchBuild(
-            version=said.get("__version__"),
-            cuda=said.get("cuda"),
-            hip=said.get("hip"),
-            backend=next((name for key, name in _BACKENDS if said.get(key)), "cpu" if "cuda" in said else None),
-            git=said.get("git_version"),
+            version=assigned.get("__version__"),
+            cuda=assigned.get("cuda"),
+            hip=assigned.get("hip"),
+            backend=next((name for key, name in _BACKENDS if assigned.get(key)), "cpu" if "cuda" in assigned else None),
+            git=assigned.get("git_version"),
         )
-        origins = {"torch": where}
+        origins = {"torch": origin}
         if build.backend not in ("cuda", "rocm"):
             return Collected(build, origins)
         listed, source = _architectures(folder), "libtorch_python"
         if not listed:
-            listed, source = released(build, releases), "the table of releases"
+            listed, source = released_architectures(build, releases), "the table of releases"
         gaps = () if listed else (Gap("architectures of torch", "this build is not in the table of releases", "oomdoctor env --deep"),)
         return Collected(replace(build, arch_list=listed), {**origins, **({"torch.arch_list": source} if listed else {})}, gaps)
     return Collected(None)
 
 
-def released(build: TorchBuild, releases: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
-    """The architectures of a published build, by its version and CUDA."""
+def released_architectures(build: TorchBuild, releases: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
+    """Return the architectures of a published build, by its version and CUDA."""
     version = ".".join((build.version or "").split(".")[:2])
     for row in releases:
         if row["torch"] == version and row["cuda"] == build.cuda:
@@ -60,7 +60,7 @@ def released(build: TorchBuild, releases: Iterable[Mapping[str, str]]) -> tuple[
 
 
 def _architectures(folder: str) -> tuple[str, ...]:
-    """What `torch.cuda.get_arch_list()` would say: one text in the library, architectures with blanks between them."""
+    """Return what `torch.cuda.get_arch_list()` would say: one text in the library, architectures with blanks between them."""
     path = os.path.join(folder, "torch", "lib", "libtorch_python.so")
     try:
         with open(path, "rb") as file:
@@ -80,8 +80,8 @@ def _listed(data: mmap.mmap) -> tuple[str, ...]:
         for _ in range(_TRIES):
             if at < 0:
                 break
-            found = _ARCHES.match(data, at + 1, at + 1001)
-            if found and found[0].count(b" ") >= len(best):
-                best = found[0].decode().split()
+            arches = _ARCHES.match(data, at + 1, at + 1001)
+            if arches and arches[0].count(b" ") >= len(best):
+                best = arches[0].decode().split()
             at = data.find(sign, at + 1)
     return tuple(best)

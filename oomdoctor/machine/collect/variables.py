@@ -20,8 +20,8 @@ class Variables(Struct, frozen=True):
     launcher: Mapping[str, str]
 
 
-def variables(environ: Mapping[str, str], table: Iterable[Mapping[str, str]]) -> Collected[Variables]:
-    """What the table (`name`, which may end in `*`, and `group`) lets through. A name that sounds like a secret never passes."""
+def collect_variables(environ: Mapping[str, str], table: Iterable[Mapping[str, str]]) -> Collected[Variables]:
+    """Keep the variables that the table (`name`, which may end in `*`, and `group`) lists. None that sounds like a secret passes."""
     groups: dict[str, dict[str, str]] = {"memory": {}, "launcher": {}}
     rows = list(table)
     exact = {row["name"]: row["group"] for row in rows if not row["name"].endswith("*")}

@@ -1,4 +1,4 @@
-"""Asks another interpreter with the probe: in a process of its own, with a time limit, whatever it prints, hangs on or dies of."""
+"""Run the probe in another interpreter: in a process of its own, with a time limit, whatever it prints, hangs on or dies of."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import IO
 
-from msgspec import DecodeError, Struct
-from msgspec.json import decode
+from msgspec import Struct
 
-_START = "import sys\nsys.path[:] = [one for one in sys.path if one]\nexec(compile({source!r}, 'probe.py', 'exec'))"
+from oomdoctor.machine.probe.answer import ProbeAnswer, decode_answer
+
+_START = "import sys\nsys.path[:] = [folder for folder in sys.path if folder]\nexec(compile({source!r}, 'probe.py', 'exec'))"
 """The probe is handed over as text: neither our folder nor the working directory then stands before the interpreter's own modules,
 and it works from a zip archive too."""
 _MARK = b"\noomdoctor-probe:"
-_SAID = 600
+_LONGEST_ERROR = 600
 _GRACE = 0.5
-_MOST = 1 << 20
+_MOST_BYTES = 1 << 20
 
 
 class ProbeResult(Struct, frozen=True, kw_only=True):
-    """What came back. `said` is None where no answer did."""
+    """What came back. `answer` is None where none did."""
 
-    said: Mapping[str, Any] | None = None
+    answer: ProbeAnswer | None = None
     signal: str | None = None
     """What ended it, `SIGSEGV`."""
     timed_out: bool = False
@@ -33,7 +34,7 @@ class ProbeResult(Struct, frozen=True, kw_only=True):
 
 
 class ProbeClient:
-    """The probe, started."""
+    """A probe that runs from now on."""
 
     def __init__(self, python: str, environ: Mapping[str, str], seconds: float, *, deep: bool = False) -> None:
         import subprocess  # noqa: PLC0415 - where our own interpreter is meant nothing is started
@@ -45,7 +46,7 @@ class ProbeClient:
         self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - result() closes them
         try:
             self._process = subprocess.Popen(
-                [python, "-B", "-c", _START.format(source=_probe()), *(["--deep"] if deep else [])],
+                [python, "-B", "-c", _START.format(source=_script()), *(["--deep"] if deep else [])],
                 stdin=subprocess.DEVNULL,
                 stdout=self._out,
                 stderr=self._err,
@@ -56,7 +57,7 @@ class ProbeClient:
             self._failed = getattr(why, "strerror", None) or str(why)
 
     def result(self) -> ProbeResult:
-        """The answer, when the time is up at the latest."""
+        """Return the answer, when the time is up at the latest."""
         with self._out, self._err:
             return ProbeResult(error=self._failed) if self._failed is not None else self._result()
 
@@ -66,48 +67,41 @@ class ProbeClient:
         try:
             status = self._process.wait(max(0.0, self._until - time.monotonic()))
         except subprocess.TimeoutExpired:
-            _end(self._process.pid)
+            _kill(self._process.pid)
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_GRACE)
-            return ProbeResult(timed_out=True, error=_last(self._err))
-        self._out.seek(max(0, self._out.seek(0, os.SEEK_END) - _MOST))
-        said = _answer(self._out.read())
-        return (
-            ProbeResult(said=said)
-            if said is not None
-            else ProbeResult(signal=_signal(status), error=_last(self._err) or f"exit status {status}")
-        )
+            return ProbeResult(timed_out=True, error=_last_lines(self._err))
+        self._out.seek(max(0, self._out.seek(0, os.SEEK_END) - _MOST_BYTES))
+        answer = _answer(self._out.read())
+        if answer is not None:
+            return ProbeResult(answer=answer)
+        return ProbeResult(signal=_signal_name(status), error=_last_lines(self._err) or f"exit status {status}")
 
 
 def start_probe(python: str, environ: Mapping[str, str], seconds: float, *, deep: bool = False) -> ProbeResult:
-    """The probe's answer from the interpreter `python`, after `seconds` at the latest."""
+    """Run the probe in the interpreter `python` and return its answer, after `seconds` at the latest."""
     return ProbeClient(python, environ, seconds, deep=deep).result()
 
 
-def _probe() -> str:
+def _script() -> str:
     import pkgutil  # noqa: PLC0415 - only where another interpreter is asked
 
     return (pkgutil.get_data("oomdoctor.machine.probe", "script.py") or b"").decode()
 
 
-def _end(pid: int) -> None:
-    """Ends the process and its children. One that the kernel does not let go of is left behind."""
+def _kill(pid: int) -> None:
+    """End the process and its children. One that the kernel does not let go of is left behind."""
     import signal  # noqa: PLC0415 - only for a process that hangs
 
     with suppress(OSError, AttributeError):
         os.killpg(pid, signal.SIGKILL)
 
 
-def _answer(printed: bytes) -> Mapping[str, Any] | None:
-    line = printed.rpartition(_MARK)[2].partition(b"\n")[0] if _MARK in printed else b""
-    try:
-        said = decode(line)
-    except (DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return said if isinstance(said, dict) else None
+def _answer(printed: bytes) -> ProbeAnswer | None:
+    return decode_answer(printed.rpartition(_MARK)[2].partition(b"\n")[0]) if _MARK in printed else None
 
 
-def _signal(status: int) -> str | None:
+def _signal_name(status: int) -> str | None:
     if status >= 0:
         return None
     import signal  # noqa: PLC0415 - only for a process that died
@@ -118,7 +112,7 @@ def _signal(status: int) -> str | None:
         return f"signal {-status}"
 
 
-def _last(file: Any) -> str | None:
+def _last_lines(file: IO[bytes]) -> str | None:
     file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
     lines = [line.strip() for line in re.split(r"[\r\n]+", file.read().decode("utf-8", "replace")) if line.strip()]
-    return "; ".join(lines[-3:])[-_SAID:] or None
+    return "; ".join(lines[-3:])[-_LONGEST_ERROR:] or None

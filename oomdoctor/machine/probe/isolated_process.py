@@ -1,17 +1,19 @@
-"""Work that may crash or hang in a driver's library, done in a process apart that can be left."""
+"""Run work that may crash or hang in a driver's library, in a process of its own that can be left."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Generic, TypeVar
 
-from msgspec import DecodeError, Struct, to_builtins
+from msgspec import DecodeError, Struct
 from msgspec.msgpack import decode, encode
 
+T = TypeVar("T")
+
 _CHUNK = 1 << 16
-_MOST = 8 << 20
+_MOST_BYTES = 8 << 20
 
 
 class IsolatedFailure(Struct, frozen=True):
@@ -21,44 +23,45 @@ class IsolatedFailure(Struct, frozen=True):
     """`timeout`, or the name of the signal that ended it."""
 
 
-class IsolatedProcess:
-    """Work that goes on in a process of its own from now on."""
+class IsolatedProcess(Generic[T]):
+    """Work that goes on in a process of its own from now on. `kind` is the type of what it returns."""
 
-    def __init__(self, work: Callable[[], Any], seconds: float) -> None:
+    def __init__(self, work: Callable[[], T], kind: type[T], seconds: float) -> None:
         self._until = time.monotonic() + seconds
         self._work = work
+        self._kind = kind
         self._pid = 0
         if hasattr(os, "fork"):
             self._reader, writer = os.pipe()
             self._pid = os.fork()
             if self._pid == 0:
-                _child(work, self._reader, writer)
+                _run_child(work, self._reader, writer)
             os.close(writer)
 
-    def result(self) -> Any:
-        """What the work returned (numbers, texts, lists, dicts), or Lost. Where there is no fork it is done here."""
+    def result(self) -> T | IsolatedFailure:
+        """Wait for what the work returns, or how it failed. Where there is no fork it is done here."""
         if not self._pid:
-            return to_builtins(self._work())
-        data = _all(self._reader, self._until)
+            return self._work()
+        data = _read_all(self._reader, self._until)
         os.close(self._reader)
         if data is None:
             _kill(self._pid)
             return IsolatedFailure("timeout")
         _, status = os.waitpid(self._pid, 0)
         if os.WIFSIGNALED(status):
-            return IsolatedFailure(_name(os.WTERMSIG(status)))
+            return IsolatedFailure(_signal_name(os.WTERMSIG(status)))
         try:
-            return decode(data)
+            return decode(data, type=self._kind)
         except (DecodeError, UnicodeDecodeError):
             return IsolatedFailure(f"exit status {os.WEXITSTATUS(status)}")
 
 
-def start_isolated(work: Callable[[], Any], seconds: float) -> Any:
-    """Work in a process of its own, waited for."""
-    return IsolatedProcess(work, seconds).result()
+def run_isolated(work: Callable[[], T], kind: type[T], seconds: float) -> T | IsolatedFailure:
+    """Run work in a process of its own and wait for it."""
+    return IsolatedProcess(work, kind, seconds).result()
 
 
-def _child(work: Callable[[], Any], reader: int, writer: int) -> None:
+def _run_child(work: Callable[[], object], reader: int, writer: int) -> None:
     status = 1
     try:
         os.close(reader)
@@ -74,13 +77,13 @@ def _child(work: Callable[[], Any], reader: int, writer: int) -> None:
         os._exit(status)
 
 
-def _all(reader: int, until: float) -> bytes | None:
+def _read_all(reader: int, until: float) -> bytes | None:
     import select  # noqa: PLC0415 - only where there is a process to wait for
 
     data = b""
-    while len(data) <= _MOST:
-        left = until - time.monotonic()
-        if left <= 0 or not select.select([reader], [], [], left)[0]:
+    while len(data) <= _MOST_BYTES:
+        remaining = until - time.monotonic()
+        if remaining <= 0 or not select.select([reader], [], [], remaining)[0]:
             return None
         chunk = os.read(reader, _CHUNK)
         if not chunk:
@@ -90,7 +93,7 @@ def _all(reader: int, until: float) -> bytes | None:
 
 
 def _kill(pid: int) -> None:
-    """Ends the process. One that waits inside the kernel dies when the kernel lets it; nobody waits for that."""
+    """End the process. One that waits inside the kernel dies when the kernel lets it; nobody waits for that."""
     import signal  # noqa: PLC0415 - only for a process that hangs
 
     try:
@@ -100,7 +103,7 @@ def _kill(pid: int) -> None:
         pass
 
 
-def _name(number: int) -> str:
+def _signal_name(number: int) -> str:
     import signal  # noqa: PLC0415 - only for a process that died
 
     try:

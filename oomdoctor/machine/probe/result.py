@@ -1,117 +1,77 @@
-"""What the probe's answer says of an interpreter, of its torch and of the cards.
-
-An answer comes from another program: nothing in it is trusted to have the right form.
-"""
+"""What the probe's answer adds to an environment: the interpreter, its torch, and the cards that torch sees."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from oomdoctor.case.environment import Gpu, Python, TorchBuild, TorchRun
+from oomdoctor.machine.probe.answer import TorchAnswer
 from oomdoctor.machine.probe.client import ProbeResult
 
 _CARDS = 64
+_NO_ANSWER = TorchAnswer()
 
 
-def interpreter(answer: ProbeResult, layout: Python) -> Python | None:
-    """The interpreter as it described itself, on top of what its folder shows; None where it did not."""
-    told = None if answer.said is None else answer.said.get("python")
-    if not isinstance(told, dict):
+def merge_interpreter(result: ProbeResult, layout: Python) -> Python | None:
+    """Return the interpreter as it described itself, on top of what its folder shows; None where it did not."""
+    answer = result.answer.python if result.answer is not None else None
+    if answer is None:
         return None
     return Python(
-        executable=_text(told.get("executable")) or layout.executable,
-        version=_text(told.get("version")),
-        prefix=_text(told.get("prefix")),
+        executable=answer.executable or layout.executable,
+        version=answer.version,
+        prefix=answer.prefix,
         kind=layout.kind,
-        site_packages=_texts(told.get("site_packages")),
+        site_packages=answer.site_packages,
     )
 
 
-def silence(answer: ProbeResult) -> str:
-    """Why an interpreter did not describe itself."""
-    if answer.timed_out:
+def explain_failure(result: ProbeResult) -> str:
+    """Return why an interpreter did not describe itself."""
+    if result.timed_out:
         return "did not answer in time"
-    return f"ended by {answer.signal}" if answer.signal else answer.error or "gave no answer"
+    return f"ended by {result.signal}" if result.signal else result.error or "gave no answer"
 
 
-def torch_build(build: TorchBuild | None, answer: ProbeResult | None) -> TorchBuild | None:
-    """The build as read, with what torch itself said of it where it was asked."""
-    told = _told(answer)
-    if not told.get("imports"):
+def merge_torch_build(build: TorchBuild | None, result: ProbeResult | None) -> TorchBuild | None:
+    """Return the build as its files show it, with what torch itself says of it where it was asked."""
+    answer = _torch_answer(result) or _NO_ANSWER
+    if not answer.imports:
         return build
-    build = build or TorchBuild(version=_text(told.get("version")), cuda=_text(told.get("cuda")), hip=_text(told.get("hip")))
-    return replace(build, version=_text(told.get("version")) or build.version, arch_list=_texts(told.get("arch_list")) or build.arch_list)
+    build = build or TorchBuild(version=answer.version, cuda=answer.cuda, hip=answer.hip)
+    return replace(build, version=answer.version or build.version, arch_list=answer.arch_list or build.arch_list)
 
 
-def torch_run(answer: ProbeResult | None) -> TorchRun:
-    """What torch said when it was asked, or how it failed to."""
-    told = _told(answer)
-    if answer is None or not told:
-        return TorchRun(
-            error=None if answer is None else answer.error,
-            signal=None if answer is None else answer.signal,
-            timed_out=answer is not None and answer.timed_out,
-        )
-    failed = told.get("failed")
-    error = _text(told.get("error")) or (next((str(one) for one in failed.values()), None) if isinstance(failed, dict) else None)
+def read_torch_run(result: ProbeResult | None) -> TorchRun:
+    """Return what torch said when it was asked, or how it failed to."""
+    answer = _torch_answer(result)
+    if answer is None:
+        return TorchRun() if result is None else TorchRun(error=result.error, signal=result.signal, timed_out=result.timed_out)
     return TorchRun(
-        error=error,
-        device_count=_number(told, "device_count"),
-        imports=_flag(told, "imports"),
-        cuda_available=_flag(told, "cuda_available"),
-        bf16_works=_flag(told, "bf16_works"),
-        bf16_claimed=_flag(told, "bf16_claimed"),
-        fp16_works=_flag(told, "fp16_works"),
-        allocator_backend=_text(told.get("allocator_backend")),
-        allocator_settings=_text(told.get("allocator_settings")),
-        nccl=_text(told.get("nccl")),
-        cudnn=_text(told.get("cudnn")),
+        error=answer.error or next(iter(answer.failed.values()), None),
+        device_count=answer.device_count,
+        imports=answer.imports,
+        cuda_available=answer.cuda_available,
+        bf16_works=answer.bf16_works,
+        bf16_claimed=answer.bf16_claimed,
+        fp16_works=answer.fp16_works,
+        allocator_backend=answer.allocator_backend,
+        allocator_settings=answer.allocator_settings,
+        nccl=answer.nccl,
+        cudnn=answer.cudnn,
     )
 
 
-def cards(gpus: tuple[Gpu, ...], answer: ProbeResult | None) -> tuple[Gpu, ...]:
-    """The cards as torch describes them, where nothing else does."""
-    told = _told(answer)
-    listed = told.get("cards")
-    if gpus or not isinstance(listed, list):
+def merge_cards(gpus: tuple[Gpu, ...], result: ProbeResult | None) -> tuple[Gpu, ...]:
+    """Return the cards; as torch describes them where nothing else does."""
+    answer = _torch_answer(result)
+    if gpus or answer is None:
         return gpus
-    vendor = "nvidia" if told.get("cuda") else "amd" if told.get("hip") else None
-    return tuple(_card(one, vendor) for one in listed[:_CARDS] if isinstance(one, dict))
+    vendor = "nvidia" if answer.cuda else "amd" if answer.hip else None
+    return tuple(Gpu(vendor=vendor, **asdict(card)) for card in answer.cards[:_CARDS])
 
 
-def _card(told: Mapping[str, Any], vendor: str | None) -> Gpu:
-    return Gpu(
-        index=_number(told, "index"),
-        name=_text(told.get("name")),
-        vendor=vendor,
-        total_bytes=_number(told, "total_bytes"),
-        free_bytes=_number(told, "free_bytes"),
-        compute_capability=_text(told.get("compute_capability")),
-        unified=_flag(told, "unified"),
-    )
-
-
-def _number(told: Mapping[str, Any], name: str) -> int | None:
-    value = told.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
-
-
-def _flag(told: Mapping[str, Any], name: str) -> bool | None:
-    value = told.get(name)
-    return value if isinstance(value, bool) else None
-
-
-def _told(answer: ProbeResult | None) -> Mapping[str, Any]:
-    told = None if answer is None or answer.said is None else answer.said.get("torch")
-    return told if isinstance(told, dict) else {}
-
-
-def _text(value: object) -> str | None:
-    return value[:4000] if isinstance(value, str) and value else None
+def _torch_answer(result: ProbeResult | None) -> TorchAnswer | None:
+    """Return what torch said; None where it was not asked or nothing of use came back."""
+    answer = result.answer.torch if result is not None and result.answer is not None else None
+    return None if answer == _NO_ANSWER else answer

@@ -1,4 +1,4 @@
-"""Run by the user's own interpreter, 3.7 or newer: says where its packages lie and, with `--deep`, what torch says of the cards.
+"""Describe an interpreter, and with `--deep` its torch. The user's own interpreter runs this, 3.7 or newer.
 
 It imports the standard library alone (and torch with `--deep`), and prints one line of JSON behind a mark, so that whatever
 else an environment prints at its start does no harm.
@@ -11,23 +11,26 @@ import os
 import platform
 import sys
 from functools import partial
-from typing import Any, Callable  # noqa: UP035 - as 3.7 has them
+from typing import Any, Callable, Dict  # noqa: UP035 - as 3.7 has them
 
 MARK = "oomdoctor-probe:"
 
+Answer = Dict[str, Any]  # noqa: UP006 - as 3.7 has it
+"""A part of the answer, as probe/answer.py reads it."""
 
-def interpreter() -> dict[str, Any]:
-    """What the interpreter knows of itself."""
+
+def interpreter() -> Answer:
+    """Return what the interpreter knows of itself."""
     return {
         "executable": sys.executable,
         "version": platform.python_version(),
         "prefix": sys.prefix,
-        "site_packages": [one for one in sys.path if one and os.path.isdir(one)],
+        "site_packages": [folder for folder in sys.path if folder and os.path.isdir(folder)],
     }
 
 
-def attempt(out: dict[str, Any], name: str, ask: Callable[[], Any]) -> None:
-    """Keeps one answer; one that fails is left out."""
+def attempt(out: Answer, name: str, ask: Callable[[], Any]) -> None:
+    """Keep one answer; one that fails is left out."""
     try:
         value = ask()
     except Exception as why:  # noqa: BLE001 - anything at all may come out of a broken torch
@@ -38,26 +41,26 @@ def attempt(out: dict[str, Any], name: str, ask: Callable[[], Any]) -> None:
 
 
 def product_works(torch: Any, kind: Any) -> bool:
-    """Whether a small product of this type comes out right on the first card."""
-    one = torch.ones((16, 16), dtype=kind, device="cuda:0")
-    return bool(abs(float((one @ one).float().sum()) - 4096.0) < 1.0)
+    """Return whether a small product of this type comes out right on the first card."""
+    ones = torch.ones((16, 16), dtype=kind, device="cuda:0")
+    return bool(abs(float((ones @ ones).float().sum()) - 4096.0) < 1.0)
 
 
 def allocator_settings(torch: Any) -> Any:
-    """The allocator's settings in force, as the snapshot names them."""
+    """Return the allocator's settings in force, as the snapshot names them."""
     snapshot = torch.cuda.memory._snapshot() if hasattr(torch.cuda.memory, "_snapshot") else {}
     settings = snapshot.get("allocator_settings") or {}
     return ",".join(f"{name}:{value}" for name, value in sorted(settings.items()))[:400] or None
 
 
 def free(torch: Any, index: int) -> int:
-    """What the driver says is free on a card."""
+    """Return what the driver says is free on a card."""
     return int(torch.cuda.mem_get_info(index)[0])
 
 
-def cards(torch: Any) -> list[dict[str, Any]]:
-    """What torch says of each card."""
-    found: list[dict[str, Any]] = []
+def cards(torch: Any) -> list[Answer]:
+    """Return what torch says of each card."""
+    described: list[Answer] = []
     for index in range(torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(index)
         card = {
@@ -68,13 +71,13 @@ def cards(torch: Any) -> list[dict[str, Any]]:
             "unified": bool(getattr(properties, "is_integrated", False)) or None,
         }
         attempt(card, "free_bytes", partial(free, torch, index))
-        found.append(card)
-    return found
+        described.append(card)
+    return described
 
 
-def deep() -> dict[str, Any]:
-    """Imports torch and asks it."""
-    out: dict[str, Any] = {"imports": False}
+def deep() -> Answer:
+    """Import torch and ask it."""
+    out: Answer = {"imports": False}
     try:
         import torch  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - it may end this process, and only --deep wants it
     except BaseException as why:  # noqa: BLE001 - SystemExit and the like as well
@@ -100,8 +103,8 @@ def deep() -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> None:
-    """Prints the answer."""
-    answer: dict[str, Any] = {"python": interpreter()}
+    """Print the answer."""
+    answer: Answer = {"python": interpreter()}
     if "--deep" in arguments:
         answer["torch"] = deep()
     sys.stdout.write(f"\n{MARK}{json.dumps(answer)}\n")

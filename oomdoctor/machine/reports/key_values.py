@@ -10,21 +10,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from oomdoctor.machine.collect.packages import normalised
+from oomdoctor.machine.collect.packages import normalise_name
 from oomdoctor.machine.reports.merge_facts import Fact
 from oomdoctor.machine.reports.values import (
-    cards,
-    driver,
     gpu_indices,
-    interpreter,
-    known,
-    libc,
-    platform,
-    size,
-    system,
-    torch,
-    vendor,
-    version,
+    known_value,
+    leading_version,
+    read_cards,
+    read_driver,
+    read_interpreter,
+    read_libc,
+    read_platform,
+    read_size,
+    read_system,
+    read_torch,
+    vendor_of,
 )
 
 Read = Callable[[str], Iterator[Fact]]
@@ -49,12 +49,12 @@ _AFTER_NAME = re.compile(r"\s?[（]|\s\(|[,;，；、]")
 _ALIASES = {"pytorch": "torch", "llama-factory": "llamafactory", "swift": "ms-swift", "flash-attention": "flash-attn"}
 
 
-def marks(line: str) -> str | None:
-    """The tool that prints such a line, where only one does."""
-    return next((tool for tool, form in _MARKS if form.search(line)), None)
+def find_tool(line: str) -> str | None:
+    """Return the tool that prints such a line, where only one does."""
+    return next((tool for tool, form in _TOOLS if form.search(line)), None)
 
 
-_MARKS = (
+_TOOLS = (
     (
         "collect_env",
         re.compile(r"^(?:Collecting environment information|PyTorch version\s*:|Is debug build\s*:|CUDA used to build PyTorch\s*:)"),
@@ -67,12 +67,12 @@ _MARKS = (
 )
 
 
-def facts(line: str) -> Iterator[Fact]:
-    """What a line that a tool printed says; nothing where it is none."""
+def read_line(line: str) -> Iterator[Fact]:
+    """Read what a line that a tool printed says; nothing where it is none."""
     if card := _MODELS.match(line.strip()):
-        yield from cards(card["index"], card["name"])
+        yield from read_cards(card["index"], card["name"])
     elif xpu := _XPU.search(line):
-        yield from cards(xpu["index"], xpu["name"])
+        yield from read_cards(xpu["index"], xpu["name"])
         if xpu["size"]:
             yield ("gpus", xpu["index"], "total_bytes"), int(xpu["size"]) << 20
     elif pair := _pair(line):
@@ -80,37 +80,37 @@ def facts(line: str) -> Iterator[Fact]:
         if key in _KEYS:
             yield from _KEYS[key](value)
         elif card := _CARD_LINE.match(key):
-            yield from _capability(card["indices"], value) if card["capability"] else cards(card["indices"], value)
+            yield from _capability(card["indices"], value) if card["capability"] else read_cards(card["indices"], value)
         else:
             yield from _package(key, value)
 
 
-def written(line: str) -> Iterator[Fact]:
-    """What a person wrote in such a line (`显卡：RTX 4090`): good where no tool says it."""
+def read_handwritten_line(line: str) -> Iterator[Fact]:
+    """Read what a person wrote in such a line (`显卡：RTX 4090`): good where no tool says it."""
     pair = _pair(line)
-    if pair is not None and pair[0] in _BY_HAND:
-        yield from _BY_HAND[pair[0]](pair[1])
+    if pair is not None and pair[0] in _HANDWRITTEN_KEYS:
+        yield from _HANDWRITTEN_KEYS[pair[0]](pair[1])
 
 
 def _pair(line: str) -> tuple[str, str] | None:
-    """The key of a line, as the tables write it, and a value that says something."""
-    found = _LINE.match(line)
-    if found is None or (value := known(found["value"])) is None:
+    """Return the key of a line, as the tables write it, and a value that says something."""
+    pair = _LINE.match(line)
+    if pair is None or (value := known_value(pair["value"])) is None:
         return None
-    key = " ".join(found["key"].replace("`", "").replace("*", "").lower().split())
+    key = " ".join(pair["key"].replace("`", "").replace("*", "").lower().split())
     return _ASIDE.sub("", key), value
 
 
 def _package(key: str, value: str) -> Iterator[Fact]:
-    name = normalised(key.removesuffix("版本").removesuffix("version").strip())
+    name = normalise_name(key.removesuffix("版本").removesuffix("version").strip())
     name = _ALIASES.get(name, name)
-    said = version(value)
-    if said is None or len(name) > _LONGEST_NAME or " " in name:
+    version = leading_version(value)
+    if version is None or len(name) > _LONGEST_NAME or " " in name:
         return
     if name == "torch":
-        yield from torch(value)
+        yield from read_torch(value)
     else:
-        yield ("packages", name, "version"), said
+        yield ("packages", name, "version"), version
 
 
 def _capability(indices: str, value: str) -> Iterator[Fact]:
@@ -120,22 +120,22 @@ def _capability(indices: str, value: str) -> Iterator[Fact]:
 
 
 def _models(value: str) -> Iterator[Fact]:
-    """The first card of `GPU models and configuration`, on the same line where there is only one; ROCm and macOS print no number."""
+    """Read the first card of `GPU models and configuration`, on the same line where there is only one; ROCm and macOS print no number."""
     first = _MODELS.match(value)
     if first:
-        yield from cards(first["index"], first["name"])
-    elif vendor(value) is not None:
-        yield from cards("0", value)
+        yield from read_cards(first["index"], first["name"])
+    elif vendor_of(value) is not None:
+        yield from read_cards("0", value)
 
 
 def _card(value: str) -> Iterator[Fact]:
-    """A card without its number: the first one. People write `2 x RTX 3090`."""
+    """Read a card without its number, which is the first one. People write `2 x RTX 3090`."""
     times = _TIMES.search(value)
     name = _AFTER_NAME.split(_TIMES.sub("", value))[0].strip()
-    if vendor(name) is None:
+    if vendor_of(name) is None:
         return
     count = int(times[1] or times[2]) if times else 1
-    yield from cards(",".join(str(index) for index in range(max(1, count))), name)
+    yield from read_cards(",".join(str(index) for index in range(max(1, count))), name)
 
 
 def _count(value: str) -> Iterator[Fact]:
@@ -153,28 +153,28 @@ def _bool(*path: str) -> Read:
 
 def _numbered(*path: str) -> Read:
     def read(value: str) -> Iterator[Fact]:
-        if (said := version(value)) is not None:
-            yield path, said
+        if (version := leading_version(value)) is not None:
+            yield path, version
 
     return read
 
 
 def _size(*path: str) -> Read:
     def read(value: str) -> Iterator[Fact]:
-        yield from size(path, value)
+        yield from read_size(path, value)
 
     return read
 
 
 def _backend(path: str, backend: str) -> Read:
-    """What torch was built for, by the compiler's version."""
+    """Read what torch was built for, by the compiler's version."""
 
     def read(value: str) -> Iterator[Fact]:
-        said = re.match(r"\d{1,8}(?:\.\d{1,6}){0,2}", value)
-        if said:
+        release = re.match(r"\d{1,8}(?:\.\d{1,6}){0,2}", value)
+        if release:
             yield ("torch", "backend"), backend
             if path:
-                yield ("torch", path), ".".join(said[0].split(".")[:2]) if path == "cuda" else said[0]
+                yield ("torch", path), ".".join(release[0].split(".")[:2]) if path == "cuda" else release[0]
 
     return read
 
@@ -182,15 +182,15 @@ def _backend(path: str, backend: str) -> Read:
 def _deepspeed(value: str) -> Iterator[Fact]:
     """`0.14.2, 8c5be1f, master`: version, commit, branch."""
     parts = [part.strip() for part in value.split(",")]
-    if (said := version(parts[0])) is not None:
-        yield ("packages", "deepspeed", "version"), said
+    if (version := leading_version(parts[0])) is not None:
+        yield ("packages", "deepspeed", "version"), version
     if len(parts) > 1 and _COMMIT.match(parts[1]):
         yield ("packages", "deepspeed", "commit"), parts[1]
 
 
 def _shm(value: str) -> Iterator[Fact]:
     yield ("host", "shm", "path"), "/dev/shm"  # noqa: S108 - a name in a report
-    yield from size(("host", "shm", "total_bytes"), value)
+    yield from read_size(("host", "shm", "total_bytes"), value)
 
 
 def _commit(value: str) -> Iterator[Fact]:
@@ -199,11 +199,11 @@ def _commit(value: str) -> Iterator[Fact]:
 
 
 def _allocator(value: str) -> Iterator[Fact]:
-    """The allocator's settings: a text up to torch 2.12, a dict of the variables that are set from 2.13 on."""
-    found = list(_CONFIGURED.finditer(value))
-    for one in found:
-        yield ("variables", one["name"]), one["value"]
-    if not found and re.fullmatch(r"[\w:,.\[\]> -]{1,300}", value):
+    """Read the allocator's settings: a text up to torch 2.12, a dict of the variables that are set from 2.13 on."""
+    variables = list(_CONFIGURED.finditer(value))
+    for variable in variables:
+        yield ("variables", variable["name"]), variable["value"]
+    if not variables and re.fullmatch(r"[\w:,.\[\]> -]{1,300}", value):
         yield ("variables", "PYTORCH_CUDA_ALLOC_CONF"), value
 
 
@@ -219,21 +219,21 @@ def _npu(value: str) -> Iterator[Fact]:
 
 _KEYS: Mapping[str, Read] = {
     # torch's and vLLM's collect_env
-    "pytorch version": torch,
+    "pytorch version": read_torch,
     "cuda used to build pytorch": _backend("cuda", "cuda"),
     "rocm used to build pytorch": _backend("hip", "rocm"),
     "xpu used to build pytorch": _backend("", "xpu"),
-    "os": system,
-    "libc version": libc,
-    "python version": interpreter,
-    "python platform": platform,
+    "os": read_system,
+    "libc version": read_libc,
+    "python version": read_interpreter,
+    "python platform": read_platform,
     "is cuda available": _bool("torch_run", "cuda_available"),
     "cuda_module_loading set to": _loading,
     "gpu models and configuration": _models,
-    "nvidia driver version": driver,
+    "nvidia driver version": read_driver,
     "caching allocator config": _allocator,
     # transformers, accelerate, llamafactory
-    "platform": platform,
+    "platform": read_platform,
     "gpu type": _card,
     "npu type": _npu,
     "gpu number": _count,
@@ -241,36 +241,36 @@ _KEYS: Mapping[str, Read] = {
     "system ram": _size("host", "ram_bytes"),
     "git commit": _commit,
     # sglang
-    "python": interpreter,
+    "python": read_interpreter,
     "cuda available": _bool("torch_run", "cuda_available"),
-    "cuda driver version": driver,
-    "pytorch": torch,
+    "cuda driver version": read_driver,
+    "pytorch": read_torch,
     # ds_report
-    "torch version": torch,
+    "torch version": read_torch,
     "torch cuda version": _backend("cuda", "cuda"),
     "torch hip version": _backend("hip", "rocm"),
     "deepspeed info": _deepspeed,
     "shared memory (/dev/shm) size": _shm,
 }
 """Keys in lower case, without what stands in brackets behind them (`PyTorch version (GPU?)`)."""
-_BY_HAND: Mapping[str, Read] = {
+_HANDWRITTEN_KEYS: Mapping[str, Read] = {
     "gpu": _card,
     "gpus": _card,
     "显卡": _card,
     "显卡型号": _card,
     "gpu型号": _card,
-    "操作系统": system,
-    "系统": system,
-    "driver version": driver,
-    "nvidia driver": driver,
-    "驱动版本": driver,
-    "驱动": driver,
-    "python版本": interpreter,
-    "python 版本": interpreter,
-    "torch": torch,
-    "torch版本": torch,
-    "torch 版本": torch,
-    "pytorch版本": torch,
-    "pytorch 版本": torch,
+    "操作系统": read_system,
+    "系统": read_system,
+    "driver version": read_driver,
+    "nvidia driver": read_driver,
+    "驱动版本": read_driver,
+    "驱动": read_driver,
+    "python版本": read_interpreter,
+    "python 版本": read_interpreter,
+    "torch": read_torch,
+    "torch版本": read_torch,
+    "torch 版本": read_torch,
+    "pytorch版本": read_torch,
+    "pytorch 版本": read_torch,
 }
 """Keys that no tool prints and people write in their reports."""

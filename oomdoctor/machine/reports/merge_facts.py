@@ -64,7 +64,7 @@ def merge_facts(reported: Iterable[ReportedFact]) -> Environment:
 
 
 def _agreed(first: ReportedFact, second: ReportedFact) -> ReportedFact | None:
-    """The more exact of two facts about a field; None where both cannot be true."""
+    """Return the more exact of two facts about a field; None where both cannot be true."""
     if first.path[-1] in _OF_THE_MOMENT:
         return second
     if first.value == second.value:
@@ -81,7 +81,7 @@ def _agreed(first: ReportedFact, second: ReportedFact) -> ReportedFact | None:
 
 
 def _extends(long: str, short: str, *, is_name: bool) -> bool:
-    """Whether a text says the same and more: `2.3.0+cu121` after `2.3.0`, never `2.10` after `2.1` or `RTX 3090 Ti` after `RTX 3090`."""
+    """Return whether a text says as much or more: `2.3.0+cu121` after `2.3.0`, not `2.10` after `2.1` or `RTX 3090 Ti` after `RTX 3090`."""
     long, short = _plain(long), _plain(short)
     rest = long[len(short) :]
     return long.startswith(short) and (not rest or not (rest[0].isalnum() or (is_name and rest[0] == " ")))
@@ -97,7 +97,7 @@ def _gap(path: Path, pair: tuple[ReportedFact, ReportedFact]) -> Gap:
 
 
 def _text(kept: Mapping[Path, ReportedFact], *path: str) -> tuple[str, str]:
-    """The text at a path and who printed it; empty where there is none."""
+    """Return the text at a path and who printed it; empty where there is none."""
     fact = kept.get(path)
     return (fact.value, fact.origin) if fact is not None and isinstance(fact.value, str) else ("", "")
 
@@ -106,7 +106,7 @@ _BUILD = re.compile(r"\+(?P<kind>cu|rocm|cpu|xpu)(?P<number>[\d.]{0,8})")
 
 
 def _torch(kept: Mapping[Path, ReportedFact]) -> Iterator[ReportedFact]:
-    """torch is a package and a build, and its local version says for which CUDA: `2.3.1+cu121`."""
+    """Derive what the package says of the build: the local version says for which CUDA: `2.3.1+cu121`."""
     version, origin = _text(kept, "packages", "torch", "version")
     if not version:
         return
@@ -130,7 +130,7 @@ def _windows(kept: Mapping[Path, ReportedFact]) -> Iterator[ReportedFact]:
 
 
 def _tree(kept: Mapping[Path, ReportedFact]) -> dict[str, object]:
-    """The facts as an Environment is written in JSON."""
+    """Nest the facts as an Environment is written in JSON."""
     values = {path: fact.value for path, fact in kept.items()}
     tree = _nested({path: value for path, value in values.items() if path[0] not in ("packages", "gpus")})
     _, groups = _grouped(values)
@@ -148,7 +148,7 @@ def _nested(values: Mapping[Path, FactValue]) -> dict[str, object]:
 
 
 def _grouped(values: Mapping[Path, FactValue]) -> tuple[dict[str, FactValue], dict[str, dict[Path, FactValue]]]:
-    """The values by the first name of their paths: those that end there, and those that go on below it."""
+    """Group the values by the first name of their paths: those that end there, and those that go on below it."""
     leaves: dict[str, FactValue] = {}
     groups: dict[str, dict[Path, FactValue]] = {}
     for (name, *rest), value in values.items():

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from oomdoctor.case.environment import GpuProcess
 from oomdoctor.machine.reports.merge_facts import MOST_GPUS, Fact
-from oomdoctor.machine.reports.values import known, program
+from oomdoctor.machine.reports.values import known_value, program_name
 from oomdoctor.parse.nvidia_smi import CUDA_KEYS, DRIVER_KEYS
 from oomdoctor.units import parse_size
 
@@ -33,7 +33,7 @@ _SIZES = {
     "FB Memory Usage/Reserved": "reserved_bytes",
 }
 _SWITCHES = {"MIG Mode/Current": "mig", "ECC Mode/Current": "ecc"}
-_ON = {"Enabled": True, "Disabled": False, "Yes": True, "No": False}
+_SWITCH_VALUES = {"Enabled": True, "Disabled": False, "Yes": True, "No": False}
 _PENDING = ("Retired Pages/Pending Page Blacklist", "Retired Pages/Pending", "Remapped Rows/Pending")
 _RETIRED = (
     "Retired Pages/Single Bit ECC",
@@ -44,8 +44,8 @@ _RETIRED = (
 _UNCORRECTED = re.compile(r"ECC Errors/Volatile/(?:(?:SRAM|DRAM) Uncorrectable.{0,20}|Double Bit/Total)\Z")
 
 
-def facts(lines: Sequence[str]) -> Iterator[Fact]:
-    """What one printed log says."""
+def read_query(lines: Sequence[str]) -> Iterator[Fact]:
+    """Read what one printed log says."""
     yield ("gpus_known",), True
     index = -1
     card: list[tuple[str, str]] = []
@@ -62,8 +62,8 @@ def facts(lines: Sequence[str]) -> Iterator[Fact]:
     yield from _card(str(index), card)
 
 
-def csv(lines: Sequence[str]) -> Iterator[Fact]:
-    """The rows of a csv query, one card each."""
+def read_csv(lines: Sequence[str]) -> Iterator[Fact]:
+    """Read the rows of a csv query, one card each."""
     columns = [column.partition(" [")[0].strip() for column in lines[0].split(",")]
     units = [column.partition("[")[2].rstrip("] ") for column in lines[0].split(",")]
     yield ("gpus_known",), True
@@ -84,7 +84,7 @@ _COLUMNS = {
 
 
 def _cell(index: str, name: str, value: str, unit: str) -> Iterator[Fact]:
-    if known(value) is None:
+    if known_value(value) is None:
         return
     if name in _COLUMNS and (size := _size(value, unit)) is not None:
         yield ("gpus", index, _COLUMNS[name]), size
@@ -109,13 +109,13 @@ def _card(index: str, lines: Sequence[tuple[str, str]]) -> Iterator[Fact]:
     if index == "-1":
         return
     pairs = list(_walk(lines))
-    leaves = {path: value for path, value in pairs if known(value) is not None}
+    leaves = {path: value for path, value in pairs if known_value(value) is not None}
     yield ("gpus", index, "vendor"), "nvidia"
     for path, value in leaves.items():
         if path in _SIZES and (size := _size(value)) is not None:
             yield ("gpus", index, _SIZES[path]), size
-        elif path in _SWITCHES and value in _ON:
-            yield ("gpus", index, _SWITCHES[path]), _ON[value]
+        elif path in _SWITCHES and value in _SWITCH_VALUES:
+            yield ("gpus", index, _SWITCHES[path]), _SWITCH_VALUES[value]
     if (name := leaves.get("Product Name")) is not None:
         yield ("gpus", index, "name"), name[:80]
     if (architecture := leaves.get("Product Architecture")) is not None:
@@ -136,21 +136,21 @@ def _health(index: str, leaves: Mapping[str, str]) -> Iterator[Fact]:
     retired = [int(leaves[path]) for path in _RETIRED if leaves.get(path, "").isdecimal() and len(leaves[path]) < 12]
     if retired:
         yield ("gpus", index, "retired_pages"), sum(retired)
-    pending = [_ON[leaves[path]] for path in _PENDING if leaves.get(path) in _ON]
+    pending = [_SWITCH_VALUES[leaves[path]] for path in _PENDING if leaves.get(path) in _SWITCH_VALUES]
     if pending:
         yield ("gpus", index, "repair_pending"), any(pending)
 
 
 def _walk(lines: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The leaves of the tree below one card, `FB Memory Usage/Total` and its value, in their order."""
+    """Read the leaves of the tree below one card, `FB Memory Usage/Total` and its value, in their order."""
     above: list[tuple[int, str]] = []
-    for line, said in lines:
-        if not said:
+    for line, text in lines:
+        if not text:
             continue
         depth = len(line) - len(line.lstrip(" "))
         while above and above[-1][0] >= depth:
             above.pop()
-        key, colon, value = said.partition(":")
+        key, colon, value = text.partition(":")
         path = "/".join([*(name for _, name in above), key.strip()])
         if colon:
             yield path, value.strip()
@@ -166,7 +166,7 @@ def _processes(pairs: Sequence[tuple[str, str]]) -> Iterator[GpuProcess]:
                 yield process
             process = GpuProcess(pid=int(value)) if value.isdecimal() and len(value) < 10 else None
         elif process is not None and path.endswith("Process ID/Name"):
-            process = replace(process, name=program(value))
+            process = replace(process, name=program_name(value))
         elif process is not None and path.endswith("Process ID/Used GPU Memory") and (size := _size(value)) is not None:
             process = replace(process, used_bytes=size)
     if process is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from oomdoctor.case.environment import GpuProcess, MigSlice
 from oomdoctor.machine.reports.merge_facts import MOST_GPUS, Fact
-from oomdoctor.machine.reports.values import program, vendor
+from oomdoctor.machine.reports.values import program_name, vendor_of
 from oomdoctor.parse.nvidia_smi import SmiGpu, SmiHeader, SmiMigDevice, SmiProcess, read_rows
 
 BEGINS = re.compile(r"^\s{0,40}\|?\s{0,4}NVIDIA-SMI \d{3}")
@@ -16,7 +16,7 @@ _MOST_SLICES = 8
 _MOST_PROCESSES = 64
 
 
-def facts(lines: Sequence[str]) -> Iterator[Fact]:
+def read_table(lines: Sequence[str]) -> Iterator[Fact]:
     """Return what one printed table says."""
     slices: dict[str, list[MigSlice]] = {}
     processes: dict[str, list[GpuProcess]] = {}
@@ -30,7 +30,7 @@ def facts(lines: Sequence[str]) -> Iterator[Fact]:
             name = f"GI {row.gpu_instance} CI {row.compute_instance}"
             slices.setdefault(str(row.index), []).append(MigSlice(name=name, used_bytes=row.used_bytes, total_bytes=row.total_bytes))
         elif isinstance(row, SmiProcess):
-            process = GpuProcess(pid=row.pid, name=program(row.name), used_bytes=row.used_bytes)
+            process = GpuProcess(pid=row.pid, name=program_name(row.name), used_bytes=row.used_bytes)
             processes.setdefault(str(row.index), []).append(process)
         elif row.index is not None and row.index < MOST_GPUS:
             yield from _card(str(row.index), row)
@@ -47,7 +47,7 @@ def _card(index: str, card: SmiGpu) -> Iterator[Fact]:
     # A name that ends in dots is cut: `NVIDIA GeForce ...` could be any of forty cards.
     if not name.endswith("..."):
         yield ("gpus", index, "name"), name
-    yield ("gpus", index, "vendor"), vendor(name) or "nvidia"
+    yield ("gpus", index, "vendor"), vendor_of(name) or "nvidia"
     if ecc != "N/A":
         yield ("gpus", index, "ecc"), ecc != "Off"
     if ecc.isdecimal():

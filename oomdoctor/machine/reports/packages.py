@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from oomdoctor.machine.collect.packages import normalised
+from oomdoctor.machine.collect.packages import normalise_name
 from oomdoctor.machine.reports.merge_facts import Fact
-from oomdoctor.machine.reports.values import version
+from oomdoctor.machine.reports.values import leading_version
 
 _NAME = r"[A-Za-z0-9_][\w.-]{0,80}"
 _PINNED = re.compile(
@@ -33,40 +33,40 @@ ROW = re.compile(rf"^\s{{0,8}}(?:{_NAME}\s+[\w.+!-]{{1,60}}(?:\s+\S.{{0,160}})?|
 """A line that belongs to one of these tables."""
 
 
-def facts(line: str) -> Iterator[Fact]:
-    """What one line of `pip freeze` or one `[pip3]` or `[conda]` line of collect_env says."""
-    if found := _PINNED.match(line) or _OLD.match(line):
-        yield from _package(found["name"], found["version"])
+def read_line(line: str) -> Iterator[Fact]:
+    """Read what one line of `pip freeze` or one `[pip3]` or `[conda]` line of collect_env says."""
+    if match := _PINNED.match(line) or _OLD.match(line):
+        yield from _package(match["name"], match["version"])
     elif conda := _CONDA.match(line):
-        yield from conda_list([conda["row"]])
-    elif found := _EDITABLE.match(line):
-        yield ("packages", normalised(found["name"]), "editable"), True
-        yield ("packages", normalised(found["name"]), "commit"), found["commit"]
-    elif found := _DIRECT.match(line):
-        if found["commit"]:
-            yield ("packages", normalised(found["name"]), "commit"), found["commit"]
+        yield from read_conda_list([conda["row"]])
+    elif match := _EDITABLE.match(line):
+        yield ("packages", normalise_name(match["name"]), "editable"), True
+        yield ("packages", normalise_name(match["name"]), "commit"), match["commit"]
+    elif match := _DIRECT.match(line):
+        if match["commit"]:
+            yield ("packages", normalise_name(match["name"]), "commit"), match["commit"]
         else:
-            yield from _package(found["name"], found["version"])
-    elif found := _UNPUBLISHED.match(line):
-        yield ("packages", normalised(found["name"]), "editable"), True
-        yield from _package(found["name"], found["version"])
+            yield from _package(match["name"], match["version"])
+    elif match := _UNPUBLISHED.match(line):
+        yield ("packages", normalise_name(match["name"]), "editable"), True
+        yield from _package(match["name"], match["version"])
 
 
-def pip_list(lines: Sequence[str]) -> Iterator[Fact]:
-    """The rows of `pip list`: name, version, and for an editable install its folder."""
+def read_pip_list(lines: Sequence[str]) -> Iterator[Fact]:
+    """Read the rows of `pip list`: name, version, and for an editable install its folder."""
     for line in lines[1:]:
         row = _ROW.match(line.strip())
-        if row is not None and version(row["version"]):
+        if row is not None and leading_version(row["version"]):
             yield from _package(row["name"], row["version"])
             if row["rest"] and re.match(r"[/\\~]|[A-Za-z]:\\", row["rest"]):
-                yield ("packages", normalised(row["name"]), "editable"), True
+                yield ("packages", normalise_name(row["name"]), "editable"), True
 
 
-def conda_list(lines: Sequence[str]) -> Iterator[Fact]:
-    """The rows of `conda list`: name, version, build, channel. The build of torch says for which CUDA it was made."""
+def read_conda_list(lines: Sequence[str]) -> Iterator[Fact]:
+    """Read the rows of `conda list`: name, version, build, channel. The build of torch says for which CUDA it was made."""
     for line in lines:
         row = _ROW.match(line.strip())
-        if row is None or not version(row["version"]):
+        if row is None or not leading_version(row["version"]):
             continue
         if row["name"] == "python":
             yield ("python", "version"), row["version"]
@@ -81,5 +81,5 @@ def conda_list(lines: Sequence[str]) -> Iterator[Fact]:
                 yield ("torch", "cuda"), built["cuda"]
 
 
-def _package(name: str, said: str) -> Iterator[Fact]:
-    yield ("packages", normalised(name), "version"), said[:60]
+def _package(name: str, version: str) -> Iterator[Fact]:
+    yield ("packages", normalise_name(name), "version"), version[:60]

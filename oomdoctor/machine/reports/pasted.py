@@ -17,7 +17,7 @@ _FENCE = re.compile(r"^\s{0,8}(?:`{3,}|~{3,})")
 _MARKUP_SIGN = re.compile(r"\\(?=[`_*\[\]<>|#-])")
 
 
-def decoded(data: bytes) -> str:
+def decode_text(data: bytes) -> str:
     """Bytes as text. Windows shells redirect into UTF-16; anything else is UTF-8 or nearly so."""
     data = data[:LIMIT]
     for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
@@ -26,8 +26,8 @@ def decoded(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def lines(text: str) -> Iterator[str]:
-    """The lines of a text, cleaned, blank ones included. Indentation stays: `nvidia-smi -q` is a tree."""
+def clean_lines(text: str) -> Iterator[str]:
+    """Read the lines of a text, cleaned, blank ones included. Indentation stays: `nvidia-smi -q` is a tree."""
     markup = "</" in text or "&lt;" in text or "<br" in text
     if markup:
         from html import unescape  # noqa: PLC0415 - only pasted web pages pay for its table

@@ -36,56 +36,56 @@ _GFX = re.compile(r"\((gfx[0-9a-f]{3,5})[:\w+-]{0,40}\)")
 _NAMED = re.compile(r"[\w\-()\[\]®™./+, ]{2,80}")
 
 
-def known(value: str) -> str | None:
-    """A value without the marks around it; None where the tool says that it does not know."""
+def known_value(value: str) -> str | None:
+    """Return a value without the marks around it; None where the tool says that it does not know."""
     value = value.strip(" `*'\"[]")
     return None if _NOTHING.fullmatch(value) else value
 
 
-def version(value: str) -> str | None:
-    """The version that a value begins with: `2.3.0+cu121` of `2.3.0+cu121 (True)`."""
-    found = _VERSION.match(value)
-    return found[1] if found else None
+def leading_version(value: str) -> str | None:
+    """Return the version that a value begins with: `2.3.0+cu121` of `2.3.0+cu121 (True)`."""
+    version = _VERSION.match(value)
+    return version[1] if version else None
 
 
-def driver(value: str) -> Iterator[Fact]:
-    """The version of the driver."""
-    found = _DRIVER.search(value[:60])
-    if found:
-        yield ("driver", "version"), found[0]
+def read_driver(value: str) -> Iterator[Fact]:
+    """Read the version of the driver."""
+    version = _DRIVER.search(value[:60])
+    if version:
+        yield ("driver", "version"), version[0]
 
 
-def platform(value: str) -> Iterator[Fact]:
-    """What Python's `platform.platform()` says: kernel, architecture, C library, and WSL by the name of its kernel."""
-    if found := _LINUX.match(value):
+def read_platform(value: str) -> Iterator[Fact]:
+    """Read what Python's `platform.platform()` says: kernel, architecture, C library, and WSL by the name of its kernel."""
+    if parts := _LINUX.match(value):
         yield ("host", "system"), "linux"
-        yield ("host", "kernel"), found["kernel"]
-        yield ("host", "architecture"), found["machine"]
-        yield ("host", "wsl"), _wsl(found["kernel"])
-        yield from libc(found["libc"] or "")
-    elif found := _WINDOWS.match(value):
+        yield ("host", "kernel"), parts["kernel"]
+        yield ("host", "architecture"), parts["machine"]
+        yield ("host", "wsl"), _wsl(parts["kernel"])
+        yield from read_libc(parts["libc"] or "")
+    elif parts := _WINDOWS.match(value):
         yield ("host", "system"), "windows"
-        yield ("host", "kernel"), found["release"]
-    elif found := _MAC.match(value):
+        yield ("host", "kernel"), parts["release"]
+    elif parts := _MAC.match(value):
         yield ("host", "system"), "macos"
-        yield ("host", "architecture"), found["machine"]
-        yield ("host", "os"), f"macOS {found['version']}"
+        yield ("host", "architecture"), parts["machine"]
+        yield ("host", "os"), f"macOS {parts['version']}"
 
 
 def _wsl(kernel: str) -> int:
     return 2 if "WSL2" in kernel or "microsoft-standard" in kernel else 1 if "Microsoft" in kernel else 0
 
 
-def libc(value: str) -> Iterator[Fact]:
-    """The C library, `glibc 2.35` of `glibc-2.35`."""
-    if found := _LIBC.match(value):
-        yield ("host", "libc"), f"{found[1]} {found[2]}"
+def read_libc(value: str) -> Iterator[Fact]:
+    """Read the C library, `glibc 2.35` of `glibc-2.35`."""
+    if library := _LIBC.match(value):
+        yield ("host", "libc"), f"{library[1]} {library[2]}"
 
 
-def system(value: str) -> Iterator[Fact]:
-    """The name of the operating system, with the architecture behind it in brackets."""
+def read_system(value: str) -> Iterator[Fact]:
+    """Read the name of the operating system, with the architecture behind it in brackets."""
     if value.startswith(("Linux-", "Windows-", "macOS-")):
-        yield from platform(value)
+        yield from read_platform(value)
         return
     machine = _MACHINE.search(value)
     name = value[: machine.start()] if machine else value
@@ -98,28 +98,28 @@ def system(value: str) -> Iterator[Fact]:
         yield ("host", "architecture"), machine[1]
 
 
-def interpreter(value: str) -> Iterator[Fact]:
+def read_interpreter(value: str) -> Iterator[Fact]:
     """Python's version, and conda where its builder signs it."""
-    said = version(value)
-    if said is None:
+    version = leading_version(value)
+    if version is None:
         return
-    yield ("python", "version"), said
+    yield ("python", "version"), version
     if "conda" in value:
         yield ("python", "kind"), "conda"
 
 
-def torch(value: str) -> Iterator[Fact]:
-    """torch's version; Hugging Face's tools put behind it whether it saw a card."""
-    said = version(value)
-    if said is None:
+def read_torch(value: str) -> Iterator[Fact]:
+    """Read torch's version; Hugging Face's tools put behind it whether it saw a card."""
+    version = leading_version(value)
+    if version is None:
         return
-    yield ("packages", "torch", "version"), said
+    yield ("packages", "torch", "version"), version
     seen = re.search(r"\((True|False|GPU|CUDA)\)", value)
     if seen:
         yield ("torch_run", "cuda_available"), seen[1] != "False"
 
 
-def cards(indices: str, value: str) -> Iterator[Fact]:
+def read_cards(indices: str, value: str) -> Iterator[Fact]:
     """One line of cards: `0` or `0,1,2` and the name that they share."""
     value = value.partition("(UUID")[0].strip()
     architecture = _GFX.search(value)
@@ -128,7 +128,7 @@ def cards(indices: str, value: str) -> Iterator[Fact]:
         return
     for index in gpu_indices(indices):
         yield ("gpus", index, "name"), name
-        if (maker := vendor(name)) is not None:
+        if (maker := vendor_of(name)) is not None:
             yield ("gpus", index, "vendor"), maker
         if architecture:
             yield ("gpus", index, "architecture"), architecture[1]
@@ -136,21 +136,21 @@ def cards(indices: str, value: str) -> Iterator[Fact]:
 
 def gpu_indices(text: str) -> list[str]:
     """`0,1,2` as keys of cards."""
-    return [str(int(one)) for one in re.findall(r"\d{1,3}", text)[:MOST_GPUS]]
+    return [str(int(number)) for number in re.findall(r"\d{1,3}", text)[:MOST_GPUS]]
 
 
-def vendor(name: str) -> str | None:
+def vendor_of(name: str) -> str | None:
     """Who makes a card of this name."""
     return next((maker for maker, form in _MAKERS if form.search(name)), None)
 
 
-def program(value: str) -> str:
-    """The name of a program without the folders that it lies in."""
+def program_name(value: str) -> str:
+    """Return the name of a program without the folders that it lies in."""
     return re.split(r"[/\\]", value)[-1][:80]
 
 
-def size(path: tuple[str, ...], value: str) -> Iterator[Fact]:
-    """A size with its unit."""
-    found = parse_size(value)
-    if found is not None and 0 < found < 1 << 60:
-        yield path, found
+def read_size(path: tuple[str, ...], value: str) -> Iterator[Fact]:
+    """Read a size with its unit."""
+    size = parse_size(value)
+    if size is not None and 0 < size < 1 << 60:
+        yield path, size

@@ -28,7 +28,7 @@ _NAMES = {
 
 
 def parse(text: str) -> Iterator[Match]:
-    """The root cause of every box in `text`; without that heading, the first entry."""
+    """Yield the root cause of every box in `text`; without that heading, the first entry."""
     entries = list(_ENTRY.finditer(text))
     roots = [found.end() for found in _ROOT.finditer(text)]
     chosen = [next((one for one in entries if one.start() >= at), None) for at in roots] if roots else entries[:1]

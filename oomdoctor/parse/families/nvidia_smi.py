@@ -19,7 +19,7 @@ def parse(text: str) -> Iterator[Match]:
 
 
 def _message(row: Row, table: Mapping[str, Value]) -> tuple[str, Mapping[str, Value | None]]:
-    """The signature and the fields of a row; no fields where it says nothing about memory."""
+    """Return the signature and the fields of a row; no fields where it says nothing about memory."""
     if isinstance(row, SmiHeader):
         return "nvidia-smi-header", {"smi_version": row.smi, "driver_version": row.driver, "cuda_version": row.cuda}
     if isinstance(row, SmiProcess):

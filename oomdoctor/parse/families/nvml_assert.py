@@ -65,7 +65,7 @@ def parse(text: str) -> Iterator[Match]:
 
 
 def _assert(text: str, file: re.Match[str], before: str) -> Match | None:
-    """The assert that names a file: what it asked stands before the file, the line after it."""
+    """Return the assert that names a file: what it asked stands before the file, the line after it."""
     form = _LOOKED_UP if file["file"] == "driver_api" else _CONDITION
     candidates = list(form.finditer(before))
     if not candidates:

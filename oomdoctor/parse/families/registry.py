@@ -20,7 +20,7 @@ _loaded: dict[str, Family] = {}
 
 
 def family(name: str) -> Family:
-    """The code that reads the messages of a family."""
+    """Return the code that reads the messages of a family."""
     if name not in _loaded:
         _loaded[name] = import_module(f"oomdoctor.parse.families.{FAMILIES[name]}").parse
     return _loaded[name]

@@ -37,7 +37,7 @@ _CLONE = re.compile(
 
 @cache
 def _compiled(generation: str) -> dict[str, re.Pattern[str]]:
-    """The clauses of one generation; most logs hold messages of one only."""
+    """Return the clauses of one generation; most logs hold messages of one only."""
     return {name: re.compile(form) for name, form in _CLAUSES[generation].items()}
 
 
@@ -129,7 +129,7 @@ def parse(text: str) -> Iterator[Match]:
 
 
 def _recased(lowered: re.Match[str]) -> str:
-    """A message that was pasted in lower case as PyTorch writes it, as long as it was."""
+    """Return a message that was pasted in lower case as PyTorch writes it, as long as it was."""
     message = lowered[0]
     for lower, written in _CASES.items():
         message = message.replace(lower, written)
@@ -190,7 +190,7 @@ def _cloning(text: str, start: int) -> re.Match[str] | None:
 
 
 def _sizes(body: str, lead: re.Match[str]) -> tuple[dict[str, Value], int]:
-    """The figures of a message, and where the last of them ends."""
+    """Return the figures of a message, and where the last of them ends."""
     if lead["async"]:
         generation = "async"
     elif lead["device"] == "MPS backend":
@@ -210,7 +210,7 @@ def _sizes(body: str, lead: re.Match[str]) -> tuple[dict[str, Value], int]:
 
 
 def _name(body: str, lead: re.Match[str], fields: dict[str, Value], headed: bool) -> str | None:
-    """The generation that prints such a message; None where it is only a mention."""
+    """Return the generation that prints such a message; None where it is only a mention."""
     if lead["async"]:
         if _EXCEEDS.match(body):
             return "torch-cuda-oom-mallocasync"
@@ -259,7 +259,7 @@ def _mps(body: str, requested: Value | None, bare: bool) -> str | None:
 
 
 def _cuda(body: str, fields: dict[str, Value]) -> str:
-    """The CUDA message by what only one generation prints; the parts of the others are optional in all."""
+    """Return the CUDA message by what only one generation prints; the parts of the others are optional in all."""
     if "cached_bytes" in fields:
         return "torch-cuda-oom-1x-cached"
     if "reserved_bytes" in fields or "total capacity;" in body or _OLD_DEVICE.search(body):

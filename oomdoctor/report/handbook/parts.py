@@ -16,7 +16,7 @@ from oomdoctor.knowledge.records.base import TextRecord
 from oomdoctor.knowledge.records.fix import NotThisRecord
 from oomdoctor.knowledge.records.problem import CaseExample, CiteRecord
 from oomdoctor.knowledge.records.source import Claim, SourceRecord
-from oomdoctor.machine.findings import judged
+from oomdoctor.machine.findings import environment_findings_of_json
 from oomdoctor.report.diagnosis.figures import bars, rows
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.safety.sanitize import clean_line
@@ -92,7 +92,7 @@ def diagnosed(book: Book, text: str) -> Diagnosis:
 def diagnosed_example(book: Book, one: CaseExample) -> Diagnosis:
     """What the tool makes of the example of a problem: a log, or an environment."""
     found = diagnosed(book, one.log)
-    return found if one.environment is None else replace(found, findings=judged(one.environment, book.pack))
+    return found if one.environment is None else replace(found, findings=environment_findings_of_json(one.environment, book.pack))
 
 
 def example_text(one: CaseExample) -> str:

@@ -11,8 +11,8 @@ _DEEPEST = 3
 """How many objects an environment may stand inside."""
 
 
-def own_json(data: bytes) -> Environment | None:
-    """The environment in a JSON text; None where it is no JSON, or one of something else."""
+def read_environment_json(data: bytes) -> Environment | None:
+    """Return the environment in a JSON text; None where it is no JSON, or one of something else."""
     if len(data) > LIMIT or data.lstrip()[:1] != b"{":
         return None
     try:
@@ -23,7 +23,7 @@ def own_json(data: bytes) -> Environment | None:
             if not isinstance(value.get("environment"), dict):
                 break
             value = value["environment"]
-        found = msgspec.convert(value, Environment)
+        environment = msgspec.convert(value, Environment)
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeDecodeError):
         return None
-    return None if found == Environment() else found
+    return None if environment == Environment() else environment
