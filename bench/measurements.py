@@ -31,7 +31,7 @@ _NUMBERS = ("params", "lora_rank", "gpus", "micro_batch", "grad_accum", "seq_len
 
 
 def read(path: str) -> list[Case]:
-    """The rows of a table that count and that the model answers."""
+    """Return the rows of a table that count and that the model answers."""
     with open(path, encoding="utf-8", newline="") as file:
         return list(_cases(row for row in csv.DictReader(file) if _counts(row)))
 
@@ -42,7 +42,7 @@ def measured(row: Row) -> float:
 
 
 def error(row: Row, said: float) -> float:
-    """The share by which an estimate in GiB is off."""
+    """Return the fraction by which an estimate in GiB is off."""
     return abs(said - measured(row)) / measured(row)
 
 

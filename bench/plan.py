@@ -33,7 +33,7 @@ RUNS: tuple[tuple[str, str, int, str, dict[str, Scalar]], ...] = (
 
 
 def main() -> None:
-    """Prints one line for each run."""
+    """Print one line for each run."""
     print("| combinations | estimated | seconds | for 10,000 | all at the speed of one estimate |\n|---:|---:|---:|---:|---:|")
     for model, framework, cards, name, settings in RUNS:
         known, found = model_shape(model), card_named(name)

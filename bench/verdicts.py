@@ -26,7 +26,7 @@ Held = tuple[Row, Fits, bool]
 
 
 def own_card(named: str) -> Card | None:
-    """The card that a row names (`2 * A10`, `A100-40GB`); None where it names none, or several."""
+    """Return the card that a row names (`2 * A10`, `A100-40GB`); None where it names none, or several."""
     found = {(one[1].upper(), (one[2] or "").upper()) for one in _NAMED.finditer(named)}
     if len(found) != 1:
         return None
@@ -51,7 +51,7 @@ def _held(row: Row, made: Setup, own: Card) -> Held:
 
 
 def section(cases: Sequence[Case]) -> Iterator[str]:
-    """The part of the document."""
+    """Return the part of the document."""
     yield "| said | own card: took less | own card: took more | all sizes: took less | all sizes: took more |\n|---|---:|---:|---:|---:|"
     own, every = on_own_cards(cases), on_all_sizes(cases)
     numbers = [Counter((said, more) for _, said, more in held) for held in (own, every)]

@@ -31,7 +31,7 @@ class WeighedChange(Struct, frozen=True):
 
 
 def changes(rules: Iterable[ChangeRecord], before: Facts, after: Facts) -> list[WeighedChange]:
-    """What the rules make of two sets of facts."""
+    """Return what the rules make of two sets of facts."""
     found = []
     for rule in rules:
         effect = effect_of(rule, before, after)
@@ -52,12 +52,12 @@ def changes(rules: Iterable[ChangeRecord], before: Facts, after: Facts) -> list[
 
 
 def most_suspicious_first(found: Iterable[WeighedChange], failed: str | None) -> list[WeighedChange]:
-    """What fills the memory that ran out (`card`, `host`, `shm`; None where none did) goes first, then what needs more."""
+    """Sort what fills the memory that ran out first (`card`, `host`, `shm`; None where none did), then what needs more."""
     return sorted(found, key=lambda one: (failed is not None and failed not in one.memory, _EFFECTS.index(one.change.effect), one.rank))
 
 
 def effect_of(rule: ChangeRecord, before: Facts, after: Facts) -> Effect | None:
-    """What one rule makes of a change; None where the fact is unknown on a side, has not changed, or does not count here."""
+    """Return what one rule makes of a change; None where the fact is unknown on a side, has not changed, or does not count here."""
     one, other = before.get(rule.fact), after.get(rule.fact)
     if one is None or other is None or _plain(one) == _plain(other):
         return None
@@ -73,14 +73,14 @@ def effect_of(rule: ChangeRecord, before: Facts, after: Facts) -> Effect | None:
 
 
 def differences(before: Facts, after: Facts, explained: set[str]) -> tuple[Difference, ...]:
-    """What differs besides the facts in `explained`."""
+    """Return what differs besides the facts in `explained`."""
     names = [name for name in before if name in after and name not in explained and name.startswith(_LISTED)]
     found = (Difference(name, shown_value(name, before[name]), shown_value(name, after[name])) for name in names)
     return tuple(one for one in found if _plain(one.before) != _plain(one.after))
 
 
 def one_sided(rules: Iterable[ChangeRecord], before: Facts, after: Facts) -> tuple[OneSided, ...]:
-    """The facts that rules speak of and one side alone states; each once, whatever `unset` it may have."""
+    """Return the facts that rules speak of and only one side states; each once, whatever `unset` it may have."""
     named: dict[str, OneSided] = {}
     for rule in rules:
         fact = rule.fact
@@ -91,7 +91,7 @@ def one_sided(rules: Iterable[ChangeRecord], before: Facts, after: Facts) -> tup
 
 
 def shown_value(name: str, value: Fact) -> str:
-    """A value as it is shown: sizes with their unit, large counts with commas."""
+    """Return a value as it is shown: sizes with their unit, large counts with commas."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if name.endswith("_bytes") and isinstance(value, int):

@@ -22,7 +22,7 @@ _FIRST, _LATER = 5, 30
 
 
 def compare(before: Side, after: Side, pack: Pack) -> Comparison:
-    """What changed from one side to the other."""
+    """Compare two sides."""
     one, other = side_facts(before), side_facts(after)
     rules = list(pack.records(CHANGES))
     found = changes(rules, one, other)
@@ -44,7 +44,7 @@ def compare(before: Side, after: Side, pack: Pack) -> Comparison:
 
 
 def _wrong_now(before: Side, after: Side, pack: Pack) -> tuple[list[WeighedChange], list[OneSided]]:
-    """What is wrong with the later machine and was not with the earlier one; and where that is not known of the earlier one."""
+    """Return what is wrong with the later machine and was not with the earlier one; and where that is not known of the earlier one."""
     if before.environment is None or after.environment is None:
         return [], []
     known = KnownFacts(machine_facts(before.environment), ())

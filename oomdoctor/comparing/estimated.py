@@ -9,7 +9,7 @@ from oomdoctor.setups.from_log import run_from_log, setup_from_log
 
 
 def estimated(side: Side) -> Estimate | None:
-    """What one side needs so that no request fails; None where its model, method, batch or length is unknown: it would rest on defaults."""
+    """Estimate what one side needs so that no request fails; None where model, method, batch or length is unknown."""
     if side.training is None:
         return None
     known = run_from_log(side.training, side.diagnosis.case.facts if side.diagnosis is not None else {})

@@ -43,7 +43,7 @@ _VERSION = re.compile(r"log\.(?P<name>\w{2,40})_version")
 
 
 def side_facts(side: Side) -> Facts:
-    """Every fact of one side. A machine that was given goes before what the log says of it, a file before the log."""
+    """Return every fact of one side. A machine that was given goes before what the log says of it, a file before the log."""
     found: Facts = {}
     if side.diagnosis is not None:
         found.update(_of_log(side.diagnosis))
@@ -79,7 +79,7 @@ def _of_log(diagnosis: Diagnosis) -> Iterator[tuple[str, Fact]]:
 
 
 def _of_failure(diagnosis: Diagnosis) -> Iterator[tuple[str, Fact]]:
-    """What a message of a failure says of the card."""
+    """Yield what a message of a failure says of the card."""
     for incident in diagnosis.case.incidents[:1]:
         memory = _MEMORIES.get(incident.kind)
         if memory is not None and not incident.survived:
@@ -126,6 +126,6 @@ def _variables(environment: Environment) -> Iterator[tuple[str, Fact]]:
 
 
 def _options(value: str) -> Mapping[str, Fact]:
-    """`expandable_segments:True,backend:native` option by option; one that is left out has its default."""
+    """Return the options of `expandable_segments:True,backend:native`; one that is left out has its default."""
     written = {one["name"]: one["value"].strip().lower() for one in _OPTION.finditer(value[:2000])}
     return {f"alloc.{name}": written.get(name, UNSET) for name in (*_OPTIONS, *written)}

@@ -17,7 +17,7 @@ _Key = tuple[str, str, "int | None"]
 
 
 def same_moments(before: Sequence[Event], after: Sequence[Event]) -> tuple[Series, ...]:
-    """The figures that both runs print, where both had come to the same step; the longest series first."""
+    """Return the figures that both runs print, where both had come to the same step; the longest series first."""
     one, other = _series(before), _series(after)
     found: dict[str, Series] = {}
     for key in sorted(one.keys() & other.keys(), key=str):
@@ -32,7 +32,7 @@ def same_moments(before: Sequence[Event], after: Sequence[Event]) -> tuple[Serie
 
 
 def _series(events: Sequence[Event]) -> Mapping[_Key, Mapping[str, int]]:
-    """Signature, figure and rank -> moment -> bytes."""
+    """Return signature, figure and rank -> moment -> bytes."""
     found: dict[_Key, dict[str, int]] = {}
     for event in events:
         if event.kind is not Kind.CONTEXT or "total_bytes" in event.fields:
@@ -51,7 +51,7 @@ def _series(events: Sequence[Event]) -> Mapping[_Key, Mapping[str, int]]:
 
 
 def _spread(moments: Sequence[str]) -> Sequence[str]:
-    """A few moments from the first to the last."""
+    """Return a few moments from the first to the last."""
     if len(moments) <= _MOST_POINTS:
         return moments
     return [moments[round(number * (len(moments) - 1) / (_MOST_POINTS - 1))] for number in range(_MOST_POINTS)]

@@ -29,17 +29,17 @@ none that reaches it."""
 
 
 def shortest(setup: Setup) -> float:
-    """The least share of the tokens that a batch has in truth."""
+    """Return the smallest fraction of the tokens that a batch has in truth."""
     return 1.0 if setup.even_lengths is not False or setup.stack.longest_first else _SHORTER
 
 
 def tokens(setup: Setup) -> float:
-    """Tokens that one card holds in one forward."""
+    """Return the tokens that one card holds in one forward pass."""
     return setup.batch * setup.sequences * setup.length / setup.layout.context
 
 
 def kept(setup: Setup) -> Term:
-    """Everything that is kept when the forward pass ends."""
+    """Return the activations that exist when the forward pass ends."""
     layers = placed_share(setup).layers * placed_share(setup).in_flight
     if setup.checkpointing == "full":
         size = 0.0 if setup.offload_activations else layers * boundary(setup)
@@ -53,7 +53,7 @@ def kept(setup: Setup) -> Term:
 
 
 def working_set(setup: Setup) -> Term | None:
-    """One layer, computed again in the backward pass, and the gradients inside it."""
+    """Return one layer, recomputed in the backward pass, with the gradients inside it."""
     if setup.checkpointing != "full":
         return None
     return term(
@@ -62,21 +62,26 @@ def working_set(setup: Setup) -> Term | None:
 
 
 def saved_by_choice(setup: Setup) -> float:
-    """Bytes that selective checkpointing keeps of one layer: the products q, v, gate and down of the seven, what attention gives
-    and what the layer gets."""
+    """Return the bytes that selective checkpointing keeps of one layer.
+
+    The products q, v, gate and down of the seven, the output of attention and the input of the layer.
+    """
     shape = setup.shape
     each = 2 * shape.query + shape.value + width(shape) + 2 * shape.hidden
     return tokens(setup) * HALF * each / setup.layout.tensor
 
 
 def boundary(setup: Setup) -> float:
-    """Bytes of the hidden states between two layers; tensor parallel ranks hold them split with sequence parallelism only."""
+    """Return the bytes of the hidden states between two layers; tensor parallel ranks split them with sequence parallelism only."""
     return tokens(setup) * (_FP32 if _is_wide(setup) else HALF) * setup.shape.hidden / setup.layout.tensor
 
 
 def gradients_inside(setup: Setup) -> float:
-    """The gradients that are alive at once inside a layer: of two products as wide as the MLP, and of the hidden states; with fp32
-    adapters behind the MLP those of their widened input; with eager attention those of its softmax (counted in traces)."""
+    """Return the gradients that are alive at once inside a layer (counted in traces).
+
+    Those of two products as wide as the MLP, and of the hidden states; with fp32 adapters behind the MLP those of their widened
+    input; with eager attention those of its softmax.
+    """
     shape, own = setup.shape, setup.adapters
     behind = own is not None and "down" in own.targets and adapter_width(setup) == _FP32 and setup.stack.adapter_input > HALF
     mlp = (_WIDENED_GRADIENTS if behind else 2 * HALF) * width(shape) + HALF * shape.hidden
@@ -85,7 +90,7 @@ def gradients_inside(setup: Setup) -> float:
 
 
 def layer(setup: Setup) -> float:
-    """Bytes that one layer keeps."""
+    """Return the bytes that one layer keeps."""
     shape, frozen = setup.shape, setup.adapters is not None
     each = (
         _norms(setup, frozen=frozen)
@@ -102,13 +107,13 @@ def layer(setup: Setup) -> float:
 
 
 def width(shape: Shape) -> int:
-    """How wide the MLP is for one token: of all experts that it goes through."""
+    """Return the width of the MLP for one token: of all experts that it goes through."""
     experts = shape.experts
     return shape.intermediate if experts is None else experts.intermediate * (experts.active + experts.shared)
 
 
 def _norms(setup: Setup, *, frozen: bool) -> int:
-    """The norms of a layer, and what the matrices behind them get.
+    """Return what the norms of a layer keep, and the inputs of the matrices behind them.
 
     RMSNorm: the input in fp32 (4), the normalised values for the scale's gradient (2, or 4 where the scale is applied in fp32).
     LayerNorm: its input, 16-bit, or fp32 under autocast, which has it on the list of what it widens. Behind them each trained
@@ -128,19 +133,19 @@ def _norms(setup: Setup, *, frozen: bool) -> int:
 
 
 def _readers(shape: Shape) -> tuple[int, ...]:
-    """How many matrices read each norm's output: those of attention, and those of the MLP."""
+    """Return how many matrices read each norm's output: those of attention, and those of the MLP."""
     attention = 2 if shape.latent is not None else 1 if shape.fused_qkv else 3
     mlp = 1 if shape.fused_gate or not shape.gated else 2
     return (attention + mlp,) if shape.shared_norm else (attention, mlp)
 
 
 def _autocasts(setup: Setup) -> bool:
-    """Whether autocast is at work: accelerate leaves precision to DeepSpeed's engine."""
+    """Return whether autocast is at work: accelerate leaves precision to DeepSpeed's engine."""
     return setup.stack.autocast and setup.layout.engine != "deepspeed"
 
 
 def _is_wide(setup: Setup) -> bool:
-    """Whether what flows between the layers is fp32: the embedding's weights are, and nothing but autocast narrows what follows.
+    """Return whether hidden states are fp32: the embedding's weights are, and nothing but autocast narrows what follows.
 
     Packed matrices give 16 bit, which the sum with what was there makes fp32 again.
     """
@@ -157,7 +162,7 @@ def _is_eager(setup: Setup) -> bool:
 
 
 def _attention(setup: Setup, *, frozen: bool) -> int:
-    """Queries, keys, values and the output, which is the next matrix's input too.
+    """Return queries, keys, values and the output, which is the next matrix's input too.
 
     Rotated queries and keys are tensors of their own; values are a view, and of a fused matrix's output they keep the whole.
     """
@@ -172,13 +177,13 @@ def _attention(setup: Setup, *, frozen: bool) -> int:
 
 
 def _latent_attention(shape: Shape, latent: Latent, *, frozen: bool) -> int:
-    """Queries, keys with their rotary part, the output, what keys and values come from (values are a view), and two small norms."""
+    """Return queries, keys with their rotary part, the output, the source of keys and values (values are a view), and two small norms."""
     values, narrow = shape.heads * latent.value, (latent.q_rank or 0) + latent.kv_rank
     return HALF * (2 * shape.query + values + shape.heads * latent.nope + values) + (4 if frozen else 8) * narrow
 
 
 def _mlp(setup: Setup, *, frozen: bool) -> int:
-    """What the activation keeps, its output, the other half, and their product where the matrix behind it is trained."""
+    """Return what the activation keeps, its output, the other half, and their product where the matrix behind it is trained."""
     shape = setup.shape
     # litgpt's own model classes know fused activations only.
     found = activation_function("" if setup.stack.fused_qkv else shape.activation)
@@ -191,14 +196,17 @@ def _mlp(setup: Setup, *, frozen: bool) -> int:
 
 
 def _routed(shape: Shape, experts: Experts, *, frozen: bool) -> int:
-    """What experts gave, which the gradient of their shares needs, and where they are trained what they were given, for each token and
-    each expert that it goes through. A gated shared expert's output is needed too; DeepSeek's trained router keeps its own input."""
+    """Return what routed experts keep for each token and each expert that it goes through.
+
+    Their output, which the gradient of the routing weights needs, and where they are trained their input. A gated shared expert's
+    output is needed too; DeepSeek's trained router keeps its own input.
+    """
     beside = experts.shared_gate or (experts.shared > 0 and not frozen)
     return HALF * shape.hidden * ((1 if frozen else 2) * experts.active + beside)
 
 
 def _adapters(setup: Setup, own: Adapters) -> float:
-    """What adapters keep of their inputs: the 16-bit copy and the dropout mask (with autocast), or an fp32 copy."""
+    """Return what adapters keep of their inputs: the 16-bit copy and the dropout mask (with autocast), or an fp32 copy."""
     shape = setup.shape
     # litgpt's LoRAQKVLinear makes one product for q and v and keeps the padded outputs too: about an input of each.
     names = (own.targets if setup.stack.fused_qkv else adapted(shape, own)) - {"head"}
@@ -208,27 +216,30 @@ def _adapters(setup: Setup, own: Adapters) -> float:
 
 
 def _unpacked_inputs(setup: Setup) -> int:
-    """Inputs of q, k and v (one tensor), of o, of gate and up (one), and of down: MatMul4Bit of bitsandbytes before 0.43 kept them."""
+    """Return the inputs of q, k and v (one tensor), o, gate and up (one), and down, which MatMul4Bit of bitsandbytes before 0.43 kept."""
     if not (setup.weights.unpacks and setup.stack.keeps_unpacked_input):
         return 0
     return HALF * (2 * setup.shape.hidden + setup.shape.query + width(setup.shape))
 
 
 def _times(shape: Shape, name: str, times: int) -> float:
-    """How many of the matrices one token goes through in one layer."""
+    """Return how many of the matrices one token goes through in one layer."""
     if shape.experts is None or name not in ("gate", "up", "gate_up", "down"):
         return 1.0
     return times / shape.layers * (shape.experts.active + shape.experts.shared) / (shape.experts.routed + shape.experts.shared)
 
 
 def _interleaved(setup: Setup) -> float:
-    """How much more an interleaved schedule can hold than 1F1B: (p - 1) half stages more, with two pieces of the model on a card
-    (2 x (stages to come) + p + 1 pieces in all: schedules.py of Megatron-LM, arXiv 2104.04473)."""
+    """Return how much more an interleaved schedule can hold than 1F1B, as a factor.
+
+    (p - 1) half stages more, with two pieces of the model on a card: 2 x (stages to come) + p + 1 pieces in all (schedules.py of
+    Megatron-LM, arXiv 2104.04473).
+    """
     return 1 + (setup.layout.pipeline - 1) / (2 * placed_share(setup).in_flight)
 
 
 def tower(setup: Setup) -> Term | None:
-    """What the vision tower keeps where gradients go through it: it is not checkpointed unless somebody does it."""
+    """Return what the vision tower keeps where gradients go through it; it is not checkpointed unless somebody does it."""
     vision = setup.shape.vision
     if vision is None or setup.tower_trained is False or not vision.patches or not placed_share(setup).embeds:
         return None

@@ -52,7 +52,7 @@ _TRAFFIC = {"activations", "recomputed layer", "logits", "collected logits", "kv
 
 
 def segment(size: int) -> int:
-    """Bytes that the allocator asks of the driver for a request that no free block serves."""
+    """Return the bytes that the allocator requests from the driver for a request that no free block serves."""
     if size <= _SMALL:
         return _SMALL_SEGMENT
     if size < _MIDDLE:
@@ -61,12 +61,12 @@ def segment(size: int) -> int:
 
 
 def is_busy(terms: Sequence[Term]) -> bool:
-    """Whether tensors of many sizes come and go in a phase."""
+    """Return whether tensors of many sizes come and go in a phase."""
     return any(term.name in _TRAFFIC for term in terms)
 
 
 def slack(setup: Setup, terms: Sequence[Term], busy: Sequence[Sequence[Term]]) -> Term | None:
-    """What is reserved beyond the live tensors of one phase, for the counters that see it.
+    """Return what is reserved beyond the live tensors of one phase, for the counters that see it.
 
     Blocks of one phase rarely fit what another one asks for, so what comes and goes in any busy phase stays reserved, beside what
     stands in the fullest of them; `busy` are the terms of those phases.
@@ -91,7 +91,7 @@ def slack(setup: Setup, terms: Sequence[Term], busy: Sequence[Sequence[Term]]) -
 
 
 def around(terms: Sequence[Term]) -> Term | None:
-    """What cannot be used around the blocks of one phase, where everything else that is reserved was given back."""
+    """Return what cannot be used around the blocks of one phase, where everything else that is reserved was given back."""
     coming = _union([terms])
     if not coming:
         return None
@@ -100,8 +100,11 @@ def around(terms: Sequence[Term]) -> Term | None:
 
 
 def _waiting(setup: Setup, terms: Sequence[Term]) -> int:
-    """ZeRO-3 gathers on a stream of its own and marks the blocks with record_stream: what is free already waits for that stream's
-    events while the next pieces are gathered (deepspeed/runtime/zero/partitioned_param_coordinator.py)."""
+    """Return blocks that ZeRO-3 has freed and cannot use again yet.
+
+    It gathers on a stream of its own and marks the blocks with record_stream: they wait for events of that stream while the next
+    pieces are gathered (deepspeed/runtime/zero/partitioned_param_coordinator.py).
+    """
     if setup.layout.engine != "deepspeed":
         return 0
     return sum(one.bytes for one in terms if one.name == "gathered weights")
@@ -116,7 +119,7 @@ def _shares(setup: Setup) -> tuple[float, float, float]:
 
 
 def _union(busy: Sequence[Sequence[Term]]) -> int:
-    """The bytes of all that comes and goes, each term at its largest."""
+    """Return the bytes of all that comes and goes, each term at its largest."""
     largest: dict[str, int] = {}
     for one in (one for phase in busy for one in phase):
         if one.name in _COMING:
@@ -125,7 +128,7 @@ def _union(busy: Sequence[Sequence[Term]]) -> int:
 
 
 def outside(setup: Setup) -> Term | None:
-    """What the driver counts and torch does not."""
+    """Return what the driver counts and torch does not."""
     if setup.counter in ("max_allocated", "max_reserved"):
         return None
     unsaid = setup.counter == "unknown"

@@ -27,12 +27,12 @@ _BETWEEN_CARDS = 0.02
 
 
 def estimate(setup: Setup, assumptions: tuple[Assumption, ...] = ()) -> Estimate:
-    """The peak of a run on its fullest card."""
+    """Estimate the peak of a run on its fullest card."""
     return _fullest(setup, [_of(one, phases(one)) for one in ranks(setup)], assumptions)
 
 
 def needed(setup: Setup, *, outside: bool = True) -> Estimate:
-    """What a run must find on a card so that no request fails; `outside` counts the CUDA context and NCCL too.
+    """Estimate what a run must find on a card so that no request fails; `outside` counts the CUDA context and NCCL too.
 
     That is less than what nvidia-smi shows in the end: before a request fails, torch gives back the blocks that it holds and no
     tensor uses (release_cached_blocks of c10/cuda/CUDACachingAllocator.cpp). What lies around blocks in use stays.
@@ -51,7 +51,7 @@ def _needed(setup: Setup, beside: Term | None) -> Estimate:
 
 
 def _live(setup: Setup, beside: Term | None) -> tuple[Phase, ...]:
-    """The phases with what no card can do without: live tensors, what lies around them, and what is beside torch."""
+    """Return the phases with what no card can do without: live tensors, what lies around them, and what is outside of torch."""
     live = phases(replace(setup, counter="max_allocated"))
     return tuple(_with(phase, allocator.around(phase.terms), beside) for phase in live)
 
@@ -61,7 +61,7 @@ def _with(phase: Phase, *terms: Term | None) -> Phase:
 
 
 def _fullest(setup: Setup, found: Sequence[Estimate], assumptions: tuple[Assumption, ...] = ()) -> Estimate:
-    """The card that is expected to be the fullest. The range is that of whichever card is: any one of them can stop the run."""
+    """Return the card that is expected to be the fullest, with the range of whichever card is: any one of them can stop the run."""
     if len(found) == 1:
         return replace(found[0], assumptions=assumptions) if assumptions else found[0]
     fullest = max(found, key=lambda one: one.expected)
@@ -89,7 +89,7 @@ def _of(setup: Setup, found: tuple[Phase, ...]) -> Estimate:
 
 
 def at_phases(setup: Setup, names: Container[str]) -> tuple[int, int, int] | None:
-    """Expected, least and most bytes of the largest of these phases; None where the run has none of them."""
+    """Return the expected, least and most bytes of the largest of these phases; None where the run has none of them."""
     every = (one for rank in ranks(setup) for one in phases(rank))
     phase = max((one for one in every if one.name in names), key=lambda one: one.bytes, default=None)
     if phase is None:
@@ -98,14 +98,14 @@ def at_phases(setup: Setup, names: Container[str]) -> tuple[int, int, int] | Non
 
 
 def bounds(phase: Phase, below: float, above: float) -> tuple[int, int]:
-    """The range of a sum: what is unknown of one term says nothing of another, so the deviations add like lengths at right angles."""
+    """Return the range of a sum of independent terms: combine their deviations in quadrature."""
     down = hypot(below * phase.bytes, *(term.bytes - term.low for term in phase.terms))
     up = hypot(above * phase.bytes, *(term.high - term.bytes for term in phase.terms))
     return max(0, round(phase.bytes - down)), round(phase.bytes + up)
 
 
 def host(setup: Setup) -> int:
-    """Bytes of host memory for what is offloaded, of all cards together; 0 where nothing is."""
+    """Return the bytes of host memory for what is offloaded, of all cards together; 0 where nothing is."""
     size = 0.0
     if setup.offload_params:
         size += weights.stored(setup)
@@ -117,7 +117,7 @@ def host(setup: Setup) -> int:
 
 
 def _paged(setup: Setup) -> float:
-    """Bytes of optimizer states that the driver can move to the host, of all cards together: managed memory, which is not pinned."""
+    """Return the bytes of optimizer states that the driver can move to the host, of all cards: managed memory, which is not pinned."""
     if setup.task != "train" or setup.offload_optimizer or not setup.optimizer.paged:
         return 0.0
     layout = setup.layout

@@ -18,7 +18,7 @@ _ALL_LOGITS = 6
 
 
 def cache_per_token(setup: Setup) -> float:
-    """Bytes of the KV cache for one token, all layers."""
+    """Return the bytes of the KV cache for one token, all layers."""
     shape = setup.shape
     if shape.latent is not None:
         # Only the narrow middle and the rotary part are kept (arXiv 2405.04434, section 2.1).
@@ -27,7 +27,7 @@ def cache_per_token(setup: Setup) -> float:
 
 
 def heads_share(setup: Setup) -> float:
-    """The share of a layer's cache that one tensor parallel card has.
+    """Return the fraction of a layer's cache that one tensor parallel card has.
 
     Heads are divided, but a card has one at least, and what latent attention keeps is on all of them (vllm/config/model.py,
     get_num_kv_heads; sglang/srt/configs/model_config.py).
@@ -37,7 +37,7 @@ def heads_share(setup: Setup) -> float:
 
 
 def cache(setup: Setup, share: float = 1.0) -> Term:
-    """The KV cache of all samples at full length, or a share of it."""
+    """Return the KV cache of all samples at full length, or a fraction of it."""
     shape = setup.shape
     layers = shape.layers
     windowed = (
@@ -53,7 +53,7 @@ def cache(setup: Setup, share: float = 1.0) -> Term:
 
 
 def prompt(setup: Setup) -> Term:
-    """What one layer holds for every token of the prompt, in the middle of its MLP."""
+    """Return what one layer holds for every token of the prompt, in the middle of its MLP."""
     samples = setup.batch * setup.sequences / setup.layout.context
     asked = samples * prompted(setup)
     each = (max(_layer(setup.shape), _scored(setup)) + _held(setup)) / setup.layout.tensor
@@ -69,20 +69,22 @@ def prompt(setup: Setup) -> Term:
 
 
 def all_logits(setup: Setup) -> float:
-    """Bytes of the logits of all tokens of the prompt, in 16 bit and in fp32; 0 on cards without the output projection."""
+    """Return the bytes of the logits of all tokens of the prompt, in 16 bit and in fp32; 0 on cards without the output projection."""
     if not placed_share(setup).scores:
         return 0.0
     return _ALL_LOGITS * setup.shape.vocab / setup.layout.tensor * setup.batch * setup.sequences * prompted(setup) / setup.layout.context
 
 
 def prompted(setup: Setup) -> float:
-    """Tokens of a prompt: what is not generated. An evaluation generates nothing."""
+    """Return the tokens of a prompt: what is not generated. An evaluation generates nothing."""
     return setup.length if setup.task == "train" else max(setup.length / 2, setup.length - _GENERATED)
 
 
 def _layer(shape: Shape) -> int:
-    """Bytes for each token: the gate, its activation, the other half and their product less the one that is freed, and four hidden
-    states: the embedding's output, the layer's input, the residual and the norm's output, which callers hold.
+    """Return the bytes for each token at the peak of a layer.
+
+    The gate, its activation, the other half and their product less the one that is freed, and four hidden states: the embedding's
+    output, the layer's input, the residual and the norm's output, which callers hold.
 
     Counted in transformers 4.31 to 5.23: every storage that is alive at the peak of a first forward pass under no_grad.
     """
@@ -96,8 +98,10 @@ def _layer(shape: Shape) -> int:
 
 
 def _scored(setup: Setup) -> float:
-    """Bytes for each token in the middle of eager attention, which goes through all pairs of tokens: 16-bit scores, their fp32 copy and
-    the fp32 softmax, a mask, and queries, keys and values for every head beside three hidden states."""
+    """Return the bytes for each token in the middle of eager attention, which goes through all pairs of tokens.
+
+    16-bit scores, their fp32 copy and the fp32 softmax, a mask, and queries, keys and values for every head beside three hidden states.
+    """
     if not setup.eager_attention:
         return 0.0
     shape = setup.shape
@@ -105,7 +109,7 @@ def _scored(setup: Setup) -> float:
 
 
 def _together(shape: Shape) -> int:
-    """The same where all tokens of all experts are computed at once (grouped_mm of transformers 5)."""
+    """Return the same where all tokens of all experts are computed at once (grouped_mm of transformers 5)."""
     if shape.experts is None:
         return _layer(shape)
     each = shape.hidden * (shape.experts.active + shape.experts.shared)
@@ -113,6 +117,6 @@ def _together(shape: Shape) -> int:
 
 
 def _held(setup: Setup) -> float:
-    """Bytes for each token that the cache holds too much while keys and values are views of one matrix's output."""
+    """Return the bytes for each token that the cache holds too much while keys and values are views of one matrix's output."""
     shape = setup.shape
     return HALF * placed_share(setup).layers * (shape.query + shape.key) if shape.fused_qkv else 0.0

@@ -14,7 +14,7 @@ _CARDS_OF_A_MACHINE = 8
 
 
 def loading(setup: Setup) -> Term | None:
-    """What is on the card for a moment: a matrix before it is packed, or a unit before it is cut into shards."""
+    """Return what is on the card for a moment: a matrix before it is packed, or a unit before it is sharded."""
     shape, layout = setup.shape, setup.layout
     if setup.weights.unpacks:
         packed = weights.HALF * count.largest_linear(shape)
@@ -37,7 +37,7 @@ def loading(setup: Setup) -> Term | None:
 
 
 def host(setup: Setup) -> int:
-    """Bytes of host memory that the processes of one machine take while they load."""
+    """Return the bytes of host memory that the processes of one machine take while they load."""
     layout = setup.layout
     processes = 1 if layout.engine == "device_map" else min(layout.cards, _CARDS_OF_A_MACHINE)
     whole = weights.stored(setup)

@@ -18,7 +18,7 @@ _KEPT = 4
 
 
 def loss(setup: Setup, *, graded: bool = True) -> Term:
-    """Logits and the loss's copies at the end of the forward pass or the start of the backward pass, whichever holds more.
+    """Return logits and the loss's copies at the end of the forward or the start of the backward pass, whichever holds more.
 
     An evaluation has no gradient of them (`graded` is false), a card without the output projection has no logits.
     """
@@ -37,7 +37,7 @@ def loss(setup: Setup, *, graded: bool = True) -> Term:
 
 
 def gathered(setup: Setup) -> Term | None:
-    """The logits of all cards, which DataParallel gathers on the first one with the rest of what a model returns."""
+    """Return the logits of all cards, which DataParallel gathers on the first one with the rest of what a model returns."""
     cards = placed_share(setup).outputs
     if cards == 1 or setup.fused_loss:
         return None
@@ -46,7 +46,7 @@ def gathered(setup: Setup) -> Term | None:
 
 
 def kept_for_metrics(setup: Setup) -> Term | None:
-    """Logits that Trainer collects on the card: all of them unless eval_accumulation_steps is set."""
+    """Return the logits that Trainer collects on the card: all of them unless eval_accumulation_steps is set."""
     if not setup.eval_samples or not placed_share(setup).scores:
         return None
     size = _KEPT * setup.shape.vocab * setup.length * setup.eval_samples

@@ -22,7 +22,7 @@ _COPIED_BUCKET = 200_000_000
 
 
 def gradients(setup: Setup) -> Term:
-    """All gradients at the end of the backward pass."""
+    """Return all gradients at the end of the backward pass."""
     if setup.optimizer.in_backward:
         size = float(count.largest_layer(setup.shape) * HALF)
         return term("gradients", size, "one layer: the optimizer runs inside the backward pass", low=0.8, high=2.0)
@@ -37,17 +37,19 @@ def gradients(setup: Setup) -> Term:
 
 
 def _unsynchronised(setup: Setup) -> bool:
-    """Whether FSDP keeps whole gradients between the micro batches of a step: no_sync, which accelerate and fabric use by default
-    (GradientAccumulationPlugin.sync_each_batch of accelerate/utils/dataclasses.py), and pipelines of torch as well
-    (backward_maybe_with_nosync of torch/distributed/pipelining/stage.py). Modules of FSDP2 have no such method, so that
-    Accelerator.no_sync does nothing there."""
+    """Return whether FSDP keeps whole gradients between the micro batches of a step.
+
+    With no_sync, which accelerate and fabric use by default (GradientAccumulationPlugin.sync_each_batch of
+    accelerate/utils/dataclasses.py), and pipelines of torch as well (backward_maybe_with_nosync of
+    torch/distributed/pipelining/stage.py). Modules of FSDP2 have no such method, so that Accelerator.no_sync does nothing there.
+    """
     layout = setup.layout
     leaves_out = layout.engine == "fsdp1" or (layout.engine == "fsdp2" and layout.pipeline > 1)
     return leaves_out and setup.accumulation > 1 and not layout.syncs
 
 
 def states(setup: Setup) -> Term:
-    """What the optimizer keeps from step to step."""
+    """Return what the optimizer keeps from step to step."""
     size = sum(group.params * state_width(setup, group) for group in held_groups(setup)) / _split(setup, 1) * _experts(setup, 1)
     if setup.offload_optimizer or setup.optimizer.paged or not placed_share(setup).steps:
         size = 0.0
@@ -55,7 +57,7 @@ def states(setup: Setup) -> Term:
 
 
 def state_width(setup: Setup, group: TrainedGroup) -> float:
-    """Bytes of state for one trained parameter."""
+    """Return the bytes of state for one trained parameter."""
     own = setup.optimizer
     if setup.layout.engine == "deepspeed":
         return _MASTER + (own.states * 4 if own.bytes_per_param is None else own.bytes_per_param)
@@ -63,7 +65,7 @@ def state_width(setup: Setup, group: TrainedGroup) -> float:
 
 
 def step_temporary(setup: Setup) -> Term | None:
-    """What a step takes for a moment: copies of foreach kernels, fp32 gradients of DeepSpeed's partition."""
+    """Return what a step takes for a moment: copies of foreach kernels, fp32 gradients of DeepSpeed's partition."""
     if setup.optimizer.in_backward or setup.offload_optimizer or not placed_share(setup).steps:
         return None
     trained = sum(group.params for group in held_groups(setup))
@@ -82,7 +84,7 @@ def step_temporary(setup: Setup) -> Term | None:
 
 
 def buckets(setup: Setup) -> Term | None:
-    """Copies of gradients on their way to other cards."""
+    """Return copies of gradients on their way to other cards."""
     trained = sum(group.params * _gradient_width(setup, group) for group in held_groups(setup))
     layout = setup.layout
     if layout.engine == "ddp" and layout.data > 1:
@@ -97,12 +99,12 @@ def buckets(setup: Setup) -> Term | None:
 
 
 def keeps_buckets(setup: Setup) -> bool:
-    """Whether the buckets are there between the backward passes too: DDP's are, and those of ZeRO-3."""
+    """Return whether the buckets exist between the backward passes too: DDP's do, and those of ZeRO-3."""
     return setup.layout.engine == "ddp" or (setup.layout.engine == "deepspeed" and setup.layout.stage == SHARDS_ALL)
 
 
 def _deepspeed_buckets(setup: Setup) -> Term:
-    """One buffer of `reduce_bucket_size` elements, whatever is trained, and a second one where communication overlaps."""
+    """Return one buffer of `reduce_bucket_size` elements, whatever is trained, and a second one where communication overlaps."""
     basis = "reduce_bucket_size x 2 bytes, twice with overlap_comm: deepspeed/runtime/zero/stage_1_and_2.py, stage3.py"
     known, overlaps = setup.layout.bucket is not None, setup.layout.overlaps
     size = bucket(setup) * (2 if overlaps else 1)
@@ -111,8 +113,11 @@ def _deepspeed_buckets(setup: Setup) -> Term:
 
 
 def bucket(setup: Setup) -> float:
-    """Bytes of one bucket of DeepSpeed: as its config says, else `auto` with ZeRO-3, and 2e8 elements below it, between what
-    configs for ZeRO-2 that people copy have (`auto`, 2e8, 5e8)."""
+    """Return the bytes of one bucket of DeepSpeed.
+
+    As its config says, else `auto` with ZeRO-3, and 2e8 elements below it, between what configs for ZeRO-2 that people copy have
+    (`auto`, 2e8, 5e8).
+    """
     elements = setup.layout.bucket
     if elements is None:
         elements = _auto_bucket(setup) if setup.layout.stage == SHARDS_ALL else _COPIED_BUCKET
@@ -120,12 +125,12 @@ def bucket(setup: Setup) -> float:
 
 
 def _auto_bucket(setup: Setup) -> int:
-    """Elements: transformers/integrations/deepspeed.py puts hidden x hidden for `auto`."""
+    """Return elements: transformers/integrations/deepspeed.py puts hidden x hidden for `auto`."""
     return setup.shape.hidden**2
 
 
 def _experts(setup: Setup, stage: int) -> float:
-    """The share of what is trained that is on this card, where experts are divided and a ZeRO stage does not shard it anyway."""
+    """Return the fraction of what is trained that is on this card, where experts are divided and no ZeRO stage shards it anyway."""
     return 1.0 if setup.adapters is not None or setup.layout.sharded(stage) > 1 else experts_held(setup)
 
 

@@ -14,7 +14,7 @@ from oomdoctor.memory.model.gathered_weights import working_copies
 
 
 def phases(setup: Setup) -> tuple[Phase, ...]:
-    """All phases of a run, in the order in which they come for the first time, with what the counter adds to the live tensors."""
+    """Return all phases of a run in the order in which they first occur, with what the counter adds to the live tensors."""
     found = tuple(_training(setup) if setup.task == "train" else _generating(setup))
     # A cache grows while tokens are generated, not while the prompt is read.
     busy = [phase for phase in found if allocator.is_busy(phase.terms) and (setup.task == "train" or phase.name == "generation")]
@@ -23,7 +23,7 @@ def phases(setup: Setup) -> tuple[Phase, ...]:
 
 
 def _training(setup: Setup) -> Iterator[Phase]:
-    """The optimizer's states exist from the second step on, so the second step is described."""
+    """Return the phases of the second step: the states of the optimizer exist from then on."""
     standing = (weights.weights(setup), weights.reference(setup), trained.adapters(setup), optimizer.states(setup))
     gradients = optimizer.gradients(setup)
     before = gradients if setup.accumulation > 1 and not setup.optimizer.in_backward else None
@@ -43,7 +43,7 @@ def _training(setup: Setup) -> Iterator[Phase]:
 
 
 def _counted(setup: Setup) -> tuple[Sequence[Term | None], Sequence[Term | None]]:
-    """What the formulas count at the end of the forward pass and in the backward pass.
+    """Return what the formulas count at the end of the forward pass and in the backward pass.
 
     While the first layers of a checkpointed model are computed again, half of the gradients exist on average.
     """
@@ -53,7 +53,7 @@ def _counted(setup: Setup) -> tuple[Sequence[Term | None], Sequence[Term | None]
 
 
 def _evaluation(setup: Setup, standing: tuple[Term | None, ...]) -> Phase:
-    """One batch without gradients, beside everything that training keeps."""
+    """Return one batch without gradients, beside everything that training keeps."""
     batch = replace(setup, batch=setup.eval_batch or 1)
     return _phase(
         "evaluation",
@@ -78,6 +78,6 @@ def _phase(name: str, *terms: Term | None) -> Phase:
 
 
 def _seen(setup: Setup, phase: Phase, busy: Sequence[Sequence[Term]]) -> Phase:
-    """The phase with what the driver counts, and the busiest one with what the allocator keeps of all of them."""
+    """Return the phase with what the driver counts, and the busiest one with what the allocator keeps of all of them."""
     more = (allocator.slack(setup, phase.terms, busy) if busy else None, allocator.outside(setup))
     return replace(phase, terms=phase.terms + tuple(term for term in more if term is not None))

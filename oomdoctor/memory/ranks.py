@@ -20,7 +20,7 @@ _BUFFER = 1.25
 
 
 def ranks(setup: Setup) -> tuple[Setup, ...]:
-    """The setup of each card that differs from the others, in the order of the layers; of a pipeline's middle only the fullest."""
+    """Return the setup of each card that differs from the others, in the order of the layers; of a pipeline's middle only the fullest."""
     layout = setup.layout
     copies = layout.engine == "dp" and layout.cards > 1
     if (layout.stages == 1 and not copies) or setup.part is not None:
@@ -30,15 +30,18 @@ def ranks(setup: Setup) -> tuple[Setup, ...]:
 
 
 def _copies(setup: Setup) -> Iterator[Placement]:
-    """torch/nn/parallel/data_parallel.py: the first card has the model, gathers all outputs and gets all gradients; the others have a
-    copy of the weights, and its gradients until the last one of them is there (Broadcast of torch/nn/parallel/_functions.py)."""
+    """Return the cards of DataParallel.
+
+    The first card has the model, gathers all outputs and gets all gradients (torch/nn/parallel/data_parallel.py); the others have a
+    copy of the weights, and its gradients until the last one of them is there (Broadcast of torch/nn/parallel/_functions.py).
+    """
     layers, end = setup.shape.layers, setup.layout.cards - 1
     yield Placement(layers=layers, outputs=setup.layout.cards)
     yield Placement(first=1, last=end, layers=layers, steps=False)
 
 
 def _stages(setup: Setup) -> Iterator[Placement]:
-    """The first stage, the second for all in the middle, as it holds the most micro batches of them, and the last."""
+    """Return the first stage, the second for all in the middle, as it holds the most micro batches of them, and the last."""
     end = setup.layout.pipeline - 1
     layers = setup.shape.layers / setup.layout.pipeline
     yield Placement(layers=layers, scores=False, in_flight=in_flight(setup, 0))
@@ -48,7 +51,7 @@ def _stages(setup: Setup) -> Iterator[Placement]:
 
 
 def _balanced(setup: Setup) -> Iterator[Placement]:
-    """What infer_auto_device_map of accelerate/utils/modeling.py makes of the room that get_balanced_memory gives (1.15).
+    """Return what infer_auto_device_map of accelerate/utils/modeling.py makes of the memory that get_balanced_memory gives (1.15).
 
     Cards are filled one after another. Each but the last has room for an even share of the bytes and 1.25 layers; the first keeps
     as much of it free as the largest of the pieces takes that are still to be placed. A tied output projection goes where the embedding is.

@@ -12,7 +12,7 @@ from oomdoctor.memory.term import term
 
 
 def saving(setup: Setup) -> Term | None:
-    """What a card gathers for a whole checkpoint; None where every card writes its own piece, or has everything already."""
+    """Return what a card gathers for a whole checkpoint; None where every card writes its own piece, or has everything already."""
     shape, layout = setup.shape, setup.layout
     if layout.sharded(weights.SHARDS_ALL) == 1 or setup.saves_whole is False:
         return None
@@ -27,7 +27,7 @@ def saving(setup: Setup) -> Term | None:
 
 
 def merging(setup: Setup) -> Term | None:
-    """What joining adapters with their base takes: the product of one pair, as large as its matrix, and the matrix unpacked."""
+    """Return what merging adapters into their base takes: the product of one pair, as large as its matrix, and the matrix unpacked."""
     own = setup.adapters
     if not setup.merges or own is None or not own.targets:
         return None
@@ -37,7 +37,7 @@ def merging(setup: Setup) -> Term | None:
 
 
 def host(setup: Setup) -> int:
-    """Bytes of host memory that the process takes which writes a whole checkpoint: the weights, and with FSDP the optimizer's states."""
+    """Return the host memory of the process that writes a whole checkpoint: the weights, and with FSDP the optimizer's states."""
     if saving(setup) is None:
         return 0
     if setup.layout.engine == "deepspeed":

@@ -6,5 +6,5 @@ from oomdoctor.case.estimate import Term
 
 
 def term(name: str, size: float, basis: str, *, low: float = 0.98, high: float = 1.02) -> Term:
-    """A term of `size` bytes; `low` and `high` are shares of it. Two per cent stand for rounding to blocks and small buffers."""
+    """Return a term of `size` bytes; `low` and `high` are factors. Two per cent stand for rounding to blocks and small buffers."""
     return Term(name=name, bytes=round(size), low=round(size * low), high=round(size * high), basis=basis)

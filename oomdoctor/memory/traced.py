@@ -9,12 +9,12 @@ from oomdoctor.memory.term import term
 
 
 def passes(setup: Setup, found: TracedMemory) -> tuple[tuple[Term], tuple[Term]]:
-    """What lives beside weights, optimizer states and gradients: at the most, and when all gradients are there."""
+    """Return what lives beside weights, optimizer states and gradients: at the high-water mark, and when all gradients exist."""
     return (_term(setup, found, "activations", found.forward),), (_term(setup, found, "activations", found.backward),)
 
 
 def prompt(setup: Setup, found: TracedMemory) -> tuple[Term]:
-    """What lives beside the weights while a prompt is read, its cache included."""
+    """Return what lives beside the weights while a prompt is read, its cache included."""
     return (_term(setup, found, "prompt", found.forward),)
 
 

@@ -17,7 +17,7 @@ _LONGEST = 1 << 20
 
 
 def at_failure(setup: Setup, incident: Incident) -> AtFailure | None:
-    """What should have been allocated at the moment of the failure, and what was."""
+    """Compare what should have been allocated at the failure with what was."""
     names = _PHASES.get(incident.phase or "", ())
     allocated, asked = incident.root.size("allocated_bytes"), incident.root.size("requested_bytes")
     found = at_phases(replace(setup, counter="max_allocated"), names)
@@ -28,7 +28,7 @@ def at_failure(setup: Setup, incident: Incident) -> AtFailure | None:
 
 
 def explaining_length(setup: Setup, incident: Incident) -> int | None:
-    """The tokens of a sample with which the run has as much on the card as it had when it failed, in steps of 64.
+    """Return the tokens of a sample with which the run has as much on the card as it had when it failed, in steps of 64.
 
     None where no length does: the failure had another reason, or the moment is not known.
     """

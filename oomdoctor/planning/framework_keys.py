@@ -31,7 +31,7 @@ class MeasureKeys(Struct, frozen=True):
     known: KnownFacts
 
     def has(self, fix: str) -> bool:
-        """Whether the run's framework can do a fix by its settings; where the framework is unknown, whether most can."""
+        """Return whether the run's framework can do a fix by its settings; where the framework is unknown, whether most can."""
         if framework(self.known, self.pack.frameworks) is None:
             return is_general(fix)
         record = self.pack.fix(fix)
@@ -49,7 +49,7 @@ class MeasureKeys(Struct, frozen=True):
         return replace(plan, measures=_once([self.of_measure(one) for one in plan.measures]))
 
     def of_measure(self, measure: Measure) -> Measure:
-        """The measure with its settings as the run's framework writes them."""
+        """Return the measure with its settings as the run's framework writes them."""
         fix = self.pack.fix(measure.fix)
         if fix is None:
             return measure
@@ -58,12 +58,12 @@ class MeasureKeys(Struct, frozen=True):
         return replace(measure, settings=own or written_settings(self._below(fix, wanted), wanted, self.known.facts, config))
 
     def _rows(self, fix: FixRecord) -> list[SettingRecord]:
-        """The framework's own rows, else those of a layer below; what only goes along does nothing alone."""
+        """Return the framework's own rows, else those of a layer below; what only goes along does nothing alone."""
         own = rows_of(self.pack, fix, self.known, self.training)
         return own if any(not row.along for row in own) else self._below(fix)
 
     def _below(self, fix: FixRecord, wanted: Mapping[str, Scalar] | None = None) -> list[SettingRecord]:
-        """The rows of the first layer that does it, or sets what is wanted, where the framework is one that takes DeepSpeed."""
+        """Return the rows of the first layer that does it, or sets what is to be set, where the framework is one that takes DeepSpeed."""
         sharding = self.pack.fix("zero2-zero3")
         takes = {row.framework for row in sharding.settings} if sharding is not None else set()
         own = framework(self.known, self.pack.frameworks)
@@ -76,13 +76,13 @@ class MeasureKeys(Struct, frozen=True):
 
 
 def measure_keys(pack: Pack, training: RunConfig | None, facts: Mapping[str, Fact], framework: str | None) -> MeasureKeys:
-    """The keys of a run; `framework` is what it runs on, as far as anybody knows."""
+    """Return the keys of a run; `framework` is what it runs on, as far as anybody knows."""
     named = {} if framework is None else {"training.framework": framework}
     return MeasureKeys(pack, training, KnownFacts({**facts, **(training.facts() if training else {}), **named}, ()))
 
 
 def _once(measures: Sequence[Measure]) -> tuple[Measure, ...]:
-    """Each key with its last value: a file that offloads everything stands for the one that only shards."""
+    """Return each key with its last value: a file that offloads everything stands for the one that only shards."""
     last = {(one.framework, one.key): one for measure in measures for one in measure.settings}
     return tuple(
         replace(measure, settings=tuple(one for one in measure.settings if last[one.framework, one.key] is one)) for measure in measures

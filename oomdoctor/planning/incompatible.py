@@ -11,7 +11,7 @@ _BF16 = (8, 0)
 
 
 def incompatible(setup: Setup, capability: tuple[int, ...] = ()) -> frozenset[str]:
-    """Why programs do not take the combination on cards of this compute capability, where it is known; empty where they do.
+    """Return why programs do not take the combination on cards of this compute capability, where it is known; empty where they do.
 
     A run that somebody has may be refused here and go on nevertheless: a change is held against what it adds.
     """

@@ -46,7 +46,7 @@ def plan_request(
     gpus: int | None = None,
     framework: str | None = None,
 ) -> PlanRequest:
-    """The run of configs and logs. Wrong use where nothing tells the model."""
+    """Return the run of configs and logs. Raise UsageError where nothing tells the model."""
     known = run_from_log(training, log)
     known = replace(known, cards=gpus or known.cards, framework=framework or known.framework)
     setup, assumptions = setup_from_log(known, _shape(known, model))
@@ -65,7 +65,7 @@ def plan_request(
 
 
 def _with_length(setup: Setup, assumptions: tuple[Assumption, ...], incident: Incident) -> tuple[Setup, tuple[Assumption, ...]]:
-    """The run with samples as long as what was on the card at the failure."""
+    """Return the run with samples as long as what was on the card at the failure."""
     length = explaining_length(setup, incident)
     if length is None:
         return setup, assumptions

@@ -140,13 +140,13 @@ def _precision(setup: Setup) -> Iterator[RunOption]:
 
 
 def _tower(setup: Setup) -> Iterator[RunOption]:
-    """Also where nobody knows whether gradients go through it: freezing settles that."""
+    """Yield freezing, also where nobody knows whether gradients go through the tower: freezing settles that."""
     if setup.tower_trained is not False and setup.shape.vision is not None:
         yield _option(measure("freeze-vision-tower", freeze_vision=True), tower_trained=False)
 
 
 def _sharding(setup: Setup) -> Iterator[RunOption]:
-    """ZeRO with and without offloading, and FSDP; nothing is taken apart that is spread already."""
+    """Yield ZeRO with and without offloading, and FSDP; nothing is unsharded that is sharded already."""
     layout = setup.layout
     if layout.data < 2:
         return
@@ -174,7 +174,7 @@ def _sharding(setup: Setup) -> Iterator[RunOption]:
 
 
 def _buffers(setup: Setup) -> Iterator[RunOption]:
-    """What DeepSpeed keeps for its messages, where its JSON leaves it large."""
+    """Yield smaller buffers of DeepSpeed, where its JSON leaves them large."""
     layout = setup.layout
     if layout.engine != "deepspeed":
         return
@@ -188,13 +188,13 @@ def _buffers(setup: Setup) -> Iterator[RunOption]:
 
 
 def _syncing(setup: Setup) -> Iterator[RunOption]:
-    """Whole gradients that FSDP keeps between micro batches; a smaller batch makes several of one."""
+    """Yield an exchange after every micro batch, as FSDP keeps whole gradients between them; a smaller batch makes several of one."""
     if setup.layout.engine == "fsdp1" and setup.layout.data > 1 and setup.layout.pipeline == 1 and not setup.layout.syncs:
         yield _layout_option(measure("sync-each-batch", syncs_gradients=True), syncs=True)
 
 
 def _context(setup: Setup) -> Iterator[RunOption]:
-    """Each sample on several cards; each card's part of the heads of keys must be whole, as in ms-swift and DeepSpeed Ulysses."""
+    """Yield each sample on several cards; each card's part of the key heads must be whole, as in ms-swift and DeepSpeed Ulysses."""
     now = setup.layout.context
     for size in _groups(setup, now):
         if setup.shape.kv_heads % size == 0 and setup.length // size >= _SHORTEST and not setup.eager_attention:
@@ -202,7 +202,7 @@ def _context(setup: Setup) -> Iterator[RunOption]:
 
 
 def _split(setup: Setup) -> Iterator[RunOption]:
-    """Tensor and pipeline parallel training; adapters are not split by the programs that have it."""
+    """Yield tensor and pipeline parallel training; adapters are not split by the programs that have it."""
     layout = setup.layout
     if setup.adapters is not None or layout.engine == "deepspeed":
         return
@@ -215,7 +215,7 @@ def _split(setup: Setup) -> Iterator[RunOption]:
 
 
 def _groups(setup: Setup, now: int) -> Iterator[int]:
-    """Sizes of a group of cards beyond the present one, doubled each time, that all cards can be divided into."""
+    """Yield sizes of a group of cards beyond the present one, doubled each time, that all cards can be divided into."""
     size = 2
     while size <= replicas(setup):
         if replicas(setup) % size == 0:
@@ -224,7 +224,10 @@ def _groups(setup: Setup, now: int) -> Iterator[int]:
 
 
 def _evaluation(setup: Setup) -> Iterator[RunOption]:
-    """A batch as in training, which fits where that does; else one sample. What is collected goes to the host, or is not collected."""
+    """Yield a batch as in training, which fits where that does, else one sample.
+
+    Collected logits go to the host, or are not collected.
+    """
     batch = setup.eval_batch or 1
     if setup.eval_samples:
         kept = min(setup.eval_samples, _KEPT_STEPS * batch)
@@ -242,7 +245,7 @@ def _cache_type(setup: Setup) -> Iterator[RunOption]:
 
 
 def _tensor_parallel(setup: Setup) -> Iterator[RunOption]:
-    """Powers of two up to the cards that there are, as heads must divide evenly."""
+    """Yield powers of two up to the number of cards, as heads must divide evenly."""
     size = setup.layout.tensor * 2
     while size <= setup.layout.cards:
         if setup.shape.heads % size == 0:

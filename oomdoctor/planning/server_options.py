@@ -51,7 +51,7 @@ def subjects(now: Deployment, capability: tuple[int, ...], can: Callable[[str], 
 
 
 def _fractions(now: Deployment) -> Iterator[ServerOption]:
-    """Larger ones, then smaller ones."""
+    """Yield larger ones, then smaller ones."""
     present = now.server.memory_fraction
     for fraction in (*(one for one in reversed(_FRACTIONS) if one > present), *(one for one in _FRACTIONS if one < present)):
         name = "server-share-up" if fraction > present else "server-share-down"
@@ -76,7 +76,7 @@ def _graphs(now: Deployment) -> Iterator[ServerOption]:
 
 
 def _tensor(now: Deployment) -> Iterator[ServerOption]:
-    """Powers of two up to the cards that there are, as heads must divide evenly."""
+    """Yield powers of two up to the number of cards, as heads must divide evenly."""
     layout = now.setup.layout
     size = layout.tensor * 2
     while size * layout.pipeline <= layout.cards:

@@ -31,7 +31,7 @@ the 16-bit weight written (arXiv 2101.06840)."""
 
 
 def seconds(setup: Setup) -> float:
-    """The time of one update of the weights; of one token where nothing is trained."""
+    """Return the time of one update of the weights; of one token where nothing is trained."""
     whole = _arithmetic(setup) + _bus_bytes(setup) / _constants()["bus"] + _host_bytes(setup) / _constants()["host_memory"]
     return whole if setup.task == "train" else whole / (setup.batch * setup.length)
 
@@ -51,7 +51,7 @@ def _arithmetic(setup: Setup) -> float:
 
 
 def _bus_bytes(setup: Setup) -> float:
-    """Bytes that one card moves for one update, between cards and to the host."""
+    """Return the bytes that one card moves for one update, between cards and to the host."""
     layout, micro, shape = setup.layout, setup.accumulation, setup.shape
     others, split = 1 - 1 / layout.data, layout.tensor * layout.pipeline
     # Packed weights travel packed.
@@ -78,7 +78,7 @@ def _bus_bytes(setup: Setup) -> float:
 
 
 def _host_bytes(setup: Setup) -> float:
-    """Bytes that go through the host's memory in an update there, for all cards of it."""
+    """Return the bytes that go through the host's memory in an update there, for all cards of it."""
     return _ADAM * _trained(setup) if setup.task == "train" and setup.offload_optimizer else 0.0
 
 

@@ -34,7 +34,7 @@ class Untraceable(OomdoctorError):
 
 
 def config_of(config: Mapping[str, Any]) -> Any:
-    """The config as transformers reads it. Raises Untraceable where its model_type has no class there."""
+    """Return the config as transformers reads it. Raise Untraceable where its model_type has no class there."""
     kind = str(config.get("model_type", ""))
     if kind not in transformers.CONFIG_MAPPING:
         raise Untraceable(f"transformers {transformers.__version__} has no model class for model_type {kind[:60] or '(missing)'}")
@@ -49,7 +49,7 @@ def config_of(config: Mapping[str, Any]) -> Any:
 
 
 def depth(config: Any) -> int:
-    """How many layers the model has."""
+    """Return how many layers the model has."""
     found = getattr(config.get_text_config(), "num_hidden_layers", None)
     if not isinstance(found, int) or found < 1:
         raise Untraceable("the config does not say how many layers the model has")
@@ -57,7 +57,7 @@ def depth(config: Any) -> int:
 
 
 def steps(config: Any) -> tuple[int, int]:
-    """The two numbers of layers to trace: what comes first with one round of the pattern of layers, and another round.
+    """Return the two numbers of layers to trace: what comes first with one round of the pattern of layers, and another round.
 
     Two at least: the first layer's input is the embedding's output, of which it needs no copy.
     """
@@ -74,7 +74,7 @@ def _period(kinds: list[Any]) -> int:
 
 
 def shortened(config: Any, layers: int) -> Any:
-    """The config with so many layers, and its lists of one entry a layer cut to them, or carried on."""
+    """Return the config with so many layers, and its lists of one entry a layer cut to them, or carried on."""
     short = copy.deepcopy(config)
     text = short.get_text_config()
     whole = text.num_hidden_layers
@@ -93,7 +93,7 @@ def shortened(config: Any, layers: int) -> Any:
 
 
 def model_of(config: Any, setup: Setup) -> Any:
-    """The model, all of it on torch's meta device. Raises Untraceable for a class that is none of the known kinds."""
+    """Return the model, all of it on torch's meta device. Raise Untraceable for a class that is none of the known kinds."""
     chosen = next((getattr(transformers, auto) for mapping, auto in _KINDS if type(config) in getattr(transformers, mapping)), None)
     if chosen is None:
         raise Untraceable(f"transformers has no language model for model_type {config.model_type}")
@@ -104,7 +104,7 @@ def model_of(config: Any, setup: Setup) -> Any:
 
 
 def _built(chosen: Any, config: Any, dtype: torch.dtype, attentions: Sequence[str]) -> Any:
-    """The model with the first attention that its class can have; some know only their own."""
+    """Return the model with the first attention that its class can have; some know only their own."""
     *better, last = attentions
     for attention in better:
         with contextlib.suppress(ValueError, KeyError):
@@ -113,7 +113,7 @@ def _built(chosen: Any, config: Any, dtype: torch.dtype, attentions: Sequence[st
 
 
 def fill(model: torch.nn.Module) -> None:
-    """Puts tensors of the host in the place of those on the meta device; call it where tensors are fake."""
+    """Replace the tensors on the meta device by tensors of the host; call it where tensors are fake."""
     made: dict[int, torch.Tensor] = {}
 
     def here(old: torch.Tensor) -> torch.Tensor:
@@ -128,7 +128,7 @@ def fill(model: torch.nn.Module) -> None:
 
 
 def _adapted(model: Any, own: Adapters, width: int) -> Any:
-    """The model with LoRA on the matrices that the run names."""
+    """Return the model with LoRA on the matrices that the run names."""
     from peft import LoraConfig, get_peft_model  # noqa: PLC0415 - only where adapters are trained
 
     named = sorted(name for name, module in model.named_modules() if isinstance(module, _MATRICES) and _is_meant(name, own))
@@ -147,6 +147,6 @@ def _adapted(model: Any, own: Adapters, width: int) -> Any:
 
 
 def _is_meant(name: str, own: Adapters) -> bool:
-    """Whether a matrix gets an adapter; one for queries, keys and values gets its own where any of the three is named."""
+    """Return whether a matrix gets an adapter; one for queries, keys and values gets its own where any of the three is named."""
     found = adapter_targets(name.rpartition(".")[2])
     return bool(found & own.targets) or ("qkv" in found and bool(own.targets & {"q", "k", "v"}))

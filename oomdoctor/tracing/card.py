@@ -27,7 +27,7 @@ class CardKernels(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Calls `func`, or what stands for it on a card."""
+        """Call `func`, or what stands for it on a card."""
         del types
         named = dict(kwargs or {})
         if func is _functional.dropout:

@@ -29,7 +29,7 @@ class _Fused(torch.autograd.Function):
 
 
 def attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """What attention gives: (batch, heads, tokens, width of a value's head), laid out token by token as the kernels do.
+    """Return the output of attention: (batch, heads, tokens, width of a value's head), laid out token by token as the kernels do.
 
     Under autocast it gets 16-bit copies (torch/amp, "CUDA Ops that can autocast to float16").
     """
@@ -51,7 +51,7 @@ def _no_mask(*_: Any, **__: Any) -> None:
 
 
 def register() -> str:
-    """Makes it known to transformers, and gives the name that `attn_implementation` takes."""
+    """Register it with transformers, and return the name that `attn_implementation` takes."""
     AttentionInterface.register(NAME, _attention)
     AttentionMaskInterface.register(NAME, _no_mask)
     return NAME

@@ -22,7 +22,7 @@ class TakesTooLong(Exception):
 class LiveTensors(TorchDispatchMode):
     """Counts the storages that operations give, and takes them off when nothing refers to them any more.
 
-    `seconds` is how long it may take: Raises TakesTooLong at the operation after that.
+    `seconds` is how long it may take: raise TakesTooLong at the operation after that.
     """
 
     def __init__(self, seconds: float = float("inf")) -> None:
@@ -35,7 +35,7 @@ class LiveTensors(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Runs an operation and counts what it gives."""
+        """Run an operation and count its results."""
         del types
         if time.monotonic() > self._until:
             raise TakesTooLong
@@ -44,11 +44,11 @@ class LiveTensors(TorchDispatchMode):
         return given
 
     def mark(self) -> None:
-        """From here on `peak` is of what comes."""
+        """Begin a new peak."""
         self.peak = self.now
 
     def leave_out(self, tensor: torch.Tensor) -> None:
-        """Counts a tensor no more: what it is is counted elsewhere."""
+        """Stop counting a tensor that is counted elsewhere."""
         self._free(tensor.untyped_storage()._cdata)
 
     def _count(self, tensor: torch.Tensor) -> None:

@@ -36,10 +36,10 @@ class _Run(Struct, frozen=True):
 
 
 def trace(config: Mapping[str, Any], setup: Setup) -> TracedMemory:
-    """What a run keeps alive beside weights, gradients and optimizer states, counted in the model's own code.
+    """Count in the model's own code what a run keeps alive beside weights, gradients and optimizer states.
 
     Tokens of one card in one forward pass, nothing sharded; the figures of two depths make a line that is carried on to the model's
-    depth. Raises Untraceable where transformers has no class for the config, or its code asks for values.
+    depth. Raise Untraceable where transformers has no class for the config, or its code asks for values.
     """
     # What cannot be run is told as a result; torch would tell it on stderr, with a traceback.
     logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
@@ -72,7 +72,7 @@ def trace(config: Mapping[str, Any], setup: Setup) -> TracedMemory:
 
 
 def _run(config: Any, setup: Setup, behind: int) -> _Run:
-    """One forward and backward pass; `behind` gradients are those of upper layers, after them the end begins."""
+    """Run one forward and backward pass; `behind` gradients are those of upper layers, after them the end begins."""
     model = model_of(config, setup)
     with FakeTensorMode(allow_non_fake_inputs=True), LiveTensors(_SECONDS) as live, CardKernels():
         fill(model)
@@ -97,7 +97,7 @@ def _run(config: Any, setup: Setup, behind: int) -> _Run:
 
 
 def _read(model: Any, tokens: torch.Tensor) -> dict[str, Any]:
-    """The arguments with which `generate` has a prompt read: the scores of the last token only where the class knows how."""
+    """Return the arguments with which `generate` has a prompt read: the scores of the last token only where the class knows how."""
     known = inspect.signature(model.forward).parameters
     last = {"logits_to_keep": 1} if "logits_to_keep" in known else {}
     first = {"decoder_input_ids": tokens[:, :1]} if model.config.is_encoder_decoder else {}
@@ -113,7 +113,7 @@ class _Backward:
         self._left = behind
 
     def made(self, param: torch.Tensor) -> None:
-        """A gradient is there."""
+        """Take a gradient that exists off the count."""
         if param.grad is not None:
             self._live.leave_out(param.grad)
         self._left -= 1

@@ -21,7 +21,7 @@ _FP32 = 4
 
 
 def working_copies(setup: Setup) -> Term | None:
-    """What lies beside the weights themselves while they are used."""
+    """Return what lies beside the weights themselves while they are used."""
     if setup.layout.sharded(SHARDS_ALL) > 1 or setup.offload_params:
         return _gathered_by_deepspeed(setup) if setup.layout.engine == "deepspeed" else _gathered_by_fsdp(setup)
     form, training = setup.weights, setup.task == "train"
@@ -66,8 +66,10 @@ def _unpacked(setup: Setup) -> Term:
 
 
 def _kept_unpacked(setup: Setup) -> Term:
-    """GPTQ multiplies with a matrix that it unpacked in plain operations, so autograd keeps it: of one layer where layers are computed
-    again, of all of them where they are not."""
+    """Return the matrices that GPTQ unpacks in plain operations, so that autograd keeps them.
+
+    Of one layer where layers are recomputed, of all of them where they are not.
+    """
     shape = setup.shape
     layers = 1.0 if setup.checkpointing == "full" else placed_share(setup).layers
     kept = HALF * count.linears(shape) / shape.layers * layers + _UNPACKING * count.largest_linear(shape)
@@ -76,7 +78,7 @@ def _kept_unpacked(setup: Setup) -> Term:
 
 
 def _rebuilt(setup: Setup) -> Term:
-    """What GPTQ's kernels keep ready is for inference; AWQ's write a matrix for long inputs only."""
+    """Return matrices that kernels write out in 16 bit: what GPTQ's keep ready is for inference; AWQ's write one for long inputs only."""
     shape = setup.shape
     ready = _READY * max(shape.intermediate, shape.hidden) if setup.weights.keeps_unpacked else 0
     basis = "one matrix in 16 bit: temp_dq, temp_state of auto_gptq/modeling/_utils.py, dequantize_weights_cuda of awq/modules/linear"
@@ -90,6 +92,6 @@ def _cast(setup: Setup) -> Term:
 
 
 def _text(setup: Setup) -> float:
-    """The parameters of the language model on this card."""
+    """Return the parameters of the language model on this card."""
     first, last = count.embedding(setup.shape), count.output(setup.shape)
     return held(setup, count.text(setup.shape) - first - last, first, last or copied_head(setup))

@@ -13,13 +13,13 @@ from oomdoctor.case.shape import Experts, Latent, Shape
 
 @lru_cache(maxsize=1024)
 def total(shape: Shape) -> int:
-    """All parameters, the vision tower included."""
+    """Return all parameters, the vision tower included."""
     return text(shape) + (shape.vision.params if shape.vision else 0)
 
 
 @lru_cache(maxsize=1024)
 def text(shape: Shape) -> int:
-    """The parameters of the language model."""
+    """Return the parameters of the language model."""
     with_experts = expert_layers(shape)
     layers = (shape.layers - with_experts) * layer(shape, 0) + with_experts * largest_layer(shape)
     return shape.extra + embedding(shape) + output(shape) + positions(shape) + final_norm(shape) + layers
@@ -27,7 +27,7 @@ def text(shape: Shape) -> int:
 
 @lru_cache(maxsize=1024)
 def active(shape: Shape) -> int:
-    """The parameters that one token goes through."""
+    """Return the parameters that one token goes through."""
     if shape.experts is None:
         return text(shape)
     unused = shape.experts.routed - shape.experts.active
@@ -35,43 +35,43 @@ def active(shape: Shape) -> int:
 
 
 def embedding(shape: Shape) -> int:
-    """The table of token vectors."""
+    """Return the table of token vectors."""
     return shape.vocab * shape.hidden
 
 
 def output(shape: Shape) -> int:
-    """The output projection; 0 where it is the embedding."""
+    """Return the output projection; 0 where it is the embedding."""
     return 0 if shape.tied else shape.vocab * shape.hidden + (shape.vocab if shape.head_bias else 0)
 
 
 def positions(shape: Shape) -> int:
-    """Learned positions."""
+    """Return the learned positions."""
     return shape.positions * shape.hidden
 
 
 def final_norm(shape: Shape) -> int:
-    """The norm before the output projection."""
+    """Return the norm before the output projection."""
     return norm(shape)
 
 
 def norm(shape: Shape) -> int:
-    """One norm over the hidden size: a scale, and with LayerNorm a shift."""
+    """Return one norm over the hidden size: a scale, and with LayerNorm a shift."""
     return shape.hidden if shape.rms else 2 * shape.hidden
 
 
 @lru_cache(maxsize=1024)
 def layer(shape: Shape, number: int) -> int:
-    """Layer `number`, from 0."""
+    """Return layer `number`, from 0."""
     return attention(shape) + mlp(shape, number) + norms(shape)
 
 
 def largest_layer(shape: Shape) -> int:
-    """The layer with the most parameters: the last, as dense layers come first."""
+    """Return the layer with the most parameters: the last, as dense layers come first."""
     return layer(shape, shape.layers - 1)
 
 
 def attention(shape: Shape) -> int:
-    """Projections, their biases and the norms of queries and keys."""
+    """Return projections, their biases and the norms of queries and keys."""
     if shape.latent is not None:
         return _latent_attention(shape, shape.latent)
     h, q, k, v = shape.hidden, shape.query, shape.key, shape.value
@@ -80,7 +80,7 @@ def attention(shape: Shape) -> int:
 
 
 def attention_linears(shape: Shape) -> int:
-    """The matrices of attention alone: what quantisation and LoRA are about."""
+    """Return the matrices of attention alone: what quantisation and LoRA are about."""
     if shape.latent is not None:
         return _latent_attention(shape, shape.latent) - (shape.latent.q_rank or 0) - shape.latent.kv_rank
     return shape.hidden * (2 * shape.query + shape.key + shape.value)
@@ -93,7 +93,7 @@ def _qk_norm(shape: Shape) -> int:
 
 
 def _latent_attention(shape: Shape, latent: Latent) -> int:
-    """modeling_deepseek_v3.py: q_a, its norm and q_b (or one q), kv_a with the rotary part, its norm, kv_b, o."""
+    """Return q_a, its norm and q_b (or one q), kv_a with the rotary part, its norm, kv_b, o (modeling_deepseek_v3.py)."""
     h, heads = shape.hidden, shape.heads
     wide = heads * (latent.nope + latent.rope)
     queries = h * wide if latent.q_rank is None else latent.q_rank * (h + 1 + wide)
@@ -103,7 +103,7 @@ def _latent_attention(shape: Shape, latent: Latent) -> int:
 
 
 def mlp(shape: Shape, number: int) -> int:
-    """The MLP of layer `number`, or its experts and their router."""
+    """Return the MLP of layer `number`, or its experts and their router."""
     experts = shape.experts
     if experts is None or number < experts.dense_layers:
         return dense_mlp(shape) + (shape.intermediate * (2 if shape.gated else 1) + shape.hidden) * shape.mlp_bias
@@ -111,12 +111,12 @@ def mlp(shape: Shape, number: int) -> int:
 
 
 def dense_mlp(shape: Shape) -> int:
-    """The matrices of an ordinary MLP."""
+    """Return the matrices of an ordinary MLP."""
     return (3 if shape.gated else 2) * shape.hidden * shape.intermediate
 
 
 def expert_linears(shape: Shape, experts: Experts) -> int:
-    """The matrices of all experts of a layer; memory needs every one, whatever a token uses."""
+    """Return the matrices of all experts of a layer; all are resident, whatever a token uses."""
     return 3 * shape.hidden * experts.intermediate * (experts.routed + experts.shared)
 
 
@@ -125,32 +125,32 @@ def _router(shape: Shape, experts: Experts) -> int:
 
 
 def norms(shape: Shape) -> int:
-    """The norms of a layer, those of queries and keys apart."""
+    """Return the norms of a layer, without those of queries and keys."""
     count = 4 if shape.sandwich_norm else 1 if shape.shared_norm else 2
     return count * norm(shape)
 
 
 def routed(shape: Shape) -> int:
-    """The parameters of all routed experts: what expert parallel cards divide."""
+    """Return the parameters of all routed experts: what expert parallel cards divide."""
     experts = shape.experts
     return 0 if experts is None else expert_layers(shape) * 3 * shape.hidden * experts.intermediate * experts.routed
 
 
 def expert_layers(shape: Shape) -> int:
-    """How many layers have experts."""
+    """Return how many layers have experts."""
     return 0 if shape.experts is None else max(0, shape.layers - shape.experts.dense_layers)
 
 
 @lru_cache(maxsize=1024)
 def linears(shape: Shape) -> int:
-    """The parameters of the matrices inside the layers: what a quantiser packs."""
+    """Return the parameters of the matrices inside the layers: what a quantiser packs."""
     dense = shape.layers - expert_layers(shape)
     experts = expert_layers(shape) * expert_linears(shape, shape.experts) if shape.experts else 0
     return shape.layers * attention_linears(shape) + dense * dense_mlp(shape) + experts
 
 
 def largest_linear(shape: Shape) -> int:
-    """The largest single matrix inside a layer."""
+    """Return the largest single matrix inside a layer."""
     widest = max(
         shape.intermediate if shape.experts is None or shape.experts.dense_layers else 0, shape.experts.intermediate if shape.experts else 0
     )

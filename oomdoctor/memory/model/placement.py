@@ -6,19 +6,21 @@ from oomdoctor.case.setup import Placement, Setup
 
 
 def placed_share(setup: Setup) -> Placement:
-    """The part of the model on this card; where none is named, both ends and as many micro batches as any card has."""
+    """Return the part of the model on this card; where none is named, both ends and as many micro batches in flight as any card has."""
     if setup.part is not None:
         return setup.part
     return Placement(layers=setup.shape.layers / setup.layout.stages, in_flight=in_flight(setup, 0))
 
 
 def in_flight(setup: Setup, stage: int) -> int:
-    """Micro batches whose activations stage `stage` of a pipeline holds, from 0: as many as stages are still to come (1F1B, arXiv
-    1806.03377). Cards that `device_map` fills work in turn and hold one."""
+    """Return the micro batches in flight whose activations stage `stage` of a pipeline holds, from 0.
+
+    As many as stages are still to come (1F1B, arXiv 1806.03377). Cards that `device_map` fills work in turn and hold one.
+    """
     return max(1, min(setup.layout.pipeline - stage, setup.accumulation))
 
 
 def held(setup: Setup, layers: float, embedding: float = 0.0, head: float = 0.0) -> float:
-    """What this card has of something of which so much lies in the layers, in the embedding and in the output projection."""
+    """Return what this card has of something of which so much lies in the layers, in the embedding and in the output projection."""
     own = placed_share(setup)
     return layers * own.layers / setup.shape.layers + embedding * own.embeds + head * own.scores

@@ -31,7 +31,7 @@ class TrainedGroup(Struct, frozen=True):
 
 
 def groups(setup: Setup) -> tuple[TrainedGroup, ...]:
-    """What the optimizers of all cards get together."""
+    """Return what the optimizers of all cards get together."""
     shape, adapters = setup.shape, setup.adapters
     embedding = count.embedding(shape)
     if adapters is None:
@@ -51,7 +51,7 @@ def groups(setup: Setup) -> tuple[TrainedGroup, ...]:
 
 
 def held_groups(setup: Setup) -> tuple[TrainedGroup, ...]:
-    """The part of that on this card, before it is sharded."""
+    """Return the part of that on this card, before it is sharded."""
     everything = groups(setup)
     if setup.layout.stages == 1:
         return everything
@@ -64,20 +64,20 @@ def _held(setup: Setup, group: TrainedGroup) -> int:
 
 
 def adapter_width(setup: Setup) -> int:
-    """Bytes of one adapter weight: DeepSpeed casts the whole module to 16 bit (deepspeed/runtime/engine.py)."""
+    """Return the bytes of one adapter weight: DeepSpeed casts the whole module to 16 bit (deepspeed/runtime/engine.py)."""
     return HALF if setup.layout.engine == "deepspeed" else setup.stack.adapter_bytes
 
 
 @lru_cache(maxsize=1024)
 def adapter_params(shape: Shape, adapters: Adapters) -> int:
-    """The parameters of all adapters: r x (in + out) for each matrix."""
+    """Return the parameters of all adapters: r x (in + out) for each matrix."""
     if adapters.count is not None:
         return adapters.count
     return adapters.rank * sum(times * (into + out) for name in adapted(shape, adapters) for into, out, times in linears(shape, name))
 
 
 def adapted(shape: Shape, adapters: Adapters) -> frozenset[str]:
-    """The matrices that have adapters; where queries, keys and values are one matrix, or gate and up, they have one."""
+    """Return the matrices that have adapters; where queries, keys and values are one matrix, or gate and up, they have one."""
     found = adapters.targets
     for one, parts, fused in (("qkv", {"q", "k", "v"}, shape.fused_qkv), ("gate_up", {"gate", "up"}, shape.fused_gate)):
         if fused and found & parts:
@@ -87,7 +87,7 @@ def adapted(shape: Shape, adapters: Adapters) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def linears(shape: Shape, target: str) -> tuple[tuple[int, int, int], ...]:
-    """(in, out, how many in the model) of the matrices that a target names."""
+    """Return (in, out, how many in the model) of the matrices that a target names."""
     h, q, k, v = shape.hidden, shape.query, shape.key, shape.value
     attention = {"q": (h, q), "k": (h, k), "v": (h, v), "o": (q, h), "qkv": (h, q + k + v)}
     if target in attention:
@@ -107,7 +107,7 @@ def linears(shape: Shape, target: str) -> tuple[tuple[int, int, int], ...]:
 
 
 def adapters(setup: Setup) -> Term | None:
-    """The adapters and the copied modules themselves."""
+    """Return the adapters and the copied modules themselves."""
     beside = [group for group in held_groups(setup) if group.beside]
     if not beside:
         return None

@@ -17,7 +17,7 @@ SHARDS_ALL = 3
 
 
 def weights(setup: Setup) -> Term:
-    """The share of the weights that lies on this card."""
+    """Return the weights that lie on this card."""
     layout = setup.layout
     split = layout.tensor * layout.sharded(SHARDS_ALL)
     first, last = embedding(setup), head(setup)
@@ -38,7 +38,7 @@ def weights(setup: Setup) -> Term:
 
 
 def experts_held(setup: Setup) -> float:
-    """The share of the model that a card has where expert parallel cards divide the routed experts.
+    """Return the fraction of the model that a card has where expert parallel cards divide the routed experts.
 
     Whole experts lie on a card, so that tensor parallel ones do not divide them again (expert_tensor_parallel_size of Megatron is 1);
     what is sharded is the same either way: among all cards, or among those that have the same experts.
@@ -51,7 +51,7 @@ def experts_held(setup: Setup) -> float:
 
 
 def reference(setup: Setup) -> Term | None:
-    """A model to compare with. With adapters it is the base without them; else a copy, in 16 bit, spread like the model itself."""
+    """Return a model to compare with: with adapters the base without them, else a copy, in 16 bit, spread like the model itself."""
     if not setup.reference or setup.adapters is not None:
         return None
     own = weights(replace(setup, weights=replace(setup.weights, bytes_per_param=min(HALF, setup.weights.bytes_per_param))))
@@ -61,7 +61,7 @@ def reference(setup: Setup) -> Term | None:
 
 
 def is_upcast(setup: Setup) -> bool:
-    """Whether what is not packed is fp32, and what flows between the layers too: prepare_model_for_kbit_training of peft/utils/other.py.
+    """Return whether what is not packed is fp32, and the hidden states too: prepare_model_for_kbit_training of peft/utils/other.py.
 
     It is left out where packed weights are sharded: one type is needed for flat tensors.
     """
@@ -69,7 +69,7 @@ def is_upcast(setup: Setup) -> bool:
 
 
 def stored(setup: Setup) -> float:
-    """Bytes of the whole model in its format."""
+    """Return the bytes of the whole model in its format."""
     shape, form = setup.shape, setup.weights
     everything = count.total(shape) + own_head(setup)
     if not form.packed:
@@ -79,7 +79,7 @@ def stored(setup: Setup) -> float:
 
 
 def _kept_wide(setup: Setup) -> int:
-    """The parameters that a packed format leaves in 16 bit: embedding, head, norms, and the tower where it is not packed."""
+    """Return the parameters that a packed format leaves in 16 bit: embedding, head, norms, and the tower where it is not packed."""
     shape, form, stack = setup.shape, setup.weights, setup.stack
     everything = count.total(shape) + own_head(setup)
     packed = count.linears(shape) + (shape.vocab * shape.hidden if stack.packs_head and (not shape.tied or stack.unties) else 0)
@@ -87,27 +87,27 @@ def _kept_wide(setup: Setup) -> int:
 
 
 def own_head(setup: Setup) -> int:
-    """The parameters of an output projection that a tied model gets here nevertheless."""
+    """Return the parameters of an output projection that a tied model gets here nevertheless."""
     return count.embedding(setup.shape) if setup.shape.tied and (setup.stack.unties or setup.weights.unties) else 0
 
 
 def embedding(setup: Setup) -> float:
-    """Bytes of the embedding, which no format packs."""
+    """Return the bytes of the embedding, which no format packs."""
     return count.embedding(setup.shape) * _wide(setup)
 
 
 def head(setup: Setup) -> float:
-    """Bytes of the output projection; 0 where it is the embedding."""
+    """Return the bytes of the output projection; 0 where it is the embedding."""
     width = setup.weights.bytes_per_param if setup.stack.packs_head else _wide(setup)
     return (count.output(setup.shape) or own_head(setup)) * width
 
 
 def copied_head(setup: Setup) -> int:
-    """The parameters of a tied output projection that lies on another card than the embedding and has to be a copy of it."""
+    """Return the parameters of a tied output projection that must be a copy, as the embedding lies on another card."""
     own = placed_share(setup)
     return count.embedding(setup.shape) if own.scores and not own.embeds and not head(setup) else 0
 
 
 def _wide(setup: Setup) -> float:
-    """Bytes of a parameter that is not packed."""
+    """Return the bytes of a parameter that is not packed."""
     return setup.weights.bytes_per_param if not setup.weights.packed else 2 * HALF if is_upcast(setup) else HALF

@@ -12,7 +12,7 @@ from oomdoctor.units import GIB
 
 
 def beside_seen(expected: Expected | None, lang: str) -> Iterator[Block]:
-    """Expected against seen at the failure, and the peak where that cannot fit; nothing where the settings are not known."""
+    """Compare expected and observed memory at the failure, and the peak where that cannot fit; nothing where settings are unknown."""
     if expected is None or not expected.is_told:
         return
     said = list(_at(expected.at, lang)) if expected.at else []
@@ -25,7 +25,7 @@ def beside_seen(expected: Expected | None, lang: str) -> Iterator[Block]:
 
 
 def range_of(expected: int, low: int, high: int, lang: str) -> str:
-    """A figure and its range in GiB, with no more digits than it is worth."""
+    """Return a figure and its range in GiB, with no more digits than it is worth."""
     sizes = [f"{size / GIB:.1f}" for size in (expected, low, high)]
     return ("{} GiB（{} 至 {}）" if lang == "zh" else "{} GiB ({} to {})").format(*sizes)
 

@@ -12,14 +12,14 @@ from oomdoctor.units import format_share, format_size
 
 
 def beside_printed(found: ServedRun, lang: str) -> Iterator[Block]:
-    """The share, its parts and the cache."""
+    """Yield the share, its parts and the cache."""
     yield Heading(_say(lang, "The server's budget", "服务的显存预算"))
     yield Facts(tuple(_rows(found, lang)))
     yield Paragraph((Span(_judged(found, lang)),))
 
 
 def _judged(found: ServedRun, lang: str) -> str:
-    """Where it falls by these figures; where it should have started, that something is not counted."""
+    """Say which check it fails by these figures; where it should have started, that something is not counted."""
     check = found.served.failed_check
     if check is not None:
         said = shortage(check, lang)

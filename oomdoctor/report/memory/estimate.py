@@ -58,13 +58,13 @@ _PARTS = 4
 
 
 def compose(found: Estimate, lang: str, version: str, judged: Fit | None = None) -> Document:
-    """The document; `judged` is the run held against the card that somebody named."""
+    """Compose the document; `judged` is the run compared with the card that somebody named."""
     title = _say(lang, "oomdoctor {} · estimate", "oomdoctor {} · 显存估计").format(version)
     return Document(title=title, blocks=tuple(_blocks(found, lang, judged)), lang=lang)
 
 
 def _blocks(found: Estimate, lang: str, judged: Fit | None) -> Iterator[Block]:
-    """What the driver will show, or against a card what the run needs there: one sum, and its parts add up to it."""
+    """Yield what the driver will show, or with a card what the run needs there: one sum, and its parts add up to it."""
     yield Paragraph(spans=tuple(_headline(found, lang, judged)))
     seen, found = found, judged.needed if judged else found
     yield _bar(found, lang, judged.budget if judged else None)
@@ -106,14 +106,14 @@ def _headline(found: Estimate, lang: str, judged: Fit | None) -> Iterator[Span]:
 
 
 def _shown(most: str | None, lang: str) -> str:
-    """What nvidia-smi can show of a run that fits; None is all of the card."""
+    """Say what nvidia-smi can show of a run that fits; None is all of the card."""
     if lang == "zh":
         return f"nvidia-smi 可能显示{f'多达 {most}' if most else '整张卡都被占满'}，因为 torch 会缓存已释放的显存块。"
     return f" nvidia-smi may show {f'up to {most}' if most else 'the whole card in use'}, as torch keeps freed blocks."
 
 
 def _rank(found: Estimate, run: Setup, lang: str) -> Row:
-    """One card, or several alike: its peak and the largest parts of it."""
+    """Return one card, or several alike: its peak and the largest parts of it."""
     parts = sorted(found.peak.terms, key=lambda term: -term.bytes)[:_PARTS]
     said = comma(lang).join(f"{part_name(term.name, lang)} {format_size(term.bytes)}" for term in parts if term.bytes)
     own = placed_share(found.setup)
@@ -121,7 +121,7 @@ def _rank(found: Estimate, run: Setup, lang: str) -> Row:
 
 
 def _which(layout: Layout, own: Placement, lang: str) -> str:
-    """Cards as CUDA numbers them, from 0; stages of a pipeline from 1. Of the stages in the middle the first is the fullest."""
+    """Name cards as CUDA numbers them, from 0; stages of a pipeline from 1. Of the stages in the middle the first is the fullest."""
     if layout.pipeline == 1:
         several = own.last > own.first
         return _say(lang, "cards {} to {}" if several else "card {}", "第 {} 至 {} 号卡" if several else "{} 号卡").format(
@@ -145,7 +145,7 @@ def _bar(found: Estimate, lang: str, budget: MemoryBudget | None) -> Bar:
 
 
 def _end(found: Estimate, lang: str, budget: MemoryBudget | None) -> Mark | None:
-    """Where the card ends, if the run is larger."""
+    """Return where the card ends, if the run is larger."""
     if budget is None or budget.total >= found.expected:
         return None
     return Mark(budget.total / found.expected, _say(lang, "card: {}", "显卡：{}").format(format_size(budget.total)))
@@ -158,7 +158,7 @@ def _terms(found: Estimate, lang: str) -> Iterator[Row]:
 
 
 def part_name(term: str, lang: str) -> str:
-    """A part of the memory as a person says it."""
+    """Return the name of a part of the memory."""
     return _NAMES[term].get(lang)
 
 

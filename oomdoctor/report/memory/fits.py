@@ -30,7 +30,7 @@ _JUDGED = (
 
 
 def fits_line(found: Fit, lang: str) -> Iterator[Span]:
-    """The verdict, what the run needs, and what the card has."""
+    """Yield the verdict, what the run needs, and what the card has."""
     words, style = _FITS[found.fits]
     yield Span(words.get(lang), style)
     need, name = found.needed, found.budget.card
@@ -43,12 +43,12 @@ def fits_line(found: Fit, lang: str) -> Iterator[Span]:
 
 
 def how_judged(lang: str) -> tuple[Paragraph, ...]:
-    """By what the verdict is."""
+    """Return how the verdict is reached."""
     return tuple(Paragraph((Span(one.get(lang)),)) for one in _JUDGED)
 
 
 def each_card(found: Estimate, lang: str) -> str:
-    """Which of several cards a figure is about."""
+    """Say which of several cards a figure is about."""
     cards = found.setup.layout.cards
     if cards == 1:
         return ""

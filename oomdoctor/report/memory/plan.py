@@ -36,7 +36,7 @@ _TIMES = Text(
 
 
 def compose(found: Plans[Estimate], assumptions: Sequence[Assumption], pack: Pack, lang: str, version: str) -> Document:
-    """The whole answer in `lang`."""
+    """Compose the document in `lang`."""
     blocks = tuple(_blocks(found, assumptions, pack, lang))
     return Document(title=_say(lang, "oomdoctor {} · plan", "oomdoctor {} · 显存规划").format(version), blocks=blocks, lang=lang)
 
@@ -72,7 +72,7 @@ def _row(label: str, estimate: Estimate, plan: Plan[Estimate] | None, budget: Me
 
 
 def _drawn(estimate: Estimate, budget: MemoryBudget) -> str:
-    """The card as a bar: what is expected, what it may be at most, what is free."""
+    """Draw the card as a bar: what is expected, what it may be at most, what is free."""
     own = budget.usable
     filled, most = (min(_CELLS, -(-size * _CELLS // own)) for size in (estimate.expected, estimate.high))
     return "█" * filled + "▒" * (most - filled) + "·" * (_CELLS - most)
@@ -100,13 +100,13 @@ def _step(plan: Plan[Estimate], pack: Pack, lang: str) -> Step:
 
 
 def _titles(measures: Sequence[Measure], pack: Pack, lang: str) -> str:
-    """The titles of the fixes as one line."""
+    """Join the titles of the fixes."""
     found = [bare(record.title.get(lang)) for fix in _fixes(measures) if (record := pack.fix(fix)) is not None]
     return ("；" if lang == "zh" else "; ").join(found)
 
 
 def _fixes(measures: Sequence[Measure]) -> tuple[str, ...]:
-    """The fixes of a plan, each once."""
+    """Return the fixes of a plan, each once."""
     return tuple(dict.fromkeys(measure.fix for measure in measures))
 
 
@@ -152,7 +152,7 @@ def _cards(number: int, name: str, lang: str) -> str:
 
 
 def _titled(plan: Plan[Estimate], title: str, pack: Pack, lang: str) -> Step:
-    """A plan with what it is for before its title."""
+    """Return a plan with its purpose before its title."""
     step = _step(plan, pack, lang)
     return replace(step, title=title.format(step.title) if plan.measures else bare(title.format("")).rstrip(":：") + stop(lang))
 

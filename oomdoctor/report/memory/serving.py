@@ -37,7 +37,7 @@ _PHASES = {
 
 
 def compose(found: Served, lang: str, version: str) -> Document:
-    """The document."""
+    """Compose the document in `lang`."""
     title = _say(lang, "oomdoctor {} · estimate", "oomdoctor {} · 显存估计").format(version)
     return Document(title=title, blocks=tuple(_blocks(found, lang)), lang=lang)
 
@@ -58,20 +58,20 @@ def _blocks(found: Served, lang: str) -> Iterator[Block]:
 
 
 def assumed(assumptions: tuple[Assumption, ...], lang: str) -> Iterator[Block]:
-    """What nobody said."""
+    """Yield the assumptions."""
     if assumptions:
         yield Heading(_say(lang, "Assumed, as nobody said it", "以下未说明，按此假设"))
         yield Facts(tuple(Row(one.id, one.text.get(lang)) for one in assumptions))
 
 
 def verdict(found: Served, lang: str) -> Span:
-    """Whether it starts."""
+    """Say whether it starts."""
     words, style = _STARTS[found.starts]
     return Span(words.get(lang), style)
 
 
 def obstacle(found: Served, lang: str) -> str:
-    """At which check it falls or may fall, and how the log ends then; empty where it starts."""
+    """Say which check it fails or may fail, and how the log ends then; empty where it starts."""
     check = found.failed_check
     if check is None:
         return ""
@@ -82,7 +82,7 @@ def obstacle(found: Served, lang: str) -> str:
 
 
 def shortage(check: StartupCheck, lang: str) -> str:
-    """At which check it falls or may fall, and how much is missing."""
+    """Say which check it fails or may fail, and how much is missing."""
     surely = check.passes == "no"
     what, lacking = _OBSTACLES[check.name].get(lang), _lacking(check, lang)
     if lang == "zh":
@@ -91,7 +91,7 @@ def shortage(check: StartupCheck, lang: str) -> str:
 
 
 def _lacking(check: StartupCheck, lang: str) -> str:
-    """What is missing, from the least to the most."""
+    """Say what is missing, from the least to the most."""
     least, most = (f"{max(0, -size) / GIB:.1f}" for size in (check.spare.high, check.spare.low))
     if least == most:
         return _say(lang, "short by {} GiB", "缺 {} GiB").format(most)
@@ -113,7 +113,7 @@ def _named(found: Served) -> tuple[str, ...]:
 
 
 def _holds(found: Served, lang: str) -> str:
-    """How many tokens the cache holds, and how many requests that are."""
+    """Say how many tokens the cache holds, and how many requests that are."""
     tokens = _counted(found.tokens, lang)
     if found.request is None or found.server.length is None:
         return _say(
@@ -145,7 +145,7 @@ def _bar(found: Served, lang: str) -> Bar:
 
 
 def _share(found: Served, lang: str) -> Iterator[Row]:
-    """Where the share goes."""
+    """Yield where the share goes."""
     key = ENGINES[found.server.program].fraction_option
     yield Row(_say(lang, "taken of the card", "占用显存"), format_size(found.taken), f"{key} {found.server.memory_fraction:g}")
     yield from (_term(one, lang) for one in found.terms)

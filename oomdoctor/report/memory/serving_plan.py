@@ -49,7 +49,7 @@ _JUDGED = Text(
 
 
 def compose(found: Plans[Served], assumptions: Sequence[Assumption], lang: str, version: str) -> Document:
-    """The whole answer in `lang`."""
+    """Compose the document in `lang`."""
     title = _say(lang, "oomdoctor {} plan", "oomdoctor {} 显存规划").format(version)
     return Document(title=title, blocks=tuple(_blocks(found, assumptions, lang)), lang=lang)
 
@@ -83,7 +83,7 @@ def _verdict(found: Plans[Served], lang: str) -> Iterator[Span]:
 
 
 def _row(label: str, found: Served, lang: str) -> Row:
-    """What the cache holds, where it starts; else what is missing."""
+    """Say what the cache holds, where it starts; else what is missing."""
     hurdle = found.failed_check
     if hurdle is not None:
         return Row(label, _say(lang, "short by up to {:.1f} GiB", "最多缺 {:.1f} GiB").format(max(0, -hurdle.spare.low) / GIB))
