@@ -15,13 +15,13 @@ import pytest
 ROOT = Path(__file__).parents[1]
 RECIPES = re.findall(r"^<!-- recipe -->\n```sh\n(.*?)^```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.M | re.S)
 SAID = [
-    pytest.param(0, ["1 rules tested, 0 complaints", "GPU memory ran out: 2.00 GiB were asked for"], id="a message is recognised"),
+    pytest.param(0, ["1 signature tested, 0 complaints", "GPU memory ran out: 2.00 GiB were asked for"], id="a message is recognised"),
     pytest.param(
         1,
-        ["1 rules tested, 0 complaints", "The quota of the farm is used up (likely)", "problem · device · gpufarm-quota"],
+        ["1 problem tested, 0 complaints", "The quota of the farm is used up (likely)", "problem · device · gpufarm-quota"],
         id="a problem is explained",
     ),
-    pytest.param(2, ["2 rules tested, 0 complaints", "Raise the quota.", "quota.memory"], id="a fix is proposed"),
+    pytest.param(2, ["1 problem, 1 fix tested, 0 complaints", "Raise the quota.", "quota.memory"], id="a fix is proposed"),
 ]
 
 

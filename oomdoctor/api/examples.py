@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -9,70 +10,100 @@ from oomdoctor.api import pipeline
 from oomdoctor.case.diagnosis import Finding
 from oomdoctor.case.event import Event
 from oomdoctor.comparing.changes import effect_of
-from oomdoctor.knowledge.load import LoadedSignature
+from oomdoctor.configs.readers.read import read_config
+from oomdoctor.configs.resolve import resolve_config
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.change import ChangeRecord
+from oomdoctor.knowledge.records.check import CheckExample, CheckRecord
 from oomdoctor.knowledge.records.problem import CaseExample, ProblemRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
+from oomdoctor.knowledge.references import Wrong
+from oomdoctor.knowledge.rule_set import LoadedSignature
 from oomdoctor.machine.findings import environment_findings_of_json
 from oomdoctor.parse import reading
 from oomdoctor.parse.recogniser import Recogniser
 
 
-def check_signature(loaded: LoadedSignature, recogniser: Recogniser) -> Iterator[str]:
-    """What the examples of a signature show to be wrong with it."""
+def check_signature(loaded: LoadedSignature, recogniser: Recogniser) -> Iterator[Wrong]:
+    """Yield what the examples of a signature show to be wrong with it."""
     record = loaded.record
     for example in record.examples:
         events = reading.events(example.text, recogniser)
         same = [event for event in events if event.signature == record.id]
         if not same:
-            said = ", ".join(sorted({event.signature for event in events})) or "nothing"
-            yield f"does not recognise its example ({said} did): {_short(example.text)}"
+            others = ", ".join(sorted({event.signature for event in events})) or "nothing"
+            yield _wrong(loaded, f"does not recognise its example ({others} did): {_short(example.text)}", example.text)
             continue
-        for name, wanted in example.fields.items():
-            if not any(_equal(event.fields.get(name, event.rank if name == "rank" else None), wanted) for event in same):
-                got = [event.fields.get(name) for event in same]
-                yield f"field {name}: expected {wanted!r}, found {got!r} in {_short(example.text)}"
+        for name, expected in example.fields.items():
+            values = [event.fields.get(name, event.rank if name == "rank" else None) for event in same]
+            if not any(_equal(value, expected) for value in values):
+                yield _wrong(
+                    loaded, f"field {name}: expected {expected!r}, found {values!r} in {_short(example.text)}", f"{name}: {expected}"
+                )
     for near in record.near_misses:
         if any(event.signature == record.id for event in reading.events(near.text, recogniser)):
-            yield f"fires on a near miss ({near.why}): {_short(near.text)}"
+            yield _wrong(loaded, f"fires on a near miss ({near.why}): {_short(near.text)}", near.text)
 
 
-def check_problem(problem: ProblemRecord, pack: Pack) -> Iterator[str]:
-    """What the examples of a problem show to be wrong with it."""
+def check_problem(path: str, problem: ProblemRecord, pack: Pack) -> Iterator[Wrong]:
+    """Yield what the examples of a problem show to be wrong with it."""
     for example in [*problem.examples, *problem.near_misses]:
-        found = explained(example, pack)
-        finding = next((one for one in found if one.id == problem.id), None)
-        said = "none" if finding is None else "unknown" if finding.unknowns else "match"
-        if said != example.expect:
-            others = ", ".join(one.id for one in found) or "nothing"
-            yield f"example '{example.name}': expected {example.expect}, came to {said} (findings: {others})"
+        findings = explained(example, pack)
+        finding = next((finding for finding in findings if finding.id == problem.id), None)
+        outcome = "none" if finding is None else "unknown" if finding.unknowns else "match"
+        if outcome != example.expect:
+            others = ", ".join(finding.id for finding in findings) or "nothing"
+            why = f"example '{example.name}': expected {example.expect}, came to {outcome} (findings: {others})"
+            yield Wrong(path, problem.id, why, f"name: {example.name}")
 
 
-def check_change(change: ChangeRecord) -> Iterator[str]:
-    """What the examples of a change show to be wrong with it."""
+def check_change(path: str, change: ChangeRecord) -> Iterator[Wrong]:
+    """Yield what the examples of a change show to be wrong with it."""
     for example in [*change.examples, *change.near_misses]:
         effect = effect_of(change, example.before, example.after) or "none"
         if effect != example.effect:
-            yield f"example '{example.name}': expected {example.effect}, came to {effect}"
+            yield Wrong(path, change.id, f"example '{example.name}': expected {example.effect}, came to {effect}", f"name: {example.name}")
+
+
+def check_check(path: str, check: CheckRecord, pack: Pack) -> Iterator[Wrong]:
+    """Yield what the examples of a check of configs show to be wrong with it."""
+    for example in check.examples:
+        issues = _config_issues(example, pack)
+        if issues != [check.id]:
+            why = f"example '{example.name}': expected this check alone, came to {', '.join(issues) or 'nothing'}"
+            yield Wrong(path, check.id, why, f"name: {example.name}")
+    for near in check.near_misses:
+        if check.id in _config_issues(near, pack):
+            yield Wrong(path, check.id, f"fires on a near miss: {near.name}", f"name: {near.name}")
+
+
+def _config_issues(example: CheckExample, pack: Pack) -> list[str]:
+    """Return the ids of what is wrong with the configs of an example."""
+    configs = [config for name, text in example.files.items() for config in read_config(name, text.encode()) or []]
+    run = resolve_config(configs, [], example.known, pack)
+    return [] if run is None else [issue.id for issue in run.issues]
+
+
+def _wrong(loaded: LoadedSignature, why: str, word: str) -> Wrong:
+    return Wrong(loaded.path, loaded.record.id, why, re.split(r"[\n'\"]", word)[0])
 
 
 def explained(example: CaseExample, pack: Pack) -> tuple[Finding, ...]:
-    """What the rules make of one example."""
+    """Return the findings about one example."""
     if example.environment is not None:
         return environment_findings_of_json(example.environment, pack)
     return pipeline.diagnose_logs(["example.log"], pack, text=example.log.encode()).findings
 
 
 def is_recognised(record: SignatureRecord, events: Sequence[Event]) -> bool:
-    """Whether an event of this signature is among the events."""
+    """Say whether an event of this signature is among the events."""
     return any(event.signature == record.id for event in events)
 
 
-def _equal(found: Any, wanted: Any) -> bool:
-    if isinstance(found, tuple):
-        return [dict(one) if hasattr(one, "items") else one for one in found] == list(wanted)
-    return str(found) == str(wanted)
+def _equal(value: Any, expected: Any) -> bool:
+    if isinstance(value, tuple):
+        return [dict(part) if hasattr(part, "items") else part for part in value] == list(expected)
+    return str(value) == str(expected)
 
 
 def _short(text: str) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.book import Book
-from oomdoctor.knowledge.pack import PROBLEMS, Pack, builtin_rules, load_pack, packed
+from oomdoctor.knowledge.pack import PROBLEMS, builtin_rules, load_pack
 from oomdoctor.report.safety.sanitize import clean, clean_line
 
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -72,6 +71,7 @@ costs: {en: Steps take longer., zh: 每步变慢。}
 safety: review            # safe: a tool may apply it; review: a person decides
 cites: [pytorch-cuda-notes]
 """
+_ONE = {"fixes": "fix"}
 _TEMPLATES = {"signature": _SIGNATURE, "problem": _PROBLEM, "fix": _FIX}
 
 
@@ -128,18 +128,14 @@ def test(paths: tuple[str, ...], folder: str | None) -> None:
 
     PATHS are rule files or folders; without any, all rules are tested. Status 1 when something is wrong.
     """
-    root = Path(folder or builtin_rules()).resolve()
-    wanted = [Path(path).resolve() for path in paths]
-    complaints = 0
-    tested = 0
-    for path, name, why in _complaints(root, wanted):
-        if why is None:
-            tested += 1
-            continue
-        complaints += 1
-        click.echo(f"{_relative(path)}: {name}: {clean_line(why, 400)}")
-    click.echo(f"{tested} rules tested, {complaints} complaints")
-    if complaints:
+    from oomdoctor.api.rules import try_rules  # noqa: PLC0415 - testing loads YAML and all readers; the other commands do not
+
+    trial = try_rules(Path(folder or builtin_rules()).resolve(), [Path(path).resolve() for path in paths])
+    for issue in trial.issues:
+        click.echo(f"{_relative(issue.path)}:{issue.line}:{issue.column}: {issue.id}: {clean_line(issue.why, 400)}")
+    tested = ", ".join(f"{count} {_ONE.get(kind, kind[:-1]) if count == 1 else kind}" for kind, count in trial.tested.items())
+    click.echo(f"{tested or 'nothing'} tested, {len(trial.issues)} complaints")
+    if trial.issues:
         sys.exit(1)
 
 
@@ -174,55 +170,6 @@ def catalogue(folder: str, root: str | None) -> None:
             click.echo(where / name)
     except OSError as why:
         raise UsageError(f"cannot write {folder}: {(why.strerror or str(why)).lower()}") from why
-
-
-def _complaints(root: Path, wanted: list[Path]) -> Iterator[tuple[str, str, str | None]]:
-    """(file, id, complaint) for what is wrong, and once (file, id, None) for each rule that was tested."""
-    from oomdoctor.api.examples import check_change, check_problem, check_signature  # noqa: PLC0415 - testing loads YAML; the other commands do not
-    from oomdoctor.knowledge.lint import lint_rules  # noqa: PLC0415
-    from oomdoctor.knowledge.load import LoadedSignature, RuleSet, load_rules, load_signatures  # noqa: PLC0415
-    from oomdoctor.knowledge.pattern import expand  # noqa: PLC0415
-    from oomdoctor.parse.recogniser import Recogniser  # noqa: PLC0415
-
-    rules_found = load_rules(root)
-    outside: list[LoadedSignature] = []
-    for path in wanted:
-        for file in [path] if path.is_file() else sorted(path.rglob("*.yaml")):
-            if root not in file.parents:
-                outside += load_signatures(file)
-
-    def chosen(path: str) -> bool:
-        here = Path(path).resolve()
-        return not wanted or any(one == here or one in here.parents for one in wanted)
-
-    signatures = (*rules_found.signatures, *outside)
-    everything = RuleSet(signatures, rules_found.problems, rules_found.fixes, rules_found.sources, changes=rules_found.changes)
-    pack = Pack(packed(everything, str(root)))
-    recogniser = Recogniser(pack)
-    for complaint in lint_rules(everything, _healthy(root), expand):
-        if chosen(complaint.path):
-            yield complaint.path, complaint.id, complaint.why
-    for loaded in everything.signatures:
-        if chosen(loaded.path):
-            yield loaded.path, loaded.record.id, None
-            yield from ((loaded.path, loaded.record.id, why) for why in check_signature(loaded, recogniser))
-    for source, fix in everything.fixes:
-        if chosen(source):
-            yield source, fix.id, None
-    for source, change in everything.changes:
-        if chosen(source):
-            yield source, change.id, None
-            yield from ((source, change.id, why) for why in check_change(change))
-    for source, problem in everything.problems:
-        if chosen(source):
-            yield source, problem.id, None
-            yield from ((source, problem.id, why) for why in check_problem(problem, pack))
-
-
-def _healthy(root: Path) -> list[str]:
-    """Lines that programs print when all is well, kept beside the rules."""
-    path = root / "healthy.txt"
-    return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
 
 
 def _shown(book: Book, part: str, name: str) -> str:

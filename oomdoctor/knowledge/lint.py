@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
-from oomdoctor.knowledge.load import LoadedSignature, RuleSet
 from oomdoctor.knowledge.pattern import sre_constants, sre_parse
+from oomdoctor.knowledge.places import place
 from oomdoctor.knowledge.records.change import ChangeRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
+from oomdoctor.knowledge.references import Wrong, wrong_references
+from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
+from oomdoctor.knowledge.table_lint import table_files, wrong_table
 
 _LETTERS = 6
 _LONG = 2000
@@ -20,55 +24,67 @@ _REPEATS = (sre_constants.MAX_REPEAT, sre_constants.MIN_REPEAT)
 
 
 class RuleIssue(Struct, frozen=True):
-    """One thing that is wrong with one rule."""
+    """One thing that is wrong with one rule, and where it stands."""
 
     path: str
+    line: int
+    column: int
     id: str
     why: str
 
 
-def lint_rules(rules: RuleSet, healthy: Sequence[str], expand: Any) -> Iterator[RuleIssue]:
-    """Complaints about all rules. `healthy` are lines that programs print when all is well; `expand` turns a pattern into its regex."""
+def lint_rules(rules: RuleSet, healthy: Sequence[str], expand: Callable[[str], str]) -> Iterator[RuleIssue]:
+    """Yield what is wrong with the rules; `healthy` are lines of runs without failure, `expand` turns a pattern into its regex."""
     for loaded in rules.signatures:
-        for why in _signature(loaded, healthy, expand):
-            yield RuleIssue(loaded.path, loaded.record.id, why)
-    yield from _references(rules)
+        for why, word in signature_faults(loaded, healthy, expand):
+            yield issue_at(Wrong(loaded.path, loaded.record.id, why, word))
     for path, change in rules.changes:
         for why in _change(change):
-            yield RuleIssue(path, change.id, why)
+            yield issue_at(Wrong(path, change.id, why))
+    yield from map(issue_at, wrong_references(rules))
+    fixes = [fix.id for _, fix in rules.fixes]
+    for file in table_files(Path(rules.root)) if rules.root else ():
+        for line, wrong in wrong_table(file, fixes):
+            yield RuleIssue(wrong.path, line, 1, wrong.id, wrong.why)
 
 
-def _signature(loaded: LoadedSignature, healthy: Sequence[str], expand: Any) -> Iterator[str]:
+def issue_at(wrong: Wrong) -> RuleIssue:
+    """Return a mistake with its place in the file."""
+    return RuleIssue(wrong.path, *place(wrong.path, wrong.id, wrong.word), wrong.id, wrong.why)
+
+
+def signature_faults(loaded: LoadedSignature, healthy: Sequence[str], expand: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+    """Yield each mistake, and the word at which it stands."""
     record = loaded.record
     yield from _literals(record, healthy)
     if (record.pattern is None) == (record.family is None):
-        yield "needs either a pattern or a family"
+        yield "needs either a pattern or a family", "pattern"
     if record.pattern is not None:
-        yield from slow(expand(record.pattern))
+        yield from ((why, "pattern") for why in slow(expand(record.pattern)))
     if record.kind != "context" and record.certainty is None:
-        yield "needs a certainty: certain, likely or possible"
+        yield "needs a certainty: certain, likely or possible", "kind"
     if not record.examples:
-        yield "needs an example: a text that it recognises, with the fields that it finds"
+        yield "needs an example: a text that it recognises, with the fields that it finds", ""
     if not record.near_misses:
-        yield "needs a near miss: a text close to it that must leave it quiet, and why"
+        yield "needs a near miss: a text close to it that must leave it quiet, and why", ""
     for example in record.examples:
         # A text begins like a line: a literal may begin with the end of the line before it.
         if not any(literal in f"\n{example.text}" for literal in record.literals):
-            yield f"no literal stands in its example: {example.text[:60]!r}"
+            yield f"no literal stands in its example: {example.text[:60]!r}", "examples"
 
 
-def _literals(record: SignatureRecord, healthy: Sequence[str]) -> Iterator[str]:
+def _literals(record: SignatureRecord, healthy: Sequence[str]) -> Iterator[tuple[str, str]]:
     for literal in record.literals:
         if len(re.findall(r"[^\W_]", literal)) < _LETTERS:
-            yield f"the literal {literal!r} is too short: at least {_LETTERS} letters or digits"
+            yield f"the literal {literal!r} is too short: at least {_LETTERS} letters or digits", "literals"
         if record.kind != "context":
             line = next((line for line in healthy if literal in line), None)
             if line is not None:
-                yield f"the literal {literal!r} stands in a healthy line: {line[:80]!r}"
+                yield f"the literal {literal!r} stands in a healthy line: {line[:80]!r}", "literals"
 
 
 def slow(pattern: str) -> Iterator[str]:
-    """Why a regular expression could take more than linear time."""
+    """Yield why a regular expression could take more than linear time."""
     try:
         tree = sre_parse.parse(pattern, re.MULTILINE)
     except re.error as why:
@@ -123,36 +139,3 @@ def _change(change: ChangeRecord) -> Iterator[str]:
         yield "is compared in one way: newer, larger or tightest_first"
     if (change.newer is None) != (change.since is None):
         yield "newer and since go together"
-    if not change.fact.startswith(("version.", "training.", "alloc.", "variable.", "card.", "host.", "model.", "framework")):
-        yield f"the fact {change.fact!r} is none that two sides share (oomdoctor/comparing/facts.py)"
-
-
-def _references(rules: RuleSet) -> Iterator[RuleIssue]:
-    """Names that point nowhere."""
-    fixes = {fix.id for _, fix in rules.fixes}
-    problems = {problem.id for _, problem in rules.problems}
-    sources = {source.id: {claim.id for claim in source.claims} for source in rules.sources}
-    for path, problem in rules.problems:
-        for name in problem.fixes:
-            if name not in fixes:
-                yield RuleIssue(path, problem.id, f"names a fix that does not exist: {name}")
-        for name in problem.silences:
-            if name not in problems:
-                yield RuleIssue(path, problem.id, f"silences a problem that does not exist: {name}")
-        for cite in problem.cites:
-            if cite.source not in sources:
-                yield RuleIssue(path, problem.id, f"cites a source that does not exist: {cite.source}")
-            elif cite.claim is not None and cite.claim not in sources[cite.source]:
-                yield RuleIssue(path, problem.id, f"cites a claim that {cite.source} does not have: {cite.claim}")
-    sheets = {sheet.id for _, sheet in rules.sheets}
-    for path, form in rules.forms:
-        for field in form.fields:
-            if field.sheet is not None and field.sheet not in sheets:
-                yield RuleIssue(path, form.id, f"names a sheet that does not exist: {field.sheet}")
-    for path, fix in rules.fixes:
-        for name in (*fix.cites, *(name for one in fix.not_this for name in one.cites)):
-            if name not in sources:
-                yield RuleIssue(path, fix.id, f"cites a source that does not exist: {name}")
-        for name in (name for one in fix.not_this for name in one.problems):
-            if name not in problems:
-                yield RuleIssue(path, fix.id, f"speaks of a problem that does not exist: {name}")

@@ -6,15 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from oomdoctor.case.settings import RunSettings
 from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.conditions import WrittenCondition, fault, parts, plain
 from oomdoctor.knowledge.log_settings import signature_of
-from oomdoctor.knowledge.records.change import ChangeFile, ChangeRecord
-from oomdoctor.knowledge.records.check import CheckFile, CheckRecord
+from oomdoctor.knowledge.places import place
+from oomdoctor.knowledge.records.cause import CauseFile
+from oomdoctor.knowledge.records.change import ChangeFile
+from oomdoctor.knowledge.records.check import CheckFile
 from oomdoctor.knowledge.records.condition import tagged_condition
 from oomdoctor.knowledge.records.fix import FixRecord
 from oomdoctor.knowledge.records.form import FormRecord, SheetRecord
@@ -22,37 +24,16 @@ from oomdoctor.knowledge.records.framework import FrameworkRecord
 from oomdoctor.knowledge.records.log_setting import LogSettingRecord
 from oomdoctor.knowledge.records.named_condition import ConditionFile
 from oomdoctor.knowledge.records.problem import ProblemRecord
-from oomdoctor.knowledge.records.signature import SignatureFile, SignatureRecord
-from oomdoctor.knowledge.records.source import SourceFile, SourceRecord
+from oomdoctor.knowledge.records.signature import SignatureFile
+from oomdoctor.knowledge.records.source import SourceFile
 from oomdoctor.knowledge.records.template import TemplateRecord
+from oomdoctor.knowledge.references import wrong_references
+from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
 from oomdoctor.knowledge.yaml_file import YamlFile, convert, did_you_mean, read_yaml
 
 T = TypeVar("T")
 _DATA = ("fields", "environment")
 """Keys that hold examples of data, whose keys are no words of rules."""
-
-
-class LoadedSignature(Struct, frozen=True):
-    """A signature and where it comes from."""
-
-    program: str
-    path: str
-    record: SignatureRecord
-
-
-class RuleSet(Struct, frozen=True):
-    """All rule files of one folder, as records."""
-
-    signatures: tuple[LoadedSignature, ...]
-    problems: tuple[tuple[str, ProblemRecord], ...]
-    fixes: tuple[tuple[str, FixRecord], ...]
-    sources: tuple[SourceRecord, ...]
-    frameworks: tuple[tuple[str, FrameworkRecord], ...] = ()
-    checks: tuple[tuple[str, CheckRecord], ...] = ()
-    forms: tuple[tuple[str, FormRecord], ...] = ()
-    sheets: tuple[tuple[str, SheetRecord], ...] = ()
-    templates: tuple[tuple[str, TemplateRecord], ...] = ()
-    changes: tuple[tuple[str, ChangeRecord], ...] = ()
 
 
 def rule_files(root: Path) -> list[Path]:
@@ -61,7 +42,16 @@ def rule_files(root: Path) -> list[Path]:
 
 
 def load_rules(root: Path) -> RuleSet:
-    """Return every rule below `root`. Raises RuleError at the first file that is not right."""
+    """Return every rule below `root`. Raises RuleError at the first file that is not right, or names what does not exist."""
+    rules = load_records(root)
+    wrong = next(wrong_references(rules), None)
+    if wrong is not None:
+        raise RuleError(wrong.path, *place(wrong.path, wrong.id, wrong.word), f"{wrong.id}: {wrong.why}")
+    return rules
+
+
+def load_records(root: Path) -> RuleSet:
+    """Return every rule below `root`, whatever it names. Raises RuleError at the first file that is not right by itself."""
     signatures: list[LoadedSignature] = []
     for path in sorted((root / "signatures").rglob("*.yaml")):
         signatures += load_signatures(path)
@@ -92,6 +82,9 @@ def load_rules(root: Path) -> RuleSet:
         sheets=_records(root / "forms" / "sheets", SheetRecord),
         templates=templates,
         changes=changes,
+        causes=tuple(load_file(causes, CauseFile).causes) if (causes := root / "causes.yaml").is_file() else (),
+        conditions=named,
+        root=str(root),
     )
 
 
@@ -112,20 +105,21 @@ def plain_condition(file: YamlFile, when: Any, at: str, named: Mapping[str, Writ
     wrong = fault(when, at)
     if wrong is not None:
         raise file.error(wrong[0], f"when: {wrong[1]}")
-    for place, part in parts(when, at):
+    for where, part in parts(when, at):
         if "condition" in part and part["condition"] not in named:
             name = part["condition"]
-            raise file.error(f"{place}.condition", f"unknown condition '{name}'{did_you_mean(name, named)}")
+            raise file.error(f"{where}.condition", f"unknown condition '{name}'{did_you_mean(name, named)}")
     return plain(when, named)
 
 
 def _records(folder: Path, shape: type[T], named: Mapping[str, WrittenCondition] | None = None) -> tuple[tuple[str, T], ...]:
-    """Return each file below a folder as a record, with plain conditions."""
-    out = []
-    for path in sorted(folder.rglob("*.yaml")):
-        file = read_yaml(path)
-        out.append((file.path, convert(file, shape, _with_conditions(file, file.value, "$", named or {}))))
-    return tuple(out)
+    """Return each file below a folder as a record, with the path of the file."""
+    return tuple((str(path), _record(read_yaml(path), shape, named or {})) for path in sorted(folder.rglob("*.yaml")))
+
+
+def _record(file: YamlFile, shape: type[T], named: Mapping[str, WrittenCondition]) -> T:
+    """Return a file as a record, with plain conditions."""
+    return convert(file, shape, _with_conditions(file, file.value, "$", named))
 
 
 def _with_conditions(file: YamlFile, value: Any, at: str, named: Mapping[str, WrittenCondition]) -> Any:
@@ -179,10 +173,27 @@ def _without_rows(file: YamlFile) -> Any:
     return {**file.value, "signatures": whole if len(whole) == len(signatures) else signatures}
 
 
+def add_file(rules: RuleSet, path: Path) -> RuleSet:
+    """Return the rules with those of one more file, whose kind its keys show. Raises RuleError where it is no rule file."""
+    file = read_yaml(path)
+    keys = set(file.value) if isinstance(file.value, dict) else set()
+    if "checks" in keys:
+        return replace(rules, checks=(*rules.checks, *((file.path, check) for check in _record(file, CheckFile, rules.conditions).checks)))
+    if "changes" in keys:
+        added = _record(file, ChangeFile, rules.conditions).changes
+        return replace(rules, changes=(*rules.changes, *((file.path, change) for change in added)))
+    if "harm" in keys:
+        return replace(rules, fixes=(*rules.fixes, (file.path, _record(file, FixRecord, rules.conditions))))
+    if "when" in keys:
+        return replace(rules, problems=(*rules.problems, (file.path, _record(file, ProblemRecord, rules.conditions))))
+    if "framework" in keys:
+        return replace(rules, frameworks=(*rules.frameworks, (file.path, _record(file, FrameworkRecord, rules.conditions))))
+    return replace(rules, signatures=(*rules.signatures, *load_signatures(path)))
+
+
 def load_file(path: Path, shape: type[T]) -> T:
     """Return one YAML file as `shape`. Raises RuleError at the line where it is not."""
-    file = read_yaml(path)
-    return convert(file, shape, _with_conditions(file, file.value, "$", {}))
+    return _record(read_yaml(path), shape, {})
 
 
 def check_setting_names(path: str, names: Iterable[str]) -> None:

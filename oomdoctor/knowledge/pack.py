@@ -30,7 +30,7 @@ from oomdoctor.knowledge.records.signature import SignatureCore, SignatureRecord
 from oomdoctor.knowledge.records.source import SourceRecord
 
 if TYPE_CHECKING:
-    from oomdoctor.knowledge.load import LoadedSignature, RuleSet
+    from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
 
 FORMAT = 10
 _PACKED = "pack.json"

@@ -146,10 +146,10 @@ def _descend(node: Any, path: str) -> Any:
 def _type_at(shape: type[Any], path: str) -> Any:
     """Return msgspec's description of the value at `path`, without the None that it may be."""
     kind: Any = msgspec.inspect.type_info(shape)
-    for name, index in [("", ""), *_STEP.findall(path)]:
+    for number, (name, index) in enumerate([("", ""), *_STEP.findall(path)]):
         if name and isinstance(kind, msgspec.inspect.StructType):
             kind = next((field.type for field in kind.fields if field.encode_name == name), None)
-        elif name and isinstance(kind, msgspec.inspect.DictType):
+        elif number and isinstance(kind, msgspec.inspect.DictType):
             kind = kind.value_type
         elif index and isinstance(kind, msgspec.inspect.ListType):
             kind = kind.item_type

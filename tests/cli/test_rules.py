@@ -33,7 +33,7 @@ def test_a_new_file_passes_its_own_test(tmp_path: Path) -> None:
     path = tmp_path / "my.yaml"
     path.write_text(text, encoding="utf-8")
     assert status == 0
-    assert run("test", str(path)) == (0, "1 rules tested, 0 complaints\n")
+    assert run("test", str(path)) == (0, "1 signature tested, 0 complaints\n")
 
 
 @pytest.mark.parametrize(("change", "complaint"), [

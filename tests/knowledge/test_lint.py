@@ -7,18 +7,12 @@ from typing import Any
 
 import pytest
 
-from oomdoctor.knowledge.lint import lint_rules, slow
-from oomdoctor.knowledge.load import LoadedSignature, RuleSet
+from oomdoctor.knowledge.lint import signature_faults, slow
 from oomdoctor.knowledge.pattern import expand
-from oomdoctor.knowledge.records.base import TextRecord
-from oomdoctor.knowledge.records.condition import EventCondition
-from oomdoctor.knowledge.records.fix import FixRecord
-from oomdoctor.knowledge.records.problem import CaseExample, CiteRecord, ProblemRecord
 from oomdoctor.knowledge.records.signature import Example, NearMiss, SignatureRecord
-from oomdoctor.knowledge.records.source import Claim, SourceRecord
+from oomdoctor.knowledge.rule_set import LoadedSignature
 
 HEALTHY = ["step 3 memory allocated 2.1 GiB", "[INFO] out of memory guard is armed"]
-WORDS = TextRecord(en="words", zh="话")
 GOOD: dict[str, Any] = {
     "id": "prog-no-room",
     "kind": "host-oom",
@@ -33,7 +27,7 @@ GOOD: dict[str, Any] = {
 
 def complaints(**changes: Any) -> list[str]:
     record = SignatureRecord(**{**GOOD, **changes})
-    return [one.why for one in lint_rules(RuleSet((LoadedSignature("prog", "prog.yaml", record),), (), (), ()), HEALTHY, expand)]
+    return [why for why, _ in signature_faults(LoadedSignature("prog", "prog.yaml", record), HEALTHY, expand)]
 
 
 def test_a_good_rule_has_no_complaint() -> None:
@@ -82,44 +76,6 @@ def test_complains_about_one_and_not_about_its_neighbour(bad: dict[str, Any], sa
 def test_slow_patterns(bad: str, good: str) -> None:
     assert list(slow(bad)) != []
     assert list(slow(good)) == []
-
-
-def problem(**changes: Any) -> ProblemRecord:
-    good: dict[str, Any] = {
-        "id": "too-much", "confidence": "certain", "title": WORDS, "when": EventCondition(), "why": WORDS, "fixes": ["less-of-it"],
-        "examples": [CaseExample(name="one", log="x")], "near_misses": [CaseExample(name="two", log="y")],
-    }  # fmt: skip
-    return ProblemRecord(**{**good, **changes})
-
-
-@pytest.mark.parametrize(("changes", "says"), [
-    pytest.param({}, None, id="every name exists"),
-    pytest.param({"fixes": ["more-of-it"]}, "a fix that does not exist: more-of-it", id="a fix"),
-    pytest.param({"silences": ["other"]}, "silences a problem that does not exist: other", id="a problem"),
-    pytest.param({"silences": ["too-much"]}, None, id="a problem that exists"),
-    pytest.param({"cites": [CiteRecord(source="paper")]}, None, id="a source that exists"),
-    pytest.param({"cites": [CiteRecord(source="book")]}, "a source that does not exist: book", id="a source"),
-    pytest.param({"cites": [CiteRecord(source="paper", claim="1")]}, None, id="a claim that exists"),
-    pytest.param({"cites": [CiteRecord(source="paper", claim="9")]}, "a claim that paper does not have: 9", id="a claim"),
-])  # fmt: skip
-def test_names_that_point_nowhere(changes: dict[str, Any], says: str | None) -> None:
-    fix = FixRecord(id="less-of-it", title=WORDS, how=WORDS, harm="none")
-    source = SourceRecord(id="paper", title="A paper", claims=[Claim(id="1", says=WORDS, verdict="right")])
-    found = [one.why for one in lint_rules(RuleSet((), (("p.yaml", problem(**changes)),), (("f.yaml", fix),), (source,)), (), expand)]
-    assert [says in why for why in found if says] == ([True] if says else [])
-    assert bool(found) == bool(says)
-
-
-def test_a_fix_cites_what_exists() -> None:
-    fix = FixRecord(id="less-of-it", title=WORDS, how=WORDS, harm="none", cites=["book"])
-    (found,) = lint_rules(RuleSet((), (), (("f.yaml", fix),), ()), (), expand)
-    assert (found.path, found.id) == ("f.yaml", "less-of-it") and "book" in found.why
-
-
-def test_a_complaint_names_its_rule() -> None:
-    record = SignatureRecord(**{**GOOD, "examples": []})
-    (found,) = lint_rules(RuleSet((LoadedSignature("prog", "some/prog.yaml", record),), (), (), ()), HEALTHY, expand)
-    assert (found.path, found.id) == ("some/prog.yaml", "prog-no-room")
 
 
 def test_a_pattern_that_lint_lets_pass_compiles() -> None:

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from oomdoctor.knowledge.load import LoadedSignature, load_rules
+from oomdoctor.knowledge.load import load_rules
 from oomdoctor.knowledge.pack import builtin_rules
 from oomdoctor.knowledge.pattern import MACROS, expand, fragments
+from oomdoctor.knowledge.rule_set import LoadedSignature
 
 
 @pytest.mark.parametrize(("pattern", "text"), [

@@ -11,11 +11,12 @@ import yaml
 from oomdoctor.api.examples import check_change, check_problem, check_signature
 from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.knowledge.lint import lint_rules
-from oomdoctor.knowledge.load import LoadedSignature, RuleSet, load_rules, rule_files
+from oomdoctor.knowledge.load import load_rules, rule_files
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
 from oomdoctor.knowledge.pattern import expand
 from oomdoctor.knowledge.records.change import ChangeRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
+from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
 from oomdoctor.knowledge.yaml_file import read_yaml
 from oomdoctor.parse.families.registry import FAMILIES
 from oomdoctor.parse.recogniser import Recogniser
@@ -45,12 +46,12 @@ def test_signature_recognises_its_examples_and_only_them(loaded: LoadedSignature
 
 @pytest.mark.parametrize("number", [pytest.param(number, id=problem.id) for number, (_, problem) in enumerate(rules().problems)])
 def test_problem_explains_its_examples_and_only_them(number: int) -> None:
-    assert list(check_problem(rules().problems[number][1], pack())) == []
+    assert list(check_problem(*rules().problems[number], pack())) == []
 
 
 @pytest.mark.parametrize("change", [pytest.param(one, id=one.id) for _, one in rules().changes])
 def test_a_change_means_what_its_examples_say(change: ChangeRecord) -> None:
-    assert list(check_change(change)) == []
+    assert list(check_change("", change)) == []
 
 
 @pytest.mark.parametrize("record", [

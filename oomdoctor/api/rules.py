@@ -1,0 +1,82 @@
+"""Test rule files: whether all that they name exists, whether they are fast and not too eager, and whether their examples hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from oomdoctor.api.examples import check_change, check_check, check_problem, check_signature
+from oomdoctor.knowledge.lint import RuleIssue, issue_at, lint_rules
+from oomdoctor.knowledge.load import add_file, load_records
+from oomdoctor.knowledge.pack import Pack, packed
+from oomdoctor.knowledge.pattern import expand
+from oomdoctor.knowledge.references import Wrong
+from oomdoctor.knowledge.rule_set import RuleSet
+from oomdoctor.knowledge.table_lint import table_files
+from oomdoctor.parse.recogniser import Recogniser
+
+
+class RulesTrial(Struct, frozen=True):
+    """What a test of rules came to."""
+
+    tested: Mapping[str, int]
+    """Kind of rule (`signatures`, `tables`) -> how many were tested."""
+    issues: tuple[RuleIssue, ...]
+
+
+def try_rules(root: Path, paths: Sequence[Path] = ()) -> RulesTrial:
+    """Test the rules of a folder, or those of them that lie below `paths`; files elsewhere are tested as if they lay in the folder.
+
+    Raises RuleError at a file that cannot be read as rules at all.
+    """
+    rules = load_records(root)
+    for path in paths:
+        for file in [path] if path.is_file() else sorted(path.rglob("*.yaml")):
+            if root not in file.parents and file.suffix == ".yaml":
+                rules = add_file(rules, file)
+
+    def chosen(path: str) -> bool:
+        here = Path(path).resolve()
+        return not paths or any(one == here or one in here.parents for one in paths)
+
+    issues = [issue for issue in lint_rules(rules, _healthy(root), expand) if chosen(issue.path)]
+    if not issues:
+        issues = list(map(issue_at, _examples(rules, chosen)))
+    return RulesTrial({kind: count for kind, files in _files(rules).items() if (count := sum(map(chosen, files)))}, tuple(issues))
+
+
+def _files(rules: RuleSet) -> dict[str, list[str]]:
+    """Return the file of each rule, by kind."""
+    kinds = ("problems", "fixes", "frameworks", "checks", "changes", "forms", "sheets", "templates")
+    lists = {"sources": rules.sources, "causes": rules.causes, "conditions": rules.conditions}
+    return {
+        "signatures": [loaded.path for loaded in rules.signatures],
+        **{kind: [path for path, _ in getattr(rules, kind)] for kind in kinds},
+        **{kind: [str(Path(rules.root) / f"{kind}.yaml")] * len(records) for kind, records in lists.items()},
+        "tables": [str(path) for path in table_files(Path(rules.root))],
+    }
+
+
+def _examples(rules: RuleSet, chosen: Callable[[str], bool]) -> Iterator[Wrong]:
+    pack = Pack(packed(rules, rules.root))
+    recogniser = Recogniser(pack)
+    for loaded in rules.signatures:
+        if chosen(loaded.path):
+            yield from check_signature(loaded, recogniser)
+    for path, problem in rules.problems:
+        if chosen(path):
+            yield from check_problem(path, problem, pack)
+    for path, check in rules.checks:
+        if chosen(path):
+            yield from check_check(path, check, pack)
+    for path, change in rules.changes:
+        if chosen(path):
+            yield from check_change(path, change)
+
+
+def _healthy(root: Path) -> list[str]:
+    """Return lines that programs print when all is well; they stand beside the rules."""
+    path = root / "healthy.txt"
+    return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []

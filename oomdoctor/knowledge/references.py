@@ -1,0 +1,275 @@
+"""Names in rules that point nowhere: facts, events, fixes, sources, frameworks, and whatever else a rule names without holding it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from typing import get_args
+
+from msgspec import Struct
+from packaging.version import InvalidVersion, Version
+
+from oomdoctor.case.settings import RunSettings
+from oomdoctor.case.text import Text
+from oomdoctor.knowledge.conditions import OPERATORS
+from oomdoctor.knowledge.fact_names import FactNames, fact_names, fields_of
+from oomdoctor.knowledge.records.change import ChangeRecord
+from oomdoctor.knowledge.records.check import CheckRecord
+from oomdoctor.knowledge.records.condition import (
+    AllOf,
+    AnyOf,
+    Condition,
+    EventCondition,
+    FactCondition,
+    NotThat,
+    TextCondition,
+)  # fmt: skip
+from oomdoctor.knowledge.records.fix import FixRecord, SettingRecord
+from oomdoctor.knowledge.records.form import FormRecord
+from oomdoctor.knowledge.records.framework import FrameworkRecord
+from oomdoctor.knowledge.records.problem import ProblemRecord
+from oomdoctor.knowledge.records.signature import KindName, SignatureRecord
+from oomdoctor.knowledge.rule_set import RuleSet
+from oomdoctor.knowledge.yaml_file import did_you_mean
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+\.[A-Za-z_0-9.-]+)\}")
+_FILLED = re.compile(r"\{(\w+)\}")
+_KINDS = get_args(KindName)
+
+
+class Wrong(Struct, frozen=True):
+    """A mistake in a rule."""
+
+    path: str
+    id: str
+    why: str
+    word: str = ""
+    """What stands in the file where the mistake is."""
+
+
+class _Names(Struct, frozen=True):
+    """Everything that rules can name."""
+
+    facts: FactNames
+    signatures: dict[str, set[str]]
+    """Signature -> the fields of its events."""
+    programs: frozenset[str]
+    frameworks: frozenset[str]
+    problems: frozenset[str]
+    groups: frozenset[str]
+    fixes: frozenset[str]
+    sources: dict[str, set[str]]
+    """Source -> its claims."""
+    causes: frozenset[str]
+    sheets: frozenset[str]
+
+
+def wrong_references(rules: RuleSet) -> Iterator[Wrong]:
+    """Yield each name in the rules that points nowhere, and each version that is none."""
+    names = _names(rules)
+    for loaded in rules.signatures:
+        yield from _within(loaded.path, loaded.record.id, _signature(loaded.record))
+    for path, problem in rules.problems:
+        yield from _within(path, problem.id, _problem(problem, names))
+    for path, fix in rules.fixes:
+        yield from _within(path, fix.id, _fix(fix, names))
+    for path, check in rules.checks:
+        yield from _within(path, check.id, _check(check, names))
+    for path, change in rules.changes:
+        yield from _within(path, change.id, _change(change, names))
+    for path, form in rules.forms:
+        yield from _within(path, form.id, _form(form, names))
+    for path, sheet in rules.sheets:
+        yield from _within(path, sheet.id, _of_forms((fact for _, fact in sheet.lines), names))
+    for path, template in rules.templates:
+        served = (_unknown("framework", one.framework, names.frameworks) for one in template.serves)
+        filled = [word for command in template.launch.values() for word in _FILLED.findall(command)]
+        yield from _within(path, template.id, (*served, *(_unknown("placeholder", word, ("file", "config")) for word in filled)))
+        yield from _within(path, template.id, (_unknown("framework", name, names.frameworks) for name in template.launch))
+    for path, framework in rules.frameworks:
+        yield from _within(path, framework.framework, _framework(framework, names))
+
+
+_Mistake = tuple[str, str] | None
+"""Why something is wrong, and the word in the file."""
+
+
+def _within(path: str, id: str, mistakes: Iterable[_Mistake]) -> Iterator[Wrong]:
+    yield from (Wrong(path, id, *mistake) for mistake in dict.fromkeys(mistakes) if mistake is not None)
+
+
+def _names(rules: RuleSet) -> _Names:
+    return _Names(
+        facts=fact_names(rules),
+        signatures={loaded.record.id: fields_of(loaded.record) | {"rank"} for loaded in rules.signatures},
+        programs=frozenset(loaded.program for loaded in rules.signatures),
+        frameworks=frozenset(framework.framework for _, framework in rules.frameworks),
+        problems=frozenset(problem.id for _, problem in rules.problems),
+        groups=frozenset(problem.group for _, problem in rules.problems if problem.group),
+        fixes=frozenset(fix.id for _, fix in rules.fixes),
+        sources={source.id: {claim.id for claim in source.claims} for source in rules.sources},
+        causes=frozenset(cause.id for cause in rules.causes),
+        sheets=frozenset(sheet.id for _, sheet in rules.sheets),
+    )
+
+
+def _unknown(kind: str, name: str, known: Collection[str]) -> _Mistake:
+    return None if name in known else (f"unknown {kind} '{name}'{did_you_mean(name, known)}", name)
+
+
+def _fact(name: str, scope: frozenset[str], names: _Names) -> _Mistake:
+    exists, near = names.facts.nearest(name, scope)
+    return None if exists else _unknown("fact", name, near)
+
+
+def _no_version(version: str | None) -> _Mistake:
+    try:
+        Version(version or "0")
+    except InvalidVersion:
+        return f"'{version}' is no version", str(version)
+    return None
+
+
+def _placeholders(texts: Iterable[Text | None], scope: frozenset[str], names: _Names) -> Iterator[_Mistake]:
+    for text in texts:
+        if text is not None:
+            yield from (_fact(name, scope, names) for lang in (text.en, text.zh) for name in _PLACEHOLDER.findall(lang))
+
+
+def _signature(record: SignatureRecord) -> Iterator[_Mistake]:
+    yield from (_unknown("field", name, fields_of(record)) for name in record.unit)
+    # A bound of messages may say "before" or "some 2.x".
+    yield from (_no_version(re.sub(r"^(?:[<>]=?|~)|\.x$", "", version)) for version in (record.since, record.until) if version is not None)
+
+
+def _problem(record: ProblemRecord, names: _Names) -> Iterator[_Mistake]:
+    scope = names.facts.case
+    yield from _condition(record.when, scope, names)
+    yield from _placeholders((record.title, record.why), scope, names)
+    if record.cause is not None and names.causes:
+        yield _unknown("cause", record.cause, names.causes)
+    yield from (_unknown("fix", name, names.fixes) for name in record.fixes)
+    yield from (_unknown("problem or group", name, names.problems | names.groups) for name in record.silences)
+    for cite in record.cites:
+        yield _unknown("source", cite.source, names.sources)
+        if cite.claim is not None and cite.source in names.sources:
+            yield _unknown(f"claim of {cite.source}", cite.claim, names.sources[cite.source])
+
+
+def _fix(record: FixRecord, names: _Names) -> Iterator[_Mistake]:
+    scope = names.facts.case
+    yield from _placeholders((record.title, record.how, record.costs, *(need.says for need in record.needs)), scope, names)
+    for row in record.settings:
+        yield from _setting(row, names)
+    for need in record.needs:
+        yield from _condition(need.when, scope, names)
+    if record.frees is not None and record.frees.fact is not None:
+        yield _fact(record.frees.fact, scope, names)
+    for wrong in record.not_this:
+        yield from (_unknown("problem", name, names.problems) for name in wrong.problems)
+        yield from (_unknown("source", name, names.sources) for name in wrong.cites)
+        if wrong.when is not None:
+            yield from _condition(wrong.when, scope, names)
+    yield from (_unknown("source", name, names.sources) for name in record.cites)
+
+
+def _setting(row: SettingRecord, names: _Names) -> Iterator[_Mistake]:
+    yield _unknown("framework", row.framework, names.frameworks | names.programs)
+    if row.sets is not None:
+        yield _unknown("setting", row.sets, RunSettings.__struct_fields__)
+    yield from (_fact(name, names.facts.case, names) for name in (*row.facts, *([row.was] if row.was else [])))
+    if row.when is not None:
+        yield from _condition(row.when, names.facts.case, names)
+    yield from map(_no_version, (row.since, row.until))
+
+
+def _check(record: CheckRecord, names: _Names) -> Iterator[_Mistake]:
+    scope = names.facts.configs
+    yield from _condition(record.when, scope, names)
+    yield from (_fact(name, scope, names) for name in record.at)
+    yield from _placeholders((record.what, record.why, Text(record.instead or "", "")), scope, names)
+    if record.mended_by is not None:
+        yield _unknown("fix", record.mended_by, names.fixes)
+    yield from (_unknown("setting", name, RunSettings.__struct_fields__) for name in record.sets)
+    yield from (_unknown("source", name, names.sources) for name in record.cites)
+    yield from (_fact(name, scope, names) for example in (*record.examples, *record.near_misses) for name in example.known)
+
+
+def _change(record: ChangeRecord, names: _Names) -> Iterator[_Mistake]:
+    scope = names.facts.compared
+    yield _fact(record.fact, scope, names)
+    if record.when is not None:
+        yield from _condition(record.when, scope, names)
+    filled = [word for lang in (record.why.en, record.why.zh) for word in _FILLED.findall(lang)]
+    yield from (_unknown("placeholder", word, ("before", "after")) for word in filled)
+    yield from map(_no_version, (record.since, record.last))
+    sides = (side for example in (*record.examples, *record.near_misses) for side in (example.before, example.after))
+    yield from (_fact(name, scope, names) for side in sides for name in side)
+
+
+def _framework(record: FrameworkRecord, names: _Names) -> Iterator[_Mistake]:
+    others = (*record.shares, *record.falls_back_to, *([record.trains_like] if record.trains_like else []))
+    yield from (_unknown("framework", name, names.frameworks) for name in others)
+    yield from (_unknown("program", name, names.programs) for name in record.messages if names.programs)
+    yield from (_unknown("setting", name, RunSettings.__struct_fields__) for name in (*record.settings, *record.options))
+    yield from (_fact(name, names.facts.case, names) for name in (record.layer.facts if record.layer is not None else ()))
+    if record.in_logs is not None:
+        yield _no_pattern(record.in_logs.pattern)
+    for table in (*([record.keys] if record.keys else []), *record.options.values()):
+        yield from map(_no_version, table.versions)
+        spans = (version for span in table.spans for version in (span.since, span.until))
+        yield from (_unknown("version", version, table.versions) for version in spans if version is not None)
+
+
+def _form(record: FormRecord, names: _Names) -> Iterator[_Mistake]:
+    yield from (_unknown("sheet", field.sheet, names.sheets) for field in record.fields if field.sheet is not None)
+    facts = [fact for field in record.fields for fact in (field.fact, *(option.fact for option in field.options))]
+    yield from _of_forms((fact for fact in facts if fact is not None), names)
+
+
+def _of_forms(facts: Iterable[str], names: _Names) -> Iterator[_Mistake]:
+    yield from (_fact(name, names.facts.forms, names) for name in facts)
+
+
+def _condition(when: Condition, scope: frozenset[str], names: _Names) -> Iterator[_Mistake]:
+    if isinstance(when, (AllOf, AnyOf)):
+        for part in when.parts:
+            yield from _condition(part, scope, names)
+    elif isinstance(when, NotThat):
+        yield from _condition(when.part, scope, names)
+    elif isinstance(when, EventCondition):
+        yield from _event(when, names)
+    elif isinstance(when, TextCondition):
+        yield _no_pattern(when.pattern)
+    else:
+        yield from _compared(when, scope, names)
+
+
+def _event(when: EventCondition, names: _Names) -> Iterator[_Mistake]:
+    asked = _listed(when.event)
+    yield from (_unknown("event", name, names.signatures) for name in asked)
+    yield from (_unknown("program", name, names.programs) for name in _listed(when.program))
+    yield from (_unknown("kind", name, _KINDS) for name in _listed(when.kind))
+    fields = {field for name in asked or names.signatures for field in names.signatures.get(name, ())}
+    yield from (_unknown("field", test.field, fields) for test in when.where)
+    yield from (_unknown("operator", test.operator, OPERATORS) for test in when.where)
+
+
+def _compared(when: FactCondition, scope: frozenset[str], names: _Names) -> Iterator[_Mistake]:
+    yield _fact(when.fact, scope, names)
+    values = names.facts.values.get(when.fact)
+    if values is not None and when.operator in ("is", "in"):
+        listed = when.value if isinstance(when.value, tuple) else (when.value,)
+        yield from (_unknown(f"value of {when.fact}", str(value), values) for value in listed)
+
+
+def _no_pattern(pattern: str) -> _Mistake:
+    try:
+        re.compile(pattern)
+    except re.error as why:
+        return f"the pattern is not a regular expression: {why}", pattern
+    return None
+
+
+def _listed(names: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    return () if names is None else (names,) if isinstance(names, str) else names

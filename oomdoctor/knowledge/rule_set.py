@@ -1,0 +1,47 @@
+"""All rule files of one folder, as records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from oomdoctor.knowledge.conditions import WrittenCondition
+from oomdoctor.knowledge.records.cause import CauseRecord
+from oomdoctor.knowledge.records.change import ChangeRecord
+from oomdoctor.knowledge.records.check import CheckRecord
+from oomdoctor.knowledge.records.fix import FixRecord
+from oomdoctor.knowledge.records.form import FormRecord, SheetRecord
+from oomdoctor.knowledge.records.framework import FrameworkRecord
+from oomdoctor.knowledge.records.problem import ProblemRecord
+from oomdoctor.knowledge.records.signature import SignatureRecord
+from oomdoctor.knowledge.records.source import SourceRecord
+from oomdoctor.knowledge.records.template import TemplateRecord
+
+
+class LoadedSignature(Struct, frozen=True):
+    """A signature and where it comes from."""
+
+    program: str
+    path: str
+    record: SignatureRecord
+
+
+class RuleSet(Struct, frozen=True):
+    """All rule files of one folder, as records; most with the path of their file."""
+
+    signatures: tuple[LoadedSignature, ...]
+    problems: tuple[tuple[str, ProblemRecord], ...]
+    fixes: tuple[tuple[str, FixRecord], ...]
+    sources: tuple[SourceRecord, ...]
+    frameworks: tuple[tuple[str, FrameworkRecord], ...] = ()
+    checks: tuple[tuple[str, CheckRecord], ...] = ()
+    forms: tuple[tuple[str, FormRecord], ...] = ()
+    sheets: tuple[tuple[str, SheetRecord], ...] = ()
+    templates: tuple[tuple[str, TemplateRecord], ...] = ()
+    changes: tuple[tuple[str, ChangeRecord], ...] = ()
+    causes: tuple[CauseRecord, ...] = ()
+    conditions: Mapping[str, WrittenCondition] = {}
+    """The conditions that have names, plain."""
+    root: str = ""
+    """The folder."""

@@ -1,0 +1,93 @@
+"""The tables of rules/tables/*.csv, checked: their columns, and numbers, versions and words where a column holds those."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+from oomdoctor.knowledge.references import Wrong
+from oomdoctor.knowledge.yaml_file import did_you_mean
+
+TABLES: Mapping[str, str] = {
+    "activation_functions": "names inside:number inside_autocast:number keeps_output:yes-or-no source",
+    "cards": "names compute_capability:version unified:yes-or-no memory_gb:numbers source",
+    "compute_capabilities": "compute_capability:version architecture bf16_native:yes-or-no fp16_rate source",
+    "cuda_minimum": "cuda:version driver:version source",
+    "driver_branches": "branch:version cuda:version source",
+    "measures": "measure fix:fix risk effort:number capability:version? general:yes-or-no source",
+    "nvml_symbols": "symbol driver:version torch_from:version required:yes-or-no source",
+    "optimizers": "name names states:number? bytes_per_param:number? foreach:yes-or-no paged:yes-or-no in_backward:yes-or-no source",
+    "packages": "name why source",
+    "serving_defaults": "program name value since:version? until:version? card_gb:number? except_card? tensor:number? source",
+    "shipped_files": "name zero_stage:number offload_optimizer? offload_params? source",
+    "throughput": "name value:number source",
+    "torch_releases": "torch:version cuda:version arch_list date? source",
+    "towers": "kind modules source",
+    "trained_modules": "written targets source",
+    "training_methods": "name names? sequences:number reference:yes-or-no counted:yes-or-no source",
+    "variables": "name group:memory-or-launcher source",
+    "weight_formats": (
+        "name names? bytes_per_param:number packed:yes-or-no packs_tower:yes-or-no unpacks:yes-or-no unties:yes-or-no rebuilds:yes-or-no"
+        " keeps_unpacked:yes-or-no source"
+    ),
+}
+"""The columns of each table in their order, each with what it holds; `?` where a cell may be empty."""
+_NUMBER = r"-?\d+(?:\.\d+)?(?:e\d+)?"
+_HOLDS: Mapping[str, str] = {
+    "": r".*",
+    "number": _NUMBER,
+    "numbers": rf"{_NUMBER}(?:\|{_NUMBER})*",
+    "version": r"\d+(?:\.\d+)*",
+    "yes-or-no": "yes|no",
+    "memory-or-launcher": "memory|launcher",
+}
+
+
+def table_files(root: Path) -> list[Path]:
+    """Return the tables of a folder of rules, in a fixed order."""
+    return sorted((root / "tables").glob("*.csv"))
+
+
+def wrong_table(path: Path, fixes: Collection[str]) -> Iterator[tuple[int, Wrong]]:
+    """Yield the line of each mistake in a table, and the mistake."""
+
+    def wrong(why: str) -> Wrong:
+        return Wrong(str(path), path.stem, why)
+
+    if path.stem not in TABLES:
+        yield 1, wrong(f"unknown table '{path.stem}'{did_you_mean(path.stem, TABLES)}")
+        return
+    columns = dict(_column(text) for text in TABLES[path.stem].split())
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.reader(file)
+        header = next(reader, [])
+        unknown = next((name for name in header if name not in columns), None)
+        if unknown is not None:
+            yield 1, wrong(f"unknown column '{unknown}'{did_you_mean(unknown, columns)}")
+        elif header != list(columns):
+            yield 1, wrong(f"the columns are {', '.join(columns)}")
+        else:
+            for row in reader:
+                yield from ((reader.line_num, wrong(why)) for why in _row(row, columns, fixes))
+
+
+def _column(text: str) -> tuple[str, tuple[str, bool]]:
+    name, _, holds = text.removesuffix("?").partition(":")
+    return name, (holds, text.endswith("?"))
+
+
+def _row(row: list[str], columns: Mapping[str, tuple[str, bool]], fixes: Collection[str]) -> Iterator[str]:
+    if len(row) != len(columns):
+        yield f"{len(row)} cells in a table of {len(columns)} columns"
+        return
+    for cell, (name, (holds, may_be_empty)) in zip(row, columns.items()):
+        if not cell:
+            if not may_be_empty:
+                yield f"{name} is empty"
+        elif holds == "fix":
+            if cell not in fixes:
+                yield f"unknown fix '{cell}'{did_you_mean(cell, fixes)}"
+        elif not re.fullmatch(_HOLDS[holds], cell, re.S):
+            yield f"{name}: '{cell}' is no {holds.replace('-or-', ' or ')}"

@@ -1,0 +1,228 @@
+"""A rule file with one mistake is refused where the mistake stands, and the word that was meant is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from oomdoctor.api.rules import try_rules
+from oomdoctor.errors import RuleError
+from oomdoctor.knowledge.load import load_rules
+
+FILES = {
+    "signatures/farm.yaml": """\
+program: farm
+signatures:
+  - id: farm-card-full
+    kind: device-oom
+    certainty: certain
+    literals: ['farm: card is full']
+    pattern: 'farm: card is full: (?P<requested_bytes>{size}) wanted, (?P<queue>{word})'
+    unit: {requested_bytes: GiB}
+    since: '1.2'
+    source: farm alloc.c
+    examples:
+      - text: 'farm: card is full: 2.00 wanted, night'
+        fields: {requested_bytes: 2147483648}
+    near_misses:
+      - text: 'farm: card is full is printed without sizes'
+        why: no size
+  - {setting: [farm_batch], value: int, like: 4, source: farm}
+""",
+    "problems/farm/farm-quota.yaml": """\
+id: farm-quota
+cause: quota-used-up
+severity: error
+confidence: likely
+title: {en: 'The quota of {event.queue} is used up', zh: 队列的配额用完了}
+when:
+  all:
+    - {condition: farm-failed}
+    - {fact: event.requested_bytes, known: true, gt: 1 GiB}
+    - {fact: incident.kind, is: device-oom}
+    - {fact: training.micro_batch, known: false}
+    - {program: farm, kind: device-oom}
+    - {event: farm-card-full, where: {queue: {is: night}}}
+    - not: {fact: log.farm_batch, gt: 8}
+why: {en: 'The queue had no room for {event.requested_bytes}.', zh: 队列没有空间了。}
+fixes: [farm-raise-quota]
+silences: [farm-other]
+cites: [{source: farm-docs, claim: '1'}]
+examples:
+  - {name: the message, log: 'farm: card is full: 2.00 wanted, night', expect: unknown}
+near_misses:
+  - {name: another queue, log: 'farm: card is full: 2.00 wanted, noon', expect: none}
+""",
+    "problems/farm/farm-other.yaml": """\
+id: farm-other
+confidence: possible
+rank: 80
+title: {en: The farm ran out, zh: 农场没有资源了}
+when: {event: farm-card-full}
+why: {en: It ran out., zh: 资源用完了。}
+examples: [{name: noon, log: 'farm: card is full: 2.00 wanted, noon'}]
+near_misses: [{name: prose, log: fine, expect: none}]
+""",
+    "fixes/farm-raise-quota.yaml": """\
+id: farm-raise-quota
+title: {en: Raise the quota, zh: 调高配额}
+how: {en: Ask for more., zh: 申请更多。}
+settings:
+  - {framework: farm, key: quota.memory, to: '1', sets: micro_batch, since: '1.2', source: farm docs}
+harm: slower
+not_this:
+  - advice: {en: Wait., zh: 等待。}
+    why: {en: Nothing changes., zh: 没有变化。}
+    problems: [farm-quota]
+    cites: [farm-docs]
+cites: [farm-docs]
+""",
+    "sources.yaml": """\
+sources:
+  - id: farm-docs
+    title: The farm
+    claims: [{id: '1', says: {en: It ends., zh: 会用完。}, verdict: right}]
+""",
+    "causes.yaml": "causes: [{id: quota-used-up, says: {en: The quota is used up., zh: 配额用完了。}}]\n",
+    "conditions.yaml": "conditions:\n  - {id: farm-failed, says: It failed., when: {fact: incident.survived, is: false}}\n",
+    "changes/farm.yaml": """\
+changes:
+  - id: farm-version
+    fact: version.torch
+    about: {en: torch, zh: torch}
+    newer: tighter
+    since: '2.0'
+    when: {not: {fact: framework, is: farm}}
+    why: {en: '{after} takes more than {before}.', zh: '{after} 比 {before} 占用更多。'}
+    source: farm docs
+    examples: [{name: newer, before: {version.torch: '1.0'}, after: {version.torch: '2.0'}, effect: tighter}]
+    near_misses: [{name: same, before: {version.torch: '2.0'}, after: {version.torch: '2.0'}, effect: none}]
+""",
+    "forms/farm.yaml": """\
+id: farm
+project: Farm
+repository: farm/farm
+source: form.yml
+languages: [en]
+fields:
+  - {id: system, heading: System, sheet: farm-sheet}
+  - {id: python, heading: Python, fact: python}
+""",
+    "forms/sheets/farm-sheet.yaml": "id: farm-sheet\nsource: farm\nlines:\n  - [Driver, driver]\n",
+    "healthy.txt": "farm: all cards are free\n",
+    "tables/variables.csv": "name,group,source\nFARM_*,memory,docs\n",
+    "tables/packages.csv": "name,why,source\ntorch,runs it,PyPI\n",
+    "tables/cuda_minimum.csv": "cuda,driver,source\n12.1,530.30,notes\n",
+}  # fmt: skip
+SIGNATURE, PROBLEM, FIX = "signatures/farm.yaml", "problems/farm/farm-quota.yaml", "fixes/farm-raise-quota.yaml"
+CHANGE, FORM, SHEET = "changes/farm.yaml", "forms/farm.yaml", "forms/sheets/farm-sheet.yaml"
+
+
+def write(root: Path, file: str = "", old: str = "", new: str = "") -> Path:
+    """Write the rules into a folder, with one mistake."""
+    for name, text in FILES.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        assert name != file or text.count(old) >= 1, old
+        path.write_text(text.replace(old, new, 1) if name == file else text, encoding="utf-8")
+    return root
+
+
+def complaints(root: Path) -> list[tuple[str, int, str]]:
+    """Return file, line and reason of what is wrong, as `rules test` finds it."""
+    try:
+        return [(issue.path, issue.line, issue.why) for issue in try_rules(root).issues]
+    except RuleError as error:
+        return [(error.path, error.line, error.why)]
+
+
+def test_without_a_mistake_there_is_no_complaint(tmp_path: Path) -> None:
+    assert complaints(write(tmp_path)) == []
+    load_rules(tmp_path)
+
+
+NAMES = [
+    pytest.param(PROBLEM, "event.requested_bytes, known", "event.requsted_bytes, known", 9, "event.requested_bytes", id="a fact of a message"),
+    pytest.param(PROBLEM, "fact: log.farm_batch", "fact: log.farm_bach", 14, "log.farm_batch", id="a fact of the log"),
+    pytest.param(PROBLEM, "training.micro_batch", "training.mico_batch", 11, "training.micro_batch", id="a fact of the settings"),
+    pytest.param(PROBLEM, "training.micro_batch", "derived.unalocated_share", 11, "derived.unallocated_share", id="a figure that follows"),
+    pytest.param(PROBLEM, "training.micro_batch", "environment.driver_verison", 11, "environment.driver_version", id="a fact of a machine"),
+    pytest.param(PROBLEM, "training.micro_batch", "incident.surived", 11, "incident.survived", id="a fact of the failure"),
+    pytest.param(PROBLEM, "is: device-oom", "is: devise-oom", 10, "device-oom", id="the value of a fact that has few"),
+    pytest.param(PROBLEM, "condition: farm-failed", "condition: farm-faild", 8, "farm-failed", id="a named condition"),
+    pytest.param(PROBLEM, "program: farm", "program: fram", 12, "farm", id="a program"),
+    pytest.param(PROBLEM, "kind: device-oom", "kind: device-oon", 12, "device-oom", id="a kind of event"),
+    pytest.param(PROBLEM, "event: farm-card-full", "event: farm-card-ful", 13, "farm-card-full", id="an event"),
+    pytest.param(PROBLEM, "where: {queue", "where: {que", 13, "queue", id="a field of an event"),
+    pytest.param(PROBLEM, "fixes: [farm-raise-quota]", "fixes: [farm-rise-quota]", 16, "farm-raise-quota", id="a fix"),
+    pytest.param(PROBLEM, "silences: [farm-other]", "silences: [farm-othr]", 17, "farm-other", id="a silenced problem"),
+    pytest.param(PROBLEM, "source: farm-docs", "source: farm-doc", 18, "farm-docs", id="a source"),
+    pytest.param(PROBLEM, "cause: quota-used-up", "cause: quota-usd-up", 2, "quota-used-up", id="a cause"),
+    pytest.param(PROBLEM, "{event.requested_bytes}.", "{event.requested_byte}.", 15, "event.requested_bytes", id="a placeholder"),
+    pytest.param(PROBLEM, "severity: error", "severity: eror", 3, "error", id="a severity"),
+    pytest.param(PROBLEM, "confidence: likely", "confidence: likly", 4, "likely", id="a confidence"),
+    pytest.param(PROBLEM, "fixes: [", "fixs: [", 16, "fixes", id="an unknown key"),
+    pytest.param(SIGNATURE, "kind: device-oom", "kind: devce-oom", 4, "device-oom", id="the kind of a message"),
+    pytest.param(SIGNATURE, "unit: {requested_bytes: GiB}", "unit: {requested_bytes: GB}", 8, "GiB", id="a unit"),
+    pytest.param(SIGNATURE, "unit: {requested_bytes", "unit: {requested_byte", 8, "requested_bytes", id="the field of a unit"),
+    pytest.param(SIGNATURE, "like: 4", "lik: 4", 17, "like", id="a key in the row of a setting"),
+    pytest.param(FIX, "framework: farm", "framework: fram", 5, "farm", id="a framework"),
+    pytest.param(FIX, "sets: micro_batch", "sets: mico_batch", 5, "micro_batch", id="a setting that a fix sets"),
+    pytest.param(FIX, "problems: [farm-quota]", "problems: [farm-quotas]", 10, "farm-quota", id="a problem for which advice is wrong"),
+    pytest.param(FIX, "cites: [farm-docs]\n", "cites: [farm-dogs]\n", 11, "farm-docs", id="a source of wrong advice"),
+    pytest.param(FIX, "harm: slower", "harm: slow", 6, "slower", id="a harm"),
+    pytest.param(CHANGE, "fact: version.torch", "fact: version.troch", 3, "version.torch", id="a fact that two sides share"),
+    pytest.param(CHANGE, "{not: {fact: framework", "{not: {fact: framwork", 7, "framework", id="a fact in the condition of a change"),
+    pytest.param(CHANGE, "{after} takes", "{aftr} takes", 8, "after", id="a placeholder of a change"),
+    pytest.param(FORM, "sheet: farm-sheet", "sheet: farm-sheets", 7, "farm-sheet", id="a sheet"),
+    pytest.param(FORM, "fact: python", "fact: pyhton", 8, "python", id="a fact of a form"),
+    pytest.param(SHEET, "[Driver, driver]", "[Driver, drver]", 4, "driver", id="a fact of a sheet"),
+    pytest.param("tables/cuda_minimum.csv", "cuda,driver,source", "cuda,diver,source", 1, "driver", id="a column of a table"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("file", "old", "new", "line", "meant"), NAMES)
+def test_a_misspelt_name_is_refused_with_the_name_that_was_meant(
+    file: str, old: str, new: str, line: int, meant: str, tmp_path: Path
+) -> None:
+    found = complaints(write(tmp_path, file, old, new))
+    assert [(path, at) for path, at, _ in found[:1]] == [(str(tmp_path / file), line)], found
+    assert f"did you mean '{meant}'?" in found[0][2]
+
+
+@pytest.mark.parametrize(("file", "old", "new", "line", "says"), [
+    pytest.param(PROBLEM, "claim: '1'", "claim: '7'", 18, "unknown claim of farm-docs '7'", id="a claim that its source does not make"),
+    pytest.param(PROBLEM, "cause: quota-used-up", "cause: quota-used-up\ncause: x", 3, "'cause' stands here twice", id="a key twice"),
+    pytest.param(PROBLEM, ", zh: 队列没有空间了。", "", 15, "missing required field `zh`", id="a language that is missing"),
+    pytest.param(PROBLEM, "gt: 1 GiB}", "above: 1 GiB}", 9, "unknown operator 'above'", id="an operator"),
+    pytest.param(PROBLEM, "wanted, night', expect: unknown", "wanted, night'", 20, "expected match, came to unknown", id="an example that is not explained"),
+    pytest.param(PROBLEM, "wanted, noon'", "wanted, night'", 22, "expected none, came to unknown", id="a near miss that is explained"),
+    pytest.param(SIGNATURE, "literals: ['farm: card is full']", "literals: ['farm:']", 6, "too short", id="a short literal"),
+    pytest.param(SIGNATURE, "literals: ['farm: card is full']", "literals: ['farm: card is full', 'cards are free']", 6, "healthy line", id="a literal of healthy runs"),
+    pytest.param(SIGNATURE, "(?P<queue>{word})'", "(?P<queue>[^,]+)'", 7, "unbounded repetition", id="a slow pattern"),
+    pytest.param(SIGNATURE, "(?P<queue>{word})'", "(?P<queue>{word}'", 7, "not a regular expression", id="a bracket that is not closed"),
+    pytest.param(SIGNATURE, "is full: 2.00 wanted", "is full: two wanted", 12, "does not recognise its example", id="an example that is not recognised"),
+    pytest.param(SIGNATURE, "requested_bytes: 2147483648", "requested_bytes: 2", 13, "expected 2, found [2147483648]", id="a figure that is not found"),
+    pytest.param(SIGNATURE, "is full is printed without sizes", "is full: 3.00 wanted, noon", 15, "fires on a near miss", id="a near miss that is recognised"),
+    pytest.param(SIGNATURE, "since: '1.2'", "since: soon", 9, "'soon' is no version", id="the version of a message"),
+    pytest.param(SIGNATURE, "value: int", "value: itn", 17, "does not recognise its example", id="the values of a setting"),
+    pytest.param(FIX, "since: '1.2'", "since: '1.x'", 5, "'1.x' is no version", id="the version of a key"),
+    pytest.param(CHANGE, "since: '2.0'", "since: two", 6, "'two' is no version", id="the version of a change"),
+    pytest.param(CHANGE, "effect: tighter}", "effect: looser}", 10, "expected looser, came to tighter", id="a change that comes to something else"),
+    pytest.param("conditions.yaml", "fact: incident.survived, is", "fact: incident.survived, ist", 2, "unknown operator 'ist'", id="an operator in a named condition"),
+    pytest.param("tables/cuda_minimum.csv", "530.30", "new", 2, "driver: 'new' is no version", id="a version in a table"),
+    pytest.param("tables/cuda_minimum.csv", ",notes", "", 2, "2 cells in a table of 3 columns", id="a cell that is missing"),
+])  # fmt: skip
+def test_a_mistake_is_refused_where_it_stands(file: str, old: str, new: str, line: int, says: str, tmp_path: Path) -> None:
+    found = complaints(write(tmp_path, file, old, new))
+    assert [(path, at) for path, at, _ in found[:1]] == [(str(tmp_path / file), line)], found
+    assert says in found[0][2]
+
+
+@pytest.mark.parametrize(("file", "old", "new", "line", "meant"), NAMES[:32])
+def test_such_rules_do_not_load(file: str, old: str, new: str, line: int, meant: str, tmp_path: Path) -> None:
+    with pytest.raises(RuleError) as raised:
+        load_rules(write(tmp_path, file, old, new))
+    assert (raised.value.path, raised.value.line) == (str(tmp_path / file), line)
+    assert f"did you mean '{meant}'?" in raised.value.why
