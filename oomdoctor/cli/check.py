@@ -11,6 +11,7 @@ from oomdoctor import __version__
 from oomdoctor.api.check import check as check_config
 from oomdoctor.api.results import ConfigCheck, RunEstimate
 from oomdoctor.case.serving import Served
+from oomdoctor.cli.options import GPUS, HUB, MODEL_OF_CONFIG, RULES, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.report.edits.check import Taken, compose, findings
 from oomdoctor.report.wire.check import convert_check
@@ -20,17 +21,17 @@ from oomdoctor.report.wire.sarif import convert_config_issues
 FORMATS = ("terminal", "markdown", "json", "sarif")
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command()
 @click.argument("configs", nargs=-1, required=True, type=click.Path())
 @click.option("--gpu", help="The card: a name (RTX 4090, A100-80GB) or a size (24GB); then also whether the run fits.")
-@click.option("--gpus", type=click.IntRange(1, 100_000), help="How many cards.")
-@click.option("--model", help="The model where the config does not name a known one: a name, or a folder with its config.json.")
-@click.option("--hub", is_flag=True, help="Fetch the config.json of a model that is not known (from HF_ENDPOINT, else huggingface.co).")
+@GPUS
+@MODEL_OF_CONFIG
+@HUB
 @click.option("--strict", is_flag=True, help="A warning, and a run that may not fit, end with status 1 too.")
-@click.option("--format", "-f", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="Form of the report.")
-@click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the report to this file.")
-@click.option("--lang", type=click.Choice(["en", "zh"]), help="Language of the report (default: the locale's).")
-@click.option("--rules", type=click.Path(exists=True, file_okay=False), help="Use the rules in this folder instead of the built-in ones.")
+@format_option(FORMATS, "report")
+@output_option("report")
+@language_option(" of the report")
+@RULES
 def check(
     configs: tuple[str, ...],
     gpu: str | None,

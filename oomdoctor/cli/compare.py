@@ -10,6 +10,7 @@ import click
 from oomdoctor import __version__
 from oomdoctor.api.compare import compare as compare_runs
 from oomdoctor.case.comparison import Comparison
+from oomdoctor.cli.options import NO_REDACT, RULES, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.report.comparison.compare import compose
 from oomdoctor.report.wire.comparison import convert_comparison
@@ -19,17 +20,17 @@ FORMATS = ("terminal", "markdown", "json", "html")
 _NONE = "-"
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command()
 @click.argument("before", metavar="A", type=click.Path(exists=True))
 @click.argument("after", metavar="B", type=click.Path(exists=True))
 @click.option("--config", "-c", nargs=2, multiple=True, metavar="A B", help="A config file of each run (- for none; repeatable).")
 @click.option("--env", nargs=2, default=(_NONE, _NONE), metavar="A B", help="A text that describes each run's machine (- for none).")
-@click.option("--format", "-f", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="Form of the answer.")
-@click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the answer to this file.")
-@click.option("--lang", type=click.Choice(["en", "zh"]), help="Language (default: the locale's).")
-@click.option("--rules", type=click.Path(exists=True, file_okay=False), help="Use the rules in this folder instead of the built-in ones.")
+@format_option(FORMATS, "answer")
+@output_option("answer")
+@language_option()
+@RULES
 @click.option("--exit-zero", is_flag=True, help="End with status 0 also when something that matters changed.")
-@click.option("--no-redact", is_flag=True, help="Keep user and host names, paths, addresses and tokens as they are.")
+@NO_REDACT
 def compare(
     before: str,
     after: str,

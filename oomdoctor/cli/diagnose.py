@@ -12,6 +12,7 @@ from oomdoctor import __version__
 from oomdoctor.api.diagnose import diagnose as diagnose_run
 from oomdoctor.api.inputs import default_jobs, unread_lines
 from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.cli.options import EXIT_ZERO, MACHINE, NO_REDACT, RULES, config_option, format_option, language_option, output_option
 from oomdoctor.cli.output import complain, locale_language, show, write
 from oomdoctor.cli.progress import Progress
 from oomdoctor.errors import UsageError
@@ -26,33 +27,20 @@ _BEGINNING = 200_000
 FORMATS = ("terminal", "markdown", "json", "html")
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command()
 @click.argument("paths", nargs=-1, type=click.Path())
-@click.option("--format", "-f", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="Form of the report.")
+@format_option(FORMATS, "report")
 @click.option("--reply", is_flag=True, help="A short answer to the reporter, in the reporter's language, as Markdown to paste.")
-@click.option(
-    "--config",
-    "-c",
-    multiple=True,
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="A config file or launch script of the run (repeatable).",
-)
-@click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the report to this file.")
-@click.option("--lang", type=click.Choice(["en", "zh"]), help="Language of the report (default: the locale's).")
+@config_option("A config file or launch script of the run (repeatable).")
+@output_option("report")
+@language_option(" of the report")
 @click.option("--include", multiple=True, metavar="GLOB", help="In folders, read only files that match (repeatable).")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="In folders, leave out files that match (repeatable).")
-@click.option(
-    "--env",
-    default="auto",
-    show_default=True,
-    metavar="auto|here|none|FILE",
-    help="The run's machine: this one if it agrees with the log, this one, none, or a file that describes it.",
-)
-@click.option("--rules", type=click.Path(exists=True, file_okay=False), help="Use the rules in this folder instead of the built-in ones.")
+@MACHINE
+@RULES
 @click.option("--jobs", "-j", type=click.IntRange(1, 64), default=None, help="Threads that read (default: the number of CPUs, at most 4).")
-@click.option("--no-redact", is_flag=True, help="Keep user and host names, paths, addresses and tokens as they are.")
-@click.option("--exit-zero", is_flag=True, help="End with status 0 also when a memory failure was found.")
+@NO_REDACT
+@EXIT_ZERO
 def diagnose(
     paths: tuple[str, ...],
     format_: str,

@@ -12,6 +12,7 @@ from oomdoctor import __version__
 from oomdoctor.api.environment import environment
 from oomdoctor.case.diagnosis import Finding
 from oomdoctor.case.environment import Environment
+from oomdoctor.cli.options import NO_REDACT, RULES, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.machine.facts import environment_facts
 from oomdoctor.report.machine.environment import compose_environment
@@ -21,16 +22,16 @@ from oomdoctor.report.wire.environment import convert_environment
 FORMATS = ("terminal", "markdown", "json", "html")
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command()
 @click.option("--python", "-p", metavar="PATH", help="The interpreter of the run, or its environment's folder (default: the active one's).")
 @click.option("--deep", is_flag=True, help="Import torch in that interpreter and ask it too (takes as long as that import).")
 @click.option("--from", "from_", metavar="FILE", help="Read the machine from what a tool printed (- for standard input), not from here.")
-@click.option("--format", "-f", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="Form of the report.")
-@click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the report to this file.")
-@click.option("--lang", type=click.Choice(["en", "zh"]), help="Language of the report (default: the locale's).")
+@format_option(FORMATS, "report")
+@output_option("report")
+@language_option(" of the report")
 @click.option("--check", is_flag=True, help="End with status 1 when something was found that makes runs fail.")
-@click.option("--rules", type=click.Path(exists=True, file_okay=False), help="Use the rules in this folder instead of the built-in ones.")
-@click.option("--no-redact", is_flag=True, help="Keep user and host names, paths, addresses and tokens as they are.")
+@RULES
+@NO_REDACT
 def env(
     python: str | None,
     deep: bool,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
 
 import click
 
@@ -12,6 +11,7 @@ from oomdoctor import __version__
 from oomdoctor.api.estimate import estimate as estimate_run
 from oomdoctor.api.results import RunEstimate
 from oomdoctor.case.serving import Served
+from oomdoctor.cli.options import GPUS, HUB, MODEL, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
 from oomdoctor.report.memory.estimate import compose
@@ -22,50 +22,36 @@ from oomdoctor.report.wire.serving import convert_served
 from oomdoctor.setups.spec_lines import answer_lines
 
 FORMATS = ("terminal", "markdown", "json", "html", "jsonl")
-_OPTIONS = {
-    "method": "finetuning",
-    "batch": "micro_batch",
-    "length": "sequence_length",
-    "rank": "lora_rank",
-    "targets": "lora_targets",
-    "optimizer": "optimizer",
-    "bits": "load_bits",
-    "precision": "precision",
-    "zero": "zero_stage",
-    "checkpointing": "gradient_checkpointing",
-    "packing": "packing",
-    "accumulation": "accumulation",
-    "share": "memory_share",
-}
-"""Options by the settings that they stand for."""
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command()
 @click.argument("configs", nargs=-1, type=click.Path())
 @click.option("--spec", type=click.Path(), help="One JSON object a line in, one a line out; - is standard input.")
 @click.option("--gpu", help="The card: a name (RTX 4090, A100-80GB) or a size (24GB).")
-@click.option("--gpus", type=click.IntRange(1, 100_000), help="How many cards.")
-@click.option("--model", help="Name of a known model, or a folder or file with its config.json.")
-@click.option("--hub", is_flag=True, help="Fetch the config.json of a model that is not known (from HF_ENDPOINT, else huggingface.co).")
+@GPUS
+@MODEL
+@HUB
 @click.option("--framework", help="The framework where no config shows it (transformers, llamafactory, ms-swift, torchtune ...).")
-@click.option("--method", type=click.Choice(["full", "lora", "qlora", "freeze"]), help="What is trained.")
+@click.option("--method", "finetuning", type=click.Choice(["full", "lora", "qlora", "freeze"]), help="What is trained.")
 @click.option("--serve", is_flag=True, help="Serve with vLLM (or what --framework names) instead of training.")
-@click.option("--share", type=click.FloatRange(0.01, 1.0), help="Share of the card that a server takes (gpu_memory_utilization).")
-@click.option("--batch", type=click.IntRange(1, 100_000), help="Samples on one card in one forward pass.")
-@click.option("--length", type=click.IntRange(1, 100_000_000), help="Tokens of the longest sample.")
+@click.option(
+    "--share", "memory_share", type=click.FloatRange(0.01, 1.0), help="Share of the card that a server takes (gpu_memory_utilization)."
+)
+@click.option("--batch", "micro_batch", type=click.IntRange(1, 100_000), help="Samples on one card in one forward pass.")
+@click.option("--length", "sequence_length", type=click.IntRange(1, 100_000_000), help="Tokens of the longest sample.")
 @click.option("--accumulation", type=click.IntRange(1, 1_000_000), help="Micro batches of one step.")
-@click.option("--rank", type=click.IntRange(1, 100_000), help="Rank of LoRA.")
-@click.option("--targets", help="What LoRA adapts: all, or module names with commas.")
+@click.option("--rank", "lora_rank", type=click.IntRange(1, 100_000), help="Rank of LoRA.")
+@click.option("--targets", "lora_targets", help="What LoRA adapts: all, or module names with commas.")
 @click.option("--optimizer", help="Optimizer, as the framework writes it (adamw_torch, adamw_8bit ...).")
-@click.option("--bits", type=click.Choice(["4", "8", "16"]), help="Load the weights in so many bits.")
+@click.option("--bits", "load_bits", type=click.Choice(["4", "8", "16"]), help="Load the weights in so many bits.")
 @click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32"]), help="Type of the computation.")
-@click.option("--zero", type=click.IntRange(0, 3), help="ZeRO stage of DeepSpeed.")
-@click.option("--checkpointing/--no-checkpointing", default=None, help="Gradient checkpointing.")
+@click.option("--zero", "zero_stage", type=click.IntRange(0, 3), help="ZeRO stage of DeepSpeed.")
+@click.option("--checkpointing/--no-checkpointing", "gradient_checkpointing", default=None, help="Gradient checkpointing.")
 @click.option("--packing/--no-packing", default=None, help="All samples have one length.")
 @click.option("--trace", is_flag=True, help="Count activations in the model's own code (needs torch, transformers and a config.json).")
-@click.option("--format", "-f", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="Form of the answer.")
-@click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the answer to this file.")
-@click.option("--lang", type=click.Choice(["en", "zh"]), help="Language (default: the locale's).")
+@format_option(FORMATS, "answer")
+@output_option("answer")
+@language_option()
 def estimate(
     configs: tuple[str, ...],
     spec: str | None,
@@ -79,7 +65,7 @@ def estimate(
     format_: str,
     output: str | None,
     lang: str | None,
-    **options: Any,
+    **settings: str | float | bool | None,
 ) -> None:
     """Say what a run takes of a card, part by part, and whether it fits.
 
@@ -102,7 +88,7 @@ def estimate(
         gpu=gpu,
         gpus=gpus,
         framework=framework,
-        settings={_OPTIONS[name]: int(value) if name == "bits" else value for name, value in options.items() if value is not None},
+        settings={name: int(value) if name == "load_bits" else value for name, value in settings.items() if value is not None},
         serve=serve,
         hub=hub,
         trace=trace,

@@ -8,6 +8,7 @@ import click
 
 from oomdoctor import __version__
 from oomdoctor.api.pipeline import diagnose_logs
+from oomdoctor.cli.options import RULES, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.book import Book
@@ -19,20 +20,12 @@ from oomdoctor.report.wire.explain import convert_pages
 _LONGEST = 20_000
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command()
 @click.argument("words", metavar="[ID|TEXT]", nargs=-1)
-@click.option(
-    "--format",
-    "-f",
-    "format_",
-    type=click.Choice(["terminal", "markdown", "json"]),
-    default="terminal",
-    show_default=True,
-    help="Form of the page.",
-)
-@click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the page to this file.")
-@click.option("--lang", type=click.Choice(["en", "zh"]), help="Language of the page (default: the locale's).")
-@click.option("--rules", type=click.Path(exists=True, file_okay=False), help="Use the rules in this folder instead of the built-in ones.")
+@format_option(["terminal", "markdown", "json"], "page")
+@output_option("page")
+@language_option(" of the page")
+@RULES
 def explain(words: tuple[str, ...], format_: str, output: str | None, lang: str | None, rules: str | None) -> None:
     """Explain a problem, a fix, a cause, a message or a source: what it is, why it happens, what to do, what does not help.
 

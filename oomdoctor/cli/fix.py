@@ -11,6 +11,7 @@ import click
 from oomdoctor.api.fix import apply_fix, files_to_write
 from oomdoctor.api.fix import fix as fix_config
 from oomdoctor.api.results import ConfigFix
+from oomdoctor.cli.options import GPUS, MODEL_OF_CONFIG, RULES, config_option, language_option
 from oomdoctor.cli.output import is_coloured, locale_language, write
 from oomdoctor.errors import UsageError
 from oomdoctor.report.edits.fix import declined, question, render, written
@@ -18,26 +19,19 @@ from oomdoctor.report.edits.fix import declined, question, render, written
 _CONFIGS = (".yaml", ".yml", ".json", ".sh", ".bash")
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path())
-@click.option(
-    "--config",
-    "-c",
-    multiple=True,
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="A config file or launch script of the run, to be changed (repeatable).",
-)
+@config_option("A config file or launch script of the run, to be changed (repeatable).")
 @click.option("--gpu", help="The card that the run is to fit: a name (RTX 4090, A100-80GB) or a size (24GB). Default: the card of the log.")
-@click.option("--gpus", type=click.IntRange(1, 100_000), help="How many cards.")
-@click.option("--model", help="The model where the config does not name a known one: a name, or a folder with its config.json.")
+@GPUS
+@MODEL_OF_CONFIG
 @click.option("--plan", type=click.IntRange(1, 50), metavar="N", help="Write this plan of `oomdoctor plan`.")
 @click.option("--only", multiple=True, metavar="ID", help="Write this fix, complaint or plan and nothing else (repeatable).")
 @click.option("--yes", "-y", is_flag=True, help="Write without asking, and also what a person should decide.")
 @click.option("--dry-run", is_flag=True, help="Show the difference and write nothing.")
 @click.option("--output", "-o", type=click.Path(file_okay=False), metavar="DIR", help="Write the changed files into this folder instead.")
-@click.option("--lang", type=click.Choice(["en", "zh"]), help="Language of what is said (default: the locale's).")
-@click.option("--rules", type=click.Path(exists=True, file_okay=False), help="Use the rules in this folder instead of the built-in ones.")
+@language_option(" of what is said")
+@RULES
 def fix(
     paths: tuple[str, ...],
     config: tuple[str, ...],

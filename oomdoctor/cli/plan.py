@@ -10,6 +10,7 @@ import click
 from oomdoctor import __version__
 from oomdoctor.api.plan import plan as plan_run
 from oomdoctor.case.serving import AnyPlans, is_of_server
+from oomdoctor.cli.options import GPUS, HUB, MODEL, config_option, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.memory.plan import compose
@@ -22,18 +23,18 @@ FORMATS = ("terminal", "markdown", "json", "html")
 _CONFIGS = (".yaml", ".yml", ".json", ".sh")
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
-@click.option("--config", "-c", multiple=True, type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="A config of the run.")
+@config_option("A config of the run.")
 @click.option("--gpu", help="The card: a name (RTX 4090, A100-80GB) or a size (24GB). Default: the card of the log.")
-@click.option("--gpus", type=click.IntRange(1, 100_000), help="How many cards.")
-@click.option("--model", help="Name of a known model, or a folder or file with its config.json.")
-@click.option("--hub", is_flag=True, help="Fetch the config.json of a model that is not known (from HF_ENDPOINT, else huggingface.co).")
+@GPUS
+@MODEL
+@HUB
 @click.option("--framework", help="The framework where nothing shows it (transformers, llamafactory, ms-swift ...).")
 @click.option("--top", type=click.IntRange(1, 50), default=5, show_default=True, help="How many plans at most.")
-@click.option("--format", "-f", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="Form of the answer.")
-@click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the answer to this file.")
-@click.option("--lang", type=click.Choice(["en", "zh"]), help="Language (default: the locale's).")
+@format_option(FORMATS, "answer")
+@output_option("answer")
+@language_option()
 def plan(
     paths: tuple[str, ...],
     config: tuple[str, ...],

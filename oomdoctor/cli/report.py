@@ -12,6 +12,7 @@ from oomdoctor.api.inputs import default_jobs
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.cli.clipboard import copy
 from oomdoctor.cli.diagnose import exit_with_verdict, log_paths
+from oomdoctor.cli.options import EXIT_ZERO, MACHINE, NO_REDACT, RULES, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.cli.progress import Progress
 from oomdoctor.errors import UsageError
@@ -29,7 +30,7 @@ PROJECTS = (
 """The projects with a form in rules/forms; listed here so that --help reads no rules."""
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command()
 @click.argument("paths", nargs=-1, type=click.Path())
 @click.option(
     "--for",
@@ -41,19 +42,13 @@ PROJECTS = (
     help=f"Markdown for any issue, plain text, or the bug form of {', '.join(PROJECTS[:-1])} or {PROJECTS[-1]}.",
 )
 @click.option("--config", multiple=True, type=click.Path(), metavar="FILE", help="A config file or launch script of the run (repeatable).")
-@click.option(
-    "--env",
-    default="auto",
-    show_default=True,
-    metavar="auto|here|none|FILE",
-    help="The run's machine: this one if it agrees with the log, this one, none, or a file that describes it.",
-)
-@click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the report to this file.")
+@MACHINE
+@output_option("report")
 @click.option("--copy", "copies", is_flag=True, help="Put the report on the clipboard too, by the terminal's own escape (OSC 52).")
-@click.option("--lang", type=click.Choice(["en", "zh"]), help="Language of the report (default: the locale's).")
-@click.option("--rules", type=click.Path(exists=True, file_okay=False), help="Use the rules in this folder instead of the built-in ones.")
-@click.option("--no-redact", is_flag=True, help="Keep user and host names, paths, addresses and tokens as they are.")
-@click.option("--exit-zero", is_flag=True, help="End with status 0 also when a memory failure was found.")
+@language_option(" of the report")
+@RULES
+@NO_REDACT
+@EXIT_ZERO
 def report(
     paths: tuple[str, ...],
     for_: str,

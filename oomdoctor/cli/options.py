@@ -1,0 +1,53 @@
+"""Options that several commands have, with the same words in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+RULES = click.option(
+    "--rules", type=click.Path(exists=True, file_okay=False), help="Use the rules in this folder instead of the built-in ones."
+)
+NO_REDACT = click.option("--no-redact", is_flag=True, help="Keep user and host names, paths, addresses and tokens as they are.")
+EXIT_ZERO = click.option("--exit-zero", is_flag=True, help="End with status 0 also when a memory failure was found.")
+MACHINE = click.option(
+    "--env",
+    default="auto",
+    show_default=True,
+    metavar="auto|here|none|FILE",
+    help="The run's machine: this one if it agrees with the log, this one, none, or a file that describes it.",
+)
+GPUS = click.option("--gpus", type=click.IntRange(1, 100_000), help="How many cards.")
+MODEL = click.option("--model", help="Name of a known model, or a folder or file with its config.json.")
+MODEL_OF_CONFIG = click.option(
+    "--model", help="The model where the config does not name a known one: a name, or a folder with its config.json."
+)
+HUB = click.option(
+    "--hub", is_flag=True, help="Fetch the config.json of a model that is not known (from HF_ENDPOINT, else huggingface.co)."
+)
+
+
+def config_option(help_: str) -> Callable[[Command], Command]:
+    """Return `--config`, a file that must be there, as often as there are files."""
+    return click.option("--config", "-c", multiple=True, type=click.Path(exists=True, dir_okay=False), metavar="FILE", help=help_)
+
+
+def format_option(formats: Sequence[str], what: str) -> Callable[[Command], Command]:
+    """Return `--format` with these choices; `what` is what has the form."""
+    return click.option(
+        "--format", "-f", "format_", type=click.Choice(formats), default="terminal", show_default=True, help=f"Form of the {what}."
+    )
+
+
+def output_option(what: str) -> Callable[[Command], Command]:
+    """Return `--output`, the file for `what`."""
+    return click.option("--output", "-o", type=click.Path(dir_okay=False), help=f"Write the {what} to this file.")
+
+
+def language_option(of: str = "") -> Callable[[Command], Command]:
+    """Return `--lang`; `of` says whose language it is (` of the report`)."""
+    return click.option("--lang", type=click.Choice(["en", "zh"]), help=f"Language{of} (default: the locale's).")
