@@ -16,6 +16,9 @@ _SUFFIX = re.compile(
     r"[-_.](?:instruct|chat|base|hf|it|pt|gptq|awq|bnb|gguf|int[48]|[48]bit|fp16|bf16|fp8|unsloth|v\d(?:\.\d)?|\d{1,4}k|1m|\d{4}|thinking|reasoning"
     r"|coder|math|python|preview|lora|sft|dpo|merged)$"
 )
+# Hub caches: models--ORG--NAME/snapshots/HASH
+_CACHED = re.compile(r"models--[\w.-]{1,100}--([\w.-]{1,100})")
+_VARIANT = re.compile(r"-(?:coder|math)(?=-)")
 _LONGEST = 300
 
 
@@ -43,10 +46,9 @@ def model_rows() -> tuple[Mapping[str, Any], ...]:
 
 def _short(name: str) -> str:
     name = name[-_LONGEST:].rstrip("/\\")
-    # Hub caches: models--ORG--NAME/snapshots/HASH
-    cached = re.search(r"models--[\w.-]{1,100}--([\w.-]{1,100})", name)
-    last = cached[1] if cached else re.split(r"[/\\]", name)[-1]
-    return re.sub(r"-(?:coder|math)(?=-)", "", last.replace("___", ".").lower().removeprefix("meta-"))
+    cached = _CACHED.search(name) if "models--" in name else None
+    last = cached[1] if cached else name.replace("\\", "/").rpartition("/")[2]
+    return _VARIANT.sub("", last.replace("___", ".").lower().removeprefix("meta-"))
 
 
 @cache

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from html import escape as escape_html
 
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Step, Steps, Style
 from oomdoctor.report.render.bars import cells, fill, pointed
 from oomdoctor.units import format_share
 
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>|~$&]")
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 _REFERENCE = re.compile(r"([@#])(?=\w)")
 _MARKER = re.compile(r"\A(\s*)([-+=]|\d{1,9}(?=[.)])|#)")
 _LINK = re.compile(r"https?://[^\s<>\"'`|\\]{1,500}\Z")
@@ -143,4 +143,4 @@ def _folded(block: Folded) -> str:
 
 
 def _summary(text: str) -> str:
-    return _REFERENCE.sub(r"\1<!-- -->", escape_html(text))
+    return _REFERENCE.sub(r"\1<!-- -->", text.translate(_ENTITIES))
