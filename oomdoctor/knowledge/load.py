@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from oomdoctor.case.settings import RunSettings
 from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.conditions import WrittenCondition, fault, parts, plain
+from oomdoctor.knowledge.framework_rows import with_framework_rows
 from oomdoctor.knowledge.log_settings import signature_of
 from oomdoctor.knowledge.places import place
 from oomdoctor.knowledge.records.cause import CauseFile
@@ -64,12 +65,15 @@ def load_records(root: Path) -> RuleSet:
     templates = _records(root / "templates", TemplateRecord)
     for kind in (problems, fixes, checks, changes, templates):
         _unique([(path, record.id) for path, record in kind])
-    frameworks = _records(root / "frameworks", FrameworkRecord)
+    frameworks = _records(root / "frameworks", FrameworkRecord, named)
     _unique([(path, framework.framework) for path, framework in frameworks])
     for where, framework in frameworks:
-        check_setting_names(where, framework.settings)
+        check_setting_names(where, [*framework.settings, *framework.writes])
+    for where, fix in fixes:
+        check_setting_names(where, [change.setting for change in fix.sets])
     for where, check in checks:
         check_setting_names(where, check.sets)
+    fixes = tuple((path, with_framework_rows(fix, [framework for _, framework in frameworks])) for path, fix in fixes)
     listed = root / "sources.yaml"
     return RuleSet(
         signatures=tuple(signatures),

@@ -56,6 +56,26 @@ class SettingRecord(Record, frozen=True, kw_only=True):
     source: str
 
 
+class SetRecord(Record, frozen=True, kw_only=True):
+    """A setting that a fix changes, whatever framework writes it; the fields are those of SettingRecord."""
+
+    setting: str
+    """By the name that all frameworks share."""
+    to: str
+    others: list[str] = []
+    """Other values of the setting that the fix can give, where a framework has a way to write them."""
+    also: list[str] = []
+    change: ChangeName | None = None
+    least: Annotated[int, Meta(ge=0)] | None = None
+    by: Annotated[float, Meta(gt=0)] = 2
+    along: bool = False
+    """Whether it only goes along with another setting, in frameworks that write that one."""
+    facts: Annotated[list[str], Meta(max_length=2)] = []
+    was: str | None = None
+    without: list[str] = []
+    """Frameworks that write the setting and are left out here."""
+
+
 class FreesRecord(Record, frozen=True, kw_only=True):
     """What a fix frees, in terms of the memory model, in words, and in bytes where they follow from the number of parameters."""
 
@@ -99,8 +119,13 @@ class FixRecord(Record, frozen=True, kw_only=True):
     id: Id
     title: TextRecord
     how: TextRecord
+    sets: list[SetRecord] = []
+    """What it changes: rows of `settings` for each framework that writes these (`writes` in rules/frameworks)."""
+    first: list[str] = []
+    """Frameworks whose rows come before those of all others."""
     settings: list[SettingRecord] = []
-    """The frameworks that people use most come first: their lines are shown where the framework is unknown."""
+    """Rows of one framework each. For a setting of `sets` a row stands instead of what its framework writes. Once the rules are
+    loaded the rows of `sets` are among these."""
     command: str | None = None
     frees: FreesRecord | None = None
     """None for a step that only looks or repairs."""

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from oomdoctor.knowledge.records.base import Plain, Record, RecordKind
+from oomdoctor.knowledge.records.condition import Condition
 
 
 class FromKey(Record, frozen=True, kw_only=True):
@@ -42,6 +43,23 @@ class LogPattern(Record, frozen=True, kw_only=True):
     pattern: str
     order: int = 50
     """Of several that are named the lowest counts: the outermost, as it is its config that a person edits."""
+
+
+class WriteRecord(Record, frozen=True, kw_only=True):
+    """How a framework writes a setting, for fixes and plans."""
+
+    key: str
+    """As it is written: `a.b` is nested, `-x` is an option, `CAPITALS` are a variable, `call(name)` stands in code."""
+    values: dict[str, str] = {}
+    """The values that it can be given -> how they are written; where it is empty, any value as it is."""
+    default: str | None = None
+    """The value where the config does not name the key."""
+    when: Condition | None = None
+    """It is written so in runs of which this is true."""
+    since: str | None = None
+    until: str | None = None
+    source: str | None = None
+    """Where the key was read; `writes_source` where it is not given."""
 
 
 class Layer(Record, frozen=True, kw_only=True):
@@ -133,6 +151,12 @@ class FrameworkRecord(FrameworkCore, frozen=True, kw_only=True):
     """What becomes of a key that it does not know: the run stops, nothing happens, or a script of one's own may have it."""
     settings: dict[str, list[str | FromKey]] = {}
     """The common name -> the keys that give it, the first one that is there counts."""
+    writes: dict[str, str | WriteRecord | list[WriteRecord]] = {}
+    """The common name -> the key that fixes and plans set; several where versions or runs differ."""
+    writes_source: str = ""
+    """Where these keys were read."""
+    rank: int = 100
+    """Where several frameworks are shown the lowest comes first: those that people use most."""
     renamed: dict[str, str] = {}
     deepspeed_key: str = "deepspeed"
     """The key that names a DeepSpeed file."""
