@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 from msgspec import Struct
 
 from oomdoctor.knowledge.records.framework import KeyTable
+from oomdoctor.versions import parse_version, series
 
 State = Literal["there", "gone", "not-yet", "elsewhere", "unknown"]
-_NUMBERS = re.compile(r"\d{1,6}")
 _NEAR = 0.84
 
 
@@ -32,52 +31,54 @@ class FrameworkKeys:
         self._spans = {name: span for span in table.spans for name in span.names.split()}
 
     def status(self, name: str, version: str | None) -> KeyStatus:
-        """Whether the key counts. Between two examined versions a change is not known, and the key passes."""
+        """Return how a key stands at a version. Between two examined versions a change is not known, and the key passes."""
         span = self._spans.get(name)
         if span is None:
             return KeyStatus("unknown")
         since, until = span.since, span.until
-        gone, before = self._next(until, 1), self._next(since, -1)
-        if version is None:
+        at = _numbers(version)
+        if at is None:
             return KeyStatus("elsewhere" if until else "there", until, since)
-        if gone is not None and until is not None and _after(version_order(version), version_order(until), version_order(gone)):
+        if until is not None and _is_after(at, _numbers(until), _numbers(self._next(until, 1))):
             return KeyStatus("gone", until, since)
-        if before is not None and since is not None and not _within(version_order(version), version_order(before), version_order(since)):
+        if since is not None and _is_before(at, _numbers(self._next(since, -1)), _numbers(since)):
             return KeyStatus("not-yet", until, since)
         return KeyStatus("there", until, since)
 
-    def _next(self, version: str | None, step: int) -> str | None:
-        return None if version is None else self._versions[self._versions.index(version) + step]
+    def _next(self, version: str, step: int) -> str:
+        return self._versions[self._versions.index(version) + step]
 
     def current(self) -> list[str]:
-        """The keys of the newest examined version."""
+        """Return the keys of the newest examined version."""
         return [name for name, span in self._spans.items() if span.until is None]
 
     def covers(self, version: str | None) -> bool:
-        """Whether the version is not newer than the newest examined one."""
-        return version is None or version_order(version)[:2] <= version_order(self._versions[-1])[:2]
+        """Return whether the version is not newer than the newest examined one."""
+        at, newest = _numbers(version), _numbers(self._versions[-1])
+        return at is None or newest is None or at[:2] <= newest[:2]
 
 
-def version_order(version: str) -> tuple[int, ...]:
-    """A version as something that can be compared: 4.46.0.dev0 counts as 4.46.0."""
-    return tuple(int(part) for part in _NUMBERS.findall(version.split("+")[0])[:3])
+def _numbers(version: str | None) -> tuple[int, ...] | None:
+    """The three numbers of a version: keys of 4.46.0 are in 4.46.0.dev0 and 4.46.0rc1 too."""
+    known = parse_version(version)
+    return None if known is None else series(known, 3)
 
 
-def _after(at: tuple[int, ...], until: tuple[int, ...], gone: tuple[int, ...]) -> bool:
+def _is_after(at: tuple[int, ...], until: tuple[int, ...] | None, gone: tuple[int, ...] | None) -> bool:
     """Whether a version is past a removal. Keys do not go in a patch release where a minor one lies between."""
-    return at >= gone or (until[:2] != gone[:2] and at[:2] == gone[:2])
+    return until is not None and gone is not None and (at >= gone or (until[:2] != gone[:2] and at[:2] == gone[:2]))
 
 
-def _within(at: tuple[int, ...], before: tuple[int, ...], since: tuple[int, ...]) -> bool:
-    """Whether a version is past an addition, or may be."""
-    return at > before and not (before[:2] != since[:2] and at[:2] == before[:2])
+def _is_before(at: tuple[int, ...], before: tuple[int, ...] | None, since: tuple[int, ...] | None) -> bool:
+    """Whether a version is certainly before an addition."""
+    return before is not None and since is not None and (at <= before or (before[:2] != since[:2] and at[:2] == before[:2]))
 
 
 def closest_key(name: str, known: list[str]) -> str | None:
-    """The key that was probably meant, None where none is near."""
+    """Return the key that was probably meant; None where none is near."""
     import difflib  # noqa: PLC0415 - only an unknown key pays for it
 
-    squeezed = {one.replace("_", ""): one for one in known}
+    squeezed = {key.replace("_", ""): key for key in known}
     same = squeezed.get(name.replace("_", "").replace("-", "").lower())
     if same is not None:
         return same

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 
 from oomdoctor.case.settings import ConfigIssue, WrittenSetting
 from oomdoctor.case.text import Text
-from oomdoctor.configs.key_versions import FrameworkKeys, closest_key, version_order
+from oomdoctor.configs.key_versions import FrameworkKeys, closest_key
 from oomdoctor.knowledge.pack import Pack
+from oomdoctor.versions import parse_version, series
 
 NAMES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
-_NEW_NAME = "2.9.0"
+_NEW_NAME = (2, 9)
 """The first version that reads PYTORCH_ALLOC_CONF."""
 _OPTION = re.compile(r"(?P<name>[^:,=\[\]]{1,80})(?P<mark>[:=]?)(?P<value>(?:\[[^\]]{0,200}\]|[^,\[\]]{0,200}))(?:,|\Z)")
 
@@ -33,7 +34,7 @@ def check_alloc_conf(one: WrittenSetting, options: FrameworkKeys, torch: str | N
                 "alloc-conf-name", one, Text(f"no program reads `{name}`", f"没有程序会读取 `{name}`"), _NOTHING, f"{right}={one.value}"
             )
         return
-    if name == "PYTORCH_ALLOC_CONF" and torch is not None and version_order(torch) < version_order(_NEW_NAME):
+    if name == "PYTORCH_ALLOC_CONF" and (version := parse_version(torch)) is not None and series(version, 2) < _NEW_NAME:
         what = Text(f"PyTorch {torch} does not read `PYTORCH_ALLOC_CONF`", f"PyTorch {torch} 不读取 `PYTORCH_ALLOC_CONF`")
         yield _made(
             "alloc-conf-name",
