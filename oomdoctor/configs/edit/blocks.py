@@ -8,11 +8,10 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from oomdoctor.configs.edit.change import ConfigChange, Edit, Form, UnsafeEdit
-from oomdoctor.configs.edit.json_tree import json_document
+from oomdoctor.configs.edit.documents import read_documents
 from oomdoctor.configs.edit.lists import add_items
-from oomdoctor.configs.edit.tree import Entry, Spot, deepest, entries, find
 from oomdoctor.configs.edit.values import json_value, yaml_value
-from oomdoctor.configs.edit.yaml_tree import yaml_documents
+from oomdoctor.configs.readers.tree import Entry, Node, all_entries, find_deepest, find_path
 
 _KEY = re.compile(r"[A-Za-z_][\w-]{0,150}\Z")
 _STEP = "  "
@@ -29,7 +28,8 @@ class BlockStyle(Struct, frozen=True):
 
 def edit_block(text: str, form: Form, change: ConfigChange) -> Edit:
     """The edit that makes `change`. Raises Unsafe where there is none that touches nothing else."""
-    roots, style = read_documents(text, form)
+    roots = read_documents(text, form)
+    style = block_style(text, form, roots)
     found = find_entry(roots, change)
     if change.action == "rename":
         return _renamed(text, form, change, found)
@@ -38,15 +38,14 @@ def edit_block(text: str, form: Form, change: ConfigChange) -> Edit:
     return _inserted(text, style, roots, change)
 
 
-def read_documents(text: str, form: Form) -> tuple[list[Spot], BlockStyle]:
-    """The documents of a file, and how it is written. Raises Unsafe where it cannot be read."""
-    roots = [json_document(text)] if form == "json" else yaml_documents(text)
-    return roots, BlockStyle(form, "\r\n" if "\r\n" in text else "\n", _indentation(text, roots))
+def block_style(text: str, form: Form, roots: list[Node]) -> BlockStyle:
+    """Return how a file is written."""
+    return BlockStyle(form, "\r\n" if "\r\n" in text else "\n", _indentation(text, roots))
 
 
-def find_entry(roots: list[Spot], change: ConfigChange) -> list[Entry]:
+def find_entry(roots: list[Node], change: ConfigChange) -> list[Entry]:
     """The entries down to the setting: the one in the line that was named, else the last one."""
-    paths = [path for root in roots if (path := find(root, change.key))]
+    paths = [path for root in roots if (path := find_path(root, change.key))]
     for path in paths:
         if path[-1].value.line == change.line:
             return path
@@ -81,9 +80,9 @@ def _renamed(text: str, form: Form, change: ConfigChange, path: list[Entry]) -> 
     return Edit(entry.start, entry.end, f"{quote}{change.to}{quote}")
 
 
-def _inserted(text: str, style: BlockStyle, roots: list[Spot], change: ConfigChange) -> Edit:
+def _inserted(text: str, style: BlockStyle, roots: list[Node], change: ConfigChange) -> Edit:
     root = _document(roots, change)
-    block, rest = deepest(root, change.key)
+    block, rest = find_deepest(root, change.key)
     names = rest.split(".")
     if block.kind != "mapping" or block.shared:
         raise UnsafeEdit("what stands above it is not a block of keys", "它的上一级不是键值块")
@@ -95,18 +94,18 @@ def _inserted(text: str, style: BlockStyle, roots: list[Spot], change: ConfigCha
     return _below(text, style, block, names, change)
 
 
-def _document(roots: list[Spot], change: ConfigChange) -> Spot:
+def _document(roots: list[Node], change: ConfigChange) -> Node:
     """The document that takes a new key: the only one, or the only one that has its block."""
     maps = [root for root in roots if root.kind == "mapping"]
     if len(maps) > 1:
         block = change.key.rpartition(".")[0] or change.after or ""
-        maps = [root for root in maps if block and find(root, block)]
+        maps = [root for root in maps if block and find_path(root, block)]
     if len(maps) != 1:
         raise UnsafeEdit("it is not clear which document of the file takes the key", "文件里有多个文档，无法确定该写进哪一个")
     return maps[0]
 
 
-def _below(text: str, style: BlockStyle, block: Spot, names: list[str], change: ConfigChange) -> Edit:
+def _below(text: str, style: BlockStyle, block: Node, names: list[str], change: ConfigChange) -> Edit:
     """A line of its own, below a related key or at the end of the block."""
     if not block.entries:
         raise UnsafeEdit("the block is empty", "这个块是空的")
@@ -133,7 +132,7 @@ def after_line(text: str, newline: str, at: int, lines: str) -> Edit:
     return Edit(end + 1, end + 1, lines + newline)
 
 
-def into_brackets(text: str, style: BlockStyle, block: Spot, names: list[str], value: str) -> Edit:
+def into_brackets(text: str, style: BlockStyle, block: Node, names: list[str], value: str) -> Edit:
     """A key behind the last one in brackets; `value` is as it is written."""
     json = style.form == "json"
     if not block.entries:
@@ -169,10 +168,10 @@ def _line_indent(text: str, at: int) -> str:
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def _indentation(text: str, roots: list[Spot]) -> str:
+def _indentation(text: str, roots: list[Node]) -> str:
     """One level of indentation, as the first nested block has it."""
     for root in roots:
-        for entry in entries(root):
+        for entry in all_entries(root):
             inner = entry.value.entries
             if entry.value.kind != "mapping" or not inner:
                 continue

@@ -5,47 +5,47 @@ from __future__ import annotations
 import re
 
 from oomdoctor.configs.edit.change import Edit, Form, UnsafeEdit
-from oomdoctor.configs.edit.tree import Spot
+from oomdoctor.configs.edit.documents import read_documents
 from oomdoctor.configs.edit.values import json_value, yaml_value
-from oomdoctor.configs.edit.yaml_tree import yaml_documents
+from oomdoctor.configs.readers.tree import Node
 
 _DASH = re.compile(r" *- {1,8}\Z")
 
 
 def list_items(to: str) -> list[str]:
     """The items of a list as it is written, `[a, b]`, as words. Raises Unsafe where it is none, or holds more than words."""
-    found = yaml_documents(to)
+    found = read_documents(to, "yaml")
     if len(found) != 1 or found[0].kind != "sequence" or any(one.value.kind != "scalar" for one in found[0].entries):
         raise UnsafeEdit("the value is not a list of words", "这个值不是由单个词组成的列表")
     return [one.value.value for one in found[0].entries]
 
 
-def add_items(text: str, form: Form, spot: Spot, to: str) -> Edit:
-    """The edit that puts the missing items of `to` behind those of the list at `spot`. Raises Unsafe where none is safe."""
-    there = [one.value for one in spot.entries]
+def add_items(text: str, form: Form, node: Node, to: str) -> Edit:
+    """The edit that puts the missing items of `to` behind those of the list at `node`. Raises Unsafe where none is safe."""
+    there = [one.value for one in node.entries]
     wanted = list_items(to)
     if not wanted:
         raise UnsafeEdit("a list stands here", "这里是一个列表")
     if any(one.kind != "scalar" or one.shared for one in there):
         raise UnsafeEdit("a list with more than words stands here", "这里的列表不只是单个词")
     missing = [one for one in wanted if one not in [item.value for item in there]]
-    if spot.style != "{":
+    if node.style != "{":
         return _below(text, there[-1], missing)
     written = [json_value(one, "", "") if form == "json" else yaml_value(one, "", "", flow=True) for one in missing]
     if not there:
-        return Edit(spot.start + 1, spot.end - 1, ", ".join(written))
+        return Edit(node.start + 1, node.end - 1, ", ".join(written))
     last = there[-1]
-    between = text[there[-2].end : last.start] if len(there) > 1 else _before(text, spot, last)
+    between = text[there[-2].end : last.start] if len(there) > 1 else _before(text, node, last)
     return Edit(last.end, last.end, "".join(between + one for one in written))
 
 
-def _before(text: str, spot: Spot, only: Spot) -> str:
+def _before(text: str, node: Node, only: Node) -> str:
     """What stands between two items of a list that has one: a line of its own where that one has it."""
-    lead = text[spot.start + 1 : only.start]
+    lead = text[node.start + 1 : only.start]
     return f",{lead}" if "\n" in lead and not lead.strip() else ", "
 
 
-def _below(text: str, last: Spot, missing: list[str]) -> Edit:
+def _below(text: str, last: Node, missing: list[str]) -> Edit:
     """Lines below the last item, each behind a dash like its own."""
     dash = text[text.rfind("\n", 0, last.start) + 1 : last.start]
     if not _DASH.match(dash) or last.style in ("|", ">") or "\n" in text[last.start : last.end]:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import re
 
-from oomdoctor.configs.edit.blocks import BlockStyle, after_line, find_entry, into_brackets, read_documents
+from oomdoctor.configs.edit.blocks import BlockStyle, after_line, block_style, find_entry, into_brackets
 from oomdoctor.configs.edit.change import ConfigChange, Edit, Form, UnsafeEdit
-from oomdoctor.configs.edit.tree import Entry, Spot, find
+from oomdoctor.configs.edit.documents import read_documents
+from oomdoctor.configs.readers.tree import Entry, Node, find_path
 
 _BEHIND = re.compile(r"[ \t]*(?:#[^\r\n]*)?\r?(?=\n|\Z)")
 
 
 def move_setting(text: str, form: Form, change: ConfigChange) -> Edit:
     """The edit that takes the setting into the block `change.to`. Raises Unsafe where none is safe."""
-    roots, style = read_documents(text, form)
+    roots = read_documents(text, form)
+    style = block_style(text, form, roots)
     path = find_entry(roots, change)
     root = next((root for root in roots if path and path[0] in root.entries), None)
     if root is None:
         raise UnsafeEdit("the key is not where it was", "这个键已经不在原来的位置")
     entry, parent = path[-1], path[-2].value if len(path) > 1 else root
-    target = find(root, change.to)
+    target = find_path(root, change.to)
     if entry.value.kind != "scalar" or any(one.value.shared for one in (*path, *target)):
         raise UnsafeEdit("more than one plain value would have to move", "要移动的不只是一个普通的值")
     if not target or target[-1].value.kind != "mapping":
@@ -34,7 +36,7 @@ def move_setting(text: str, form: Form, change: ConfigChange) -> Edit:
     return _both(text, cut, put)
 
 
-def _cut_of_json(text: str, parent: Spot, entry: Entry) -> Edit:
+def _cut_of_json(text: str, parent: Node, entry: Entry) -> Edit:
     """The entry with the comma that it no longer needs."""
     at = parent.entries.index(entry)
     if at + 1 < len(parent.entries):
@@ -48,7 +50,7 @@ def _cut_of_json(text: str, parent: Spot, entry: Entry) -> Edit:
     return cut
 
 
-def _of_yaml(text: str, style: BlockStyle, entry: Entry, block: Spot) -> tuple[Edit, Edit]:
+def _of_yaml(text: str, style: BlockStyle, entry: Entry, block: Node) -> tuple[Edit, Edit]:
     """The line without its indentation, out of its place and into the other."""
     start, value = text.rfind("\n", 0, entry.start) + 1, entry.value
     behind = _BEHIND.match(text, value.end)

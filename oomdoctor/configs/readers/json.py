@@ -1,27 +1,19 @@
-"""JSON configs, and printed dicts, with the line of every key. What strict JSON forbids is read and named."""
+"""JSON texts as a tree with places, and JSON configs and printed dicts as settings. What strict JSON forbids is read and named."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from oomdoctor.case.settings import ConfigIssue, Scalar, WrittenSetting
 from oomdoctor.case.text import Text
-from oomdoctor.configs.parsed_config import (
-    DEEPEST,
-    LONGEST,
-    MOST_KEYS,
-    ParsedConfig,
-    duplicate_key,
-    form_issue,
-    limits_exceeded,
-    plain_value,
-)
+from oomdoctor.configs.parsed_config import LONGEST, ParsedConfig, duplicate_key, form_issue, limits_exceeded
+from oomdoctor.configs.readers.tree import BeyondLimits, Node, TreeBuilder
+from oomdoctor.configs.readers.tree_settings import SettingsReader
 
-TOKEN = re.compile(
+_TOKEN = re.compile(
     r"""(?P<blank>[ \t\r\n\ufeff]+)"""
     r"""|(?P<comment>//[^\n]*|\#[^\n]*|/\*[^*]*(?:\*(?!/)[^*]*)*(?:\*/)?)"""
     r"""|(?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
@@ -33,145 +25,120 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _PYTHON = ("True", "False", "None")
 
 
+class JsonTree(Struct):
+    """The values of a text, and what is wrong with it."""
+
+    roots: list[Node]
+    mistakes: dict[str, tuple[int, Text, Text]]
+    """By the id of an issue the line of the first one, what is wrong, and why that matters."""
+    duplicates: list[Node]
+    """The keys that stand twice in one block."""
+    count: int
+    """The keys and values."""
+    invalid: int | None = None
+    """The line of the first character that begins no token."""
+    unmatched: bool = False
+    """Whether a bracket closes another one, or none."""
+    beyond: int | None = None
+    """The line where the text is larger or deeper than a config can be; the rest was not read."""
+
+
+def parse_json(text: str) -> JsonTree:
+    """Return the tree of a JSON text; a mistake in it is passed over."""
+    return _Parser(text).run()
+
+
 def read_json(file: str, text: str, *, prefix: str = "", line: int = 1) -> ParsedConfig:
-    """The settings of a JSON text; `prefix` and `line` place one that stands inside another file."""
-    reader = _Reader(file, text, prefix, line)
-    reader.run()
-    return ParsedConfig(file=file, form="json", written=tuple(reader.written), issues=tuple(reader.issues))
+    """Return the settings of a JSON text; `prefix` and `line` place one that stands inside another file."""
+    tree, above = parse_json(text), line - 1
+    issues = [form_issue(kind, file, at + above, "", what, why) for kind, (at, what, why) in tree.mistakes.items()]
+    issues += [duplicate_key(file, key.line + above, key.value[:LONGEST]) for key in tree.duplicates]
+    settings, beyond = SettingsReader(file, {"null": None}), tree.beyond
+    try:
+        for root in tree.roots:
+            settings.read(root, prefix)
+    except BeyondLimits as limit:
+        beyond = limit.line
+    issues += [] if beyond is None else [limits_exceeded(file, beyond + above)]
+    written = settings.written if not above else [replace(setting, line=setting.line + above) for setting in settings.written]
+    return ParsedConfig(file=file, form="json", written=tuple(written), issues=tuple(issues))
 
 
-class _Open(Struct):
-    path: str
-    mapping: bool
-    line: int
-    key: str | None = None
-    scalars: list[Scalar] | None = None
-    count: int = 0
-    seen: set[str] | None = None
-    comma: int | None = None
-    """The line of a comma after which nothing came yet."""
-
-
-class _Reader:
-    def __init__(self, file: str, text: str, prefix: str, line: int) -> None:
-        self.file, self.text, self.prefix, self.first = file, text, prefix, line
-        self.written: list[WrittenSetting] = []
-        self.issues: list[ConfigIssue] = []
-        self.stack: list[_Open] = []
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
         self._breaks = [found.start() for found in re.finditer("\n", text)]
-        self._named: set[str] = set()
+        self._builder = TreeBuilder()
+        self._tree = JsonTree(self._builder.roots, {}, self._builder.twice, 0)
 
-    def run(self) -> None:
-        """Reads to the end, or to where it is no JSON any more."""
+    def run(self) -> JsonTree:
+        """Read to the end, or to where it is no config any more."""
+        try:
+            self._read()
+            if self._builder.stack:
+                self._wrong("json-broken", self._line(len(self._text)), *_UNCLOSED)
+        except BeyondLimits as limit:
+            self._tree.beyond = limit.line
+        self._tree.count = self._builder.count
+        return self._tree
+
+    def _read(self) -> None:
         at = 0
-        while at < len(self.text):
-            found = TOKEN.match(self.text, at)
+        while at < len(self._text):
+            token = _TOKEN.match(self._text, at)
             line = self._line(at)
-            if found is None:
+            if token is None:
+                self._tree.invalid = self._tree.invalid or line
                 self._wrong("json-broken", line, *_BROKEN)
                 at += 1
                 continue
-            at = found.end()
-            if not self._token(found, line):
-                return
-        if self.stack:
-            self._wrong("json-broken", self._line(len(self.text)), *_UNCLOSED)
+            at = token.end()
+            self._take(token, line)
 
     def _line(self, offset: int) -> int:
-        return self.first + bisect_right(self._breaks, offset - 1)
+        return 1 + bisect_right(self._breaks, offset - 1)
 
-    def _token(self, found: re.Match[str], line: int) -> bool:
-        kind, token = found.lastgroup, found[0]
+    def _take(self, token: re.Match[str], line: int) -> None:
+        kind, text = token.lastgroup, token[0]
         if kind == "comment":
             self._wrong("json-comment", line, *_COMMENT)
         elif kind == "mark":
-            return self._mark(token, line)
-        elif kind == "string":
-            if token[0] == "'":
+            self._mark(text, token, line)
+        elif kind in ("string", "word"):
+            if text[0] == "'" or text in _PYTHON:
                 self._wrong("json-python", line, *_PYTHON_DICT)
-            return self._scalar(unescaped(token), line)
-        elif kind == "word":
-            if token in _PYTHON:
-                self._wrong("json-python", line, *_PYTHON_DICT)
-            return self._scalar(None if token == "null" else plain_value(token), line)
-        return True
+            quote = text[0] if kind == "string" else ""
+            self._add(Node("scalar", token.start(), token.end(), line, quote, _unescaped(text) if quote else text))
 
-    def _mark(self, mark: str, line: int) -> bool:
+    def _mark(self, mark: str, token: re.Match[str], line: int) -> None:
+        top = self._builder.top
         if mark in "{[":
-            return self._open(mark == "{", line)
-        top = self.stack[-1] if self.stack else None
-        if top is None:
+            if top is not None and self._builder.wants_key:  # a bracket where a key should be: it has an empty one
+                top.key, top.comma = Node("scalar", token.start(), token.start(), line), None
+            self._builder.add(Node("mapping" if mark == "{" else "sequence", token.start(), token.end(), line, "{"))
+        elif top is None:
+            self._tree.unmatched = self._tree.unmatched or mark in "}]"
             self._wrong("json-broken", line, *_BROKEN)
         elif mark in "}]":
-            self._close(top)
+            if top.comma is not None:
+                self._wrong("json-trailing-comma", top.comma, *_TRAILING)
+            self._tree.unmatched |= (top.node.kind == "mapping") != (mark == "}")
+            self._builder.close(token.end())
         elif mark == ",":
             top.comma, top.key = line, None
-        return True
 
-    def _open(self, mapping: bool, line: int) -> bool:
-        if len(self.stack) >= DEEPEST:
-            self.issues.append(limits_exceeded(self.file, line))
-            return False
-        top = self.stack[-1] if self.stack else None
-        path = self.prefix if top is None else self._path(top)
-        if top is not None and not top.mapping:
-            top.scalars = None
-        if mapping and path:
-            self._add(WrittenSetting(key=path, value=None, file=self.file, line=top.line if top is not None else line, block=True))
-        self._done(top)
-        self.stack.append(_Open(path=path, mapping=mapping, line=line, scalars=None if mapping else []))
-        return len(self.written) <= MOST_KEYS
-
-    def _close(self, top: _Open) -> None:
-        if top.comma is not None:
-            self._wrong("json-trailing-comma", top.comma, *_TRAILING)
-        self.stack.pop()
-        if top.scalars is not None and top.path:
-            self._add(WrittenSetting(key=top.path, value=tuple(top.scalars), file=self.file, line=top.line))
-
-    def _scalar(self, value: Any, line: int) -> bool:
-        top = self.stack[-1] if self.stack else None
-        if top is None:
-            return True
-        if top.mapping and top.key is None:
-            key = str(value)[:LONGEST]
-            if top.comma is None and top.count:
-                self._wrong("json-broken", line, *_NO_COMMA)
-            top.seen = top.seen if top.seen is not None else set()
-            if key in top.seen:
-                self.issues.append(duplicate_key(self.file, line, key))
-            top.seen.add(key)
-            top.key, top.line, top.comma = key, line, None
-            return True
-        if top.scalars is not None:
-            top.scalars.append(value)
-        elif top.mapping:
-            self._add(WrittenSetting(key=self._path(top), value=value, file=self.file, line=top.line))
-        self._done(top)
-        return len(self.written) <= MOST_KEYS and (top.scalars is None or len(top.scalars) <= MOST_KEYS)
-
-    def _done(self, top: _Open | None) -> None:
-        if top is not None:
-            top.key, top.comma = None, None
-            top.count += 1
-
-    def _path(self, top: _Open) -> str:
-        own = str(top.count) if not top.mapping else top.key or ""
-        return (f"{top.path}.{own}" if top.path else own)[:LONGEST]
-
-    def _add(self, one: WrittenSetting) -> None:
-        self.written.append(one)
-        if len(self.written) == MOST_KEYS:
-            self.issues.append(limits_exceeded(self.file, one.line))
+    def _add(self, node: Node) -> None:
+        top = self._builder.top
+        if top is not None and self._builder.wants_key and top.comma is None and top.node.entries:
+            self._wrong("json-broken", node.line, *_NO_COMMA)
+        self._builder.add(node)
 
     def _wrong(self, identity: str, line: int, what: Text, why: Text) -> None:
         """Each kind of mistake is named once, where it stands first."""
-        if identity not in self._named:
-            self._named.add(identity)
-            self.issues.append(form_issue(identity, self.file, line, "", what, why))
+        self._tree.mistakes.setdefault(identity, (line, what, why))
 
 
-def unescaped(token: str) -> str:
+def _unescaped(token: str) -> str:
     inner = token[1:-1][: LONGEST * 2]
     if "\\" not in inner:
         return inner[:LONGEST]
