@@ -18,17 +18,17 @@ _MOST = 32
 
 
 def read_files(paths: Sequence[str], version: Version | None = None) -> tuple[list[ParsedConfig], list[Gap]]:
-    """The sheets of the files in `paths` and of those beside them that they name, and what could not be read.
+    """Return the configs of the files in `paths` and of those beside them that they name, and what could not be read.
 
     `version` says from where a path is read: itself, or a copy of what it was.
     """
-    sheets: list[ParsedConfig] = []
+    configs: list[ParsedConfig] = []
     gaps: list[Gap] = []
     todo, done = list(paths), {os.path.basename(path) for path in paths}
     while todo and len(done) <= _MOST:
         path = todo.pop(0)
         own, gap = _read(path, path if version is None else version(path))
-        sheets += own
+        configs += own
         gaps += [gap] if gap else []
         for named in _named(own):
             if os.path.basename(named) in done:
@@ -39,7 +39,7 @@ def read_files(paths: Sequence[str], version: Version | None = None) -> tuple[li
                 gaps.append(Gap(what=named, why="a config that another one names", how="give this file too"))
             else:
                 todo.append(beside)
-    return sheets, gaps
+    return configs, gaps
 
 
 def _read(path: str, place: str) -> tuple[list[ParsedConfig], Gap | None]:
@@ -52,23 +52,23 @@ def _read(path: str, place: str) -> tuple[list[ParsedConfig], Gap | None]:
             data = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as why:
         return [], Gap(what=path, why=(getattr(why, "strerror", None) or str(why)).lower())
-    sheets = read_config(path, data)
-    return (sheets, None) if sheets is not None else ([], Gap(what=path, why="a binary file, not a config"))
+    configs = read_config(path, data)
+    return (configs, None) if configs is not None else ([], Gap(what=path, why="a binary file, not a config"))
 
 
-def _named(sheets: Sequence[ParsedConfig]) -> Iterator[str]:
-    """The config files that sheets name, in a command or as the value of a key that takes one."""
-    for sheet in sheets:
-        yield from sheet.named
-        for one in sheet.written:
-            if isinstance(one.value, str) and _NAMING.search(one.name) and _CONFIG.match(one.value):
-                yield one.value
+def _named(configs: Sequence[ParsedConfig]) -> Iterator[str]:
+    """Yield the config files that configs name, in a command or as the value of a key that takes one."""
+    for config in configs:
+        yield from config.named
+        for setting in config.written:
+            if isinstance(setting.value, str) and _NAMING.search(setting.name) and _CONFIG.match(setting.value):
+                yield setting.value
 
 
 def _beside(path: str, named: str) -> str | None:
-    """The file of that name in the folder of `path`, or below it; nothing outside of that folder is opened."""
+    """Return the file of that name in the folder of `path`, or below it; nothing outside of that folder is opened."""
     folder = os.path.dirname(path)
     named = named.replace("\\", "/")
     inside = [] if named.startswith("/") or ".." in named.split("/") or ":" in named else [named]
-    candidates = [os.path.join(folder, one) for one in (*inside, named.rsplit("/", 1)[-1])]
-    return next((one for one in candidates if os.path.isfile(one)), None)
+    candidates = [os.path.join(folder, name) for name in (*inside, named.rsplit("/", 1)[-1])]
+    return next((candidate for candidate in candidates if os.path.isfile(candidate)), None)

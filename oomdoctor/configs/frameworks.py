@@ -1,4 +1,4 @@
-"""What the rules know of frameworks: whose config a sheet is, and what its keys mean in the words that all share."""
+"""What the rules know of frameworks: whose config a config is, and what its keys mean in the words that all share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Frameworks:
         return next((record.framework for record in self.records.values() if name in record.names), name)
 
     def title(self, framework: str) -> str:
-        """The name that a person knows."""
+        """Return the name that a person knows."""
         return self.records[framework].title if framework in self.records else framework
 
     def deepspeed_key(self, framework: str | None) -> str:
@@ -37,57 +37,59 @@ class Frameworks:
         return "deepspeed" if record is None else record.deepspeed_key
 
     def family(self, framework: str) -> list[str]:
-        """The framework, and those whose keys it shares."""
+        """Return the framework, and those whose keys it shares."""
         record = self.records.get(framework)
         return [framework] if record is None else [framework, *record.shares]
 
-    def recognise(self, sheet: ParsedConfig) -> ParsedConfig:
-        """The sheet with its framework, and every setting of it marked; unchanged where nothing shows one."""
-        framework, reason = (sheet.framework, sheet.reason) if sheet.framework else self._found(sheet)
+    def recognise(self, config: ParsedConfig) -> ParsedConfig:
+        """Return the config with its framework, and every setting of it marked; unchanged where nothing shows one."""
+        framework, reason = (config.framework, config.reason) if config.framework else self._found(config)
         if framework is None:
-            return sheet
-        given = tuple(replace(one, framework=framework) for one in sheet.written)
-        return replace(sheet, written=given, framework=framework, reason=reason)
+            return config
+        given = tuple(replace(setting, framework=framework) for setting in config.written)
+        return replace(config, written=given, framework=framework, reason=reason)
 
-    def _found(self, sheet: ParsedConfig) -> tuple[str | None, str | None]:
-        if sheet.program:
+    def _found(self, config: ParsedConfig) -> tuple[str | None, str | None]:
+        if config.program:
             for name, record in self.records.items():
-                if not record.takes_options and sheet.written:
+                if not record.takes_options and config.written:
                     continue
-                if any(_starts(sheet.program, program) for program in record.programs):
-                    return name, sheet.program
-        keys = {one.name for one in sheet.written}
+                if any(_starts(config.program, program) for program in record.programs):
+                    return name, config.program
+        keys = {setting.name for setting in config.written}
         for name, record in self.records.items():
-            if sheet.form == "command" and not record.in_commands:
+            if config.form == "command" and not record.in_commands:
                 continue
             for sign in record.signs:
                 if keys.issuperset(sign):
                     return name, ", ".join(sign)
         return None, None
 
-    def common_settings(self, sheet: ParsedConfig) -> Iterator[tuple[str, Scalar, WrittenSetting]]:
-        """The common names that a sheet gives, with the value and the setting that it comes from."""
-        if sheet.framework not in self.records:
+    def common_settings(self, config: ParsedConfig) -> Iterator[tuple[str, Scalar, WrittenSetting]]:
+        """Yield the common names that a config gives, with the value and the setting that it comes from."""
+        if config.framework not in self.records:
             return
-        by_name = settings_by_name(sheet.written, self.records[sheet.framework].roots)
+        by_name = settings_by_name(config.written, self.records[config.framework].roots)
         seen: set[str] = set()
-        for framework in self.family(sheet.framework):
+        for framework in self.family(config.framework):
             record = self.records.get(framework)
             for name, sources in record.settings.items() if record is not None else ():
-                found = next(((value, at) for one in sources if (value := _meaning(one, at := _at(one, by_name))) is not None), None)
+                found = next(
+                    ((value, at) for source in sources if (value := _meaning(source, at := _at(source, by_name))) is not None), None
+                )
                 if found is not None and name not in seen and found[1] is not None:
                     seen.add(name)
                     yield name, found[0], found[1]
 
 
 def settings_by_name(given: Sequence[WrittenSetting], roots: Sequence[str]) -> dict[str, WrittenSetting]:
-    """The settings by name; those under a root also without it. The last of a name counts."""
+    """Return the settings by name; those under a root also without it. The last of a name counts."""
     found: dict[str, WrittenSetting] = {}
-    for one in given:
-        found[one.name] = one
-        root, _, rest = one.name.partition(".")
+    for setting in given:
+        found[setting.name] = setting
+        root, _, rest = setting.name.partition(".")
         if rest and root in roots:
-            found[rest] = one
+            found[rest] = setting
     return found
 
 
@@ -103,7 +105,7 @@ def _at(source: str | FromKey, by_name: Mapping[str, WrittenSetting]) -> Written
 
 
 def _meaning(source: str | FromKey, at: WrittenSetting | None) -> Scalar:
-    """What the key of `source` says, None where it is not there or says nothing."""
+    """Return what the key of `source` says, None where it is not there or says nothing."""
     if at is None:
         return None
     if isinstance(source, str):
@@ -115,7 +117,7 @@ def _meaning(source: str | FromKey, at: WrittenSetting | None) -> Scalar:
 
 
 def setting_value(given: WrittenSetting) -> str:
-    """The value in one word, as tables compare it: `true`, `16`, `{}` for a block, nothing for null."""
+    """Return the value in one word, as tables compare it: `true`, `16`, `{}` for a block, nothing for null."""
     if given.block:
         return "{}"
     value = _scalar(given.value)

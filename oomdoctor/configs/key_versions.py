@@ -59,18 +59,18 @@ class FrameworkKeys:
 
 
 def _numbers(version: str | None) -> tuple[int, ...] | None:
-    """The three numbers of a version: keys of 4.46.0 are in 4.46.0.dev0 and 4.46.0rc1 too."""
+    """Return the three numbers of a version: keys of 4.46.0 are in 4.46.0.dev0 and 4.46.0rc1 too."""
     known = parse_version(version)
     return None if known is None else series(known, 3)
 
 
 def _is_after(at: tuple[int, ...], until: tuple[int, ...] | None, gone: tuple[int, ...] | None) -> bool:
-    """Whether a version is past a removal. Keys do not go in a patch release where a minor one lies between."""
+    """Return whether a version is past a removal. Keys do not go in a patch release where a minor one lies between."""
     return until is not None and gone is not None and (at >= gone or (until[:2] != gone[:2] and at[:2] == gone[:2]))
 
 
 def _is_before(at: tuple[int, ...], before: tuple[int, ...] | None, since: tuple[int, ...] | None) -> bool:
-    """Whether a version is certainly before an addition."""
+    """Return whether a version is certainly before an addition."""
     return before is not None and since is not None and (at <= before or (before[:2] != since[:2] and at[:2] == before[:2]))
 
 

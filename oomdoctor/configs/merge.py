@@ -1,4 +1,4 @@
-"""Sheets -> one set of settings: which file decides, and what follows from several of them together."""
+"""Configs -> one set of settings: which file decides, and what follows from several of them together."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MergedSettings(Struct, frozen=True):
 
 
 def settings_in_log(events: Sequence[Event]) -> ParsedConfig:
-    """What the log printed of the settings: the last value of each, at the line where it stands."""
+    """Return what the log printed of the settings: the last value of each, at the line where it stands."""
     found: dict[str, WrittenSetting] = {}
     for event in events:
         if event.kind is Kind.CONTEXT:
@@ -42,13 +42,13 @@ def settings_in_log(events: Sequence[Event]) -> ParsedConfig:
     return ParsedConfig(file="log", form="log", written=tuple(found.values()), framework="log" if found else None)
 
 
-def merge(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> MergedSettings:
-    """The settings of all sheets: a command goes before the files that it names, files before the log."""
+def merge(configs: Sequence[ParsedConfig], frameworks: Frameworks) -> MergedSettings:
+    """Return the settings of all configs: a command goes before the files that it names, files before the log."""
     values: dict[str, Scalar] = {}
     places: dict[str, WrittenSetting] = {}
     others: dict[str, list[tuple[Scalar, WrittenSetting]]] = {}
-    for sheet in sorted(sheets, key=lambda sheet: _turn(sheet, frameworks)):
-        for name, written, at in frameworks.common_settings(sheet):
+    for config in sorted(configs, key=lambda config: _turn(config, frameworks)):
+        for name, written, at in frameworks.common_settings(config):
             value = _typed(name, written)
             if value is None:
                 continue
@@ -56,16 +56,16 @@ def merge(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> MergedSetti
                 others.setdefault(name, []).append((value, at))
             else:
                 values[name], places[name] = value, at
-    settings = _with_worked_out(RunSettings().with_values(values), sheets, frameworks)
+    settings = _with_worked_out(RunSettings().with_values(values), configs, frameworks)
     for helper in ("processes_per_node", "nodes"):
         places.pop(helper, None)
     return MergedSettings(replace(settings, processes_per_node=None, nodes=None), places, others)
 
 
-def _turn(sheet: ParsedConfig, frameworks: Frameworks) -> tuple[bool, bool, bool, bool]:
-    """Return the place of a sheet among others: what a trainer says goes before the programs below it."""
-    aside = sheet.framework in ("launcher", "environment")
-    return sheet.form == "log", aside, sheet.framework in frameworks.layers, sheet.form != "command"
+def _turn(config: ParsedConfig, frameworks: Frameworks) -> tuple[bool, bool, bool, bool]:
+    """Return the place of a config among others: what a trainer says goes before the programs below it."""
+    aside = config.framework in ("launcher", "environment")
+    return config.form == "log", aside, config.framework in frameworks.layers, config.form != "command"
 
 
 def _typed(name: str, value: Scalar) -> Scalar:
@@ -76,7 +76,7 @@ def _typed(name: str, value: Scalar) -> Scalar:
 
 
 def _thousands(text: str) -> Scalar:
-    """A number of tokens as vLLM reads it: `32k` is 32,000 and `32K` is 32,768 (vllm/engine/arg_utils.py, human_readable_int)."""
+    """Return a number of tokens as vLLM reads it: `32k` is 32,000 and `32K` is 32,768 (vllm/engine/arg_utils.py, human_readable_int)."""
     found = _HUMAN.fullmatch(text.strip())
     if found is None:
         return plain_value(text.replace(",", ""))
@@ -84,7 +84,7 @@ def _thousands(text: str) -> Scalar:
     return round(float(found[1]) * float(thousand ** ("kmg".index(found[2].lower()) + 1)))
 
 
-def _with_worked_out(settings: RunSettings, sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> RunSettings:
+def _with_worked_out(settings: RunSettings, configs: Sequence[ParsedConfig], frameworks: Frameworks) -> RunSettings:
     """Return the settings with what follows: processes, the batch over all cards, the length of a GLM-4 sample, LoRA on four bits."""
     if settings.world_size is None and settings.processes_per_node is not None:
         nodes = 1 if settings.nodes is None else settings.nodes
@@ -93,20 +93,22 @@ def _with_worked_out(settings: RunSettings, sheets: Sequence[ParsedConfig], fram
     if product and settings.global_batch is None:
         settings = replace(settings, global_batch=product)
     if settings.zero_stage is None:
-        settings = settings.with_values({**dict(_shipped(sheets, frameworks)), **settings.known()})
+        settings = settings.with_values({**dict(_shipped(configs, frameworks)), **settings.known()})
     if settings.sequence_length is None:
-        settings = replace(settings, sequence_length=max(_glm4_length(sheets), default=None))
+        settings = replace(settings, sequence_length=max(_glm4_length(configs), default=None))
     if settings.finetuning == "lora" and settings.load_bits == 4:
         settings = replace(settings, finetuning="qlora")
     return settings
 
 
-def _shipped(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> Iterator[tuple[str, Scalar]]:
-    """What a DeepSpeed file says that is named and not at hand: as a framework ships it under this name, or as the name itself says."""
-    if any(sheet.framework == "deepspeed" for sheet in sheets):
+def _shipped(configs: Sequence[ParsedConfig], frameworks: Frameworks) -> Iterator[tuple[str, Scalar]]:
+    """Yield what a DeepSpeed file says that is named and not at hand: as a framework ships it under this name, or by the name itself."""
+    if any(config.framework == "deepspeed" for config in configs):
         return
-    given = (one for sheet in sheets for one in sheet.written if one.name == frameworks.deepspeed_key(sheet.framework))
-    named = next((str(one.value).replace("\\", "/").rpartition("/")[2] for one in given if str(one.value).endswith(".json")), None)
+    given = (setting for config in configs for setting in config.written if setting.name == frameworks.deepspeed_key(config.framework))
+    named = next(
+        (str(setting.value).replace("\\", "/").rpartition("/")[2] for setting in given if str(setting.value).endswith(".json")), None
+    )
     if named is None:
         return
     yield "zero_file", named
@@ -118,9 +120,9 @@ def _shipped(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> Iterator
     yield from ((name, int(row[name]) if is_number(name) else row[name]) for name in _SHIPPED if row[name])
 
 
-def _glm4_length(sheets: Sequence[ParsedConfig]) -> Iterator[int]:
-    """GLM-4's scripts cut a sample at the sum of two limits (finetune.py)."""
-    for sheet in sheets:
-        parts = [one.value for one in sheet.written if one.name in ("max_input_length", "max_output_length")]
-        if sheet.framework == "glm4" and len(parts) == 2 and all(isinstance(one, int) for one in parts):
-            yield sum(one for one in parts if isinstance(one, int))
+def _glm4_length(configs: Sequence[ParsedConfig]) -> Iterator[int]:
+    """Yield the length of a sample of GLM-4, whose scripts cut it at the sum of two limits (finetune.py)."""
+    for config in configs:
+        parts = [setting.value for setting in config.written if setting.name in ("max_input_length", "max_output_length")]
+        if config.framework == "glm4" and len(parts) == 2 and all(isinstance(value, int) for value in parts):
+            yield sum(value for value in parts if isinstance(value, int))

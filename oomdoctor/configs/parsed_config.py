@@ -42,7 +42,7 @@ class ParsedConfig(Struct, frozen=True, kw_only=True):
 
 
 def plain_value(text: str) -> Scalar:
-    """A bare word of a config as the value that programs make of it."""
+    """Return a bare word of a config as the value that programs make of it."""
     if text in _WORDS:
         return _WORDS[text]
     if _INT.match(text):
@@ -53,19 +53,19 @@ def plain_value(text: str) -> Scalar:
 
 
 def form_issue(identity: str, file: str, line: int, key: str, what: Text, why: Text, *, severity: Severity = "error") -> ConfigIssue:
-    """A complaint about the form of a file, not about a setting."""
+    """Return an issue about the form of a file, not about a setting."""
     return ConfigIssue(id=identity, severity=severity, key=key, file=file, line=max(1, line), what=what, why=why)
 
 
 def duplicate_key(file: str, line: int, key: str) -> ConfigIssue:
-    """A key that stands twice in one block: all readers keep the last and say nothing."""
+    """Return the issue of a key that stands twice in one block: all readers keep the last and say nothing."""
     what = Text(f"`{key}` stands twice in this block; only the last one counts", f"`{key}` 在同一块里写了两次，只有最后一次生效")
     why = Text("The reader keeps the last value and does not say so.", "解析时后写的值会覆盖先写的，并且没有提示。")
     return form_issue("key-twice", file, line, key, what, why, severity="warning")
 
 
 def limits_exceeded(file: str, line: int) -> ConfigIssue:
-    """A file that is larger or deeper than a config can be."""
+    """Return the issue of a file that is larger or deeper than a config can be."""
     what = Text(
         "this file is larger or more deeply nested than a config; the rest was not read",
         "文件过大或嵌套过深，不像配置文件；其余部分没有读取",

@@ -1,4 +1,4 @@
-"""Sheets and the events of the log -> the training config of a run, with what is wrong in it."""
+"""Configs and the events of the log -> the training config of a run, with what is wrong in it."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ _BESIDE = ("launcher", "environment", "log")
 _NESTED = "deepspeed."
 
 
-def resolve_config(sheets: Sequence[ParsedConfig], events: Sequence[Event], known: Mapping[str, Fact], pack: Pack) -> RunConfig | None:
-    """The settings in `sheets` and in the log; None where neither says anything. `known` are the facts of the log."""
+def resolve_config(configs: Sequence[ParsedConfig], events: Sequence[Event], known: Mapping[str, Fact], pack: Pack) -> RunConfig | None:
+    """Return the settings in `configs` and in the log; None where neither says anything. `known` are the facts of the log."""
     printed = settings_in_log(events)
-    if not sheets and not printed.written:
+    if not configs and not printed.written:
         return None
     frameworks = Frameworks(pack)
-    read = [one for sheet in sheets for one in _with_nested(frameworks.recognise(sheet))]
+    read = [part for config in configs for part in _with_nested(frameworks.recognise(config))]
     merged = merge([*_in_force(read, frameworks), printed], frameworks)
     aside = (None, *_BESIDE, *frameworks.layers)
     main = next(
-        (one for one in sorted(read, key=lambda one: one.form != "command") if one.framework not in aside),
+        (config for config in sorted(read, key=lambda config: config.form != "command") if config.framework not in aside),
         None,
     )
-    main = main or next((one for one in read if one.framework in frameworks.layers), None)
+    main = main or next((config for config in read if config.framework in frameworks.layers), None)
     versions, known = _versions(known, frameworks), {**card_facts(known.get("log.gpu_name")), **known}
     found = RunConfig(
         framework=main.framework if main else None,
         reason=main.reason if main else None,
         version=versions.get(main.framework or "") if main else None,
-        written=tuple(one for sheet in read for one in sheet.written),
+        written=tuple(setting for config in read for setting in config.written),
         settings=merged.settings,
         places=merged.places,
     )
@@ -54,29 +54,34 @@ def resolve_config(sheets: Sequence[ParsedConfig], events: Sequence[Event], know
 
 
 def _in_force(read: Sequence[ParsedConfig], frameworks: Frameworks) -> list[ParsedConfig]:
-    """The sheets without those that are named only where nobody looks (`deepspeed` under `generation_config`)."""
-    void = {(one.file, one.line) for sheet in read for one in find_misplaced_keys(sheet, frameworks)}
+    """Return the configs without those that are named only where nobody looks (`deepspeed` under `generation_config`)."""
+    void = {(issue.file, issue.line) for config in read for issue in find_misplaced_keys(config, frameworks)}
     naming = [
-        one for sheet in read for one in sheet.written if isinstance(one.value, str) and one.value.endswith((".json", ".yaml", ".yml"))
+        setting
+        for config in read
+        for setting in config.written
+        if isinstance(setting.value, str) and setting.value.endswith((".json", ".yaml", ".yml"))
     ]
 
-    def is_void(sheet: ParsedConfig) -> bool:
-        named = [(one.file, one.line) for one in naming if os.path.basename(str(one.value)) == os.path.basename(sheet.file)]
+    def is_void(config: ParsedConfig) -> bool:
+        named = [
+            (setting.file, setting.line) for setting in naming if os.path.basename(str(setting.value)) == os.path.basename(config.file)
+        ]
         return bool(named) and void.issuperset(named)
 
-    return [sheet for sheet in read if not is_void(sheet)]
+    return [config for config in read if not is_void(config)]
 
 
-def _with_nested(sheet: ParsedConfig) -> Iterator[ParsedConfig]:
-    """A DeepSpeed config that stands inside a trainer's is one of its own."""
-    yield sheet
+def _with_nested(config: ParsedConfig) -> Iterator[ParsedConfig]:
+    """Yield the config, and the DeepSpeed config inside a trainer's as one of its own."""
+    yield config
     inner = tuple(
-        replace(one, key=one.name.removeprefix("training_args.").removeprefix(_NESTED), framework="deepspeed")
-        for one in sheet.written
-        if one.name.removeprefix("training_args.").startswith(_NESTED)
+        replace(setting, key=setting.name.removeprefix("training_args.").removeprefix(_NESTED), framework="deepspeed")
+        for setting in config.written
+        if setting.name.removeprefix("training_args.").startswith(_NESTED)
     )
     if inner:
-        yield ParsedConfig(file=sheet.file, form="json", written=inner, framework="deepspeed", reason="deepspeed")
+        yield ParsedConfig(file=config.file, form="json", written=inner, framework="deepspeed", reason="deepspeed")
 
 
 def _versions(known: Mapping[str, Fact], frameworks: Frameworks) -> dict[str, str]:
@@ -86,38 +91,40 @@ def _versions(known: Mapping[str, Fact], frameworks: Frameworks) -> dict[str, st
 
 
 def _of_files(read: Sequence[ParsedConfig], versions: Mapping[str, str], frameworks: Frameworks) -> Iterator[ConfigIssue]:
-    """What is wrong with the form of the files and with their keys."""
-    for sheet in read:
-        yield from sheet.issues
-        yield from find_unknown_keys(sheet, frameworks, versions)
+    """Yield what is wrong with the form of the files and with their keys."""
+    for config in read:
+        yield from config.issues
+        yield from find_unknown_keys(config, frameworks, versions)
 
 
 def _of_settings(
     found: RunConfig,
     merged: MergedSettings,
-    sheets: Sequence[ParsedConfig],
+    configs: Sequence[ParsedConfig],
     known: Mapping[str, Fact],
     frameworks: Frameworks,
     pack: Pack,
 ) -> Iterator[ConfigIssue]:
-    """What is wrong with the values, alone and together."""
+    """Yield what is wrong with the values, alone and together."""
     yield from find_contradictions(merged)
     options = allocator_options(pack)
     windows = str(known.get("log.os", "")).lower().startswith("win")
-    for one in _variables(sheets):
-        yield from check_alloc_conf(one, options, _versions(known, frameworks).get("torch"), windows=windows) if options is not None else ()
-    together = {**comparison_facts(found), "config.more_processes_than_cards": has_more_processes_than_cards(sheets, frameworks)}
-    yield from run_checks(found, written_facts(sheets, frameworks), {**known, **together}, pack)
+    for setting in _variables(configs):
+        yield from (
+            check_alloc_conf(setting, options, _versions(known, frameworks).get("torch"), windows=windows) if options is not None else ()
+        )
+    together = {**comparison_facts(found), "config.more_processes_than_cards": has_more_processes_than_cards(configs, frameworks)}
+    yield from run_checks(found, written_facts(configs, frameworks), {**known, **together}, pack)
 
 
 def _variables(read: Sequence[ParsedConfig]) -> Iterator[WrittenSetting]:
-    for sheet in read:
-        if sheet.framework == "environment":
-            yield from sheet.written
+    for config in read:
+        if config.framework == "environment":
+            yield from config.written
 
 
 def _worst_first(*stages: Iterator[ConfigIssue]) -> tuple[ConfigIssue, ...]:
-    """One complaint of a kind for each line; errors before notes, then earlier stages: they can explain the later ones."""
-    once = {(one.id, one.file, one.line, one.key): (stage, one) for stage, own in enumerate(stages) for one in own}
+    """One issue of a kind for each line; errors before notes, then earlier stages: they can explain the later ones."""
+    once = {(config.id, config.file, config.line, config.key): (stage, config) for stage, own in enumerate(stages) for config in own}
     ordered = sorted(once.values(), key=lambda staged: (_ORDER[staged[1].severity], staged[0], staged[1].file, staged[1].line))
-    return tuple(one for _, one in ordered)
+    return tuple(issue for _, issue in ordered)

@@ -49,7 +49,7 @@ class LoggedRun(Struct, frozen=True, kw_only=True):
 
 
 def run_from_log(training: RunConfig | None, log: Mapping[str, Value]) -> LoggedRun:
-    """The run that settings and the facts of a log (`log.NAME`) tell of."""
+    """Return the run that settings and the facts of a log (`log.NAME`) tell of."""
     settings = training.settings if training else RunSettings()
     trained, everything = _number(log, "trainable_params"), _number(log, "all_params")
     if settings.finetuning is None and trained and everything:
@@ -58,7 +58,7 @@ def run_from_log(training: RunConfig | None, log: Mapping[str, Value]) -> Logged
     if settings.load_bits is None and (packed := _PACKED.search(str(named or ""))) is not None:
         settings = replace(settings, load_bits=8 if "8" in packed[0] else 4)
     framework = training.framework if training and training.framework else log.get("log.framework")
-    cards = settings.world_size or next((one for name in _CARDS if (one := _number(log, name))), None)
+    cards = settings.world_size or next((count for name in _CARDS if (count := _number(log, name))), None)
     return LoggedRun(
         shape=_counted(everything, trained) or (model_shape(str(named)) if named else None),
         settings=settings,
@@ -70,7 +70,7 @@ def run_from_log(training: RunConfig | None, log: Mapping[str, Value]) -> Logged
 
 
 def setup_from_log(known: LoggedRun, model: Shape) -> tuple[Setup, tuple[Assumption, ...]]:
-    """The setup of a run with this model."""
+    """Return the setup of a run with this model."""
     made, assumptions = setup_from_settings(known.settings, model, known.framework, known.cards)
     if made.adapters is not None and known.trained is not None:
         made = replace(made, adapters=replace(made.adapters, count=known.trained))
@@ -78,14 +78,14 @@ def setup_from_log(known: LoggedRun, model: Shape) -> tuple[Setup, tuple[Assumpt
 
 
 def _counted(everything: int | None, trained: int | None) -> Shape | None:
-    """The model of so many parameters, with or without the adapters beside it."""
+    """Return the model of so many parameters, with or without the adapters beside it."""
     sizes = [] if everything is None else [everything, everything - (trained or 0)]
-    near = [(abs(count.total(one) - size) / size, one) for size in sizes if size > 0 for one in known_shapes()]
-    apart, found = min(near, key=lambda one: one[0], default=(1.0, None))
+    near = [(abs(count.total(shape) - size) / size, shape) for size in sizes if size > 0 for shape in known_shapes()]
+    apart, found = min(near, key=lambda match: match[0], default=(1.0, None))
     return found if apart < _SAME else None
 
 
 def _number(log: Mapping[str, Value], name: str) -> int | None:
-    """A whole number as logs print it (`9,402,736,640`)."""
+    """Return a whole number as logs print it (`9,402,736,640`)."""
     text = str(log.get(f"log.{name}", "")).replace(",", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

@@ -40,7 +40,7 @@ _ADAPTED = ("lora", "qlora", "dora", "adalora", "loha", "lokr", "oft")
 
 
 def setup_from_settings(settings: RunSettings, shape: Shape, framework: str | None, cards: int) -> tuple[Setup, tuple[Assumption, ...]]:
-    """The setup of a run on `cards` cards, as nvidia-smi will show it, and what had to be assumed."""
+    """Return the setup of a run on `cards` cards, as nvidia-smi will show it, and what had to be assumed."""
     own = framework_traits(framework)
     training = settings.method != "serve"
     adapters = _adapters(settings, own, shape) if training else None
@@ -129,13 +129,13 @@ def _layout(settings: RunSettings, cards: int) -> Layout:
 
 
 def _saves_whole(settings: RunSettings) -> bool | None:
-    """Whether a checkpoint of a sharded model is written as one."""
+    """Return whether a checkpoint of a sharded model is written as one."""
     kind = settings.fsdp_state_dict
     return settings.zero_saves_whole if kind is None else kind.upper() == "FULL_STATE_DICT"
 
 
 def _even(settings: RunSettings) -> bool | None:
-    """Whether batches have one length: packed or grouped; None where nothing is said."""
+    """Return whether batches have one length: packed or grouped; None where nothing is said."""
     stated = (settings.packing, settings.group_by_length)
     return True if True in stated else False if False in stated else None
 
@@ -150,14 +150,14 @@ def _length(settings: RunSettings, own: FrameworkTraits) -> int:
 
 
 def _eval_batch(settings: RunSettings) -> int | None:
-    """The batch of an evaluation; None where none runs."""
+    """Return the batch of an evaluation; None where none runs."""
     if settings.eval_strategy in (None, "no", False):
         return None
     return positive(settings.eval_batch) or _EVAL_BATCH
 
 
 def _tower(settings: RunSettings, own: FrameworkTraits, shape: Shape) -> bool | None:
-    """Whether gradients go through a vision tower; None where nothing says it.
+    """Return whether gradients go through a vision tower; None where nothing says it.
 
     What the config says goes first, then the framework's default. Adapters go to every matrix of the names that are their targets,
     those of the tower too (peft/tuners/tuners_utils.py, check_target_module_exists).

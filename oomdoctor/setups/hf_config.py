@@ -50,7 +50,7 @@ _DROPOUT = ("resid_pdrop", "residual_dropout", "hidden_dropout", "dropout")
 
 
 def shape_from_config(config: Mapping[str, Any], name: str = "") -> Shape | None:
-    """The shape that a config describes; None where a size that is needed is missing or no sensible number."""
+    """Return the shape that a config describes; None where a size that is needed is missing or no sensible number."""
     outer = config
     nested = config.get("text_config") or config.get("llm_config") or config.get("language_config")
     config = nested if isinstance(nested, Mapping) else config
@@ -156,7 +156,7 @@ def _latent(config: Mapping[str, Any]) -> Latent | None:
 
 
 def _vision(outer: Mapping[str, Any], text_hidden: int) -> Vision | None:
-    """A tower by its layers, its patches and one projection into the text; exact to a few per cent of the tower."""
+    """Return a tower by its layers, its patches and one projection into the text; exact to a few per cent of the tower."""
     config = outer.get("vision_config")
     if not isinstance(config, Mapping):
         return None
@@ -182,7 +182,7 @@ def _vision(outer: Mapping[str, Any], text_hidden: int) -> Vision | None:
 
 
 def _whole(config: Mapping[str, Any], *names: str) -> int | None:
-    """The first of these that is a positive whole number of a sensible size."""
+    """Return the first of these that is a positive whole number of a sensible size."""
     for name in names:
         value = config.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST:

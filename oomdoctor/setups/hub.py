@@ -16,9 +16,9 @@ _REFUSED = {401: "it asks for a login", 403: "it asks for a login", 404: "it has
 
 
 def fetch_config(name: str) -> None:
-    """Keeps the config.json of a model in the user's cache, where `read_config` finds it.
+    """Keep the config.json of a model in the user's cache, where `read_config` finds it.
 
-    The hub is HF_ENDPOINT, else huggingface.co; no token is sent. Raises UsageError with the reason where it cannot be had.
+    The hub is HF_ENDPOINT, else huggingface.co; no token is sent. Raise UsageError with the reason where it cannot be had.
     """
     hub = (os.environ.get("HF_ENDPOINT") or _HUB).rstrip("/")
     if not is_hub_name(name):

@@ -19,14 +19,17 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 
 
 def read_shape(path: str) -> Shape | None:
-    """The shape in the config.json at `path`; None where there is none that can be read, or of a family that is not known."""
+    """Return the shape in the config.json at `path`; None where there is none that can be read, or of a family that is not known."""
     config = read_config(path)
     named = path if is_hub_name(path) and not os.path.exists(path) else os.path.basename(os.path.abspath(path))
     return None if config is None else shape_from_config(config, named)
 
 
 def read_config(path: str) -> dict[str, Any] | None:
-    """The config.json at `path`: the file itself, its folder, or the name of a model that a cache has. None where none can be read."""
+    """Return the config.json at `path`: the file itself, its folder, or the name of a model that a cache has.
+
+    None where none can be read.
+    """
     file = os.path.join(path, "config.json") if os.path.isdir(path) else path
     found = file if os.path.isfile(file) else next(_cached(path), None)
     if found is None:
@@ -40,7 +43,7 @@ def read_config(path: str) -> dict[str, Any] | None:
 
 
 def is_hub_name(name: str) -> bool:
-    """Whether a text is a name on a hub (`Qwen/Qwen2.5-7B`)."""
+    """Return whether a text is a name on a hub (`Qwen/Qwen2.5-7B`)."""
     return _NAME.fullmatch(name) is not None and ".." not in name
 
 
@@ -61,8 +64,8 @@ def _cached(name: str) -> Iterator[str]:
     written = name.replace(".", "___")
     paths = [os.path.join(cache.folder(), kept_name(name)), *sorted(glob(snapshots), key=os.path.getmtime, reverse=True)]
     paths += [
-        os.path.join(scope, *below, one, "config.json")
+        os.path.join(scope, *below, setting, "config.json")
         for below in ((), ("hub",), ("models",), ("hub", "models"))
-        for one in (name, written)
+        for setting in (name, written)
     ]
     yield from (path for path in paths if os.path.isfile(path))

@@ -17,7 +17,7 @@ _UNITS = {"b": 10**9, "m": 10**6}
 
 
 def size_in(name: str) -> int | None:
-    """The number of parameters that a model's name says (`org/some-3b`, `Some-1.1B-chat`); None where it says none or two.
+    """Return the number of parameters that a model's name says (`org/some-3b`, `Some-1.1B-chat`); None where it says none or two.
 
     The experts of `8x7B` and the active ones of `A3B` are no size of a model.
     """
@@ -26,10 +26,10 @@ def size_in(name: str) -> int | None:
 
 
 def nearest_model(params: int, name: str) -> Shape | None:
-    """The dense model of the nearest size, with as many parameters more or less as it takes; None below ten million."""
+    """Return the dense model of the nearest size, with as many parameters more or less as it takes; None below ten million."""
     if params < _SMALLEST:
         return None
-    near = min(dense(), key=lambda one: abs(log(count.total(one) / params)))
+    near = min(dense(), key=lambda shape: abs(log(count.total(shape) / params)))
     each = count.largest_layer(near)
     layers = max(1, round(near.layers + (params - count.total(near)) / each))
     like = replace(near, name=name, layers=layers, guessed=True)

@@ -15,15 +15,15 @@ _LAST_ONLY = (4, 45)
 
 
 def has_all_logits(version: str | None) -> bool | None:
-    """Whether this version of transformers makes logits for every token of a prompt; None where no version is known."""
+    """Return whether this version of transformers makes logits for every token of a prompt; None where no version is known."""
     numbers = (version or "").split(".")[:2]
-    if len(numbers) < 2 or not all(one.isascii() and one.isdigit() and len(one) < 4 for one in numbers):
+    if len(numbers) < 2 or not all(value.isascii() and value.isdigit() and len(value) < 4 for value in numbers):
         return None
     return (int(numbers[0]), int(numbers[1])) < _LAST_ONLY
 
 
 def prompt_assumptions(made: Setup) -> Iterator[Assumption]:
-    """What had to be assumed of the prompt of a run that generates."""
+    """Yield what had to be assumed of the prompt of a run that generates."""
     tokens = round(prompted(made))
     yield Assumption(
         id="prompt",

@@ -43,14 +43,14 @@ class CardLookup(Struct, frozen=True):
 
 
 def server_program(settings: RunSettings, framework: str | None) -> str | None:
-    """Which server it is, as far as its budget is known here; `estimate --serve` alone means vLLM."""
+    """Return which server it is, as far as its budget is known here; `estimate --serve` alone means vLLM."""
     if framework is None and settings.method == "serve":
         return DEFAULT_ENGINE
     return framework if framework in ENGINES else None
 
 
 def serve_run(known: LoggedRun, log: Mapping[str, Value], shape: Shape, card: CardLookup) -> Served | None:
-    """What a run that configs and logs tell of makes of its card; None where it is no server."""
+    """Return what a run that configs and logs tell of makes of its card; None where it is no server."""
     of = server_program(known.settings, known.framework)
     if of is None:
         return None
@@ -61,7 +61,7 @@ def serve_run(known: LoggedRun, log: Mapping[str, Value], shape: Shape, card: Ca
 
 
 def serve_settings(settings: RunSettings, shape: Shape, of: str, card: CardLookup, *, cards: int = 1, version: str | None = None) -> Served:
-    """What the server makes of each card."""
+    """Return what the server makes of each card."""
     setup, server, assumptions = _deployment(settings, shape, of, card, cards=cards, version=version)
     return replace(serve(setup, server, card.bytes), card=card.name, assumptions=assumptions)
 
@@ -69,7 +69,7 @@ def serve_settings(settings: RunSettings, shape: Shape, of: str, card: CardLooku
 def _deployment(
     settings: RunSettings, shape: Shape, of: str, card: CardLookup, *, cards: int = 1, version: str | None = None
 ) -> tuple[Setup, Server, tuple[Assumption, ...]]:
-    """The setup, the server, and what had to be assumed."""
+    """Return the setup, the server, and what had to be assumed."""
     tensor, pipeline = positive(settings.tensor_parallel) or 1, positive(settings.pipeline_parallel) or 1
     made, _ = plain_setup(replace(settings, method="serve"), shape, of, max(cards, tensor * pipeline))
     names = ("max_batched_tokens", "max_num_seqs")
@@ -103,7 +103,7 @@ def _default_fraction(of: str, card: CardLookup, version: str | None, batched: i
 
 
 def _weights(settings: RunSettings, otherwise: WeightFormat) -> WeightFormat:
-    """The format that an option or the name of the checkpoint says."""
+    """Return the format that an option or the name of the checkpoint says."""
     for said in (settings.quantization or "", settings.model or ""):
         found = _QUANTIZED.search(said)
         if found is not None:

@@ -90,7 +90,7 @@ class RefusedSpec(Struct, frozen=True):
 
 
 def setup_from_spec(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | RefusedSpec:
-    """The setup of a question, and what had to be assumed."""
+    """Return the setup of a question, and what had to be assumed."""
     known = _shape(spec)
     if known is None:
         return RefusedSpec(f"the model {spec.model or ''} is not known and its number of parameters is not given".replace("  ", " "))
@@ -138,7 +138,7 @@ def _pieces(spread: Layout) -> int:
 
 
 def _tower(spec: Spec) -> bool | None:
-    """Whether gradients go through a vision tower: only where the trained modules say so is it known."""
+    """Return whether gradients go through a vision tower: only where the trained modules say so is it known."""
     return True if re.search(r"\bvi(?:sion|sual|t)\b", spec.trainable_modules or "", re.IGNORECASE) else None
 
 
@@ -151,7 +151,7 @@ def _adapters(spec: Spec, method: str) -> Adapters | None:
     written = spec.trainable_modules or ""
     if "pro" in method.split("-") or "llamapro" in method or "freeze" in method:
         return Adapters(rank=0, targets=frozenset(), blocks=_BLOCKS)
-    if method.startswith("full") or not any(one in method for one in _ADAPTERS):
+    if method.startswith("full") or not any(kind in method for kind in _ADAPTERS):
         return None
     found = adapter_targets(written) or frozenset("qv")
     counted = _COUNT.search(written)
@@ -199,9 +199,9 @@ def _even(packing: str | None) -> bool | None:
 
 
 def _offloaded(spec: Spec, what: str) -> bool:
-    """Whether something is offloaded; offload without saying of what is that of parameters and optimizer."""
+    """Return whether something is offloaded; offload without saying of what is that of parameters and optimizer."""
     said = (spec.offload or "").lower()
-    if any(one in said for one in ("param", "optimizer", "activation")):
+    if any(part in said for part in ("param", "optimizer", "activation")):
         return what in said
     return what != "activation" and said.startswith(("cpu", "nvme", "yes", "true", "full"))
 

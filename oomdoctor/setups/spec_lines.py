@@ -34,7 +34,7 @@ def _answer(spec: Spec) -> dict[str, Any]:
         "id": spec.id,
         "per_gpu_bytes": {"expected": found.expected, "low": found.low, "high": found.high},
         "terms": found.terms,
-        "assumptions": [one.text.en for one in found.assumptions],
+        "assumptions": [assumption.text.en for assumption in found.assumptions],
         "refused": None,
     }
 

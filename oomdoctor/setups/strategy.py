@@ -25,7 +25,7 @@ _SIZES = {
 
 
 def layout_from_strategy(strategy: str, cards: int) -> Layout:
-    """The layout that a strategy means on so many cards."""
+    """Return the layout that a strategy means on so many cards."""
     engine: Engine = "ddp" if cards > 1 else "none"
     stage, sizes = 0, dict[str, Any]()
     for word, number in _PART.findall(strategy.lower()):

@@ -24,53 +24,61 @@ def allocator_options(pack: Pack) -> FrameworkKeys | None:
     return None if table is None else FrameworkKeys(table)
 
 
-def check_alloc_conf(one: WrittenSetting, options: FrameworkKeys, torch: str | None, *, windows: bool) -> Iterator[ConfigIssue]:
-    """Complaints about one environment variable. `torch` is the version that runs, where it is known."""
-    name = one.key
+def check_alloc_conf(setting: WrittenSetting, options: FrameworkKeys, torch: str | None, *, windows: bool) -> Iterator[ConfigIssue]:
+    """Yield issues about one environment variable. `torch` is the version that runs, where it is known."""
+    name = setting.key
     if name not in NAMES:
         if re.search(r"ALLOC.?CONF", name):
             right = closest_key(name, list(NAMES)) or NAMES[0]
             yield _made(
-                "alloc-conf-name", one, Text(f"no program reads `{name}`", f"没有程序会读取 `{name}`"), _NOTHING, f"{right}={one.value}"
+                "alloc-conf-name",
+                setting,
+                Text(f"no program reads `{name}`", f"没有程序会读取 `{name}`"),
+                _NOTHING,
+                f"{right}={setting.value}",
             )
         return
     if name == "PYTORCH_ALLOC_CONF" and (version := parse_version(torch)) is not None and series(version, 2) < _NEW_NAME:
         what = Text(f"PyTorch {torch} does not read `PYTORCH_ALLOC_CONF`", f"PyTorch {torch} 不读取 `PYTORCH_ALLOC_CONF`")
         yield _made(
             "alloc-conf-name",
-            one,
+            setting,
             what,
             Text("The shorter name came with 2.9.", "这个较短的变量名从 2.9 才开始支持。"),
-            f"PYTORCH_CUDA_ALLOC_CONF={one.value}",
+            f"PYTORCH_CUDA_ALLOC_CONF={setting.value}",
         )
-    text = "" if one.value is None or one.value is True else str(one.value)
+    text = "" if setting.value is None or setting.value is True else str(setting.value)
     if "$" in text:
         return
-    yield from _form(one, text)
+    yield from _form(setting, text)
     found = {part["name"].strip(): part["value"].strip() for part in _OPTION.finditer(text)}
     for option in found:
-        yield from _option(one, option, options, torch)
-    yield from _together(one, found, windows=windows)
+        yield from _option(setting, option, options, torch)
+    yield from _together(setting, found, windows=windows)
 
 
-def _form(one: WrittenSetting, text: str) -> Iterator[ConfigIssue]:
+def _form(setting: WrittenSetting, text: str) -> Iterator[ConfigIssue]:
     if "=" in text:
         what = Text("an option of the allocator takes `:`, not `=`", "分配器选项的名称和值之间用 `:`，不是 `=`")
-        yield _made("alloc-conf-form", one, what, _STOPS, f"{one.key}={text.replace('=', ':').replace(' ', '')}")
+        yield _made("alloc-conf-form", setting, what, _STOPS, f"{setting.key}={text.replace('=', ':').replace(' ', '')}")
     elif " " in text.strip():
         what = Text("the value has a blank in it", "变量值里有空格")
-        yield _made("alloc-conf-form", one, what, _BLANK, f"{one.key}={re.sub(r'[, ]*[, ][, ]*', ',', text.strip()).replace(':,', ':')}")
+        yield _made(
+            "alloc-conf-form", setting, what, _BLANK, f"{setting.key}={re.sub(r'[, ]*[, ][, ]*', ',', text.strip()).replace(':,', ':')}"
+        )
     elif text and any(not part["mark"] for part in _OPTION.finditer(text)):
         what = Text(f"`{text}` lacks a value", f"`{text}` 没有写值")
-        yield _made("alloc-conf-form", one, what, _STOPS, f"{one.key}=expandable_segments:True" if "expandable" in text else None)
+        yield _made("alloc-conf-form", setting, what, _STOPS, f"{setting.key}=expandable_segments:True" if "expandable" in text else None)
 
 
-def _option(one: WrittenSetting, option: str, options: FrameworkKeys, torch: str | None) -> Iterator[ConfigIssue]:
+def _option(setting: WrittenSetting, option: str, options: FrameworkKeys, torch: str | None) -> Iterator[ConfigIssue]:
     standing = options.status(option, torch)
     if standing.state == "unknown":
         near = closest_key(option, options.current())
         what = Text(f"the allocator has no option `{option}`", f"分配器没有 `{option}` 这个选项")
-        yield _made("alloc-conf-option", one, what, _STOPS, f"{one.key}={str(one.value).replace(option, near)}" if near else None)
+        yield _made(
+            "alloc-conf-option", setting, what, _STOPS, f"{setting.key}={str(setting.value).replace(option, near)}" if near else None
+        )
     elif standing.state in ("gone", "not-yet"):
         span = (
             Text(f"only until {standing.until}", f"只到 {standing.until} 为止")
@@ -78,10 +86,10 @@ def _option(one: WrittenSetting, option: str, options: FrameworkKeys, torch: str
             else Text(f"from {standing.since} on", f"从 {standing.since} 开始")
         )
         what = Text(f"PyTorch {torch} has no option `{option}` ({span.en})", f"PyTorch {torch} 没有 `{option}` 选项（{span.zh}支持）")
-        yield _made("alloc-conf-version", one, what, _STOPS, None)
+        yield _made("alloc-conf-version", setting, what, _STOPS, None)
 
 
-def _together(one: WrittenSetting, found: Mapping[str, str], *, windows: bool) -> Iterator[ConfigIssue]:
+def _together(setting: WrittenSetting, found: Mapping[str, str], *, windows: bool) -> Iterator[ConfigIssue]:
     if found.get("backend") == "cudaMallocAsync":
         for option in ("max_split_size_mb", "garbage_collection_threshold", "roundup_power2_divisions", "expandable_segments"):
             if option in found:
@@ -89,7 +97,7 @@ def _together(one: WrittenSetting, found: Mapping[str, str], *, windows: bool) -
                     f"`{option}` does nothing with `backend:cudaMallocAsync`", f"用了 `backend:cudaMallocAsync`，`{option}` 就不起作用"
                 )
                 why = Text("That backend leaves the memory to CUDA's own pool.", "这个后端把显存交给 CUDA 自带的内存池管理。")
-                yield _made("alloc-conf-backend", one, what, why, f"{one.key}=backend:cudaMallocAsync")
+                yield _made("alloc-conf-backend", setting, what, why, f"{setting.key}=backend:cudaMallocAsync")
                 return
     if windows and found.get("expandable_segments", "").lower() == "true":
         what = Text("`expandable_segments` does nothing on Windows", "`expandable_segments` 在 Windows 上不起作用")
@@ -97,20 +105,20 @@ def _together(one: WrittenSetting, found: Mapping[str, str], *, windows: bool) -
             "PyTorch prints that this platform does not support it, and goes on without.",
             "PyTorch 会提示该平台不支持，然后按没有设置继续运行。",
         )
-        yield _made("alloc-conf-platform", one, what, why, None)
+        yield _made("alloc-conf-platform", setting, what, why, None)
     share = found.get("garbage_collection_threshold", "0.5")
     if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", share) and not 0 < float(share) < 1:
         what = Text("`garbage_collection_threshold` is a share between 0 and 1", "`garbage_collection_threshold` 应是 0 到 1 之间的比例")
-        yield _made("alloc-conf-form", one, what, _STOPS, f"{one.key}=garbage_collection_threshold:0.8")
+        yield _made("alloc-conf-form", setting, what, _STOPS, f"{setting.key}=garbage_collection_threshold:0.8")
 
 
-def _made(identity: str, one: WrittenSetting, what: Text, why: Text, instead: str | None) -> ConfigIssue:
+def _made(identity: str, setting: WrittenSetting, what: Text, why: Text, instead: str | None) -> ConfigIssue:
     return ConfigIssue(
         id=identity,
         severity="error",
-        key=one.key,
-        file=one.file,
-        line=one.line,
+        key=setting.key,
+        file=setting.file,
+        line=setting.line,
         what=what,
         why=why,
         replacement=instead,

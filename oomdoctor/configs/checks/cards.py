@@ -15,22 +15,25 @@ _CARDS = re.compile(r"\d{1,3}(?:,\d{1,3}){0,63}")
 
 
 def card_facts(name: Fact) -> dict[str, Fact]:
-    """The card of a name as conditions ask for it, `card.compute_capability` as a number; nothing where it is not known."""
+    """Return the card of a name as conditions ask for it, `card.compute_capability` as a number; nothing where it is not known."""
     found = capability(name) if isinstance(name, str) else ""
     return {"card.name": name, "card.compute_capability": float(found)} if found else {}
 
 
-def has_more_processes_than_cards(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> bool:
-    """A script can start a server on one card and a training on others: each command is looked at with its own variables."""
-    read = [sheet for sheet in sheets if sheet.form != "log"]
-    common = _settings([sheet for sheet in read if sheet.command == 0], frameworks)
-    numbers = {(sheet.file, sheet.command) for sheet in read if sheet.command}
-    groups = [_settings([one for one in read if (one.file, one.command) == number], frameworks) for number in numbers] or [{}]
+def has_more_processes_than_cards(configs: Sequence[ParsedConfig], frameworks: Frameworks) -> bool:
+    """Return whether a command starts more processes than it lets them see cards.
+
+    A script can start a server on one card and a training on others: each command is looked at with its own variables.
+    """
+    read = [config for config in configs if config.form != "log"]
+    common = _settings([config for config in read if config.command == 0], frameworks)
+    numbers = {(config.file, config.command) for config in read if config.command}
+    groups = [_settings([config for config in read if (config.file, config.command) == number], frameworks) for number in numbers] or [{}]
     return any(_is_crowded(RunSettings().with_values({**common, **group})) for group in groups)
 
 
-def _settings(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> dict[str, Scalar]:
-    return {name: value for sheet in sheets for name, value, _ in frameworks.common_settings(sheet)}
+def _settings(configs: Sequence[ParsedConfig], frameworks: Frameworks) -> dict[str, Scalar]:
+    return {name: value for config in configs for name, value, _ in frameworks.common_settings(config)}
 
 
 def _is_crowded(settings: RunSettings) -> bool:

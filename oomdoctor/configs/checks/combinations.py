@@ -18,33 +18,33 @@ _SETTING = re.compile(r"(-{0,2}\w[\w-]*): (\S+)\Z")
 _HF = "transformers"
 
 
-def written_facts(sheets: Sequence[ParsedConfig], frameworks: Frameworks) -> dict[str, tuple[Fact, WrittenSetting]]:
+def written_facts(configs: Sequence[ParsedConfig], frameworks: Frameworks) -> dict[str, tuple[Fact, WrittenSetting]]:
     """Every key as it is written, as `given.FRAMEWORK.KEY`; those of transformers' family also as `given.hf.KEY`."""
     found: dict[str, tuple[Fact, WrittenSetting]] = {}
-    for sheet in sheets:
-        if sheet.framework is None or sheet.framework not in frameworks.records:
+    for config in configs:
+        if config.framework is None or config.framework not in frameworks.records:
             continue
-        families = [sheet.framework, *(["hf"] if _HF in frameworks.family(sheet.framework) else [])]
-        for name, one in settings_by_name(sheet.written, frameworks.records[sheet.framework].roots).items():
+        families = [config.framework, *(["hf"] if _HF in frameworks.family(config.framework) else [])]
+        for name, setting in settings_by_name(config.written, frameworks.records[config.framework].roots).items():
             for family in families:
-                found.setdefault(f"given.{family}.{name}", (setting_value(one), one))
+                found.setdefault(f"given.{family}.{name}", (setting_value(setting), setting))
         for family in families:
-            if sheet.written:
-                found.setdefault(f"given.{family}", ("there", sheet.written[0]))
+            if config.written:
+                found.setdefault(f"given.{family}", ("there", config.written[0]))
     return found
 
 
 def run_checks(
     training: RunConfig, written: Mapping[str, tuple[Fact, WrittenSetting]], known: Mapping[str, Fact], pack: Pack
 ) -> Iterator[ConfigIssue]:
-    """What the checks say of these settings; a check that depends on something unknown stays quiet."""
+    """Yield what the checks say of these settings; a check that depends on something unknown stays quiet."""
     keys = {f"key.{name}": place.key.rpartition(".")[2] for name, place in training.places.items()}
     every = {**known, **training.facts(), **keys, **{name: value for name, (value, _) in written.items()}}
     asked = KnownFacts(every, ())
     for record in pack.records(CHECKS):
         if not evaluate(record.when, asked).truth:
             continue
-        at = next((place for one in record.at if (place := _place(one, training, written)) is not None), None)
+        at = next((place for fact in record.at if (place := _place(fact, training, written)) is not None), None)
         if at is not None:
             yield ConfigIssue(
                 id=record.id,
@@ -62,7 +62,7 @@ def run_checks(
 
 
 def comparison_facts(training: RunConfig) -> dict[str, Fact]:
-    """What conditions cannot say themselves: how two settings compare, as `config.NAME`."""
+    """Return what conditions cannot say themselves: how two settings compare, as `config.NAME`."""
     batch, evaluation = training.settings.micro_batch, training.settings.eval_batch
     return {} if batch is None or evaluation is None else {"config.eval_batch_above_train": evaluation > batch}
 
@@ -75,7 +75,7 @@ def _place(name: str, training: RunConfig, written: Mapping[str, tuple[Fact, Wri
 
 
 def _typed(instead: str, at: WrittenSetting) -> str:
-    """A setting in the form of the file: `--key value` where it stands in a command."""
+    """Return a setting in the form of the file: `--key value` where it stands in a command."""
     found = _SETTING.match(instead)
     if found is None or not at.key.startswith("-"):
         return instead

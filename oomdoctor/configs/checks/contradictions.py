@@ -24,7 +24,7 @@ _TRAINER = ("micro_batch", "accumulation", "precision")
 
 
 def find_contradictions(merged: MergedSettings) -> Iterator[ConfigIssue]:
-    """Complaints about settings that do not fit together, whichever of them is meant."""
+    """Yield issues about settings that do not fit together, whichever of them is meant."""
     values = merged.settings.known()
     for name in _COMPARED:
         own = merged.places.get(name)
@@ -41,11 +41,11 @@ def find_contradictions(merged: MergedSettings) -> Iterator[ConfigIssue]:
     yield from _product(merged)
 
 
-def _differ(one: Scalar, other: Scalar) -> bool:
+def _differ(value: Scalar, other: Scalar) -> bool:
     try:
-        return float(str(one)) != float(str(other))
+        return float(str(value)) != float(str(other))
     except ValueError:
-        return one != other
+        return value != other
 
 
 def _not_in_force(own: WrittenSetting, value: Scalar, at: WrittenSetting, printed: Scalar) -> ConfigIssue:

@@ -13,35 +13,35 @@ from oomdoctor.configs.parsed_config import ParsedConfig
 from oomdoctor.knowledge.records.framework import FrameworkRecord
 
 _MOST = 12
-"""Complaints of this kind about one sheet."""
+"""Issues of this kind about one config."""
 _SHORT = re.compile(r"-[A-Za-z]")
 
 
-def find_unknown_keys(sheet: ParsedConfig, frameworks: Frameworks, versions: Mapping[str, str]) -> Iterator[ConfigIssue]:
-    """Complaints about the keys of one sheet, as far as its framework's keys are listed."""
-    record = frameworks.records.get(sheet.framework or "")
-    if record is None or sheet.framework is None:
+def find_unknown_keys(config: ParsedConfig, frameworks: Frameworks, versions: Mapping[str, str]) -> Iterator[ConfigIssue]:
+    """Yield issues about the keys of one config, as far as its framework's keys are listed."""
+    record = frameworks.records.get(config.framework or "")
+    if record is None or config.framework is None:
         return
-    yield from find_misplaced_keys(sheet, frameworks)
-    family = [frameworks.records[name] for name in frameworks.family(sheet.framework) if name in frameworks.records]
-    listed = {one.framework: FrameworkKeys(one.keys) for one in family if one.keys is not None}
-    if record.open or not listed or sheet.form == "dump":
+    yield from find_misplaced_keys(config, frameworks)
+    family = [frameworks.records[name] for name in frameworks.family(config.framework) if name in frameworks.records]
+    listed = {setting.framework: FrameworkKeys(setting.keys) for setting in family if setting.keys is not None}
+    if record.open or not listed or config.form == "dump":
         return
     inner = {*record.inner, *record.roots}
     extra = set(record.extra)
     count = 0
-    for one in sheet.written:
-        block, _, name = one.name.rpartition(".")
-        if (block and block not in inner) or name in extra or _SHORT.fullmatch(one.key) or not re.fullmatch(r"[A-Za-z]\w*", name):
+    for setting in config.written:
+        block, _, name = setting.name.rpartition(".")
+        if (block and block not in inner) or name in extra or _SHORT.fullmatch(setting.key) or not re.fullmatch(r"[A-Za-z]\w*", name):
             continue
-        complaint = _complaint(one, name, record, listed, versions, frameworks)
-        if complaint is not None and count < _MOST:
+        issue = _issue(setting, name, record, listed, versions, frameworks)
+        if issue is not None and count < _MOST:
             count += 1
-            yield complaint
+            yield issue
 
 
-def _complaint(
-    one: WrittenSetting,
+def _issue(
+    setting: WrittenSetting,
     name: str,
     framework: FrameworkRecord,
     listed: Mapping[str, FrameworkKeys],
@@ -55,43 +55,45 @@ def _complaint(
     renamed = next((new for own in frameworks.family(framework.framework) if (new := frameworks.records[own].renamed.get(name))), None)
     for own, standing in standings.items():
         if standing.state in ("gone", "not-yet"):
-            return _of_another_version(one, name, frameworks.title(own), versions[own], standing, renamed)
+            return _of_another_version(setting, name, frameworks.title(own), versions[own], standing, renamed)
     if "elsewhere" in states:
         if renamed is None:
             return None  # gone from newer versions, and which one runs is not known: not worth a word without a new name
         own, standing = next((own, standing) for own, standing in standings.items() if standing.state == "elsewhere")
-        return _perhaps_gone(one, name, frameworks.title(own), standing, renamed)
+        return _perhaps_gone(setting, name, frameworks.title(own), standing, renamed)
     if renamed is None and name.startswith("no_") and any(keys.status(name[3:], None).state != "unknown" for keys in listed.values()):
         return None
     guess = renamed or closest_key(name, [key for keys in listed.values() for key in keys.current()])
     if guess is None or any(not keys.covers(versions.get(own)) for own, keys in listed.items()):
         return None
-    return _unknown(one, name, framework, guess)
+    return _unknown(setting, name, framework, guess)
 
 
-def _of_another_version(one: WrittenSetting, name: str, title: str, version: str, standing: KeyStatus, renamed: str | None) -> ConfigIssue:
+def _of_another_version(
+    setting: WrittenSetting, name: str, title: str, version: str, standing: KeyStatus, renamed: str | None
+) -> ConfigIssue:
     if standing.state == "gone":
         what = Text(f"{title} {version} no longer has `{name}`", f"{title} {version} 已经没有 `{name}` 这个键")
         why = Text(
             f"The last version seen with it is {standing.until}; later ones refuse it.",
             f"有这个键的最后一个版本是 {standing.until}，之后的版本会直接报错。",
         )
-        return _made("key-gone", "error", one, what, why, renamed)
+        return _made("key-gone", "error", setting, what, why, renamed)
     what = Text(f"{title} {version} does not have `{name}` yet", f"{title} {version} 还没有 `{name}` 这个键")
     why = Text(f"The first version seen with it is {standing.since}.", f"最早有这个键的版本是 {standing.since}。")
-    return _made("key-not-yet", "error", one, what, why, None)
+    return _made("key-not-yet", "error", setting, what, why, None)
 
 
-def _perhaps_gone(one: WrittenSetting, name: str, title: str, standing: KeyStatus, renamed: str | None) -> ConfigIssue:
+def _perhaps_gone(setting: WrittenSetting, name: str, title: str, standing: KeyStatus, renamed: str | None) -> ConfigIssue:
     what = Text(f"`{name}` is gone from {title} after {standing.until}", f"`{name}` 在 {title} {standing.until} 之后就没有了")
     why = Text(
         "Which version runs here is not known; a newer one stops at this key.",
         "这里用的是哪个版本还不知道；较新的版本遇到这个键会直接报错。",
     )
-    return _made("key-perhaps-gone", "note", one, what, why, renamed)
+    return _made("key-perhaps-gone", "note", setting, what, why, renamed)
 
 
-def _unknown(one: WrittenSetting, name: str, framework: FrameworkRecord, guess: str) -> ConfigIssue:
+def _unknown(setting: WrittenSetting, name: str, framework: FrameworkRecord, guess: str) -> ConfigIssue:
     title = framework.title
     what = Text(f"{title} has no key `{name}`; `{guess}` is near", f"{title} 没有 `{name}` 这个键，应该是 `{guess}`")
     if framework.unknown_keys == "refused":
@@ -101,50 +103,52 @@ def _unknown(one: WrittenSetting, name: str, framework: FrameworkRecord, guess: 
         )
     else:
         why = Text("It is passed over without a word, and the default stays in force.", "它会被悄悄忽略，实际用的还是默认值。")
-    return _made("key-unknown", "note" if framework.unknown_keys == "noted" else "warning", one, what, why, guess)
+    return _made("key-unknown", "note" if framework.unknown_keys == "noted" else "warning", setting, what, why, guess)
 
 
-def _made(identity: str, severity: Severity, one: WrittenSetting, what: Text, why: Text, guess: str | None) -> ConfigIssue:
-    dashes = one.key[: len(one.key) - len(one.key.lstrip("-"))]
+def _made(identity: str, severity: Severity, setting: WrittenSetting, what: Text, why: Text, guess: str | None) -> ConfigIssue:
+    dashes = setting.key[: len(setting.key) - len(setting.key.lstrip("-"))]
     instead = (
         None
         if guess is None
-        else dashes + (guess.replace("_", "-") if dashes and "_" not in one.key and "-" in one.key.lstrip("-") else guess)
+        else dashes + (guess.replace("_", "-") if dashes and "_" not in setting.key and "-" in setting.key.lstrip("-") else guess)
     )
-    return ConfigIssue(id=identity, severity=severity, key=one.key, file=one.file, line=one.line, what=what, why=why, replacement=instead)
+    return ConfigIssue(
+        id=identity, severity=severity, key=setting.key, file=setting.file, line=setting.line, what=what, why=why, replacement=instead
+    )
 
 
-def find_misplaced_keys(sheet: ParsedConfig, frameworks: Frameworks) -> Iterator[ConfigIssue]:
-    """Complaints about keys that count only inside one block, and stand elsewhere."""
-    record = frameworks.records.get(sheet.framework or "")
+def find_misplaced_keys(config: ParsedConfig, frameworks: Frameworks) -> Iterator[ConfigIssue]:
+    """Yield issues about keys that count only inside one block, and stand elsewhere."""
+    record = frameworks.records.get(config.framework or "")
     if record is None:
         return
     blocks = record.blocks
-    present = {one.name for one in sheet.written}
+    present = {setting.name for setting in config.written}
     for block, keys in blocks.items():
-        for one in sheet.written:
-            around, _, name = one.name.rpartition(".")
-            if name in keys and not _belongs(around, name, blocks) and f"{block}.{name}" not in present and sheet.form != "command":
-                yield _under_wrong_block(one, around, block, record.title)
+        for setting in config.written:
+            around, _, name = setting.name.rpartition(".")
+            if name in keys and not _belongs(around, name, blocks) and f"{block}.{name}" not in present and config.form != "command":
+                yield _under_wrong_block(setting, around, block, record.title)
 
 
 def _belongs(around: str, name: str, blocks: Mapping[str, list[str]]) -> bool:
-    """Whether a key stands in a block that takes it."""
+    """Return whether a key stands in a block that takes it."""
     return any(name in keys and (around == block or around.endswith(f".{block}")) for block, keys in blocks.items())
 
 
-def _under_wrong_block(one: WrittenSetting, around: str, block: str, title: str) -> ConfigIssue:
-    name = one.name.rpartition(".")[2]
+def _under_wrong_block(setting: WrittenSetting, around: str, block: str, title: str) -> ConfigIssue:
+    name = setting.name.rpartition(".")[2]
     here = Text(f"under `{around}`", f"`{around}` 下") if around else Text("at the top of the file", "文件最外层")
     what = Text(f"`{name}` stands {here.en}; it counts only under `{block}`", f"`{name}` 写在{here.zh}，只有放在 `{block}` 下才生效")
     why = Text(f"{title} does not look for it there, so the setting has no effect.", f"{title} 不会到那里找这个键，所以这项设置不起作用。")
     return ConfigIssue(
         id="key-under-wrong-block",
         severity="error",
-        key=one.key,
-        file=one.file,
-        line=one.line,
+        key=setting.key,
+        file=setting.file,
+        line=setting.line,
         what=what,
         why=why,
-        replacement=f"{block}.{name}" if one.block or one.value is None else f"{block}.{name}: {setting_value(one)}",
+        replacement=f"{block}.{name}" if setting.block or setting.value is None else f"{block}.{name}: {setting_value(setting)}",
     )

@@ -27,7 +27,7 @@ class BlockStyle(Struct, frozen=True):
 
 
 def edit_block(text: str, form: Form, change: ConfigChange) -> Edit:
-    """The edit that makes `change`. Raises Unsafe where there is none that touches nothing else."""
+    """Return the edit that makes `change`. Raise UnsafeEdit where there is none that touches nothing else."""
     roots = read_documents(text, form)
     style = block_style(text, form, roots)
     found = find_entry(roots, change)
@@ -44,7 +44,7 @@ def block_style(text: str, form: Form, roots: list[Node]) -> BlockStyle:
 
 
 def find_entry(roots: list[Node], change: ConfigChange) -> list[Entry]:
-    """The entries down to the setting: the one in the line that was named, else the last one."""
+    """Return the entries down to the setting: the one in the line that was named, else the last one."""
     paths = [path for root in roots if (path := find_path(root, change.key))]
     for path in paths:
         if path[-1].value.line == change.line:
@@ -54,7 +54,7 @@ def find_entry(roots: list[Node], change: ConfigChange) -> list[Entry]:
 
 def _replaced(text: str, form: Form, path: list[Entry], to: str) -> Edit:
     value = path[-1].value
-    if value.kind == "alias" or any(one.value.shared for one in path):
+    if value.kind == "alias" or any(entry.value.shared for entry in path):
         raise UnsafeEdit("the value is shared by an anchor, a tag or an alias", "这个值通过锚点、标签或别名共用")
     if value.kind == "sequence" and to[:1] == "[":
         return add_items(text, form, value, to)
@@ -64,7 +64,7 @@ def _replaced(text: str, form: Form, path: list[Entry], to: str) -> Edit:
         raise UnsafeEdit("the value spans several lines", "这个值跨了多行")
     if form == "json":
         return Edit(value.start, value.end, json_value(to, value.style, value.value))
-    flow = any(one.value.style == "{" for one in path[:-1])
+    flow = any(entry.value.style == "{" for entry in path[:-1])
     new = yaml_value(to, value.style, value.value, flow=flow)
     return Edit(value.start, value.end, f" {new}" if text[value.start - 1 : value.start] == ":" else new)
 
@@ -95,7 +95,7 @@ def _inserted(text: str, style: BlockStyle, roots: list[Node], change: ConfigCha
 
 
 def _document(roots: list[Node], change: ConfigChange) -> Node:
-    """The document that takes a new key: the only one, or the only one that has its block."""
+    """Return the document that takes a new key: the only one, or the only one that has its block."""
     maps = [root for root in roots if root.kind == "mapping"]
     if len(maps) > 1:
         block = change.key.rpartition(".")[0] or change.after or ""
@@ -106,11 +106,11 @@ def _document(roots: list[Node], change: ConfigChange) -> Node:
 
 
 def _below(text: str, style: BlockStyle, block: Node, names: list[str], change: ConfigChange) -> Edit:
-    """A line of its own, below a related key or at the end of the block."""
+    """Return a line of its own, below a related key or at the end of the block."""
     if not block.entries:
         raise UnsafeEdit("the block is empty", "这个块是空的")
     related = (change.after or "").rpartition(".")[2]
-    above = next((one for one in block.entries if one.key == related), block.entries[-1])
+    above = next((entry for entry in block.entries if entry.key == related), block.entries[-1])
     first = block.entries[0]
     indent = text[text.rfind("\n", 0, first.start) + 1 : first.start]
     if indent.strip(" "):
@@ -133,7 +133,7 @@ def after_line(text: str, newline: str, at: int, lines: str) -> Edit:
 
 
 def into_brackets(text: str, style: BlockStyle, block: Node, names: list[str], value: str) -> Edit:
-    """A key behind the last one in brackets; `value` is as it is written."""
+    """Return a key behind the last one in brackets; `value` is as it is written."""
     json = style.form == "json"
     if not block.entries:
         if text[block.start + 1 : block.end - 1].strip():
@@ -175,7 +175,7 @@ def _indentation(text: str, roots: list[Node]) -> str:
             inner = entry.value.entries
             if entry.value.kind != "mapping" or not inner:
                 continue
-            own, deeper = (_line_indent(text, one.start) for one in (entry, inner[0]))
+            own, deeper = (_line_indent(text, place.start) for place in (entry, inner[0]))
             if deeper.startswith(own) and deeper != own:
                 return deeper[len(own) :]
     return _STEP

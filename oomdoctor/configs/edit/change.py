@@ -46,7 +46,7 @@ class Edit(Struct, frozen=True):
     new: str
 
     def apply(self, text: str) -> str:
-        """The text with this edit."""
+        """Return the text with this edit."""
         return text[: self.start] + self.new + text[self.end :]
 
 
@@ -66,5 +66,5 @@ class UnsafeEdit(Exception):
 
 
 def plain_key(key: str) -> str:
-    """A key as programs compare it: no leading dashes, and underscores for dashes."""
+    """Return a key as programs compare it: no leading dashes, and underscores for dashes."""
     return key.lstrip("-").replace("-", "_")

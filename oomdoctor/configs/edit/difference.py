@@ -10,7 +10,7 @@ _NO_END = "\\ No newline at end of file"
 
 
 def diff_lines(path: str, old: bytes | None, new: bytes) -> Iterator[str]:
-    """The lines of the diff, without their ends; `old` is None for a new file."""
+    """Yield the lines of the diff, without their ends; `old` is None for a new file."""
     before = "/dev/null" if old is None else path
     for line in unified_diff(_lines(old or b""), _lines(new), before, path):
         bare = line.rstrip("\r\n")

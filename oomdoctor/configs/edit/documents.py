@@ -25,7 +25,7 @@ def _yaml_documents(text: str) -> list[Node]:
 
 
 def _json_document(text: str) -> Node:
-    """The one value of a text. What strict JSON forbids, such as a comment, is no reason to stop."""
+    """Return the one value of a text. What strict JSON forbids, such as a comment, is no reason to stop."""
     tree = parse_json(text)
     line = tree.invalid or (tree.roots[1].line if len(tree.roots) > 1 else None)
     if line is not None:

@@ -28,71 +28,73 @@ class EditTarget(Struct, frozen=True, kw_only=True):
 class EditTargets:
     """The config files of one run, by the frameworks whose settings they hold."""
 
-    def __init__(self, sheets: Iterable[ParsedConfig], pack: Pack) -> None:
+    def __init__(self, configs: Iterable[ParsedConfig], pack: Pack) -> None:
         self._frameworks = Frameworks(pack)
-        self.configs = [self._frameworks.recognise(sheet) for sheet in sheets]
+        self.configs = [self._frameworks.recognise(config) for config in configs]
 
     def find(self, framework: str, key: str, file: str | None = None, line: int | None = None) -> EditTarget | None:
-        """Where `key` of `framework` stands or would stand; None where no file takes it."""
+        """Return where `key` of `framework` stands or would stand; None where no file takes it."""
         return self.existing(key, file, line) or self._missing(framework, key)
 
     def existing(self, key: str, file: str | None, line: int | None) -> EditTarget | None:
-        """Where `key` stands in this line, with the blocks around it; None where it does not."""
-        return next((home for sheet in self.configs if (home := _standing(sheet, key, file, line))), None)
+        """Return where `key` stands in this line, with the blocks around it; None where it does not."""
+        return next((home for config in self.configs if (home := _standing(config, key, file, line))), None)
 
     def script_for(self, name: str) -> EditTarget | None:
-        """The script that sets a variable of the environment, or could."""
-        scripts = [sheet for sheet in self.configs if sheet.form == "command" and sheet.framework is not None]
-        setting = [sheet for sheet in self.configs if sheet.form == "environment" and any(one.key == name for one in sheet.written)]
+        """Return the script that sets a variable of the environment, or could."""
+        scripts = [config for config in self.configs if config.form == "command" and config.framework is not None]
+        setting = [
+            config for config in self.configs if config.form == "environment" and any(variable.key == name for variable in config.written)
+        ]
         found = next(iter([*setting, *scripts]), None)
         return None if found is None else EditTarget(file=found.file, key=name, program=scripts[0].program if scripts else None)
 
     def block_of(self, framework: str, name: str) -> str | None:
-        """The block in which alone a key counts, where the framework has one."""
+        """Return the block in which alone a key counts, where the framework has one."""
         record = self._frameworks.records.get(framework)
         return None if record is None else next((block for block, keys in record.blocks.items() if name in keys), None)
 
     def files(self) -> list[str]:
-        """The files, each once, in order."""
-        return list(dict.fromkeys(sheet.file for sheet in self.configs))
+        """Return the files, each once, in order."""
+        return list(dict.fromkeys(config.file for config in self.configs))
 
     def _missing(self, framework: str, key: str) -> EditTarget | None:
-        takes = [sheet for sheet in self.configs if sheet.form in ("yaml", "json", "command")]
-        own = [sheet for sheet in takes if sheet.framework == framework]
-        for sheet in [*own, *(one for one in takes if framework in self._frameworks.family(one.framework or ""))]:
-            return EditTarget(file=sheet.file, key=self._rooted(sheet, framework, key), program=sheet.program)
+        takes = [config for config in self.configs if config.form in ("yaml", "json", "command")]
+        own = [config for config in takes if config.framework == framework]
+        for config in [*own, *(parsed for parsed in takes if framework in self._frameworks.family(parsed.framework or ""))]:
+            return EditTarget(file=config.file, key=self._rooted(config, framework, key), program=config.program)
         around = key.partition(".")[0]
-        for sheet in takes:
+        for config in takes:
             # `fsdp_config.x` is a key of FSDP and stands in the file of whoever starts it.
-            if around != key and any(one.block and one.key == around for one in sheet.written):
-                return EditTarget(file=sheet.file, key=key, program=sheet.program)
+            if around != key and any(setting.block and setting.key == around for setting in config.written):
+                return EditTarget(file=config.file, key=key, program=config.program)
         if framework == _NESTED:
-            for sheet in takes:
-                block = next((one.key for one in sheet.written if one.block and _last(one.key) == _NESTED), None)
+            for config in takes:
+                block = next((setting.key for setting in config.written if setting.block and _last(setting.key) == _NESTED), None)
                 if block is not None:
-                    return EditTarget(file=sheet.file, key=f"{block}.{key}", program=sheet.program)
+                    return EditTarget(file=config.file, key=f"{block}.{key}", program=config.program)
         return None
 
-    def _rooted(self, sheet: ParsedConfig, framework: str, key: str) -> str:
-        """A shared key below the block that this framework keeps for them."""
-        if sheet.framework == framework or sheet.form == "command":
+    def _rooted(self, config: ParsedConfig, framework: str, key: str) -> str:
+        """Return a shared key below the block that this framework keeps for them."""
+        if config.framework == framework or config.form == "command":
             return key
-        roots: Sequence[str] = self._frameworks.records[sheet.framework or ""].roots
-        root = next((one.key for one in sheet.written if one.block and one.key in roots), None)
+        roots: Sequence[str] = self._frameworks.records[config.framework or ""].roots
+        root = next((setting.key for setting in config.written if setting.block and setting.key in roots), None)
         return key if root is None or key.startswith(f"{root}.") else f"{root}.{key}"
 
 
-def _standing(sheet: ParsedConfig, key: str, file: str | None, line: int | None) -> EditTarget | None:
-    if file is None or sheet.file != file:
+def _standing(config: ParsedConfig, key: str, file: str | None, line: int | None) -> EditTarget | None:
+    if file is None or config.file != file:
         return None
-    for one in sheet.written:
-        if one.line == line and ends_with(one.key, key):
-            return EditTarget(file=file, key=one.key, line=line, program=sheet.program)
+    for setting in config.written:
+        if setting.line == line and ends_with(setting.key, key):
+            return EditTarget(file=file, key=setting.key, line=line, program=config.program)
     return None
 
 
 def ends_with(full: str, key: str) -> bool:
-    """Whether `full` is `key`, in whatever block."""
+    """Return whether `full` is `key`, in whatever block."""
     return f".{plain_key(full)}".endswith(f".{plain_key(key)}")
 
 

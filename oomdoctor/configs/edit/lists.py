@@ -13,34 +13,34 @@ _DASH = re.compile(r" *- {1,8}\Z")
 
 
 def list_items(to: str) -> list[str]:
-    """The items of a list as it is written, `[a, b]`, as words. Raises Unsafe where it is none, or holds more than words."""
+    """Return the items of a list as it is written, `[a, b]`, as words. Raise UnsafeEdit where it is none, or holds more than words."""
     found = read_documents(to, "yaml")
-    if len(found) != 1 or found[0].kind != "sequence" or any(one.value.kind != "scalar" for one in found[0].entries):
+    if len(found) != 1 or found[0].kind != "sequence" or any(entry.value.kind != "scalar" for entry in found[0].entries):
         raise UnsafeEdit("the value is not a list of words", "这个值不是由单个词组成的列表")
-    return [one.value.value for one in found[0].entries]
+    return [entry.value.value for entry in found[0].entries]
 
 
 def add_items(text: str, form: Form, node: Node, to: str) -> Edit:
-    """The edit that puts the missing items of `to` behind those of the list at `node`. Raises Unsafe where none is safe."""
-    there = [one.value for one in node.entries]
+    """Return the edit that puts the missing items of `to` behind those of the list at `node`. Raise UnsafeEdit where none is safe."""
+    there = [entry.value for entry in node.entries]
     wanted = list_items(to)
     if not wanted:
         raise UnsafeEdit("a list stands here", "这里是一个列表")
-    if any(one.kind != "scalar" or one.shared for one in there):
+    if any(item.kind != "scalar" or item.shared for item in there):
         raise UnsafeEdit("a list with more than words stands here", "这里的列表不只是单个词")
-    missing = [one for one in wanted if one not in [item.value for item in there]]
+    missing = [item for item in wanted if item not in [known.value for known in there]]
     if node.style != "{":
         return _below(text, there[-1], missing)
-    written = [json_value(one, "", "") if form == "json" else yaml_value(one, "", "", flow=True) for one in missing]
+    written = [json_value(item, "", "") if form == "json" else yaml_value(item, "", "", flow=True) for item in missing]
     if not there:
         return Edit(node.start + 1, node.end - 1, ", ".join(written))
     last = there[-1]
     between = text[there[-2].end : last.start] if len(there) > 1 else _before(text, node, last)
-    return Edit(last.end, last.end, "".join(between + one for one in written))
+    return Edit(last.end, last.end, "".join(between + item for item in written))
 
 
 def _before(text: str, node: Node, only: Node) -> str:
-    """What stands between two items of a list that has one: a line of its own where that one has it."""
+    """Return what stands between two items of a list that has one: a line of its own where that one has it."""
     lead = text[node.start + 1 : only.start]
     return f",{lead}" if "\n" in lead and not lead.strip() else ", "
 
@@ -51,6 +51,6 @@ def _below(text: str, last: Node, missing: list[str]) -> Edit:
     if not _DASH.match(dash) or last.style in ("|", ">") or "\n" in text[last.start : last.end]:
         raise UnsafeEdit("the last item of this list is not one line", "这个列表的最后一项不是单独一行")
     newline = "\r\n" if "\r\n" in text else "\n"
-    lines = newline.join(dash + yaml_value(one, "", "", flow=False) for one in missing)
+    lines = newline.join(dash + yaml_value(item, "", "", flow=False) for item in missing)
     end = text.find("\n", last.end)
     return Edit(len(text), len(text), newline + lines) if end < 0 else Edit(end + 1, end + 1, lines + newline)

@@ -13,7 +13,7 @@ _BEHIND = re.compile(r"[ \t]*(?:#[^\r\n]*)?\r?(?=\n|\Z)")
 
 
 def move_setting(text: str, form: Form, change: ConfigChange) -> Edit:
-    """The edit that takes the setting into the block `change.to`. Raises Unsafe where none is safe."""
+    """Return the edit that takes the setting into the block `change.to`. Raise UnsafeEdit where none is safe."""
     roots = read_documents(text, form)
     style = block_style(text, form, roots)
     path = find_entry(roots, change)
@@ -22,7 +22,7 @@ def move_setting(text: str, form: Form, change: ConfigChange) -> Edit:
         raise UnsafeEdit("the key is not where it was", "这个键已经不在原来的位置")
     entry, parent = path[-1], path[-2].value if len(path) > 1 else root
     target = find_path(root, change.to)
-    if entry.value.kind != "scalar" or any(one.value.shared for one in (*path, *target)):
+    if entry.value.kind != "scalar" or any(part.value.shared for part in (*path, *target)):
         raise UnsafeEdit("more than one plain value would have to move", "要移动的不只是一个普通的值")
     if not target or target[-1].value.kind != "mapping":
         raise UnsafeEdit(f"there is no block {change.to}", f"文件里没有 {change.to} 这一块")
@@ -37,7 +37,7 @@ def move_setting(text: str, form: Form, change: ConfigChange) -> Edit:
 
 
 def _cut_of_json(text: str, parent: Node, entry: Entry) -> Edit:
-    """The entry with the comma that it no longer needs."""
+    """Return the entry with the comma that it no longer needs."""
     at = parent.entries.index(entry)
     if at + 1 < len(parent.entries):
         cut = Edit(entry.start, parent.entries[at + 1].start, "")
@@ -51,7 +51,7 @@ def _cut_of_json(text: str, parent: Node, entry: Entry) -> Edit:
 
 
 def _of_yaml(text: str, style: BlockStyle, entry: Entry, block: Node) -> tuple[Edit, Edit]:
-    """The line without its indentation, out of its place and into the other."""
+    """Return the line without its indentation, out of its place and into the other."""
     start, value = text.rfind("\n", 0, entry.start) + 1, entry.value
     behind = _BEHIND.match(text, value.end)
     alone = not text[start : entry.start].strip(" ") and behind is not None and "\n" not in text[entry.start : value.end]
@@ -67,9 +67,9 @@ def _of_yaml(text: str, style: BlockStyle, entry: Entry, block: Node) -> tuple[E
     return Edit(start, min(behind.end() + 1, len(text)), ""), after_line(text, style.newline, block.entries[-1].value.last, indent + line)
 
 
-def _both(text: str, one: Edit, other: Edit) -> Edit:
-    """Two edits that do not overlap, as one; a file that ends without an end of line goes on doing so."""
-    first, second = sorted((one, other), key=lambda edit: (edit.start, edit.end))
+def _both(text: str, edit: Edit, other: Edit) -> Edit:
+    """Return two edits that do not overlap as one; a file that ends without an end of line goes on doing so."""
+    first, second = sorted((edit, other), key=lambda edit: (edit.start, edit.end))
     if first.end > second.start:
         raise UnsafeEdit("the two places cannot be told apart", "两个位置无法区分")
     new = first.new + text[first.end : second.start] + second.new

@@ -35,12 +35,12 @@ class Patched(Struct, frozen=True):
 
 
 def patch(file: str, data: bytes, changes: Sequence[ConfigChange]) -> Patched:
-    """The bytes of `file` with as many of `changes` as can be made safely."""
+    """Return the bytes of `file` with as many of `changes` as can be made safely."""
     made: list[ConfigChange] = []
     already: list[ConfigChange] = []
     refused: list[tuple[ConfigChange, RefusedChange]] = []
     # Values first: they keep the lines, by which the changes name their places.
-    for change in sorted(changes, key=lambda one: one.line is None):
+    for change in sorted(changes, key=lambda change: change.line is None):
         if is_applied(file, data, change):
             already.append(change)
             continue
@@ -53,8 +53,8 @@ def patch(file: str, data: bytes, changes: Sequence[ConfigChange]) -> Patched:
 
 
 def is_applied(file: str, data: bytes, change: ConfigChange) -> bool:
-    """Whether the file says it already."""
-    said = _said(_sheets(file, data))
+    """Return whether the file says it already."""
+    said = _said(_configs(file, data))
     if change.action != "set":
         return not any(_same_key(key, change.key) for _, key, _ in said) and any(_same_key(key, change.after_it) for _, key, _ in said)
     return all(_is_said(said, key, to) for key, to in _pieces(change.key, change.to))
@@ -66,7 +66,7 @@ def _is_said(said: Iterable[ReadSetting], key: str, to: str) -> bool:
 
 
 def _pieces(key: str, to: str) -> Iterator[tuple[str, str]]:
-    """The plain settings of a value: `{offload: true}` is one below `key`."""
+    """Yield the plain settings of a value: `{offload: true}` is one below `key`."""
     if to[:1] != "{":
         yield key, to
         return
@@ -79,12 +79,12 @@ def _pieces(key: str, to: str) -> Iterator[tuple[str, str]]:
 
 
 def values_of(file: str, data: bytes, key: str) -> list[str]:
-    """What the file says of a key, with the type of each value."""
-    return [value for _, own, value in _said(_sheets(file, data)) if _same_key(own, key)]
+    """Return what the file says of a key, with the type of each value."""
+    return [value for _, own, value in _said(_configs(file, data)) if _same_key(own, key)]
 
 
 def manual_line(change: ConfigChange) -> str:
-    """What a person would type."""
+    """Return what a person would type."""
     if change.action != "set":
         return change.to if change.action == "rename" else change.after_it
     if change.variable:
@@ -94,9 +94,9 @@ def manual_line(change: ConfigChange) -> str:
     return f"{change.key}: {change.to}"
 
 
-def form_of(sheets: Sequence[ParsedConfig]) -> Form | None:
-    """How the file is written; None for one that is not edited."""
-    forms = {one.form for one in sheets}
+def form_of(configs: Sequence[ParsedConfig]) -> Form | None:
+    """Return how the file is written; None for one that is not edited."""
+    forms = {config.form for config in configs}
     if forms <= {"command", "environment"} and forms:
         return "command"
     if len(forms) == 1 and (only := forms.pop()) in ("yaml", "json"):
@@ -105,22 +105,22 @@ def form_of(sheets: Sequence[ParsedConfig]) -> Form | None:
 
 
 def _changed(file: str, data: bytes, change: ConfigChange) -> bytes:
-    """The bytes with one change. Raises Unsafe where it would touch anything else."""
+    """Return the bytes with one change. Raise UnsafeEdit where it would touch anything else."""
     if len(data) > MOST_BYTES:
         raise UnsafeEdit("the file is too large for a config", "文件过大，不像配置文件")
-    mark = next((one for one in _MARKS if data.startswith(one)), b"")
+    mark = next((form for form in _MARKS if data.startswith(form)), b"")
     codec = _CODECS.get(mark, "utf-8")
     try:
         text = data[len(mark) :].decode(codec, "strict" if codec != "utf-8" else "surrogateescape")
     except UnicodeDecodeError as why:
         raise UnsafeEdit("the file is damaged UTF-16", "文件的 UTF-16 编码已损坏") from why
-    before = _sheets(file, data)
+    before = _configs(file, data)
     edit = _edit(text, file, form_of(before), change)
     after = edit.apply(text)
     if _is_json(text) and not _is_json(after):
         raise UnsafeEdit("it would not be JSON any more", "改完之后不再是合法的 JSON")
     changed = mark + after.encode(codec, "surrogateescape" if codec == "utf-8" else "strict")
-    _look_again(before, _sheets(file, changed), change)
+    _look_again(before, _configs(file, changed), change)
     return changed
 
 
@@ -137,7 +137,7 @@ def _edit(text: str, file: str, form: Form | None, change: ConfigChange) -> Edit
 
 
 def _is_json(text: str) -> bool:
-    """Whether the strict reader of the frameworks takes it; ours takes more."""
+    """Return whether the strict reader of the frameworks takes it; ours takes more."""
     if text.lstrip()[:1] not in ("{", "["):
         return False
     try:
@@ -148,9 +148,9 @@ def _is_json(text: str) -> bool:
 
 
 def _runs(words: Sequence[Word], change: ConfigChange) -> bool:
-    """Whether a command is the one that takes new options."""
-    sheets = read_command_line("", " ".join(_quoted(word.text) for word in words))
-    programs = [one.program for one in sheets if one.form == "command" and one.program]
+    """Return whether a command is the one that takes new options."""
+    configs = read_command_line("", " ".join(_quoted(word.text) for word in words))
+    programs = [config.program for config in configs if config.form == "command" and config.program]
     return change.program in programs if change.program is not None else bool(programs)
 
 
@@ -158,7 +158,7 @@ def _quoted(word: str) -> str:
     return "'" + word.replace("'", "") + "'"
 
 
-def _sheets(file: str, data: bytes) -> list[ParsedConfig]:
+def _configs(file: str, data: bytes) -> list[ParsedConfig]:
     return read_config(file, data) or []
 
 
@@ -166,16 +166,18 @@ ReadSetting = tuple[str, str, str]
 """A program, a key, a value with its type."""
 
 
-def _said(sheets: Sequence[ParsedConfig]) -> Counter[ReadSetting]:
-    """What the sheets say, however often, wherever."""
-    return Counter((one.program or "", given.key, repr(given.value)) for one in sheets for given in one.written)
+def _said(configs: Sequence[ParsedConfig]) -> Counter[ReadSetting]:
+    """Return what the configs say, however often, wherever."""
+    return Counter((config.program or "", given.key, repr(given.value)) for config in configs for given in config.written)
 
 
 def _look_again(before: Sequence[ParsedConfig], after: Sequence[ParsedConfig], change: ConfigChange) -> None:
-    """Raises Unsafe unless the two differ in the wanted setting alone, and that is as it should be."""
+    """Raise UnsafeEdit unless the two differ in the wanted setting alone, and that is as it should be."""
     old, new = _said(before), _said(after)
     gone, come = old - new, new - old
-    wrong = Counter(one.id for sheet in after for one in sheet.issues) - Counter(one.id for sheet in before for one in sheet.issues)
+    wrong = Counter(issue.id for config in after for issue in config.issues) - Counter(
+        issue.id for config in before for issue in config.issues
+    )
     allowed = [_same_key, _around, _inside]
     own = {change.key, change.after_it}
     others = [key for _, key, _ in (gone + come) if not any(fits(key, name) for fits in allowed for name in own)]
@@ -194,7 +196,7 @@ def _same_key(key: str, other: str) -> bool:
 
 
 def _around(key: str, other: str) -> bool:
-    """Whether `key` is a block around `other`."""
+    """Return whether `key` is a block around `other`."""
     return plain_key(other).startswith(f"{plain_key(key)}.")
 
 
@@ -203,7 +205,7 @@ def _inside(key: str, other: str) -> bool:
 
 
 def _means(value: str, to: str) -> bool:
-    """Whether what was read (its repr) is what was to be written; of a list, whether it has the items."""
+    """Return whether what was read (its repr) is what was to be written; of a list, whether it has the items."""
     if to[:1] == "[":
         return _has_items(value, to)
     words = {"null": None, "~": None}
@@ -213,8 +215,8 @@ def _means(value: str, to: str) -> bool:
 
 def _has_items(value: str, to: str) -> bool:
     try:
-        wanted = [plain_value(one) for one in list_items(to)]
+        wanted = [plain_value(item) for item in list_items(to)]
     except UnsafeEdit:
         return False
     there = literal_eval(value) if value[:1] == "(" else ()
-    return there == () if not wanted else {repr(one) for one in wanted} <= {repr(one) for one in there}
+    return there == () if not wanted else {repr(item) for item in wanted} <= {repr(item) for item in there}

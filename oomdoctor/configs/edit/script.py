@@ -18,7 +18,10 @@ _OTHER_SHELLS = (".bat", ".cmd", ".ps1")
 
 
 def edit_script(text: str, file: str, change: ConfigChange, wanted: Callable[[Sequence[Word]], bool]) -> Edit:
-    """The edit that makes `change`; `wanted` says of a command whether it takes new options. Raises Unsafe where there is none."""
+    """Return the edit that makes `change`; `wanted` says of a command whether it takes new options.
+
+    Raise UnsafeEdit where there is none.
+    """
     if change.action == "move":
         raise UnsafeEdit("the options of a command stand in no block", "命令行选项不分块")
     script = list(commands(text))
@@ -42,13 +45,13 @@ def _edit(text: str, script: Sequence[Sequence[Word]], change: ConfigChange, wan
 
 
 def _in_quotes(text: str, script: Sequence[Sequence[Word]], edit: Edit) -> bool:
-    """Whether a place lies in the text that a variable is given."""
+    """Return whether a place lies in the text that a variable is given."""
     given = (word for command in script for word in command if ASSIGNED.match(word.text) and text[word.end - 1] in "\"'")
     return any(text.find("=", word.start) + 1 < edit.start and edit.end < word.end for word in given)
 
 
 def _plain_value(text: str, script: Sequence[Sequence[Word]], change: ConfigChange) -> Edit:
-    """The value of an option in a script of another shell, where neither the old nor the new one means anything to any shell."""
+    """Return the value of an option in a script of another shell, where neither the old nor the new one means anything to any shell."""
     word = None if change.variable or change.action != "set" else _option(script, change)
     edit = None if word is None else _value(text, script, word, change.to)
     if edit is None or not _PLAIN.match(edit.new) or not _PLAIN.match(text[edit.start : edit.end]):
@@ -57,7 +60,7 @@ def _plain_value(text: str, script: Sequence[Sequence[Word]], change: ConfigChan
 
 
 def _option(script: Sequence[Sequence[Word]], change: ConfigChange) -> Word | None:
-    """The word that names the option: the one in its line, else the only one."""
+    """Return the word that names the option: the one in its line, else the only one."""
     named = [word for command in script for word in command if _name(word) == plain_key(change.key)]
     there = [word for word in named if word.line == change.line] or named
     if len({word.start for word in there}) > 1:
@@ -76,7 +79,7 @@ def _name(word: Word) -> str | None:
 
 
 def _value(text: str, script: Sequence[Sequence[Word]], word: Word, to: str) -> Edit:
-    """The value behind an option, after `=` or as the next word."""
+    """Return the value behind an option, after `=` or as the next word."""
     written = text[word.start : word.end]
     name, mark, old = written.partition("=")
     if mark:
@@ -92,14 +95,14 @@ def _value(text: str, script: Sequence[Sequence[Word]], word: Word, to: str) -> 
 
 
 def _values(script: Sequence[Sequence[Word]], word: Word) -> Iterator[Word]:
-    """The words behind an option: up to the next one, to a `key=value`, or to where the output goes."""
+    """Yield the words behind an option: up to the next one, to a `key=value`, or to where the output goes."""
     command = next(command for command in script if word in command)
-    for number, one in enumerate(command[command.index(word) + 1 :]):
-        if one.text == ")" or (number and OVERRIDE.match(one.text)):
+    for number, next_word in enumerate(command[command.index(word) + 1 :]):
+        if next_word.text == ")" or (number and OVERRIDE.match(next_word.text)):
             return
-        if (OPTION.match(one.text) and not _NEGATIVE.match(one.text)) or REDIRECTION.match(one.text):
+        if (OPTION.match(next_word.text) and not _NEGATIVE.match(next_word.text)) or REDIRECTION.match(next_word.text):
             return
-        yield one
+        yield next_word
 
 
 def _word(text: str, script: Sequence[Sequence[Word]], start: int, old: str, to: str) -> Edit:
@@ -114,7 +117,7 @@ def _word(text: str, script: Sequence[Sequence[Word]], start: int, old: str, to:
 
 
 def _assigned(text: str, script: Sequence[Sequence[Word]], name: str, to: str) -> Edit:
-    """The value of a variable that is assigned exactly once."""
+    """Return the value of a variable that is assigned exactly once."""
     places = [word for command in script for word in command if (found := ASSIGNED.match(word.text)) and found[1] == name]
     if len(places) != 1:
         raise UnsafeEdit(f"the variable {name} is not set once in this script", f"变量 {name} 在脚本里不是只赋值一次")
@@ -135,7 +138,7 @@ def _renamed(word: Word | None, change: ConfigChange) -> Edit:
 
 
 def _variable(text: str, script: Sequence[Sequence[Word]], change: ConfigChange, wanted: Callable[[Sequence[Word]], bool]) -> Edit:
-    """A variable of the environment: its value, or a line before the command that runs."""
+    """Return a variable of the environment: its value, or a line before the command that runs."""
     if any((found := ASSIGNED.match(word.text)) and found[1] == change.key for command in script for word in command):
         return _assigned(text, script, change.key, change.to)
     command = _command(script, wanted)
@@ -148,7 +151,7 @@ def _variable(text: str, script: Sequence[Sequence[Word]], change: ConfigChange,
 
 
 def _appended(text: str, script: Sequence[Sequence[Word]], change: ConfigChange, wanted: Callable[[Sequence[Word]], bool]) -> Edit:
-    """An option at the end of the command, in a line of its own where the others have theirs."""
+    """Return an option at the end of the command, in a line of its own where the others have theirs."""
     command = _command(script, wanted, change.program)
     size = next((at for at, word in enumerate(command) if REDIRECTION.match(word.text) or word.text == ")"), len(command))
     last = command[size - 1]
@@ -164,14 +167,14 @@ def _appended(text: str, script: Sequence[Sequence[Word]], change: ConfigChange,
 
 
 def _takes_overrides(command: Sequence[Word]) -> bool:
-    """Whether settings stand in it as `key=value`, as OmegaConf reads them."""
+    """Return whether settings stand in it as `key=value`, as OmegaConf reads them."""
     program = next((at for at, word in enumerate(command) if not ASSIGNED.match(word.text)), 0)
     options = any(word.text.startswith("--") and not word.text.startswith(("--config", "--nproc", "--nnodes")) for word in command)
     return not options and any(OVERRIDE.match(word.text) for word in command[program:])
 
 
 def _lead(text: str, command: Sequence[Word]) -> str:
-    """What stands between two options: a blank, or a continuation with its indentation."""
+    """Return what stands between two options: a blank, or a continuation with its indentation."""
     starts = [word.start for word in command[1:] if word.text.startswith("-") or OVERRIDE.match(word.text)]
     if not starts:
         return " "
@@ -180,7 +183,7 @@ def _lead(text: str, command: Sequence[Word]) -> str:
 
 
 def _command(script: Sequence[Sequence[Word]], wanted: Callable[[Sequence[Word]], bool], program: str | None = None) -> Sequence[Word]:
-    """The command that runs, else what a variable is given that names its program."""
+    """Return the command that runs, else what a variable is given that names its program."""
     found = [command for command in script if wanted(command)]
     if not found and program is not None:
         found = [command for command in script if _names(command, program.split())]

@@ -17,7 +17,7 @@ _LARGEST = 16 << 20
 
 
 def read_file(path: str) -> bytes | None:
-    """The content of a file; None where it cannot be read or is far too large for a config."""
+    """Return the content of a file; None where it cannot be read or is far too large for a config."""
     try:
         with open(path, "rb") as file:
             data = file.read(_LARGEST + 1)
@@ -27,9 +27,9 @@ def read_file(path: str) -> bytes | None:
 
 
 def write_files(files: Mapping[str, bytes], before: Mapping[str, bytes]) -> dict[str, str]:
-    """Puts `files` in place; those of `before` are replaced and keep a copy. Returns path -> copy.
+    """Put `files` in place; those of `before` are replaced and keep a copy. Return path -> copy.
 
-    Raises UsageError, with nothing replaced, where a file changed since it was read, or a folder cannot be written.
+    Raise UsageError, with nothing replaced, where a file changed since it was read, or a folder cannot be written.
     """
     ready: list[tuple[str, str, bool]] = []
     copies: dict[str, str] = {}
@@ -52,7 +52,7 @@ def write_files(files: Mapping[str, bytes], before: Mapping[str, bytes]) -> dict
 
 
 def version_at(path: str, moment: float | None) -> str:
-    """The version of a file that was there at `moment` (seconds since the epoch): the file itself, or one of its copies.
+    """Return the version of a file that was there at `moment` (seconds since the epoch): the file itself, or one of its copies.
 
     A copy keeps the time of the file that it was. Of versions that are all younger the oldest is taken.
     """
@@ -64,13 +64,13 @@ def version_at(path: str, moment: float | None) -> str:
 
 
 def last_modified(paths: list[str]) -> float | None:
-    """When the youngest of these files was written; None where none of them is a file."""
+    """Return when the youngest of these files was written; None where none of them is a file."""
     times = [_time(path) for path in paths if os.path.isfile(path)]
     return max(times, default=None)
 
 
 def _beside(path: str, data: bytes, *, private: bool) -> str:
-    """A new file with this content in the folder of `path`, on the disk before its name counts; `private` until it has its mode."""
+    """Return a new file with this content in the folder of `path`, on the disk before its name counts; `private` until it has its mode."""
     temporary = f"{path}.oomdoctor-{os.getpid()}"
     with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666), "wb") as file:
         file.write(data)
@@ -90,7 +90,7 @@ def _put(temporary: str, path: str, *, replaced: bool) -> None:
 
 
 def _copy(path: str, data: bytes) -> str:
-    """A copy of the file under the next free number, with its time and mode."""
+    """Return a copy of the file under the next free number, with its time and mode."""
     status = os.stat(path)
     start = max(_numbers(path), default=0) + 1
     for number in range(start, start + _MOST):
@@ -108,7 +108,7 @@ def _copy(path: str, data: bytes) -> str:
 
 
 def _same_rights(path: str, status: os.stat_result) -> None:
-    """Gives a file the mode of another one, and its owner where one may."""
+    """Give a file the mode of another one, and its owner where one may."""
     if hasattr(os, "chown"):
         with suppress(PermissionError):
             os.chown(path, status.st_uid, status.st_gid)
@@ -122,7 +122,7 @@ def _numbers(path: str) -> list[int]:
         names = os.listdir(folder or ".")
     except OSError:
         return []
-    return sorted(int(tail) for one in names if one.startswith(prefix) and _NUMBER.match(tail := one[len(prefix) :]))
+    return sorted(int(tail) for entry in names if entry.startswith(prefix) and _NUMBER.match(tail := entry[len(prefix) :]))
 
 
 def _time(path: str) -> float:

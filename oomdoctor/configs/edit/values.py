@@ -54,12 +54,12 @@ def shell_value(to: str, raw: str) -> str:
 
 
 def type_of_word(text: str) -> type[Scalar]:
-    """What a bare word is read as."""
+    """Return what a bare word is read as."""
     return type(plain_value(text))
 
 
 def _as_json(to: str) -> str:
-    """A block that is written as in YAML, `{offload: true}`, as JSON."""
+    """Return a block that is written as in YAML, `{offload: true}`, as JSON."""
     try:
         return json.dumps(yaml.safe_load(to), ensure_ascii=False)
     except (yaml.YAMLError, TypeError, ValueError) as why:
@@ -78,7 +78,7 @@ def _quoted(text: str, quote: str) -> str:
 
 
 def _reads_back(to: str, *, flow: bool) -> bool:
-    """Whether YAML reads a bare `to` as the word that it is."""
+    """Return whether YAML reads a bare `to` as the word that it is."""
     try:
         events = list(yaml.parse(f"[{to}]" if flow else f"k: {to}", Loader=yaml.SafeLoader))
     except yaml.YAMLError:
@@ -88,7 +88,7 @@ def _reads_back(to: str, *, flow: bool) -> bool:
 
 
 def _means_more(to: str) -> bool:
-    """Whether YAML 1.1 takes a word for truth or for nothing, where the word itself is meant: `on`, `off`, `no`."""
+    """Return whether YAML 1.1 takes a word for truth or for nothing, where the word itself is meant: `on`, `off`, `no`."""
     return to.lower() in ("yes", "no", "on", "off", "y", "n", "") or (to not in _YAML_NULL and to.lower() == "null")
 
 

@@ -46,7 +46,7 @@ class AppliedProposals(Struct, frozen=True, kw_only=True):
 def apply_proposals(
     files: Files, proposals: Sequence[Proposal], judge: Judge, there: Callable[[str], bytes | None], older: Files | None = None
 ) -> AppliedProposals:
-    """What becomes of `files` (path -> content). `there` reads a file that may exist; none that does is replaced by a new one.
+    """Return what becomes of `files` (path -> content). `there` reads a file that may exist; none that does is replaced by a new one.
 
     `older` are the files as they were when the run died, where they were changed since: what a fix was worked out from.
     """
@@ -57,7 +57,7 @@ def apply_proposals(
         if against is not None:
             steps.append(AppliedStep(proposal=proposal, refused=_all(proposal, _set_already(against))))
             continue
-        stale = [] if proposal.issue is not None else [one for one in proposal.changes if _moved_on(one, files, older or {})]
+        stale = [] if proposal.issue is not None else [change for change in proposal.changes if _moved_on(change, files, older or {})]
         if stale:
             steps.append(AppliedStep(proposal=proposal, refused=_all(proposal, _MOVED_ON)))
             continue
@@ -75,7 +75,7 @@ def apply_proposals(
 
 
 def _moved_on(change: ConfigChange, files: Files, older: Files) -> bool:
-    """Whether somebody gave the setting a third value since the run died."""
+    """Return whether somebody gave the setting a third value since the run died."""
     file, then = change.file, older.get(change.file)
     if then is None or is_applied(file, files[file], change):
         return False
@@ -83,12 +83,12 @@ def _moved_on(change: ConfigChange, files: Files, older: Files) -> bool:
 
 
 def _step(files: Files, proposal: Proposal, there: Callable[[str], bytes | None]) -> tuple[dict[str, bytes], AppliedStep]:
-    """The files after one proposal: all of its changes, or none."""
+    """Return the files after one proposal: all of its changes, or none."""
     after = dict(files)
     made: list[ConfigChange] = []
     refused: list[RefusedChange] = []
-    for file in dict.fromkeys(one.file for one in proposal.changes):
-        done = patch(file, after[file], [one for one in proposal.changes if one.file == file])
+    for file in dict.fromkeys(change.file for change in proposal.changes):
+        done = patch(file, after[file], [change for change in proposal.changes if change.file == file])
         after[file] = done.data
         made += done.made
         refused += [why for _, why in done.refused]
@@ -96,41 +96,44 @@ def _step(files: Files, proposal: Proposal, there: Callable[[str], bytes | None]
     refused += clashes
     if refused:
         return dict(files), AppliedStep(proposal=proposal, refused=tuple(refused))
-    after.update((one.path, one.text.encode()) for one in created)
+    after.update((new_file.path, new_file.text.encode()) for new_file in created)
     asked = bool(proposal.changes or proposal.files)
     return after, AppliedStep(proposal=proposal, made=tuple(made), created=tuple(created), already=asked and not made and not created)
 
 
 def _created(files: Files, proposal: Proposal, there: Callable[[str], bytes | None]) -> tuple[list[NewFile], list[RefusedChange]]:
-    """The new files that are not there yet, and those whose name is taken."""
+    """Return the new files that are not there yet, and those whose name is taken."""
     created: list[NewFile] = []
     clashes: list[RefusedChange] = []
-    for one in proposal.files:
-        old = files.get(one.path, there(one.path))
+    for file in proposal.files:
+        old = files.get(file.path, there(file.path))
         if old is None:
-            created.append(one)
-        elif old != one.text.encode():
-            clashes.append(RefusedChange(_TAKEN, one.path))
+            created.append(file)
+        elif old != file.text.encode():
+            clashes.append(RefusedChange(_TAKEN, file.path))
     return created, clashes
 
 
 def _worse(before: Sequence[ConfigIssue], after: Sequence[ConfigIssue], proposal: Proposal) -> Text | None:
-    """Why the rules for configs are against it; None where they are not."""
-    if proposal.issue is not None and any(_same(one, proposal.issue) for one in after):
+    """Return why the rules for configs are against it; None where they are not."""
+    if proposal.issue is not None and any(_same(issue, proposal.issue) for issue in after):
         return _NOT_GONE
-    for one in after:
-        if one.severity != "note" and not any(_same(one, old) for old in before):
-            return Text(f"it would bring another complaint: {one.what.en}", f"改完会带来新的问题：{one.what.zh}")
+    for issue in after:
+        if issue.severity != "note" and not any(_same(issue, old) for old in before):
+            return Text(f"it would bring another complaint: {issue.what.en}", f"改完会带来新的问题：{issue.what.zh}")
     return None
 
 
-def _same(one: ConfigIssue, other: ConfigIssue) -> bool:
+def _same(issue: ConfigIssue, other: ConfigIssue) -> bool:
     """Lines move; the subject stays."""
-    return (one.id, one.key, one.file) == (other.id, other.key, other.file)
+    return (issue.id, issue.key, issue.file) == (other.id, other.key, other.file)
 
 
 def _all(proposal: Proposal, why: Text) -> tuple[RefusedChange, ...]:
-    return (*(RefusedChange(why, manual_line(one)) for one in proposal.changes), *(RefusedChange(why, one.path) for one in proposal.files))
+    return (
+        *(RefusedChange(why, manual_line(change)) for change in proposal.changes),
+        *(RefusedChange(why, file.path) for file in proposal.files),
+    )
 
 
 def _set_already(owner: str) -> Text:

@@ -22,7 +22,7 @@ class ProposalSelection(Struct, frozen=True, kw_only=True):
     """What makes the run fit by the memory model: any one of them is enough."""
 
     def all(self) -> list[Proposal]:
-        """All of them."""
+        """Return all of them."""
         return [*self.corrections, *self.plans, *self.fixes]
 
 
@@ -37,31 +37,34 @@ class Choice(Struct, frozen=True):
 
 
 def choose_by_name(offers: ProposalSelection, ids: Sequence[str], *, yes: bool) -> Choice:
-    """These and no others."""
-    return _decided([one for one in offers.all() if one.id in ids], [], yes=yes)
+    """Choose the proposals of these ids and no others."""
+    return _decided([proposal for proposal in offers.all() if proposal.id in ids], [], yes=yes)
 
 
 def choose(offers: ProposalSelection, *, yes: bool, plan: str | None = None) -> Choice:
-    """What the configs need to be right, and one plan: `plan`, or the first that the files can hold. Where there is none, the
-    fixes that are safe, and with `yes` also the first one of each finding.
+    """Choose what the configs need to be right, and one plan: `plan`, or the first that the files can hold.
 
+    Where there is no plan, the fixes that are safe, and with `yes` also the first one of each finding.
     One plan is enough, so nothing is piled upon it, and of plans, which exclude one another, one is made.
     """
-    whole = [one for one in offers.plans if not one.by_hand]
-    best = next((one for one in offers.plans if one.id == plan) if plan else iter([*whole, *offers.plans]), None)
+    whole = [proposal for proposal in offers.plans if not proposal.by_hand]
+    best = next((proposal for proposal in offers.plans if proposal.id == plan) if plan else iter([*whole, *offers.plans]), None)
     if best is None:
-        core = [] if plan else [one for one in offers.fixes if one.safe or one.id in offers.first]
+        core = [] if plan else [proposal for proposal in offers.fixes if proposal.safe or proposal.id in offers.first]
     elif best.safe or yes or plan is not None:
         core = [best]
     else:
-        gentle = [one for one in whole if one.safe][:1]
-        core = [*(gentle or [one for one in offers.fixes if one.safe]), best]
-    wanted = [*(one for one in offers.corrections if one.safe or (one.issue and one.issue.severity != "note")), *core]
-    others = [one for one in (*offers.plans, *offers.fixes) if one not in wanted and (one.changes or one.files)]
+        gentle = [proposal for proposal in whole if proposal.safe][:1]
+        core = [*(gentle or [proposal for proposal in offers.fixes if proposal.safe]), best]
+    wanted = [
+        *(proposal for proposal in offers.corrections if proposal.safe or (proposal.issue and proposal.issue.severity != "note")),
+        *core,
+    ]
+    others = [proposal for proposal in (*offers.plans, *offers.fixes) if proposal not in wanted and (proposal.changes or proposal.files)]
     return _decided(wanted, others, yes=yes)
 
 
 def _decided(wanted: Sequence[Proposal], others: Sequence[Proposal], *, yes: bool) -> Choice:
-    """Only what is safe goes in without a yes."""
-    taken = [one for one in wanted if one.safe or yes]
-    return Choice(taken, [one for one in wanted if one not in taken], list(others))
+    """Return the choice: only what is safe goes in without a yes."""
+    taken = [proposal for proposal in wanted if proposal.safe or yes]
+    return Choice(taken, [proposal for proposal in wanted if proposal not in taken], list(others))

@@ -16,32 +16,32 @@ from oomdoctor.knowledge.pack import Pack
 
 
 def plan_proposals(found: AnyPlans, targets: EditTargets, run: RunSettings, pack: Pack, folder: str | None = None) -> list[Proposal]:
-    """The plans in their order, as `plan-1`, `plan-2` ...; `run` and `folder` are those of `of_fix`."""
+    """Return the plans in their order, as `plan-1`, `plan-2` ...; `run` and `folder` are those of `of_fix`."""
     plans: tuple[AnyPlan, ...] = found.plans
     return [_of_plan(f"plan-{number}", plan, targets, run, pack, folder) for number, plan in enumerate(plans, 1)]
 
 
 def _of_plan(name: str, plan: AnyPlan, targets: EditTargets, run: RunSettings, pack: Pack, folder: str | None) -> Proposal:
-    fixes = list(dict.fromkeys(one.fix for one in plan.measures))
+    fixes = list(dict.fromkeys(measure.fix for measure in plan.measures))
     title = Text(*(mark.join(_title(fix, pack, lang) for fix in fixes) for lang, mark in (("en", "; "), ("zh", "；"))))
     fix = Fix(
         id=name,
         title=title,
         how=title,
-        settings=tuple(one for measure in plan.measures for one in measure.settings),
+        settings=tuple(setting for measure in plan.measures for setting in measure.settings),
         fits="yes",
-        safety="safe" if all(_is_safe(one, pack) for one in fixes) else "review",
+        safety="safe" if all(_is_safe(name, pack) for name in fixes) else "review",
     )
     proposal = fix_proposal(fix, targets, run, pack, folder)
-    nameless = tuple(RefusedChange(_NO_KEY, _sets(one)) for one in plan.measures if not _is_written(one, plan, pack))
+    nameless = tuple(RefusedChange(_NO_KEY, _sets(measure)) for measure in plan.measures if not _is_written(measure, plan, pack))
     return replace(proposal, by_hand=(*proposal.by_hand, *nameless), plan=plan)
 
 
 def _is_written(measure: Measure, plan: AnyPlan, pack: Pack) -> bool:
-    """Whether some key does it: one of its own, or one of another measure, as one file shards and offloads."""
+    """Return whether some key does it: one of its own, or one of another measure, as one file shards and offloads."""
     fix = pack.fix(measure.fix)
     rows = fix.settings if fix is not None else ()
-    keys = {(one.framework, one.key) for other in plan.measures for one in other.settings}
+    keys = {(setting.framework, setting.key) for other in plan.measures for setting in other.settings}
     return bool(measure.settings) or any((row.framework, row.key) in keys for row in rows)
 
 

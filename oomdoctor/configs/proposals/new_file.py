@@ -35,7 +35,7 @@ class NewFile(Struct, frozen=True, kw_only=True):
 def new_file(
     setting: ProposedSetting, targets: EditTargets, run: RunSettings, pack: Pack, folder: str | None = None
 ) -> NewFile | RefusedChange | None:
-    """The file that the value of a setting names; None where it names none, or one that is there.
+    """Return the file that the value of a setting names; None where it names none, or one that is there.
 
     It goes into `folder`, by default that of the config.
     """
@@ -62,7 +62,7 @@ def new_file(
 
 
 def _launch(command: str | None, file: str, config: str) -> str | None:
-    """The command with its files, as a shell takes them."""
+    """Return the command with its files, as a shell takes them."""
     if command is None:
         return None
     return command.replace("{file}", quote(file)).replace("{config}", quote(config.replace(os.sep, "/")))

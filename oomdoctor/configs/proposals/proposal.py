@@ -1,4 +1,4 @@
-"""What a fix or a complaint asks for, as changes and new files; what no tool can write is said as a line to type."""
+"""What a fix or an issue asks for, as changes and new files; what no tool can write is said as a line to type."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
 
 def fix_proposal(fix: Fix, targets: EditTargets, run: RunSettings, pack: Pack, folder: str | None = None) -> Proposal:
-    """A fix of the diagnosis for these files; `run` are the settings of the run. New files go into `folder`."""
+    """Return a fix of the diagnosis as a proposal for these files; `run` are the settings of the run. New files go into `folder`."""
     safe = fix.safety == "safe"
     against = _sharded_otherwise(fix, run)
     if against is not None:
@@ -49,7 +49,7 @@ def fix_proposal(fix: Fix, targets: EditTargets, run: RunSettings, pack: Pack, f
             id=fix.id,
             title=fix.title,
             safe=safe,
-            by_hand=tuple(RefusedChange(against, typed_line(one.key, one.to)) for one in fix.settings),
+            by_hand=tuple(RefusedChange(against, typed_line(setting.key, setting.to)) for setting in fix.settings),
         )
     changes: list[ConfigChange] = []
     files: list[NewFile] = []
@@ -65,7 +65,7 @@ def fix_proposal(fix: Fix, targets: EditTargets, run: RunSettings, pack: Pack, f
             by_hand.append(change)
         elif change is not None:
             changes.append(change)
-    launch = tuple(one.launch for one in files if one.launch)
+    launch = tuple(file.launch for file in files if file.launch)
     return Proposal(
         id=fix.id,
         title=fix.title,
@@ -78,14 +78,14 @@ def fix_proposal(fix: Fix, targets: EditTargets, run: RunSettings, pack: Pack, f
     )
 
 
-def issue_proposal(complaint: ConfigIssue, targets: EditTargets) -> Proposal:
-    """What a complaint says to write instead. Notes are advice, and safe is what else does not run or has no effect."""
-    changes, by_hand = replacement(complaint, targets)
+def issue_proposal(issue: ConfigIssue, targets: EditTargets) -> Proposal:
+    """Return what an issue says to write instead. Notes are advice, and safe is what else does not run or has no effect."""
+    changes, by_hand = replacement(issue, targets)
     return Proposal(
-        id=complaint.id,
-        title=complaint.what,
-        safe=complaint.severity != "note",
-        issue=complaint,
+        id=issue.id,
+        title=issue.what,
+        safe=issue.severity != "note",
+        issue=issue,
         changes=tuple(changes),
         by_hand=tuple(by_hand),
     )
@@ -94,7 +94,7 @@ def issue_proposal(complaint: ConfigIssue, targets: EditTargets) -> Proposal:
 def _change(
     setting: ProposedSetting, made: NewFile | None, targets: EditTargets, before: Sequence[ConfigChange]
 ) -> ConfigChange | RefusedChange | None:
-    """The change of one setting; None where the new file is all of it."""
+    """Return the change of one setting; None where the new file is all of it."""
     key, to = setting.key, setting.to if made is None else made.named
     if made is not None and not _KEY.match(key):
         return None
@@ -122,14 +122,14 @@ def _change(
 
 
 def _dated(setting: ProposedSetting) -> Text:
-    """Why a setting that only some versions have is not written."""
+    """Return why a setting that only some versions have is not written."""
     en, zh = ("", "") if setting.note is None else (f" ({setting.note.en})", f"（{setting.note.zh}）")
     return Text(f"only some versions know it{en}, and which one runs is not known", f"只有部分版本支持{zh}，而运行的是哪个版本还不知道")
 
 
 def _sharded_otherwise(fix: Fix, run: RunSettings) -> Text | None:
-    """Why a fix that shards is not for a run that another program shards: DeepSpeed and FSDP exclude one another."""
-    sets = {one.sets for one in fix.settings}
+    """Return why a fix that shards is not for a run that another program shards: DeepSpeed and FSDP exclude one another."""
+    sets = {setting.sets for setting in fix.settings}
     if "zero_stage" in sets and run.fsdp:
         return Text("FSDP shards this run already", "这次运行已经由 FSDP 切分")
     if "fsdp" in sets and run.zero_stage:
@@ -138,19 +138,19 @@ def _sharded_otherwise(fix: Fix, run: RunSettings) -> Text | None:
 
 
 def _has_another(setting: ProposedSetting, settings: Sequence[ProposedSetting]) -> bool:
-    """Whether the file has the key of other versions for the same thing, so that this one would be one too many."""
-    same = (one for one in settings if one.dated and (one.framework, one.sets) == (setting.framework, setting.sets))
-    return setting.dated and setting.line is None and setting.sets is not None and any(one.line is not None for one in same)
+    """Return whether the file has the key of other versions for the same thing, so that this one would be one too many."""
+    same = (other for other in settings if other.dated and (other.framework, other.sets) == (setting.framework, setting.sets))
+    return setting.dated and setting.line is None and setting.sets is not None and any(other.line is not None for other in same)
 
 
 def _after(home: EditTarget, before: Sequence[ConfigChange]) -> str | None:
-    """The change of the same fix below which a new key belongs."""
+    """Return the change of the same fix below which a new key belongs."""
     block = home.key.rpartition(".")[0]
-    return next((one.key for one in before if one.file == home.file and one.key.rpartition(".")[0] == block), None)
+    return next((change.key for change in before if change.file == home.file and change.key.rpartition(".")[0] == block), None)
 
 
 def typed_line(key: str, to: str) -> str:
-    """A setting as a person types it."""
+    """Return a setting as a person types it."""
     if _VARIABLE.match(key):
         return f"export {key}={to}"
     if key.endswith(")"):
@@ -159,15 +159,15 @@ def typed_line(key: str, to: str) -> str:
 
 
 def with_conflicts(proposals: Sequence[Proposal]) -> Iterator[tuple[Proposal, str | None]]:
-    """The proposals, each with the earlier one that decides one of its settings otherwise."""
+    """Yield the proposals, each with the earlier one that decides one of its settings otherwise."""
     first: dict[tuple[str, str], tuple[str, str]] = {}
-    for one in proposals:
-        decided = list(_decides(one))
+    for proposal in proposals:
+        decided = list(_decides(proposal))
         against = next((first[what][1] for what, to in decided if what in first and first[what][0] != to), None)
-        yield one, against
+        yield proposal, against
         if against is None:
             for what, to in decided:
-                first.setdefault(what, (to, one.id))
+                first.setdefault(what, (to, proposal.id))
 
 
 def _decides(proposal: Proposal) -> Iterator[tuple[tuple[str, str], str]]:

@@ -1,4 +1,4 @@
-"""What a complaint says to write instead, as changes: a setting, a setting beside it, a piece of JSON, the right name."""
+"""What an issue says to write instead, as changes: a setting, a setting beside it, a piece of JSON, the right name."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ _NAME = re.compile(r"-{0,2}[A-Za-z_][\w-]{0,150}\Z")
 _RENAMES = ("key-unknown", "key-gone", "key-perhaps-gone", "key-not-yet")
 _MOVED = "key-under-wrong-block"
 _JSON = "deepspeed"
-"""Whose settings complaints write as JSON."""
+"""Whose settings issues write as JSON."""
 
 
-def replacement(complaint: ConfigIssue, targets: EditTargets) -> tuple[list[ConfigChange], list[RefusedChange]]:
-    """The changes, and what a person must do; where nothing can be proposed, the place."""
-    write = complaint.replacement
+def replacement(issue: ConfigIssue, targets: EditTargets) -> tuple[list[ConfigChange], list[RefusedChange]]:
+    """Return the changes, and what a person must do; where nothing can be proposed, the place."""
+    write = issue.replacement
     if write is None:
-        return [], [RefusedChange(complaint.why, f"{complaint.file}:{complaint.line}")]
-    found = list(_changes(complaint, write, targets))
+        return [], [RefusedChange(issue.why, f"{issue.file}:{issue.line}")]
+    found = list(_changes(issue, write, targets))
     if found:
         return found, []
     why = Text("it takes more than one value in one place", "这不是改一处取值就能完成的")
     return [], [RefusedChange(why, write)]
 
 
-def _changes(complaint: ConfigIssue, write: str, targets: EditTargets) -> Iterator[ConfigChange]:
-    at = EditTarget(file=complaint.file, key=complaint.key, line=complaint.line)
-    if complaint.id == _MOVED:
+def _changes(issue: ConfigIssue, write: str, targets: EditTargets) -> Iterator[ConfigChange]:
+    at = EditTarget(file=issue.file, key=issue.key, line=issue.line)
+    if issue.id == _MOVED:
         yield from _moved(at, write, targets)
         return
-    if complaint.id in _RENAMES:
+    if issue.id in _RENAMES:
         if _NAME.match(write):
             yield ConfigChange(file=at.file, key=_full(at, targets), to=write, action="rename", line=at.line)
         return
     if (variable := _ASSIGNED.match(write)) is not None:
-        if variable["key"] == complaint.key:
-            yield ConfigChange(file=at.file, key=complaint.key, to=variable["to"], line=at.line, variable=True)
+        if variable["key"] == issue.key:
+            yield ConfigChange(file=at.file, key=issue.key, to=variable["to"], line=at.line, variable=True)
         return
     if write.startswith('"'):
         yield from _json(at, write, targets)
@@ -58,20 +58,23 @@ def _moved(at: EditTarget, write: str, targets: EditTargets) -> Iterator[ConfigC
     full, (target, mark, _) = _full(at, targets), write.partition(": ")
     block = target.rpartition(".")[0]
     there = {
-        one.key for sheet in targets.configs for one in sheet.written if sheet.file == at.file and one.block and ends_with(one.key, block)
+        setting.key
+        for config in targets.configs
+        for setting in config.written
+        if config.file == at.file and setting.block and ends_with(setting.key, block)
     }
     if mark and len(there) == 1:
         yield ConfigChange(file=at.file, key=full, to=there.pop(), action="move", line=at.line)
 
 
 def _full(at: EditTarget, targets: EditTargets) -> str:
-    """The key with the blocks around it, which a config inside another one lacks."""
+    """Return the key with the blocks around it, which a config inside another one lacks."""
     there = targets.existing(at.key, at.file, at.line)
     return at.key if there is None else there.key
 
 
 def _beside(at: EditTarget, key: str, to: str, targets: EditTargets) -> ConfigChange:
-    """The setting itself, or one of the same block."""
+    """Return the setting itself, or one of the same block."""
     full = _full(at, targets)
     if ends_with(full, key):
         return ConfigChange(file=at.file, key=full, to=to, line=at.line)
@@ -82,11 +85,11 @@ def _beside(at: EditTarget, key: str, to: str, targets: EditTargets) -> ConfigCh
 
 
 def _known(file: str, key: str, targets: EditTargets) -> str | None:
-    """The key as the file has it already."""
-    for sheet in targets.configs:
-        for one in sheet.written:
-            if sheet.file == file and ends_with(one.key, key):
-                return one.key
+    """Return the key as the file has it already."""
+    for config in targets.configs:
+        for setting in config.written:
+            if config.file == file and ends_with(setting.key, key):
+                return setting.key
     return None
 
 

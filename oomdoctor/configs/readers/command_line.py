@@ -1,6 +1,6 @@
 """Command lines and the shell scripts that hold them. They are read, never run.
 
-A script gives one sheet for the variables that it sets for all, and for each command one for the launcher, one for the
+A script gives one config for the variables that it sets for all, and for each command one for the launcher, one for the
 program and one for the variables before it.
 """
 
@@ -38,18 +38,18 @@ _IMAGES = {"vllm/vllm-openai": "python -m vllm.entrypoints.openai.api_server"}
 
 
 def read_command_line(file: str, text: str) -> list[ParsedConfig]:
-    """The sheets of a script or of one command line; a script without any command of interest gives none."""
+    """Return the configs of a script or of one command line; a script without any command of interest gives none."""
     shell = Shell(file, text)
     exported: list[WrittenSetting] = []
-    sheets: list[ParsedConfig] = []
+    configs: list[ParsedConfig] = []
     for number, command in enumerate(commands(text), 1):
         own: list[WrittenSetting] = []
         words = list(without_redirections(shell.run(command, own)))
         if words:
-            sheets += [replace(one, command=number) for one in (*_sections(file, words), *_environment(file, own))]
+            configs += [replace(config, command=number) for config in (*_sections(file, words), *_environment(file, own))]
         else:
             exported += own
-    return [*sheets, *_environment(file, exported)]
+    return [*configs, *_environment(file, exported)]
 
 
 def _environment(file: str, given: Sequence[WrittenSetting]) -> list[ParsedConfig]:
@@ -57,25 +57,25 @@ def _environment(file: str, given: Sequence[WrittenSetting]) -> list[ParsedConfi
 
 
 def _sections(file: str, words: Sequence[Word]) -> Iterator[ParsedConfig]:
-    """A launcher and what it launches are two programs with options of their own."""
+    """Yield what a launcher is given and what it launches: two programs with options of their own."""
     words = _in_container(words)
     launcher = _begins_with(words, _LAUNCHERS)
     if launcher:
         first = len(launcher.split())
         end = next((at for at in range(first, len(words)) if _is_target(words, at)), len(words))
-        yield _sheet(file, launcher, words[first:end])
+        yield _config(file, launcher, words[first:end])
         words = words[end:]
     program = _begins_with(words, _PROGRAMS)
     if program:
-        yield _sheet(file, _full_name(program, words), words[len(program.split()) :])
+        yield _config(file, _full_name(program, words), words[len(program.split()) :])
     elif words and words[0].text.endswith(".py"):
-        yield _sheet(file, words[0].text, words[1:])
+        yield _config(file, words[0].text, words[1:])
     elif len(words) > 1 and words[0].text.startswith("--") and words[1].text != ")":  # `--model )` is a label of `case`
-        yield _sheet(file, "", words)
+        yield _config(file, "", words)
 
 
 def _in_container(words: Sequence[Word]) -> Sequence[Word]:
-    """What a container runs: the command behind its image, or the options of the program that the image starts by itself."""
+    """Return what a container runs: the command behind its image, or the options of the program that the image starts by itself."""
     if not words or words[0].text not in _CONTAINERS or "run" not in (word.text for word in words[1:3]):
         return words
     for at, word in enumerate(words):
@@ -89,7 +89,7 @@ def _in_container(words: Sequence[Word]) -> Sequence[Word]:
 
 
 def _is_target(words: Sequence[Word], at: int) -> bool:
-    """Whether the program that a launcher starts begins here."""
+    """Return whether the program that a launcher starts begins here."""
     text = words[at].text
     if text.endswith(".py") or text in ("llamafactory-cli", "axolotl", "swift"):
         return True
@@ -122,7 +122,7 @@ def _full_name(program: str, words: Sequence[Word]) -> str:
     return " ".join([program, *(text for text in rest[:1] if not text.startswith("-") and "=" not in text and not _CONFIG.match(text))])
 
 
-def _sheet(file: str, program: str, words: Sequence[Word]) -> ParsedConfig:
+def _config(file: str, program: str, words: Sequence[Word]) -> ParsedConfig:
     given: list[WrittenSetting] = list(_served_model(file, program, words))
     named: list[str] = []
     at = 0
@@ -149,12 +149,12 @@ def _served_model(file: str, program: str, words: Sequence[Word]) -> Iterator[Wr
     """`vllm serve MODEL`: the one word without a name that is a setting (vllm/entrypoints/cli/serve.py, model_tag)."""
     after = words[1:2] if program == "vllm serve" else ()
     yield from (
-        WrittenSetting(key="model_tag", value=_read(one.text), file=file, line=one.line) for one in after if not OPTION.match(one.text)
+        WrittenSetting(key="model_tag", value=_read(word.text), file=file, line=word.line) for word in after if not OPTION.match(word.text)
     )
 
 
 def _values(words: Sequence[Word], at: int) -> list[Word]:
-    """The words that belong to an option: up to the next option, as programs with lists take them, or to a `key=value`."""
+    """Return the words that belong to an option: up to the next option, as programs with lists take them, or to a `key=value`."""
     out: list[Word] = []
     for word in words[at:]:
         if OPTION.match(word.text) and not re.match(r"-\d", word.text):
@@ -179,5 +179,5 @@ def _option(file: str, key: str, values: Sequence[Word], line: int) -> Iterator[
 
 
 def _read(text: str) -> Scalar:
-    """A word as a value; None where it holds a variable or a command whose result is not known."""
+    """Return a word as a value; None where it holds a variable or a command whose result is not known."""
     return None if "$" in text or "`" in text else plain_value(text)

@@ -17,12 +17,12 @@ _NAMES = re.compile(r"\b(?:\w{0,40}(?:Arguments|Config|Namespace|Args))\(|^\s{0,
 
 
 def is_dump(text: str) -> bool:
-    """Whether a text looks like printed arguments."""
+    """Return whether a text looks like printed arguments."""
     return _NAMES.search(text[:20_000]) is not None
 
 
 def read_dump(file: str, text: str) -> ParsedConfig:
-    """The pairs of a printed call, in order; the last one of a name counts."""
+    """Return the pairs of a printed call, in order; the last one of a name counts."""
     given: list[WrittenSetting] = []
     line, at = 1, 0
     for found in _PAIR.finditer(text):

@@ -1,4 +1,4 @@
-"""A config file -> sheets: which reader a text needs."""
+"""A config file -> configs: which reader a text needs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _COMMAND = re.compile(
 
 
 def read_config(file: str, data: bytes) -> list[ParsedConfig] | None:
-    """The sheets of one file; None where it is not text."""
+    """Return the configs of one file; None where it is not text."""
     if b"\0" in data[:4096] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return None
     text = _decoded(data[:MOST_BYTES])
-    sheets = _read(file, text)
+    configs = _read(file, text)
     if len(data) > MOST_BYTES:
-        sheets.append(ParsedConfig(file=file, form="yaml", issues=(limits_exceeded(file, text.count("\n") + 1),)))
-    return sheets
+        configs.append(ParsedConfig(file=file, form="yaml", issues=(limits_exceeded(file, text.count("\n") + 1),)))
+    return configs
 
 
 def _decoded(data: bytes) -> str:

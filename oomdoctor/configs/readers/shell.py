@@ -53,7 +53,7 @@ class Word(Struct, frozen=True):
 
 
 def commands(text: str) -> Iterator[list[Word]]:
-    """The commands of a script as lists of words; 1-based lines, continuations joined.
+    """Yield the commands of a script as lists of words; 1-based lines, continuations joined.
 
     What a variable is given in quotes (`ARGS="--a 1 --b"`) is there twice: as the assignment, and after it word by word, as the words
     of an array are between `ARGS=(` and `)`.
@@ -64,7 +64,7 @@ def commands(text: str) -> Iterator[list[Word]]:
 
 
 def _split(text: str, begin: int, stop: int, line: int) -> Iterator[list[Word]]:
-    """The commands between two offsets."""
+    """Yield the commands between two offsets."""
     words: list[Word] = []
     open_word: list[str] | None = None
     word_line = line
@@ -97,7 +97,7 @@ def _split(text: str, begin: int, stop: int, line: int) -> Iterator[list[Word]]:
 
 
 def _inside(text: str, word: Word) -> list[Word]:
-    """The words in the quoted value of an assignment, where they are options or one command."""
+    """Return the words in the quoted value of an assignment, where they are options or one command."""
     name, _, value = text[word.start : word.end].partition("=")
     if not ASSIGNED.match(f"{name}=") or len(value) < _SHORTEST or value[0] not in "\"'" or value[0] != value[-1]:
         return []
@@ -107,11 +107,11 @@ def _inside(text: str, word: Word) -> list[Word]:
         if inside and text[inside[-1].end : words[0].start].strip(" \t\r\n\\"):
             return []
         inside += words
-    return inside if len(inside) > 1 or any(OPTION.match(one.text) for one in inside) else []
+    return inside if len(inside) > 1 or any(OPTION.match(inner.text) for inner in inside) else []
 
 
 def without_redirections(words: Sequence[Word]) -> Iterator[Word]:
-    """The words that the program sees: `> train.log` is for the shell."""
+    """Yield the words that the program sees: `> train.log` is for the shell."""
     skip = False
     for word in words:
         found = REDIRECTION.match(word.text)
@@ -140,7 +140,7 @@ class Shell:
         """How many more words lists may become: one that is used again and again is read for as long as a script can need it."""
 
     def run(self, command: Sequence[Word], environment: list[WrittenSetting]) -> list[Word]:
-        """The words of a command with its variables filled in, without the assignments that it begins with."""
+        """Return the words of a command with its variables filled in, without the assignments that it begins with."""
         own = self._assignments(command, environment)
         evaluated = any(word.text == "eval" for word in command[: len(command) - len(own)])
         words = self._filled(own, split=evaluated)
@@ -148,7 +148,7 @@ class Shell:
         return self._assignments(words, environment)
 
     def _assignments(self, words: Sequence[Word], environment: list[WrittenSetting]) -> list[Word]:
-        """Takes in the variables that a command begins with; the words after them."""
+        """Take in the variables that a command begins with, and return the words after them."""
         end = 0
         for at, size in _leading(words):
             found = ASSIGNED.match(words[at].text)
@@ -164,14 +164,14 @@ class Shell:
             return  # `MODEL=$1` below `MODEL=...`: what stands above is what holds without arguments
         self._texts[name] = (self._texts.get(name, "") + text if adds else text)[:LONGEST]
         known = self._lists.get(name, []) if adds else []
-        self._lists[name] = [*known, *self._filled([one for one in words if one.text != ")"])][:MOST_KEYS]
+        self._lists[name] = [*known, *self._filled([word for word in words if word.text != ")"])][:MOST_KEYS]
 
     def _of_interest(self, name: str, word: Word) -> Iterator[WrittenSetting]:
         if _OF_INTEREST.search(name) and not _SECRET.search(name):
             yield WrittenSetting(key=name, value=self._texts[name], file=self._file, line=word.line, framework="environment")
 
     def _filled(self, words: Sequence[Word], *, split: bool = False) -> list[Word]:
-        """The words with the values of variables; a list that stands for itself becomes its words, `split` also in quotes."""
+        """Return the words with the values of variables; a list that stands for itself becomes its words, `split` also in quotes."""
         out: list[Word] = []
         for word in words:
             written = self._text[word.start : word.end]
@@ -193,7 +193,7 @@ class Shell:
 
 
 def _leading(words: Sequence[Word]) -> Iterator[tuple[int, int]]:
-    """What a command begins with, its variables and what only starts it: the place of each, and how many words it is."""
+    """Yield what a command begins with, its variables and what only starts it: the place of each, and how many words it is."""
     at = 0
     while at < len(words):
         text = words[at].text
@@ -206,11 +206,11 @@ def _leading(words: Sequence[Word]) -> Iterator[tuple[int, int]]:
 
 
 def _array(words: Sequence[Word], at: int) -> int:
-    """How many words an array is, from `NAME=(` to `)`."""
+    """Return how many words an array is, from `NAME=(` to `)`."""
     return next((end + 1 for end in range(at + 1, len(words)) if words[end].text == ")"), len(words)) - at
 
 
 def _copied(words: Sequence[Word], at: int) -> int:
-    """How many words after an assignment are those in its quotes."""
+    """Return how many words after an assignment are those in its quotes."""
     own = words[at]
     return next((end for end in range(at + 1, len(words)) if not own.start < words[end].start < own.end), len(words)) - at - 1

@@ -26,7 +26,7 @@ class SettingsReader:
             self._collection(root, path, root.line, path)
 
     def _collection(self, node: Node, path: str, line: int, block: str) -> None:
-        """A mapping or a sequence; `block` is the key of a mapping, empty where it has none."""
+        """Read a mapping or a sequence; `block` is the key of a mapping, empty where it has none."""
         if node.kind == "mapping" and block:
             self._add(path, None, line, block=True)
         first = len(self.written)
@@ -49,7 +49,7 @@ class SettingsReader:
                 self._collection(entry.value, inner, entry.line, "" if merges else inner)
 
     def _sequence(self, node: Node, path: str, line: int) -> None:
-        """The items of a list; one of words alone is one setting."""
+        """Read the items of a list; one of words alone is one setting."""
         words: list[Scalar] = []
         for entry in node.entries:
             inner, value = _joined(path, entry.key), entry.value
@@ -73,7 +73,7 @@ class SettingsReader:
             self._anchors[node.anchor] = (path, settings)
 
     def _alias(self, node: Node, path: str) -> None:
-        """The settings of an anchor as they stand where its alias is."""
+        """Add the settings of an anchor as they stand where its alias is."""
         for setting in _moved(*self._anchors.get(node.value, ("", ())), path):
             self._append(replace(setting, line=node.line))
 

@@ -81,7 +81,7 @@ def read_yaml(file: str, text: str) -> ParsedConfig:
 
 
 def _read_from(builder: TreeBuilder, text: str, start: int, errors: list[tuple[int, str]]) -> int | None:
-    """Reads from the offset `start`; where a mistake stops it, the offset of the next key at the left edge."""
+    """Read from the offset `start`; where a mistake stops it, the offset of the next key at the left edge."""
     import yaml  # noqa: PLC0415 - only who has a config pays for YAML
 
     above = text.count("\n", 0, start)
@@ -118,7 +118,7 @@ def _node(event: Any, kind: Kind, start: int, above: int) -> Node:
 
 
 def _line_start(text: str, line: int) -> int:
-    """The offset of a 1-based line; the end of the text where it has fewer."""
+    """Return the offset of a 1-based line; the end of the text where it has fewer."""
     at = 0
     for _ in range(line - 1):
         found = text.find("\n", at)
