@@ -257,5 +257,5 @@ class Setup(Struct, frozen=True, kw_only=True):
     4.45; None is unknown."""
     traced: TracedMemory | None = None
     """Counted in the model's own code; None where the formulas count."""
-    part: Placement | None = None
+    placement: Placement | None = None
     """What of the model the card in question has; None is as much as any card can have."""

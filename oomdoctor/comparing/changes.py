@@ -32,7 +32,7 @@ class WeighedChange(Struct, frozen=True):
 
 def changes(rules: Iterable[ChangeRecord], before: Facts, after: Facts) -> list[WeighedChange]:
     """Return what the rules make of two sets of facts."""
-    found = []
+    weighed = []
     for rule in rules:
         effect = effect_of(rule, before, after)
         if effect is None:
@@ -47,36 +47,40 @@ def changes(rules: Iterable[ChangeRecord], before: Facts, after: Facts) -> list[
             after=now,
             source=rule.source,
         )
-        found.append(WeighedChange(change, rule.fact, tuple(rule.memory), rule.rank))
-    return found
+        weighed.append(WeighedChange(change, rule.fact, tuple(rule.memory), rule.rank))
+    return weighed
 
 
-def most_suspicious_first(found: Iterable[WeighedChange], failed: str | None) -> list[WeighedChange]:
+def most_suspicious_first(changes: Iterable[WeighedChange], failed: str | None) -> list[WeighedChange]:
     """Sort what fills the memory that ran out first (`card`, `host`, `shm`; None where none did), then what needs more."""
-    return sorted(found, key=lambda one: (failed is not None and failed not in one.memory, _EFFECTS.index(one.change.effect), one.rank))
+
+    def place(weighed: WeighedChange) -> tuple[bool, int, int]:
+        return failed is not None and failed not in weighed.memory, _EFFECTS.index(weighed.change.effect), weighed.rank
+
+    return sorted(changes, key=place)
 
 
 def effect_of(rule: ChangeRecord, before: Facts, after: Facts) -> Effect | None:
     """Return what one rule makes of a change; None where the fact is unknown on a side, has not changed, or does not count here."""
-    one, other = before.get(rule.fact), after.get(rule.fact)
-    if one is None or other is None or _plain(one) == _plain(other):
+    was, now = before.get(rule.fact), after.get(rule.fact)
+    if was is None or now is None or _plain(was) == _plain(now):
         return None
     if rule.when is not None and evaluate(rule.when, KnownFacts({**before, **after}, ())).truth is False:
         return None
     if rule.newer is not None and rule.since is not None:
-        return _across(rule.newer, rule.since, rule.last, (one, other))
+        return _across(rule.newer, rule.since, rule.last, (was, now))
     if rule.larger is not None:
-        return _numbers(rule.larger, rule.least, one, other)
+        return _numbers(rule.larger, rule.least, was, now)
     if rule.tightest_first is not None:
-        return _choices([_plain(value) for value in rule.tightest_first], _plain(one), _plain(other))
+        return _choices([_plain(value) for value in rule.tightest_first], _plain(was), _plain(now))
     return "differs"
 
 
 def differences(before: Facts, after: Facts, explained: set[str]) -> tuple[Difference, ...]:
     """Return what differs besides the facts in `explained`."""
     names = [name for name in before if name in after and name not in explained and name.startswith(_LISTED)]
-    found = (Difference(name, shown_value(name, before[name]), shown_value(name, after[name])) for name in names)
-    return tuple(one for one in found if _plain(one.before) != _plain(one.after))
+    every = (Difference(name, shown_value(name, before[name]), shown_value(name, after[name])) for name in names)
+    return tuple(difference for difference in every if _plain(difference.before) != _plain(difference.after))
 
 
 def one_sided(rules: Iterable[ChangeRecord], before: Facts, after: Facts) -> tuple[OneSided, ...]:
@@ -118,18 +122,18 @@ def _place(version: str, since: str, last: str | None) -> str:
     return "before" if within(version, until=last) else "unknown"
 
 
-def _numbers(larger: Effect, least: float, one: Fact, other: Fact) -> Effect | None:
-    if isinstance(one, (bool, str)) or isinstance(other, (bool, str)):
+def _numbers(larger: Effect, least: float, value: Fact, other: Fact) -> Effect | None:
+    if isinstance(value, (bool, str)) or isinstance(other, (bool, str)):
         return "differs"
-    if abs(one - other) <= least * max(abs(one), abs(other)):
+    if abs(value - other) <= least * max(abs(value), abs(other)):
         return None
-    return larger if other > one else _TURNED[larger]
+    return larger if other > value else _TURNED[larger]
 
 
-def _choices(values: list[str], one: str, other: str) -> Effect:
-    if one not in values or other not in values:
+def _choices(values: list[str], was: str, now: str) -> Effect:
+    if was not in values or now not in values:
         return "differs"
-    return "tighter" if values.index(other) < values.index(one) else "looser"
+    return "tighter" if values.index(now) < values.index(was) else "looser"
 
 
 def _plain(value: Fact) -> str:

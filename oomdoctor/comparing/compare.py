@@ -23,12 +23,12 @@ _FIRST, _LATER = 5, 30
 
 def compare(before: Side, after: Side, pack: Pack) -> Comparison:
     """Compare two sides."""
-    one, other = side_facts(before), side_facts(after)
+    earlier, later = side_facts(before), side_facts(after)
     rules = list(pack.records(CHANGES))
-    found = changes(rules, one, other)
+    weighed_changes = changes(rules, earlier, later)
     wrong, undecided = _wrong_now(before, after, pack)
-    failed = other.get("failed", one.get("failed"))
-    ordered = most_suspicious_first([*found, *wrong], None if failed is None else str(failed))
+    failed = later.get("failed", earlier.get("failed"))
+    ordered = most_suspicious_first([*weighed_changes, *wrong], None if failed is None else str(failed))
     events = [side.diagnosis.case.events if side.diagnosis is not None else () for side in (before, after)]
     first, second = estimated(before), estimated(after)
     return Comparison(
@@ -37,9 +37,9 @@ def compare(before: Side, after: Side, pack: Pack) -> Comparison:
         changes=tuple(weighed.change for weighed in ordered),
         series=same_moments(*events),
         estimates=None if first is None or second is None else (first, second),
-        differences=differences(one, other, {weighed.fact for weighed in found}),
-        one_sided=(*undecided, *one_sided(rules, one, other)),
-        compared=sum("." in name for name in one.keys() & other.keys()),
+        differences=differences(earlier, later, {weighed.fact for weighed in weighed_changes}),
+        one_sided=(*undecided, *one_sided(rules, earlier, later)),
+        compared=sum("." in name for name in earlier.keys() & later.keys()),
     )
 
 
@@ -49,18 +49,18 @@ def _wrong_now(before: Side, after: Side, pack: Pack) -> tuple[list[WeighedChang
         return [], []
     known = KnownFacts(machine_facts(before.environment), ())
     conditions = {core.id: core.when for core in pack.problems}
-    found, undecided = [], []
+    wrong, undecided = [], []
     for finding in _grave(environment_findings(after.environment, pack), conditions):
         was = evaluate(conditions[finding.id], known).truth
         if was is False:
-            found.append(_weighed(finding))
+            wrong.append(_weighed(finding))
         elif was is None:
             undecided.append(OneSided(finding.title, wrong_now=True))
-    return found, undecided
+    return wrong, undecided
 
 
-def _grave(found: tuple[Finding, ...], conditions: Mapping[str, object]) -> Iterator[Finding]:
-    return (one for one in found if one.severity != "note" and one.id in conditions)
+def _grave(findings: tuple[Finding, ...], conditions: Mapping[str, object]) -> Iterator[Finding]:
+    return (finding for finding in findings if finding.severity != "note" and finding.id in conditions)
 
 
 def _weighed(finding: Finding) -> WeighedChange:

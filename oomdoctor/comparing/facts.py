@@ -44,22 +44,22 @@ _VERSION = re.compile(r"log\.(?P<name>\w{2,40})_version")
 
 def side_facts(side: Side) -> Facts:
     """Return every fact of one side. A machine that was given goes before what the log says of it, a file before the log."""
-    found: Facts = {}
+    facts: Facts = {}
     if side.diagnosis is not None:
-        found.update(_of_log(side.diagnosis))
+        facts.update(_of_log(side.diagnosis))
     if side.environment is not None:
-        found.update(_of_machine(side.environment))
+        facts.update(_of_machine(side.environment))
     if side.training is not None:
-        found.update({name: value for name, value in side.training.facts().items() if isinstance(value, (str, int, float, bool))})
+        facts.update({name: value for name, value in side.training.facts().items() if isinstance(value, (str, int, float, bool))})
         if side.training.framework is not None:
-            found["framework"] = side.training.framework
-    if isinstance(steps := found.get("training.accumulation"), int):
-        found["training.accumulates"] = steps > 1
-    found.pop("training.framework", None)
-    alloc = found.pop("training.alloc_conf", None)
+            facts["framework"] = side.training.framework
+    if isinstance(steps := facts.get("training.accumulation"), int):
+        facts["training.accumulates"] = steps > 1
+    facts.pop("training.framework", None)
+    alloc = facts.pop("training.alloc_conf", None)
     if isinstance(alloc, str):
-        found.update(_options(alloc))
-    return found
+        facts.update(_options(alloc))
+    return facts
 
 
 def _of_log(diagnosis: Diagnosis) -> Iterator[tuple[str, Fact]]:

@@ -18,22 +18,22 @@ _Key = tuple[str, str, "int | None"]
 
 def same_moments(before: Sequence[Event], after: Sequence[Event]) -> tuple[Series, ...]:
     """Return the figures that both runs print, where both had come to the same step; the longest series first."""
-    one, other = _series(before), _series(after)
-    found: dict[str, Series] = {}
-    for key in sorted(one.keys() & other.keys(), key=str):
-        common = [at for at in one[key] if at in other[key]]
+    earlier, later = _series(before), _series(after)
+    longest: dict[str, Series] = {}
+    for key in sorted(earlier.keys() & later.keys(), key=str):
+        common = [at for at in earlier[key] if at in later[key]]
         if len(common) < _FEWEST:
             continue
-        points = tuple(Point(at=at, before=one[key][at], after=other[key][at]) for at in _spread(common))
-        known = found.get(key[1])
+        points = tuple(Point(at=at, before=earlier[key][at], after=later[key][at]) for at in _spread(common))
+        known = longest.get(key[1])
         if known is None or len(points) > len(known.points):
-            found[key[1]] = Series(figure=key[1], points=points)
-    return tuple(sorted(found.values(), key=lambda series: -len(series.points))[:_MOST_SERIES])
+            longest[key[1]] = Series(figure=key[1], points=points)
+    return tuple(sorted(longest.values(), key=lambda series: -len(series.points))[:_MOST_SERIES])
 
 
 def _series(events: Sequence[Event]) -> Mapping[_Key, Mapping[str, int]]:
     """Return signature, figure and rank -> moment -> bytes."""
-    found: dict[_Key, dict[str, int]] = {}
+    series: dict[_Key, dict[str, int]] = {}
     for event in events:
         if event.kind is not Kind.CONTEXT or "total_bytes" in event.fields:
             continue
@@ -42,12 +42,12 @@ def _series(events: Sequence[Event]) -> Mapping[_Key, Mapping[str, int]]:
             size = event.size(name)
             if not name.endswith("_bytes") or size is None:
                 continue
-            moments = found.setdefault((event.signature, name, event.rank), {})
+            moments = series.setdefault((event.signature, name, event.rank), {})
             if isinstance(step, int):
                 moments[str(step)] = size
             elif len(moments) < _SAMPLED_FROM:
                 moments[f"#{len(moments) + 1}"] = size
-    return found
+    return series
 
 
 def _spread(moments: Sequence[str]) -> Sequence[str]:

@@ -12,7 +12,7 @@ from oomdoctor.case.estimate import Term
 from oomdoctor.case.setup import Adapters, Setup
 from oomdoctor.case.shape import Experts, Latent, Shape
 from oomdoctor.knowledge.tables.memory import activation_function
-from oomdoctor.memory.model.placement import placed_share
+from oomdoctor.memory.model.placement import card_placement
 from oomdoctor.memory.model.trained import adapted, adapter_width, linears
 from oomdoctor.memory.model.weights import HALF, is_upcast
 from oomdoctor.memory.term import term
@@ -40,7 +40,7 @@ def tokens(setup: Setup) -> float:
 
 def kept(setup: Setup) -> Term:
     """Return the activations that exist when the forward pass ends."""
-    layers = placed_share(setup).layers * placed_share(setup).in_flight
+    layers = card_placement(setup).layers * card_placement(setup).in_flight
     if setup.checkpointing == "full":
         size = 0.0 if setup.offload_activations else layers * boundary(setup)
         basis = "layers x tokens x 2 hidden: the inputs of checkpointed layers"
@@ -205,14 +205,14 @@ def _routed(shape: Shape, experts: Experts, *, frozen: bool) -> int:
     return HALF * shape.hidden * ((1 if frozen else 2) * experts.active + beside)
 
 
-def _adapters(setup: Setup, own: Adapters) -> float:
+def _adapters(setup: Setup, adapters: Adapters) -> float:
     """Return what adapters keep of their inputs: the 16-bit copy and the dropout mask (with autocast), or an fp32 copy."""
     shape = setup.shape
     # litgpt's LoRAQKVLinear makes one product for q and v and keeps the padded outputs too: about an input of each.
-    names = (own.targets if setup.stack.fused_qkv else adapted(shape, own)) - {"head"}
+    names = (adapters.targets if setup.stack.fused_qkv else adapted(shape, adapters)) - {"head"}
     per_layer = sum(into * _times(shape, name, times) for name in names for into, _, times in linears(shape, name))
     scaled = shape.query + shape.key + shape.value + 2 * shape.hidden + (2 if shape.gated else 1) * width(shape)
-    return setup.stack.adapter_input * per_layer + (HALF * scaled if own.scales_outputs else 0)
+    return setup.stack.adapter_input * per_layer + (HALF * scaled if adapters.scales_outputs else 0)
 
 
 def _unpacked_inputs(setup: Setup) -> int:
@@ -235,13 +235,13 @@ def _interleaved(setup: Setup) -> float:
     (p - 1) half stages more, with two pieces of the model on a card: 2 x (stages to come) + p + 1 pieces in all (schedules.py of
     Megatron-LM, arXiv 2104.04473).
     """
-    return 1 + (setup.layout.pipeline - 1) / (2 * placed_share(setup).in_flight)
+    return 1 + (setup.layout.pipeline - 1) / (2 * card_placement(setup).in_flight)
 
 
 def tower(setup: Setup) -> Term | None:
     """Return what the vision tower keeps where gradients go through it; it is not checkpointed unless somebody does it."""
     vision = setup.shape.vision
-    if vision is None or setup.tower_trained is False or not vision.patches or not placed_share(setup).embeds:
+    if vision is None or setup.tower_trained is False or not vision.patches or not card_placement(setup).embeds:
         return None
     each = 8 * vision.hidden + HALF * 4 * vision.hidden + HALF * (4 if vision.gated else 2) * vision.intermediate
     size = setup.batch * setup.sequences * vision.patches * vision.layers * each

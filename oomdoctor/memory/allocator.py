@@ -75,7 +75,7 @@ def slack(setup: Setup, terms: Sequence[Term], busy: Sequence[Sequence[Term]]) -
         return None
     if setup.task != "train":
         least, expected, most = _GROWING
-        coming, other = sum(one.bytes for one in terms if one.name == "kv cache"), 0
+        coming, other = sum(term.bytes for term in terms if term.name == "kv cache"), 0
     else:
         least, expected, most = _shares(setup)
         coming = _union(busy)
@@ -107,7 +107,7 @@ def _waiting(setup: Setup, terms: Sequence[Term]) -> int:
     """
     if setup.layout.engine != "deepspeed":
         return 0
-    return sum(one.bytes for one in terms if one.name == "gathered weights")
+    return sum(term.bytes for term in terms if term.name == "gathered weights")
 
 
 def _shares(setup: Setup) -> tuple[float, float, float]:

@@ -28,7 +28,7 @@ _BETWEEN_CARDS = 0.02
 
 def estimate(setup: Setup, assumptions: tuple[Assumption, ...] = ()) -> Estimate:
     """Estimate the peak of a run on its fullest card."""
-    return _fullest(setup, [_of(one, phases(one)) for one in ranks(setup)], assumptions)
+    return _fullest(setup, [_of(rank, phases(rank)) for rank in ranks(setup)], assumptions)
 
 
 def needed(setup: Setup, *, outside: bool = True) -> Estimate:
@@ -38,16 +38,16 @@ def needed(setup: Setup, *, outside: bool = True) -> Estimate:
     tensor uses (release_cached_blocks of c10/cuda/CUDACachingAllocator.cpp). What lies around blocks in use stays.
     """
     beside = allocator.outside(replace(setup, counter="nvidia-smi")) if outside else None
-    return _fullest(setup, [_needed(one, beside) for one in ranks(setup)])
+    return _fullest(setup, [_needed(rank, beside) for rank in ranks(setup)])
 
 
 def _needed(setup: Setup, beside: Term | None) -> Estimate:
-    found = _of(setup, _live(setup, beside))
+    estimate = _of(setup, _live(setup, beside))
     if setup.task == "train" or setup.prompt_logits is not None:
-        return found
+        return estimate
     # Programs that make the logits of whole prompts are few, and need so much more that no range for the others reaches them.
     old = _needed(replace(setup, prompt_logits=True), beside)
-    return replace(found, high=max(found.high, old.expected))
+    return replace(estimate, high=max(estimate.high, old.expected))
 
 
 def _live(setup: Setup, beside: Term | None) -> tuple[Phase, ...]:
@@ -60,28 +60,28 @@ def _with(phase: Phase, *terms: Term | None) -> Phase:
     return replace(phase, terms=(*phase.terms, *(term for term in terms if term is not None)))
 
 
-def _fullest(setup: Setup, found: Sequence[Estimate], assumptions: tuple[Assumption, ...] = ()) -> Estimate:
+def _fullest(setup: Setup, estimates: Sequence[Estimate], assumptions: tuple[Assumption, ...] = ()) -> Estimate:
     """Return the card that is expected to be the fullest, with the range of whichever card is: any one of them can stop the run."""
-    if len(found) == 1:
-        return replace(found[0], assumptions=assumptions) if assumptions else found[0]
-    fullest = max(found, key=lambda one: one.expected)
-    low, high = max(one.low for one in found), max(one.high for one in found)
-    return replace(fullest, setup=setup, low=low, high=high, assumptions=assumptions, ranks=tuple(found))
+    if len(estimates) == 1:
+        return replace(estimates[0], assumptions=assumptions) if assumptions else estimates[0]
+    fullest = max(estimates, key=lambda estimate: estimate.expected)
+    low, high = max(estimate.low for estimate in estimates), max(estimate.high for estimate in estimates)
+    return replace(fullest, setup=setup, low=low, high=high, assumptions=assumptions, ranks=tuple(estimates))
 
 
-def _of(setup: Setup, found: tuple[Phase, ...]) -> Estimate:
-    peak = max(found, key=lambda phase: phase.bytes)
+def _of(setup: Setup, every: tuple[Phase, ...]) -> Estimate:
+    peak = max(every, key=lambda phase: phase.bytes)
     below, above = _UNNAMED[setup.task == "train", setup.counter == "unknown"]
     above += _BETWEEN_CARDS if setup.layout.cards > 1 and setup.task == "train" else 0.0
-    ranges = {phase.name: bounds(phase, below, above) for phase in found}
+    ranges = {phase.name: bounds(phase, below, above) for phase in every}
     return Estimate(
         setup=setup,
-        phases=found,
+        phases=every,
         expected=peak.bytes,
         # No peak is below any phase, the least of each included.
         low=max(low for low, _ in ranges.values()),
         # What is unknown of one phase can make it the peak; of what comes once, programs that do the worst are few.
-        high=max(high if phase is peak or phase.name not in _ONCE else phase.bytes for phase in found for high in ranges[phase.name][1:]),
+        high=max(high if phase is peak or phase.name not in _ONCE else phase.bytes for phase in every for high in ranges[phase.name][1:]),
         host=host(setup),
         host_loading=loading.host(setup),
         host_saving=saving.host(setup) if setup.task == "train" else 0,
@@ -90,8 +90,8 @@ def _of(setup: Setup, found: tuple[Phase, ...]) -> Estimate:
 
 def at_phases(setup: Setup, names: Container[str]) -> tuple[int, int, int] | None:
     """Return the expected, least and most bytes of the largest of these phases; None where the run has none of them."""
-    every = (one for rank in ranks(setup) for one in phases(rank))
-    phase = max((one for one in every if one.name in names), key=lambda one: one.bytes, default=None)
+    every = (phase for rank in ranks(setup) for phase in phases(rank))
+    phase = max((phase for phase in every if phase.name in names), key=lambda phase: phase.bytes, default=None)
     if phase is None:
         return None
     return phase.bytes, *bounds(phase, *_UNNAMED[setup.task == "train", setup.counter == "unknown"])

@@ -6,7 +6,7 @@ from oomdoctor.case.estimate import Term
 from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.memory.activations import width
-from oomdoctor.memory.model.placement import held, placed_share
+from oomdoctor.memory.model.placement import card_placement, held
 from oomdoctor.memory.model.weights import HALF
 from oomdoctor.memory.term import term
 
@@ -26,7 +26,7 @@ def cache_per_token(setup: Setup) -> float:
     return shape.layers * (shape.key + shape.value) * setup.cache_bytes
 
 
-def heads_share(setup: Setup) -> float:
+def heads_fraction(setup: Setup) -> float:
     """Return the fraction of a layer's cache that one tensor parallel card has.
 
     Heads are divided, but a card has one at least, and what latent attention keeps is on all of them (vllm/config/model.py,
@@ -46,7 +46,7 @@ def cache(setup: Setup, share: float = 1.0) -> Term:
     full = (
         cache_per_token(setup) / layers * ((layers - windowed) * setup.length + windowed * min(setup.length, shape.window or setup.length))
     )
-    size = share * setup.batch * held(setup, full) * heads_share(setup)
+    size = share * setup.batch * held(setup, full) * heads_fraction(setup)
     # A window is used by caches that know it; plain ones keep every token.
     high = 1.02 if not windowed else cache_per_token(setup) * setup.length / full
     return term("kv cache", size, "2 x layers x kv heads x head x bytes x tokens: transformers/cache_utils.py", low=0.98, high=high)
@@ -70,7 +70,7 @@ def prompt(setup: Setup) -> Term:
 
 def all_logits(setup: Setup) -> float:
     """Return the bytes of the logits of all tokens of the prompt, in 16 bit and in fp32; 0 on cards without the output projection."""
-    if not placed_share(setup).scores:
+    if not card_placement(setup).scores:
         return 0.0
     return _ALL_LOGITS * setup.shape.vocab / setup.layout.tensor * setup.batch * setup.sequences * prompted(setup) / setup.layout.context
 
@@ -119,4 +119,4 @@ def _together(shape: Shape) -> int:
 def _held(setup: Setup) -> float:
     """Return the bytes for each token that the cache holds too much while keys and values are views of one matrix's output."""
     shape = setup.shape
-    return HALF * placed_share(setup).layers * (shape.query + shape.key) if shape.fused_qkv else 0.0
+    return HALF * card_placement(setup).layers * (shape.query + shape.key) if shape.fused_qkv else 0.0

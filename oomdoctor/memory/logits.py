@@ -5,7 +5,7 @@ from __future__ import annotations
 from oomdoctor.case.estimate import Term
 from oomdoctor.case.setup import Setup
 from oomdoctor.memory.activations import shortest, tokens
-from oomdoctor.memory.model.placement import placed_share
+from oomdoctor.memory.model.placement import card_placement
 from oomdoctor.memory.term import term
 
 _FUSED = 6
@@ -22,7 +22,7 @@ def loss(setup: Setup, *, graded: bool = True) -> Term:
 
     An evaluation has no gradient of them (`graded` is false), a card without the output projection has no logits.
     """
-    scored = tokens(setup) if placed_share(setup).scores else 0.0
+    scored = tokens(setup) if card_placement(setup).scores else 0.0
     if setup.fused_loss:
         return term("logits", _FUSED * scored * setup.shape.hidden, "a fused loss sees a few rows at a time", low=0.3, high=2.0)
     stack = setup.stack
@@ -38,7 +38,7 @@ def loss(setup: Setup, *, graded: bool = True) -> Term:
 
 def gathered(setup: Setup) -> Term | None:
     """Return the logits of all cards, which DataParallel gathers on the first one with the rest of what a model returns."""
-    cards = placed_share(setup).outputs
+    cards = card_placement(setup).outputs
     if cards == 1 or setup.fused_loss:
         return None
     size = _KEPT * setup.shape.vocab * tokens(setup) * cards
@@ -47,7 +47,7 @@ def gathered(setup: Setup) -> Term | None:
 
 def kept_for_metrics(setup: Setup) -> Term | None:
     """Return the logits that Trainer collects on the card: all of them unless eval_accumulation_steps is set."""
-    if not setup.eval_samples or not placed_share(setup).scores:
+    if not setup.eval_samples or not card_placement(setup).scores:
         return None
     size = _KEPT * setup.shape.vocab * setup.length * setup.eval_samples
     return term("collected logits", size, "samples x tokens x vocabulary x 4: transformers/trainer.py, evaluation_loop", low=0.3, high=1.1)

@@ -6,7 +6,7 @@ from oomdoctor.case.estimate import Term
 from oomdoctor.case.setup import Setup
 from oomdoctor.memory.model import parameters as count
 from oomdoctor.memory.model import weights
-from oomdoctor.memory.model.placement import placed_share
+from oomdoctor.memory.model.placement import card_placement
 from oomdoctor.memory.model.trained import TrainedGroup, groups, held_groups
 from oomdoctor.memory.model.weights import HALF, SHARDS_ALL, experts_held
 from oomdoctor.memory.term import term
@@ -51,7 +51,7 @@ def _unsynchronised(setup: Setup) -> bool:
 def states(setup: Setup) -> Term:
     """Return what the optimizer keeps from step to step."""
     size = sum(group.params * state_width(setup, group) for group in held_groups(setup)) / _split(setup, 1) * _experts(setup, 1)
-    if setup.offload_optimizer or setup.optimizer.paged or not placed_share(setup).steps:
+    if setup.offload_optimizer or setup.optimizer.paged or not card_placement(setup).steps:
         size = 0.0
     return term("optimizer", size, f"{setup.optimizer.name}: {setup.optimizer.source}", low=0.9, high=1.1)
 
@@ -66,7 +66,7 @@ def state_width(setup: Setup, group: TrainedGroup) -> float:
 
 def step_temporary(setup: Setup) -> Term | None:
     """Return what a step takes for a moment: copies of foreach kernels, fp32 gradients of DeepSpeed's partition."""
-    if setup.optimizer.in_backward or setup.offload_optimizer or not placed_share(setup).steps:
+    if setup.optimizer.in_backward or setup.offload_optimizer or not card_placement(setup).steps:
         return None
     trained = sum(group.params for group in held_groups(setup))
     if setup.layout.engine == "deepspeed":

@@ -23,13 +23,13 @@ def ranks(setup: Setup) -> tuple[Setup, ...]:
     """Return the setup of each card that differs from the others, in the order of the layers; of a pipeline's middle only the fullest."""
     layout = setup.layout
     copies = layout.engine == "dp" and layout.cards > 1
-    if (layout.stages == 1 and not copies) or setup.part is not None:
+    if (layout.stages == 1 and not copies) or setup.placement is not None:
         return (setup,)
-    parts = _copies(setup) if copies else _balanced(setup) if layout.engine == "device_map" else _stages(setup)
-    return tuple(replace(setup, part=one) for one in parts)
+    parts = _replicas(setup) if copies else _balanced(setup) if layout.engine == "device_map" else _stages(setup)
+    return tuple(replace(setup, placement=placement) for placement in parts)
 
 
-def _copies(setup: Setup) -> Iterator[Placement]:
+def _replicas(setup: Setup) -> Iterator[Placement]:
     """Return the cards of DataParallel.
 
     The first card has the model, gathers all outputs and gets all gradients (torch/nn/parallel/data_parallel.py); the others have a

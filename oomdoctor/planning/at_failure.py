@@ -19,12 +19,12 @@ _LONGEST = 1 << 20
 def at_failure(setup: Setup, incident: Incident) -> AtFailure | None:
     """Compare what should have been allocated at the failure with what was."""
     names = _PHASES.get(incident.phase or "", ())
-    allocated, asked = incident.root.size("allocated_bytes"), incident.root.size("requested_bytes")
-    found = at_phases(replace(setup, counter="max_allocated"), names)
-    if found is None or allocated is None or asked is None:
+    allocated, requested = incident.root.size("allocated_bytes"), incident.root.size("requested_bytes")
+    sizes = at_phases(replace(setup, counter="max_allocated"), names)
+    if sizes is None or allocated is None or requested is None:
         return None
-    expected, low, high = found
-    return AtFailure(phase=str(incident.phase), expected=expected, low=low, high=high, seen=allocated + asked)
+    expected, low, high = sizes
+    return AtFailure(phase=str(incident.phase), expected=expected, low=low, high=high, seen=allocated + requested)
 
 
 def explaining_length(setup: Setup, incident: Incident) -> int | None:

@@ -46,31 +46,31 @@ class MeasureKeys(Struct, frozen=True):
         return replace(plans, plans=tuple(self._of_plan(plan) for plan in plans.plans), obstacle=obstacle)
 
     def _of_plan(self, plan: Plan[Outcome]) -> Plan[Outcome]:
-        return replace(plan, measures=_once([self.of_measure(one) for one in plan.measures]))
+        return replace(plan, measures=_once([self.of_measure(measure) for measure in plan.measures]))
 
     def of_measure(self, measure: Measure) -> Measure:
         """Return the measure with its settings as the run's framework writes them."""
         fix = self.pack.fix(measure.fix)
         if fix is None:
             return measure
-        wanted, config = dict(measure.sets), config_of(self.training)
-        own = written_settings(rows_of(self.pack, fix, self.known, self.training), wanted, self.known.facts, config)
-        return replace(measure, settings=own or written_settings(self._below(fix, wanted), wanted, self.known.facts, config))
+        sets, config = dict(measure.sets), config_of(self.training)
+        settings = written_settings(rows_of(self.pack, fix, self.known, self.training), sets, self.known.facts, config)
+        return replace(measure, settings=settings or written_settings(self._below(fix, sets), sets, self.known.facts, config))
 
     def _rows(self, fix: FixRecord) -> list[SettingRecord]:
         """Return the framework's own rows, else those of a layer below; what only goes along does nothing alone."""
-        own = rows_of(self.pack, fix, self.known, self.training)
-        return own if any(not row.along for row in own) else self._below(fix)
+        rows = rows_of(self.pack, fix, self.known, self.training)
+        return rows if any(not row.along for row in rows) else self._below(fix)
 
-    def _below(self, fix: FixRecord, wanted: Mapping[str, Scalar] | None = None) -> list[SettingRecord]:
+    def _below(self, fix: FixRecord, sets: Mapping[str, Scalar] | None = None) -> list[SettingRecord]:
         """Return the rows of the first layer that does it, or sets what is to be set, where the framework is one that takes DeepSpeed."""
         sharding = self.pack.fix("zero2-zero3")
         takes = {row.framework for row in sharding.settings} if sharding is not None else set()
-        own = framework(self.known, self.pack.frameworks)
-        if fix.id not in _SPREAD or (own is not None and own not in takes):
+        name = framework(self.known, self.pack.frameworks)
+        if fix.id not in _SPREAD or (name is not None and name not in takes):
             return []
         rows = [row for row in fix.settings if row.framework in _LAYERS and row.when is None]
-        setting = [row for row in rows if wanted is None or row.sets in wanted] or rows
+        setting = [row for row in rows if sets is None or row.sets in sets] or rows
         layer = min((row.framework for row in setting), key=_LAYERS.index, default=None)
         return [row for row in rows if row.framework == layer]
 
@@ -83,7 +83,8 @@ def measure_keys(pack: Pack, training: RunConfig | None, facts: Mapping[str, Fac
 
 def _once(measures: Sequence[Measure]) -> tuple[Measure, ...]:
     """Return each key with its last value: a file that offloads everything stands for the one that only shards."""
-    last = {(one.framework, one.key): one for measure in measures for one in measure.settings}
+    last = {(setting.framework, setting.key): setting for measure in measures for setting in measure.settings}
     return tuple(
-        replace(measure, settings=tuple(one for one in measure.settings if last[one.framework, one.key] is one)) for measure in measures
+        replace(measure, settings=tuple(setting for setting in measure.settings if last[setting.framework, setting.key] is setting))
+        for measure in measures
     )

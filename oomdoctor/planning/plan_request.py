@@ -69,18 +69,18 @@ def _with_length(setup: Setup, assumptions: tuple[Assumption, ...], incident: In
     length = explaining_length(setup, incident)
     if length is None:
         return setup, assumptions
-    said = Text(
+    text = Text(
         f"{length} tokens in the longest sample: so many explain what was on the card",
         f"最长样本 {length} 个 token，由失败时的显存占用推算",
     )
-    others = tuple(one for one in assumptions if one.id != "sequence_length")
-    return replace(setup, length=length), (Assumption(id="sequence_length", text=said, asked=True), *others)
+    others = tuple(assumption for assumption in assumptions if assumption.id != "sequence_length")
+    return replace(setup, length=length), (Assumption(id="sequence_length", text=text, asked=True), *others)
 
 
 def _shape(known: LoggedRun, model: str | None) -> Shape:
     named = model or known.settings.model
-    found = (read_shape(str(model)) or model_shape(str(model))) if model else known.shape or (read_shape(str(named)) if named else None)
-    if found is None:
+    shape = (read_shape(str(model)) or model_shape(str(model))) if model else known.shape or (read_shape(str(named)) if named else None)
+    if shape is None:
         which = f"the model {named} is not in the table;" if named else "which model?"
         raise UsageError(f"{which} name it with --model, or give a folder or file with its config.json")
-    return found
+    return shape

@@ -49,8 +49,8 @@ def _enough_cards(space: SearchSpace[Candidate, Outcome], now: Outcome) -> tuple
     """Return as few more of these cards as are enough, in doublings, with the gentlest plan."""
     cards = now.setup.layout.cards * 2
     while cards <= _MOST_CARDS:
-        found = search(space.on_cards(cards)).plans
-        if found and found[0].risk not in space.limits.avoided:
-            return cards, found[0]
+        enough = search(space.on_cards(cards)).plans
+        if enough and enough[0].risk not in space.limits.avoided:
+            return cards, enough[0]
         cards *= 2
     return None

@@ -151,7 +151,7 @@ def _sharding(setup: Setup) -> Iterator[RunOption]:
     if layout.data < 2:
         return
     ours = layout.engine == "deepspeed"
-    stages = [2, 3] if layout.engine in ("ddp", "none", "device_map") else [one for one in (2, 3) if ours and one > layout.stage]
+    stages = [2, 3] if layout.engine in ("ddp", "none", "device_map") else [stage for stage in (2, 3) if ours and stage > layout.stage]
     for stage in [*([layout.stage] if ours and layout.stage >= 1 else []), *stages]:
         zero = () if stage == layout.stage and ours else (measure("zero2-zero3", zero_stage=stage),)
         away = () if setup.offload_optimizer else (measure("offload-optimizer", offload_optimizer="cpu"),)

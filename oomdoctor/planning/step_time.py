@@ -57,14 +57,14 @@ def _bus_bytes(setup: Setup) -> float:
     # Packed weights travel packed.
     model = (setup.weights.bytes_per_param if setup.weights.packed else HALF) * count.text(shape) / split
     trained = _trained(setup) / split
-    own = trained / layout.sharded(1)
+    sharded = trained / layout.sharded(1)
     moved = 2 * HALF * trained * others * (micro if layout.syncs else 1)
     if layout.sharded(3) > 1:
         moved += _GATHERS * model * others * micro
     if setup.offload_params:
         moved += _GATHERS * model / layout.sharded(3) * micro
     if setup.offload_optimizer:
-        moved += 2 * HALF * own
+        moved += 2 * HALF * sharded
     elif setup.optimizer.paged and setup.task == "train":
         moved += 2 * sum(group.params * state_width(setup, group) for group in groups(setup)) / layout.sharded(1)
     layers, tokens = shape.layers / layout.pipeline, setup.batch * setup.length

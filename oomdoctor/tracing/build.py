@@ -127,16 +127,16 @@ def fill(model: torch.nn.Module) -> None:
             kind.update({name: here(old) for name, old in kind.items() if old is not None})
 
 
-def _adapted(model: Any, own: Adapters, width: int) -> Any:
+def _adapted(model: Any, adapters: Adapters, width: int) -> Any:
     """Return the model with LoRA on the matrices that the run names."""
     from peft import LoraConfig, get_peft_model  # noqa: PLC0415 - only where adapters are trained
 
-    named = sorted(name for name, module in model.named_modules() if isinstance(module, _MATRICES) and _is_meant(name, own))
-    if not named or own.blocks:
+    named = sorted(name for name, module in model.named_modules() if isinstance(module, _MATRICES) and _is_meant(name, adapters))
+    if not named or adapters.blocks:
         raise Untraceable("only full training and LoRA on known matrices can be traced")
 
     def adapted(base: Any, dropout: float) -> Any:
-        wanted = LoraConfig(r=own.rank, target_modules=named, lora_dropout=dropout, task_type="CAUSAL_LM")
+        wanted = LoraConfig(r=adapters.rank, target_modules=named, lora_dropout=dropout, task_type="CAUSAL_LM")
         return get_peft_model(base, wanted, autocast_adapter_dtype=width == _FP32)
 
     try:
@@ -146,7 +146,7 @@ def _adapted(model: Any, own: Adapters, width: int) -> Any:
         return adapted(model, 0.0)
 
 
-def _is_meant(name: str, own: Adapters) -> bool:
+def _is_meant(name: str, adapters: Adapters) -> bool:
     """Return whether a matrix gets an adapter; one for queries, keys and values gets its own where any of the three is named."""
     found = adapter_targets(name.rpartition(".")[2])
-    return bool(found & own.targets) or ("qkv" in found and bool(own.targets & {"q", "k", "v"}))
+    return bool(found & adapters.targets) or ("qkv" in found and bool(adapters.targets & {"q", "k", "v"}))

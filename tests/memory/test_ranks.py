@@ -28,7 +28,7 @@ CUT_SETUPS = st.builds(lambda setup, layout: replace(setup, layout=layout, offlo
 
 
 def parts(setup: Setup) -> list[Placement]:
-    return [one.part for one in ranks(setup) if one.part is not None]
+    return [rank.placement for rank in ranks(setup) if rank.placement is not None]
 
 
 def on_cards(model: str, cards: int) -> list[tuple[int, int, float, bool, bool]]:
@@ -160,8 +160,8 @@ def everywhere(found: Estimate) -> int:
     """The weights of all cards that have one copy of the model between them."""
     out = 0
     for one in found.ranks:
-        assert one.setup.part is not None
-        out += weights.weights(one.setup).bytes * (one.setup.part.last - one.setup.part.first + 1)
+        assert one.setup.placement is not None
+        out += weights.weights(one.setup).bytes * (one.setup.placement.last - one.setup.placement.first + 1)
     return out
 
 

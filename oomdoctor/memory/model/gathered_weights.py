@@ -5,7 +5,7 @@ from __future__ import annotations
 from oomdoctor.case.estimate import Term
 from oomdoctor.case.setup import Setup
 from oomdoctor.memory.model import parameters as count
-from oomdoctor.memory.model.placement import held, placed_share
+from oomdoctor.memory.model.placement import card_placement, held
 from oomdoctor.memory.model.weights import HALF, SHARDS_ALL, copied_head
 from oomdoctor.memory.term import term
 
@@ -71,7 +71,7 @@ def _kept_unpacked(setup: Setup) -> Term:
     Of one layer where layers are recomputed, of all of them where they are not.
     """
     shape = setup.shape
-    layers = 1.0 if setup.checkpointing == "full" else placed_share(setup).layers
+    layers = 1.0 if setup.checkpointing == "full" else card_placement(setup).layers
     kept = HALF * count.linears(shape) / shape.layers * layers + _UNPACKING * count.largest_linear(shape)
     basis = "a layer's matrices in 16 bit, kept for their product's backward pass: auto_gptq/nn_modules/qlinear/qlinear_cuda_old.py"
     return term("unpacked weights", kept, basis, low=0.3, high=1.5)

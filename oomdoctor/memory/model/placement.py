@@ -5,10 +5,10 @@ from __future__ import annotations
 from oomdoctor.case.setup import Placement, Setup
 
 
-def placed_share(setup: Setup) -> Placement:
+def card_placement(setup: Setup) -> Placement:
     """Return the part of the model on this card; where none is named, both ends and as many micro batches in flight as any card has."""
-    if setup.part is not None:
-        return setup.part
+    if setup.placement is not None:
+        return setup.placement
     return Placement(layers=setup.shape.layers / setup.layout.stages, in_flight=in_flight(setup, 0))
 
 
@@ -22,5 +22,5 @@ def in_flight(setup: Setup, stage: int) -> int:
 
 def held(setup: Setup, layers: float, embedding: float = 0.0, head: float = 0.0) -> float:
     """Return what this card has of something of which so much lies in the layers, in the embedding and in the output projection."""
-    own = placed_share(setup)
+    own = card_placement(setup)
     return layers * own.layers / setup.shape.layers + embedding * own.embeds + head * own.scores

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from oomdoctor.case.estimate import Term
 from oomdoctor.case.setup import Setup
 from oomdoctor.memory.model import parameters as count
-from oomdoctor.memory.model.placement import held, placed_share
+from oomdoctor.memory.model.placement import card_placement, held
 from oomdoctor.memory.term import term
 
 HALF = 2
@@ -104,7 +104,7 @@ def head(setup: Setup) -> float:
 
 def copied_head(setup: Setup) -> int:
     """Return the parameters of a tied output projection that must be a copy, as the embedding lies on another card."""
-    own = placed_share(setup)
+    own = card_placement(setup)
     return count.embedding(setup.shape) if own.scores and not own.embeds and not head(setup) else 0
 
 

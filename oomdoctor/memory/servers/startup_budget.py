@@ -115,7 +115,7 @@ def block_bytes(setup: Setup) -> int:
 
 def token_bytes(setup: Setup) -> float:
     """Return the bytes of one token in the cache of one card."""
-    return inference.cache_per_token(setup) * inference.heads_share(setup) / setup.layout.pipeline
+    return inference.cache_per_token(setup) * inference.heads_fraction(setup) / setup.layout.pipeline
 
 
 def request_bytes(setup: Setup, server: Server) -> int | None:

@@ -15,13 +15,13 @@ def beside_seen(expected: Expected | None, lang: str) -> Iterator[Block]:
     """Compare expected and observed memory at the failure, and the peak where that cannot fit; nothing where settings are unknown."""
     if expected is None or not expected.is_told:
         return
-    said = list(_at(expected.at, lang)) if expected.at else []
+    sentences = list(_at(expected.at, lang)) if expected.at else []
     if expected.fits == "no" and expected.budget is not None:
-        found = expected.estimate
-        sizes = range_of(found.expected, found.low, found.high, lang)
-        said.append(say("expected-peak", lang, sizes=sizes, card=f"{expected.budget.total / GIB:.1f} GiB"))
-    if said:
-        yield Paragraph((Span(blank(lang).join(said)),))
+        estimate = expected.estimate
+        sizes = range_of(estimate.expected, estimate.low, estimate.high, lang)
+        sentences.append(say("expected-peak", lang, sizes=sizes, card=f"{expected.budget.total / GIB:.1f} GiB"))
+    if sentences:
+        yield Paragraph((Span(blank(lang).join(sentences)),))
 
 
 def range_of(expected: int, low: int, high: int, lang: str) -> str:

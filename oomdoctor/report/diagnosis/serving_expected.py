@@ -11,48 +11,51 @@ from oomdoctor.report.memory.serving import NAMES, shortage
 from oomdoctor.units import format_share, format_size
 
 
-def beside_printed(found: ServedRun, lang: str) -> Iterator[Block]:
+def beside_printed(served_run: ServedRun, lang: str) -> Iterator[Block]:
     """Yield the share, its parts and the cache."""
     yield Heading(_say(lang, "The server's budget", "服务的显存预算"))
-    yield Facts(tuple(_rows(found, lang)))
-    yield Paragraph((Span(_judged(found, lang)),))
+    yield Facts(tuple(_rows(served_run, lang)))
+    yield Paragraph((Span(_judged(served_run, lang)),))
 
 
-def _judged(found: ServedRun, lang: str) -> str:
+def _judged(served_run: ServedRun, lang: str) -> str:
     """Say which check it fails by these figures; where it should have started, that something is not counted."""
-    check = found.served.failed_check
+    check = served_run.served.failed_check
     if check is not None:
-        said = shortage(check, lang)
-        return f"按这些数字，{said}" if lang == "zh" else f"By these figures {said[0].lower()}{said[1:]}"
+        failure = shortage(check, lang)
+        return f"按这些数字，{failure}" if lang == "zh" else f"By these figures {failure[0].lower()}{failure[1:]}"
     missing = _say(
         lang,
         "By these figures {} should have started: something else was on the card, or took more than is counted here.",
         "按这些数字，{} 本应能启动：卡上可能有其他占用，或者某处用掉了这里没有计入的显存。",
     )
-    return missing.format(NAMES[found.expected.server.program])
+    return missing.format(NAMES[served_run.expected.server.program])
 
 
-def _rows(found: ServedRun, lang: str) -> Iterator[Row]:
-    own = found.expected
-    share = format_share(own.server.memory_fraction)
+def _rows(served_run: ServedRun, lang: str) -> Iterator[Row]:
+    served = served_run.expected
+    share = format_share(served.server.memory_fraction)
     of = (
         _say(lang, "{} of {}", "{}，显卡共 {}")
-        if found.total_is_known
+        if served_run.total_is_known
         else _say(lang, "{} of {}, worked out from the log", "{}，显卡由日志推算为 {}")
     )
-    yield Row(_say(lang, "taken of the card", "占用显存"), format_size(own.taken), of.format(share, format_size(own.total)))
-    worked_out = not found.total_is_known and "kv cache" in found.seen
-    for name, size in (*((one.name, one.bytes) for one in own.terms), *(() if worked_out else (("kv cache", own.cache.expected),))):
-        yield Row(part_name(name, lang), format_size(size), _seen(found, name, lang))
+    yield Row(_say(lang, "taken of the card", "占用显存"), format_size(served.taken), of.format(share, format_size(served.total)))
+    worked_out = not served_run.total_is_known and "kv cache" in served_run.seen
+    for name, size in (
+        *((term.name, term.bytes) for term in served.terms),
+        *(() if worked_out else (("kv cache", served.cache.expected),)),
+    ):
+        yield Row(part_name(name, lang), format_size(size), _seen(served_run, name, lang))
     if worked_out:
-        yield Row(part_name("kv cache", lang), format_size(found.seen["kv cache"]), _say(lang, "seen", "日志所示"))
-    if own.request is not None:
-        tokens = _say(lang, "{:,} tokens", "{:,} 个 token").format(own.server.length)
-        yield Row(_say(lang, "one request of full length", "一个最大长度的请求"), format_size(own.request), tokens)
+        yield Row(part_name("kv cache", lang), format_size(served_run.seen["kv cache"]), _say(lang, "seen", "日志所示"))
+    if served.request is not None:
+        tokens = _say(lang, "{:,} tokens", "{:,} 个 token").format(served.server.length)
+        yield Row(_say(lang, "one request of full length", "一个最大长度的请求"), format_size(served.request), tokens)
 
 
-def _seen(found: ServedRun, name: str, lang: str) -> str:
-    seen = found.seen.get("working set" if name == "sampler" else name)
+def _seen(served_run: ServedRun, name: str, lang: str) -> str:
+    seen = served_run.seen.get("working set" if name == "sampler" else name)
     return "" if seen is None else _say(lang, "the log shows {}", "日志显示 {}").format(format_size(seen))
 
 

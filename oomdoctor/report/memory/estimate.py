@@ -8,7 +8,7 @@ from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import Fit, MemoryBudget
 from oomdoctor.case.setup import Layout, Placement, Setup
 from oomdoctor.case.text import Text
-from oomdoctor.memory.model.placement import placed_share
+from oomdoctor.memory.model.placement import card_placement
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Mark, Paragraph, Row, Slice, Span, Style
 from oomdoctor.report.memory.fits import each_card, fits_line, how_judged
 from oomdoctor.report.wording.phrases import comma
@@ -57,52 +57,52 @@ _PARTS = 4
 """Parts of a card that are named in a line."""
 
 
-def compose(found: Estimate, lang: str, version: str, judged: Fit | None = None) -> Document:
+def compose(estimate: Estimate, lang: str, version: str, judged: Fit | None = None) -> Document:
     """Compose the document; `judged` is the run compared with the card that somebody named."""
     title = _say(lang, "oomdoctor {} · estimate", "oomdoctor {} · 显存估计").format(version)
-    return Document(title=title, blocks=tuple(_blocks(found, lang, judged)), lang=lang)
+    return Document(title=title, blocks=tuple(_blocks(estimate, lang, judged)), lang=lang)
 
 
-def _blocks(found: Estimate, lang: str, judged: Fit | None) -> Iterator[Block]:
+def _blocks(estimate: Estimate, lang: str, judged: Fit | None) -> Iterator[Block]:
     """Yield what the driver will show, or with a card what the run needs there: one sum, and its parts add up to it."""
-    yield Paragraph(spans=tuple(_headline(found, lang, judged)))
-    seen, found = found, judged.needed if judged else found
-    yield _bar(found, lang, judged.budget if judged else None)
-    if found.ranks:
+    yield Paragraph(spans=tuple(_headline(estimate, lang, judged)))
+    seen, estimate = estimate, judged.needed if judged else estimate
+    yield _bar(estimate, lang, judged.budget if judged else None)
+    if estimate.ranks:
         yield Heading(text=_say(lang, "Card by card", "各张卡"))
-        yield Facts(rows=tuple(_rank(one, found.setup, lang) for one in found.ranks))
+        yield Facts(rows=tuple(_rank(rank, estimate.setup, lang) for rank in estimate.ranks))
     yield Heading(text=_say(lang, "Phases", "各阶段"))
-    yield Facts(rows=tuple(Row(label=_PHASES[phase.name].get(lang), value=format_size(phase.bytes)) for phase in found.phases))
-    yield Facts(rows=tuple(Row(label=text.get(lang), value=format_size(size)) for text, size in _host(found) if size))
+    yield Facts(rows=tuple(Row(label=_PHASES[phase.name].get(lang), value=format_size(phase.bytes)) for phase in estimate.phases))
+    yield Facts(rows=tuple(Row(label=text.get(lang), value=format_size(size)) for text, size in _host(estimate) if size))
     if seen.assumptions:
         yield Heading(text=_say(lang, "Assumed, as nobody said it", "以下未说明，按此假设"))
-        yield Facts(rows=tuple(Row(label=one.id, value=one.text.get(lang)) for one in seen.assumptions))
+        yield Facts(rows=tuple(Row(label=assumption.id, value=assumption.text.get(lang)) for assumption in seen.assumptions))
     if judged is not None:
         yield Folded(title=_say(lang, "How this is judged", "判断依据"), blocks=how_judged(lang))
     yield Folded(
         title=_say(lang, "The range of each part, and where its formula is from", "各部分的区间与公式来源"),
-        blocks=(Facts(rows=tuple(_terms(found, lang))),),
+        blocks=(Facts(rows=tuple(_terms(estimate, lang))),),
     )
 
 
-def _host(found: Estimate) -> Iterator[tuple[Text, int]]:
-    yield Text("host memory for what is offloaded", "卸载所需的内存"), found.host
-    yield Text("host memory while loading", "加载时所需的内存"), found.host_loading
-    yield Text("host memory while saving", "保存完整检查点时所需的内存"), found.host_saving
+def _host(estimate: Estimate) -> Iterator[tuple[Text, int]]:
+    yield Text("host memory for what is offloaded", "卸载所需的内存"), estimate.host
+    yield Text("host memory while loading", "加载时所需的内存"), estimate.host_loading
+    yield Text("host memory while saving", "保存完整检查点时所需的内存"), estimate.host_saving
 
 
-def _headline(found: Estimate, lang: str, judged: Fit | None) -> Iterator[Span]:
-    sizes = [format_size(size) for size in (found.expected, found.low, found.high)]
-    phase = _PHASES[(judged.needed if judged else found).peak.name].get(lang)
+def _headline(estimate: Estimate, lang: str, judged: Fit | None) -> Iterator[Span]:
+    sizes = [format_size(size) for size in (estimate.expected, estimate.low, estimate.high)]
+    phase = _PHASES[(judged.needed if judged else estimate).peak.name].get(lang)
     if judged is not None:
         yield from fits_line(judged, lang)
         yield Span(f"需要最多的阶段：{phase}。" if lang == "zh" else f" It needs the most at this point: {phase}.")
         if judged.fits != "no":
-            yield Span(_shown(sizes[2] if found.high < judged.budget.total else None, lang))
+            yield Span(_shown(sizes[2] if estimate.high < judged.budget.total else None, lang))
     elif lang == "zh":
-        yield Span(f"预计峰值为 {sizes[0]}（{sizes[1]} 至 {sizes[2]}）{each_card(found, lang)}，出现在：{phase}。")
+        yield Span(f"预计峰值为 {sizes[0]}（{sizes[1]} 至 {sizes[2]}）{each_card(estimate, lang)}，出现在：{phase}。")
     else:
-        yield Span(f"The peak is about {sizes[0]} ({sizes[1]} to {sizes[2]}){each_card(found, lang)}, at this point: {phase}.")
+        yield Span(f"The peak is about {sizes[0]} ({sizes[1]} to {sizes[2]}){each_card(estimate, lang)}, at this point: {phase}.")
 
 
 def _shown(most: str | None, lang: str) -> str:
@@ -112,47 +112,47 @@ def _shown(most: str | None, lang: str) -> str:
     return f" nvidia-smi may show {f'up to {most}' if most else 'the whole card in use'}, as torch keeps freed blocks."
 
 
-def _rank(found: Estimate, run: Setup, lang: str) -> Row:
+def _rank(estimate: Estimate, run: Setup, lang: str) -> Row:
     """Return one card, or several alike: its peak and the largest parts of it."""
-    parts = sorted(found.peak.terms, key=lambda term: -term.bytes)[:_PARTS]
-    said = comma(lang).join(f"{part_name(term.name, lang)} {format_size(term.bytes)}" for term in parts if term.bytes)
-    own = placed_share(found.setup)
-    return Row(label=_which(run.layout, own, lang), value=format_size(found.expected), note=said)
+    parts = sorted(estimate.peak.terms, key=lambda term: -term.bytes)[:_PARTS]
+    largest = comma(lang).join(f"{part_name(term.name, lang)} {format_size(term.bytes)}" for term in parts if term.bytes)
+    placement = card_placement(estimate.setup)
+    return Row(label=_which(run.layout, placement, lang), value=format_size(estimate.expected), note=largest)
 
 
-def _which(layout: Layout, own: Placement, lang: str) -> str:
+def _which(layout: Layout, placement: Placement, lang: str) -> str:
     """Name cards as CUDA numbers them, from 0; stages of a pipeline from 1. Of the stages in the middle the first is the fullest."""
     if layout.pipeline == 1:
-        several = own.last > own.first
+        several = placement.last > placement.first
         return _say(lang, "cards {} to {}" if several else "card {}", "第 {} 至 {} 号卡" if several else "{} 号卡").format(
-            own.first, own.last
+            placement.first, placement.last
         )
-    first, last = own.first + 1, own.last + 1
+    first, last = placement.first + 1, placement.last + 1
     if first == last:
         return _say(lang, "stage {} of {}", "流水线第 {} 级，共 {} 级").format(first, layout.pipeline)
     return _say(lang, "stages {} to {}, at most", "流水线第 {} 至 {} 级，至多").format(first, last)
 
 
-def _bar(found: Estimate, lang: str, budget: MemoryBudget | None) -> Bar:
-    whole = max(found.expected, budget.total if budget else 0)
-    parts = sorted(found.peak.terms, key=lambda term: -term.bytes)
+def _bar(estimate: Estimate, lang: str, budget: MemoryBudget | None) -> Bar:
+    whole = max(estimate.expected, budget.total if budget else 0)
+    parts = sorted(estimate.peak.terms, key=lambda term: -term.bytes)
     shown = [Slice(part_name(term.name, lang), format_size(term.bytes), term.bytes / whole) for term in parts]
-    if budget is not None and budget.total > found.expected:
-        free = budget.total - found.expected
+    if budget is not None and budget.total > estimate.expected:
+        free = budget.total - estimate.expected
         shown.append(Slice(_say(lang, "free", "空闲"), format_size(free), free / whole, Style.GOOD))
     title = budget.card if budget else _say(lang, "Peak of one card", "单卡峰值")
-    return Bar(title=title, slices=tuple(shown), mark=_end(found, lang, budget))
+    return Bar(title=title, slices=tuple(shown), mark=_end(estimate, lang, budget))
 
 
-def _end(found: Estimate, lang: str, budget: MemoryBudget | None) -> Mark | None:
+def _end(estimate: Estimate, lang: str, budget: MemoryBudget | None) -> Mark | None:
     """Return where the card ends, if the run is larger."""
-    if budget is None or budget.total >= found.expected:
+    if budget is None or budget.total >= estimate.expected:
         return None
-    return Mark(budget.total / found.expected, _say(lang, "card: {}", "显卡：{}").format(format_size(budget.total)))
+    return Mark(budget.total / estimate.expected, _say(lang, "card: {}", "显卡：{}").format(format_size(budget.total)))
 
 
-def _terms(found: Estimate, lang: str) -> Iterator[Row]:
-    for term in sorted(found.peak.terms, key=lambda term: -term.bytes):
+def _terms(estimate: Estimate, lang: str) -> Iterator[Row]:
+    for term in sorted(estimate.peak.terms, key=lambda term: -term.bytes):
         between = _say(lang, "{} to {}", "{} 至 {}").format(format_size(term.low), format_size(term.high))
         yield Row(label=part_name(term.name, lang), value=between, note=term.basis)
 

@@ -29,12 +29,12 @@ _JUDGED = (
 )
 
 
-def fits_line(found: Fit, lang: str) -> Iterator[Span]:
+def fits_line(fit: Fit, lang: str) -> Iterator[Span]:
     """Yield the verdict, what the run needs, and what the card has."""
-    words, style = _FITS[found.fits]
-    yield Span(words.get(lang), style)
-    need, name = found.needed, found.budget.card
-    sizes, usable = range_of(need.expected, need.low, need.high, lang), f"{found.budget.usable / GIB:.1f} GiB"
+    text, style = _FITS[fit.fits]
+    yield Span(text.get(lang), style)
+    need, name = fit.needed, fit.budget.card
+    sizes, usable = range_of(need.expected, need.low, need.high, lang), f"{fit.budget.usable / GIB:.1f} GiB"
     if lang == "zh":
         card = f"{name} " if name else "日志中的显卡"
         yield Span(f"这次运行需要 {sizes}{each_card(need, lang)}；{card}可规划的显存为 {usable}。")
@@ -44,14 +44,14 @@ def fits_line(found: Fit, lang: str) -> Iterator[Span]:
 
 def how_judged(lang: str) -> tuple[Paragraph, ...]:
     """Return how the verdict is reached."""
-    return tuple(Paragraph((Span(one.get(lang)),)) for one in _JUDGED)
+    return tuple(Paragraph((Span(text.get(lang)),)) for text in _JUDGED)
 
 
-def each_card(found: Estimate, lang: str) -> str:
+def each_card(estimate: Estimate, lang: str) -> str:
     """Say which of several cards a figure is about."""
-    cards = found.setup.layout.cards
+    cards = estimate.setup.layout.cards
     if cards == 1:
         return ""
-    if found.ranks:
+    if estimate.ranks:
         return f"，指 {cards} 张卡中最满的一张" if lang == "zh" else f" on the fullest of {cards} cards"
     return f"，共 {cards} 张卡，每张都要" if lang == "zh" else f" on each of {cards} cards"

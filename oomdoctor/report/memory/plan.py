@@ -35,30 +35,30 @@ _TIMES = Text(
 )
 
 
-def compose(found: Plans[Estimate], assumptions: Sequence[Assumption], pack: Pack, lang: str, version: str) -> Document:
+def compose(plans: Plans[Estimate], assumptions: Sequence[Assumption], pack: Pack, lang: str, version: str) -> Document:
     """Compose the document in `lang`."""
-    blocks = tuple(_blocks(found, assumptions, pack, lang))
+    blocks = tuple(_blocks(plans, assumptions, pack, lang))
     return Document(title=_say(lang, "oomdoctor {} · plan", "oomdoctor {} · 显存规划").format(version), blocks=blocks, lang=lang)
 
 
-def _blocks(found: Plans[Estimate], assumptions: Sequence[Assumption], pack: Pack, lang: str) -> Iterator[Block]:
-    yield Paragraph(tuple(fits_line(Fit(budget=found.budget, needed=found.now, fits=found.fits), lang)))
-    rows = [_row(_say(lang, "as it is", "现在"), found.now, None, found.budget, lang)]
+def _blocks(plans: Plans[Estimate], assumptions: Sequence[Assumption], pack: Pack, lang: str) -> Iterator[Block]:
+    yield Paragraph(tuple(fits_line(Fit(budget=plans.budget, needed=plans.now, fits=plans.fits), lang)))
+    rows = [_row(_say(lang, "as it is", "现在"), plans.now, None, plans.budget, lang)]
     rows += [
-        _row(_say(lang, "plan {}", "方案 {}").format(n), plan.outcome, plan, found.budget, lang) for n, plan in enumerate(found.plans, 1)
+        _row(_say(lang, "plan {}", "方案 {}").format(n), plan.outcome, plan, plans.budget, lang) for n, plan in enumerate(plans.plans, 1)
     ]
-    if found.obstacle is not None and found.obstacle.closest.measures:
-        rows.append(_row(_say(lang, "closest", "最接近的"), found.obstacle.closest.outcome, found.obstacle.closest, found.budget, lang))
+    if plans.obstacle is not None and plans.obstacle.closest.measures:
+        rows.append(_row(_say(lang, "closest", "最接近的"), plans.obstacle.closest.outcome, plans.obstacle.closest, plans.budget, lang))
     yield Facts(tuple(rows))
-    if found.plans:
+    if plans.plans:
         yield Heading(_say(lang, "What to change", "怎么改"))
-        yield Steps(tuple(_step(plan, pack, lang) for plan in found.plans))
-    if found.obstacle is not None:
-        yield from _obstacle(found.obstacle, found, pack, lang)
+        yield Steps(tuple(_step(plan, pack, lang) for plan in plans.plans))
+    if plans.obstacle is not None:
+        yield from _obstacle(plans.obstacle, plans, pack, lang)
     if assumptions:
         yield Heading(_say(lang, "Assumed, as nobody said it", "以下未说明，按此假设"))
-        yield Facts(tuple(Row(label=one.id, value=one.text.get(lang)) for one in assumptions))
-    yield _judged(found, lang)
+        yield Facts(tuple(Row(label=assumption.id, value=assumption.text.get(lang)) for assumption in assumptions))
+    yield _judged(plans, lang)
 
 
 def _row(label: str, estimate: Estimate, plan: Plan[Estimate] | None, budget: MemoryBudget, lang: str) -> Row:
@@ -73,8 +73,8 @@ def _row(label: str, estimate: Estimate, plan: Plan[Estimate] | None, budget: Me
 
 def _drawn(estimate: Estimate, budget: MemoryBudget) -> str:
     """Draw the card as a bar: what is expected, what it may be at most, what is free."""
-    own = budget.usable
-    filled, most = (min(_CELLS, -(-size * _CELLS // own)) for size in (estimate.expected, estimate.high))
+    usable = budget.usable
+    filled, most = (min(_CELLS, -(-size * _CELLS // usable)) for size in (estimate.expected, estimate.high))
     return "█" * filled + "▒" * (most - filled) + "·" * (_CELLS - most)
 
 
@@ -90,19 +90,19 @@ def _time(time: float, lang: str) -> str:
 
 def _step(plan: Plan[Estimate], pack: Pack, lang: str) -> Step:
     fixes = [record for fix in _fixes(plan.measures) if (record := pack.fix(fix)) is not None]
-    found = [one for measure in plan.measures for one in measure.settings]
+    changes = [setting for measure in plan.measures for setting in measure.settings]
     costs = [stopped(fix.costs.get(lang), lang) for fix in fixes if fix.costs is not None]
     return Step(
         title=_titles(plan.measures, pack, lang) + stop(lang),
-        settings=tuple(settings(found, lang, _SETTINGS)),
+        settings=tuple(settings(changes, lang, _SETTINGS)),
         note=(Span(_say(lang, "Costs: ", "代价：") + blank(lang).join(costs)),) if costs else (),
     )
 
 
 def _titles(measures: Sequence[Measure], pack: Pack, lang: str) -> str:
     """Join the titles of the fixes."""
-    found = [bare(record.title.get(lang)) for fix in _fixes(measures) if (record := pack.fix(fix)) is not None]
-    return ("；" if lang == "zh" else "; ").join(found)
+    titles = [bare(record.title.get(lang)) for fix in _fixes(measures) if (record := pack.fix(fix)) is not None]
+    return ("；" if lang == "zh" else "; ").join(titles)
 
 
 def _fixes(measures: Sequence[Measure]) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ def _fixes(measures: Sequence[Measure]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(measure.fix for measure in measures))
 
 
-def _obstacle(obstacle: Obstacle[Estimate], found: Plans[Estimate], pack: Pack, lang: str) -> Iterator[Block]:
+def _obstacle(obstacle: Obstacle[Estimate], plans: Plans[Estimate], pack: Pack, lang: str) -> Iterator[Block]:
     yield Heading(_say(lang, "What would be enough", "要多少才够"))
     close = obstacle.fits == "close"
     least = (
@@ -126,13 +126,15 @@ def _obstacle(obstacle: Obstacle[Estimate], found: Plans[Estimate], pack: Pack, 
             "没有哪种设置组合放得下。需求最小的一种也要 {}，其中最大的一项：{}。",
         )
     )
-    said = [least.format(_range(obstacle.closest.outcome, lang), part_name(obstacle.closest.outcome.largest_term.name, lang))]
-    cards = found.now.setup.layout.cards
+    sentences = [least.format(_range(obstacle.closest.outcome, lang), part_name(obstacle.closest.outcome.largest_term.name, lang))]
+    cards = plans.now.setup.layout.cards
     if obstacle.card and obstacle.card != obstacle.card_now:
-        said.append(_say(lang, "It is sure to fit on {}.", "换成{}，这一种一定放得下。").format(_cards(cards, obstacle.card, lang)))
+        sentences.append(_say(lang, "It is sure to fit on {}.", "换成{}，这一种一定放得下。").format(_cards(cards, obstacle.card, lang)))
     if (now := obstacle.card_now) is not None:
-        said.append(_say(lang, "Without any change the run fits on {}.", "换成{}，什么都不改也放得下。").format(_cards(cards, now, lang)))
-    yield Paragraph((Span(blank(lang).join(said)),))
+        sentences.append(
+            _say(lang, "Without any change the run fits on {}.", "换成{}，什么都不改也放得下。").format(_cards(cards, now, lang))
+        )
+    yield Paragraph((Span(blank(lang).join(sentences)),))
     steps = (
         [_titled(obstacle.closest, _say(lang, "The one that needs the least: {}", "需求最小的组合：{}"), pack, lang)]
         if obstacle.closest.measures
@@ -157,14 +159,14 @@ def _titled(plan: Plan[Estimate], title: str, pack: Pack, lang: str) -> Step:
     return replace(step, title=title.format(step.title) if plan.measures else bare(title.format("")).rstrip(":：") + stop(lang))
 
 
-def _judged(found: Plans[Estimate], lang: str) -> Folded:
-    weighed = _say(lang, "{} combinations were weighed.", "共比较了 {} 种组合。").format(found.combinations)
+def _judged(plans: Plans[Estimate], lang: str) -> Folded:
+    weighed = _say(lang, "{} combinations were weighed.", "共比较了 {} 种组合。").format(plans.combinations)
     kept = _say(
         lang, "The log shows {} more than the settings explain; so much is kept free.", "日志显示的占用比设置能解释的多 {}，规划时已预留。"
     )
-    more = [kept.format(f"{found.budget.unexplained / GIB:.1f} GiB")] if found.budget.unexplained else []
-    texts = [_TIMES.get(lang), *([weighed] if found.combinations else [])]
-    before, after = (tuple(Paragraph((Span(text),)) for text in said) for said in (more, texts))
+    more = [kept.format(f"{plans.budget.unexplained / GIB:.1f} GiB")] if plans.budget.unexplained else []
+    texts = [_TIMES.get(lang), *([weighed] if plans.combinations else [])]
+    before, after = (tuple(Paragraph((Span(text),)) for text in notes) for notes in (more, texts))
     return Folded(title=_say(lang, "How this is judged", "判断依据"), blocks=(*before, *how_judged(lang), *after))
 
 

@@ -36,24 +36,24 @@ _PHASES = {
 }
 
 
-def compose(found: Served, lang: str, version: str) -> Document:
+def compose(served: Served, lang: str, version: str) -> Document:
     """Compose the document in `lang`."""
     title = _say(lang, "oomdoctor {} · estimate", "oomdoctor {} · 显存估计").format(version)
-    return Document(title=title, blocks=tuple(_blocks(found, lang)), lang=lang)
+    return Document(title=title, blocks=tuple(_blocks(served, lang)), lang=lang)
 
 
-def _blocks(found: Served, lang: str) -> Iterator[Block]:
-    yield Paragraph(tuple(_headline(found, lang)))
-    yield _bar(found, lang)
-    yield Facts(tuple(_share(found, lang)))
+def _blocks(served: Served, lang: str) -> Iterator[Block]:
+    yield Paragraph(tuple(_headline(served, lang)))
+    yield _bar(served, lang)
+    yield Facts(tuple(_share(served, lang)))
     yield Heading(_say(lang, "Beside the share", "份额之外"))
-    yield Facts(tuple(_beside(found, lang)))
+    yield Facts(tuple(_beside(served, lang)))
     yield Heading(_say(lang, "Phases", "各阶段"))
-    yield Facts(tuple(Row(_PHASES[phase.name].get(lang), format_size(phase.bytes)) for phase in found.phases))
-    yield from assumed(found.assumptions, lang)
+    yield Facts(tuple(Row(_PHASES[phase.name].get(lang), format_size(phase.bytes)) for phase in served.phases))
+    yield from assumed(served.assumptions, lang)
     yield Folded(
         title=_say(lang, "Where the formulas are from", "公式来源"),
-        blocks=(Facts(tuple(Row(part_name(one.name, lang), one.basis) for one in (*found.terms, *found.beside))),),
+        blocks=(Facts(tuple(Row(part_name(term.name, lang), term.basis) for term in (*served.terms, *served.beside))),),
     )
 
 
@@ -61,22 +61,22 @@ def assumed(assumptions: tuple[Assumption, ...], lang: str) -> Iterator[Block]:
     """Yield the assumptions."""
     if assumptions:
         yield Heading(_say(lang, "Assumed, as nobody said it", "以下未说明，按此假设"))
-        yield Facts(tuple(Row(one.id, one.text.get(lang)) for one in assumptions))
+        yield Facts(tuple(Row(assumption.id, assumption.text.get(lang)) for assumption in assumptions))
 
 
-def verdict(found: Served, lang: str) -> Span:
+def verdict(served: Served, lang: str) -> Span:
     """Say whether it starts."""
-    words, style = _STARTS[found.starts]
-    return Span(words.get(lang), style)
+    text, style = _STARTS[served.starts]
+    return Span(text.get(lang), style)
 
 
-def obstacle(found: Served, lang: str) -> str:
+def obstacle(served: Served, lang: str) -> str:
     """Say which check it fails or may fail, and how the log ends then; empty where it starts."""
-    check = found.failed_check
+    check = served.failed_check
     if check is None:
         return ""
-    message = ENGINES[found.server.program].messages.get(check.name, _OUT_OF_MEMORY)
-    message = message.format(requests=found.server.requests, length=found.server.length)
+    message = ENGINES[served.server.program].messages.get(check.name, _OUT_OF_MEMORY)
+    message = message.format(requests=served.server.requests, length=served.server.length)
     ends = _say(lang, " The log then ends with “{}”.", "日志会以“{}”结束。").format(message)
     return shortage(check, lang) + ends
 
@@ -98,84 +98,84 @@ def _lacking(check: StartupCheck, lang: str) -> str:
     return _say(lang, "short by {} to {} GiB", "缺 {} 至 {} GiB").format(least, most)
 
 
-def _headline(found: Served, lang: str) -> Iterator[Span]:
-    yield verdict(found, lang)
-    yield Span(_say(lang, " {} serving {} takes {} of {}. ", "{} 运行 {}，占用 {}（{}）。").format(*_named(found)))
-    said = obstacle(found, lang)
-    if said:
-        yield Span(said + _say(lang, " ", ""))
-    if found.cache.expected > 0:
-        yield Span(_holds(found, lang))
+def _headline(served: Served, lang: str) -> Iterator[Span]:
+    yield verdict(served, lang)
+    yield Span(_say(lang, " {} serving {} takes {} of {}. ", "{} 运行 {}，占用 {}（{}）。").format(*_named(served)))
+    failure = obstacle(served, lang)
+    if failure:
+        yield Span(failure + _say(lang, " ", ""))
+    if served.cache.expected > 0:
+        yield Span(_holds(served, lang))
 
 
-def _named(found: Served) -> tuple[str, ...]:
-    return NAMES[found.server.program], found.setup.shape.name, format_size(found.taken), found.card
+def _named(served: Served) -> tuple[str, ...]:
+    return NAMES[served.server.program], served.setup.shape.name, format_size(served.taken), served.card
 
 
-def _holds(found: Served, lang: str) -> str:
+def _holds(served: Served, lang: str) -> str:
     """Say how many tokens the cache holds, and how many requests that are."""
-    tokens = _counted(found.tokens, lang)
-    if found.request is None or found.server.length is None:
+    tokens = _counted(served.tokens, lang)
+    if served.request is None or served.server.length is None:
         return _say(
             lang, "The cache holds {} tokens, which is also the longest request.", "缓存可容纳 {} 个 token，这也是单个请求的长度上限。"
         ).format(tokens)
-    number = f"{max(0, found.cache.expected) / found.request:.1f}"
+    number = f"{max(0, served.cache.expected) / served.request:.1f}"
     holds = _say(lang, "The cache holds {} tokens: {} requests of {:,} tokens.", "缓存可容纳 {} 个 token，相当于 {} 个长度为 {:,} 的请求。")
     short = (
         _say(lang, " Longer requests than the cache are refused.", "放不进缓存的请求会被拒绝。")
-        if found.cache.expected < found.request
+        if served.cache.expected < served.request
         else ""
     )
-    return holds.format(tokens, number, found.server.length) + (short if found.starts == "yes" else "")
+    return holds.format(tokens, number, served.server.length) + (short if served.starts == "yes" else "")
 
 
-def _counted(found: ByteRange, lang: str) -> str:
-    return _say(lang, "{:,} ({:,} to {:,})", "{:,}（{:,} 至 {:,}）").format(found.expected, found.low, found.high)
+def _counted(size: ByteRange, lang: str) -> str:
+    return _say(lang, "{:,} ({:,} to {:,})", "{:,}（{:,} 至 {:,}）").format(size.expected, size.low, size.high)
 
 
-def _bar(found: Served, lang: str) -> Bar:
-    cache = max(0, found.cache.expected)
-    parts = [*((part_name(one.name, lang), one.bytes) for one in (*found.terms, *found.beside)), (part_name("kv cache", lang), cache)]
-    whole = max(found.total, sum(size for _, size in parts))
+def _bar(served: Served, lang: str) -> Bar:
+    cache = max(0, served.cache.expected)
+    parts = [*((part_name(term.name, lang), term.bytes) for term in (*served.terms, *served.beside)), (part_name("kv cache", lang), cache)]
+    whole = max(served.total, sum(size for _, size in parts))
     shown = [Slice(name, format_size(size), size / whole) for name, size in sorted(parts, key=lambda part: -part[1]) if size]
-    free = found.total - sum(size for _, size in parts)
+    free = served.total - sum(size for _, size in parts)
     if free > 0:
         shown.append(Slice(_say(lang, "free", "空闲"), format_size(free), free / whole, Style.GOOD))
-    return Bar(title=found.card, slices=tuple(shown))
+    return Bar(title=served.card, slices=tuple(shown))
 
 
-def _share(found: Served, lang: str) -> Iterator[Row]:
+def _share(served: Served, lang: str) -> Iterator[Row]:
     """Yield where the share goes."""
-    key = ENGINES[found.server.program].fraction_option
-    yield Row(_say(lang, "taken of the card", "占用显存"), format_size(found.taken), f"{key} {found.server.memory_fraction:g}")
-    yield from (_term(one, lang) for one in found.terms)
-    cache = found.cache
+    key = ENGINES[served.server.program].fraction_option
+    yield Row(_say(lang, "taken of the card", "占用显存"), format_size(served.taken), f"{key} {served.server.memory_fraction:g}")
+    yield from (_term(term, lang) for term in served.terms)
+    cache = served.cache
     yield Row(
         _say(lang, "left for the KV cache", "留给 KV 缓存"),
         format_size(cache.expected),
         _range(cache.low, cache.high, lang),
         Style.PLAIN if cache.low > 0 else Style.BAD,
     )
-    yield Row(_say(lang, "tokens in the cache", "缓存可容纳的 token"), f"{found.tokens.expected:,}", _each(found, lang))
-    if found.request is not None:
-        requests = f"{max(0, found.cache.expected) / found.request:.1f}"
-        note = _say(lang, "{} each, of {:,} tokens", "每个 {}，长度 {:,}").format(format_size(found.request), found.server.length)
+    yield Row(_say(lang, "tokens in the cache", "缓存可容纳的 token"), f"{served.tokens.expected:,}", _each(served, lang))
+    if served.request is not None:
+        requests = f"{max(0, served.cache.expected) / served.request:.1f}"
+        note = _say(lang, "{} each, of {:,} tokens", "每个 {}，长度 {:,}").format(format_size(served.request), served.server.length)
         yield Row(_say(lang, "requests of full length", "最大长度的请求数"), requests, note)
 
 
-def _each(found: Served, lang: str) -> str:
-    return _say(lang, "{} each", "每个 {}").format(format_size(round(found.token)))
+def _each(served: Served, lang: str) -> str:
+    return _say(lang, "{} each", "每个 {}").format(format_size(round(served.token)))
 
 
-def _beside(found: Served, lang: str) -> Iterator[Row]:
-    yield from (_term(one, lang) for one in found.beside)
-    left = found.total - found.taken - sum(one.bytes for one in found.beside)
-    share = format_share(left / found.total) if found.total else ""
+def _beside(served: Served, lang: str) -> Iterator[Row]:
+    yield from (_term(term, lang) for term in served.beside)
+    left = served.total - served.taken - sum(term.bytes for term in served.beside)
+    share = format_share(left / served.total) if served.total else ""
     yield Row(_say(lang, "left of the card", "显卡剩余"), format_size(left), share, Style.PLAIN if left >= 0 else Style.BAD)
 
 
-def _term(one: Term, lang: str) -> Row:
-    return Row(part_name(one.name, lang), format_size(one.bytes), _range(one.low, one.high, lang))
+def _term(term: Term, lang: str) -> Row:
+    return Row(part_name(term.name, lang), format_size(term.bytes), _range(term.low, term.high, lang))
 
 
 def _range(low: int, high: int, lang: str) -> str:

@@ -48,59 +48,59 @@ _JUDGED = Text(
 )
 
 
-def compose(found: Plans[Served], assumptions: Sequence[Assumption], lang: str, version: str) -> Document:
+def compose(plans: Plans[Served], assumptions: Sequence[Assumption], lang: str, version: str) -> Document:
     """Compose the document in `lang`."""
     title = _say(lang, "oomdoctor {} plan", "oomdoctor {} 显存规划").format(version)
-    return Document(title=title, blocks=tuple(_blocks(found, assumptions, lang)), lang=lang)
+    return Document(title=title, blocks=tuple(_blocks(plans, assumptions, lang)), lang=lang)
 
 
-def _blocks(found: Plans[Served], assumptions: Sequence[Assumption], lang: str) -> Iterator[Block]:
-    yield Paragraph(tuple(_verdict(found, lang)))
-    rows = [_row(_say(lang, "as it is", "现在"), found.now, lang)]
-    rows += [_row(_say(lang, "plan {}", "方案 {}").format(n), plan.outcome, lang) for n, plan in enumerate(found.plans, 1)]
-    if found.obstacle is not None and found.obstacle.closest.measures:
-        rows.append(_row(_say(lang, "closest", "最接近的"), found.obstacle.closest.outcome, lang))
+def _blocks(plans: Plans[Served], assumptions: Sequence[Assumption], lang: str) -> Iterator[Block]:
+    yield Paragraph(tuple(_verdict(plans, lang)))
+    rows = [_row(_say(lang, "as it is", "现在"), plans.now, lang)]
+    rows += [_row(_say(lang, "plan {}", "方案 {}").format(n), plan.outcome, lang) for n, plan in enumerate(plans.plans, 1)]
+    if plans.obstacle is not None and plans.obstacle.closest.measures:
+        rows.append(_row(_say(lang, "closest", "最接近的"), plans.obstacle.closest.outcome, lang))
     yield Facts(tuple(rows))
-    if found.plans:
+    if plans.plans:
         yield Heading(_say(lang, "What to change", "怎么改"))
-        yield Steps(tuple(_step(plan, found.now, lang) for plan in found.plans))
-    if found.obstacle is not None:
-        yield from _obstacle(found.obstacle, found, lang)
+        yield Steps(tuple(_step(plan, plans.now, lang) for plan in plans.plans))
+    if plans.obstacle is not None:
+        yield from _obstacle(plans.obstacle, plans, lang)
     yield from assumed(tuple(assumptions), lang)
-    weighed = _say(lang, "{} combinations were weighed.", "共比较了 {} 种组合。").format(found.combinations)
-    texts = [_JUDGED.get(lang), *([weighed] if found.combinations else [])]
+    weighed = _say(lang, "{} combinations were weighed.", "共比较了 {} 种组合。").format(plans.combinations)
+    texts = [_JUDGED.get(lang), *([weighed] if plans.combinations else [])]
     yield Folded(title=_say(lang, "How this is judged", "判断依据"), blocks=tuple(Paragraph((Span(text),)) for text in texts))
 
 
-def _verdict(found: Plans[Served], lang: str) -> Iterator[Span]:
-    now = found.now
+def _verdict(plans: Plans[Served], lang: str) -> Iterator[Span]:
+    now = plans.now
     yield verdict(now, lang)
-    card = found.budget.card or _say(lang, "the card of the log", "日志中的显卡")
-    said = _say(lang, " {} with {} takes {} of {} ({}).", "{} 运行 {}，占用 {}（{}，{}）。")
-    yield Span(said.format(NAMES[now.server.program], now.setup.shape.name, format_size(now.taken), card, format_size(now.total)))
+    card = plans.budget.card or _say(lang, "the card of the log", "日志中的显卡")
+    takes = _say(lang, " {} with {} takes {} of {} ({}).", "{} 运行 {}，占用 {}（{}，{}）。")
+    yield Span(takes.format(NAMES[now.server.program], now.setup.shape.name, format_size(now.taken), card, format_size(now.total)))
     if now.failed_check is not None:
         yield Span(_say(lang, " ", "") + obstacle(now, lang))
 
 
-def _row(label: str, found: Served, lang: str) -> Row:
+def _row(label: str, served: Served, lang: str) -> Row:
     """Say what the cache holds, where it starts; else what is missing."""
-    hurdle = found.failed_check
+    hurdle = served.failed_check
     if hurdle is not None:
         return Row(label, _say(lang, "short by up to {:.1f} GiB", "最多缺 {:.1f} GiB").format(max(0, -hurdle.spare.low) / GIB))
-    tokens, each = found.tokens, _say(lang, "{:.1f} requests of {:,}", "{:.1f} 个长度 {:,} 的请求")
+    tokens, each = served.tokens, _say(lang, "{:.1f} requests of {:,}", "{:.1f} 个长度 {:,} 的请求")
     holds = _say(lang, "{:,} tokens ({:,} to {:,})", "{:,} 个 token（{:,} 至 {:,}）").format(tokens.expected, tokens.low, tokens.high)
-    requests = each.format(max(0, found.cache.expected) / found.request, found.server.length) if found.request else ""
+    requests = each.format(max(0, served.cache.expected) / served.request, served.server.length) if served.request else ""
     return Row(label, holds, requests)
 
 
 def _step(plan: Plan[Served], now: Served, lang: str) -> Step:
     names = [name for measure in plan.measures for name, _ in measure.sets]
     costs = [text.get(lang) for one in plan.measures if (text := _cost(one, now)) is not None]
-    found = [one for measure in plan.measures for one in measure.settings]
+    changes = [setting for measure in plan.measures for setting in measure.settings]
     joined = _say(lang, "; ", "；")
     return Step(
         title=joined.join(_TITLES[name].get(lang) for name in names) + stop(lang),
-        settings=tuple(settings(found, lang, _SETTINGS)),
+        settings=tuple(settings(changes, lang, _SETTINGS)),
         note=(Span(_say(lang, "Costs: ", "代价：") + joined.join(costs) + stop(lang)),) if costs else (),
     )
 
@@ -112,19 +112,19 @@ def _cost(measure: Measure, now: Served) -> Text | None:
     return _COSTS.get(name)
 
 
-def _obstacle(obstacle: Obstacle[Served], found: Plans[Served], lang: str) -> Iterator[Block]:
+def _obstacle(obstacle: Obstacle[Served], plans: Plans[Served], lang: str) -> Iterator[Block]:
     yield Heading(_say(lang, "What would be enough", "要多少才够"))
-    said = [_say(lang, "No combination of settings makes it start on this card.", "在这张卡上，没有哪种设置组合能让它启动。")]
+    sentences = [_say(lang, "No combination of settings makes it start on this card.", "在这张卡上，没有哪种设置组合能让它启动。")]
     if obstacle.card:
-        many = found.now.setup.layout.cards
-        one = _say(lang, "A card like {} would do with the closest one.", "按最接近的组合，换成 {} 这样的卡就够用。")
+        many = plans.now.setup.layout.cards
+        single = _say(lang, "A card like {} would do with the closest one.", "按最接近的组合，换成 {} 这样的卡就够用。")
         several = _say(lang, "{} cards like {} would do with the closest one.", "按最接近的组合，换成 {} 张 {} 这样的卡就够用。")
-        said.append(one.format(obstacle.card) if many == 1 else several.format(many, obstacle.card))
+        sentences.append(single.format(obstacle.card) if many == 1 else several.format(many, obstacle.card))
     if obstacle.cards:
-        said.append(_say(lang, "Or {} of the present cards.", "或者用 {} 张现在的卡。").format(obstacle.cards))
-    yield Paragraph((Span(blank(lang).join(said)),))
+        sentences.append(_say(lang, "Or {} of the present cards.", "或者用 {} 张现在的卡。").format(obstacle.cards))
+    yield Paragraph((Span(blank(lang).join(sentences)),))
     if obstacle.closest.measures:
-        yield Steps((_step(obstacle.closest, found.now, lang),))
+        yield Steps((_step(obstacle.closest, plans.now, lang),))
 
 
 def _say(lang: str, en: str, zh: str) -> str:

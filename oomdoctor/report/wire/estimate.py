@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from oomdoctor.case.estimate import Assumption, Estimate, Phase, Term
 from oomdoctor.case.plan import Fit
-from oomdoctor.memory.model.placement import placed_share
+from oomdoctor.memory.model.placement import card_placement
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wire.estimate_v1 import AssumptionV1, CardV1, EstimateV1, PhaseV1, RangeV1, RankV1, TermV1
 
@@ -63,7 +63,7 @@ def _card(fit: Fit) -> CardV1:
 
 
 def _rank(estimate: Estimate) -> RankV1:
-    share = placed_share(estimate.setup)
+    share = card_placement(estimate.setup)
     return RankV1(
         first=share.first,
         last=share.last,
