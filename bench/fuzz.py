@@ -35,10 +35,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from oomdoctor import __version__
 from oomdoctor.api import pipeline
-from oomdoctor.ingest.clean import flows
+from oomdoctor.ingest.clean import split_flows
 from oomdoctor.knowledge.pack import PROBLEMS, SIGNATURES, Pack, builtin_rules, load_pack
 from oomdoctor.parse import reading as read_sources
-from oomdoctor.parse.families.registry import FAMILIES, family
+from oomdoctor.parse.families.registry import FAMILIES, load_family
 from oomdoctor.parse.signature import Match, Signature
 from oomdoctor.report.diagnosis.compose import compose
 from oomdoctor.report.render.html import render as html
@@ -301,12 +301,12 @@ def _pieces(data: bytes, turn: int | None = None) -> Iterator[tuple[str, Callabl
     found: list[str] = []
 
     def clean() -> None:
-        found.extend(flow.text for flow in flows(data, 0))
+        found.extend(flow.text for flow in split_flows(data, 0))
 
     yield "clean", clean
     text = "".join(found)
     for name in FAMILIES:
-        yield name, partial(_drain, family(name), text)
+        yield name, partial(_drain, load_family(name), text)
     listed = signatures()
     wanted = set(range(len(listed)) if turn is None else range(turn, len(listed), _TURNS))
     wanted.update(number for literal, behind in by_literal() if literal in text for number in behind)
@@ -490,7 +490,7 @@ def _grows(row: tuple[str, float, float, str]) -> bool:
 def _stretch_one(name: str) -> list[tuple[str, float, float, str]]:
     """(id, seconds for the short text, for the long one, the text) for each way of stretching."""
     one = next(one for one in signatures() if one.id == name)
-    read: Reader = family(one.family) if one.family else one.matches
+    read: Reader = load_family(one.family) if one.family else one.matches
     record = pack().signature(name)
     text = record.examples[0].text if record is not None else ""
     rows = []

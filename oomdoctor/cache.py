@@ -13,28 +13,28 @@ def folder() -> str:
     return os.path.join(base, "oomdoctor")
 
 
-def read(name: str, where: str | None = None) -> bytes | None:
+def read(name: str, path: str | None = None) -> bytes | None:
     """Return what was kept under a name; None where nothing was."""
     try:
-        with open(os.path.join(folder() if where is None else where, name), "rb") as file:
+        with open(os.path.join(folder() if path is None else path, name), "rb") as file:
             return file.read()
     except OSError:
         return None
 
 
-def keep(name: str, data: bytes, where: str | None = None) -> None:
+def keep(name: str, data: bytes, path: str | None = None) -> None:
     """Keep data under a name (`kind-....`), and of the same kind only the newest."""
     import tempfile  # noqa: PLC0415 - only when something was made
 
-    where = folder() if where is None else where
+    path = folder() if path is None else path
     kind = name.partition("-")[0] + "-"
     try:
-        os.makedirs(where, mode=0o700, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=where, prefix=kind, suffix=".new")
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path, prefix=kind, suffix=".new")
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        os.replace(temporary, os.path.join(where, name))
-        kept = [os.path.join(where, one) for one in os.listdir(where) if one.startswith(kind) and not one.endswith(".new")]
+        os.replace(temporary, os.path.join(path, name))
+        kept = [os.path.join(path, entry) for entry in os.listdir(path) if entry.startswith(kind) and not entry.endswith(".new")]
         for old in sorted(kept, key=os.path.getmtime)[:-_KEPT]:
             os.unlink(old)
     except OSError:

@@ -25,20 +25,20 @@ _ORDER = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.POSSIBLE: 2, None
 _FIGURES = ("requested_bytes", "total_bytes", "free_bytes", "allocated_bytes", "anon_rss_bytes", "total_vm_bytes")
 
 
-def incidents(events: Sequence[Event], went_on: Callable[[Event], bool]) -> tuple[Incident, ...]:
+def find_incidents(events: Sequence[Event], went_on: Callable[[Event], bool]) -> tuple[Incident, ...]:
     """Return the failures of one run, the first and surest in front.
 
     `went_on` tells of an event whether its source shows progress after it.
     """
-    ordered = in_order(events)
+    ordered = order_events(events)
     failures = [event for event in ordered if event.is_failure]
     last = max((_position(event) for event in failures if not event.caught), default=("", -1))
-    survived = {id(event) for event in failures if _survived(event, last, went_on)}
+    survived = {id(event) for event in failures if _is_survived(event, last, went_on)}
     living = [event for event in failures if id(event) not in survived]
     look_alikes = [event for event in ordered if event.kind in (Kind.LOOK_ALIKE, Kind.KERNEL_RESOURCE)]
     echoes = [event for event in ordered if event.kind is Kind.CONSEQUENCE]
     stops = [event for event in look_alikes if "stopped" in event.fields]
-    if stops and _before([event for event in echoes if _of_a_failed_rank(event)], stops, ordered):
+    if stops and _stands_before([event for event in echoes if _of_a_failed_rank(event)], stops, ordered):
         # A launcher that is told to stop after a rank failed, here or on another node, only tidies up.
         echoes += stops
         look_alikes = [event for event in look_alikes if event not in stops]
@@ -52,45 +52,49 @@ def incidents(events: Sequence[Event], went_on: Callable[[Event], bool]) -> tupl
     echoed = [event for event in strong if event.kind in _ECHOES and event.certainty is not Certainty.CERTAIN]
     if firm and len(echoed) == len(strong) and strong and ordered.index(firm[0]) < ordered.index(strong[0]):
         # A library that fails after another failure of the device is its echo.
-        return (_incident(_first(firm), look_alikes, [*living, *echoes]),)
+        return (_make_incident(_find_root(firm), look_alikes, [*living, *echoes]),)
     if strong:
-        return _memory_incidents(living, strong, look_alikes, echoes, handled)
-    if firm or (look_alikes and not _before(living, look_alikes, ordered)):
-        return (_incident(_first(firm or look_alikes), look_alikes, [*living, *echoes]),)
+        return _group_memory_incidents(living, strong, look_alikes, echoes, handled)
+    if firm or (look_alikes and not _stands_before(living, look_alikes, ordered)):
+        return (_make_incident(_find_root(firm or look_alikes), look_alikes, [*living, *echoes]),)
     if living:
-        weighed = [_weighed(event, ordered) for event in living]
-        return (_incident(_first(weighed), weighed, sorted([*echoes, *look_alikes], key=_position)),)
+        weighed = [_weigh(event, ordered) for event in living]
+        return (_make_incident(_find_root(weighed), weighed, sorted([*echoes, *look_alikes], key=_position)),)
     if warned:
-        return (_incident(_first(warned), warned, echoes),)
+        return (_make_incident(_find_root(warned), warned, echoes),)
     if handled:
-        return (replace(_incident(handled[0], handled, []), survived=True),)
+        return (replace(_make_incident(handled[0], handled, []), survived=True),)
     if echoes:
-        return (_incident(echoes[0], echoes, []),)
+        return (_make_incident(echoes[0], echoes, []),)
     return ()
 
 
-def verdict(found: Sequence[Incident]) -> Verdict:
+def decide_verdict(ordered: Sequence[Incident]) -> Verdict:
     """Return what the incidents say about memory, in one word."""
-    if not found:
+    if not ordered:
         return Verdict(memory_failure="no", kind=Kind.NONE, certainty=Certainty.CERTAIN, reason="none")
-    first = found[0]
+    first = ordered[0]
     if first.survived:
         reason = "survived" if first.root.is_failure else "pressure"
         return Verdict(memory_failure="no", kind=Kind.NONE, certainty=Certainty.LIKELY, survived=True, reason=reason)
     if first.kind is Kind.CONSEQUENCE:
-        wanted = "nccl-debug" if first.root.signature == "nccl-unhandled-system-error" else "first-rank-log"
-        return Verdict(memory_failure="possible", kind=first.kind, certainty=Certainty.POSSIBLE, reason="consequence", settle=wanted)
+        check = "nccl-debug" if first.root.signature == "nccl-unhandled-system-error" else "first-rank-log"
+        return Verdict(memory_failure="possible", kind=first.kind, certainty=Certainty.POSSIBLE, reason="consequence", settle=check)
     if not first.kind.is_memory:
         return Verdict(memory_failure="no", kind=first.kind, certainty=first.certainty, reason=first.kind.value)
     if first.certainty is Certainty.POSSIBLE:
         return Verdict(
-            memory_failure="possible", kind=first.kind, certainty=first.certainty, reason=first.kind.value, settle=_settle(first.root)
+            memory_failure="possible",
+            kind=first.kind,
+            certainty=first.certainty,
+            reason=first.kind.value,
+            settle=_settling_check(first.root),
         )
-    settle = "sigkill" if first.kind is Kind.HOST_OOM and first.certainty is Certainty.LIKELY and not _figures(first.root) else None
+    settle = "sigkill" if first.kind is Kind.HOST_OOM and first.certainty is Certainty.LIKELY and not _count_figures(first.root) else None
     return Verdict(memory_failure="yes", kind=first.kind, certainty=first.certainty, reason=first.kind.value, settle=settle)
 
 
-def in_order(events: Iterable[Event]) -> list[Event]:
+def order_events(events: Iterable[Event]) -> list[Event]:
     """Events of all sources in the order in which they happened.
 
     By time where every failure carries a full time of one form, else in the order of the sources and the lines.
@@ -109,7 +113,7 @@ def in_order(events: Iterable[Event]) -> list[Event]:
     return listed
 
 
-def _memory_incidents(
+def _group_memory_incidents(
     living: list[Event], strong: list[Event], look_alikes: list[Event], echoes: list[Event], handled: list[Event]
 ) -> tuple[Incident, ...]:
     groups: dict[str, list[Event]] = {}
@@ -123,12 +127,12 @@ def _memory_incidents(
             consequences.append(event)
             continue
         groups.setdefault(group, []).append(event)
-    firsts = sorted(groups.values(), key=lambda members: (_surest(members), living.index(members[0])))
+    firsts = sorted(groups.values(), key=lambda members: (_best_certainty(members), living.index(members[0])))
     out = []
     for number, members in enumerate(firsts):
         following = consequences + look_alikes if number == 0 else []
         also = [event for event in handled if _group(event) == _group(members[0])]
-        out.append(_incident(_first(members), [*members, *also], sorted(following, key=_position)))
+        out.append(_make_incident(_find_root(members), [*members, *also], sorted(following, key=_position)))
     return tuple(out)
 
 
@@ -142,20 +146,20 @@ def _of_a_failed_rank(event: Event) -> bool:
     return "signal" not in event.fields or "exit_code" in event.fields
 
 
-def _before(some: Sequence[Event], others: Sequence[Event], ordered: Sequence[Event]) -> bool:
+def _stands_before(some: Sequence[Event], others: Sequence[Event], ordered: Sequence[Event]) -> bool:
     """Return whether the first of `some` stands before the first of `others`."""
     return bool(some) and ordered.index(some[0]) < ordered.index(others[0])
 
 
-def _incident(root: Event, members: Sequence[Event], consequences: Sequence[Event]) -> Incident:
-    named = [root, *(event for event in members if event is not root and not _same(event, root))]
+def _make_incident(root: Event, members: Sequence[Event], consequences: Sequence[Event]) -> Incident:
+    named = [root, *(event for event in members if event is not root and not _is_same(event, root))]
     ranks = sorted({event.rank for event in named if event.rank is not None})
     gpus = sorted({gpu for event in named if isinstance(gpu := event.fields.get("gpu_index"), int)})
     return Incident(
         root=root,
         kind=root.kind,
         certainty=root.certainty or Certainty.POSSIBLE,
-        repeats=tuple(event for event in members if not _same(event, root)),
+        repeats=tuple(event for event in members if not _is_same(event, root)),
         count=sum(event.signature == root.signature for event in members) or 1,
         consequences=tuple(consequences),
         phase=root.phase or next((event.phase for event in members if event.phase), None),
@@ -164,24 +168,24 @@ def _incident(root: Event, members: Sequence[Event], consequences: Sequence[Even
     )
 
 
-def _first(members: Sequence[Event]) -> Event:
+def _find_root(members: Sequence[Event]) -> Event:
     """Return the root among the messages of one failure: the first, unless one near it says the same with figures."""
     best = min(members, key=lambda event: _ORDER[event.certainty])
     first = next(event for event in members if event.certainty is best.certainty)
-    if _figures(first):
+    if _count_figures(first):
         return first
     near = [event for event in members if event.certainty is first.certainty and event.rank in (first.rank, None)]
-    telling = next((event for event in near if _figures(event) and event.place.source == first.place.source), None)
+    telling = next((event for event in near if _count_figures(event) and event.place.source == first.place.source), None)
     if telling is not None and abs(telling.place.offset - first.place.offset) < 1 << 16:
         return telling
     return first
 
 
-def _figures(event: Event) -> int:
+def _count_figures(event: Event) -> int:
     return sum(name in event.fields for name in _FIGURES)
 
 
-def _survived(event: Event, last: tuple[str, int], went_on: Callable[[Event], bool]) -> bool:
+def _is_survived(event: Event, last: tuple[str, int], went_on: Callable[[Event], bool]) -> bool:
     """Return whether the program handled it: progress follows, and no failure (`last`: the last unhandled) that it could have led to."""
     if not event.caught and "exception" in event.fields:
         return False
@@ -190,20 +194,21 @@ def _survived(event: Event, last: tuple[str, int], went_on: Callable[[Event], bo
     return last <= _position(event) and went_on(event)
 
 
-def _weighed(event: Event, events: Sequence[Event]) -> Event:
+def _weigh(event: Event, events: Sequence[Event]) -> Event:
     """Weigh a message with several readings: what stands near it can make it likelier."""
     if event.kind is Kind.HOST_OOM:
-        used = [value for one in events if isinstance(value := one.fields.get("host_used_percent"), (int, float, str))]
+        used = [value for other in events if isinstance(value := other.fields.get("host_used_percent"), (int, float, str))]
         full = any(_number(value) >= 80 for value in used)
         if event.phase == "model-load" or full:
             return replace(event, certainty=Certainty.LIKELY)
-    if event.kind is Kind.MASKED_DEVICE_OOM and any((one.kind.is_memory and not one.is_failure) or _card_is_full(one) for one in events):
+    if event.kind is Kind.MASKED_DEVICE_OOM and any(map(_speaks_for_memory, events)):
         return replace(event, certainty=Certainty.LIKELY)
     return event
 
 
-def _card_is_full(event: Event) -> bool:
-    return (card_share(event) or 0) >= _FULL
+def _speaks_for_memory(event: Event) -> bool:
+    """Return whether it is a warning about memory, or shows a card that is full."""
+    return (event.kind.is_memory and not event.is_failure) or (card_share(event) or 0) >= _FULL
 
 
 def _number(value: int | float | str) -> float:
@@ -213,7 +218,7 @@ def _number(value: int | float | str) -> float:
         return 0.0
 
 
-def _settle(event: Event) -> str:
+def _settling_check(event: Event) -> str:
     if event.kind is Kind.HOST_OOM:
         return "sigkill"
     if event.kind is Kind.MASKED_DEVICE_OOM:
@@ -225,7 +230,7 @@ def _group(event: Event) -> str:
     return "device" if event.kind in _DEVICE else event.kind.value
 
 
-def _surest(members: Sequence[Event]) -> int:
+def _best_certainty(members: Sequence[Event]) -> int:
     return min(_ORDER[event.certainty] for event in members)
 
 
@@ -233,5 +238,5 @@ def _position(event: Event) -> tuple[str, int]:
     return event.place.source, event.place.offset
 
 
-def _same(one: Event, other: Event) -> bool:
-    return one.place == other.place and one.signature == other.signature
+def _is_same(first: Event, second: Event) -> bool:
+    return first.place == second.place and first.signature == second.signature

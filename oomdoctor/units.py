@@ -28,13 +28,13 @@ def parse_size(text: str, unit: str = "") -> int | None:
 
     `unit` is used where the text is a bare number (`GiB` and so on; "" means bytes).
     """
-    found = _SIZE.match(text)
-    if found is None:
+    size = _SIZE.match(text)
+    if size is None:
         return None
-    number = found[1].replace("_", "")
+    number = size[1].replace("_", "")
     number = number.replace(",", "." if _DECIMAL_COMMA.match(number) else "")
-    bare = found.end(1) == len(text.rstrip())
-    letter = (unit[:1] if bare and unit[:1] not in "bB" else found[2]) or ""
+    bare = size.end(1) == len(text.rstrip())
+    letter = (unit[:1] if bare and unit[:1] not in "bB" else size[2]) or ""
     scale = 1 << (10 * _POWER[letter.lower()])
     if number.lstrip("-").isdigit():
         return int(number) * scale if len(number) <= _DIGITS else None
@@ -44,14 +44,14 @@ def parse_size(text: str, unit: str = "") -> int | None:
 
 def format_size(size: int) -> str:
     """Print a size for a person: two decimals, the unit that keeps the number below 1024."""
-    sign, left = ("-", -size) if size < 0 else ("", size)
-    if left < KIB:
-        return f"{sign}{left} B"
+    sign, magnitude = ("-", -size) if size < 0 else ("", size)
+    if magnitude < KIB:
+        return f"{sign}{magnitude} B"
     for scale, name in ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         # One step below the border already rounds up to it: 1023.999 MiB is better read as 1.00 GiB.
-        if left >= scale - scale // 2048:
-            return f"{sign}{left / scale:.2f} {name}"
-    return f"{sign}{left} B"
+        if magnitude >= scale - scale // 2048:
+            return f"{sign}{magnitude / scale:.2f} {name}"
+    return f"{sign}{magnitude} B"
 
 
 def format_share(share: float) -> str:

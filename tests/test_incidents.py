@@ -112,9 +112,9 @@ def test_files_of_several_ranks_are_ordered_by_time() -> None:
         for name, text in (("a.log", late), ("b.log", early))
         for event in pipeline.diagnose_logs([name], pack(), text=text.encode()).case.events
     ]
-    from oomdoctor.incidents import incidents
+    from oomdoctor.incidents import find_incidents
 
-    (incident,) = incidents(events, lambda _: False)
+    (incident,) = find_incidents(events, lambda _: False)
     assert incident.root.place.source == "b.log"
 
 

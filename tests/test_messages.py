@@ -51,7 +51,7 @@ def test_at_most_two_in_a_hundred_are_read_differently() -> None:
 
 
 def differences(message: dict[str, Any]) -> list[str]:
-    events = reading.events(message["example"], recogniser())
+    events = reading.read_events(message["example"], recogniser())
     own = [event for event in events if event.signature == message["id"]]
     out = [] if own else [f"recognised as {sorted({event.signature for event in events})}"]
     kinds = {event.kind.value for event in own or events}

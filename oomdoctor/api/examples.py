@@ -28,7 +28,7 @@ def check_signature(loaded: LoadedSignature, recogniser: Recogniser) -> Iterator
     """Yield what the examples of a signature show to be wrong with it."""
     record = loaded.record
     for example in record.examples:
-        events = reading.events(example.text, recogniser)
+        events = reading.read_events(example.text, recogniser)
         same = [event for event in events if event.signature == record.id]
         if not same:
             others = ", ".join(sorted({event.signature for event in events})) or "nothing"
@@ -41,7 +41,7 @@ def check_signature(loaded: LoadedSignature, recogniser: Recogniser) -> Iterator
                     loaded, f"field {name}: expected {expected!r}, found {values!r} in {_short(example.text)}", f"{name}: {expected}"
                 )
     for near in record.near_misses:
-        if any(event.signature == record.id for event in reading.events(near.text, recogniser)):
+        if any(event.signature == record.id for event in reading.read_events(near.text, recogniser)):
             yield _wrong(loaded, f"fires on a near miss ({near.why}): {_short(near.text)}", near.text)
 
 

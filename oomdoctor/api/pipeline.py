@@ -24,7 +24,7 @@ from oomdoctor.findings.failure_step import failure_step
 from oomdoctor.findings.ledger import ledger
 from oomdoctor.findings.tensor_match import request_reading
 from oomdoctor.findings.workload import inference_facts
-from oomdoctor.incidents import incidents, verdict
+from oomdoctor.incidents import decide_verdict, find_incidents
 from oomdoctor.ingest.sources import MissingSource
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.machine.match_log import MachineSource, find_log_traces, lasting_facts, match_log, missing_log_facts
@@ -103,8 +103,8 @@ def _diagnosis(
     log = {**beside.log_facts, **log}
     settings, unread = _settings(config, version, events, log, pack)
     values = {**log, **(settings.facts() if settings is not None else {})}
-    failures = tuple(_with_figures(incident, events, values) for incident in incidents(events, progressed))
-    decided = verdict(failures)
+    failures = tuple(_with_figures(incident, events, values) for incident in find_incidents(events, progressed))
+    decided = decide_verdict(failures)
     if not any(read.source.size for read in reads):
         decided = replace(decided, reason="nothing-read")
     elif not failures:
@@ -184,9 +184,9 @@ def _run_first(judged: Sequence[Finding], pack: Pack) -> tuple[Finding, ...]:
 
 def _verdict_of_ending(decided: Verdict, log: dict[str, Value], reads: Sequence[SourceEvents]) -> tuple[Verdict, dict[str, Value]]:
     """Return the verdict and the facts where no message is known: a log that ends with an error is not called fine."""
-    from oomdoctor.parse.ending import log_ending  # noqa: PLC0415 - only where no message is known
+    from oomdoctor.parse.ending import find_log_ending  # noqa: PLC0415 - only where no message is known
 
-    ending = next((ending for read in reads if (ending := log_ending(read.last)) is not None), None)
+    ending = next((ending for read in reads if (ending := find_log_ending(read.last)) is not None), None)
     if ending is None:
         return decided, log
     log = {**log, "log.last_error": ending.text}

@@ -105,7 +105,7 @@ class Flow:
         return self.lines[max(0, bisect_right(self._starts, position) - 1)]
 
 
-def flows(raw: bytes, base: int, *, rejoin: bool = True) -> list[Flow]:
+def split_flows(raw: bytes, base: int, *, rejoin: bool = True) -> list[Flow]:
     """Clean the text of a window and return one flow for each writer; `base` is the window's offset in its source.
 
     With `rejoin` a second reading follows where lines were cut at the edge of a terminal.
@@ -115,11 +115,11 @@ def flows(raw: bytes, base: int, *, rejoin: bool = True) -> list[Flow]:
     for line in lines:
         writers.setdefault((line.rank, line.worker), []).append(line)
     out: list[Flow] = []
-    for own in writers.values():
-        out.append(Flow(own, [line.text + "\n" for line in own]))
-        rejoined = _rejoin(own) if rejoin else None
+    for written in writers.values():
+        out.append(Flow(written, [line.text + "\n" for line in written]))
+        rejoined = _rejoin(written) if rejoin else None
         if rejoined is not None:
-            out.append(Flow(own, rejoined, rejoined=True))
+            out.append(Flow(written, rejoined, rejoined=True))
     return out
 
 
@@ -172,7 +172,9 @@ def _plain(text: str) -> list[str]:
         for entity, char in _ENTITIES:
             text = text.replace(entity, char)
     if "\\" in text and not _DRIVE.search(text):
-        text = _ESCAPED.sub(lambda one: {"t": " ", "r": ""}.get(one[1], one[1]) if one[1] else "", _ESCAPED_NEWLINE.sub("\n", text))
+        text = _ESCAPED.sub(
+            lambda escaped: {"t": " ", "r": ""}.get(escaped[1], escaped[1]) if escaped[1] else "", _ESCAPED_NEWLINE.sub("\n", text)
+        )
     if not text.isascii() or not text.isprintable():
         text = text.translate(_DROP)
     return text.split("\n")
@@ -184,15 +186,15 @@ def _strip(text: str, offset: int, width: int) -> Line:
     time: str | None = None
     at = 0
     for _ in range(8):
-        found = _PREFIX.match(text, at)
-        if found is None or found.end() == at:
+        prefix = _PREFIX.match(text, at)
+        if prefix is None or prefix.end() == at:
             break
-        named = next(filter(None, found.group("rank", "rank2", "rank3", "rank4", "rank5", "srun")), None)
-        rank = int(named) if named and rank is None else rank
-        if found["pid"] and worker is None:
-            worker = f"{found['worker'] or ''} pid={found['pid']}".strip()
-        time = time or next(filter(None, found.group("time", "time2", "time3", "time4")), None)
-        at = found.end()
+        rank_text = next(filter(None, prefix.group("rank", "rank2", "rank3", "rank4", "rank5", "srun")), None)
+        rank = int(rank_text) if rank_text and rank is None else rank
+        if prefix["pid"] and worker is None:
+            worker = f"{prefix['worker'] or ''} pid={prefix['pid']}".strip()
+        time = time or next(filter(None, prefix.group("time", "time2", "time3", "time4")), None)
+        at = prefix.end()
     return Line(text[at:] if at else text, offset, rank, worker, time.strip("[]") if time else None, width, not at)
 
 

@@ -103,7 +103,7 @@ def _database(hyperscan: Any, literals: list[bytes], numbers: list[int] | None) 
         except hyperscan.error:
             pass
     database = hyperscan.Database()
-    database.compile(expressions=[_escaped(one) for one in literals], ids=ids, elements=len(ids), flags=[0] * len(ids))
+    database.compile(expressions=[_escaped(literal) for literal in literals], ids=ids, elements=len(ids), flags=[0] * len(ids))
     cache.keep(name, head + hyperscan.dumpb(database))
     return database
 
@@ -123,7 +123,7 @@ def _by_end(hit: Hit) -> tuple[int, int]:
     return hit[1], hit[0]
 
 
-def prefilter(literals: list[bytes], numbers: list[int], size: int | None) -> FindPrefilter | HyperscanPrefilter:
+def make_prefilter(literals: list[bytes], numbers: list[int], size: int | None) -> FindPrefilter | HyperscanPrefilter:
     """Return the engine for an input of `size` bytes (None: unknown, so large)."""
     if size is not None and size <= SMALL:
         return FindPrefilter(literals, numbers)

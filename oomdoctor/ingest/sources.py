@@ -87,11 +87,11 @@ def expand_sources(paths: Sequence[str], include: Sequence[str] = (), exclude: S
     """
     seen: set[str] = set()
     for path in paths:
-        for found in _behind(path, include, exclude):
-            name = found.name if isinstance(found, MissingSource) else found
+        for source in _behind(path, include, exclude):
+            name = source.name if isinstance(source, MissingSource) else source
             if name not in seen:
                 seen.add(name)
-                yield found
+                yield source
 
 
 def _behind(path: str, include: Sequence[str], exclude: Sequence[str]) -> Iterator[str | MissingSource]:
@@ -103,8 +103,8 @@ def _behind(path: str, include: Sequence[str], exclude: Sequence[str]) -> Iterat
     except (OSError, ValueError) as why:
         matched = _glob(path)
         if matched:
-            for one in matched:
-                yield from _behind(one, include, exclude)
+            for match in matched:
+                yield from _behind(match, include, exclude)
         else:
             yield MissingSource(path, "no such file" if isinstance(why, FileNotFoundError) else str(getattr(why, "strerror", why)).lower())
         return
@@ -125,7 +125,7 @@ def _glob(path: str) -> list[str]:
 def _walk(root: str, include: Sequence[str], exclude: Sequence[str]) -> Iterator[str | MissingSource]:
     broken: list[OSError] = []
     for folder, folders, names in os.walk(root, onerror=broken.append):
-        folders[:] = sorted(one for one in folders if one not in _HIDDEN_FOLDERS)
+        folders[:] = sorted(folder_name for folder_name in folders if folder_name not in _HIDDEN_FOLDERS)
         for name in sorted(names):
             full = os.path.join(folder, name)
             if _wanted(name, os.path.relpath(full, root), include, exclude) and _is_plain(full):

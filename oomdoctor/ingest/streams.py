@@ -86,7 +86,7 @@ def open_bytes(data: bytes) -> Opened | Unreadable:
     return _wrap(io.BytesIO(data), None, None, lambda: None, data[:_FIRST])
 
 
-def plain_bytes(data: bytes) -> Opened:
+def wrap_bytes(data: bytes) -> Opened:
     """Bytes at hand as they are."""
     return Opened(io.BytesIO(data), len(data), None, lambda: None, [])
 

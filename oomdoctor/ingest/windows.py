@@ -108,7 +108,7 @@ class LiteralCount:
         self._closely_from = _NEVER if closely_from is None else closely_from >> _MIB
         self._last_from = self._closely_from + _CLOSE - 1
         if end is not None:
-            self._last_from = min(self._last_from, last_mib(end) >> _MIB)
+            self._last_from = min(self._last_from, last_mib_start(end) >> _MIB)
 
     def is_sampled(self, number: int) -> bool:
         """Return whether a literal has only context and warnings behind it."""
@@ -122,16 +122,16 @@ class LiteralCount:
 
     def accept(self, hits: list[Hit], base: int, mib: int) -> list[Hit]:
         """Return the hits of one MiB that may open a window, with their offsets in the source."""
-        counts, mibs, left, quotas = self.counts, self._mib, self._left, self._quotas
+        counts, mibs, remaining, quotas = self.counts, self._mib, self._left, self._quotas
         close = mib < _CLOSE or mib >= self._closely_from
         accepted: list[Hit] = []
         for number, end in hits:
             counts[number] += 1
             if mibs[number] != mib:
                 mibs[number] = mib
-                left[number] = self._allowed(quotas[number], mib, close=close)
-            if left[number]:
-                left[number] -= 1
+                remaining[number] = self._allowed(quotas[number], mib, close=close)
+            if remaining[number]:
+                remaining[number] -= 1
                 accepted.append((number, base + end))
             elif base + end > self._openly_from and not quotas[number].sampled:
                 accepted.append((number, base + end))
@@ -224,7 +224,7 @@ class Walk(Struct, frozen=True):
     """Number of the line in which `tail` starts, where lines were counted."""
 
 
-def walk(
+def walk_windows(
     reader: Reader,
     engines: Engines,
     tally: LiteralCount,
@@ -285,9 +285,9 @@ def _hits(buffer: bytearray, base: int, low: int, high: int, engines: Engines, t
         mib = (base + low) >> _MIB
         cut = min(high, ((mib + 1) << _MIB) - base)
         engine = engines.every if tally.samples(mib) else engines.failures
-        found = engine.find(buffer, max(0, low - engines.longest + 1), cut)
-        if found:
-            out += tally.accept(found[bisect_right(found, low, key=_end) :], base, mib)
+        hits = engine.find(buffer, max(0, low - engines.longest + 1), cut)
+        if hits:
+            out += tally.accept(hits[bisect_right(hits, low, key=_end) :], base, mib)
         low = cut
     return out
 
@@ -341,11 +341,11 @@ def _line_start(buffer: bytearray, at: int, lines: int) -> int:
     """Return some lines before a hit; in a line that is too long, some bytes."""
     floor = max(0, at - _BYTES_BEFORE)
     for number in range(lines + 1):
-        found = buffer.rfind(b"\n", floor, at)
-        if found < 0:
+        line_end = buffer.rfind(b"\n", floor, at)
+        if line_end < 0:
             # Half a line could be taken for a message of its own: it is left out, unless it is the one with the hit.
             return floor if number == 0 or floor == 0 else at + 1
-        at = found
+        at = line_end
     return at + 1
 
 
@@ -354,11 +354,11 @@ def _line_end(buffer: bytearray, at: int, filled: int, lines: int) -> int:
     ceiling = min(filled, at + _BYTES_AFTER)
     at -= 1
     for number in range(lines + 1):
-        found = buffer.find(b"\n", at, ceiling)
-        if found < 0:
+        line_end = buffer.find(b"\n", at, ceiling)
+        if line_end < 0:
             # A line that would be cut is left out, unless it is the one with the hit or the last of the source.
             return ceiling if number == 0 or ceiling == filled else at
-        at = found + 1
+        at = line_end + 1
     return at
 
 
@@ -383,17 +383,17 @@ class Range:
         return count
 
 
-def edge(size: int) -> int:
+def tail_start(size: int) -> int:
     """Where the close reading of the end of a source begins: at a whole MiB, as limits are counted in each."""
     return 0 if size <= CLOSELY else size - TAIL >> _MIB << _MIB
 
 
-def last_mib(size: int) -> int:
+def last_mib_start(size: int) -> int:
     """Where the whole MiB begins in which the last MiB of a source does."""
     return max(0, size - (1 << _MIB)) >> _MIB << _MIB
 
 
-def part(descriptor: int, first: int, until: int, size: int) -> tuple[Range, int]:
+def open_part(descriptor: int, first: int, until: int, size: int) -> tuple[Range, int]:
     """Return a reader for the hits between two offsets, with the context around them; and the offset of its first byte."""
     start = max(0, first - LEAD)
     return Range(descriptor, start, min(size, until + _AFTER)), start

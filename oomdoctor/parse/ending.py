@@ -44,13 +44,13 @@ class LogEnding(Struct, frozen=True):
     on_the_device: bool
 
 
-def log_ending(last: bytes) -> LogEnding | None:
+def find_log_ending(last: bytes) -> LogEnding | None:
     """Return the error that the last bytes of a log end with; None where there is none."""
     lines = [line.text for line in clean_lines(last[-_REACH:], 0)]
-    said = [text for text in lines if text.strip()]
-    found = next((text for text in reversed(said) if _ERROR.match(text)), None)
-    if found is None and len(said) <= _FEW:
-        found = next((text for text in reversed(said) if _REFUSED.search(text)), None)
-    if found is None:
-        return LogEnding(_CUT, False, False) if any(text.startswith(_CUT) for text in said) else None
-    return LogEnding(found[:_LONGEST], bool(_MEMORY.search(found) or _REFUSED.search(found)), _DEVICE.search(found) is not None)
+    texts = [text for text in lines if text.strip()]
+    error = next((text for text in reversed(texts) if _ERROR.match(text)), None)
+    if error is None and len(texts) <= _FEW:
+        error = next((text for text in reversed(texts) if _REFUSED.search(text)), None)
+    if error is None:
+        return LogEnding(_CUT, False, False) if any(text.startswith(_CUT) for text in texts) else None
+    return LogEnding(error[:_LONGEST], bool(_MEMORY.search(error) or _REFUSED.search(error)), _DEVICE.search(error) is not None)

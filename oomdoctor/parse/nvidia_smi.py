@@ -138,22 +138,22 @@ def has_whole_process_table(text: str) -> bool:
 
 def _row(text: str, start: int, end: int) -> Row | None:
     """Return the row that a line is or, for a card, begins with."""
-    if found := _HEADER.search(text, start, end):
-        return SmiHeader(start=found.start(), end=found.end(), smi=found["smi"], driver=found["driver"], cuda=found["cuda"])
-    if found := _CARD.search(text, start, end):
+    if cells := _HEADER.search(text, start, end):
+        return SmiHeader(start=cells.start(), end=cells.end(), smi=cells["smi"], driver=cells["driver"], cuda=cells["cuda"])
+    if cells := _CARD.search(text, start, end):
         return SmiGpu(
-            start=found.start(), end=found.end(), index=int(found["index"]), name=found["name"], bus_id=found["bus"], ecc=found["ecc"]
+            start=cells.start(), end=cells.end(), index=int(cells["index"]), name=cells["name"], bus_id=cells["bus"], ecc=cells["ecc"]
         )
-    if found := _MIG_DEVICE.search(text, start, end):
-        used, total = _memory(found)
+    if cells := _MIG_DEVICE.search(text, start, end):
+        used, total = _memory(cells)
         return SmiMigDevice(
-            start=found.start("used"), end=found.end(), index=int(found["index"]), gpu_instance=int(found["gi"]), compute_instance=int(found["ci"]),
+            start=cells.start("used"), end=cells.end(), index=int(cells["index"]), gpu_instance=int(cells["gi"]), compute_instance=int(cells["ci"]),
             used_bytes=used, total_bytes=total,
         )  # fmt: skip
-    if found := _PROCESS.search(text, start, end):
+    if cells := _PROCESS.search(text, start, end):
         return SmiProcess(
-            start=found.start(), end=found.end(), index=int(found["index"]), pid=int(found["pid"]), type=found["type"], name=found["name"],
-            used_bytes=int(found["used"]) * MIB if found["used"] else None,
+            start=cells.start(), end=cells.end(), index=int(cells["index"]), pid=int(cells["pid"]), type=cells["type"], name=cells["name"],
+            used_bytes=int(cells["used"]) * MIB if cells["used"] else None,
         )  # fmt: skip
     return None
 

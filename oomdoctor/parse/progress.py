@@ -18,19 +18,19 @@ _LOSSES = 2
 """So many metric lines after an error are a run that goes on."""
 
 
-def last_steps(data: bytes) -> dict[str, int]:
+def find_last_steps(data: bytes) -> dict[str, int]:
     """Return the last counter of each kind in a piece of a log."""
-    found: dict[str, int] = {}
-    for one in _STEPS.finditer(data):
-        kind = one.lastgroup
+    steps: dict[str, int] = {}
+    for counter in _STEPS.finditer(data):
+        kind = counter.lastgroup
         if kind is not None:
-            found[kind] = int(one[kind])
-    return found
+            steps[kind] = int(counter[kind])
+    return steps
 
 
 def went_on(before: bytes, after: bytes, steps: int) -> bool:
     """Return whether a counter that stood before an error is higher by `steps` at least after it."""
-    start, end = last_steps(before), last_steps(after)
+    start, end = find_last_steps(before), find_last_steps(after)
     if any(end[kind] - start[kind] >= steps for kind in start.keys() & end.keys()):
         return True
     return _rises(after) or len(_LOSS.findall(after)) >= _LOSSES
@@ -39,7 +39,7 @@ def went_on(before: bytes, after: bytes, steps: int) -> bool:
 def _rises(data: bytes) -> bool:
     """Return whether a counter that was not there before an error rises after it."""
     values: dict[str, list[int]] = {}
-    for one in _STEPS.finditer(data):
-        if one.lastgroup is not None:
-            values.setdefault(one.lastgroup, []).append(int(one[one.lastgroup]))
+    for counter in _STEPS.finditer(data):
+        if counter.lastgroup is not None:
+            values.setdefault(counter.lastgroup, []).append(int(counter[counter.lastgroup]))
     return any(rising[-1] > rising[0] for rising in values.values())

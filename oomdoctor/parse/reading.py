@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from oomdoctor.case.case import Source
 from oomdoctor.case.event import Event
 from oomdoctor.case.gap import Gap
-from oomdoctor.ingest.prefilter import FindPrefilter, prefilter
-from oomdoctor.ingest.streams import Opened, Unreadable, open_bytes, open_path, plain_bytes
+from oomdoctor.ingest.prefilter import FindPrefilter, make_prefilter
+from oomdoctor.ingest.streams import Opened, Unreadable, open_bytes, open_path, wrap_bytes
 from oomdoctor.ingest.windows import (
     CLOSELY,
     LEAD,
@@ -26,13 +26,13 @@ from oomdoctor.ingest.windows import (
     LiteralCount,
     Walk,
     Window,
-    edge,
-    last_mib,
-    part,
-    walk,
+    last_mib_start,
+    open_part,
+    tail_start,
+    walk_windows,
 )
 from oomdoctor.knowledge.pack import Pack
-from oomdoctor.parse.progress import last_steps
+from oomdoctor.parse.progress import find_last_steps
 from oomdoctor.parse.recogniser import Recogniser
 
 _LAST = 64 << 10
@@ -83,18 +83,18 @@ class LogReader:
 
     def engines(self, size: int | None) -> Engines:
         """Return the engines for an input of this size; databases are made once, their scratch space once a thread."""
-        own: Engines | None = getattr(self._local, "engines", None)
-        if own is not None:
-            return own
+        engines: Engines | None = getattr(self._local, "engines", None)
+        if engines is not None:
+            return engines
         with self._lock:
             if self._shared is None:
-                made = engines_for(self.recogniser, size)
+                made = make_engines(self.recogniser, size)
                 if isinstance(made.every, FindPrefilter):
                     return made
                 self._shared = made
-            mine = Engines(self._shared.every.twin(), self._shared.failures.twin(), self._shared.longest)
-            self._local.engines = mine
-        return mine
+            copy = Engines(self._shared.every.twin(), self._shared.failures.twin(), self._shared.longest)
+            self._local.engines = copy
+        return copy
 
     def read(self, names: Sequence[str]) -> list[SourceEvents]:
         """All sources, several at once where there are many."""
@@ -115,9 +115,9 @@ class LogReader:
                 for number in batch:
                     out[number] = self.read_one(names[number], context=number < _WITH_CONTEXT)
 
-        _together([work] * jobs, jobs)
+        _run_together([work] * jobs, jobs)
         self.jobs = jobs
-        return [one for one in out if one is not None]
+        return [source for source in out if source is not None]
 
     def read_one(self, name: str, data: bytes | None = None, *, context: bool = True) -> SourceEvents:
         """One source, with its events in the order of the file; what could not be read is a gap.
@@ -144,26 +144,26 @@ class LogReader:
         engines = self.engines(size)
         if not context:
             engines = replace(engines, every=engines.failures)
-        found = _Found(self.recogniser, read.source.name)
-        tally = LiteralCount(self.recogniser.quotas, None if size is None else edge(size), size)
-        done = walk(
-            opened.reader, engines, tally, found.window,
+        collector = _EventCollector(self.recogniser, read.source.name)
+        tally = LiteralCount(self.recogniser.quotas, None if size is None else tail_start(size), size)
+        done = walk_windows(
+            opened.reader, engines, tally, collector.window,
             line=1, keep=STREAM_TAIL + LEAD if size is None else 0, progress=self.progress,
         )  # fmt: skip
         last = done.tail.last(_LAST) if size is None else b""
         if size is None and tally.limited:
-            self._end_of_stream(done, engines, found)
+            self._end_of_stream(done, engines, collector)
         read.source = replace(read.source, size=done.end)
-        found.finish(read, [done.counts])
-        if found.handled or not read.events:
-            read.last = last if size is None else _end_of(opened, done.end)
+        collector.finish(read, [done.counts])
+        if collector.handled or not read.events:
+            read.last = last if size is None else _read_end(opened, done.end)
 
-    def _end_of_stream(self, done: Walk, engines: Engines, found: _Found) -> None:
+    def _end_of_stream(self, done: Walk, engines: Engines, collector: _EventCollector) -> None:
         """Now that its end is known, the end of a stream is read like that of a file."""
         tally = LiteralCount(self.recogniser.quotas, 0, done.end)
         start = done.end - done.tail.size
         # What is kept may begin inside a message: its first bytes are context only.
-        walk(done.tail, engines, tally, found.window, start=start, first=last_mib(done.end), line=done.line)
+        walk_windows(done.tail, engines, tally, collector.window, start=start, first=last_mib_start(done.end), line=done.line)
 
     def _by_ranges(self, opened: Opened, read: SourceEvents) -> None:
         """Return the end first, and the rest in parts that the threads share."""
@@ -171,37 +171,39 @@ class LogReader:
         assert opened.size is not None  # noqa: S101
         descriptor, size = opened.descriptor, opened.size
         self.engines(size)
-        end = edge(size)
+        end = tail_start(size)
         parts = _PARTS * self.jobs if end > _SPLIT and self.jobs > 1 else 1
         # Cut at whole MiB: limits are counted in each, so the events do not depend on the number of threads.
         cuts = [end * number // parts >> 20 << 20 for number in range(parts)] + [end]
         ranges = [(end, size), *zip(cuts, cuts[1:])]
-        founds = [_Found(self.recogniser, read.source.name) for _ in ranges]
+        collectors = [_EventCollector(self.recogniser, read.source.name) for _ in ranges]
         counts: list[list[int]] = [[] for _ in ranges]
 
-        def one(number: int) -> None:
+        def read_range(number: int) -> None:
             first, until = ranges[number]
             tally = LiteralCount(self.recogniser.quotas, end, size)
-            reader, start = part(descriptor, first, until, size)
-            emit = founds[number].window
-            done = walk(reader, self.engines(None), tally, emit, start=start, first=first, until=until, progress=self.progress)
+            reader, start = open_part(descriptor, first, until, size)
+            emit = collectors[number].window
+            done = walk_windows(reader, self.engines(None), tally, emit, start=start, first=first, until=until, progress=self.progress)
             counts[number] = done.counts
             if number == 0 and self.early is not None:
-                failures = sorted((event for event in founds[0].events.values() if event.is_failure), key=lambda event: event.place.offset)
+                failures = sorted(
+                    (event for event in collectors[0].events.values() if event.is_failure), key=lambda event: event.place.offset
+                )
                 self.early(_numbered(failures[:1], descriptor, size))
 
-        _together([partial(one, number) for number in range(len(ranges))], self.jobs)
-        whole = _Found(self.recogniser, read.source.name)
-        for found in founds:
-            whole.add(found)
+        _run_together([partial(read_range, number) for number in range(len(ranges))], self.jobs)
+        whole = _EventCollector(self.recogniser, read.source.name)
+        for collector in collectors:
+            whole.add(collector)
         read.source = replace(read.source, size=size)
         whole.finish(read, counts)
         read.events = _numbered(read.events, descriptor, size)
         if whole.handled or not read.events:
-            read.last = _end_of(opened, size)
+            read.last = _read_end(opened, size)
 
 
-class _Found:
+class _EventCollector:
     """Events of one walk; a message that two windows show is kept once."""
 
     def __init__(self, recogniser: Recogniser, source: str) -> None:
@@ -226,14 +228,14 @@ class _Found:
     def _progress(self, window: Window, event: Event) -> None:
         """Return how far the run had come; what stands before a failure is kept where nothing says that the program ended with it."""
         before = (window.before + window.raw[: max(0, event.place.offset - window.base)])[-_BEFORE:]
-        steps = last_steps(before)
+        steps = find_last_steps(before)
         if steps:
             self.steps[event.place.offset] = max(steps.values())
         if event.caught or event.frame is None:
             self.handled = True
             self.before[event.place.offset] = before
 
-    def add(self, other: _Found) -> None:
+    def add(self, other: _EventCollector) -> None:
         self.events = {**other.events, **self.events}
         self.before.update(other.before)
         self.steps.update(other.steps)
@@ -249,26 +251,26 @@ class _Found:
             read.unread = max(0, max(failing, default=0) - len(read.events))
 
 
-def engines_for(recogniser: Recogniser, size: int | None) -> Engines:
+def make_engines(recogniser: Recogniser, size: int | None) -> Engines:
     """Return the prefilters of all literals and of those of failures, for an input of `size` bytes."""
     literals, quotas = recogniser.literals, recogniser.quotas
     everywhere = [number for number, quota in enumerate(quotas) if not quota.sampled]
-    every = prefilter(literals, list(range(len(literals))), size)
+    every = make_prefilter(literals, list(range(len(literals))), size)
     if isinstance(every, FindPrefilter) or (size is not None and size <= 1 << 20):
         return Engines(every, every, recogniser.longest)  # the first MiB gets all literals anyway
-    return Engines(every, prefilter([literals[number] for number in everywhere], everywhere, size), recogniser.longest)
+    return Engines(every, make_prefilter([literals[number] for number in everywhere], everywhere, size), recogniser.longest)
 
 
-def events(text: str, recogniser: Recogniser) -> list[Event]:
+def read_events(text: str, recogniser: Recogniser) -> list[Event]:
     """Return the messages in a text at hand, without weighing them."""
     data = text.encode("utf-8", "surrogatepass")
-    found = _Found(recogniser, "<text>")
+    collector = _EventCollector(recogniser, "<text>")
     tally = LiteralCount(recogniser.quotas, 0, len(data))
-    walk(plain_bytes(data).reader, engines_for(recogniser, 0), tally, found.window, line=1)
-    return sorted(found.events.values(), key=lambda event: event.place.offset)
+    walk_windows(wrap_bytes(data).reader, make_engines(recogniser, 0), tally, collector.window, line=1)
+    return sorted(collector.events.values(), key=lambda event: event.place.offset)
 
 
-def _end_of(opened: Opened, size: int) -> bytes:
+def _read_end(opened: Opened, size: int) -> bytes:
     if opened.descriptor is None:
         held = getattr(opened.reader, "_reader", opened.reader)
         value = held.getvalue() if hasattr(held, "getvalue") else b""
@@ -311,19 +313,19 @@ def _newlines(descriptor: int, start: int, end: int) -> int:
     return count
 
 
-def _together(tasks: Sequence[Callable[[], None]], jobs: int) -> None:
+def _run_together(tasks: Sequence[Callable[[], None]], jobs: int) -> None:
     """Run tasks in their order, at most `jobs` at once, and waits; the first error is raised again."""
     if jobs == 1 or len(tasks) == 1:
         for task in tasks:
             task()
         return
     errors: list[BaseException] = []
-    left = deque(tasks)
+    waiting = deque(tasks)
 
     def work() -> None:
         while True:
             try:
-                task = left.popleft()
+                task = waiting.popleft()
             except IndexError:
                 return
             try:

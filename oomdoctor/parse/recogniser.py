@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Set
 
 from oomdoctor.case.event import Event, Kind, Place, Value
-from oomdoctor.ingest.clean import Flow, Line, flows
+from oomdoctor.ingest.clean import Flow, Line, split_flows
 from oomdoctor.ingest.windows import CONTEXT, FAILURES, Quota, Window
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.parse import traceback
-from oomdoctor.parse.families.registry import family
+from oomdoctor.parse.families.registry import load_family
 from oomdoctor.parse.signature import Match, Signature
 
 _LONGEST_TEXT = 1500
@@ -40,10 +40,10 @@ class Recogniser:
 
     def behind(self, literal: int) -> list[Signature]:
         """Return the signatures of a literal."""
-        own = self._behind[literal]
-        if own is None:
-            own = self._behind[literal] = [self._signature(number) for number in self._pack.behind[literal]]
-        return own
+        signatures = self._behind[literal]
+        if signatures is None:
+            signatures = self._behind[literal] = [self._signature(number) for number in self._pack.behind[literal]]
+        return signatures
 
     def _signature(self, number: int) -> Signature:
         if number not in self._by_number:
@@ -53,8 +53,8 @@ class Recogniser:
 
     def events(self, window: Window, source: str) -> list[Event]:
         """Every message in a window, in the order of the text."""
-        found: dict[tuple[str, int, int], tuple[Match, Flow]] = {}
-        for flow in flows(window.raw, window.base, rejoin=not window.context):
+        messages: dict[tuple[str, int, int], tuple[Match, Flow]] = {}
+        for flow in split_flows(window.raw, window.base, rejoin=not window.context):
             seen: dict[tuple[str, int], int] = {}
             for match in self._matches(flow, window.literals):
                 line = flow.line_at(match.start)
@@ -63,10 +63,10 @@ class Recogniser:
                 name = self.signatures[match.signature].family or match.signature
                 turn = seen[name, line.offset] = seen.get((name, line.offset), 0) + 1
                 key = (name, line.offset, turn)
-                known = found.get(key)
+                known = messages.get(key)
                 if known is None or len(match.fields) > len(known[0].fields):
-                    found[key] = (match, flow)
-        kept = self._without_doubles([(match, flow) for match, flow in found.values() if not _is_code(flow.text, match.start)])
+                    messages[key] = (match, flow)
+        kept = self._without_doubles([(match, flow) for match, flow in messages.values() if not _is_code(flow.text, match.start)])
         out = [self._event(match, flow, window, source) for match, flow in kept]
         out.sort(key=lambda event: event.place.offset)
         return out
@@ -74,28 +74,28 @@ class Recogniser:
     def _matches(self, flow: Flow, literals: Set[int]) -> Iterable[Match]:
         candidates: dict[str, Signature] = {}
         for number in literals:
-            for one in self.behind(number):
-                candidates[one.id] = one
+            for signature in self.behind(number):
+                candidates[signature.id] = signature
         if flow.rejoined:
             # Here the text differs from the bytes that were searched: a literal may only now be whole.
             for number, text in enumerate(self._pack.literals):
                 if text in flow.text:
-                    candidates.update((one.id, one) for one in self.behind(number))
+                    candidates.update((signature.id, signature) for signature in self.behind(number))
         families: dict[str, None] = {}
-        for one in candidates.values():
-            if one.family:
-                families[one.family] = None
+        for signature in candidates.values():
+            if signature.family:
+                families[signature.family] = None
             else:
-                yield from one.matches(flow.text)
+                yield from signature.matches(flow.text)
         for name in families:
             for number in self._pack.families[name]:
                 self._signature(number)
-            yield from (match for match in family(name)(flow.text) if match.signature in self.signatures)
+            yield from (match for match in load_family(name)(flow.text) if match.signature in self.signatures)
 
-    def _without_doubles(self, found: list[tuple[Match, Flow]]) -> list[tuple[Match, Flow]]:
+    def _without_doubles(self, messages: list[tuple[Match, Flow]]) -> list[tuple[Match, Flow]]:
         """Without what lies inside a longer message: a part of it with less to say, or a setting that its hint names."""
         kept: list[tuple[Match, Flow]] = []
-        for match, flow in found:
+        for match, flow in messages:
             signature = self.signatures[match.signature]
             covered = any(
                 at is flow
@@ -103,7 +103,7 @@ class Recogniser:
                 and match.end <= other.end
                 and other.end - other.start > match.end - match.start
                 and self._hides(self.signatures[other.signature], signature, len(other.fields) > len(match.fields))
-                for other, at in found
+                for other, at in messages
             )
             if not covered:
                 kept.append((match, flow))
@@ -129,7 +129,7 @@ class Recogniser:
         if memory:
             # A message can follow a progress bar on the same line.
             head = flow.text[flow.text.rfind("\n", 0, match.start) + 1 : match.start].encode("utf-8", "replace")
-            trace = traceback.around(window.before + window.raw[:at] + head, window.raw[at:], line.rank)
+            trace = traceback.find_traceback(window.before + window.raw[:at] + head, window.raw[at:], line.rank)
         return Event(
             signature=signature.id,
             kind=signature.kind,
@@ -147,7 +147,7 @@ class Recogniser:
             time=line.time,
             phase=trace.phase,
             frame=trace.frame,
-            caught=memory and traceback.caught(flow.text, match.start, match.end),
+            caught=memory and traceback.is_caught(flow.text, match.start, match.end),
         )
 
 
@@ -155,14 +155,14 @@ def _offset(window: Window, text: str, start: int, line: Line) -> int:
     """Where a message stands: the offset of its line, and on a line of many kilobytes its own."""
     if line.width < _LONG_LINE:
         return line.offset
-    found = window.raw.find(text[start : start + 24].encode(), max(0, line.offset - window.base))
-    return line.offset if found < 0 else window.base + found
+    position = window.raw.find(text[start : start + 24].encode(), max(0, line.offset - window.base))
+    return line.offset if position < 0 else window.base + position
 
 
 def _rank_after(raw: bytes, at: int) -> int | None:
     """Return the rank whose traceback starts right after a message that carries none (a message above its own traceback)."""
-    found = _OWN_TRACEBACK.match(raw, raw.find(b"\n", at) + 1)
-    return int(found[1]) if found else None
+    match = _OWN_TRACEBACK.match(raw, raw.find(b"\n", at) + 1)
+    return int(match[1]) if match else None
 
 
 def _is_code(text: str, start: int) -> bool:

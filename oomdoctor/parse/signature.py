@@ -54,12 +54,12 @@ class Signature:
             if self._pattern is None:
                 return
             self._compiled = re.compile(self._pattern, re.MULTILINE)
-        for found in self._compiled.finditer(text):
-            yield Match(self.id, found.start(), found.end(), self._fields(found))
+        for match in self._compiled.finditer(text):
+            yield Match(self.id, match.start(), match.end(), self._fields(match))
 
-    def _fields(self, found: re.Match[str]) -> dict[str, Value]:
+    def _fields(self, match: re.Match[str]) -> dict[str, Value]:
         fields: dict[str, Value] = dict(self.set)
-        for name, text in found.groupdict().items():
+        for name, text in match.groupdict().items():
             if text is None:
                 continue
             value = read_value(name, text, self.unit.get(name, ""))

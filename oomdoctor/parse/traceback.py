@@ -71,18 +71,18 @@ class TracebackContext(Struct, frozen=True):
     frame: str | None
 
 
-def around(before: bytes, after: bytes, rank: int | None) -> TracebackContext:
+def find_traceback(before: bytes, after: bytes, rank: int | None) -> TracebackContext:
     """Return the traceback that ends in a message (`before` it) or, where programs print it later, starts after it."""
-    found = _trace(before[-_REACH:], rank, needs_head=False)
-    if found.frame is None and _HEAD in after[:600]:
-        found = _trace(after[:_REACH], rank, needs_head=True)
-    if found.frame is None:
-        found = _pasted_below(_of_rank(after[:_REACH], rank))
-    if found.phase is None and _is_loading(before[-2000:]):
-        found = replace(found, phase="model-load")
-    if found.phase in (None, "forward") and _is_validating(before):
-        found = replace(found, phase="evaluation")
-    return found
+    context = _trace(before[-_REACH:], rank, needs_head=False)
+    if context.frame is None and _HEAD in after[:600]:
+        context = _trace(after[:_REACH], rank, needs_head=True)
+    if context.frame is None:
+        context = _pasted_below(_of_rank(after[:_REACH], rank))
+    if context.phase is None and _is_loading(before[-2000:]):
+        context = replace(context, phase="model-load")
+    if context.phase in (None, "forward") and _is_validating(before):
+        context = replace(context, phase="evaluation")
+    return context
 
 
 def _is_validating(before: bytes) -> bool:
@@ -96,11 +96,11 @@ def _is_loading(before: bytes) -> bool:
     """Return whether the last thing that a program said is that it loads a model, and not that it has done so."""
     if not any(sign in before for sign in (b"oading", b"shards", b"load_", b"nitiali")):
         return False
-    said = [found.start() for found in _LOADING.finditer(before)]
-    return bool(said) and not _LOADED.search(before, said[-1])
+    loads = [load.start() for load in _LOADING.finditer(before)]
+    return bool(loads) and not _LOADED.search(before, loads[-1])
 
 
-def caught(text: str, start: int, end: int) -> bool:
+def is_caught(text: str, start: int, end: int) -> bool:
     """Return whether the words around a message say that the program handled it and went on."""
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", end)
@@ -154,7 +154,7 @@ def _told(data: bytes, frames: list[re.Match[bytes]]) -> TracebackContext:
 def _frames(data: bytes, start: int) -> list[re.Match[bytes]]:
     """All frames from `start` on, in their order."""
     forms = [re.compile(form) for signs, form in _FRAMES if any(sign in data for sign in signs)]
-    return sorted((found for form in forms for found in form.finditer(data, start)), key=lambda frame: frame.start())
+    return sorted((frame for form in forms for frame in form.finditer(data, start)), key=lambda frame: frame.start())
 
 
 def _describe(frame: re.Match[bytes]) -> str:

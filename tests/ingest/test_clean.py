@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oomdoctor.ingest.clean import clean_lines, flows
+from oomdoctor.ingest.clean import clean_lines, split_flows
 
 MESSAGE = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 
@@ -86,15 +86,15 @@ def test_becomes_lines(raw: str, wanted: list[str]) -> None:
 
 def test_messages_that_two_ranks_wrote_into_each_other_are_read_whole() -> None:
     raw = b"[rank0]: first\n[rank1]: one\n[rank0]: second\n[rank1]: two\n"
-    assert sorted(flow.text for flow in flows(raw, 0)) == ["first\nsecond\n", "one\ntwo\n"]
+    assert sorted(flow.text for flow in split_flows(raw, 0)) == ["first\nsecond\n", "one\ntwo\n"]
 
 
 def test_lines_that_a_terminal_cut_are_joined_in_a_second_reading() -> None:
     width = 80
     long = MESSAGE * 4
     raw = "\n".join(long[at : at + width] for at in range(0, len(long), width)).encode()
-    assert long in [flow.text.strip() for flow in flows(raw, 0) if flow.rejoined]
-    assert not any(flow.rejoined for flow in flows(raw, 0, rejoin=False))
+    assert long in [flow.text.strip() for flow in split_flows(raw, 0) if flow.rejoined]
+    assert not any(flow.rejoined for flow in split_flows(raw, 0, rejoin=False))
 
 
 @pytest.mark.parametrize(("lost", "joined"), [
@@ -103,7 +103,7 @@ def test_lines_that_a_terminal_cut_are_joined_in_a_second_reading() -> None:
 ])  # fmt: skip
 def test_blanks_that_were_lost_at_the_edge_come_back(lost: int, joined: bool) -> None:
     first, second, third = "a" * (80 - lost), "b" * 80, "the rest"
-    rejoined = [flow.text for flow in flows(f"{first}\n{second}\n{third}".encode(), 0) if flow.rejoined]
+    rejoined = [flow.text for flow in split_flows(f"{first}\n{second}\n{third}".encode(), 0) if flow.rejoined]
     assert rejoined == ([f"{first}{' ' * lost}{second}{third}\n"] if joined else [])
 
 
@@ -120,7 +120,7 @@ def test_blanks_that_were_lost_at_the_edge_come_back(lost: int, joined: bool) ->
     pytest.param("[rank1]: " + "x" * 91 + "\nepoch done\nmore\n[rank0]: loss", 1, id="one wide line is chance"),
 ])  # fmt: skip
 def test_bare_lines_belong_to_the_writer_whose_message_goes_on(raw: str, wanted: int) -> None:
-    first = flows(raw.encode(), 0)[0]
+    first = split_flows(raw.encode(), 0)[0]
     assert len(first.lines) == wanted
 
 
@@ -137,7 +137,7 @@ def test_a_line_without_an_end_is_cut_into_pieces_that_lose_nothing() -> None:
 
 
 def test_the_flow_knows_the_line_of_each_character() -> None:
-    for flow in flows(b"[rank1]: a\nplain text\n[rank1]: bcd\n", 5):
+    for flow in split_flows(b"[rank1]: a\nplain text\n[rank1]: bcd\n", 5):
         for line in flow.lines:
             at = flow.text.index(line.text)
             assert {flow.line_at(at + step) for step in range(len(line.text))} == {line}
@@ -158,7 +158,7 @@ JUNK = st.lists(
 @settings(max_examples=400)
 @given(st.one_of(JUNK.map(lambda text: text.encode("utf-8", "surrogatepass")), st.binary(max_size=200)))
 def test_no_control_character_is_left(raw: bytes) -> None:
-    for flow in flows(raw, 0):
+    for flow in split_flows(raw, 0):
         left = {char for char in flow.text if unicodedata.category(char) == "Cc" and char not in "\n\t"}
         assert left == set()
 
@@ -204,7 +204,7 @@ def test_two_lines_of_a_traceback_of_one_width_are_not_one_line() -> None:
     lines = ['  File "/opt/env/graph.py", line 744, in _engine_run', "    return engine.run(  # the C++ engine, backward one", MESSAGE]
     width = max(map(len, lines[:2]))
     raw = "\n".join([line.ljust(width, "x") for line in lines[:2]] + lines[2:])
-    assert [flow.text.count("\n") for flow in flows(raw.encode(), 0)] == [3]
+    assert [flow.text.count("\n") for flow in split_flows(raw.encode(), 0)] == [3]
 
 
 PRINTABLE = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=80)

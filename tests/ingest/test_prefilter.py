@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oomdoctor.ingest.prefilter import SMALL, FindPrefilter, Hit, HyperscanPrefilter, Prefilter, prefilter
+from oomdoctor.ingest.prefilter import SMALL, FindPrefilter, Hit, HyperscanPrefilter, Prefilter, make_prefilter
 
 pytest.importorskip("hyperscan", reason="the engine for large inputs has no wheel here")
 ENGINES = [FindPrefilter, HyperscanPrefilter]
@@ -93,12 +93,12 @@ def test_a_twin_finds_the_same(engine: type[FindPrefilter | HyperscanPrefilter])
     pytest.param(None, HyperscanPrefilter, id="an unknown size may be large"),
 ])  # fmt: skip
 def test_the_size_chooses_the_engine(size: int | None, engine: type[object]) -> None:
-    assert type(prefilter([b"literal"], [0], size)) is engine
+    assert type(make_prefilter([b"literal"], [0], size)) is engine
 
 
 def test_without_hyperscan_the_plain_search_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "hyperscan", None)
-    assert type(prefilter([b"literal"], [0], None)) is FindPrefilter
+    assert type(make_prefilter([b"literal"], [0], None)) is FindPrefilter
 
 
 @pytest.mark.parametrize("damage", [

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from oomdoctor.ingest import windows
 from oomdoctor.ingest.prefilter import FindPrefilter
-from oomdoctor.ingest.windows import CONTEXT, FAILURES, Engines, KeptText, LiteralCount, Window, last_mib, walk
+from oomdoctor.ingest.windows import CONTEXT, FAILURES, Engines, KeptText, LiteralCount, Window, last_mib_start, walk_windows
 
 HIT, NOTE = b"FAILURE-WORD", b"CONTEXT-WORD"
 LITERALS = [HIT, NOTE]
@@ -34,7 +34,7 @@ def found(data: bytes, *, pieces: list[int] | None = None, closely_from: int | N
     every = FindPrefilter(LITERALS)
     engines = Engines(every, FindPrefilter([HIT], [0]), max(map(len, LITERALS)))
     out: list[Window] = []
-    done = walk(Pieces(data, pieces or [1 << 30]), engines, LiteralCount(QUOTAS, closely_from), out.append, line=1, start=start)
+    done = walk_windows(Pieces(data, pieces or [1 << 30]), engines, LiteralCount(QUOTAS, closely_from), out.append, line=1, start=start)
     return out, done.counts
 
 
@@ -169,7 +169,7 @@ def test_each_hit_belongs_to_one_part_of_a_split_walk(gaps: list[int], data: st.
     counts = [0, 0]
     for first, until in ((0, cut), (cut, len(whole))):
         start = max(0, first - 20_000)
-        done = walk(
+        done = walk_windows(
             Pieces(whole[start:], [1 << 30]), engines, LiteralCount(QUOTAS, 0), lambda _window: None, start=start, first=first, until=until,
         )  # fmt: skip
         counts = [one + other for one, other in zip(counts, done.counts)]
@@ -185,7 +185,7 @@ def test_each_hit_belongs_to_one_part_of_a_split_walk(gaps: list[int], data: st.
 @pytest.mark.parametrize("piece", [1, 3, 5, 1 << 20])
 def test_a_source_begins_like_a_line(data: bytes, count: int, piece: int) -> None:
     every = FindPrefilter([b"\nALARM"])
-    done = walk(Pieces(data, [piece]), Engines(every, every, 6), LiteralCount([FAILURES], 0), lambda _window: None)
+    done = walk_windows(Pieces(data, [piece]), Engines(every, every, 6), LiteralCount([FAILURES], 0), lambda _window: None)
     assert done.counts == [count]
 
 
@@ -219,4 +219,4 @@ def test_what_is_kept_is_the_end(pieces: list[bytes], least: int) -> None:
     pytest.param(2 * MIB + 1, MIB, id="a little more: the last MiB begins in the one before it"),
 ])  # fmt: skip
 def test_the_last_mib(size: int, start: int) -> None:
-    assert last_mib(size) == start
+    assert last_mib_start(size) == start

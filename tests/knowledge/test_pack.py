@@ -45,7 +45,7 @@ def write(folder: Path, name: str, file: str = "prog.yaml") -> Path:
 
 
 def ids(pack: Pack) -> list[str]:
-    return [event.signature for event in reading.events("no room for apples\n\nno room for olives\n", Recogniser(pack))]
+    return [event.signature for event in reading.read_events("no room for apples\n\nno room for olives\n", Recogniser(pack))]
 
 
 def load(folder: Path, cache: Path) -> Pack:
@@ -172,7 +172,7 @@ def test_only_texts_of_asked_rules_are_parsed(rules: Path) -> None:
     pack = Pack(checked + b"\n" + texts)
     apples = pack.signature("prog-apples")
     assert apples is not None and apples.source == "prog source"
-    assert [event.signature for event in reading.events("no room for apples", Recogniser(pack))] == ["prog-apples"]
+    assert [event.signature for event in reading.read_events("no room for apples", Recogniser(pack))] == ["prog-apples"]
     with pytest.raises(msgspec.DecodeError):
         pack.signature("prog-olives")
 

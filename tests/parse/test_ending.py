@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oomdoctor.parse.ending import log_ending
+from oomdoctor.parse.ending import find_log_ending
 
 
 @pytest.mark.parametrize(("log", "text", "memory", "device"), [
@@ -23,7 +23,7 @@ from oomdoctor.parse.ending import log_ending
     pytest.param("Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n", "Traceback (most recent call last)", False, False, id="cut"),
 ])  # fmt: skip
 def test_the_last_error_is_named(log: str, text: str, memory: bool, device: bool) -> None:
-    found = log_ending(log.encode())
+    found = find_log_ending(log.encode())
     assert found is not None
     assert (found.text, found.speaks_of_memory, found.on_the_device) == (text, memory, device)
 
@@ -36,10 +36,10 @@ def test_the_last_error_is_named(log: str, text: str, memory: bool, device: bool
     pytest.param("allocated memory 3.2 GB\nloss 0.3\n" * 8, id="healthy memory lines"),
 ])  # fmt: skip
 def test_a_log_without_an_error_at_its_end_has_none(log: str) -> None:
-    assert log_ending(log.encode()) is None
+    assert find_log_ending(log.encode()) is None
 
 
 @given(st.binary(max_size=300))
 def test_anything_may_stand_at_the_end_of_a_log(last: bytes) -> None:
-    found = log_ending(last)
+    found = find_log_ending(last)
     assert found is None or len(found.text) <= 300

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oomdoctor.parse.traceback import around
+from oomdoctor.parse.traceback import find_traceback
 
 
 def raised(*frames: tuple[str, str, str]) -> bytes:
@@ -41,7 +41,7 @@ MAIN = ("/opt/run/train.py", "<module>", "train(args)")
     pytest.param([MAIN], None, id="nothing that tells"),
 ])  # fmt: skip
 def test_the_phase(frames: list[tuple[str, str, str]], phase: str | None) -> None:
-    assert around(raised(*frames), b"", None).phase == phase
+    assert find_traceback(raised(*frames), b"", None).phase == phase
 
 
 @pytest.mark.parametrize(("said", "phase"), [
@@ -53,7 +53,7 @@ def test_the_phase(frames: list[tuple[str, str, str]], phase: str | None) -> Non
     pytest.param(b"Initializing process group from env\n", None, id="no model"),
 ])  # fmt: skip
 def test_a_model_is_loading_while_nothing_else_was_said(said: bytes, phase: str | None) -> None:
-    assert around(said, b"", None).phase == phase
+    assert find_traceback(said, b"", None).phase == phase
 
 
 @pytest.mark.parametrize(("said", "phase"), [
@@ -66,12 +66,12 @@ def test_a_model_is_loading_while_nothing_else_was_said(said: bytes, phase: str 
     pytest.param(b"a|%|b", None, id="no bar"),
 ])  # fmt: skip
 def test_a_progress_bar_that_is_called_validation(said: bytes, phase: str | None) -> None:
-    assert around(said, b"", None).phase == phase
+    assert find_traceback(said, b"", None).phase == phase
 
 
 def test_a_forward_pass_under_a_bar_of_validation_is_one_of_evaluation() -> None:
     net = ("/opt/run/net.py", "forward", "return self.conv(x)")
-    assert around(b"Validation:  12%|#2  | 3/25\n" + raised(MAIN, net), b"", None).phase == "evaluation"
+    assert find_traceback(b"Validation:  12%|#2  | 3/25\n" + raised(MAIN, net), b"", None).phase == "evaluation"
 
 
 MESSAGE = b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.31 GiB. GPU 2 has a total capacity of 79.10 GiB of which 1.20 GiB is free.\n"
@@ -85,13 +85,15 @@ MESSAGE = b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.31 G
     pytest.param(b"the run ended\n", None, id="no frames"),
 ])  # fmt: skip
 def test_frames_that_were_pasted_below_the_message(below: bytes, frame: str | None) -> None:
-    assert around(b"", MESSAGE + below, None).frame == frame
+    assert find_traceback(b"", MESSAGE + below, None).frame == frame
 
 
 def test_frames_below_a_message_are_those_of_its_rank() -> None:
     below = b'[rank1]: File "rl/loss.py", line 81, in loss\n[rank0]: File "rl/data.py", line 9, in batches\n'
-    assert around(b"", b"[rank1]: " + MESSAGE + below, 1).frame == "rl/loss.py:81 in loss"
+    assert find_traceback(b"", b"[rank1]: " + MESSAGE + below, 1).frame == "rl/loss.py:81 in loss"
 
 
 def test_frames_above_a_message_come_before_those_below() -> None:
-    assert around(raised(MAIN), MESSAGE + b'\nFile "rl/loss.py", line 81, in loss\n', None).frame == "/opt/run/train.py:12 in <module>"
+    assert (
+        find_traceback(raised(MAIN), MESSAGE + b'\nFile "rl/loss.py", line 81, in loss\n', None).frame == "/opt/run/train.py:12 in <module>"
+    )

@@ -32,18 +32,18 @@ def card_named(written: str) -> Card | None:
     size = _SIZE.search(written)
     if not _plain(_SIZE.sub("", written)):
         return Card(written, _usable(int(size[1]))) if size else None
-    found = _named(written)
-    sizes = {one for row in found for one in row.gigabytes if size is None or one == int(size[1])}
+    rows = _named(written)
+    sizes = {gigabytes for row in rows for gigabytes in row.gigabytes if size is None or gigabytes == int(size[1])}
     if len(sizes) != 1:
         return None
-    oldest = min((row.capability for row in found), key=version)
-    return Card(found[0].names[0] if size is None else written, _usable(sizes.pop()), oldest)
+    oldest = min((row.capability for row in rows), key=version)
+    return Card(rows[0].names[0] if size is None else written, _usable(sizes.pop()), oldest)
 
 
 def capability(written: str) -> str:
     """Return the compute capability of the cards of a name; empty where the name is unknown or they differ."""
-    found = {row.capability for row in _named(written.strip())}
-    return found.pop() if len(found) == 1 else ""
+    capabilities = {row.capability for row in _named(written.strip())}
+    return capabilities.pop() if len(capabilities) == 1 else ""
 
 
 def sizes() -> list[Card]:
@@ -67,14 +67,14 @@ def _named(written: str) -> list[_Row]:
     plain = _plain(_SIZE.sub("", written))
     if not plain:
         return []
-    found = [row for row in _cards() if any(_plain(name) == _plain(written) for name in row.names)]
-    return found or [row for row in _cards() if any(_matches(plain, name) for name in row.names)]
+    exact = [row for row in _cards() if any(_plain(name) == _plain(written) for name in row.names)]
+    return exact or [row for row in _cards() if any(_matches(plain, name) for name in row.names)]
 
 
 def _matches(plain: str, name: str) -> bool:
     """Return whether a short name (`a100`, `4090`) is the whole of one or more words of the long one."""
-    words = [_plain(word) for word in re.split(r"[\s-]+", _SIZE.sub("", name))]
-    return any("".join(words[start:end]) == plain for start in range(len(words)) for end in range(start + 1, len(words) + 1))
+    parts = [_plain(word) for word in re.split(r"[\s-]+", _SIZE.sub("", name))]
+    return any("".join(parts[start:end]) == plain for start in range(len(parts)) for end in range(start + 1, len(parts) + 1))
 
 
 class _Row(Struct, frozen=True):
@@ -85,7 +85,7 @@ class _Row(Struct, frozen=True):
 
 def _cards() -> list[_Row]:
     return [
-        _Row(row["names"].split("|"), [int(float(one)) for one in row["memory_gb"].split("|")], row["compute_capability"])
+        _Row(row["names"].split("|"), [int(float(gigabytes)) for gigabytes in row["memory_gb"].split("|")], row["compute_capability"])
         for row in table("cards")
         if row["memory_gb"]
     ]

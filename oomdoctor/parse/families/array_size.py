@@ -37,45 +37,47 @@ _BYTES = {
 
 def parse(text: str) -> Iterator[Match]:
     """Every such message in `text`."""
-    for found in _NUMPY.finditer(text):
-        fields: dict[str, Value] = {"shape": found["shape"], "dtype": found["dtype"]}
-        size = _product(found["shape"], found["dtype"]) or parse_size(found["size"])
+    for message in _NUMPY.finditer(text):
+        fields: dict[str, Value] = {"shape": message["shape"], "dtype": message["dtype"]}
+        size = _product(message["shape"], message["dtype"]) or parse_size(message["size"])
         if size is not None:
             fields["requested_bytes"] = size
-        name = "numpy-memory-error-2x" if "numpy._core" in text[max(0, found.start() - 80) : found.start()] else "numpy-array-memory-error"
-        yield Match(name, found.start(), found.end(), fields)
-    for found in _NUMPY_1_17.finditer(text):
-        fields = {"shape": found["shape"], "dtype": found["dtype"]}
-        size = _product(found["shape"], found["dtype"])
+        name = (
+            "numpy-memory-error-2x" if "numpy._core" in text[max(0, message.start() - 80) : message.start()] else "numpy-array-memory-error"
+        )
+        yield Match(name, message.start(), message.end(), fields)
+    for message in _NUMPY_1_17.finditer(text):
+        fields = {"shape": message["shape"], "dtype": message["dtype"]}
+        size = _product(message["shape"], message["dtype"])
         if size is not None:
             fields["requested_bytes"] = size
-        yield Match("numpy-memory-error-117", found.start(), found.end(), fields)
-    for found in _TENSORFLOW.finditer(text):
-        yield _tensorflow(text, found)
+        yield Match("numpy-memory-error-117", message.start(), message.end(), fields)
+    for message in _TENSORFLOW.finditer(text):
+        yield _tensorflow(text, message)
 
 
-def _tensorflow(text: str, found: re.Match[str]) -> Match:
-    fields: dict[str, Value] = {"shape": found["shape"]}
+def _tensorflow(text: str, message: re.Match[str]) -> Match:
+    fields: dict[str, Value] = {"shape": message["shape"]}
     for name in ("dtype", "device", "allocator"):
-        if found[name]:
-            fields[name] = found[name]
-    size = _product(found["shape"], found["dtype"] or "float")
-    if size is not None and found["dtype"]:
+        if message[name]:
+            fields[name] = message[name]
+    size = _product(message["shape"], message["dtype"] or "float")
+    if size is not None and message["dtype"]:
         fields["requested_bytes"] = size
-    op = _OP.search(text, found.end(), found.end() + 80)
+    op = _OP.search(text, message.end(), message.end() + 80)
     if op:
         fields["op"] = op[1]
-    device = _DEVICE.search(found[0])
+    device = _DEVICE.search(message[0])
     if device:
         fields["gpu_index"] = int(device[1] or device[2])
-    on_host = "device:CPU" in found[0] or re.search(r"allocator\s+(?:cpu|mklcpu)", found[0])
-    return Match("tf-oom-cpu-allocator" if on_host else "tf-oom-tensor-shape", found.start(), found.end(), fields)
+    on_host = "device:CPU" in message[0] or re.search(r"allocator\s+(?:cpu|mklcpu)", message[0])
+    return Match("tf-oom-cpu-allocator" if on_host else "tf-oom-tensor-shape", message.start(), message.end(), fields)
 
 
 def _product(shape: str, dtype: str) -> int | None:
     """Bytes of an array; None where the dtype is not a plain one."""
     width = _BYTES.get(dtype)
-    numbers = [int(one) for one in re.findall(r"\d{1,15}", shape)][:32]
+    numbers = [int(length) for length in re.findall(r"\d{1,15}", shape)][:32]
     if width is None:
         return None
     size = width

@@ -30,8 +30,8 @@ _NAMES = {
 def parse(text: str) -> Iterator[Match]:
     """Yield the root cause of every box in `text`; without that heading, the first entry."""
     entries = list(_ENTRY.finditer(text))
-    roots = [found.end() for found in _ROOT.finditer(text)]
-    chosen = [next((one for one in entries if one.start() >= at), None) for at in roots] if roots else entries[:1]
+    roots = [root.end() for root in _ROOT.finditer(text)]
+    chosen = [next((entry for entry in entries if entry.start() >= at), None) for at in roots] if roots else entries[:1]
     for entry in chosen:
         if entry is not None:
             yield _failure(text, entry, len(entries))

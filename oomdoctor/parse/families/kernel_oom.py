@@ -48,7 +48,7 @@ def _line(line: str, offset: int, width: int) -> Iterator[Match]:
     if killed and (killed["memcg"] or killed["oom"] or "total-vm:" in line):
         figures = line[: killed.end() + _FIGURES]
         forms = (*_NUMBERS.values(), _ADJUST)
-        last = max((found.end() for form in forms if (found := form.search(figures, killed.end()))), default=killed.end())
+        last = max((figure.end() for form in forms if (figure := form.search(figures, killed.end()))), default=killed.end())
         yield Match(_killed_by(killed), offset + killed.start(), min(end, offset + last), _victim(killed, figures[killed.start() :]))
     invoked = _INVOKED.search(line) if "invoked oom-killer" in line else None
     if invoked:
@@ -88,4 +88,4 @@ def _victim(killed: re.Match[str], line: str) -> dict[str, Value]:
 
 
 def _numbers(line: str) -> dict[str, Value]:
-    return {name: int(found[1]) * 1024 for name, form in _NUMBERS.items() if (found := form.search(line))}
+    return {name: int(figure[1]) * 1024 for name, form in _NUMBERS.items() if (figure := form.search(line))}

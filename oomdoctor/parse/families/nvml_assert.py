@@ -57,11 +57,11 @@ def parse(text: str) -> Iterator[Match]:
         match = _assert(text, file, before)
         if match is not None:
             yield match
-    for found in _NO_LIBRARY.finditer(text):
-        fields: dict[str, Value] = {"library": found["library"], "source_line": int(found["line"]), "torch_version_hint": "2.1"}
-        yield Match("nvml-library-missing-21", found.start(), found.end(), fields)
-    for found in _WARNING.finditer(text):
-        yield Match("nvml-warning-omitting", found.start(), found.end(), {"nvml_call": found["call"]})
+    for missing in _NO_LIBRARY.finditer(text):
+        fields: dict[str, Value] = {"library": missing["library"], "source_line": int(missing["line"]), "torch_version_hint": "2.1"}
+        yield Match("nvml-library-missing-21", missing.start(), missing.end(), fields)
+    for warning in _WARNING.finditer(text):
+        yield Match("nvml-warning-omitting", warning.start(), warning.end(), {"nvml_call": warning["call"]})
 
 
 def _assert(text: str, file: re.Match[str], before: str) -> Match | None:
@@ -70,20 +70,20 @@ def _assert(text: str, file: re.Match[str], before: str) -> Match | None:
     candidates = list(form.finditer(before))
     if not candidates:
         return None
-    asked = candidates[-1]
-    start = file.start() - len(before) + asked.start()
+    condition = candidates[-1]
+    start = file.start() - len(before) + condition.start()
     if file["file"] == "PeerToPeerAccess":
         peer: dict[str, Value] = {"source_file": "PeerToPeerAccess.cpp"}
-        if asked["call"]:
-            peer["nvml_call"] = asked["call"]
+        if condition["call"]:
+            peer["nvml_call"] = condition["call"]
         return Match("nvml-p2p-assert", start, file.end(), peer)
     if file["line"] is None:
         return None
     prefix = _PREFIX.search(before)
     path = prefix[0] if prefix else ""
     if file["file"] == "driver_api":
-        return _symbol(text, start, file, asked)
-    return _allocator(start, file, asked["call"] or "nvmlDeviceGetComputeRunningProcesses", path)
+        return _symbol(text, start, file, condition)
+    return _allocator(start, file, condition["call"] or "nvmlDeviceGetComputeRunningProcesses", path)
 
 
 def _allocator(start: int, file: re.Match[str], call: str, prefix: str) -> Match:
@@ -92,7 +92,7 @@ def _allocator(start: int, file: re.Match[str], call: str, prefix: str) -> Match
     fields: dict[str, Value] = {"nvml_call": call, "source_line": line, "source_file": "CUDACachingAllocator.cpp"}
     versions = [version for version, lines in _ALLOCATOR_LINES.items() if lines[column] == line]
     if len(versions) > 1:
-        versions = [one for one in versions if any(prefix.startswith(start) for start in _PREFIXES.get(one, ()))] or versions
+        versions = [version for version in versions if any(prefix.startswith(start) for start in _PREFIXES.get(version, ()))] or versions
     if versions:
         fields["torch_version_hint"] = "-".join(versions[:: max(1, len(versions) - 1)])
     if name == "nvml-procs-assert" and prefix.startswith("/opt/conda"):
@@ -100,17 +100,17 @@ def _allocator(start: int, file: re.Match[str], call: str, prefix: str) -> Match
     return Match(name, start, file.end(), fields)
 
 
-def _symbol(text: str, start: int, file: re.Match[str], asked: re.Match[str]) -> Match:
+def _symbol(text: str, start: int, file: re.Match[str], condition: re.Match[str]) -> Match:
     line = int(file["line"])
-    fields: dict[str, Value] = {"symbol": asked["symbol"], "source_line": line, "source_file": "driver_api.cpp"}
+    fields: dict[str, Value] = {"symbol": condition["symbol"], "source_line": line, "source_file": "driver_api.cpp"}
     library = _LIBRARY.search(text, file.end(), file.end() + 600)
     if library:
         fields["library"] = library["library"]
-    if asked["api"] == "cu":
+    if condition["api"] == "cu":
         return Match("cuda-symbol-missing", start, library.end() if library else file.end(), fields)
     if line in _SYMBOL_LINES:
         fields["torch_version_hint"] = _SYMBOL_LINES[line]
-    if asked["symbol"] != "nvmlDeviceGetNvLinkRemoteDeviceType":
+    if condition["symbol"] != "nvmlDeviceGetNvLinkRemoteDeviceType":
         name = "nvml-symbol-missing-any"
     elif library and not re.match(r"/(?:usr/)?lib(?:64|/[\w-]+-linux-gnu)?/", library["library"]):
         name = "nvml-symbol-missing-shim"

@@ -19,7 +19,7 @@ FAMILIES = {
 _loaded: dict[str, Family] = {}
 
 
-def family(name: str) -> Family:
+def load_family(name: str) -> Family:
     """Return the code that reads the messages of a family."""
     if name not in _loaded:
         _loaded[name] = import_module(f"oomdoctor.parse.families.{FAMILIES[name]}").parse

@@ -119,13 +119,13 @@ _PORTS = {"HIP": "torch-hip-oom", "XPU": "xpu-oom", "NPU": "npu-oom", "MLU": "ml
 
 
 def parse(text: str) -> Iterator[Match]:
-    """Every allocator message in `text`."""
+    """Yield every allocator message in `text`."""
     if "cuda out of memory. tried" in text:
         text = _LOWERED.sub(_recased, text)
     for start, end, lead in _messages(text):
-        found = _read(text, start, end, lead)
-        if found is not None:
-            yield found
+        message = _read(text, start, end, lead)
+        if message is not None:
+            yield message
 
 
 def _recased(lowered: re.Match[str]) -> str:
@@ -139,11 +139,11 @@ def _recased(lowered: re.Match[str]) -> str:
 def _messages(text: str) -> Iterator[tuple[int, int, re.Match[str]]]:
     """(start, end, what it starts with); a head and the `Tried to allocate` after it are one message."""
     starts: list[re.Match[str]] = []
-    for found in _START.finditer(text):
-        if found["tried"] and starts and not starts[-1]["tried"] and found.start() - starts[-1].start() <= 400:
-            if not _TRIED.search(text, starts[-1].start(), found.start()):
+    for start in _START.finditer(text):
+        if start["tried"] and starts and not starts[-1]["tried"] and start.start() - starts[-1].start() <= 400:
+            if not _TRIED.search(text, starts[-1].start(), start.start()):
                 continue
-        starts.append(found)
+        starts.append(start)
     for lead, after in zip(starts, [*starts[1:], None]):
         limit = min(len(text), lead.start() + _LONGEST)
         yield lead.start(), min(limit, after.start()) if after else limit, lead
@@ -160,7 +160,7 @@ def _read(text: str, start: int, end: int, lead: re.Match[str]) -> Match | None:
     last = max(last, lead.end() - start)
     device = _DEVICE.search(body)
     if device:
-        fields["gpu_index"] = int(next(one for one in device.groups() if one is not None))
+        fields["gpu_index"] = int(next(group for group in device.groups() if group is not None))
     if head and head[1]:
         fields["exception"] = head[1]
     if lead["buffer"]:
@@ -200,10 +200,10 @@ def _sizes(body: str, lead: re.Match[str]) -> tuple[dict[str, Value], int]:
     fields: dict[str, Value] = {}
     last = 0
     for name, form in _compiled(generation).items():
-        found = form.search(body)
-        size = parse_size(next(one for one in found.groups() if one)) if found else None
-        if found and size is not None:
-            last = max(last, found.end())
+        clause = form.search(body)
+        size = parse_size(next(group for group in clause.groups() if group)) if clause else None
+        if clause and size is not None:
+            last = max(last, clause.end())
             if size != NOT_AVAILABLE:
                 fields[name] = size
     return fields, last
@@ -302,7 +302,7 @@ def _others(body: str) -> list[tuple[str, str]]:
 
 
 def _processes(body: str, fields: dict[str, Value]) -> None:
-    """Who else holds memory on the card.
+    """Add who else holds memory on the card.
 
     In a container NVML gives the process numbers of the host, and this process is one of the listed ones: the one whose
     use lies just above what its allocator holds.
@@ -310,15 +310,15 @@ def _processes(body: str, fields: dict[str, Value]) -> None:
     listed = [{"pid": int(pid), "used_bytes": _known(parse_size(size))} for pid, size in _others(body)[:256]]
     allocated, unused = fields.get("allocated_bytes"), fields.get("reserved_unallocated_bytes", 0)
     if listed and "process_bytes" not in fields and isinstance(allocated, int) and isinstance(unused, int):
-        own = min(
-            (one for one in listed if one["used_bytes"] is not None and one["used_bytes"] >= (allocated + unused) * 0.995),
-            key=lambda one: one["used_bytes"] or 0,
+        this_process = min(
+            (process for process in listed if process["used_bytes"] is not None and process["used_bytes"] >= (allocated + unused) * 0.995),
+            key=lambda process: process["used_bytes"] or 0,
             default=None,
         )
-        if own is not None:
-            listed.remove(own)
-            fields["process_bytes"] = own["used_bytes"] or 0
-            fields["pid"] = own["pid"] or 0
+        if this_process is not None:
+            listed.remove(this_process)
+            fields["process_bytes"] = this_process["used_bytes"] or 0
+            fields["pid"] = this_process["pid"] or 0
             fields["process_found_by"] = "its use lies just above what PyTorch holds"
     if listed:
         fields["other_processes"] = tuple(listed)
@@ -357,10 +357,10 @@ def _warning(body: str, start: int) -> Match | None:
 
 
 def _address_space(body: str, start: int) -> Match | None:
-    found = _ADDRESS.search(body)
-    if found is None:
+    refusal = _ADDRESS.search(body)
+    if refusal is None:
         return None
-    fields: dict[str, Value] = {"requested_bytes": int(found[1]), "gpu_index": int(found[2])}
-    if found[3]:
-        fields["held_bytes"] = int(found[3])
-    return Match("torch-expandable-va-exhausted", start, start + found.end(), fields)
+    fields: dict[str, Value] = {"requested_bytes": int(refusal[1]), "gpu_index": int(refusal[2])}
+    if refusal[3]:
+        fields["held_bytes"] = int(refusal[3])
+    return Match("torch-expandable-va-exhausted", start, start + refusal.end(), fields)

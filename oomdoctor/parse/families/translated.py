@@ -42,10 +42,10 @@ _OTHER = re.compile(rf"进程\s?(\d{{1,9}})\s?[^。；;\n\d]{{0,12}}{_SIZE}")
 
 
 def parse(text: str) -> Iterator[Match]:
-    """Every such message in `text`."""
+    """Yield every such message in `text`."""
     for name, head in (("torch-oom-translated", _TORCH), ("paddle-oom-translated", _PADDLE)):
-        for found in head.finditer(text):
-            match = _read(name, text, found)
+        for start in head.finditer(text):
+            match = _read(name, text, start)
             if match is not None:
                 yield match
 
@@ -58,10 +58,10 @@ def _read(name: str, text: str, head: re.Match[str]) -> Match | None:
     fields: dict[str, Value] = {"requested_bytes": _size(requested[1])}
     last = requested.end()
     for field, forms in _CLAUSES.items():
-        found = next((hit for form in forms if (hit := re.search(form, body))), None)
-        if found is not None:
-            fields[field] = _size(found[1])
-            last = max(last, found.end())
+        clause = next((hit for form in forms if (hit := re.search(form, body))), None)
+        if clause is not None:
+            fields[field] = _size(clause[1])
+            last = max(last, clause.end())
     device = _DEVICE.search(body)
     if device is not None:
         fields["gpu_index"] = int(device[1])
@@ -74,5 +74,5 @@ def _read(name: str, text: str, head: re.Match[str]) -> Match | None:
 
 
 def _size(printed: str) -> int:
-    """Bytes of a size; the patterns let nothing else through."""
+    """Return the bytes of a size; the patterns let nothing else through."""
     return parse_size(printed.replace("字节", "bytes")) or 0
