@@ -6,6 +6,7 @@ memory does not depend on the size of what is read. What cannot be read is `Unre
 
 from __future__ import annotations
 
+import codecs
 import errno
 import io
 import os
@@ -180,19 +181,19 @@ def _decompressor(name: str, reader: Any) -> Any:
 
             return igzip.IGzipFile(fileobj=reader)  # type: ignore[no-untyped-call,unused-ignore]
         except ImportError:
-            import gzip  # noqa: PLC0415
+            import gzip  # noqa: PLC0415 - only for such a file
 
             return gzip.GzipFile(fileobj=reader)
     if name == "xz":
-        import lzma  # noqa: PLC0415
+        import lzma  # noqa: PLC0415 - only for such a file
 
         return lzma.LZMAFile(reader)
     if name == "bzip2":
-        import bz2  # noqa: PLC0415
+        import bz2  # noqa: PLC0415 - only for such a file
 
         return bz2.BZ2File(reader)
     try:
-        import zstandard  # noqa: PLC0415
+        import zstandard  # noqa: PLC0415 - only for such a file, and it may not be installed
     except ImportError:
         return Unreadable("zstandard is not installed", 'pip install "oomdoctor[compression]"')
     return _Zstd(reader, zstandard)
@@ -297,8 +298,6 @@ class _Utf16:
     """UTF-16 with a byte order mark, as UTF-8."""
 
     def __init__(self, reader: Any) -> None:
-        import codecs  # noqa: PLC0415 - loaded already in every Python
-
         self._reader = reader
         self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
         self._held = memoryview(b"")

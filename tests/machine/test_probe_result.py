@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oomdoctor.case.environment import Gpu, Python, TorchBuild
-from oomdoctor.machine.probe.answer import decode_answer
-from oomdoctor.machine.probe.client import ProbeResult
+from oomdoctor.machine.probe.answer import ProbeResult, decode_answer
 from oomdoctor.machine.probe.result import merge_cards, merge_interpreter, merge_torch_build, read_torch_run
 
 ANY = st.recursive(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict, replace
 
@@ -22,8 +23,11 @@ from oomdoctor.machine.collect.packages import collect_packages
 from oomdoctor.machine.collect.root import Root
 from oomdoctor.machine.collect.torch_build import collect_torch_build
 from oomdoctor.machine.collect.variables import collect_variables
-from oomdoctor.machine.probe.client import ProbeClient, ProbeResult
+from oomdoctor.machine.probe.answer import ProbeResult
 from oomdoctor.machine.probe.result import explain_failure, merge_cards, merge_interpreter, merge_torch_build, read_torch_run
+
+if TYPE_CHECKING:
+    from oomdoctor.machine.probe.client import ProbeClient
 
 _PROBE_SECONDS = 2.0
 _DEEP_SECONDS = 60.0
@@ -38,8 +42,7 @@ def collect_environment(
     """
     root, uname, path = root or Root(), read_uname(), choose_interpreter(python, environ)
     query = start_driver_queries()
-    seconds = _DEEP_SECONDS if deep else _PROBE_SECONDS
-    probe = ProbeClient(path, environ, seconds, deep=deep) if deep or not is_running_interpreter(path) else None
+    probe = _start_probe(path, environ, deep) if deep or not is_running_interpreter(path) else None
     host = _host(root, uname, environ, disk)
     others = collect_accelerators(root, uname, host.value.ram_bytes)
     settings = collect_variables(environ, table("variables"))
@@ -68,6 +71,12 @@ def collect_environment(
         | ({"torch_run": "torch itself"} if deep else {}),
         gaps=(*(gap for part in parts for gap in part.gaps), *driver_facts.gaps),
     )
+
+
+def _start_probe(python: str, environ: Mapping[str, str], deep: bool) -> ProbeClient:
+    from oomdoctor.machine.probe.client import ProbeClient  # noqa: PLC0415 - subprocess: most often no other interpreter is asked
+
+    return ProbeClient(python, environ, _DEEP_SECONDS if deep else _PROBE_SECONDS, deep=deep)
 
 
 def _interpreter(path: str, environ: Mapping[str, str], result: ProbeResult | None) -> Collected[Python]:

@@ -37,7 +37,7 @@ class NvmlLibrary(Struct, frozen=True, kw_only=True):
 
 def load_nvml_library(names: Iterable[str], name: str | None = None) -> NvmlLibrary:
     """Load the library `name` (default: as torch does) and look the functions up. This runs whatever that file runs on loading."""
-    import ctypes  # noqa: PLC0415 - only in the process apart
+    import ctypes  # noqa: PLC0415 - only the isolated process loads libraries
 
     before = mapped_files(Root().read("/proc/self/maps", 8 << 20) or "")
     file = name or ("nvml.dll" if sys.platform == "win32" else "libnvidia-ml.so.1")

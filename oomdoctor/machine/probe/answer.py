@@ -64,6 +64,17 @@ class ProbeAnswer(Struct, frozen=True, kw_only=True):
     torch: TorchAnswer | None = None
 
 
+class ProbeResult(Struct, frozen=True, kw_only=True):
+    """What came back. `answer` is None where none did."""
+
+    answer: ProbeAnswer | None = None
+    signal: str | None = None
+    """What ended it, `SIGSEGV`."""
+    timed_out: bool = False
+    error: str | None = None
+    """The last lines of what it printed, or why it could not be started."""
+
+
 def decode_answer(line: bytes) -> ProbeAnswer | None:
     """Return the answer in a line of JSON; None where there is none."""
     try:

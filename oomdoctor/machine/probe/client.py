@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import re
+import signal
+import subprocess
+import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import IO
 
-from msgspec import Struct
-
-from oomdoctor.machine.probe.answer import ProbeAnswer, decode_answer
+from oomdoctor.machine.probe.answer import ProbeAnswer, ProbeResult, decode_answer
 
 _START = "import sys\nsys.path[:] = [folder for folder in sys.path if folder]\nexec(compile({source!r}, 'probe.py', 'exec'))"
 """The probe is handed over as text: neither our folder nor the working directory then stands before the interpreter's own modules,
@@ -22,24 +24,10 @@ _GRACE = 0.5
 _MOST_BYTES = 1 << 20
 
 
-class ProbeResult(Struct, frozen=True, kw_only=True):
-    """What came back. `answer` is None where none did."""
-
-    answer: ProbeAnswer | None = None
-    signal: str | None = None
-    """What ended it, `SIGSEGV`."""
-    timed_out: bool = False
-    error: str | None = None
-    """The last lines of what it printed, or why it could not be started."""
-
-
 class ProbeClient:
     """A probe that runs from now on."""
 
     def __init__(self, python: str, environ: Mapping[str, str], seconds: float, *, deep: bool = False) -> None:
-        import subprocess  # noqa: PLC0415 - where our own interpreter is meant nothing is started
-        import tempfile  # noqa: PLC0415
-
         self._until = time.monotonic() + seconds
         self._failed: str | None = None
         # Files, not pipes: a process that leaves children behind or floods its output can then neither block us nor fill our memory.
@@ -62,8 +50,6 @@ class ProbeClient:
             return ProbeResult(error=self._failed) if self._failed is not None else self._result()
 
     def _result(self) -> ProbeResult:
-        import subprocess  # noqa: PLC0415 - it is loaded already
-
         try:
             status = self._process.wait(max(0.0, self._until - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -84,15 +70,11 @@ def start_probe(python: str, environ: Mapping[str, str], seconds: float, *, deep
 
 
 def _script() -> str:
-    import pkgutil  # noqa: PLC0415 - only where another interpreter is asked
-
     return (pkgutil.get_data("oomdoctor.machine.probe", "script.py") or b"").decode()
 
 
 def _kill(pid: int) -> None:
     """End the process and its children. One that the kernel does not let go of is left behind."""
-    import signal  # noqa: PLC0415 - only for a process that hangs
-
     with suppress(OSError, AttributeError):
         os.killpg(pid, signal.SIGKILL)
 
@@ -104,8 +86,6 @@ def _answer(printed: bytes) -> ProbeAnswer | None:
 def _signal_name(status: int) -> str | None:
     if status >= 0:
         return None
-    import signal  # noqa: PLC0415 - only for a process that died
-
     try:
         return signal.Signals(-status).name
     except ValueError:

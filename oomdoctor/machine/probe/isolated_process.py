@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import select
+import signal
 import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -78,8 +80,6 @@ def _run_child(work: Callable[[], object], reader: int, writer: int) -> None:
 
 
 def _read_all(reader: int, until: float) -> bytes | None:
-    import select  # noqa: PLC0415 - only where there is a process to wait for
-
     data = b""
     while len(data) <= _MOST_BYTES:
         remaining = until - time.monotonic()
@@ -94,8 +94,6 @@ def _read_all(reader: int, until: float) -> bytes | None:
 
 def _kill(pid: int) -> None:
     """End the process. One that waits inside the kernel dies when the kernel lets it; nobody waits for that."""
-    import signal  # noqa: PLC0415 - only for a process that hangs
-
     try:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, os.WNOHANG)
@@ -104,8 +102,6 @@ def _kill(pid: int) -> None:
 
 
 def _signal_name(number: int) -> str:
-    import signal  # noqa: PLC0415 - only for a process that died
-
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from msgspec.structs import asdict, replace
 
 from oomdoctor.case.environment import Gpu, Python, TorchBuild, TorchRun
-from oomdoctor.machine.probe.answer import TorchAnswer
-from oomdoctor.machine.probe.client import ProbeResult
+from oomdoctor.machine.probe.answer import ProbeResult, TorchAnswer
 
 _CARDS = 64
 _NO_ANSWER = TorchAnswer()
