@@ -56,7 +56,7 @@ def test_a_text_that_a_windows_shell_wrote_in_utf_16() -> None:
     assert bare(read_report(b"\xff\xfe" + text.encode("utf-16-le"), "pasted")) == bare(of(text))
 
 
-def test_our_own_json_comes_back_whole_alone_and_inside_a_report() -> None:
+def test_environment_json_comes_back_whole_alone_and_inside_a_report() -> None:
     known = of((TEXTS / "nvidia-smi-q-535.txt").read_text(encoding="utf-8"))
     data = msgspec.json.encode(known)
     assert read_report(data, "env.json") == known
