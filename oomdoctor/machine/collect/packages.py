@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from oomdoctor.case.environment import Package
 from oomdoctor.case.gap import Gap
@@ -16,25 +16,24 @@ _COMMIT = re.compile(r'"commit_id"\s{0,5}:\s{0,5}"([0-9a-f]{7,64})"')
 _EDITABLE = re.compile(r'"editable"\s{0,5}:\s{0,5}true')
 
 
-def collect_packages(folders: Sequence[str], wanted: Iterable[str]) -> Collected[dict[str, Package]]:
+def collect_packages(folders: Sequence[str], names: Sequence[str]) -> Collected[dict[str, Package]]:
     """Find packages (`names`, which may end in `*`) in the folders of an interpreter, which are searched in order as Python does."""
-    wanted = list(wanted)
-    exact = {name for name in wanted if not name.endswith("*")}
-    prefixes = tuple(name[:-1] for name in wanted if name.endswith("*"))
+    exact = {name for name in names if not name.endswith("*")}
+    prefixes = tuple(name[:-1] for name in names if name.endswith("*"))
     root, seen = Root(), dict[str, list[Package]]()
     gaps = []
     for folder in dict.fromkeys(folders):
-        names = root.names(folder)
-        if not names and os.path.isdir(folder) and not os.access(folder, os.R_OK):
+        entries = root.names(folder)
+        if not entries and os.path.isdir(folder) and not os.access(folder, os.R_OK):
             gaps.append(Gap("installed packages", "a folder of the interpreter cannot be read"))
-        for entry in names:
-            found = _FOLDER.fullmatch(entry)
-            if found is None:
+        for entry in entries:
+            metadata = _FOLDER.fullmatch(entry)
+            if metadata is None:
                 continue
-            name = normalise_name(found["name"])
+            name = normalise_name(metadata["name"])
             if name in exact or (prefixes and name.startswith(prefixes)):
-                seen.setdefault(name, []).append(_package(root, folder, entry, found["version"]))
-    out = {name: _first(found) for name, found in sorted(seen.items())}
+                seen.setdefault(name, []).append(_package(root, folder, entry, metadata["version"]))
+    out = {name: _first(copies) for name, copies in sorted(seen.items())}
     return Collected(out, {f"packages.{name}": "package metadata" for name in out}, tuple(dict.fromkeys(gaps)))
 
 

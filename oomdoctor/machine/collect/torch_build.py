@@ -31,7 +31,7 @@ def collect_torch_build(folders: Sequence[str], releases: Iterable[Mapping[str, 
         if text is None:
             continue
         origin = "torch/version.py"
-        assigned = {name: one or other or None for name, one, other in _ASSIGNED.findall(text)}
+        assigned = {name: single or double or None for name, single, double in _ASSIGNED.findall(text)}
         build = TorchBuild(
             version=assigned.get("__version__"),
             cuda=assigned.get("cuda"),
