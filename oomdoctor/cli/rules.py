@@ -144,7 +144,7 @@ def test(paths: tuple[str, ...], folder: str | None) -> None:
 @click.argument("name", metavar="ID")
 @click.option("--as", "part", type=click.Choice(list(_TEMPLATES)), default="signature", show_default=True, help="What to start.")
 def new(program: str, name: str, part: str) -> None:
-    """A new rule to fill in, on standard output.
+    """Write a new rule to fill in to standard output.
 
     PROGRAM is the program that prints a message, the area of a problem, or the framework of a fix. As it stands the
     rule passes `oomdoctor rules test`; CONTRIBUTING.md goes through it line by line.
