@@ -26,7 +26,7 @@ def check(
     """Check a config before anything runs: what stops the run or has no effect, and with `gpu` whether it fits the cards.
 
     `config` are the files of one run; those beside them that they name are read too. `gpu`, `gpus`, `model` and `hub` are those
-    of `estimate`, `rules` is a folder of rules to use instead of the built-in ones.
+    of `estimate`, `rules` is a folder of rules that are laid over the built-in ones.
 
     Raise UsageError where a file cannot be read or is no config that is known, or the card is not known.
 
@@ -38,7 +38,7 @@ def check(
     card = None if gpu is None else find_card(gpu)
     paths, name = path_list(config), path_text(model)
     facts = {} if card is None else {"log.gpu_name": card.name}
-    run, gaps = read_settings(paths, load_pack(path_text(rules)), facts=facts)
+    run, gaps = read_settings(paths, load_pack(over=path_text(rules)), facts=facts)
     if run is None or not run.written:
         raise UsageError(f"{paths[0]} is no config that is known")
     if card is None:

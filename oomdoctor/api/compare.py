@@ -30,8 +30,8 @@ def compare(
     """Compare two runs or machines: what changed that matters for memory, the most suspicious first.
 
     `before` and `after` are logs or folders of logs, configs (.yaml, .json, .sh), or files that describe machines. `config` are
-    the config files of each run, `environment` a file that describes the machine of each. `rules` is a folder of rules to use
-    instead of the built-in ones.
+    the config files of each run, `environment` a file that describes the machine of each. `rules` is a folder of rules that are laid
+    over the built-in ones.
 
     Raise UsageError where a file cannot be read, and where the two say nothing about the same thing.
 
@@ -40,7 +40,7 @@ def compare(
     >>> [(change.id, change.before, change.after) for change in comparison.changes]
     [('sequence-length', '4096', '6144'), ('lora-rank', '16', '24')]
     """
-    pack = load_pack(path_text(rules))
+    pack = load_pack(over=path_text(rules))
     first, second = (
         _side(os.fspath(path), path_list(config[at]), path_text(environment[at]), pack) for at, path in enumerate((before, after))
     )

@@ -33,7 +33,7 @@ def diagnose(
 
     `config` are the run's config files; those beside them that they name are read too. `environment` is its machine: an
     `Environment`, a file that describes one, `"auto"` (this machine if it agrees with the log) or `"here"` (this machine).
-    `rules` is a folder of rules to use instead of the built-in ones. In folders, `include` and `exclude` are globs over names.
+    `rules` is a folder of rules that are laid over the built-in ones. In folders, `include` and `exclude` are globs over names.
     `jobs` threads read; `progress` is told how many bytes were read, `early` what the end of a large log shows.
 
     What cannot be read in a log is a gap of the case and never an exception. Raise RuleError where a rule file is wrong, and
@@ -47,7 +47,7 @@ def diagnose(
     text, logs = _text_or_paths(log)
     return diagnose_logs(
         [name] if text is not None else list(expand_sources(logs, include, exclude)),
-        load_pack(path_text(rules)),
+        load_pack(over=path_text(rules)),
         jobs=jobs,
         progress=progress,
         early=early,

@@ -23,7 +23,7 @@ def environment(
     Without `report` this is the machine at hand: `python` is the interpreter of the run or its environment's folder (default:
     the active one's), and with `deep` torch is imported there, in a process of its own. `report` is a file with the output of
     collect_env, nvidia-smi, pip freeze and the like (`-` is standard input), or that output as bytes. `rules` is a folder of
-    rules to use instead of the built-in ones.
+    rules that are laid over the built-in ones.
 
     Raise UsageError where the file cannot be read or describes no machine, or where there is no such interpreter.
 
@@ -33,7 +33,7 @@ def environment(
     '2.6.0+cu124'
     """
     machine = _this_machine(path_text(python), deep=deep) if report is None else _described(report)
-    return MachineReport(environment=machine, findings=environment_findings(machine, load_pack(path_text(rules))))
+    return MachineReport(environment=machine, findings=environment_findings(machine, load_pack(over=path_text(rules))))
 
 
 def _described(report: bytes | Path) -> Environment:

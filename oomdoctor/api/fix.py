@@ -34,7 +34,7 @@ def fix(
     configs is always mended; beside that the first plan is taken that makes the run fit (`plan` takes another one by its number),
     or the fixes of the diagnosis where the model or the card is not known. `only` takes the fixes, issues and plans of these ids
     and nothing else. `review` takes what a person should decide too. New files go into `folder`. `gpu`, `gpus` and `model` are
-    those of `plan`, `rules` is a folder of rules to use instead of the built-in ones.
+    those of `plan`, `rules` is a folder of rules that are laid over the built-in ones.
 
     Raise UsageError where a file cannot be read, a plan or an id is not there, or the model or the card is not known.
 
@@ -43,7 +43,7 @@ def fix(
     >>> [step.proposal.id for step in changes.applied.steps]
     ['plan-1']
     """
-    run = ConfigRun(path_list(log), path_list(config), load_pack(path_text(rules)), path_text(folder), gpu)
+    run = ConfigRun(path_list(log), path_list(config), load_pack(over=path_text(rules)), path_text(folder), gpu)
     plans = run.plans(gpu, gpus, path_text(model), plan)
     choice = _choice(run.proposals(plans, gpus), plans, review=review, only=only, plan=plan)
     applied = run.applied(choice.taken)

@@ -42,7 +42,7 @@ def explain(words: tuple[str, ...], format_: str, output: str | None, lang: str 
 
     Exit status: 0, or 2 where nothing has that name.
     """
-    book = Book(load_pack(rules))
+    book = Book(load_pack(over=rules))
     text = " ".join(words)[:_LONGEST]
     name = page_id(book, text) if text.strip() else None
     write(_page(book, name, format_, lang or locale_language(os.environ), to_terminal=output is None), output)

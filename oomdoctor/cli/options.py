@@ -9,9 +9,7 @@ import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-RULES = click.option(
-    "--rules", type=click.Path(exists=True, file_okay=False), help="Use the rules in this folder instead of the built-in ones."
-)
+RULES = click.option("--rules", type=click.Path(exists=True, file_okay=False), help="Lay the rules in this folder over the built-in ones.")
 NO_REDACT = click.option("--no-redact", is_flag=True, help="Keep user and host names, paths, addresses and tokens as they are.")
 EXIT_ZERO = click.option("--exit-zero", is_flag=True, help="End with status 0 also when a memory failure was found.")
 MACHINE = click.option(

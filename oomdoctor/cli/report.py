@@ -89,7 +89,7 @@ def report(
         )
     language = lang or locale_language(os.environ)
     if for_ in PROJECTS:
-        text = _form(diagnosis, for_, load_pack(rules), language, is_asked=lang is not None, redact=not no_redact)
+        text = _form(diagnosis, for_, load_pack(over=rules), language, is_asked=lang is not None, redact=not no_redact)
     else:
         text = _issue(diagnosis, "markdown" if for_ == "github" else "terminal", language, redact=not no_redact)
     write(text, output)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ from oomdoctor.knowledge.records.check import CheckFile
 from oomdoctor.knowledge.records.condition import tagged_condition
 from oomdoctor.knowledge.records.fix import FixRecord
 from oomdoctor.knowledge.records.form import FormRecord, SheetRecord
-from oomdoctor.knowledge.records.framework import FrameworkRecord
+from oomdoctor.knowledge.records.framework import FrameworkRecord, FromKey
 from oomdoctor.knowledge.records.log_setting import LogSettingRecord
 from oomdoctor.knowledge.records.named_condition import ConditionFile
 from oomdoctor.knowledge.records.problem import ProblemRecord
@@ -33,6 +33,8 @@ from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
 from oomdoctor.knowledge.yaml_file import YamlFile, convert, did_you_mean, read_yaml
 
 T = TypeVar("T")
+_LOG = "log"
+"""The framework whose settings are the fields of messages of context."""
 _DATA = ("fields", "environment")
 """Keys that hold examples of data, whose keys are no words of rules."""
 
@@ -42,45 +44,56 @@ def rule_files(root: Path) -> list[Path]:
     return sorted(path for path in root.rglob("*.yaml") if path.is_file())
 
 
-def load_rules(root: Path) -> RuleSet:
-    """Return every rule below `root`. Raises RuleError at the first file that is not right, or names what does not exist."""
-    rules = load_records(root)
+def load_rules(root: Path, over: Path | None = None) -> RuleSet:
+    """Return every rule below `root`, with those below `over` laid over them: a rule of the same id takes the other's place.
+
+    Raise RuleError at the first file that is not right, or names what does not exist.
+    """
+    rules = load_records(root, over)
     wrong = next(wrong_references(rules), None)
     if wrong is not None:
         raise RuleError(wrong.path, *place(wrong.path, wrong.id, wrong.word), f"{wrong.id}: {wrong.why}")
     return rules
 
 
-def load_records(root: Path) -> RuleSet:
-    """Return every rule below `root`, whatever it names. Raises RuleError at the first file that is not right by itself."""
-    signatures: list[LoadedSignature] = []
-    for path in sorted((root / "signatures").rglob("*.yaml")):
-        signatures += load_signatures(path)
+def load_records(root: Path, over: Path | None = None) -> RuleSet:
+    """Return the rules of `load_rules`, whatever they name. Raise RuleError at the first file that is not right by itself."""
+    rules = _read_folder(root, {})
+    if over is not None:
+        rules = _laid_over(rules, _read_folder(over, rules.conditions))
+    frameworks = _with_log_settings(rules.frameworks)
+    fixes = tuple((path, with_framework_rows(fix, [framework for _, framework in frameworks])) for path, fix in rules.fixes)
+    return replace(rules, problems=_with_groups(rules.problems), frameworks=frameworks, fixes=fixes)
+
+
+def _read_folder(root: Path, known: Mapping[str, WrittenCondition]) -> RuleSet:
+    """Return the rules of one folder as its files have them; `known` are named conditions of another one."""
+    named = {**known, **load_conditions(root / "conditions.yaml")}
+    frameworks = _frameworks(root / "frameworks", named)
+    signatures = [signature for path in sorted((root / "signatures").rglob("*.yaml")) for signature in load_signatures(path)]
+    signatures += [LoadedSignature(one.framework, path, record) for path, one in frameworks for record in one.signatures]
     _unique([(signature.path, signature.record.id) for signature in signatures])
-    named = load_conditions(root / "conditions.yaml")
-    problems = _with_groups(_records(root / "problems", ProblemRecord, named))
+    problems = _records(root / "problems", ProblemRecord, named)
     fixes = _records(root / "fixes", FixRecord, named)
     checks = tuple((path, check) for path, file in _records(root / "checks", CheckFile, named) for check in file.checks)
     changes = tuple((path, change) for path, file in _records(root / "changes", ChangeFile, named) for change in file.changes)
     templates = _records(root / "templates", TemplateRecord)
     for kind in (problems, fixes, checks, changes, templates):
         _unique([(path, record.id) for path, record in kind])
-    frameworks = _records(root / "frameworks", FrameworkRecord, named)
     _unique([(path, framework.framework) for path, framework in frameworks])
     for where, framework in frameworks:
-        check_setting_names(where, [*framework.settings, *framework.writes])
+        check_setting_names(where, [*framework.settings, *framework.writes, *framework.log_settings])
     for where, fix in fixes:
         check_setting_names(where, [change.setting for change in fix.sets])
     for where, check in checks:
         check_setting_names(where, check.sets)
-    fixes = tuple((path, with_framework_rows(fix, [framework for _, framework in frameworks])) for path, fix in fixes)
     listed = root / "sources.yaml"
     return RuleSet(
         signatures=tuple(signatures),
         problems=problems,
         fixes=fixes,
         sources=tuple(load_file(listed, SourceFile).sources) if listed.is_file() else (),
-        frameworks=frameworks,
+        frameworks=tuple((path, replace(framework, signatures=[])) for path, framework in frameworks),
         checks=checks,
         forms=tuple((str(path), load_file(path, FormRecord)) for path in sorted((root / "forms").glob("*.yaml"))),
         sheets=_records(root / "forms" / "sheets", SheetRecord),
@@ -90,6 +103,43 @@ def load_records(root: Path) -> RuleSet:
         conditions=named,
         root=str(root),
     )
+
+
+def _frameworks(folder: Path, named: Mapping[str, WrittenCondition]) -> list[tuple[str, FrameworkRecord]]:
+    """Return the frameworks of a folder, with each row of a setting in their logs spelt out as a signature."""
+    files = [read_yaml(path) for path in sorted(folder.glob("*.yaml"))]
+    return [(file.path, convert(file, FrameworkRecord, _with_conditions(file, _without_rows(file), "$", named))) for file in files]
+
+
+def _laid_over(rules: RuleSet, over: RuleSet) -> RuleSet:
+    """Return two sets of rules as one; of two with the same id the second counts."""
+
+    def merged(name: str, identity: Callable[[Any], str]) -> tuple[Any, ...]:
+        return tuple({identity(one): one for one in (*getattr(rules, name), *getattr(over, name))}.values())
+
+    kinds = ("problems", "fixes", "checks", "forms", "sheets", "templates", "changes")
+    return replace(
+        rules,
+        signatures=merged("signatures", lambda one: str(one.record.id)),
+        frameworks=merged("frameworks", lambda one: str(one[1].framework)),
+        **{name: merged(name, lambda one: str(one[1].id)) for name in kinds},
+        **{name: merged(name, lambda one: str(one.id)) for name in ("sources", "causes")},
+        conditions=over.conditions,
+    )
+
+
+def _with_log_settings(frameworks: tuple[tuple[str, FrameworkRecord], ...]) -> tuple[tuple[str, FrameworkRecord], ...]:
+    """Return the frameworks with what each says of settings in its logs among those of all logs."""
+    settings: dict[str, list[str | FromKey]] = {}
+    for _, framework in frameworks:
+        for name, keys in framework.log_settings.items():
+            settings.setdefault(name, []).extend(keys)
+
+    def of_logs(framework: FrameworkRecord) -> FrameworkRecord:
+        known = framework.settings
+        return replace(framework, settings={**known, **{name: [*known.get(name, []), *keys] for name, keys in settings.items()}})
+
+    return tuple((path, of_logs(one) if one.framework == _LOG else one) for path, one in frameworks)
 
 
 def load_conditions(path: Path) -> Mapping[str, WrittenCondition]:
@@ -187,7 +237,8 @@ def add_file(rules: RuleSet, path: Path) -> RuleSet:
         added = _record(file, ChangeFile, rules.conditions).changes
         return replace(rules, changes=(*rules.changes, *((file.path, change) for change in added)))
     if "harm" in keys:
-        return replace(rules, fixes=(*rules.fixes, (file.path, _record(file, FixRecord, rules.conditions))))
+        fix = with_framework_rows(_record(file, FixRecord, rules.conditions), [framework for _, framework in rules.frameworks])
+        return replace(rules, fixes=(*rules.fixes, (file.path, fix)))
     if "when" in keys:
         return replace(rules, problems=(*rules.problems, (file.path, _record(file, ProblemRecord, rules.conditions))))
     if "framework" in keys:

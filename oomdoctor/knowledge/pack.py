@@ -181,9 +181,13 @@ def builtin_rules() -> str:
     return packaged if os.path.isdir(packaged) else os.path.join(os.path.dirname(package), "rules")
 
 
-def load_pack(root: str | None = None, cache: str | None = None) -> Pack:
-    """Return the pack of the rules in `root` (default: the built-in ones). Raise RuleError where a rule file is wrong."""
-    return _builtin_pack() if root is None and cache is None else _cached_pack(root or builtin_rules(), cache)
+def load_pack(root: str | None = None, cache: str | None = None, *, over: str | None = None) -> Pack:
+    """Return the pack of the rules in `root` (default: the built-in ones), with those in `over` laid over them.
+
+    Raise RuleError where a rule file is wrong.
+    """
+    is_builtin = root is None and cache is None and over is None
+    return _builtin_pack() if is_builtin else _cached_pack(root or builtin_rules(), cache, over)
 
 
 @functools.cache
@@ -191,29 +195,29 @@ def _builtin_pack() -> Pack:
     """Return the pack of the built-in rules, read once for each process."""
     folder = builtin_rules()
     shipped = _read(os.path.join(folder, _PACKED)) or _from_zip(folder)
-    return Pack(shipped) if shipped is not None else _cached_pack(folder, None)
+    return Pack(shipped) if shipped is not None else _cached_pack(folder)
 
 
-def _cached_pack(folder: str, cache: str | None) -> Pack:
-    name = f"pack-{_stamp(folder)}.json"
+def _cached_pack(folder: str, cache: str | None = None, over: str | None = None) -> Pack:
+    name = f"pack-{_stamp(folder, *([] if over is None else [over]))}.json"
     kept = cached.read(name, cache)
     if kept is not None:
         try:
             return Pack(kept)
         except (ValueError, DecodeError, RecursionError):
             pass  # damaged in the cache: it is made again
-    data = compile_pack(folder)
+    data = compile_pack(folder, over)
     cached.keep(name, data, cache)
     return Pack(data)
 
 
-def compile_pack(root: str) -> bytes:
-    """Return the rule files below `root`, checked and packed."""
+def compile_pack(root: str, over: str | None = None) -> bytes:
+    """Return the rule files below `root`, with those below `over` laid over them, checked and packed."""
     from pathlib import Path  # noqa: PLC0415 - only compiling pays for YAML, msgspec and pathlib
 
     from oomdoctor.knowledge.load import load_rules  # noqa: PLC0415
 
-    return packed(load_rules(Path(root)), root)
+    return packed(load_rules(Path(root), None if over is None else Path(over)), root)
 
 
 def packed(rules: RuleSet, root: str) -> bytes:
@@ -316,13 +320,13 @@ def with_needs(when: Condition) -> Condition:
     return AnyOf(tuple(map(with_needs, when.parts))) if isinstance(when, AnyOf) else when
 
 
-def _stamp(root: str) -> str:
-    """A name for exactly these rule files and this code."""
+def _stamp(*roots: str) -> str:
+    """Return a name for exactly these rule files and this code."""
     import hashlib  # noqa: PLC0415 - a wheel with its pack does not need it
 
     digest = hashlib.sha256(f"{FORMAT}".encode())
     here = os.path.dirname(os.path.abspath(__file__))
-    for folder in (os.path.abspath(root), here):
+    for folder in (*map(os.path.abspath, roots), here):
         for path, _, names in sorted(os.walk(folder)):
             for name in sorted(names):
                 if name.endswith((".yaml", ".py")):

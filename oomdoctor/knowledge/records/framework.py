@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from oomdoctor.knowledge.records.base import Plain, Record, RecordKind
 from oomdoctor.knowledge.records.condition import Condition
+from oomdoctor.knowledge.records.signature import SignatureRecord
 
 
 class FromKey(Record, frozen=True, kw_only=True):
@@ -151,6 +152,10 @@ class FrameworkRecord(FrameworkCore, frozen=True, kw_only=True):
     """What becomes of a key that it does not know: the run stops, nothing happens, or a script of one's own may have it."""
     settings: dict[str, list[str | FromKey]] = {}
     """The common name -> the keys that give it, the first one that is there counts."""
+    signatures: list[SignatureRecord] = []
+    """Messages of its own, as in rules/signatures; settings that it prints are rows (`{setting: [a_key], value: int, like: 4}`)."""
+    log_settings: dict[str, list[str | FromKey]] = {}
+    """The common name -> the fields of these messages that give it."""
     writes: dict[str, str | WriteRecord | list[WriteRecord]] = {}
     """The common name -> the key that fixes and plans set; several where versions or runs differ."""
     writes_source: str = ""
