@@ -11,6 +11,7 @@ import click
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.pack import PROBLEMS, builtin_rules, load_pack
+from oomdoctor.report.handbook.catalogue import catalogue as pages
 from oomdoctor.report.safety.sanitize import clean, clean_line
 
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -160,8 +161,6 @@ def catalogue(folder: str, root: str | None) -> None:
 
     Status 2 when a page cannot be written.
     """
-    from oomdoctor.report.handbook.catalogue import catalogue as pages  # noqa: PLC0415 - the other commands make no pages
-
     where = Path(folder)
     try:
         where.mkdir(parents=True, exist_ok=True)

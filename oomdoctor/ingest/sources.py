@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import glob
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -117,8 +118,6 @@ def _behind(path: str, include: Sequence[str], exclude: Sequence[str]) -> Iterat
 def _glob(path: str) -> list[str]:
     if not any(char in path for char in "*?["):
         return []
-    import glob  # noqa: PLC0415 - shells expand globs; only quoted ones come here
-
     return sorted(glob.glob(path, recursive=True))
 
 

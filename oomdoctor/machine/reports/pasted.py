@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 
 LIMIT = 4 << 20
 """Bytes of a text that are read; a report of an environment has a hundredth of that."""
@@ -29,8 +30,6 @@ def decode_text(data: bytes) -> str:
 def clean_lines(text: str) -> Iterator[str]:
     """Read the lines of a text, cleaned, blank ones included. Indentation stays: `nvidia-smi -q` is a tree."""
     markup = "</" in text or "&lt;" in text or "<br" in text
-    if markup:
-        from html import unescape  # noqa: PLC0415 - only pasted web pages pay for its table
     for number, line in enumerate(text[:LIMIT].splitlines()):
         if number >= _LINES:
             return
