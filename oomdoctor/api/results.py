@@ -37,7 +37,7 @@ class ConfigCheck(Struct, frozen=True, kw_only=True):
     """What is wrong with a config before it runs, and whether the run fits."""
 
     config: RunConfig
-    """The settings, and in `complaints` what stops the run or has no effect."""
+    """The settings, and in `issues` what stops the run or has no effect."""
     memory: RunEstimate | None = None
     """None where no card was named, and where `unknown` says why the memory cannot be told."""
     unknown: str | None = None
