@@ -215,7 +215,7 @@ def compile_pack(root: str, over: str | None = None) -> bytes:
     """Return the rule files below `root`, with those below `over` laid over them, checked and packed."""
     from pathlib import Path  # noqa: PLC0415 - only compiling pays for YAML, msgspec and pathlib
 
-    from oomdoctor.knowledge.load import load_rules  # noqa: PLC0415
+    from oomdoctor.knowledge.load import load_rules  # noqa: PLC0415 - as above
 
     return packed(load_rules(Path(root), None if over is None else Path(over)), root)
 
