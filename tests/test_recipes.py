@@ -22,6 +22,11 @@ SAID = [
         id="a problem is explained",
     ),
     pytest.param(2, ["1 problem, 1 fix tested, 0 complaints", "Raise the quota.", "quota.memory"], id="a fix is proposed"),
+    pytest.param(
+        3, ["1 framework tested, 0 complaints", "`farm_length` is near", "The peak is about"], id="a framework is read and checked"
+    ),
+    pytest.param(4, ["1 table tested, 0 complaints", "Farm X1"], id="a card is known"),
+    pytest.param(5, ["run.properties:2", "`farm_length` is near"], id="a form of config is read"),
 ]
 
 
