@@ -19,6 +19,7 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import fill
 from typing import TypeGuard
 
 from packaging.version import Version
@@ -124,7 +125,7 @@ def _table(package: str, keys: dict[Version, set[str]]) -> str:
         f"{MARK}{package.replace('_', '-')}. Do not edit below.",
         "keys:",
         f"  source: 'PyPI wheels of {package.replace('_', '-')}'",
-        f"  versions: [{', '.join(repr(str(version)) for version in versions)}]",
+        fill(f"  versions: [{', '.join(repr(str(version)) for version in versions)}]", 140, subsequent_indent="    "),
         "  spans:",
     ]
     for since, until in sorted(spans, key=lambda span: (span[0] or Version("0"), span[1] or Version("9999"))):

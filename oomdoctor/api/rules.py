@@ -39,7 +39,7 @@ def try_rules(root: Path, paths: Sequence[Path] = ()) -> RulesTrial:
 
     def chosen(path: str) -> bool:
         here = Path(path).resolve()
-        return not paths or any(one == here or one in here.parents for one in paths)
+        return not paths or any(folder == here or folder in here.parents for folder in paths)
 
     issues = [issue for issue in lint_rules(rules, _healthy(root), expand) if chosen(issue.path)]
     if not issues:

@@ -39,7 +39,7 @@ def fault(when: Any, at: str = "$", depth: int = 0) -> tuple[str, str] | None:
             inner = when[word]
             if len(when) > 1 or not isinstance(inner, list) or not inner:
                 return at, f"'{word}' stands alone and holds a list of conditions"
-            return next((why for number, one in enumerate(inner) if (why := fault(one, f"{at}.{word}[{number}]", depth + 1))), None)
+            return next((why for number, part in enumerate(inner) if (why := fault(part, f"{at}.{word}[{number}]", depth + 1))), None)
     if "not" in when:
         return (at, "'not' stands alone") if len(when) > 1 else fault(when["not"], f"{at}.not", depth + 1)
     if "fact" in when:
@@ -67,9 +67,9 @@ def plain(when: WrittenCondition, named: Mapping[str, WrittenCondition]) -> dict
     if "condition" in when:
         return dict(named[when["condition"]])
     if "all" in when:
-        inner = [(part, plain(part, named)) for part in when["all"]]
+        whole = [(part, plain(part, named)) for part in when["all"]]
         # What stands for several conditions joins those around it.
-        return {"all": [one for part, whole in inner for one in (whole["all"] if "all" in whole and "all" not in part else [whole])]}
+        return {"all": [inner for part, spelt in whole for inner in (spelt["all"] if "all" in spelt and "all" not in part else [spelt])]}
     if "any" in when:
         return {"any": [plain(part, named) for part in when["any"]]}
     if "not" in when:

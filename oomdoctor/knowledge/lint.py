@@ -129,7 +129,7 @@ def _parts(code: Any, value: Any) -> list[Any]:
     if code in (sre_constants.ASSERT, sre_constants.ASSERT_NOT):
         return [value[1]]
     if code is sre_constants.GROUPREF_EXISTS:
-        return [one for one in value[1:] if one is not None]
+        return [branch for branch in value[1:] if branch is not None]
     return []
 
 

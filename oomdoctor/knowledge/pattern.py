@@ -36,7 +36,7 @@ _MOST_CHOICES = 12
 
 
 def expand(pattern: str) -> str:
-    """The regular expression behind a pattern of a rule."""
+    """Return the regular expression behind a pattern of a rule."""
     pattern = _MACRO.sub(lambda macro: f"(?:{MACROS[macro[1]]})", pattern)
     out: list[str] = []
     inside = False
@@ -63,7 +63,7 @@ def expand(pattern: str) -> str:
 
 
 def fragments(expression: str) -> list[str] | None:
-    """Texts of which every match of a regular expression holds at least one; None where there are no such texts.
+    """Return texts of which every match of a regular expression holds at least one; None where there are no such texts.
 
     Looking for them is a hundred times cheaper than trying the expression, or compiling it.
     """
@@ -74,20 +74,20 @@ def fragments(expression: str) -> list[str] | None:
 
 
 def _needed(tree: Any) -> list[str] | None:
-    """The longest run of plain characters, or where there is none the needed texts of each branch of one choice."""
+    """Return the longest run of plain characters, or where there is none the needed texts of each branch of one choice."""
     best = max(_runs(tree), key=len, default="")
     if len(best) >= _SHORTEST:
         return [best]
     for choice in _choices(tree):
         needed = [_needed(branch) for branch in choice]
-        texts = [text for own in needed for text in own or ()]
+        texts = [text for branch in needed for text in branch or ()]
         if all(needed) and len(texts) <= _MOST_CHOICES:
             return texts
     return None
 
 
 def _choices(tree: Any) -> Iterator[list[Any]]:
-    """The choices of which every match takes one branch."""
+    """Yield the choices of which every match takes one branch."""
     for code, value in tree:
         if code is sre_constants.BRANCH:
             yield value[1]
@@ -96,7 +96,7 @@ def _choices(tree: Any) -> Iterator[list[Any]]:
 
 
 def _runs(tree: Any) -> list[str]:
-    """The runs of plain characters that are in every match, in order."""
+    """Return the runs of plain characters that are in every match, in order."""
     runs = [""]
     for code, value in tree:
         if code is sre_constants.LITERAL:

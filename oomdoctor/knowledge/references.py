@@ -26,7 +26,7 @@ from oomdoctor.knowledge.records.condition import (
 )  # fmt: skip
 from oomdoctor.knowledge.records.fix import FixRecord, SettingRecord
 from oomdoctor.knowledge.records.form import FormRecord
-from oomdoctor.knowledge.records.framework import FrameworkRecord
+from oomdoctor.knowledge.records.framework import FrameworkRecord, WriteRecord
 from oomdoctor.knowledge.records.problem import ProblemRecord
 from oomdoctor.knowledge.records.signature import KindName, SignatureRecord
 from oomdoctor.knowledge.rule_set import RuleSet
@@ -55,6 +55,8 @@ class _Names(Struct, frozen=True):
     """Signature -> the fields of its events."""
     programs: frozenset[str]
     frameworks: frozenset[str]
+    written: frozenset[tuple[str, str]]
+    """Frameworks and the keys that they write for fixes, which are checked where they stand."""
     problems: frozenset[str]
     groups: frozenset[str]
     fixes: frozenset[str]
@@ -82,7 +84,7 @@ def wrong_references(rules: RuleSet) -> Iterator[Wrong]:
     for path, sheet in rules.sheets:
         yield from _within(path, sheet.id, _of_forms((fact for _, fact in sheet.lines), names))
     for path, template in rules.templates:
-        served = (_unknown("framework", one.framework, names.frameworks) for one in template.serves)
+        served = (_unknown("framework", value.framework, names.frameworks) for value in template.serves)
         filled = [word for command in template.launch.values() for word in _FILLED.findall(command)]
         yield from _within(path, template.id, (*served, *(_unknown("placeholder", word, ("file", "config")) for word in filled)))
         yield from _within(path, template.id, (_unknown("framework", name, names.frameworks) for name in template.launch))
@@ -104,6 +106,7 @@ def _names(rules: RuleSet) -> _Names:
         signatures={loaded.record.id: fields_of(loaded.record) | {"rank"} for loaded in rules.signatures},
         programs=frozenset(loaded.program for loaded in rules.signatures),
         frameworks=frozenset(framework.framework for _, framework in rules.frameworks),
+        written=frozenset((framework.framework, way.key) for _, framework in rules.frameworks for way in _ways(framework)),
         problems=frozenset(problem.id for _, problem in rules.problems),
         groups=frozenset(problem.group for _, problem in rules.problems if problem.group),
         fixes=frozenset(fix.id for _, fix in rules.fixes),
@@ -160,7 +163,13 @@ def _fix(record: FixRecord, names: _Names) -> Iterator[_Mistake]:
     scope = names.facts.case
     yield from _placeholders((record.title, record.how, record.costs, *(need.says for need in record.needs)), scope, names)
     for row in record.settings:
-        yield from _setting(row, names)
+        if (row.framework, row.key) not in names.written:
+            yield from _setting(row, names)
+    yield from (_unknown("framework", name, names.frameworks) for name in record.first)
+    for change in record.sets:
+        yield _unknown("setting", change.setting, RunSettings.__struct_fields__)
+        yield from (_unknown("framework", name, names.frameworks) for name in change.without)
+        yield from (_fact(name, scope, names) for name in (*change.facts, *([change.was] if change.was else [])))
     for need in record.needs:
         yield from _condition(need.when, scope, names)
     if record.frees is not None and record.frees.fact is not None:
@@ -211,7 +220,11 @@ def _framework(record: FrameworkRecord, names: _Names) -> Iterator[_Mistake]:
     others = (*record.shares, *record.falls_back_to, *([record.trains_like] if record.trains_like else []))
     yield from (_unknown("framework", name, names.frameworks) for name in others)
     yield from (_unknown("program", name, names.programs) for name in record.messages if names.programs)
-    yield from (_unknown("setting", name, RunSettings.__struct_fields__) for name in (*record.settings, *record.options))
+    yield from (_unknown("setting", name, RunSettings.__struct_fields__) for name in (*record.settings, *record.options, *record.writes))
+    for way in _ways(record):
+        yield from map(_no_version, (way.since, way.until))
+        if way.when is not None:
+            yield from _condition(way.when, names.facts.case, names)
     yield from (_fact(name, names.facts.case, names) for name in (record.layer.facts if record.layer is not None else ()))
     if record.in_logs is not None:
         yield _no_pattern(record.in_logs.pattern)
@@ -219,6 +232,12 @@ def _framework(record: FrameworkRecord, names: _Names) -> Iterator[_Mistake]:
         yield from map(_no_version, table.versions)
         spans = (version for span in table.spans for version in (span.since, span.until))
         yield from (_unknown("version", version, table.versions) for version in spans if version is not None)
+
+
+def _ways(record: FrameworkRecord) -> Iterator[WriteRecord]:
+    """Yield how a framework writes settings."""
+    for ways in record.writes.values():
+        yield from ways if isinstance(ways, list) else [WriteRecord(key=ways) if isinstance(ways, str) else ways]
 
 
 def _form(record: FormRecord, names: _Names) -> Iterator[_Mistake]:
@@ -246,11 +265,11 @@ def _condition(when: Condition, scope: frozenset[str], names: _Names) -> Iterato
 
 
 def _event(when: EventCondition, names: _Names) -> Iterator[_Mistake]:
-    asked = _listed(when.event)
-    yield from (_unknown("event", name, names.signatures) for name in asked)
+    signatures = _listed(when.event)
+    yield from (_unknown("event", name, names.signatures) for name in signatures)
     yield from (_unknown("program", name, names.programs) for name in _listed(when.program))
     yield from (_unknown("kind", name, _KINDS) for name in _listed(when.kind))
-    fields = {field for name in asked or names.signatures for field in names.signatures.get(name, ())}
+    fields = {field for name in signatures or names.signatures for field in names.signatures.get(name, ())}
     yield from (_unknown("field", test.field, fields) for test in when.where)
     yield from (_unknown("operator", test.operator, OPERATORS) for test in when.where)
 

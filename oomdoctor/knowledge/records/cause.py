@@ -14,6 +14,6 @@ class CauseRecord(Record, frozen=True, kw_only=True):
 
 
 class CauseFile(Record, frozen=True, kw_only=True):
-    """rules/causes.yaml"""
+    """The file rules/causes.yaml."""
 
     causes: list[CauseRecord]

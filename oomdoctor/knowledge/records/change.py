@@ -56,7 +56,7 @@ class ChangeRecord(Record, frozen=True, kw_only=True):
 
 
 class ChangeFile(Record, frozen=True, kw_only=True):
-    """rules/changes/<subject>.yaml"""
+    """A file rules/changes/<subject>.yaml."""
 
     changes: list[ChangeRecord]
 

@@ -42,7 +42,7 @@ class CheckRecord(Record, frozen=True, kw_only=True):
 
 
 class CheckFile(Record, frozen=True, kw_only=True):
-    """rules/checks/<subject>.yaml"""
+    """A file rules/checks/<subject>.yaml."""
 
     checks: list[CheckRecord]
 

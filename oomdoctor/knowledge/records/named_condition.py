@@ -20,6 +20,6 @@ class ConditionRecord(Record, frozen=True, kw_only=True):
 
 
 class ConditionFile(Record, frozen=True, kw_only=True):
-    """rules/conditions.yaml"""
+    """The file rules/conditions.yaml."""
 
     conditions: list[ConditionRecord]

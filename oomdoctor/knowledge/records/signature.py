@@ -54,7 +54,7 @@ class SignatureRecord(Record, frozen=True, kw_only=True):
 
 
 class SignatureFile(Record, frozen=True, kw_only=True):
-    """rules/signatures/<program>.yaml"""
+    """A file rules/signatures/<program>.yaml."""
 
     program: str
     purpose: PurposeName | None = None

@@ -26,6 +26,6 @@ class SourceRecord(Record, frozen=True, kw_only=True):
 
 
 class SourceFile(Record, frozen=True, kw_only=True):
-    """rules/sources.yaml"""
+    """The file rules/sources.yaml."""
 
     sources: list[SourceRecord]
