@@ -12,7 +12,7 @@ import time
 from statistics import median
 
 from oomdoctor.case.plan import MemoryBudget
-from oomdoctor.case.settings import Scalar
+from oomdoctor.case.settings import RunSettings
 from oomdoctor.case.setup import Setup
 from oomdoctor.knowledge.tables.cards import card_named
 from oomdoctor.knowledge.tables.shapes import model_shape
@@ -22,13 +22,13 @@ from oomdoctor.planning.search import search
 from oomdoctor.setups.from_settings import setup_from_settings
 
 ROUNDS = 5
-RUNS: tuple[tuple[str, str, int, str, dict[str, Scalar]], ...] = (
-    ("Qwen/Qwen2.5-7B", "llamafactory", 4, "RTX 4090", {"finetuning": "lora", "micro_batch": 8, "sequence_length": 2048}),
-    ("Qwen/Qwen2.5-7B", "transformers", 8, "RTX 4090", {"finetuning": "full", "micro_batch": 16, "sequence_length": 4096}),
+RUNS: tuple[tuple[str, str, int, str, RunSettings], ...] = (
+    ("Qwen/Qwen2.5-7B", "llamafactory", 4, "RTX 4090", RunSettings(finetuning="lora", micro_batch=8, sequence_length=2048)),
+    ("Qwen/Qwen2.5-7B", "transformers", 8, "RTX 4090", RunSettings(finetuning="full", micro_batch=16, sequence_length=4096)),
     ("meta-llama/Llama-3.1-70B", "transformers", 8, "RTX 4090",
-     {"finetuning": "full", "micro_batch": 64, "sequence_length": 8192, "attention": "eager", "eval_strategy": "steps", "eval_batch": 8}),
+     RunSettings(finetuning="full", micro_batch=64, sequence_length=8192, attention="eager", eval_strategy="steps", eval_batch=8)),
     ("meta-llama/Llama-3.1-70B", "transformers", 2, "RTX 4090",
-     {"finetuning": "full", "micro_batch": 64, "sequence_length": 8192, "attention": "eager", "eval_strategy": "steps", "eval_batch": 8}),
+     RunSettings(finetuning="full", micro_batch=64, sequence_length=8192, attention="eager", eval_strategy="steps", eval_batch=8)),
 )  # fmt: skip
 
 
