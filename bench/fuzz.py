@@ -47,6 +47,7 @@ from oomdoctor.report.render.terminal import render as terminal
 from oomdoctor.report.safety.redact import redact
 from oomdoctor.report.wire.diagnosis import convert_diagnosis
 from oomdoctor.report.wire.encode import json_text
+from oomdoctor.report.wording.wording import Wording
 
 BATCH = 500
 HANG_S = 20.0
@@ -287,8 +288,8 @@ def _packers() -> tuple[Callable[[bytes], bytes], ...]:
 def _diagnosed(data: bytes) -> None:
     """The whole path: streams, windows, events, timeline, findings, every form of the report."""
     diagnosis = pipeline.diagnose_logs(["fuzz.log"], pack(), text=data)
-    json_text(convert_diagnosis(diagnosis, "en", __version__), redact=True).encode()
-    document = compose(diagnosis, "zh", __version__)
+    json_text(convert_diagnosis(diagnosis, Wording("en"), __version__), redact=True).encode()
+    document = compose(diagnosis, Wording("zh"), __version__)
     for render in (markdown, html, lambda one: terminal(one, width=80, color=False)):
         render(redact(document)).encode()
 

@@ -30,6 +30,7 @@ from oomdoctor.report.render.terminal import render as terminal
 from oomdoctor.report.safety.redact import redact
 from oomdoctor.report.wire.diagnosis import convert_diagnosis
 from oomdoctor.report.wire.encode import json_text
+from oomdoctor.report.wording.wording import Wording
 
 ROOT = Path(__file__).parents[1]
 OOM = (
@@ -55,9 +56,9 @@ def said(found: Diagnosis) -> tuple[str, list[str]]:
 
 
 def reports(found: Diagnosis) -> dict[str, str]:
-    document = redact(compose(found, "en", "0.0.0"))
+    document = redact(compose(found, Wording("en"), "0.0.0"))
     return {
-        "json": json_text(convert_diagnosis(found, "en", "0.0.0"), redact=True),
+        "json": json_text(convert_diagnosis(found, Wording("en"), "0.0.0"), redact=True),
         "markdown": markdown(document), "html": html(document), "terminal": terminal(document, width=100, color=False),
     }  # fmt: skip
 

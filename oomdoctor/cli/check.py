@@ -17,6 +17,7 @@ from oomdoctor.report.edits.check import Taken, compose, findings
 from oomdoctor.report.wire.check import convert_check
 from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wire.sarif import convert_config_issues
+from oomdoctor.report.wording.wording import Wording
 
 FORMATS = ("terminal", "markdown", "json", "sarif")
 
@@ -57,7 +58,7 @@ def check(
     Exit status: 0 fine, 1 an error, or it does not fit, 2 could not run.
     """
     result = check_config(configs, gpu=gpu, gpus=gpus, model=model, hub=hub, rules=rules)
-    write(_render(result, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
+    write(_render(result, format_, Wording(lang or locale_language(os.environ)), to_terminal=output is None), output)
     if result.unknown is not None:
         click.echo(f"oomdoctor: {result.unknown}", err=True)
         sys.exit(2)
@@ -65,13 +66,13 @@ def check(
         sys.exit(1)
 
 
-def _render(result: ConfigCheck, format_: str, lang: str, *, to_terminal: bool) -> str:
+def _render(result: ConfigCheck, format_: str, wording: Wording, *, to_terminal: bool) -> str:
     taken = _taken(result.memory)
     if format_ == "json":
-        return json_text(convert_check(result.config, taken, result.gaps, lang, __version__))
+        return json_text(convert_check(result.config, taken, result.gaps, wording, __version__))
     if format_ == "sarif":
-        return json_text(convert_config_issues(findings(result.config, taken), lang, __version__))
-    return show(compose(result.config, taken, result.gaps, lang, __version__), format_, to_terminal=to_terminal)
+        return json_text(convert_config_issues(findings(result.config, taken), wording, __version__))
+    return show(compose(result.config, taken, result.gaps, wording, __version__), format_, to_terminal=to_terminal)
 
 
 def _taken(memory: RunEstimate | None) -> Taken | None:

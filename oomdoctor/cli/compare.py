@@ -15,6 +15,7 @@ from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.report.comparison.compare import compose
 from oomdoctor.report.wire.comparison import convert_comparison
 from oomdoctor.report.wire.encode import json_text
+from oomdoctor.report.wording.wording import Wording
 
 FORMATS = ("terminal", "markdown", "json", "html")
 _NONE = "-"
@@ -60,14 +61,14 @@ def compare(
     old, new = ([pair[at] for pair in config if pair[at] != _NONE] for at in (0, 1))
     machines = (None if env[0] == _NONE else env[0], None if env[1] == _NONE else env[1])
     comparison = compare_runs(before, after, config=(old, new), environment=machines, rules=rules)
-    language = lang or locale_language(os.environ)
-    write(render(comparison, format_, language, redact=not no_redact, to_terminal=output is None), output)
+    wording = Wording(lang or locale_language(os.environ))
+    write(render(comparison, format_, wording, redact=not no_redact, to_terminal=output is None), output)
     if comparison.matters and not exit_zero:
         sys.exit(1)
 
 
-def render(comparison: Comparison, format_: str, lang: str, *, redact: bool, to_terminal: bool) -> str:
+def render(comparison: Comparison, format_: str, wording: Wording, *, redact: bool, to_terminal: bool) -> str:
     """Return the answer as text."""
     if format_ == "json":
-        return json_text(convert_comparison(comparison, lang, __version__), redact=redact)
-    return show(compose(comparison, lang, __version__), format_, to_terminal=to_terminal, redact=redact)
+        return json_text(convert_comparison(comparison, wording, __version__), redact=redact)
+    return show(compose(comparison, wording, __version__), format_, to_terminal=to_terminal, redact=redact)

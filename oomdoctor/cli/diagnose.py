@@ -19,6 +19,7 @@ from oomdoctor.errors import UsageError
 from oomdoctor.ingest.sources import expand_sources
 from oomdoctor.ingest.streams import stdin_is_terminal
 from oomdoctor.report.diagnosis.compose import compose
+from oomdoctor.report.wording.wording import Wording
 
 _PASTED = 64 << 20
 """The longest text from standard input that is answered; a log of this size comes as a file."""
@@ -90,27 +91,27 @@ def diagnose(
     if reply:
         text = answer(diagnosis, lang, beginning, redact=not no_redact)
     else:
-        text = render(diagnosis, format_, lang or locale_language(os.environ), redact=not no_redact, to_terminal=output is None)
+        text = render(diagnosis, format_, Wording(lang or locale_language(os.environ)), redact=not no_redact, to_terminal=output is None)
     write(text, output)
     exit_with_verdict(diagnosis, exit_zero=exit_zero)
 
 
-def render(diagnosis: Diagnosis, format_: str, lang: str, *, redact: bool, to_terminal: bool) -> str:
+def render(diagnosis: Diagnosis, format_: str, wording: Wording, *, redact: bool, to_terminal: bool) -> str:
     """Return the report as text."""
     if format_ == "json":
         from oomdoctor.report.wire.diagnosis import convert_diagnosis  # noqa: PLC0415 - a tenth of the start of the other formats
         from oomdoctor.report.wire.encode import json_text  # noqa: PLC0415 - as above
 
-        return json_text(convert_diagnosis(diagnosis, lang, __version__), redact=redact)
-    return show(compose(diagnosis, lang, __version__), format_, to_terminal=to_terminal, redact=redact)
+        return json_text(convert_diagnosis(diagnosis, wording, __version__), redact=redact)
+    return show(compose(diagnosis, wording, __version__), format_, to_terminal=to_terminal, redact=redact)
 
 
 def answer(diagnosis: Diagnosis, lang: str | None, pasted: bytes, *, redact: bool) -> str:
     """Return the answer to the reporter: in `lang`, else in the language of what was pasted, else in the locale's."""
     from oomdoctor.report.issue.reply import language_of, reply  # noqa: PLC0415 - few ask for it
 
-    language = lang or language_of(pasted.decode("utf-8", "replace")) or locale_language(os.environ)
-    return show(reply(diagnosis, language, __version__), "markdown", to_terminal=False, redact=redact)
+    wording = Wording(lang or language_of(pasted.decode("utf-8", "replace")) or locale_language(os.environ))
+    return show(reply(diagnosis, wording, __version__), "markdown", to_terminal=False, redact=redact)
 
 
 def exit_with_verdict(diagnosis: Diagnosis, *, exit_zero: bool) -> None:

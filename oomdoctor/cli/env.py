@@ -18,6 +18,7 @@ from oomdoctor.machine.facts import environment_facts
 from oomdoctor.report.machine.environment import compose_environment
 from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wire.environment import convert_environment
+from oomdoctor.report.wording.wording import Wording
 
 FORMATS = ("terminal", "markdown", "json", "html")
 
@@ -60,18 +61,25 @@ def env(
     Exit status: 0 looked, 1 with --check when something makes runs fail, 2 could not run.
     """
     machine = environment(from_, python=python, deep=deep, rules=rules)
-    language = lang or locale_language(os.environ)
-    text = render(machine.environment, machine.findings, format_, language, redact=not no_redact, to_terminal=output is None, name=from_)
+    wording = Wording(lang or locale_language(os.environ))
+    text = render(machine.environment, machine.findings, format_, wording, redact=not no_redact, to_terminal=output is None, name=from_)
     write(text, output)
     if check and any(finding.severity == "error" for finding in machine.findings):
         sys.exit(1)
 
 
 def render(
-    machine: Environment, findings: Sequence[Finding], format_: str, lang: str, *, redact: bool, to_terminal: bool, name: str | None = None
+    machine: Environment,
+    findings: Sequence[Finding],
+    format_: str,
+    wording: Wording,
+    *,
+    redact: bool,
+    to_terminal: bool,
+    name: str | None = None,
 ) -> str:
     """Return the report as text; `name` is the file that the machine was read from."""
     if format_ == "json":
-        return json_text(convert_environment(machine, findings, lang, __version__, redact=redact), redact=redact)
-    document = compose_environment(machine, findings, environment_facts(machine), lang, __version__, name)
+        return json_text(convert_environment(machine, findings, wording, __version__, redact=redact), redact=redact)
+    document = compose_environment(machine, findings, environment_facts(machine), wording, __version__, name)
     return show(document, format_, to_terminal=to_terminal, redact=redact)

@@ -19,6 +19,7 @@ from oomdoctor.report.memory.serving import compose as compose_server
 from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wire.estimate import convert_estimate
 from oomdoctor.report.wire.serving import convert_served
+from oomdoctor.report.wording.wording import Wording
 from oomdoctor.setups.spec_lines import answer_lines
 
 FORMATS = ("terminal", "markdown", "json", "html", "jsonl")
@@ -93,7 +94,7 @@ def estimate(
         hub=hub,
         trace=trace,
     )
-    write(_render(run, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
+    write(_render(run, format_, Wording(lang or locale_language(os.environ)), to_terminal=output is None), output)
     if run.fits not in ("yes", None):
         sys.exit(1)
 
@@ -106,13 +107,13 @@ def _answer_lines(spec: str, output: str | None) -> None:
         raise UsageError(f"cannot read {spec}: {(error.strerror or str(error)).lower()}") from error
 
 
-def _render(run: RunEstimate, format_: str, lang: str, *, to_terminal: bool) -> str:
+def _render(run: RunEstimate, format_: str, wording: Wording, *, to_terminal: bool) -> str:
     memory = run.estimate
     if format_ in ("json", "jsonl"):
-        report = convert_served(memory, lang) if isinstance(memory, Served) else convert_estimate(memory, lang, run.fit)
+        report = convert_served(memory, wording) if isinstance(memory, Served) else convert_estimate(memory, wording, run.fit)
         return json_text(report, line=format_ == "jsonl")
     if isinstance(memory, Served):
-        document = compose_server(memory, lang, __version__)
+        document = compose_server(memory, wording, __version__)
     else:
-        document = compose(memory, lang, __version__, run.fit)
+        document = compose(memory, wording, __version__, run.fit)
     return show(document, format_, to_terminal=to_terminal)

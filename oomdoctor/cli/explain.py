@@ -16,6 +16,7 @@ from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.handbook.page import contents, page
 from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wire.explain import convert_pages
+from oomdoctor.report.wording.wording import Wording
 
 _LONGEST = 20_000
 
@@ -45,7 +46,7 @@ def explain(words: tuple[str, ...], format_: str, output: str | None, lang: str 
     book = Book(load_pack(over=rules))
     text = " ".join(words)[:_LONGEST]
     name = page_id(book, text) if text.strip() else None
-    write(_page(book, name, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
+    write(_page(book, name, format_, Wording(lang or locale_language(os.environ)), to_terminal=output is None), output)
 
 
 def page_id(book: Book, text: str) -> str:
@@ -69,8 +70,8 @@ def _message(book: Book, text: str) -> str | None:
     return next((event.signature for event in sorted(events, key=lambda event: event.kind.value == "context")), None)
 
 
-def _page(book: Book, name: str | None, format_: str, lang: str, *, to_terminal: bool) -> str:
+def _page(book: Book, name: str | None, format_: str, wording: Wording, *, to_terminal: bool) -> str:
     if format_ == "json":
         return json_text(convert_pages(book, name, __version__))
-    document = contents(book, lang, __version__) if name is None else page(book, name, lang, __version__)
+    document = contents(book, wording, __version__) if name is None else page(book, name, wording, __version__)
     return show(document, format_, to_terminal=to_terminal, full=True)

@@ -15,6 +15,7 @@ from oomdoctor.cli.options import GPUS, MODEL_OF_CONFIG, RULES, config_option, l
 from oomdoctor.cli.output import is_coloured, locale_language, write
 from oomdoctor.errors import UsageError
 from oomdoctor.report.edits.fix import declined, question, render, written
+from oomdoctor.report.wording.wording import Wording
 
 _CONFIGS = (".yaml", ".yml", ".json", ".sh", ".bash")
 
@@ -75,13 +76,13 @@ def fix(
     Exit status: 0 changed or nothing to change, 1 something was not changed, 2 could not run. --dry-run ends like the run
     that writes.
     """
-    language = lang or locale_language(os.environ)
+    wording = Wording(lang or locale_language(os.environ))
     if "-" in paths and not (yes or dry_run):
         raise UsageError("the log comes from standard input, so nothing can be asked there: give --yes or --dry-run")
     logs, configs = _logs_and_configs(paths, config)
     changes = fix_config(configs, log=logs, gpu=gpu, gpus=gpus, model=model, plan=plan, only=only, review=yes, folder=output, rules=rules)
-    write(render(changes.applied, changes.before, changes.choice, changes.plans, language, color=is_coloured()), None)
-    is_written = dry_run or not changes.applied.files or _write(changes, output, language, ask=not yes)
+    write(render(changes.applied, changes.before, changes.choice, changes.plans, wording, color=is_coloured()), None)
+    is_written = dry_run or not changes.applied.files or _write(changes, output, wording, ask=not yes)
     if changes.is_incomplete or not is_written:
         sys.exit(1)
 
@@ -94,15 +95,15 @@ def _logs_and_configs(paths: Sequence[str], config: Sequence[str]) -> tuple[list
     return [path for path in paths if path not in configs], [*config, *configs]
 
 
-def _write(changes: ConfigFix, output: str | None, lang: str, *, ask: bool) -> bool:
+def _write(changes: ConfigFix, output: str | None, wording: Wording, *, ask: bool) -> bool:
     """Write the files, after a question with `ask`; return whether they are as they are to be."""
     if not files_to_write(changes, output):
         return True
-    if ask and not _agrees(question(lang)):
-        click.echo(declined(lang))
+    if ask and not _agrees(question(wording)):
+        click.echo(declined(wording))
         return False
     files = apply_fix(changes, output)
-    write(written(files.copies, files.created, lang), None)
+    write(written(files.copies, files.created, wording), None)
     return True
 
 

@@ -18,6 +18,7 @@ from oomdoctor.report.memory.serving_plan import compose as compose_server
 from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wire.plan import convert_plans
 from oomdoctor.report.wire.serving import convert_served_plans
+from oomdoctor.report.wording.wording import Wording
 
 FORMATS = ("terminal", "markdown", "json", "html")
 _CONFIGS = (".yaml", ".yml", ".json", ".sh")
@@ -63,17 +64,17 @@ def plan(
     logs = [path for path in paths if not path.lower().endswith(_CONFIGS)]
     configs = [*config, *(path for path in paths if path not in logs)]
     plans = plan_run(configs, log=logs, gpu=gpu, gpus=gpus, model=model, hub=hub, framework=framework, top=top)
-    write(_render(plans, format_, lang or locale_language(os.environ), to_terminal=output is None), output)
+    write(_render(plans, format_, Wording(lang or locale_language(os.environ)), to_terminal=output is None), output)
     if plans.obstacle is not None:
         sys.exit(1)
 
 
-def _render(plans: AnyPlans, format_: str, lang: str, *, to_terminal: bool) -> str:
+def _render(plans: AnyPlans, format_: str, wording: Wording, *, to_terminal: bool) -> str:
     assumptions = plans.now.assumptions
     if is_of_server(plans):
         if format_ == "json":
-            return json_text(convert_served_plans(plans, assumptions, lang))
-        return show(compose_server(plans, assumptions, lang, __version__), format_, to_terminal=to_terminal)
+            return json_text(convert_served_plans(plans, assumptions, wording))
+        return show(compose_server(plans, assumptions, wording, __version__), format_, to_terminal=to_terminal)
     if format_ == "json":
-        return json_text(convert_plans(plans, assumptions, lang))
-    return show(compose(plans, assumptions, load_pack(), lang, __version__), format_, to_terminal=to_terminal)
+        return json_text(convert_plans(plans, assumptions, wording))
+    return show(compose(plans, assumptions, load_pack(), wording, __version__), format_, to_terminal=to_terminal)

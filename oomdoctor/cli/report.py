@@ -22,6 +22,7 @@ from oomdoctor.report.issue.form_markdown import render
 from oomdoctor.report.issue.forms import form
 from oomdoctor.report.issue.issue import issue
 from oomdoctor.report.safety.redact import redact as hide
+from oomdoctor.report.wording.wording import Wording
 
 PROJECTS = (
     "pytorch", "transformers", "accelerate", "deepspeed", "llamafactory", "glm-4", "vllm", "axolotl", "unsloth", "ms-swift", "torchtitan",
@@ -87,11 +88,11 @@ def report(
             jobs=default_jobs(),
             progress=progress.read,
         )
-    language = lang or locale_language(os.environ)
+    wording = Wording(lang or locale_language(os.environ))
     if for_ in PROJECTS:
-        text = _form(diagnosis, for_, load_pack(over=rules), language, is_asked=lang is not None, redact=not no_redact)
+        text = _form(diagnosis, for_, load_pack(over=rules), wording, is_asked=lang is not None, redact=not no_redact)
     else:
-        text = _issue(diagnosis, "markdown" if for_ == "github" else "terminal", language, redact=not no_redact)
+        text = _issue(diagnosis, "markdown" if for_ == "github" else "terminal", wording, redact=not no_redact)
     write(text, output)
     if copies:
         _copy(text)
@@ -103,16 +104,17 @@ def _copy(text: str) -> None:
     click.echo(f"oomdoctor: not copied: {hindrance}" if hindrance else "oomdoctor: copied, if the terminal allows it", err=True)
 
 
-def _issue(diagnosis: Diagnosis, format_: str, lang: str, *, redact: bool) -> str:
-    return show(issue(diagnosis, lang, __version__), format_, to_terminal=False, full=True, redact=redact)
+def _issue(diagnosis: Diagnosis, format_: str, wording: Wording, *, redact: bool) -> str:
+    return show(issue(diagnosis, wording, __version__), format_, to_terminal=False, full=True, redact=redact)
 
 
-def _form(diagnosis: Diagnosis, project: str, pack: Pack, lang: str, *, is_asked: bool, redact: bool) -> str:
+def _form(diagnosis: Diagnosis, project: str, pack: Pack, wording: Wording, *, is_asked: bool, redact: bool) -> str:
     """Return the project's form, in a language that it takes unless the user asked for another."""
     try:
         fields = project_form(pack, project)
     except KeyError as error:
         raise UsageError(f"--for {project}: these rules have no form {error}") from error
-    language = lang if is_asked or lang in fields.form.languages else fields.form.languages[0]
-    document = form(diagnosis, fields, language, __version__)
+    if not is_asked and wording.lang not in fields.form.languages:
+        wording = Wording(fields.form.languages[0])
+    document = form(diagnosis, fields, wording, __version__)
     return render(hide(document) if redact else document, fields.form)

@@ -29,6 +29,7 @@ from oomdoctor.knowledge.records.framework import FRAMEWORKS
 from oomdoctor.knowledge.records.problem import ProblemRecord
 from oomdoctor.report.diagnosis.steps import settings
 from oomdoctor.report.wording.phrases import written
+from oomdoctor.report.wording.wording import Wording
 
 MIB, GIB = 1 << 20, 1 << 30
 FULL_CARD: dict[str, Fact] = {"event.requested_bytes": 300 * MIB, "event.free_bytes": 100 * MIB, "derived.unallocated_share": 0.01}
@@ -67,7 +68,7 @@ def advised(
 
 
 def lines(found: Sequence[ProposedSetting], lang: str = "en") -> list[str]:
-    return [f"{row.value} ({row.note})" if row.note else row.value for row in settings(found, lang, 99)]
+    return [f"{row.value} ({row.note})" if row.note else row.value for row in settings(found, Wording(lang), 99)]
 
 
 def shown(name: str, facts: Mapping[str, Fact], **more: Any) -> list[str]:
@@ -240,7 +241,7 @@ def test_a_value_shows_the_file_and_line_where_it_stands() -> None:
     place = WrittenSetting(key="per_device_train_batch_size", value=4, file="sft.yaml", line=12, framework="llamafactory")
     training = RunConfig(framework="llamafactory", settings=RunSettings(micro_batch=4), places={"micro_batch": place})
     (fix,) = advised("smaller-batch", facts={**LLAMAFACTORY, "training.micro_batch": 4}, training=training).fixes
-    row = next(settings(fix.settings, "en", 1))
+    row = next(settings(fix.settings, Wording("en"), 1))
     assert (row.label, row.value) == ("sft.yaml:12", "per_device_train_batch_size: 4 → 1")
 
 

@@ -13,6 +13,7 @@ from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.diagnosis.compose import compose
 from oomdoctor.report.render.markdown import render
+from oomdoctor.report.wording.wording import Wording
 
 CASES = Path(__file__).parents[2] / "fixtures" / "cases"
 
@@ -76,7 +77,7 @@ def test_what_an_article_gets_wrong_is_said_with_the_correction(case: str, artic
     wrong = [one for one in source.claims if one.id in claims]
     assert [one.verdict for one in wrong] == ["wrong"] * len(claims)
     cited = [cite for finding in diagnosis(case).findings for cite in finding.cites if cite.source == article]
-    report = render(compose(diagnosis(case), lang, "0"))
+    report = render(compose(diagnosis(case), Wording(lang), "0"))
     for one in wrong:
         cite = next(cite for cite in cited if cite.says.en == one.says.en)
         assert cite.correction is not None and one.correction is not None

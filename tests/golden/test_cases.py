@@ -28,6 +28,7 @@ from oomdoctor.report.render.terminal import render as terminal
 from oomdoctor.report.safety.redact import redact
 from oomdoctor.report.wire.diagnosis import convert_diagnosis
 from oomdoctor.report.wire.encode import json_text
+from oomdoctor.report.wording.wording import Wording
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 CASES = sorted(path for path in (FIXTURES / "cases").iterdir() if path.is_dir())
@@ -137,14 +138,14 @@ def test_what_is_true_of_the_situation_is_said(case: Path, request: pytest.Fixtu
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.name))
 def test_the_report_as_json_fits_its_schema(case: Path) -> None:
-    validate(json.loads(json_text(convert_diagnosis(diagnosis(case), "en", "0"))))
+    validate(json.loads(json_text(convert_diagnosis(diagnosis(case), Wording("en"), "0"))))
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.name))
 def test_report(case: Path, lang: str, bless: bool) -> None:
     golden = case / f"report.{lang}.md"
-    report = markdown(redact(compose(diagnosis(case), lang, "0.0.0")))
+    report = markdown(redact(compose(diagnosis(case), Wording(lang), "0.0.0")))
     if bless:
         golden.write_text(report, encoding="utf-8")
     assert report == golden.read_text(encoding="utf-8")
@@ -154,6 +155,6 @@ def test_report(case: Path, lang: str, bless: bool) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.name))
 def test_a_report_fits_one_screen(case: Path, lang: str) -> None:
     found = diagnosis(case)
-    lines = terminal(redact(compose(found, lang, "0.0.0")), width=100, color=False).splitlines()
+    lines = terminal(redact(compose(found, Wording(lang), "0.0.0")), width=100, color=False).splitlines()
     in_config = min(3, len(found.case.training.issues)) if found.case.training else 0
     assert len(lines) <= 64 + 2 * in_config

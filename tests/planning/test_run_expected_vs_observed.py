@@ -16,6 +16,7 @@ from oomdoctor.report.diagnosis.compose import compose
 from oomdoctor.report.render.markdown import render
 from oomdoctor.report.wire.diagnosis import convert_diagnosis
 from oomdoctor.report.wire.encode import json_text
+from oomdoctor.report.wording.wording import Wording
 
 PARAMETERS = "trainable params: 20,185,088 || all params: 7,635,801,600 || trainable%: 0.2643\n"
 """Qwen2.5-7B has 7,615,616,512 parameters; LoRA of rank 8 adds the rest."""
@@ -112,7 +113,7 @@ def test_what_is_not_known_is_not_estimated(log: str) -> None:
 
 def test_json_has_the_estimate_and_what_was_seen(tmp_path: object) -> None:
     report = json.loads(
-        json_text(convert_diagnosis(of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"), tmp_path), "en", "0"), redact=True)
+        json_text(convert_diagnosis(of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"), tmp_path), Wording("en"), "0"), redact=True)
     )
     validate(report)
     estimate = report["estimate"]
@@ -127,7 +128,7 @@ def test_json_has_the_estimate_and_what_was_seen(tmp_path: object) -> None:
     pytest.param("zh", ["按设置推算，此刻张量应占", "这样改之后应该放得下。"], id="Chinese"),
 ])  # fmt: skip
 def test_the_report_says_it(tmp_path: object, lang: str, words: list[str]) -> None:
-    said = render(compose(of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"), tmp_path), lang, "0"))
+    said = render(compose(of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"), tmp_path), Wording(lang), "0"))
     assert [word for word in words if word not in said] == []
 
 

@@ -14,6 +14,7 @@ from oomdoctor.report.diagnosis.compose import compose
 from oomdoctor.report.render.markdown import render
 from oomdoctor.report.wire.diagnosis import convert_diagnosis
 from oomdoctor.report.wire.encode import json_text
+from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB
 
 ENGINE = (
@@ -106,7 +107,7 @@ def test_what_is_not_known_is_not_weighed(log: str) -> None:
 
 
 def test_json_has_the_budget_and_what_was_seen() -> None:
-    report = json.loads(json_text(convert_diagnosis(of(short_of_a_request()), "en", "0"), redact=True))
+    report = json.loads(json_text(convert_diagnosis(of(short_of_a_request()), Wording("en"), "0"), redact=True))
     validate(report)
     estimate = report["estimate"]
     assert (estimate["schema"], estimate["server"]["program"], estimate["fits"]) == ("oomdoctor/estimate/v1", "vllm", "no")
@@ -118,7 +119,7 @@ def test_json_has_the_budget_and_what_was_seen() -> None:
     pytest.param("zh", ["服务的显存预算", "日志显示 15.27 GiB", "按这些数字，会卡在这里", "这样改之后应该放得下。"], id="Chinese"),
 ])  # fmt: skip
 def test_the_report_says_it(lang: str, words: list[str]) -> None:
-    said = render(compose(of(short_of_a_request()), lang, "0"))
+    said = render(compose(of(short_of_a_request()), Wording(lang), "0"))
     assert [word for word in words if word not in said.replace("\\", "")] == []
 
 

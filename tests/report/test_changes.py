@@ -18,6 +18,7 @@ from oomdoctor.memory.estimate import estimate as calculate
 from oomdoctor.planning.plans import plans
 from oomdoctor.planning.run_space import run_space
 from oomdoctor.report.edits.fix import render
+from oomdoctor.report.wording.wording import Wording
 
 CHANGE = ConfigChange(file="a.yaml", key="k", to="2")
 REFUSED = RefusedChange(Text("it is shared", "它是共用的"), "k: 2")
@@ -30,11 +31,11 @@ def proposal(**more: object) -> Proposal:
 
 
 def said(step: AppliedStep, *, lang: str = "en", color: bool = False, files: dict[str, bytes] | None = None) -> str:
-    return render(AppliedProposals(files=files or {}, steps=(step,)), BEFORE, Choice([], [], []), None, lang, color=color)
+    return render(AppliedProposals(files=files or {}, steps=(step,)), BEFORE, Choice([], [], []), None, Wording(lang), color=color)
 
 
 def waiting(undecided: list[Proposal], others: list[Proposal], lang: str = "en") -> str:
-    return render(AppliedProposals(files={}, steps=()), BEFORE, Choice([], undecided, others), None, lang, color=False)
+    return render(AppliedProposals(files={}, steps=()), BEFORE, Choice([], undecided, others), None, Wording(lang), color=False)
 
 
 @pytest.mark.parametrize(("step", "en", "zh"), [
@@ -92,7 +93,7 @@ def estimate(gib: int) -> Estimate:
 
 
 def planned(found: Plans[Estimate], lang: str = "en") -> str:
-    return render(AppliedProposals(files={}, steps=()), BEFORE, Choice([], [], []), found, lang, color=False)
+    return render(AppliedProposals(files={}, steps=()), BEFORE, Choice([], [], []), found, Wording(lang), color=False)
 
 
 def test_a_run_that_fits_is_said_to_fit() -> None:
@@ -113,6 +114,6 @@ def test_a_plan_says_what_the_run_then_needs() -> None:
     plan = Plan(measures=(), outcome=estimate(20), time=1.0, risk="none", effort=0)
     found = Plans(budget=CARD, now=estimate(99), fits="no", plans=(plan,))
     settled = AppliedProposals(files={}, steps=(AppliedStep(proposal=proposal(id="plan-1", fits="yes", plan=plan), made=(CHANGE,)),))
-    assert render(settled, BEFORE, Choice([], [], []), found, "en", color=False) == (
+    assert render(settled, BEFORE, Choice([], [], []), found, Wording("en"), color=False) == (
         "change   plan-1  A fix. With it the run should fit.\n    it then needs 20.0 GiB (19.0 to 21.0); A card has 23.0 GiB to plan with\n"
     )

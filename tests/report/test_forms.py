@@ -20,6 +20,7 @@ from oomdoctor.report.issue.forms import form
 from oomdoctor.report.issue.forms_table import forms_page
 from oomdoctor.report.issue.known_values import known_values
 from oomdoctor.report.safety.redact import redact
+from oomdoctor.report.wording.wording import Wording
 
 ROOT = Path(__file__).parents[2]
 PACK = load_pack()
@@ -98,7 +99,7 @@ BARE = diagnosed(None)
 
 def filled(project: str, diagnosis: Diagnosis = FULL, lang: str = "en") -> str:
     own = project_form(PACK, project)
-    return render(redact(form(diagnosis, own, lang, "0.0")), own.form)
+    return render(redact(form(diagnosis, own, Wording(lang), "0.0")), own.form)
 
 
 def headings(project: str, text: str) -> list[str]:
@@ -139,7 +140,7 @@ def test_no_box_that_vouches_for_something_is_ticked(project: str, diagnosis: Di
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_a_required_field_has_its_content_or_a_mark(project: str, lang: str) -> None:
     own = project_form(PACK, project)
-    blocks = form(BARE, own, lang, "0.0").blocks
+    blocks = form(BARE, own, Wording(lang), "0.0").blocks
     assert [
         field.id for block, field in zip(blocks, own.form.fields, strict=True) if field.required and not getattr(block, "blocks", ())
     ] == []

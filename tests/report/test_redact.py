@@ -14,6 +14,7 @@ from oomdoctor.report.render.markdown import render
 from oomdoctor.report.safety.redact import redact, redact_text
 from oomdoctor.report.wire.diagnosis import convert_diagnosis
 from oomdoctor.report.wire.encode import json_text
+from oomdoctor.report.wording.wording import Wording
 
 KEY = "hf_" + "aB3" * 12
 
@@ -94,7 +95,7 @@ def test_redacting_twice_changes_nothing(text: str) -> None:
 
 
 def test_a_document_is_redacted_as_a_whole_and_twice_is_once() -> None:
-    once = redact(compose(samples.device_oom(), "en", "0.1.0"))
+    once = redact(compose(samples.device_oom(), Wording("en"), "0.1.0"))
     text = render(once)
     assert "alice" not in text
     assert "gpu-node7" not in text
@@ -105,7 +106,7 @@ def test_the_json_is_redacted_by_the_names_of_its_keys_too() -> None:
     base = samples.killed_by_kernel()
     dict_fields = dict(base.case.incidents[0].root.fields)
     dict_fields["host"] = "dsw"
-    report = json_text(convert_diagnosis(samples.with_fields(base, dict_fields), "en", "0"), redact=True)
+    report = json_text(convert_diagnosis(samples.with_fields(base, dict_fields), Wording("en"), "0"), redact=True)
     assert "dsw" not in report
     assert "gpu-node7" not in report
     assert re.search(r'"host": "<host-\d>"', report)

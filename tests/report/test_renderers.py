@@ -20,6 +20,7 @@ from oomdoctor.report.diagnosis.compose import compose
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Slice, Span, Step, Steps, Style
 from oomdoctor.report.render import html, markdown, terminal
 from oomdoctor.report.safety.sanitize import clean, clean_line
+from oomdoctor.report.wording.wording import Wording
 
 _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 _TEXT = st.one_of(
@@ -135,12 +136,12 @@ def test_a_link_is_a_link_only_if_it_is_one() -> None:
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("sample", samples.ALL.values(), ids=samples.ALL)
 def test_a_case_is_one_screen(sample: Callable[[], Diagnosis], lang: str) -> None:
-    lines = terminal.render(compose(sample(), lang, "0.1.0"), width=80, color=False).splitlines()
+    lines = terminal.render(compose(sample(), Wording(lang), "0.1.0"), width=80, color=False).splitlines()
     assert len(lines) <= (57 if sample is samples.device_oom else 45)
 
 
 def test_colour_only_where_it_is_wanted() -> None:
-    document = compose(samples.device_oom(), "en", "0.1.0")
+    document = compose(samples.device_oom(), Wording("en"), "0.1.0")
     assert "\x1b[" in terminal.render(document, width=80, color=True)
     assert "\x1b" not in terminal.render(document, width=80, color=False)
 
@@ -161,7 +162,7 @@ def test_chinese_labels_align() -> None:
 
 @pytest.mark.parametrize("width", [20, 40, 80, 99])
 def test_a_bar_fills_its_line(width: int) -> None:
-    document = compose(samples.device_oom(), "en", "0.1.0")
+    document = compose(samples.device_oom(), Wording("en"), "0.1.0")
     bars = Document("t", tuple(block for block in document.blocks if isinstance(block, Bar)))
     drawn = next(line for line in terminal.render(bars, width=width, color=False).splitlines() if line.strip().startswith("██"))
     assert cell_len(drawn) == width
@@ -169,7 +170,7 @@ def test_a_bar_fills_its_line(width: int) -> None:
 
 
 def test_what_is_folded_is_there_in_full() -> None:
-    document = compose(samples.device_oom(), "en", "0.1.0")
+    document = compose(samples.device_oom(), Wording("en"), "0.1.0")
     assert "Abort COMPLETE" not in terminal.render(document, width=80, color=False)
     assert "Abort COMPLETE" in terminal.render(document, width=80, color=False, full=True)
     assert "Abort COMPLETE" in markdown.render(document)
@@ -178,7 +179,7 @@ def test_what_is_folded_is_there_in_full() -> None:
 def test_a_bar_without_parts_is_drawn_as_nothing() -> None:
     base = samples.device_oom()
     incident = replace(base.case.incidents[0], ledger=tuple(replace(part, bytes=0) for part in base.case.incidents[0].ledger))
-    document = compose(replace(base, case=replace(base.case, incidents=(incident,))), "en", "0")
+    document = compose(replace(base, case=replace(base.case, incidents=(incident,))), Wording("en"), "0")
     assert "GPU 3: 0 B" not in terminal.render(document, width=80, color=False)
 
 

@@ -30,6 +30,7 @@ from oomdoctor.machine.collect.variables import collect_variables
 from oomdoctor.machine.findings import environment_findings
 from oomdoctor.machine.match_log import MachineSource
 from oomdoctor.report.safety.redact import redact_text
+from oomdoctor.report.wording.wording import Wording
 
 FORMATS = ("terminal", "markdown", "html", "json")
 FIGURES = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.50 GiB of which 1.25 GiB is free."
@@ -91,17 +92,22 @@ def reports(one: Planted, folder: Path, *, redact: bool, langs: tuple[str, ...] 
     after = Side(name=line, environment=world(one.text.swapcase()))
     for lang in langs:
         for format_ in FORMATS:
-            yield f"diagnose {format_} {lang}", diagnosed(found, format_, lang, redact=redact, to_terminal=False)
+            yield f"diagnose {format_} {lang}", diagnosed(found, format_, Wording(lang), redact=redact, to_terminal=False)
             yield (
                 f"env {format_} {lang}",
-                described(machine, environment_findings(machine, pack), format_, lang, redact=redact, to_terminal=False, name=line),
+                described(
+                    machine, environment_findings(machine, pack), format_, Wording(lang), redact=redact, to_terminal=False, name=line
+                ),
             )
-            yield f"compare {format_} {lang}", compared(compare(before, after, pack), format_, lang, redact=redact, to_terminal=False)
+            yield (
+                f"compare {format_} {lang}",
+                compared(compare(before, after, pack), format_, Wording(lang), redact=redact, to_terminal=False),
+            )
         yield f"reply {lang}", answer(found, lang, b"", redact=redact)
-        yield f"report {lang}", _issue(found, "markdown", lang, redact=redact)
-        yield f"report plain {lang}", _issue(found, "terminal", lang, redact=redact)
+        yield f"report {lang}", _issue(found, "markdown", Wording(lang), redact=redact)
+        yield f"report plain {lang}", _issue(found, "terminal", Wording(lang), redact=redact)
         for project in ("pytorch", "llamafactory", "vllm"):
-            yield f"report --for {project} {lang}", _form(found, project, pack, lang, is_asked=True, redact=redact)
+            yield f"report --for {project} {lang}", _form(found, project, pack, Wording(lang), is_asked=True, redact=redact)
 
 
 def squeezed(text: str) -> str:
@@ -129,7 +135,7 @@ def test_no_report_holds_a_planted_secret(one: Planted, tmp_path: Path) -> None:
 @pytest.mark.parametrize("one", [pytest.param(group[0], id=group[0].kind) for group in (TOKENS, PASSWORDS, PEOPLE, MACHINES)])
 def test_the_same_in_chinese_and_in_every_form(one: Planted, tmp_path: Path) -> None:
     found = run(one, tmp_path)
-    forms = [(project, _form(found, project, load_pack(), "zh", is_asked=True, redact=True)) for project in PROJECTS]
+    forms = [(project, _form(found, project, load_pack(), Wording("zh"), is_asked=True, redact=True)) for project in PROJECTS]
     assert [name for name, text in [*forms, *reports(one, tmp_path, redact=True, langs=("zh",))] if shown(one.secret, text)] == []
 
 

@@ -21,8 +21,10 @@ from oomdoctor.report.diagnosis.places import at, repeated, where
 from oomdoctor.report.diagnosis.steps import not_this, steps
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.safety.sanitize import clean_line
-from oomdoctor.report.wording.phrases import bare, blank, first_sentences, spans, stop
-from oomdoctor.report.wording.texts import gap_words, say
+from oomdoctor.report.wording import labels
+from oomdoctor.report.wording.phrases import bare, spans
+from oomdoctor.report.wording.texts import gap_text
+from oomdoctor.report.wording.wording import Wording
 
 _FINDINGS = 3
 _TOLD = 2
@@ -39,49 +41,49 @@ _NOT_RIGHT = ("wrong", "partly")
 _VERDICT = {"yes": Style.BAD, "possible": Style.WARN, "no": Style.GOOD}
 
 
-def compose(diagnosis: Diagnosis, lang: str, version: str) -> Document:
+def compose(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
     """The whole report in `lang` (`en` or `zh`), the verdict first."""
     case = diagnosis.case
     first = case.incidents[0] if case.incidents else None
-    blocks: list[Block] = [*_verdict(diagnosis, lang)]
+    blocks: list[Block] = [*_verdict(diagnosis, wording)]
     if first is not None:
-        blocks += _seen(first, lang)
-        blocks += _figures(first, lang)
-        blocks += beside_seen(case.estimate, lang)
-        blocks += _budget(case, lang)
-    blocks += _meaning(diagnosis.findings, first, lang)
-    blocks += in_config(case.training, lang)
-    blocks += steps(diagnosis.findings, lang)
-    blocks += not_this(diagnosis.findings, lang)
+        blocks += _seen(first, wording)
+        blocks += _figures(first, wording)
+        blocks += beside_seen(case.estimate, wording)
+        blocks += _budget(case, wording)
+    blocks += _meaning(diagnosis.findings, first, wording)
+    blocks += in_config(case.training, wording)
+    blocks += steps(diagnosis.findings, wording)
+    blocks += not_this(diagnosis.findings, wording)
     warned = any(one.not_this for one in diagnosis.findings) or bool(case.training and case.training.issues)
-    blocks += _citations(diagnosis.findings, lang, corrects=not warned)
+    blocks += _citations(diagnosis.findings, wording, corrects=not warned)
     if first is not None:
-        blocks += _followed(first, lang)
-    blocks += _others(case.incidents[1:], lang)
-    blocks += _machine(diagnosis, lang)
-    blocks += _unknown(case, lang)
+        blocks += _followed(first, wording)
+    blocks += _others(case.incidents[1:], wording)
+    blocks += _machine(diagnosis, wording)
+    blocks += _unknown(case, wording)
     # What is folded comes last, together: a screen is read from the top, and these are its index.
     blocks.sort(key=lambda block: isinstance(block, Folded))
-    return Document(title=f"oomdoctor {version} · {_inputs(case, lang)}", blocks=tuple(blocks), lang="zh" if lang == "zh" else "en")
+    return Document(title=f"oomdoctor {version} · {_inputs(case, wording)}", blocks=tuple(blocks), lang=wording.lang)
 
 
-def _budget(case: Case, lang: str) -> Iterator[Block]:
+def _budget(case: Case, wording: Wording) -> Iterator[Block]:
     """What a server did with its share of the card."""
     if case.served is not None:
         from oomdoctor.report.diagnosis.serving_expected import beside_printed  # noqa: PLC0415 - few logs are of servers
 
-        yield from beside_printed(case.served, lang)
+        yield from beside_printed(case.served, wording)
 
 
-def _verdict(diagnosis: Diagnosis, lang: str) -> Iterator[Block]:
+def _verdict(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     verdict = diagnosis.case.verdict
-    sentence = Span(summary(diagnosis, lang), _VERDICT.get(verdict.memory_failure, Style.WARN))
-    settle = settle_text(diagnosis.case, lang)
+    sentence = Span(summary(diagnosis, wording), _VERDICT.get(verdict.memory_failure, Style.WARN))
+    settle = settle_text(diagnosis.case, wording)
     if settle is not None:
         yield Paragraph((sentence,))
-        yield Paragraph((Span(say("settle", lang), Style.STRONG), *spans(settle), Span(stop(lang))))
+        yield Paragraph((Span(wording.say(labels.SETTLE), Style.STRONG), *spans(settle), Span(wording.stop)))
     elif _has_certainty(verdict):
-        yield Paragraph((sentence, Span(blank(lang) + say(f"certainty-{verdict.certainty.value}", lang), Style.DIM)))
+        yield Paragraph((sentence, Span(wording.blank + wording.say(labels.CERTAINTY[verdict.certainty.value]), Style.DIM)))
     else:
         yield Paragraph((sentence,))
 
@@ -90,33 +92,33 @@ def _has_certainty(verdict: Verdict) -> bool:
     return verdict.reason not in ("none", "nothing-read") and verdict.kind.value != "none"
 
 
-def _seen(incident: Incident, lang: str) -> Iterator[Block]:
+def _seen(incident: Incident, wording: Wording) -> Iterator[Block]:
     root = incident.root
-    yield Heading(say("seen", lang))
-    yield Quote(where=where(root, lang), text=root.text)
-    frame = say("frame", lang, frame=clean_line(root.frame, 300)) if root.frame else ""
-    again = repeated(incident, lang)
+    yield Heading(wording.say(labels.SEEN))
+    yield Quote(where=where(root, wording), text=root.text)
+    frame = wording.say(labels.FRAME, frame=clean_line(root.frame, 300)) if root.frame else ""
+    again = repeated(incident, wording)
     if frame or again:
-        yield Paragraph((Span(frame, Style.DIM), Span(blank(lang) if frame and again else ""), Span(again)))
+        yield Paragraph((Span(frame, Style.DIM), Span(wording.blank if frame and again else ""), Span(again)))
 
 
-def _figures(incident: Incident, lang: str) -> Iterator[Block]:
-    figures, drawn = rows(incident.root, incident.ledger, lang), bars(incident.ledger, lang)
+def _figures(incident: Incident, wording: Wording) -> Iterator[Block]:
+    figures, drawn = rows(incident.root, incident.ledger, wording), bars(incident.ledger, wording)
     if not figures and not drawn:
         return
-    yield Heading(say("figures", lang))
+    yield Heading(wording.say(labels.FIGURES))
     if figures:
         yield Facts(figures)
     yield from drawn[:1]
     if drawn[1:]:
-        yield Folded(say("other-ledgers", lang), tuple(drawn[1:]), gist=_listed([bar.title for bar in drawn[1:]], lang))
+        yield Folded(wording.say(labels.OTHER_LEDGERS), tuple(drawn[1:]), gist=_listed([bar.title for bar in drawn[1:]], wording))
 
 
-def _meaning(findings: Sequence[Finding], first: Incident | None, lang: str) -> Iterator[Block]:
+def _meaning(findings: Sequence[Finding], first: Incident | None, wording: Wording) -> Iterator[Block]:
     if not findings:
         return
     seen = first.root.place if first else None
-    yield Heading(say("means", lang))
+    yield Heading(wording.say(labels.MEANS))
     shown: list[Finding] = []
     rest: list[Finding] = []
     for number, finding in enumerate(findings[:_FINDINGS]):
@@ -124,46 +126,46 @@ def _meaning(findings: Sequence[Finding], first: Incident | None, lang: str) -> 
         tells = number == 0 or (number < _TOLD and finding.confidence is not Certainty.POSSIBLE)
         (shown if tells else rest).append(finding)
     for number, finding in enumerate(shown):
-        yield from _finding(finding, seen, lang, sentences=_SENTENCES if number else None)
+        yield from _finding(finding, seen, wording, sentences=_SENTENCES if number else None)
     if rest:
-        lead = "also-possible" if all(one.confidence is Certainty.POSSIBLE for one in rest) else "also"
-        yield Paragraph((Span(say(lead, lang), Style.DIM), *spans(_alternatives([one.title.get(lang) for one in rest], lang))))
+        lead = labels.ALSO_POSSIBLE if all(one.confidence is Certainty.POSSIBLE for one in rest) else labels.ALSO
+        yield Paragraph((Span(wording.say(lead), Style.DIM), *spans(_alternatives([wording.say(one.title) for one in rest], wording))))
     others = findings[1:]
     if others:
-        blocks = tuple(block for finding in others[:_OTHERS] for block in _finding(finding, seen, lang))
+        blocks = tuple(block for finding in others[:_OTHERS] for block in _finding(finding, seen, wording))
         yield Folded(
-            say("more-findings", lang, n=len(others)),
-            (*blocks, *_rest(len(others) - _OTHERS, lang)),
-            _listed([f.title.get(lang) for f in others], lang),
+            wording.say(labels.MORE_FINDINGS, n=len(others)),
+            (*blocks, *_rest(len(others) - _OTHERS, wording)),
+            _listed([wording.say(f.title) for f in others], wording),
         )
 
 
-def _alternatives(titles: Sequence[str], lang: str) -> str:
+def _alternatives(titles: Sequence[str], wording: Wording) -> str:
     """Titles as parts of one sentence."""
-    if lang == "zh":
-        return "；".join(bare(title) for title in titles) + "。"
+    if wording.is_chinese:
+        return wording.listed(titles) + wording.stop
     # "All activations" goes on in small letters, "JAX holds" does not.
     return "; ".join(bare(title[:1].lower() + title[1:] if title[1:2].islower() or title[1:2] == " " else title) for title in titles) + "."
 
 
-def _finding(finding: Finding, seen: Place | None, lang: str, sentences: int | None = None) -> Iterator[Block]:
-    why = finding.why.get(lang)
-    sure = say(f"confidence-{finding.confidence.value}", lang)
+def _finding(finding: Finding, seen: Place | None, wording: Wording, sentences: int | None = None) -> Iterator[Block]:
+    why = wording.say(finding.why)
+    sure = wording.say(labels.CONFIDENCE[finding.confidence.value])
     if finding.evidence and all(one.place != seen for one in finding.evidence):
-        sure += ("，" if lang == "zh" else ", ") + at(finding.evidence[0].place, lang)
-    aside = f"（{sure}）" if lang == "zh" else f" ({sure})"
+        sure += (wording.comma) + at(finding.evidence[0].place, wording)
+    aside = wording.aside(sure)
     pieces = [
-        Span(_bare(finding.title, lang), Style.STRONG),
-        Span(aside + ("：" if lang == "zh" else ". "), Style.DIM),
-        *spans(first_sentences(why, lang, sentences) if sentences else why),
+        Span(bare(wording.say(finding.title)), Style.STRONG),
+        Span(aside + (wording.say(Text(". ", "："))), Style.DIM),
+        *spans(wording.first_sentences(why, sentences) if sentences else why),
     ]
     if finding.unknowns:
-        unknown = ("；" if lang == "zh" else "; ").join(_bare(text, lang) for text in finding.unknowns[:_GAPS])
-        pieces.append(Span(blank(lang) + say("unknowns", lang) + unknown + stop(lang), Style.DIM))
+        unknown = wording.semicolon.join(bare(wording.say(text)) for text in finding.unknowns[:_GAPS])
+        pieces.append(Span(wording.blank + wording.say(labels.UNKNOWNS) + unknown + wording.stop, Style.DIM))
     yield Paragraph(tuple(pieces))
 
 
-def _citations(findings: Sequence[Finding], lang: str, *, corrects: bool) -> Iterator[Block]:
+def _citations(findings: Sequence[Finding], wording: Wording, *, corrects: bool) -> Iterator[Block]:
     cites = list(dict.fromkeys(cite for finding in findings for cite in finding.cites))
     if not cites:
         return
@@ -172,84 +174,83 @@ def _citations(findings: Sequence[Finding], lang: str, *, corrects: bool) -> Ite
     )
     # One warning a screen: what is wrong in this run goes before what an article got wrong.
     for cite in corrected[:_CORRECTIONS] if corrects else ():
-        yield Heading(say("corrected" if cite.verdict == "wrong" else "partly", lang))
-        yield Paragraph(_correction(cite, lang))
-    blocks = [block for cite in cites[:_CITES] for block in _cite(cite, lang)]
-    yield Folded(say("sources", lang, n=len(cites)), (*blocks, *_rest(len(cites) - _CITES, lang)), _listed([c.title for c in cites], lang))
+        yield Heading(wording.say(labels.CORRECTED if cite.verdict == "wrong" else labels.PARTLY))
+        yield Paragraph(_correction(cite, wording))
+    blocks = [block for cite in cites[:_CITES] for block in _cite(cite, wording)]
+    yield Folded(
+        wording.say(labels.SOURCES, n=len(cites)),
+        (*blocks, *_rest(len(cites) - _CITES, wording)),
+        _listed([c.title for c in cites], wording),
+    )
 
 
-def _correction(cite: Cite, lang: str) -> tuple[Span, ...]:
-    correction = say("correction", lang, correction=cite.correction.get(lang)) if cite.correction is not None else ""
-    return (*spans(say("corrected-says", lang, source=cite.title, says=_bare(cite.says, lang))), *spans(correction))
+def _correction(cite: Cite, wording: Wording) -> tuple[Span, ...]:
+    correction = wording.say(labels.CORRECTION, correction=wording.say(cite.correction)) if cite.correction is not None else ""
+    return (*spans(wording.say(labels.CORRECTED_SAYS, source=cite.title, says=bare(wording.say(cite.says)))), *spans(correction))
 
 
-def _cite(cite: Cite, lang: str) -> Iterator[Block]:
+def _cite(cite: Cite, wording: Wording) -> Iterator[Block]:
     link = (Span(" "), Span(cite.url, Style.LINK)) if cite.url else ()
     yield Paragraph((Span(cite.title, Style.STRONG), *link))
     if cite.correction is not None and cite.verdict in _NOT_RIGHT:
-        yield Paragraph(_correction(cite, lang))
+        yield Paragraph(_correction(cite, wording))
     else:
-        yield Paragraph(spans(cite.says.get(lang)))
+        yield Paragraph(spans(wording.say(cite.says)))
 
 
-def _followed(incident: Incident, lang: str) -> Iterator[Block]:
+def _followed(incident: Incident, wording: Wording) -> Iterator[Block]:
     events = incident.consequences
     if not events:
         return
-    shown = tuple(Row(where(event, lang), clean_line(event.text, 160), style=Style.CODE) for event in events[:_FOLLOWED])
-    blocks: tuple[Block, ...] = (Facts(shown), *_rest(len(events) - _FOLLOWED, lang))
-    yield Folded(say("followed", lang, n=len(events)), blocks, clean_line(events[0].text, 100))
+    shown = tuple(Row(where(event, wording), clean_line(event.text, 160), style=Style.CODE) for event in events[:_FOLLOWED])
+    blocks: tuple[Block, ...] = (Facts(shown), *_rest(len(events) - _FOLLOWED, wording))
+    yield Folded(wording.say(labels.FOLLOWED, n=len(events)), blocks, clean_line(events[0].text, 100))
 
 
-def _others(incidents: Sequence[Incident], lang: str) -> Iterator[Block]:
+def _others(incidents: Sequence[Incident], wording: Wording) -> Iterator[Block]:
     if not incidents:
         return
     shown: list[Block] = []
     for incident in incidents[:_OTHERS]:
-        shown.append(Paragraph((Span(incident_sentence(incident, lang)),)))
-        shown.append(Quote(where=where(incident.root, lang), text=incident.root.text))
-    gist = incident_sentence(incidents[0], lang)
-    yield Folded(say("others", lang, n=len(incidents)), (*shown, *_rest(len(incidents) - _OTHERS, lang)), gist)
+        shown.append(Paragraph((Span(incident_sentence(incident, wording)),)))
+        shown.append(Quote(where=where(incident.root, wording), text=incident.root.text))
+    gist = incident_sentence(incidents[0], wording)
+    yield Folded(wording.say(labels.OTHERS, n=len(incidents)), (*shown, *_rest(len(incidents) - _OTHERS, wording)), gist)
 
 
-def _machine(diagnosis: Diagnosis, lang: str) -> Iterator[Block]:
+def _machine(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     """Which machine's facts are used; that none are is worth a line only where a finding waits for one."""
     case = diagnosis.case
     waits = any(_OF_A_MACHINE.search(unknown.en) for finding in diagnosis.findings for unknown in finding.unknowns)
     if case.environment_note is not None and (case.environment is not None or waits):
-        yield Paragraph((Span(case.environment_note.get(lang), Style.DIM),))
+        yield Paragraph((Span(wording.say(case.environment_note), Style.DIM),))
 
 
-def _unknown(case: Case, lang: str) -> Iterator[Block]:
+def _unknown(case: Case, wording: Wording) -> Iterator[Block]:
     gaps = [
-        Row(gap.what, gap_words(gap.why, lang), say("gap-learn", lang, how=gap_words(gap.how, lang)) if gap.how else "")
+        Row(gap.what, gap_text(gap.why, wording), wording.say(labels.GAP_LEARN, how=gap_text(gap.how, wording)) if gap.how else "")
         for gap in case.gaps
     ]
-    gaps += [Row("", say("incomplete", lang, name=one.name)) for one in case.sources if not one.complete]
+    gaps += [Row("", wording.say(labels.INCOMPLETE, name=one.name)) for one in case.sources if not one.complete]
     if case.unread:
-        gaps.append(Row("", say("unread", lang, n=case.unread)))
+        gaps.append(Row("", wording.say(labels.UNREAD, n=case.unread)))
     if gaps:
-        yield Heading(say("unknown", lang))
+        yield Heading(wording.say(labels.UNKNOWN))
         yield Facts(tuple(gaps[:_GAPS]))
-        yield from _rest(len(gaps) - _GAPS, lang)
+        yield from _rest(len(gaps) - _GAPS, wording)
 
 
-def _inputs(case: Case, lang: str) -> str:
+def _inputs(case: Case, wording: Wording) -> str:
     if not case.sources:
-        return say("input", lang)
-    name = case.sources[0].name if case.sources[0].name not in ("", "-") else say("input", lang)
-    return name if len(case.sources) == 1 else say("and-files", lang, name=name, n=len(case.sources), more=len(case.sources) - 1)
+        return wording.say(labels.INPUT)
+    name = case.sources[0].name if case.sources[0].name not in ("", "-") else wording.say(labels.INPUT)
+    return name if len(case.sources) == 1 else wording.say(labels.AND_FILES, name=name, n=len(case.sources), more=len(case.sources) - 1)
 
 
-def _rest(more: int, lang: str) -> tuple[Paragraph, ...]:
+def _rest(more: int, wording: Wording) -> tuple[Paragraph, ...]:
     """A line that counts what a capped list leaves out."""
-    return (Paragraph((Span(say("and-more", lang, n=more), Style.DIM),)),) if more > 0 else ()
+    return (Paragraph((Span(wording.say(labels.AND_MORE, n=more), Style.DIM),)),) if more > 0 else ()
 
 
-def _bare(text: Text, lang: str) -> str:
-    """A text of a rule without its full stop, to go on after it."""
-    return text.get(lang).rstrip(" .。")
-
-
-def _listed(texts: Iterable[str], lang: str) -> str:
-    return clean_line(("；" if lang == "zh" else "; ").join(text.rstrip(" .。") for text in texts), 160)
+def _listed(texts: Iterable[str], wording: Wording) -> str:
+    return clean_line(wording.listed(texts), 160)

@@ -8,7 +8,9 @@ from oomdoctor.case.event import Event
 from oomdoctor.case.incident import LedgerEntry
 from oomdoctor.report.document import Bar, Row, Slice, Style
 from oomdoctor.report.safety.sanitize import clean_line
-from oomdoctor.report.wording.texts import FIGURES, PARTS, fill, say
+from oomdoctor.report.wording import labels
+from oomdoctor.report.wording.texts import FIGURES, PARTS
+from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_share, format_size
 
 _MOST_ROWS = 12
@@ -17,7 +19,7 @@ _ACCENT = {"requested_bytes": Style.STRONG, "free_bytes": Style.GOOD, "other_pro
 _PART_STYLE = {"free": Style.GOOD, "other processes": Style.WARN, "unaccounted": Style.DIM}
 
 
-def rows(root: Event, drawn: tuple[LedgerEntry, ...], lang: str) -> tuple[Row, ...]:
+def rows(root: Event, drawn: tuple[LedgerEntry, ...], wording: Wording) -> tuple[Row, ...]:
     """The byte figures of a message, the known ones in a fixed order, each with its share of the card.
 
     What the ledger draws is left to its bar: nobody reads the same number twice.
@@ -28,13 +30,13 @@ def rows(root: Event, drawn: tuple[LedgerEntry, ...], lang: str) -> tuple[Row, .
     names = [name for name in sizes if name == "requested_bytes" or sizes[name] not in in_bar]
     named = [name for name in FIGURES if name in names]
     others = sorted(name for name in names if name not in FIGURES)
-    return tuple(_row(name, sizes[name], total, lang) for name in [*named, *others][:_MOST_ROWS])
+    return tuple(_row(name, sizes[name], total, wording) for name in [*named, *others][:_MOST_ROWS])
 
 
-def bars(ledger: tuple[LedgerEntry, ...], lang: str) -> list[Bar]:
+def bars(ledger: tuple[LedgerEntry, ...], wording: Wording) -> list[Bar]:
     """One bar for each memory that the ledger speaks of."""
     shown = [part for part in ledger if part.bytes > 0]
-    return [_bar(of, [part for part in shown if part.of == of], lang) for of in dict.fromkeys(part.of for part in shown)]
+    return [_bar(of, [part for part in shown if part.of == of], wording) for of in dict.fromkeys(part.of for part in shown)]
 
 
 def _sizes(root: Event) -> Mapping[str, int]:
@@ -48,31 +50,31 @@ def _sizes(root: Event) -> Mapping[str, int]:
     return sizes
 
 
-def _row(name: str, size: int, total: int | None, lang: str) -> Row:
+def _row(name: str, size: int, total: int | None, wording: Wording) -> Row:
     known = FIGURES.get(name)
-    label = fill(known, lang) if known else clean_line(name.removesuffix("_bytes").replace("_", " "), 40)
+    label = wording.say(known) if known else clean_line(name.removesuffix("_bytes").replace("_", " "), 40)
     share = format_share(size / total) if total else ""
     return Row(label, format_size(size), share, _ACCENT.get(name, Style.PLAIN))
 
 
-def _bar(of: str, parts: list[LedgerEntry], lang: str) -> Bar:
+def _bar(of: str, parts: list[LedgerEntry], wording: Wording) -> Bar:
     total = sum(part.bytes for part in parts)
-    slices = tuple(_slices(parts, total, lang))
-    return Bar(f"{_memory(of)}: {format_size(total)}" if lang != "zh" else f"{_memory(of)}：{format_size(total)}", slices)
+    slices = tuple(_slices(parts, total, wording))
+    return Bar(_memory(of) + wording.colon + format_size(total), slices)
 
 
-def _slices(parts: list[LedgerEntry], total: int, lang: str) -> Iterator[Slice]:
+def _slices(parts: list[LedgerEntry], total: int, wording: Wording) -> Iterator[Slice]:
     kept, rest = parts, 0
     if len(parts) > _MOST_SLICES:
         kept, rest = parts[: _MOST_SLICES - 1], sum(part.bytes for part in parts[_MOST_SLICES - 1 :])
     for part in kept:
         known = PARTS.get(part.what)
-        note = say("estimated", lang) if part.source == "estimated" else ""
+        note = wording.say(labels.ESTIMATED) if part.source == "estimated" else ""
         about = "≈" if part.source == "derived" else ""
-        label = fill(known, lang) if known else clean_line(part.what, 60)
+        label = wording.say(known) if known else clean_line(part.what, 60)
         yield Slice(label, about + format_size(part.bytes), part.bytes / total, _PART_STYLE.get(part.what, Style.PLAIN), note)
     if rest:
-        yield Slice(say("more-label", lang), format_size(rest), rest / total, Style.DIM)
+        yield Slice(wording.say(labels.MORE_LABEL), format_size(rest), rest / total, Style.DIM)
 
 
 def _memory(of: str) -> str:

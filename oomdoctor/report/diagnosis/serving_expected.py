@@ -5,59 +5,58 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oomdoctor.case.serving import ServedRun
+from oomdoctor.case.text import Text
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span
 from oomdoctor.report.memory.estimate import part_name
 from oomdoctor.report.memory.serving import NAMES, shortage
+from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_share, format_size
 
 
-def beside_printed(served_run: ServedRun, lang: str) -> Iterator[Block]:
+def beside_printed(served_run: ServedRun, wording: Wording) -> Iterator[Block]:
     """Yield the share, its parts and the cache."""
-    yield Heading(_say(lang, "The server's budget", "服务的显存预算"))
-    yield Facts(tuple(_rows(served_run, lang)))
-    yield Paragraph((Span(_judged(served_run, lang)),))
+    yield Heading(wording.say(Text("The server's budget", "服务的显存预算")))
+    yield Facts(tuple(_rows(served_run, wording)))
+    yield Paragraph((Span(_judged(served_run, wording)),))
 
 
-def _judged(served_run: ServedRun, lang: str) -> str:
+def _judged(served_run: ServedRun, wording: Wording) -> str:
     """Say which check it fails by these figures; where it should have started, that something is not counted."""
     check = served_run.served.failed_check
     if check is not None:
-        failure = shortage(check, lang)
-        return f"按这些数字，{failure}" if lang == "zh" else f"By these figures {failure[0].lower()}{failure[1:]}"
-    missing = _say(
-        lang,
-        "By these figures {} should have started: something else was on the card, or took more than is counted here.",
-        "按这些数字，{} 本应能启动：卡上可能有其他占用，或者某处用掉了这里没有计入的显存。",
+        failure = shortage(check, wording)
+        return f"按这些数字，{failure}" if wording.is_chinese else f"By these figures {failure[0].lower()}{failure[1:]}"
+    missing = wording.say(
+        Text(
+            "By these figures {} should have started: something else was on the card, or took more than is counted here.",
+            "按这些数字，{} 本应能启动：卡上可能有其他占用，或者某处用掉了这里没有计入的显存。",
+        )
     )
     return missing.format(NAMES[served_run.expected.server.program])
 
 
-def _rows(served_run: ServedRun, lang: str) -> Iterator[Row]:
+def _rows(served_run: ServedRun, wording: Wording) -> Iterator[Row]:
     served = served_run.expected
     share = format_share(served.server.memory_fraction)
     of = (
-        _say(lang, "{} of {}", "{}，显卡共 {}")
+        wording.say(Text("{} of {}", "{}，显卡共 {}"))
         if served_run.total_is_known
-        else _say(lang, "{} of {}, worked out from the log", "{}，显卡由日志推算为 {}")
+        else wording.say(Text("{} of {}, worked out from the log", "{}，显卡由日志推算为 {}"))
     )
-    yield Row(_say(lang, "taken of the card", "占用显存"), format_size(served.taken), of.format(share, format_size(served.total)))
+    yield Row(wording.say(Text("taken of the card", "占用显存")), format_size(served.taken), of.format(share, format_size(served.total)))
     worked_out = not served_run.total_is_known and "kv cache" in served_run.seen
     for name, size in (
         *((term.name, term.bytes) for term in served.terms),
         *(() if worked_out else (("kv cache", served.cache.expected),)),
     ):
-        yield Row(part_name(name, lang), format_size(size), _seen(served_run, name, lang))
+        yield Row(part_name(name, wording), format_size(size), _seen(served_run, name, wording))
     if worked_out:
-        yield Row(part_name("kv cache", lang), format_size(served_run.seen["kv cache"]), _say(lang, "seen", "日志所示"))
+        yield Row(part_name("kv cache", wording), format_size(served_run.seen["kv cache"]), wording.say(Text("seen", "日志所示")))
     if served.request is not None:
-        tokens = _say(lang, "{:,} tokens", "{:,} 个 token").format(served.server.length)
-        yield Row(_say(lang, "one request of full length", "一个最大长度的请求"), format_size(served.request), tokens)
+        tokens = wording.say(Text("{:,} tokens", "{:,} 个 token")).format(served.server.length)
+        yield Row(wording.say(Text("one request of full length", "一个最大长度的请求")), format_size(served.request), tokens)
 
 
-def _seen(served_run: ServedRun, name: str, lang: str) -> str:
+def _seen(served_run: ServedRun, name: str, wording: Wording) -> str:
     seen = served_run.seen.get("working set" if name == "sampler" else name)
-    return "" if seen is None else _say(lang, "the log shows {}", "日志显示 {}").format(format_size(seen))
-
-
-def _say(lang: str, en: str, zh: str) -> str:
-    return zh if lang == "zh" else en
+    return "" if seen is None else wording.say(Text("the log shows {}", "日志显示 {}")).format(format_size(seen))

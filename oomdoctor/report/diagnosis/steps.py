@@ -11,8 +11,9 @@ from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.knowledge.tables.titles import framework_title
 from oomdoctor.report.document import Block, Folded, Heading, Paragraph, Row, Span, Step, Steps, Style
 from oomdoctor.report.safety.sanitize import clean_line
-from oomdoctor.report.wording.phrases import bare, blank, comma, first_sentences, spans, stop, stopped, written
-from oomdoctor.report.wording.texts import say
+from oomdoctor.report.wording import labels
+from oomdoctor.report.wording.phrases import bare, spans, written
+from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_size
 
 _SHORT = 3
@@ -24,115 +25,115 @@ _NOT_THIS = 1
 _SETTLED = ("yes", "no")
 
 
-def steps(findings: Sequence[Finding], lang: str) -> Iterator[Block]:
+def steps(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
     """The best step in full, a few more in short, the rest folded."""
     fixes = unique_fixes(findings)
     if fixes:
-        yield Heading(say("next", lang))
-        yield Steps((full_step(fixes[0], lang),))
-        yield from _others(fixes[1:], lang)
+        yield Heading(wording.say(labels.NEXT))
+        yield Steps((full_step(fixes[0], wording),))
+        yield from _others(fixes[1:], wording)
     already = list(dict.fromkeys(written(one.key, one.before or one.to) for finding in findings for one in finding.already))
     if already:
-        yield Paragraph(spans(say("already", lang, lines=comma(lang).join(f"`{line}`" for line in already[:_ALREADY]))))
+        yield Paragraph(spans(wording.say(labels.ALREADY, lines=wording.comma.join(f"`{line}`" for line in already[:_ALREADY]))))
 
 
-def not_this(findings: Sequence[Finding], lang: str) -> Iterator[Block]:
+def not_this(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
     """Advice that people are likely to meet and that is wrong here."""
     wrong = list({one.advice: one for finding in findings for one in finding.not_this}.values())
     if not wrong:
         return
-    yield Heading(say("not-this", lang))
-    yield from (_wrong(one, lang) for one in wrong[:_NOT_THIS])
+    yield Heading(wording.say(labels.NOT_THIS))
+    yield from (_wrong(one, wording) for one in wrong[:_NOT_THIS])
     rest = wrong[_NOT_THIS:]
     if rest:
-        gist = ("；" if lang == "zh" else "; ").join(bare(one.advice.get(lang)) for one in rest)
-        yield Folded(say("nor-this", lang, n=len(rest)), tuple(_wrong(one, lang) for one in rest), clean_line(gist, 160))
+        gist = wording.semicolon.join(bare(wording.say(one.advice)) for one in rest)
+        yield Folded(wording.say(labels.NOR_THIS, n=len(rest)), tuple(_wrong(one, wording) for one in rest), clean_line(gist, 160))
 
 
-def _others(fixes: Sequence[Fix], lang: str) -> Iterator[Block]:
+def _others(fixes: Sequence[Fix], wording: Wording) -> Iterator[Block]:
     if not fixes:
         return
-    yield Paragraph((Span(say("then", lang), Style.DIM),))
-    yield Steps(tuple(_brief(fix, lang) for fix in fixes[:_SHORT]), first=2)
-    title = say("details" if len(fixes) > 1 else "detail", lang, first=2, last=1 + len(fixes))
-    blocks: list[Block] = [Steps(tuple(full_step(fix, lang) for fix in fixes[:_FOLDED]), first=2)]
+    yield Paragraph((Span(wording.say(labels.THEN), Style.DIM),))
+    yield Steps(tuple(_brief(fix, wording) for fix in fixes[:_SHORT]), first=2)
+    title = wording.say(labels.DETAILS if len(fixes) > 1 else labels.DETAIL, first=2, last=1 + len(fixes))
+    blocks: list[Block] = [Steps(tuple(full_step(fix, wording) for fix in fixes[:_FOLDED]), first=2)]
     if len(fixes) > _FOLDED:
-        blocks.append(Paragraph((Span(say("and-more", lang, n=len(fixes) - _FOLDED), Style.DIM),)))
-    gist = ("；" if lang == "zh" else "; ").join(bare(fix.title.get(lang)) for fix in fixes[_SHORT:])
+        blocks.append(Paragraph((Span(wording.say(labels.AND_MORE, n=len(fixes) - _FOLDED), Style.DIM),)))
+    gist = wording.semicolon.join(bare(wording.say(fix.title)) for fix in fixes[_SHORT:])
     yield Folded(title, tuple(blocks), clean_line(gist, 160))
 
 
-def full_step(fix: Fix, lang: str) -> Step:
+def full_step(fix: Fix, wording: Wording) -> Step:
     """A fix with all that is known of it."""
     return Step(
-        title=stopped(fix.title.get(lang), lang),
-        text=spans(fix.how.get(lang)),
-        settings=tuple(settings(fix.settings, lang, _SETTINGS)),
+        title=wording.sentence(wording.say(fix.title)),
+        text=spans(wording.say(fix.how)),
+        settings=tuple(settings(fix.settings, wording, _SETTINGS)),
         command=fix.command or "",
-        note=spans(blank(lang).join(_balance(fix, lang))),
+        note=spans(wording.blank.join(_balance(fix, wording))),
     )
 
 
-def _brief(fix: Fix, lang: str) -> Step:
+def _brief(fix: Fix, wording: Wording) -> Step:
     """A step in a line or two: whether it is enough, what and where; how only if there is nothing to type."""
-    enough = [say(f"fits-{fix.fits}", lang)] if fix.fits in _SETTLED else []
-    how = [] if fix.settings or fix.command else [first_sentences(fix.how.get(lang), lang, 1)]
+    enough = [wording.say(labels.FITS[fix.fits])] if fix.fits in _SETTLED else []
+    how = [] if fix.settings or fix.command else [wording.first_sentences(wording.say(fix.how), 1)]
     return Step(
-        title=stopped(fix.title.get(lang), lang),
-        text=spans(blank(lang).join([*enough, *how])) if enough or how else (),
-        settings=tuple(settings(fix.settings, lang, _SETTINGS_SHORT)),
+        title=wording.sentence(wording.say(fix.title)),
+        text=spans(wording.blank.join([*enough, *how])) if enough or how else (),
+        settings=tuple(settings(fix.settings, wording, _SETTINGS_SHORT)),
         command=fix.command or "",
-        note=spans("".join(_needs(fix, lang))),
+        note=spans("".join(_needs(fix, wording))),
     )
 
 
-def _balance(fix: Fix, lang: str) -> Iterator[str]:
+def _balance(fix: Fix, wording: Wording) -> Iterator[str]:
     """What a fix frees, costs and needs, in a sentence each."""
     if fix.frees is not None:
-        amount = "up-to" if fix.fits is None else "about"
-        size = "" if fix.frees_bytes is None else say(amount, lang, size=format_size(fix.frees_bytes))
-        yield say("frees", lang) + bare(fix.frees.get(lang)) + size + stop(lang)
+        amount = labels.UP_TO if fix.fits is None else labels.ABOUT
+        size = "" if fix.frees_bytes is None else wording.say(amount, size=format_size(fix.frees_bytes))
+        yield wording.say(labels.FREES) + bare(wording.say(fix.frees)) + size + wording.stop
     if fix.fits is not None:
-        yield say(f"fits-{fix.fits}", lang)
+        yield wording.say(labels.FITS[fix.fits])
     if fix.costs is not None:
-        yield say("costs", lang) + stopped(fix.costs.get(lang), lang)
-    yield from _needs(fix, lang)
+        yield wording.say(labels.COSTS) + wording.sentence(wording.say(fix.costs))
+    yield from _needs(fix, wording)
 
 
-def _needs(fix: Fix, lang: str) -> Iterator[str]:
+def _needs(fix: Fix, wording: Wording) -> Iterator[str]:
     if fix.needs:
-        yield say("needs", lang) + comma(lang).join(bare(one.get(lang)) for one in fix.needs) + stop(lang)
+        yield wording.say(labels.NEEDS) + wording.comma.join(bare(wording.say(one)) for one in fix.needs) + wording.stop
 
 
-def settings(found: Sequence[ProposedSetting], lang: str, most: int) -> Iterator[Row]:
+def settings(found: Sequence[ProposedSetting], wording: Wording, most: int) -> Iterator[Row]:
     """Settings as lines to type, each with the file where it stands."""
     label = ""
     for one in found[:most]:
-        name = _place(one, lang)
-        yield Row("" if name == label else name, *_line(one, lang), style=Style.CODE)
+        name = _place(one, wording)
+        yield Row("" if name == label else name, *_line(one, wording), style=Style.CODE)
         label = name
     if len(found) > most:
-        yield Row("", say("settings-more", lang, n=len(found) - most), style=Style.DIM)
+        yield Row("", wording.say(labels.SETTINGS_MORE, n=len(found) - most), style=Style.DIM)
 
 
-def _place(setting: ProposedSetting, lang: str) -> str:
+def _place(setting: ProposedSetting, wording: Wording) -> str:
     """The line of the file where a setting stands; else whose setting it is."""
     if setting.file:
         name = os.path.basename(setting.file)
         return name if setting.line is None else f"{name}:{setting.line}"
-    return say("environment", lang) if setting.framework == "environment" else framework_title(setting.framework)
+    return wording.say(labels.ENVIRONMENT) if setting.framework == "environment" else framework_title(setting.framework)
 
 
-def _line(setting: ProposedSetting, lang: str) -> tuple[str, str]:
+def _line(setting: ProposedSetting, wording: Wording) -> tuple[str, str]:
     """The line to type, and a note on it. What can be pasted as it is has no arrow in it."""
-    notes = [] if setting.note is None else [setting.note.get(lang)]
+    notes = [] if setting.note is None else [wording.say(setting.note)]
     if setting.before is None:
         return written(setting.key, setting.to), "".join(notes)
     if setting.key.endswith(")") or "=" in written(setting.key, "x"):
-        return written(setting.key, setting.to), comma(lang).join([say("was", lang, value=setting.before), *notes])
+        return written(setting.key, setting.to), wording.comma.join([wording.say(labels.WAS, value=setting.before), *notes])
     return f"{written(setting.key, setting.before)} → {setting.to}", "".join(notes)
 
 
-def _wrong(one: NotThis, lang: str) -> Paragraph:
-    colon = "：" if lang == "zh" else ": "
-    return Paragraph((Span(bare(one.advice.get(lang)), Style.STRONG), Span(colon), *spans(one.why.get(lang))))
+def _wrong(one: NotThis, wording: Wording) -> Paragraph:
+    colon = wording.colon
+    return Paragraph((Span(bare(wording.say(one.advice)), Style.STRONG), Span(colon), *spans(wording.say(one.why))))

@@ -17,8 +17,9 @@ from oomdoctor.report.memory.fits import fits_line
 from oomdoctor.report.memory.serving import compose as compose_server
 from oomdoctor.report.memory.serving import obstacle
 from oomdoctor.report.memory.serving import verdict as server_verdict
-from oomdoctor.report.wording.phrases import blank, comma, spans, stop, stopped
-from oomdoctor.report.wording.texts import say
+from oomdoctor.report.wording import labels
+from oomdoctor.report.wording.phrases import spans
+from oomdoctor.report.wording.wording import Wording
 
 Taken = tuple[Estimate, Fit] | Served
 """What a run takes of a card as nvidia-smi shows it, and whether it fits; or what a server makes of it."""
@@ -32,9 +33,9 @@ _SHOWN = 100
 _NOBODYS = Text("Whose settings these are is not known, so little of them could be checked: ", "不知道这是哪个框架的配置，能检查的不多：")
 
 
-def compose(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], lang: str, version: str) -> Document:
+def compose(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], wording: Wording, version: str) -> Document:
     """The document; `taken` is None where nobody asked whether the run fits, or where that is not known."""
-    return Document(title=f"oomdoctor {version} · check", blocks=tuple(_blocks(training, taken, gaps, lang)), lang=lang)
+    return Document(title=f"oomdoctor {version} · check", blocks=tuple(_blocks(training, taken, gaps, wording)), lang=wording.lang)
 
 
 def fits(taken: Taken) -> Fits:
@@ -48,7 +49,7 @@ def findings(training: RunConfig, taken: Taken | None) -> tuple[ConfigIssue, ...
         return training.issues
     place = training.places.get("model") or training.written[0]
     surely = fits(taken) == "no"
-    what, why = (Text(*(_verdict(taken, lang)[at] for lang in ("en", "zh"))) for at in range(2))
+    what, why = (Text(*(_verdict(taken, Wording(lang))[at] for lang in ("en", "zh"))) for at in range(2))
     verdict = ConfigIssue(
         id="does-not-fit" if surely else "may-not-fit",
         severity="error" if surely else "warning",
@@ -61,44 +62,46 @@ def findings(training: RunConfig, taken: Taken | None) -> tuple[ConfigIssue, ...
     return (verdict, *training.issues)
 
 
-def _verdict(taken: Taken, lang: str) -> tuple[str, str]:
+def _verdict(taken: Taken, wording: Wording) -> tuple[str, str]:
     """The verdict, and what it rests on."""
     if isinstance(taken, Served):
-        return server_verdict(taken, lang).text, obstacle(taken, lang)
-    words, needs = fits_line(taken[1], lang)
+        return server_verdict(taken, wording).text, obstacle(taken, wording)
+    words, needs = fits_line(taken[1], wording)
     return words.text, needs.text.strip()
 
 
-def _blocks(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], lang: str) -> Iterator[Block]:
+def _blocks(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], wording: Wording) -> Iterator[Block]:
     complaints = () if training is None else training.issues
-    yield Paragraph(tuple(_summary(training, complaints, lang)))
-    yield from (_complaint(one, lang) for one in complaints[:_SHOWN])
+    yield Paragraph(tuple(_summary(training, complaints, wording)))
+    yield from (_complaint(one, wording) for one in complaints[:_SHOWN])
     if len(complaints) > _SHOWN:
-        yield Paragraph((Span(say("and-more", lang, n=len(complaints) - _SHOWN), Style.DIM),))
+        yield Paragraph((Span(wording.say(labels.AND_MORE, n=len(complaints) - _SHOWN), Style.DIM),))
     if taken is not None:
-        yield Heading("显存" if lang == "zh" else "Memory")
-        yield from (compose_server(taken, lang, "") if isinstance(taken, Served) else compose_estimate(taken[0], lang, "", taken[1])).blocks
+        yield Heading(wording.say(Text("Memory", "显存")))
+        yield from (
+            compose_server(taken, wording, "") if isinstance(taken, Served) else compose_estimate(taken[0], wording, "", taken[1])
+        ).blocks
     if gaps:
-        yield Heading("未能读取或确定" if lang == "zh" else "Not read, or not known")
+        yield Heading(wording.say(Text("Not read, or not known", "未能读取或确定")))
         yield Facts(tuple(Row(one.what, one.why, one.how or "") for one in gaps[:_SHOWN]))
 
 
-def _summary(training: RunConfig | None, complaints: Sequence[ConfigIssue], lang: str) -> Iterator[Span]:
+def _summary(training: RunConfig | None, complaints: Sequence[ConfigIssue], wording: Wording) -> Iterator[Span]:
     if training is not None and training.framework:
         name = framework_title(training.framework)
-        yield Span(f"{name}{'：' if lang == 'zh' else ': '}")
+        yield Span(f"{name}{wording.colon}")
     elif training is not None:
-        yield Span(_NOBODYS.get(lang))
+        yield Span(wording.say(_NOBODYS))
     counted = [(severity, _count(complaints, severity)) for severity in _SEVERITIES]
-    said = [_counted(severity, number, lang) for severity, number in counted if number]
+    said = [_counted(severity, number, wording) for severity, number in counted if number]
     if said:
-        yield Span(comma(lang).join(said) + stop(lang), _SEVERITIES[complaints[0].severity][1])
+        yield Span(wording.comma.join(said) + wording.stop, _SEVERITIES[complaints[0].severity][1])
     else:
-        yield Span("没有发现问题。" if lang == "zh" else "nothing is wrong.", Style.GOOD)
+        yield Span(wording.say(Text("nothing is wrong.", "没有发现问题。")), Style.GOOD)
 
 
-def _counted(severity: str, number: int, lang: str) -> str:
-    if lang == "zh":
+def _counted(severity: str, number: int, wording: Wording) -> str:
+    if wording.is_chinese:
         return f"{number} 处{_SEVERITIES[severity][0].zh}"
     return f"{number} {_MANY[severity] if number > 1 else severity}"
 
@@ -107,11 +110,13 @@ def _count(complaints: Sequence[ConfigIssue], severity: str) -> int:
     return sum(one.severity == severity for one in complaints)
 
 
-def _complaint(one: ConfigIssue, lang: str) -> Paragraph:
+def _complaint(one: ConfigIssue, wording: Wording) -> Paragraph:
     word, style = _SEVERITIES[one.severity]
-    place = (Span(f"{one.file}:{one.line}", Style.STRONG), Span("  "), Span(word.get(lang), style), Span("  "))
-    said = spans(stopped(one.what.get(lang), lang) + blank(lang) + stopped(one.why.get(lang), lang))
+    place = (Span(f"{one.file}:{one.line}", Style.STRONG), Span("  "), Span(wording.say(word), style), Span("  "))
+    said = spans(wording.sentence(wording.say(one.what)) + wording.blank + wording.sentence(wording.say(one.why)))
     write = (
-        (*spans(blank(lang) + say("write-instead", lang)), Span(one.replacement, Style.CODE), Span(stop(lang))) if one.replacement else ()
+        (*spans(wording.blank + wording.say(labels.WRITE_INSTEAD)), Span(one.replacement, Style.CODE), Span(wording.stop))
+        if one.replacement
+        else ()
     )
     return Paragraph((*place, *said, *write))

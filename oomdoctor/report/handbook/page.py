@@ -7,80 +7,81 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from oomdoctor.case.text import Text
 from oomdoctor.knowledge.book import Book
 from oomdoctor.report.document import Block, Document, Facts, Heading, Paragraph, Row
 from oomdoctor.report.handbook.fix import fix
-from oomdoctor.report.handbook.parts import text_of
 from oomdoctor.report.handbook.problem import problem
 from oomdoctor.report.handbook.signature import signature
 from oomdoctor.report.handbook.source import source
-from oomdoctor.report.wording.handbook import AREAS, word
+from oomdoctor.report.wording import handbook
+from oomdoctor.report.wording.handbook import AREAS
 from oomdoctor.report.wording.phrases import spans
-from oomdoctor.report.wording.texts import fill
+from oomdoctor.report.wording.wording import Wording
 
 
-def page(book: Book, name: str, lang: str, version: str) -> Document:
+def page(book: Book, name: str, wording: Wording, version: str) -> Document:
     """The page of an id, whatever it names. Raises KeyError where it names nothing."""
     part = book.part_of(name)
     blocks: Iterable[Block]
     if part == "problems":
-        blocks = problem(book, book.problems[name], lang)
+        blocks = problem(book, book.problems[name], wording)
     elif part == "fixes":
-        blocks = fix(book, book.fix(name), lang)
+        blocks = fix(book, book.fix(name), wording)
     elif part == "signatures":
-        blocks = signature(book, book.signature(name), lang)
+        blocks = signature(book, book.signature(name), wording)
     elif part == "sources":
-        blocks = source(book, book.source(name), lang)
+        blocks = source(book, book.source(name), wording)
     elif part == "causes":
-        blocks = (block for one in book.with_cause(name) for block in problem(book, one, lang))
+        blocks = (block for one in book.with_cause(name) for block in problem(book, one, wording))
     elif part == "areas":
-        blocks = listing(book, name, lang)
+        blocks = listing(book, name, wording)
     else:
         raise KeyError(name)
-    return _document(blocks, f"explain {name}", lang, version)
+    return _document(blocks, f"explain {name}", wording, version)
 
 
-def contents(book: Book, lang: str, version: str) -> Document:
+def contents(book: Book, wording: Wording, version: str) -> Document:
     """What the handbook holds: the areas, and what there is besides problems."""
-    areas = [Row(name, _text(AREAS.get(name), name, lang), word("count", lang, n=len(ids))) for name, ids in book.areas.items()]
+    areas = [Row(name, _area(name, wording), wording.say(handbook.COUNT, n=len(ids))) for name, ids in book.areas.items()]
     others = [
-        Row("fixes", word("part-fixes", lang), word("count", lang, n=len(book.pack.names("fixes")))),
-        Row("signatures", word("part-signatures", lang, n=len(book.programs)), word("count", lang, n=len(book.pack.names("signatures")))),
-        Row("sources", word("part-sources", lang), word("count", lang, n=len(book.pack.names("sources")))),
+        Row("fixes", wording.say(handbook.PART_FIXES), wording.say(handbook.COUNT, n=len(book.pack.names("fixes")))),
+        Row(
+            "signatures",
+            wording.say(handbook.PART_SIGNATURES, n=len(book.programs)),
+            wording.say(handbook.COUNT, n=len(book.pack.names("signatures"))),
+        ),
+        Row("sources", wording.say(handbook.PART_SOURCES), wording.say(handbook.COUNT, n=len(book.pack.names("sources")))),
     ]
     blocks: list[Block] = [
-        Heading(word("areas", lang)),
+        Heading(wording.say(handbook.PROBLEMS_BY_AREA)),
         Facts(tuple(areas)),
-        Heading(word("more", lang)),
+        Heading(wording.say(handbook.MORE)),
         Facts(tuple(others)),
-        Paragraph(spans(word("hint", lang))),
+        Paragraph(spans(wording.say(handbook.HINT))),
     ]
-    return _document(blocks, "explain", lang, version)
+    return _document(blocks, "explain", wording, version)
 
 
-def listing(book: Book, name: str, lang: str) -> Iterator[Block]:
+def listing(book: Book, name: str, wording: Wording) -> Iterator[Block]:
     """What one area or part holds, a line each."""
     if name in book.areas or name == "problems":
         for area in book.areas if name == "problems" else [name]:
-            yield Heading(
-                f"{area}: {_text(AREAS.get(area), area, lang)}" if lang != "zh" else f"{area}：{_text(AREAS.get(area), area, lang)}"
-            )
-            yield Facts(tuple(Row(one, text_of(book.problems[one].title, lang)) for one in book.areas[area]))
+            yield Heading(area + wording.colon + _area(area, wording))
+            yield Facts(tuple(Row(one, wording.say(book.problems[one].title)) for one in book.areas[area]))
     elif name == "fixes":
-        yield Heading(word("part-fixes", lang))
-        yield Facts(tuple(Row(one, text_of(book.fix(one).title, lang)) for one in book.pack.names(name)))
+        yield Heading(wording.say(handbook.PART_FIXES))
+        yield Facts(tuple(Row(one, wording.say(book.fix(one).title)) for one in book.pack.names(name)))
     elif name == "signatures":
-        yield Heading(word("part-signatures", lang, n=len(book.programs)))
+        yield Heading(wording.say(handbook.PART_SIGNATURES, n=len(book.programs)))
         yield Facts(tuple(Row(program, ", ".join(ids)) for program, ids in sorted(book.programs.items())))
     else:
-        yield Heading(word("sources", lang))
+        yield Heading(wording.say(handbook.SOURCES))
         yield Facts(tuple(Row(one, book.source(one).title) for one in book.pack.names("sources")))
 
 
-def _document(blocks: Iterable[Block], about: str, lang: str, version: str) -> Document:
-    return Document(title=f"oomdoctor {version} · {about}", blocks=tuple(blocks), lang="zh" if lang == "zh" else "en")
+def _document(blocks: Iterable[Block], about: str, wording: Wording, version: str) -> Document:
+    return Document(title=f"oomdoctor {version} · {about}", blocks=tuple(blocks), lang=wording.lang)
 
 
-def _text(found: Text | None, otherwise: str, lang: str) -> str:
-    return fill(found, lang) if found is not None else otherwise
+def _area(name: str, wording: Wording) -> str:
+    return wording.say(AREAS[name]) if name in AREAS else name

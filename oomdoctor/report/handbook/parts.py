@@ -12,7 +12,6 @@ from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.event import Event
 from oomdoctor.findings.template import fill_template
 from oomdoctor.knowledge.book import Book
-from oomdoctor.knowledge.records.base import TextRecord
 from oomdoctor.knowledge.records.fix import NotThisRecord
 from oomdoctor.knowledge.records.problem import CaseExample, CiteRecord
 from oomdoctor.knowledge.records.source import Claim, SourceRecord
@@ -20,8 +19,9 @@ from oomdoctor.machine.findings import environment_findings_of_json
 from oomdoctor.report.diagnosis.figures import bars, rows
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.safety.sanitize import clean_line
-from oomdoctor.report.wording.handbook import word
-from oomdoctor.report.wording.phrases import bare, blank, spans, stopped
+from oomdoctor.report.wording import handbook
+from oomdoctor.report.wording.phrases import bare, spans
+from oomdoctor.report.wording.wording import Wording
 
 _EXAMPLE_LINES = 12
 _NOT_RIGHT = ("wrong", "partly")
@@ -33,42 +33,42 @@ def titled(title: str, about: Sequence[str], url: str | None = None) -> Iterator
     yield Paragraph((Span(" · ".join(about), Style.DIM), *((Span(" "), Span(url, Style.LINK)) if url else ())))
 
 
-def what_does_not_help(book: Book, advice: Iterable[NotThisRecord], cites: Sequence[CiteRecord], lang: str) -> Iterator[Block]:
+def what_does_not_help(book: Book, advice: Iterable[NotThisRecord], cites: Sequence[CiteRecord], wording: Wording) -> Iterator[Block]:
     """Advice that people meet and that is wrong here, then claims of cited articles that do not hold, with what is so instead."""
-    said = [_corrected(None, text_of(one.advice, lang), why_not(book, one, lang), lang) for one in advice]
+    said = [_corrected(None, wording.say(one.advice), why_not(book, one, wording), wording) for one in advice]
     wrong = [(found, one) for cite in cites for found, one in _claims(book, cite) if one.verdict in _NOT_RIGHT]
     for found, one in sorted(wrong, key=lambda pair: pair[1].verdict != "wrong"):
         if one.correction is not None:
-            verdict = word(f"verdict-{one.verdict}", lang)
-            said.append(_corrected(found.title, text_of(one.says, lang), text_of(one.correction, lang), lang, verdict))
+            verdict = wording.say(handbook.VERDICT[one.verdict])
+            said.append(_corrected(found.title, wording.say(one.says), wording.say(one.correction), wording, verdict))
     if said:
-        yield Heading(word("not", lang))
+        yield Heading(wording.say(handbook.NOT))
         yield from said
 
 
-def cited(book: Book, cites: Sequence[CiteRecord], lang: str) -> Iterator[Block]:
+def cited(book: Book, cites: Sequence[CiteRecord], wording: Wording) -> Iterator[Block]:
     """The documents a page stands on, each once, with what they are cited for."""
     if not cites:
         return
-    yield Heading(word("sources", lang))
+    yield Heading(wording.say(handbook.SOURCES))
     for name in dict.fromkeys(cite.source for cite in cites):
         found = book.source(name)
-        said = [text_of(cite.says, lang) for cite in cites if cite.source == name and cite.says is not None]
+        said = [wording.say(cite.says) for cite in cites if cite.source == name and cite.says is not None]
         said += [
-            text_of(one.says, lang)
+            wording.say(one.says)
             for cite in cites
             if cite.source == name
             for _, one in _claims(book, cite)
             if one.verdict not in _NOT_RIGHT
         ]
         link = (Span(" "), Span(found.url, Style.LINK)) if found.url else ()
-        says = " ".join(stopped(one, lang) for one in said)
+        says = " ".join(wording.sentence(one) for one in said)
         yield Paragraph((Span(found.title, Style.STRONG), *link, *spans((" " if says else "") + says)))
 
 
-def example(text: str, found: Diagnosis, lang: str, *, named: str, wanted: str | None = None) -> Iterator[Block]:
+def example(text: str, found: Diagnosis, wording: Wording, *, named: str, wanted: str | None = None) -> Iterator[Block]:
     """The example and every figure that was read in it."""
-    yield Heading(word("example", lang))
+    yield Heading(wording.say(handbook.EXAMPLE))
     yield Quote(where=named, text=shortened(text))
     incident = found.case.incidents[0] if found.case.incidents else None
     event = incident.root if incident is not None else None
@@ -77,11 +77,11 @@ def example(text: str, found: Diagnosis, lang: str, *, named: str, wanted: str |
     if event is None:
         return
     ledger = incident.ledger if incident is not None and incident.root is event else ()
-    read = [*rows(event, ledger, lang), *_other_fields(event)]
+    read = [*rows(event, ledger, wording), *_other_fields(event)]
     if read:
-        yield Heading(word("figures", lang))
+        yield Heading(wording.say(handbook.FIGURES))
         yield Facts(tuple(read))
-    yield from bars(ledger, lang)
+    yield from bars(ledger, wording)
 
 
 def diagnosed(book: Book, text: str) -> Diagnosis:
@@ -100,24 +100,19 @@ def example_text(one: CaseExample) -> str:
     return one.log if one.environment is None else "\n".join(_facts(one.environment, ()))
 
 
-def why_not(book: Book, advice: NotThisRecord, lang: str) -> str:
+def why_not(book: Book, advice: NotThisRecord, wording: Wording) -> str:
     """Why advice is wrong, with the figures of an example of the first problem for which it is."""
     if "{" not in advice.why.en or advice.problems[0] not in book.problems:
-        return text_of(advice.why, lang)
+        return wording.say(advice.why)
     found = diagnosed_example(book, book.problems[advice.problems[0]].examples[0])
-    return fill_template(advice.why, _figures(found)).get(lang)
+    return wording.say(fill_template(advice.why, _figures(found)))
 
 
-def versions(since: str | None, until: str | None, lang: str) -> str:
+def versions(since: str | None, until: str | None, wording: Wording) -> str:
     """`2.1 to 2.13`, as far as known."""
     if since and until:
-        return since if since == until else word("between", lang, since=since, until=until)
-    return word("since", lang, version=since) if since else word("until", lang, version=until) if until else ""
-
-
-def text_of(words: TextRecord, lang: str) -> str:
-    """A text of a rule in one language."""
-    return words.zh if lang == "zh" else words.en
+        return since if since == until else wording.say(handbook.BETWEEN, since=since, until=until)
+    return wording.say(handbook.SINCE, version=since) if since else wording.say(handbook.UNTIL, version=until) if until else ""
 
 
 def _facts(value: Any, path: tuple[str, ...]) -> Iterator[str]:
@@ -138,13 +133,13 @@ def _figures(found: Diagnosis) -> Mapping[str, Any]:
     return event | {f"derived.{name}": value for name, value in incident.derived.items()}
 
 
-def _corrected(title: str | None, says: str, correction: str, lang: str, verdict: str = "") -> Paragraph:
+def _corrected(title: str | None, says: str, correction: str, wording: Wording, verdict: str = "") -> Paragraph:
     """`wrong: "Article" says: advice. In fact: ...`, or where nobody is quoted `Advice. Why it is wrong.`"""
     if title is None:
-        return Paragraph((Span(stopped(says, lang) + blank(lang), Style.STRONG), *spans(correction)))
-    lead = (Span(verdict, Style.STRONG), Span("：" if lang == "zh" else ": "))
-    quoted = word("says", lang, source=title, says=bare(says))
-    return Paragraph((*lead, *spans(quoted + word("in-fact", lang, correction=correction))))
+        return Paragraph((Span(wording.sentence(says) + wording.blank, Style.STRONG), *spans(correction)))
+    lead = (Span(verdict, Style.STRONG), Span(wording.colon))
+    quoted = wording.say(handbook.SAYS, source=title, says=bare(says))
+    return Paragraph((*lead, *spans(quoted + wording.say(handbook.IN_FACT, correction=correction))))
 
 
 def _other_fields(event: Event) -> Iterator[Row]:

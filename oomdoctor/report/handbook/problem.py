@@ -11,34 +11,38 @@ from oomdoctor.knowledge.records.fix import FixRecord
 from oomdoctor.knowledge.records.problem import ProblemRecord
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Step, Steps, Style
 from oomdoctor.report.handbook.fix import settings
-from oomdoctor.report.handbook.parts import cited, diagnosed_example, example, example_text, text_of, titled, what_does_not_help
-from oomdoctor.report.wording.handbook import word
-from oomdoctor.report.wording.phrases import blank, spans, stopped
+from oomdoctor.report.handbook.parts import cited, diagnosed_example, example, example_text, titled, what_does_not_help
+from oomdoctor.report.wording import handbook
+from oomdoctor.report.wording.phrases import spans
+from oomdoctor.report.wording.wording import Wording
 
 _SIGNS = {"is": "=", "not": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥", "in": "∈", "contains": "∋"}
 
 
-def problem(book: Book, record: ProblemRecord, lang: str) -> Iterator[Block]:
+def problem(book: Book, record: ProblemRecord, wording: Wording) -> Iterator[Block]:
     """What a problem is, with its first example diagnosed."""
     found = diagnosed_example(book, record.examples[0])
-    yield from titled(text_of(record.title, lang), [word("problem", lang), book.area(record.id), record.id, *_cause(record, lang)])
-    yield Heading(word("why-example" if "{" in record.why.en else "why", lang))
-    yield Paragraph(spans(explained(record, found, lang)))
-    yield Heading(word("sure", lang))
-    yield Paragraph((Span(word(f"sure-{record.confidence}", lang) + blank(lang) + word("sure-unknown", lang)),))
+    yield from titled(wording.say(record.title), [wording.say(handbook.PROBLEM), book.area(record.id), record.id, *_cause(record, wording)])
+    yield Heading(wording.say(handbook.WHY_EXAMPLE if "{" in record.why.en else handbook.WHY))
+    yield Paragraph(spans(explained(record, found, wording)))
+    yield Heading(wording.say(handbook.HOW_SURE))
+    yield Paragraph((Span(wording.say(handbook.SURE[record.confidence]) + wording.blank + wording.say(handbook.SURE_UNKNOWN)),))
     yield Facts(tuple(Row("", line, style=Style.CODE) for line in conditions(record.when)))
     yield from example(
-        example_text(record.examples[0]), found, lang, named=record.examples[0].name if lang != "zh" else word("example", lang)
+        example_text(record.examples[0]),
+        found,
+        wording,
+        named=wording.say(handbook.EXAMPLE) if wording.is_chinese else record.examples[0].name,
     )
-    yield from what_to_do(book, record, lang)
-    yield from what_does_not_help(book, book.not_for(record.id), record.cites, lang)
-    yield from cited(book, record.cites, lang)
-    yield from _see_also(book, record, lang)
+    yield from what_to_do(book, record, wording)
+    yield from what_does_not_help(book, book.not_for(record.id), record.cites, wording)
+    yield from cited(book, record.cites, wording)
+    yield from _see_also(book, record, wording)
 
 
-def explained(record: ProblemRecord, found: Diagnosis, lang: str) -> str:
+def explained(record: ProblemRecord, found: Diagnosis, wording: Wording) -> str:
     """Why a problem happens, with the figures of its example."""
-    return next((one.why.get(lang) for one in found.findings if one.id == record.id), text_of(record.why, lang))
+    return next((wording.say(one.why) for one in found.findings if one.id == record.id), wording.say(record.why))
 
 
 def conditions(when: Condition) -> Iterator[str]:
@@ -48,37 +52,37 @@ def conditions(when: Condition) -> Iterator[str]:
             yield _condition(part)
 
 
-def what_to_do(book: Book, record: ProblemRecord, lang: str) -> Iterator[Block]:
+def what_to_do(book: Book, record: ProblemRecord, wording: Wording) -> Iterator[Block]:
     """The fixes of a problem, in its order, with their keys in every framework."""
     fixes = book.fixes_of(record)
     if fixes:
-        yield Heading(word("do", lang))
-        yield Steps(tuple(_step(one, lang) for one in fixes))
+        yield Heading(wording.say(handbook.DO))
+        yield Steps(tuple(_step(one, wording) for one in fixes))
 
 
-def _step(record: FixRecord, lang: str) -> Step:
-    costs = word("costs", lang) + ("：" if lang == "zh" else ": ") + text_of(record.costs, lang) if record.costs is not None else ""
+def _step(record: FixRecord, wording: Wording) -> Step:
+    costs = wording.say(handbook.COSTS) + wording.colon + wording.say(record.costs) if record.costs is not None else ""
     return Step(
-        title=stopped(text_of(record.title, lang), lang),
-        text=spans(text_of(record.how, lang)),
-        settings=tuple(settings(record.settings, lang)),
+        title=wording.sentence(wording.say(record.title)),
+        text=spans(wording.say(record.how)),
+        settings=tuple(settings(record.settings, wording)),
         command=record.command or "",
         note=spans(costs) if costs else (),
     )
 
 
-def _see_also(book: Book, record: ProblemRecord, lang: str) -> Iterator[Block]:
+def _see_also(book: Book, record: ProblemRecord, wording: Wording) -> Iterator[Block]:
     stronger = [one.id for one in book.problems.values() if record.id in one.silences]
     same = [one.id for one in book.with_cause(record.cause) if one.id != record.id] if record.cause else []
-    listed = [("weaker", record.silences), ("stronger", stronger), ("same-cause", same)]
-    found = tuple(Row(word(key, lang), ", ".join(names)) for key, names in listed if names)
+    listed = [(handbook.WEAKER, record.silences), (handbook.STRONGER, stronger), (handbook.SAME_CAUSE, same)]
+    found = tuple(Row(wording.say(label), ", ".join(names)) for label, names in listed if names)
     if found:
-        yield Heading(word("see", lang))
+        yield Heading(wording.say(handbook.SEE))
         yield Facts(found)
 
 
-def _cause(record: ProblemRecord, lang: str) -> list[str]:
-    return [word("cause", lang, name=record.cause)] if record.cause and record.cause != record.id else []
+def _cause(record: ProblemRecord, wording: Wording) -> list[str]:
+    return [wording.say(handbook.CAUSE, name=record.cause)] if record.cause and record.cause != record.id else []
 
 
 def _condition(when: Condition) -> str:

@@ -9,48 +9,53 @@ from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Quote, Row, Span
 from oomdoctor.report.handbook.parts import diagnosed, example, shortened, titled, versions
-from oomdoctor.report.wording.handbook import KINDS, word
-from oomdoctor.report.wording.phrases import bare, blank
-from oomdoctor.report.wording.texts import fill
+from oomdoctor.report.wording import handbook
+from oomdoctor.report.wording.handbook import KINDS
+from oomdoctor.report.wording.phrases import bare
+from oomdoctor.report.wording.wording import Wording
 
 _NEAR_MISSES = 3
 
 
-def signature(book: Book, record: SignatureRecord, lang: str) -> Iterator[Block]:
+def signature(book: Book, record: SignatureRecord, wording: Wording) -> Iterator[Block]:
     """A message: what it means, an example read word by word, and what looks like it."""
     program = book.program(record.id)
-    yield from titled(record.id, [word("signature", lang, program=program)])
-    yield Heading(word("meaning", lang))
-    yield Paragraph((Span(fill(KINDS[record.kind], lang) + (blank(lang) + _certainty(record, lang) if record.kind != "context" else "")),))
-    yield Facts(tuple(_provenance(record, program, lang)))
+    yield from titled(record.id, [wording.say(handbook.SIGNATURE, program=program)])
+    yield Heading(wording.say(handbook.MEANING))
+    yield Paragraph(
+        (Span(wording.say(KINDS[record.kind]) + (wording.blank + _certainty(record, wording) if record.kind != "context" else "")),)
+    )
+    yield Facts(tuple(_provenance(record, program, wording)))
     if record.examples:
         found = diagnosed(book, record.examples[0].text)
-        yield from example(record.examples[0].text, found, lang, named=word("as-printed", lang, program=program), wanted=record.id)
-        yield from _leads_to(found, lang)
+        yield from example(
+            record.examples[0].text, found, wording, named=wording.say(handbook.AS_PRINTED, program=program), wanted=record.id
+        )
+        yield from _leads_to(found, wording)
     if record.near_misses:
-        yield Heading(word("near", lang))
+        yield Heading(wording.say(handbook.NEAR))
         for near in record.near_misses[:_NEAR_MISSES]:
             yield Quote(where=near.why, text=shortened(near.text))
 
 
-def _certainty(record: SignatureRecord, lang: str) -> str:
-    said = word(f"message-{record.certainty or 'possible'}", lang)
-    return said + blank(lang) + word("pressure", lang) if record.outcome == "pressure" else said
+def _certainty(record: SignatureRecord, wording: Wording) -> str:
+    said = wording.say(handbook.MESSAGE[record.certainty or "possible"])
+    return said + wording.blank + wording.say(handbook.PRESSURE) if record.outcome == "pressure" else said
 
 
-def _provenance(record: SignatureRecord, program: str, lang: str) -> Iterator[Row]:
-    yield Row(word("printed", lang), program, versions(record.since, record.until, lang))
-    yield Row(word("seen-in", lang), record.source)
+def _provenance(record: SignatureRecord, program: str, wording: Wording) -> Iterator[Row]:
+    yield Row(wording.say(handbook.PRINTED), program, versions(record.since, record.until, wording))
+    yield Row(wording.say(handbook.SEEN_IN), record.source)
     if record.note:
-        yield Row(word("note", lang), record.note)
+        yield Row(wording.say(handbook.NOTE), record.note)
 
 
-def _leads_to(found: Diagnosis, lang: str) -> Iterator[Block]:
+def _leads_to(found: Diagnosis, wording: Wording) -> Iterator[Block]:
     if not found.findings:
         return
-    yield Heading(word("leads", lang))
-    yield Facts(tuple(Row(one.id, bare(one.title.get(lang))) for one in found.findings))
+    yield Heading(wording.say(handbook.LEADS))
+    yield Facts(tuple(Row(one.id, bare(wording.say(one.title))) for one in found.findings))
     first = found.findings[0].fixes
     if first:
-        yield Heading(word("do", lang))
-        yield Facts(tuple(Row(one.id, bare(one.title.get(lang))) for one in first))
+        yield Heading(wording.say(handbook.DO))
+        yield Facts(tuple(Row(one.id, bare(wording.say(one.title))) for one in first))

@@ -7,36 +7,37 @@ from collections.abc import Iterator
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.records.source import Claim, SourceRecord
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Style
-from oomdoctor.report.handbook.parts import text_of, titled
-from oomdoctor.report.wording.handbook import word
-from oomdoctor.report.wording.phrases import blank, spans, stopped
+from oomdoctor.report.handbook.parts import titled
+from oomdoctor.report.wording import handbook
+from oomdoctor.report.wording.phrases import spans
+from oomdoctor.report.wording.wording import Wording
 
 
-def source(book: Book, record: SourceRecord, lang: str) -> Iterator[Block]:
+def source(book: Book, record: SourceRecord, wording: Wording) -> Iterator[Block]:
     """A document, claim by claim, and what cites it."""
-    yield from titled(record.title, [word("source", lang), record.id], record.url)
+    yield from titled(record.title, [wording.say(handbook.SOURCE), record.id], record.url)
     if record.claims:
-        yield Heading(word("claims", lang))
-        yield from (Paragraph(_claim(one, lang)) for one in record.claims)
+        yield Heading(wording.say(handbook.CLAIMS))
+        yield from (Paragraph(_claim(one, wording)) for one in record.claims)
     citing = [
-        Row(name, text_of((book.problems[name] if part == "problems" else book.fix(name)).title, lang))
+        Row(name, wording.say((book.problems[name] if part == "problems" else book.fix(name)).title))
         for part, name in book.citing(record.id)
     ]
     if citing:
-        yield Heading(word("cited-by", lang))
+        yield Heading(wording.say(handbook.CITED_BY))
         yield Facts(tuple(citing))
 
 
-def _claim(one: Claim, lang: str) -> tuple[Span, ...]:
+def _claim(one: Claim, wording: Wording) -> tuple[Span, ...]:
     """`3.7 wrong. What it says. In fact: ...`"""
     style = {"right": Style.GOOD, "wrong": Style.BAD}.get(one.verdict, Style.WARN)
-    colon = "：" if lang == "zh" else ": "
+    colon = wording.colon
     said = (
         Span(f"{one.id} ", Style.DIM),
-        Span(word(f"verdict-{one.verdict}", lang), style),
+        Span(wording.say(handbook.VERDICT[one.verdict]), style),
         Span(colon),
-        *spans(stopped(text_of(one.says, lang), lang)),
+        *spans(wording.sentence(wording.say(one.says))),
     )
     if one.correction is None:
         return said
-    return (*said, *spans(blank(lang) + word("in-fact", lang, correction=text_of(one.correction, lang))))
+    return (*said, *spans(wording.blank + wording.say(handbook.IN_FACT, correction=wording.say(one.correction))))

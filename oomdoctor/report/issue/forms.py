@@ -15,26 +15,20 @@ from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, P
 from oomdoctor.report.issue.issue import figures, message, points, said, settings_in_force
 from oomdoctor.report.issue.known_values import known_values
 from oomdoctor.report.issue.missing_info import missing_info
-from oomdoctor.report.wording.phrases import bare, comma, spans, written
-from oomdoctor.report.wording.texts import fill
+from oomdoctor.report.wording import forms as texts
+from oomdoctor.report.wording.phrases import bare, spans, written
+from oomdoctor.report.wording.wording import Wording
 
 _SETTINGS = 12
 _FIXES = 3
 _LABELS = 3
 
-WORDS = {
-    "ask": Text("(please fill in: {what})", "（请补充：{what}）"),
-    "rest": Text("the other lines of `{command}`, such as {labels}", "`{command}` 输出的其余各项，例如 {labels}"),
-    "settings": Text("Settings in force", "生效的设置"),
-    "try": Text("What may help", "可能有用的措施"),
-}
 
-
-def form(diagnosis: Diagnosis, own: ProjectForm, lang: str, version: str) -> Document:
+def form(diagnosis: Diagnosis, own: ProjectForm, wording: Wording, version: str) -> Document:
     """The form, filled in. Its blocks are one `Folded` for each field, in order, whose title is the heading."""
     values = known_values(diagnosis.case)
-    blocks = [Folded(one.heading, tuple(_field(one, diagnosis, values, own.sheets, lang))) for one in own.form.fields]
-    return Document(title=f"oomdoctor {version}", blocks=tuple(blocks), lang="zh" if lang == "zh" else "en")
+    blocks = [Folded(one.heading, tuple(_field(one, diagnosis, values, own.sheets, wording))) for one in own.form.fields]
+    return Document(title=f"oomdoctor {version}", blocks=tuple(blocks), lang=wording.lang)
 
 
 def ticked(option: OptionRecord, values: Mapping[str, str]) -> bool:
@@ -43,26 +37,26 @@ def ticked(option: OptionRecord, values: Mapping[str, str]) -> bool:
 
 
 def _field(
-    field: FieldRecord, diagnosis: Diagnosis, values: Mapping[str, str], sheets: Mapping[str, SheetRecord], lang: str
+    field: FieldRecord, diagnosis: Diagnosis, values: Mapping[str, str], sheets: Mapping[str, SheetRecord], wording: Wording
 ) -> Iterator[Block]:
     for name in field.parts:
-        yield from _PARTS[name](diagnosis, lang)
+        yield from _PARTS[name](diagnosis, wording)
     if field.sheet is not None:
-        yield from _sheet(field, sheets[field.sheet], values, lang)
+        yield from _sheet(field, sheets[field.sheet], values, wording)
     known = values.get(field.fact) if field.fact is not None else None
     if known is not None:
         yield Paragraph((Span(known, Style.CODE),))
     if field.options:
-        yield from _options(field, values, lang)
+        yield from _options(field, values, wording)
     if field.ask is not None and known is None:
-        yield _ask(field.ask.zh if lang == "zh" else field.ask.en, lang)
+        yield _ask(wording.say(field.ask), wording)
 
 
-def _ask(what: str, lang: str) -> Paragraph:
-    return Paragraph(spans(fill(WORDS["ask"], lang, what=what)))
+def _ask(what: str, wording: Wording) -> Paragraph:
+    return Paragraph(spans(wording.say(texts.ASK, what=what)))
 
 
-def _sheet(field: FieldRecord, sheet: SheetRecord, values: Mapping[str, str], lang: str) -> Iterator[Block]:
+def _sheet(field: FieldRecord, sheet: SheetRecord, values: Mapping[str, str], wording: Wording) -> Iterator[Block]:
     """The lines whose facts are known, as the tool prints them, and what the tool would have said besides."""
     lines = [f"{label}: {values[fact]}" for label, fact in sheet.lines if fact in values]
     if lines:
@@ -71,14 +65,14 @@ def _sheet(field: FieldRecord, sheet: SheetRecord, values: Mapping[str, str], la
     unknown = [label.lstrip("- ") for label, fact in sheet.lines if fact not in values]
     if not unknown:
         return
-    labels = comma(lang).join(label.replace("`", "") for label in unknown[: _LABELS if sheet.command else None])
+    labels = wording.comma.join(label.replace("`", "") for label in unknown[: _LABELS if sheet.command else None])
     if sheet.command:
-        yield _ask(fill(WORDS["rest"], lang, command=sheet.command, labels=labels), lang)
+        yield _ask(wording.say(texts.REST, command=sheet.command, labels=labels), wording)
     else:
-        yield _ask(labels, lang)
+        yield _ask(labels, wording)
 
 
-def _options(field: FieldRecord, values: Mapping[str, str], lang: str) -> Iterator[Block]:
+def _options(field: FieldRecord, values: Mapping[str, str], wording: Wording) -> Iterator[Block]:
     """Boxes as a list of tasks; of a list to choose from only what holds, or what there is to choose from."""
     if not field.choice:
         yield Facts(tuple(Row("x" if ticked(one, values) else "", one.label) for one in field.options))
@@ -87,52 +81,54 @@ def _options(field: FieldRecord, values: Mapping[str, str], lang: str) -> Iterat
     if chosen:
         yield Paragraph((Span(", ".join(chosen)),))
     else:
-        yield _ask(", ".join(one.label for one in field.options), lang)
+        yield _ask(", ".join(one.label for one in field.options), wording)
 
 
-def _summary(diagnosis: Diagnosis, lang: str) -> Iterator[Block]:
-    yield from said(diagnosis, lang)
+def _summary(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
+    yield from said(diagnosis, wording)
 
 
-def _message(diagnosis: Diagnosis, lang: str) -> Iterator[Block]:
+def _message(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     for incident in diagnosis.case.incidents[:1]:
-        yield from message(incident, lang)
+        yield from message(incident, wording)
 
 
-def _figures(diagnosis: Diagnosis, lang: str) -> Iterator[Block]:
+def _figures(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     for incident in diagnosis.case.incidents[:1]:
-        yield from figures(incident, lang)
+        yield from figures(incident, wording)
 
 
-def _findings(diagnosis: Diagnosis, lang: str) -> Iterator[Block]:
-    yield from points(diagnosis.findings, lang)
+def _findings(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
+    yield from points(diagnosis.findings, wording)
 
 
-def _fixes(diagnosis: Diagnosis, lang: str) -> Iterator[Block]:
+def _fixes(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     fixes = [fix for finding in diagnosis.findings[:1] for fix in finding.fixes[:_FIXES]]
     rows = [
-        Row(bare(fix.title.get(lang)), comma(lang).join(written(one.key, one.to) for one in fix.settings[:_FIXES]) or fix.command or "")
+        Row(
+            bare(wording.say(fix.title)), wording.comma.join(written(one.key, one.to) for one in fix.settings[:_FIXES]) or fix.command or ""
+        )
         for fix in fixes
     ]
-    yield from _table("try", rows, lang)
+    yield from _table(texts.TRY, rows, wording)
 
 
-def _settings(diagnosis: Diagnosis, lang: str) -> Iterator[Block]:
-    yield from _table("settings", settings_in_force(diagnosis.case, lang)[:_SETTINGS], lang)
+def _settings(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
+    yield from _table(texts.SETTINGS, settings_in_force(diagnosis.case, wording)[:_SETTINGS], wording)
 
 
-def _missing(diagnosis: Diagnosis, lang: str) -> Iterator[Block]:
+def _missing(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     for one in missing_info(diagnosis.case):
-        yield _ask(one.what.get(lang) + ("：" if lang == "zh" else ": ") + one.how.get(lang), lang)
+        yield _ask(wording.say(one.what) + wording.colon + wording.say(one.how), wording)
 
 
-def _table(title: str, rows: Sequence[Row], lang: str) -> Iterator[Block]:
+def _table(title: Text, rows: Sequence[Row], wording: Wording) -> Iterator[Block]:
     if rows:
-        yield Heading(fill(WORDS[title], lang))
+        yield Heading(wording.say(title))
         yield Facts(tuple(rows))
 
 
-_PARTS: Mapping[str, Callable[[Diagnosis, str], Iterator[Block]]] = {
+_PARTS: Mapping[str, Callable[[Diagnosis, Wording], Iterator[Block]]] = {
     "summary": _summary,
     "message": _message,
     "figures": _figures,

@@ -10,11 +10,14 @@ from oomdoctor.advice.fixes import unique_fixes
 from oomdoctor.case.diagnosis import Finding
 from oomdoctor.case.environment import Environment, Folder, Gpu, GpuProcess, Host, Package, TorchRun
 from oomdoctor.case.gap import Gap
+from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.steps import full_step
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Steps, Style
 from oomdoctor.report.safety.sanitize import clean_line
-from oomdoctor.report.wording.environment import FINE, counted, gap_word, word
-from oomdoctor.report.wording.phrases import bare, blank, comma, spans, stop
+from oomdoctor.report.wording import environment as texts
+from oomdoctor.report.wording.environment import FINE, gap_text
+from oomdoctor.report.wording.phrases import bare, spans
+from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_size
 
 _FIRST = ("transformers", "accelerate", "peft", "trl", "deepspeed", "bitsandbytes", "flash-attn", "vllm", "llamafactory")
@@ -25,95 +28,94 @@ _HOLDERS = 4
 
 
 def compose_environment(
-    environment: Environment, found: Sequence[Finding], facts: Mapping[str, object], lang: str, version: str, name: str | None = None
+    environment: Environment, found: Sequence[Finding], facts: Mapping[str, object], wording: Wording, version: str, name: str | None = None
 ) -> Document:
     """The report in `lang`. `facts` are the environment's own; `name` is the file that it was read from."""
     grave = [one for one in found if one.severity != "note"]
     blocks = [
-        *_verdict(found, lang),
-        *_findings(grave, "found", lang),
-        *_what_to_do(grave, lang),
-        *_findings([one for one in found if one.severity == "note"], "notes", lang),
-        *_fine(facts, lang),
-        *_section("cards", _cards(environment, facts, lang), lang),
-        *_section("software", _software(environment, lang), lang),
-        *_section("machine", _machine(environment.host, lang), lang),
-        *_unknown(environment.gaps, lang),
-        *_folded(environment, lang),
+        *_verdict(found, wording),
+        *_findings(grave, texts.FOUND, wording),
+        *_what_to_do(grave, wording),
+        *_findings([one for one in found if one.severity == "note"], texts.NOTES, wording),
+        *_fine(facts, wording),
+        *_section(texts.CARDS, _cards(environment, facts, wording), wording),
+        *_section(texts.SOFTWARE, _software(environment, wording), wording),
+        *_section(texts.MACHINE, _machine(environment.host, wording), wording),
+        *_unknown(environment.gaps, wording),
+        *_folded(environment, wording),
     ]
     blocks.sort(key=lambda block: isinstance(block, Folded))
-    return Document(f"oomdoctor {version} · {name or word('this-machine', lang)}", tuple(blocks), lang="zh" if lang == "zh" else "en")
+    return Document(f"oomdoctor {version} · {name or wording.say(texts.THIS_MACHINE)}", tuple(blocks), lang=wording.lang)
 
 
-def _section(title: str, rows: Iterable[Row], lang: str) -> Iterator[Block]:
+def _section(title: Text, rows: Iterable[Row], wording: Wording) -> Iterator[Block]:
     """A heading and what stands below it; neither where nothing is known."""
     known = tuple(rows)
     if known:
-        yield Heading(word(title, lang))
+        yield Heading(wording.say(title))
         yield Facts(known)
 
 
-def _verdict(found: Sequence[Finding], lang: str) -> Iterator[Block]:
+def _verdict(found: Sequence[Finding], wording: Wording) -> Iterator[Block]:
     errors, warnings = (sum(one.severity == severity for one in found) for severity in ("error", "warning"))
     if errors:
-        yield Paragraph((Span(counted("errors", lang, errors), Style.BAD),))
+        yield Paragraph((Span(wording.count(texts.ERRORS, errors), Style.BAD),))
     elif warnings:
-        yield Paragraph((Span(counted("warnings", lang, warnings), Style.WARN),))
+        yield Paragraph((Span(wording.count(texts.WARNINGS, warnings), Style.WARN),))
     else:
-        yield Paragraph((Span(word("good", lang), Style.GOOD),))
+        yield Paragraph((Span(wording.say(texts.GOOD), Style.GOOD),))
 
 
-def _findings(found: Sequence[Finding], title: str, lang: str) -> Iterator[Block]:
+def _findings(found: Sequence[Finding], title: Text, wording: Wording) -> Iterator[Block]:
     if found:
-        yield Heading(word(title, lang))
+        yield Heading(wording.say(title))
     for one in found:
-        colon = "：" if lang == "zh" else ": "
-        yield Paragraph((Span(bare(one.title.get(lang)), Style.STRONG), Span(colon), *spans(one.why.get(lang))))
+        yield Paragraph((Span(bare(wording.say(one.title)), Style.STRONG), Span(wording.colon), *spans(wording.say(one.why))))
 
 
-def _what_to_do(found: Sequence[Finding], lang: str) -> Iterator[Block]:
+def _what_to_do(found: Sequence[Finding], wording: Wording) -> Iterator[Block]:
     """The first fix of each finding; they are things of their own, so that none waits for another. The other fixes are folded."""
     first = unique_fixes([replace(one, fixes=one.fixes[:1]) for one in found])
     others = [fix for fix in unique_fixes(found) if fix not in first]
     if first:
-        yield Heading(word("do", lang))
-        yield Steps(tuple(full_step(fix, lang) for fix in first))
+        yield Heading(wording.say(texts.DO))
+        yield Steps(tuple(full_step(fix, wording) for fix in first))
     if others:
-        gist = comma(lang).join(bare(fix.title.get(lang)) for fix in others)
-        steps = Steps(tuple(full_step(fix, lang) for fix in others), first=1 + len(first))
-        yield Folded(word("other-ways", lang, n=len(others)), (steps,), clean_line(gist, 160))
+        gist = wording.comma.join(bare(wording.say(fix.title)) for fix in others)
+        steps = Steps(tuple(full_step(fix, wording) for fix in others), first=1 + len(first))
+        yield Folded(wording.say(texts.OTHER_WAYS, n=len(others)), (steps,), clean_line(gist, 160))
 
 
-def _fine(facts: Mapping[str, object], lang: str) -> Iterator[Block]:
-    fine = [said.get(lang) for name, wanted, said in FINE if name in facts and facts[name] == wanted]
+def _fine(facts: Mapping[str, object], wording: Wording) -> Iterator[Block]:
+    fine = [wording.say(said) for name, wanted, said in FINE if name in facts and facts[name] == wanted]
     if fine:
-        yield Paragraph((Span(word("fine", lang) + comma(lang).join(fine) + stop(lang), Style.DIM),))
+        yield Paragraph((Span(wording.say(texts.ALL_FINE) + wording.comma.join(fine) + wording.stop, Style.DIM),))
 
 
-def _cards(environment: Environment, facts: Mapping[str, object], lang: str) -> Iterator[Row]:
+def _cards(environment: Environment, facts: Mapping[str, object], wording: Wording) -> Iterator[Row]:
     if not environment.gpus:
-        yield Row("", word("no-cards", lang), environment.driver.message or "")
-    for first, last, said, gpu in _alike(environment.gpus, facts, lang):
+        yield Row("", wording.say(texts.NO_CARDS), environment.driver.message or "")
+    for first, last, said, gpu in _alike(environment.gpus, facts, wording):
         index = str(first) if first == last else f"{first}-{last}"
-        yield Row(word("gpu", lang, index=index), said, _held(gpu.processes, lang))
+        yield Row(wording.say(texts.GPU, index=index), said, _held(gpu.processes, wording))
         for one in gpu.slices:
-            yield Row("", comma(lang).join(part for part in (one.name, _room(one.total_bytes, one.free_bytes, lang)) if part))
+            yield Row("", wording.comma.join(part for part in (one.name, _room(one.total_bytes, one.free_bytes, wording)) if part))
     driver = environment.driver
     if driver.version:
         cuda = facts.get("environment.driver_cuda")
-        yield Row(word("driver", lang), driver.version, word("cuda-up-to", lang, value=cuda) if cuda else "")
+        yield Row(wording.say(texts.DRIVER), driver.version, wording.say(texts.CUDA_UP_TO, value=cuda) if cuda else "")
     if driver.library:
         missing = [one.name for one in environment.symbols if one.required and one.found is False]
-        note = word("lacks", lang, names=comma(lang).join(missing)) if missing else ""
-        yield Row(word("nvml", lang), driver.library, note, Style.BAD if missing else Style.PLAIN)
+        note = wording.say(texts.LACKS, names=wording.comma.join(missing)) if missing else ""
+        yield Row(wording.say(texts.NVML), driver.library, note, Style.BAD if missing else Style.PLAIN)
 
 
-def _alike(gpus: Sequence[Gpu], facts: Mapping[str, object], lang: str) -> Iterator[tuple[int, int, str, Gpu]]:
+def _alike(gpus: Sequence[Gpu], facts: Mapping[str, object], wording: Wording) -> Iterator[tuple[int, int, str, Gpu]]:
     """The cards in their order; neighbours of which the same is to be said stand in one row: first, last, words, the first card."""
     rows: list[tuple[int, int, str, Gpu]] = []
     for number, gpu in enumerate(gpus):
         index = number if gpu.index is None else gpu.index
-        said = comma(lang).join(_card(gpu, facts, index, lang))
+        said = wording.comma.join(_card(gpu, facts, index, wording))
         plain = not gpu.processes and not gpu.slices
         if rows and plain and rows[-1][1:3] == (index - 1, said) and not rows[-1][3].processes and not rows[-1][3].slices:
             rows[-1] = (rows[-1][0], index, said, rows[-1][3])
@@ -122,140 +124,145 @@ def _alike(gpus: Sequence[Gpu], facts: Mapping[str, object], lang: str) -> Itera
     yield from rows[:_CARDS]
 
 
-def _card(gpu: Gpu, facts: Mapping[str, object], index: int, lang: str) -> Iterator[str]:
+def _card(gpu: Gpu, facts: Mapping[str, object], index: int, wording: Wording) -> Iterator[str]:
     yield gpu.name or gpu.architecture or "?"
-    room = _room(gpu.total_bytes, gpu.free_bytes, lang)
+    room = _room(gpu.total_bytes, gpu.free_bytes, wording)
     if room:
         yield room
     if gpu.compute_capability:
-        yield word("capability", lang, value=gpu.compute_capability)
+        yield wording.say(texts.CAPABILITY, value=gpu.compute_capability)
     native = facts.get(f"environment.gpu.{index}.bf16_native")
     if native is not None:
-        yield word("bf16-native" if native else "bf16-emulated", lang)
+        yield wording.say(texts.BF16_NATIVE if native else texts.BF16_EMULATED)
     if gpu.mig:
-        yield word("mig", lang, n=len(gpu.slices)) if gpu.slices else word("mig-empty", lang)
+        yield wording.say(texts.MIG, n=len(gpu.slices)) if gpu.slices else wording.say(texts.MIG_EMPTY)
     if gpu.nvlink:
-        yield word("nvlink" if gpu.nvlink > 1 else "nvlink-one", lang, n=gpu.nvlink)
+        yield wording.count(texts.NVLINK, gpu.nvlink)
     if gpu.ecc_uncorrected:
-        yield word("errors-of-card", lang, n=gpu.ecc_uncorrected)
+        yield wording.say(texts.ERRORS_OF_CARD, n=gpu.ecc_uncorrected)
     flags = (
-        ("repair-pending", gpu.repair_pending),
-        ("unified", gpu.unified),
-        ("ecc", gpu.ecc),
-        ("exclusive", gpu.exclusive),
-        ("hidden", gpu.visible is False),
+        (texts.REPAIR_PENDING, gpu.repair_pending),
+        (texts.UNIFIED, gpu.unified),
+        (texts.ECC, gpu.ecc),
+        (texts.EXCLUSIVE, gpu.exclusive),
+        (texts.HIDDEN, gpu.visible is False),
     )
-    yield from (word(name, lang) for name, so in flags if so)
+    yield from (wording.say(label) for label, holds in flags if holds)
 
 
-def _held(processes: Sequence[GpuProcess], lang: str) -> str:
+def _held(processes: Sequence[GpuProcess], wording: Wording) -> str:
     names = []
     for one in processes[:_HOLDERS]:
         parts = [f"{one.name or 'pid'} {one.pid}", format_size(one.used_bytes) if one.used_bytes else ""]
-        whose = "" if one.own is None else word("own" if one.own else "not-own", lang)
+        whose = "" if one.own is None else wording.say(texts.OWN if one.own else texts.NOT_OWN)
         names.append(" ".join(part for part in parts if part) + whose)
     if len(processes) > _HOLDERS:
         names.append(f"+ {len(processes) - _HOLDERS}")
-    return word("held-by", lang, names=comma(lang).join(names)) if names else ""
+    return wording.say(texts.HELD_BY, names=wording.comma.join(names)) if names else ""
 
 
-def _software(environment: Environment, lang: str) -> Iterator[Row]:
+def _software(environment: Environment, wording: Wording) -> Iterator[Row]:
     torch = environment.torch
     if torch is not None and torch.version:
         built = f"CUDA {torch.cuda}" if torch.cuda else f"ROCm {torch.hip}" if torch.hip else None
-        note = word("built-for", lang, value=built) if built else word("cpu-only", lang) if torch.backend == "cpu" else ""
-        yield Row(word("torch", lang), torch.version, comma(lang).join(part for part in (note, " ".join(torch.arch_list)) if part))
+        note = wording.say(texts.BUILT_FOR, value=built) if built else wording.say(texts.CPU_ONLY) if torch.backend == "cpu" else ""
+        yield Row(wording.say(texts.TORCH), torch.version, wording.comma.join(part for part in (note, " ".join(torch.arch_list)) if part))
     elif "torch" in environment.packages:
-        yield Row(word("torch", lang), environment.packages["torch"].version)
+        yield Row(wording.say(texts.TORCH), environment.packages["torch"].version)
     else:
-        yield Row(word("torch", lang), word("no-torch", lang))
+        yield Row(wording.say(texts.TORCH), wording.say(texts.NO_TORCH))
     if environment.torch_run is not None:
-        said = comma(lang).join(_said(environment.torch_run, lang))
+        said = wording.comma.join(_said(environment.torch_run, wording))
         if said:
-            yield Row(word("torch-said", lang), said)
+            yield Row(wording.say(texts.TORCH_SAID), said)
     for name in _FIRST:
         if name in environment.packages:
-            yield _package(name, environment.packages[name], lang)
+            yield _package(name, environment.packages[name], wording)
     python = environment.python
     if python.version or python.executable:
-        named = comma(lang).join(part for part in (f"Python {python.version}" if python.version else "", python.kind) if part)
-        yield Row(word("python", lang), named or python.executable or "", python.executable or "" if named else "")
+        named = wording.comma.join(part for part in (f"Python {python.version}" if python.version else "", python.kind) if part)
+        yield Row(wording.say(texts.PYTHON), named or python.executable or "", python.executable or "" if named else "")
 
 
-def _said(run: TorchRun, lang: str) -> Iterator[str]:
+def _said(run: TorchRun, wording: Wording) -> Iterator[str]:
     if run.error:
         yield clean_line(run.error, 200)
     if run.cuda_available is not None:
         count = run.device_count or 0
-        yield word("sees-none", lang) if not count else word("sees-one" if count == 1 else "sees", lang, n=count)
+        yield wording.count(texts.SEES, count) if count else wording.say(texts.SEES_NONE)
     if run.allocator_backend:
-        yield word("allocator", lang, value=run.allocator_backend)
+        yield wording.say(texts.ALLOCATOR, value=run.allocator_backend)
     if run.nccl:
         yield f"NCCL {run.nccl}"
 
 
-def _package(name: str, one: Package, lang: str) -> Row:
-    notes = [word("commit", lang, value=one.commit[:12])] if one.commit else []
+def _package(name: str, one: Package, wording: Wording) -> Row:
+    notes = [wording.say(texts.COMMIT, value=one.commit[:12])] if one.commit else []
     if one.editable:
-        notes.append(word("editable", lang))
-    return Row(name, one.version, comma(lang).join(notes))
+        notes.append(wording.say(texts.EDITABLE))
+    return Row(name, one.version, wording.comma.join(notes))
 
 
-def _machine(host: Host, lang: str) -> Iterator[Row]:
+def _machine(host: Host, wording: Wording) -> Iterator[Row]:
     named = [part for part in (host.os, host.kernel, host.architecture, host.libc, host.model) if part]
     if host.wsl:
         named.append(f"WSL {host.wsl}")
     if host.container and host.container != "none":
         named.append(host.container)
     if named:
-        yield Row(word("os", lang), comma(lang).join(named))
+        yield Row(wording.say(texts.OS), wording.comma.join(named))
     if host.ram_bytes:
         free = host.ram_available_bytes
         both = {"free": format_size(free), "total": format_size(host.ram_bytes)} if free is not None else {}
-        yield Row(word("ram", lang), word("available-of", lang, **both) if both else format_size(host.ram_bytes))
+        yield Row(wording.say(texts.RAM), wording.say(texts.AVAILABLE_OF, **both) if both else format_size(host.ram_bytes))
     if host.swap_bytes:
-        yield Row(word("swap", lang), _room(host.swap_bytes, host.swap_free_bytes, lang))
+        yield Row(wording.say(texts.SWAP), _room(host.swap_bytes, host.swap_free_bytes, wording))
     group = host.cgroup
     if group is not None and group.limit_bytes is not None:
         used = "?" if group.used_bytes is None else format_size(group.used_bytes)
-        yield Row(word("limit", lang), word("limit-of", lang, limit=format_size(group.limit_bytes), used=used))
-    yield from _folder("shm", host.shm, lang)
-    yield from _folder("disk", host.disk, lang)
+        yield Row(wording.say(texts.LIMIT), wording.say(texts.LIMIT_OF, limit=format_size(group.limit_bytes), used=used))
+    yield from _folder(texts.SHM, host.shm, wording)
+    yield from _folder(texts.DISK, host.disk, wording)
     if host.memlock_unlimited is not None:
         limit = host.memlock_bytes
-        yield Row(word("memlock", lang), word("unlimited", lang) if limit is None else word("at-most", lang, size=format_size(limit)))
+        yield Row(
+            wording.say(texts.MEMLOCK),
+            wording.say(texts.UNLIMITED) if limit is None else wording.say(texts.AT_MOST, size=format_size(limit)),
+        )
 
 
-def _folder(name: str, one: Folder | None, lang: str) -> Iterator[Row]:
+def _folder(label: Text, one: Folder | None, wording: Wording) -> Iterator[Row]:
     if one is not None and one.total_bytes:
-        yield Row(word(name, lang), _room(one.total_bytes, one.free_bytes, lang))
+        yield Row(wording.say(label), _room(one.total_bytes, one.free_bytes, wording))
 
 
-def _room(total: int | None, free: int | None, lang: str) -> str:
+def _room(total: int | None, free: int | None, wording: Wording) -> str:
     if total is None:
         return ""
-    return format_size(total) if free is None else word("free-of", lang, free=format_size(free), total=format_size(total))
+    return format_size(total) if free is None else wording.say(texts.FREE_OF, free=format_size(free), total=format_size(total))
 
 
-def _unknown(gaps: Sequence[Gap], lang: str) -> Iterator[Block]:
+def _unknown(gaps: Sequence[Gap], wording: Wording) -> Iterator[Block]:
     if gaps:
-        yield Heading(word("unknown", lang))
-        yield Facts(tuple(Row(gap_word(gap.what, lang), gap_word(gap.why, lang), gap.how or "") for gap in gaps[:_GAPS]))
+        yield Heading(wording.say(texts.UNKNOWN))
+        yield Facts(tuple(Row(gap_text(gap.what, wording), gap_text(gap.why, wording), gap.how or "") for gap in gaps[:_GAPS]))
 
 
-def _folded(environment: Environment, lang: str) -> Iterator[Block]:
+def _folded(environment: Environment, wording: Wording) -> Iterator[Block]:
     rest = {name: one for name, one in environment.packages.items() if name not in (*_FIRST, "torch")}
-    rows = [_package(name, one, lang) for name, one in rest.items()]
-    yield from _fold("packages", rows, rest, lang)
-    for title, values in (("variables", environment.variables), ("launcher", environment.launcher)):
-        yield from _fold(title, [Row(name, value, style=Style.CODE) for name, value in values.items()], values, lang)
+    rows = [_package(name, one, wording) for name, one in rest.items()]
+    yield from _fold(texts.PACKAGES, rows, rest, wording)
+    for title, values in ((texts.VARIABLES, environment.variables), (texts.LAUNCHER, environment.launcher)):
+        yield from _fold(title, [Row(name, value, style=Style.CODE) for name, value in values.items()], values, wording)
     symbols = [
-        Row(one.name, word("missing" if one.found is False else "there", lang)) for one in environment.symbols if one.found is not None
+        Row(one.name, wording.say(texts.MISSING if one.found is False else texts.THERE))
+        for one in environment.symbols
+        if one.found is not None
     ]
-    yield from _fold("functions", symbols, [one.name for one in environment.symbols], lang)
+    yield from _fold(texts.FUNCTIONS, symbols, [one.name for one in environment.symbols], wording)
 
 
-def _fold(title: str, rows: Sequence[Row], names: Iterable[str], lang: str) -> Iterator[Block]:
+def _fold(title: Text, rows: Sequence[Row], names: Iterable[str], wording: Wording) -> Iterator[Block]:
     if rows:
-        gist = clean_line((comma(lang).rstrip() + blank(lang)).join(names), 120)
-        yield Folded(word(title, lang, n=len(rows)), (Facts(tuple(rows)),), gist)
+        gist = clean_line((wording.comma.rstrip() + wording.blank).join(names), 120)
+        yield Folded(wording.say(title, n=len(rows)), (Facts(tuple(rows)),), gist)

@@ -11,7 +11,7 @@ from oomdoctor.case.text import Text
 from oomdoctor.memory.model.placement import card_placement
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Mark, Paragraph, Row, Slice, Span, Style
 from oomdoctor.report.memory.fits import each_card, fits_line, how_judged
-from oomdoctor.report.wording.phrases import comma
+from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_size
 
 _NAMES = {
@@ -57,31 +57,31 @@ _PARTS = 4
 """Parts of a card that are named in a line."""
 
 
-def compose(estimate: Estimate, lang: str, version: str, judged: Fit | None = None) -> Document:
+def compose(estimate: Estimate, wording: Wording, version: str, judged: Fit | None = None) -> Document:
     """Compose the document; `judged` is the run compared with the card that somebody named."""
-    title = _say(lang, "oomdoctor {} · estimate", "oomdoctor {} · 显存估计").format(version)
-    return Document(title=title, blocks=tuple(_blocks(estimate, lang, judged)), lang=lang)
+    title = wording.say(Text("oomdoctor {} · estimate", "oomdoctor {} · 显存估计")).format(version)
+    return Document(title=title, blocks=tuple(_blocks(estimate, wording, judged)), lang=wording.lang)
 
 
-def _blocks(estimate: Estimate, lang: str, judged: Fit | None) -> Iterator[Block]:
+def _blocks(estimate: Estimate, wording: Wording, judged: Fit | None) -> Iterator[Block]:
     """Yield what the driver will show, or with a card what the run needs there: one sum, and its parts add up to it."""
-    yield Paragraph(spans=tuple(_headline(estimate, lang, judged)))
+    yield Paragraph(spans=tuple(_headline(estimate, wording, judged)))
     seen, estimate = estimate, judged.needed if judged else estimate
-    yield _bar(estimate, lang, judged.budget if judged else None)
+    yield _bar(estimate, wording, judged.budget if judged else None)
     if estimate.ranks:
-        yield Heading(text=_say(lang, "Card by card", "各张卡"))
-        yield Facts(rows=tuple(_rank(rank, estimate.setup, lang) for rank in estimate.ranks))
-    yield Heading(text=_say(lang, "Phases", "各阶段"))
-    yield Facts(rows=tuple(Row(label=_PHASES[phase.name].get(lang), value=format_size(phase.bytes)) for phase in estimate.phases))
-    yield Facts(rows=tuple(Row(label=text.get(lang), value=format_size(size)) for text, size in _host(estimate) if size))
+        yield Heading(text=wording.say(Text("Card by card", "各张卡")))
+        yield Facts(rows=tuple(_rank(rank, estimate.setup, wording) for rank in estimate.ranks))
+    yield Heading(text=wording.say(Text("Phases", "各阶段")))
+    yield Facts(rows=tuple(Row(label=wording.say(_PHASES[phase.name]), value=format_size(phase.bytes)) for phase in estimate.phases))
+    yield Facts(rows=tuple(Row(label=wording.say(text), value=format_size(size)) for text, size in _host(estimate) if size))
     if seen.assumptions:
-        yield Heading(text=_say(lang, "Assumed, as nobody said it", "以下未说明，按此假设"))
-        yield Facts(rows=tuple(Row(label=assumption.id, value=assumption.text.get(lang)) for assumption in seen.assumptions))
+        yield Heading(text=wording.say(Text("Assumed, as nobody said it", "以下未说明，按此假设")))
+        yield Facts(rows=tuple(Row(label=assumption.id, value=wording.say(assumption.text)) for assumption in seen.assumptions))
     if judged is not None:
-        yield Folded(title=_say(lang, "How this is judged", "判断依据"), blocks=how_judged(lang))
+        yield Folded(title=wording.say(Text("How this is judged", "判断依据")), blocks=how_judged(wording))
     yield Folded(
-        title=_say(lang, "The range of each part, and where its formula is from", "各部分的区间与公式来源"),
-        blocks=(Facts(rows=tuple(_terms(estimate, lang))),),
+        title=wording.say(Text("The range of each part, and where its formula is from", "各部分的区间与公式来源")),
+        blocks=(Facts(rows=tuple(_terms(estimate, wording))),),
     )
 
 
@@ -91,76 +91,72 @@ def _host(estimate: Estimate) -> Iterator[tuple[Text, int]]:
     yield Text("host memory while saving", "保存完整检查点时所需的内存"), estimate.host_saving
 
 
-def _headline(estimate: Estimate, lang: str, judged: Fit | None) -> Iterator[Span]:
+def _headline(estimate: Estimate, wording: Wording, judged: Fit | None) -> Iterator[Span]:
     sizes = [format_size(size) for size in (estimate.expected, estimate.low, estimate.high)]
-    phase = _PHASES[(judged.needed if judged else estimate).peak.name].get(lang)
+    phase = wording.say(_PHASES[(judged.needed if judged else estimate).peak.name])
     if judged is not None:
-        yield from fits_line(judged, lang)
-        yield Span(f"需要最多的阶段：{phase}。" if lang == "zh" else f" It needs the most at this point: {phase}.")
+        yield from fits_line(judged, wording)
+        yield Span(f"需要最多的阶段：{phase}。" if wording.is_chinese else f" It needs the most at this point: {phase}.")
         if judged.fits != "no":
-            yield Span(_shown(sizes[2] if estimate.high < judged.budget.total else None, lang))
-    elif lang == "zh":
-        yield Span(f"预计峰值为 {sizes[0]}（{sizes[1]} 至 {sizes[2]}）{each_card(estimate, lang)}，出现在：{phase}。")
+            yield Span(_shown(sizes[2] if estimate.high < judged.budget.total else None, wording))
+    elif wording.is_chinese:
+        yield Span(f"预计峰值为 {sizes[0]}（{sizes[1]} 至 {sizes[2]}）{each_card(estimate, wording)}，出现在：{phase}。")
     else:
-        yield Span(f"The peak is about {sizes[0]} ({sizes[1]} to {sizes[2]}){each_card(estimate, lang)}, at this point: {phase}.")
+        yield Span(f"The peak is about {sizes[0]} ({sizes[1]} to {sizes[2]}){each_card(estimate, wording)}, at this point: {phase}.")
 
 
-def _shown(most: str | None, lang: str) -> str:
+def _shown(most: str | None, wording: Wording) -> str:
     """Say what nvidia-smi can show of a run that fits; None is all of the card."""
-    if lang == "zh":
+    if wording.is_chinese:
         return f"nvidia-smi 可能显示{f'多达 {most}' if most else '整张卡都被占满'}，因为 torch 会缓存已释放的显存块。"
     return f" nvidia-smi may show {f'up to {most}' if most else 'the whole card in use'}, as torch keeps freed blocks."
 
 
-def _rank(estimate: Estimate, run: Setup, lang: str) -> Row:
+def _rank(estimate: Estimate, run: Setup, wording: Wording) -> Row:
     """Return one card, or several alike: its peak and the largest parts of it."""
     parts = sorted(estimate.peak.terms, key=lambda term: -term.bytes)[:_PARTS]
-    largest = comma(lang).join(f"{part_name(term.name, lang)} {format_size(term.bytes)}" for term in parts if term.bytes)
+    largest = wording.comma.join(f"{part_name(term.name, wording)} {format_size(term.bytes)}" for term in parts if term.bytes)
     placement = card_placement(estimate.setup)
-    return Row(label=_which(run.layout, placement, lang), value=format_size(estimate.expected), note=largest)
+    return Row(label=_which(run.layout, placement, wording), value=format_size(estimate.expected), note=largest)
 
 
-def _which(layout: Layout, placement: Placement, lang: str) -> str:
+def _which(layout: Layout, placement: Placement, wording: Wording) -> str:
     """Name cards as CUDA numbers them, from 0; stages of a pipeline from 1. Of the stages in the middle the first is the fullest."""
     if layout.pipeline == 1:
         several = placement.last > placement.first
-        return _say(lang, "cards {} to {}" if several else "card {}", "第 {} 至 {} 号卡" if several else "{} 号卡").format(
+        return wording.say(Text("cards {} to {}" if several else "card {}", "第 {} 至 {} 号卡" if several else "{} 号卡")).format(
             placement.first, placement.last
         )
     first, last = placement.first + 1, placement.last + 1
     if first == last:
-        return _say(lang, "stage {} of {}", "流水线第 {} 级，共 {} 级").format(first, layout.pipeline)
-    return _say(lang, "stages {} to {}, at most", "流水线第 {} 至 {} 级，至多").format(first, last)
+        return wording.say(Text("stage {} of {}", "流水线第 {} 级，共 {} 级")).format(first, layout.pipeline)
+    return wording.say(Text("stages {} to {}, at most", "流水线第 {} 至 {} 级，至多")).format(first, last)
 
 
-def _bar(estimate: Estimate, lang: str, budget: MemoryBudget | None) -> Bar:
+def _bar(estimate: Estimate, wording: Wording, budget: MemoryBudget | None) -> Bar:
     whole = max(estimate.expected, budget.total if budget else 0)
     parts = sorted(estimate.peak.terms, key=lambda term: -term.bytes)
-    shown = [Slice(part_name(term.name, lang), format_size(term.bytes), term.bytes / whole) for term in parts]
+    shown = [Slice(part_name(term.name, wording), format_size(term.bytes), term.bytes / whole) for term in parts]
     if budget is not None and budget.total > estimate.expected:
         free = budget.total - estimate.expected
-        shown.append(Slice(_say(lang, "free", "空闲"), format_size(free), free / whole, Style.GOOD))
-    title = budget.card if budget else _say(lang, "Peak of one card", "单卡峰值")
-    return Bar(title=title, slices=tuple(shown), mark=_end(estimate, lang, budget))
+        shown.append(Slice(wording.say(Text("free", "空闲")), format_size(free), free / whole, Style.GOOD))
+    title = budget.card if budget else wording.say(Text("Peak of one card", "单卡峰值"))
+    return Bar(title=title, slices=tuple(shown), mark=_end(estimate, wording, budget))
 
 
-def _end(estimate: Estimate, lang: str, budget: MemoryBudget | None) -> Mark | None:
+def _end(estimate: Estimate, wording: Wording, budget: MemoryBudget | None) -> Mark | None:
     """Return where the card ends, if the run is larger."""
     if budget is None or budget.total >= estimate.expected:
         return None
-    return Mark(budget.total / estimate.expected, _say(lang, "card: {}", "显卡：{}").format(format_size(budget.total)))
+    return Mark(budget.total / estimate.expected, wording.say(Text("card: {}", "显卡：{}")).format(format_size(budget.total)))
 
 
-def _terms(estimate: Estimate, lang: str) -> Iterator[Row]:
+def _terms(estimate: Estimate, wording: Wording) -> Iterator[Row]:
     for term in sorted(estimate.peak.terms, key=lambda term: -term.bytes):
-        between = _say(lang, "{} to {}", "{} 至 {}").format(format_size(term.low), format_size(term.high))
-        yield Row(label=part_name(term.name, lang), value=between, note=term.basis)
+        between = wording.say(Text("{} to {}", "{} 至 {}")).format(format_size(term.low), format_size(term.high))
+        yield Row(label=part_name(term.name, wording), value=between, note=term.basis)
 
 
-def part_name(term: str, lang: str) -> str:
+def part_name(term: str, wording: Wording) -> str:
     """Return the name of a part of the memory."""
-    return _NAMES[term].get(lang)
-
-
-def _say(lang: str, en: str, zh: str) -> str:
-    return zh if lang == "zh" else en
+    return wording.say(_NAMES[term])

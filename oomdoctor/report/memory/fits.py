@@ -9,6 +9,7 @@ from oomdoctor.case.plan import Fit
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.expected import range_of
 from oomdoctor.report.document import Paragraph, Span, Style
+from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB
 
 _FITS = {
@@ -29,29 +30,29 @@ _JUDGED = (
 )
 
 
-def fits_line(fit: Fit, lang: str) -> Iterator[Span]:
+def fits_line(fit: Fit, wording: Wording) -> Iterator[Span]:
     """Yield the verdict, what the run needs, and what the card has."""
     text, style = _FITS[fit.fits]
-    yield Span(text.get(lang), style)
+    yield Span(wording.say(text), style)
     need, name = fit.needed, fit.budget.card
-    sizes, usable = range_of(need.expected, need.low, need.high, lang), f"{fit.budget.usable / GIB:.1f} GiB"
-    if lang == "zh":
+    sizes, usable = range_of(need.expected, need.low, need.high, wording), f"{fit.budget.usable / GIB:.1f} GiB"
+    if wording.is_chinese:
         card = f"{name} " if name else "日志中的显卡"
-        yield Span(f"这次运行需要 {sizes}{each_card(need, lang)}；{card}可规划的显存为 {usable}。")
+        yield Span(f"这次运行需要 {sizes}{each_card(need, wording)}；{card}可规划的显存为 {usable}。")
     else:
-        yield Span(f" The run needs {sizes}{each_card(need, lang)}; {name or 'the card of the log'} has {usable} to plan with.")
+        yield Span(f" The run needs {sizes}{each_card(need, wording)}; {name or 'the card of the log'} has {usable} to plan with.")
 
 
-def how_judged(lang: str) -> tuple[Paragraph, ...]:
+def how_judged(wording: Wording) -> tuple[Paragraph, ...]:
     """Return how the verdict is reached."""
-    return tuple(Paragraph((Span(text.get(lang)),)) for text in _JUDGED)
+    return tuple(Paragraph((Span(wording.say(text)),)) for text in _JUDGED)
 
 
-def each_card(estimate: Estimate, lang: str) -> str:
+def each_card(estimate: Estimate, wording: Wording) -> str:
     """Say which of several cards a figure is about."""
     cards = estimate.setup.layout.cards
     if cards == 1:
         return ""
     if estimate.ranks:
-        return f"，指 {cards} 张卡中最满的一张" if lang == "zh" else f" on the fullest of {cards} cards"
-    return f"，共 {cards} 张卡，每张都要" if lang == "zh" else f" on each of {cards} cards"
+        return f"，指 {cards} 张卡中最满的一张" if wording.is_chinese else f" on the fullest of {cards} cards"
+    return f"，共 {cards} 张卡，每张都要" if wording.is_chinese else f" on each of {cards} cards"

@@ -10,6 +10,7 @@ from oomdoctor.case.text import Text
 from oomdoctor.memory.servers.engines import ENGINES
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Row, Slice, Span, Style
 from oomdoctor.report.memory.estimate import part_name
+from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB, format_share, format_size
 
 NAMES = {"vllm": "vLLM", "sglang": "SGLang"}
@@ -36,151 +37,152 @@ _PHASES = {
 }
 
 
-def compose(served: Served, lang: str, version: str) -> Document:
-    """Compose the document in `lang`."""
-    title = _say(lang, "oomdoctor {} · estimate", "oomdoctor {} · 显存估计").format(version)
-    return Document(title=title, blocks=tuple(_blocks(served, lang)), lang=lang)
+def compose(served: Served, wording: Wording, version: str) -> Document:
+    """Compose the document."""
+    title = wording.say(Text("oomdoctor {} · estimate", "oomdoctor {} · 显存估计")).format(version)
+    return Document(title=title, blocks=tuple(_blocks(served, wording)), lang=wording.lang)
 
 
-def _blocks(served: Served, lang: str) -> Iterator[Block]:
-    yield Paragraph(tuple(_headline(served, lang)))
-    yield _bar(served, lang)
-    yield Facts(tuple(_share(served, lang)))
-    yield Heading(_say(lang, "Beside the share", "份额之外"))
-    yield Facts(tuple(_beside(served, lang)))
-    yield Heading(_say(lang, "Phases", "各阶段"))
-    yield Facts(tuple(Row(_PHASES[phase.name].get(lang), format_size(phase.bytes)) for phase in served.phases))
-    yield from assumed(served.assumptions, lang)
+def _blocks(served: Served, wording: Wording) -> Iterator[Block]:
+    yield Paragraph(tuple(_headline(served, wording)))
+    yield _bar(served, wording)
+    yield Facts(tuple(_share(served, wording)))
+    yield Heading(wording.say(Text("Beside the share", "份额之外")))
+    yield Facts(tuple(_beside(served, wording)))
+    yield Heading(wording.say(Text("Phases", "各阶段")))
+    yield Facts(tuple(Row(wording.say(_PHASES[phase.name]), format_size(phase.bytes)) for phase in served.phases))
+    yield from assumed(served.assumptions, wording)
     yield Folded(
-        title=_say(lang, "Where the formulas are from", "公式来源"),
-        blocks=(Facts(tuple(Row(part_name(term.name, lang), term.basis) for term in (*served.terms, *served.beside))),),
+        title=wording.say(Text("Where the formulas are from", "公式来源")),
+        blocks=(Facts(tuple(Row(part_name(term.name, wording), term.basis) for term in (*served.terms, *served.beside))),),
     )
 
 
-def assumed(assumptions: tuple[Assumption, ...], lang: str) -> Iterator[Block]:
+def assumed(assumptions: tuple[Assumption, ...], wording: Wording) -> Iterator[Block]:
     """Yield the assumptions."""
     if assumptions:
-        yield Heading(_say(lang, "Assumed, as nobody said it", "以下未说明，按此假设"))
-        yield Facts(tuple(Row(assumption.id, assumption.text.get(lang)) for assumption in assumptions))
+        yield Heading(wording.say(Text("Assumed, as nobody said it", "以下未说明，按此假设")))
+        yield Facts(tuple(Row(assumption.id, wording.say(assumption.text)) for assumption in assumptions))
 
 
-def verdict(served: Served, lang: str) -> Span:
+def verdict(served: Served, wording: Wording) -> Span:
     """Say whether it starts."""
     text, style = _STARTS[served.starts]
-    return Span(text.get(lang), style)
+    return Span(wording.say(text), style)
 
 
-def obstacle(served: Served, lang: str) -> str:
+def obstacle(served: Served, wording: Wording) -> str:
     """Say which check it fails or may fail, and how the log ends then; empty where it starts."""
     check = served.failed_check
     if check is None:
         return ""
     message = ENGINES[served.server.program].messages.get(check.name, _OUT_OF_MEMORY)
     message = message.format(requests=served.server.requests, length=served.server.length)
-    ends = _say(lang, " The log then ends with “{}”.", "日志会以“{}”结束。").format(message)
-    return shortage(check, lang) + ends
+    ends = wording.say(Text(" The log then ends with “{}”.", "日志会以“{}”结束。")).format(message)
+    return shortage(check, wording) + ends
 
 
-def shortage(check: StartupCheck, lang: str) -> str:
+def shortage(check: StartupCheck, wording: Wording) -> str:
     """Say which check it fails or may fail, and how much is missing."""
     surely = check.passes == "no"
-    what, lacking = _OBSTACLES[check.name].get(lang), _lacking(check, lang)
-    if lang == "zh":
+    what, lacking = wording.say(_OBSTACLES[check.name]), _lacking(check, wording)
+    if wording.is_chinese:
         return f"{'会卡在' if surely else '可能卡在'}这里：{what}（{lacking}）。"
     return f"It {'fails' if surely else 'may fail'} where {what} ({lacking})."
 
 
-def _lacking(check: StartupCheck, lang: str) -> str:
+def _lacking(check: StartupCheck, wording: Wording) -> str:
     """Say what is missing, from the least to the most."""
     least, most = (f"{max(0, -size) / GIB:.1f}" for size in (check.spare.high, check.spare.low))
     if least == most:
-        return _say(lang, "short by {} GiB", "缺 {} GiB").format(most)
-    return _say(lang, "short by {} to {} GiB", "缺 {} 至 {} GiB").format(least, most)
+        return wording.say(Text("short by {} GiB", "缺 {} GiB")).format(most)
+    return wording.say(Text("short by {} to {} GiB", "缺 {} 至 {} GiB")).format(least, most)
 
 
-def _headline(served: Served, lang: str) -> Iterator[Span]:
-    yield verdict(served, lang)
-    yield Span(_say(lang, " {} serving {} takes {} of {}. ", "{} 运行 {}，占用 {}（{}）。").format(*_named(served)))
-    failure = obstacle(served, lang)
+def _headline(served: Served, wording: Wording) -> Iterator[Span]:
+    yield verdict(served, wording)
+    yield Span(wording.say(Text(" {} serving {} takes {} of {}. ", "{} 运行 {}，占用 {}（{}）。")).format(*_named(served)))
+    failure = obstacle(served, wording)
     if failure:
-        yield Span(failure + _say(lang, " ", ""))
+        yield Span(failure + wording.blank)
     if served.cache.expected > 0:
-        yield Span(_holds(served, lang))
+        yield Span(_holds(served, wording))
 
 
 def _named(served: Served) -> tuple[str, ...]:
     return NAMES[served.server.program], served.setup.shape.name, format_size(served.taken), served.card
 
 
-def _holds(served: Served, lang: str) -> str:
+def _holds(served: Served, wording: Wording) -> str:
     """Say how many tokens the cache holds, and how many requests that are."""
-    tokens = _counted(served.tokens, lang)
+    tokens = _counted(served.tokens, wording)
     if served.request is None or served.server.length is None:
-        return _say(
-            lang, "The cache holds {} tokens, which is also the longest request.", "缓存可容纳 {} 个 token，这也是单个请求的长度上限。"
+        return wording.say(
+            Text("The cache holds {} tokens, which is also the longest request.", "缓存可容纳 {} 个 token，这也是单个请求的长度上限。")
         ).format(tokens)
     number = f"{max(0, served.cache.expected) / served.request:.1f}"
-    holds = _say(lang, "The cache holds {} tokens: {} requests of {:,} tokens.", "缓存可容纳 {} 个 token，相当于 {} 个长度为 {:,} 的请求。")
+    holds = wording.say(
+        Text("The cache holds {} tokens: {} requests of {:,} tokens.", "缓存可容纳 {} 个 token，相当于 {} 个长度为 {:,} 的请求。")
+    )
     short = (
-        _say(lang, " Longer requests than the cache are refused.", "放不进缓存的请求会被拒绝。")
+        wording.say(Text(" Longer requests than the cache are refused.", "放不进缓存的请求会被拒绝。"))
         if served.cache.expected < served.request
         else ""
     )
     return holds.format(tokens, number, served.server.length) + (short if served.starts == "yes" else "")
 
 
-def _counted(size: ByteRange, lang: str) -> str:
-    return _say(lang, "{:,} ({:,} to {:,})", "{:,}（{:,} 至 {:,}）").format(size.expected, size.low, size.high)
+def _counted(size: ByteRange, wording: Wording) -> str:
+    return wording.say(Text("{:,} ({:,} to {:,})", "{:,}（{:,} 至 {:,}）")).format(size.expected, size.low, size.high)
 
 
-def _bar(served: Served, lang: str) -> Bar:
+def _bar(served: Served, wording: Wording) -> Bar:
     cache = max(0, served.cache.expected)
-    parts = [*((part_name(term.name, lang), term.bytes) for term in (*served.terms, *served.beside)), (part_name("kv cache", lang), cache)]
+    parts = [
+        *((part_name(term.name, wording), term.bytes) for term in (*served.terms, *served.beside)),
+        (part_name("kv cache", wording), cache),
+    ]
     whole = max(served.total, sum(size for _, size in parts))
     shown = [Slice(name, format_size(size), size / whole) for name, size in sorted(parts, key=lambda part: -part[1]) if size]
     free = served.total - sum(size for _, size in parts)
     if free > 0:
-        shown.append(Slice(_say(lang, "free", "空闲"), format_size(free), free / whole, Style.GOOD))
+        shown.append(Slice(wording.say(Text("free", "空闲")), format_size(free), free / whole, Style.GOOD))
     return Bar(title=served.card, slices=tuple(shown))
 
 
-def _share(served: Served, lang: str) -> Iterator[Row]:
+def _share(served: Served, wording: Wording) -> Iterator[Row]:
     """Yield where the share goes."""
     key = ENGINES[served.server.program].fraction_option
-    yield Row(_say(lang, "taken of the card", "占用显存"), format_size(served.taken), f"{key} {served.server.memory_fraction:g}")
-    yield from (_term(term, lang) for term in served.terms)
+    yield Row(wording.say(Text("taken of the card", "占用显存")), format_size(served.taken), f"{key} {served.server.memory_fraction:g}")
+    yield from (_term(term, wording) for term in served.terms)
     cache = served.cache
     yield Row(
-        _say(lang, "left for the KV cache", "留给 KV 缓存"),
+        wording.say(Text("left for the KV cache", "留给 KV 缓存")),
         format_size(cache.expected),
-        _range(cache.low, cache.high, lang),
+        _range(cache.low, cache.high, wording),
         Style.PLAIN if cache.low > 0 else Style.BAD,
     )
-    yield Row(_say(lang, "tokens in the cache", "缓存可容纳的 token"), f"{served.tokens.expected:,}", _each(served, lang))
+    yield Row(wording.say(Text("tokens in the cache", "缓存可容纳的 token")), f"{served.tokens.expected:,}", _each(served, wording))
     if served.request is not None:
         requests = f"{max(0, served.cache.expected) / served.request:.1f}"
-        note = _say(lang, "{} each, of {:,} tokens", "每个 {}，长度 {:,}").format(format_size(served.request), served.server.length)
-        yield Row(_say(lang, "requests of full length", "最大长度的请求数"), requests, note)
+        note = wording.say(Text("{} each, of {:,} tokens", "每个 {}，长度 {:,}")).format(format_size(served.request), served.server.length)
+        yield Row(wording.say(Text("requests of full length", "最大长度的请求数")), requests, note)
 
 
-def _each(served: Served, lang: str) -> str:
-    return _say(lang, "{} each", "每个 {}").format(format_size(round(served.token)))
+def _each(served: Served, wording: Wording) -> str:
+    return wording.say(Text("{} each", "每个 {}")).format(format_size(round(served.token)))
 
 
-def _beside(served: Served, lang: str) -> Iterator[Row]:
-    yield from (_term(term, lang) for term in served.beside)
+def _beside(served: Served, wording: Wording) -> Iterator[Row]:
+    yield from (_term(term, wording) for term in served.beside)
     left = served.total - served.taken - sum(term.bytes for term in served.beside)
     share = format_share(left / served.total) if served.total else ""
-    yield Row(_say(lang, "left of the card", "显卡剩余"), format_size(left), share, Style.PLAIN if left >= 0 else Style.BAD)
+    yield Row(wording.say(Text("left of the card", "显卡剩余")), format_size(left), share, Style.PLAIN if left >= 0 else Style.BAD)
 
 
-def _term(term: Term, lang: str) -> Row:
-    return Row(part_name(term.name, lang), format_size(term.bytes), _range(term.low, term.high, lang))
+def _term(term: Term, wording: Wording) -> Row:
+    return Row(part_name(term.name, wording), format_size(term.bytes), _range(term.low, term.high, wording))
 
 
-def _range(low: int, high: int, lang: str) -> str:
-    return _say(lang, "{} to {}", "{} 至 {}").format(format_size(low), format_size(high))
-
-
-def _say(lang: str, en: str, zh: str) -> str:
-    return zh if lang == "zh" else en
+def _range(low: int, high: int, wording: Wording) -> str:
+    return wording.say(Text("{} to {}", "{} 至 {}")).format(format_size(low), format_size(high))

@@ -11,7 +11,7 @@ from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.steps import settings
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps
 from oomdoctor.report.memory.serving import NAMES, assumed, obstacle, verdict
-from oomdoctor.report.wording.phrases import blank, stop
+from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB, format_size
 
 _SETTINGS = 10
@@ -48,60 +48,62 @@ _JUDGED = Text(
 )
 
 
-def compose(plans: Plans[Served], assumptions: Sequence[Assumption], lang: str, version: str) -> Document:
-    """Compose the document in `lang`."""
-    title = _say(lang, "oomdoctor {} plan", "oomdoctor {} 显存规划").format(version)
-    return Document(title=title, blocks=tuple(_blocks(plans, assumptions, lang)), lang=lang)
+def compose(plans: Plans[Served], assumptions: Sequence[Assumption], wording: Wording, version: str) -> Document:
+    """Compose the document."""
+    title = wording.say(Text("oomdoctor {} plan", "oomdoctor {} 显存规划")).format(version)
+    return Document(title=title, blocks=tuple(_blocks(plans, assumptions, wording)), lang=wording.lang)
 
 
-def _blocks(plans: Plans[Served], assumptions: Sequence[Assumption], lang: str) -> Iterator[Block]:
-    yield Paragraph(tuple(_verdict(plans, lang)))
-    rows = [_row(_say(lang, "as it is", "现在"), plans.now, lang)]
-    rows += [_row(_say(lang, "plan {}", "方案 {}").format(n), plan.outcome, lang) for n, plan in enumerate(plans.plans, 1)]
+def _blocks(plans: Plans[Served], assumptions: Sequence[Assumption], wording: Wording) -> Iterator[Block]:
+    yield Paragraph(tuple(_verdict(plans, wording)))
+    rows = [_row(wording.say(Text("as it is", "现在")), plans.now, wording)]
+    rows += [_row(wording.say(Text("plan {}", "方案 {}")).format(n), plan.outcome, wording) for n, plan in enumerate(plans.plans, 1)]
     if plans.obstacle is not None and plans.obstacle.closest.measures:
-        rows.append(_row(_say(lang, "closest", "最接近的"), plans.obstacle.closest.outcome, lang))
+        rows.append(_row(wording.say(Text("closest", "最接近的")), plans.obstacle.closest.outcome, wording))
     yield Facts(tuple(rows))
     if plans.plans:
-        yield Heading(_say(lang, "What to change", "怎么改"))
-        yield Steps(tuple(_step(plan, plans.now, lang) for plan in plans.plans))
+        yield Heading(wording.say(Text("What to change", "怎么改")))
+        yield Steps(tuple(_step(plan, plans.now, wording) for plan in plans.plans))
     if plans.obstacle is not None:
-        yield from _obstacle(plans.obstacle, plans, lang)
-    yield from assumed(tuple(assumptions), lang)
-    weighed = _say(lang, "{} combinations were weighed.", "共比较了 {} 种组合。").format(plans.combinations)
-    texts = [_JUDGED.get(lang), *([weighed] if plans.combinations else [])]
-    yield Folded(title=_say(lang, "How this is judged", "判断依据"), blocks=tuple(Paragraph((Span(text),)) for text in texts))
+        yield from _obstacle(plans.obstacle, plans, wording)
+    yield from assumed(tuple(assumptions), wording)
+    weighed = wording.say(Text("{} combinations were weighed.", "共比较了 {} 种组合。")).format(plans.combinations)
+    texts = [wording.say(_JUDGED), *([weighed] if plans.combinations else [])]
+    yield Folded(title=wording.say(Text("How this is judged", "判断依据")), blocks=tuple(Paragraph((Span(text),)) for text in texts))
 
 
-def _verdict(plans: Plans[Served], lang: str) -> Iterator[Span]:
+def _verdict(plans: Plans[Served], wording: Wording) -> Iterator[Span]:
     now = plans.now
-    yield verdict(now, lang)
-    card = plans.budget.card or _say(lang, "the card of the log", "日志中的显卡")
-    takes = _say(lang, " {} with {} takes {} of {} ({}).", "{} 运行 {}，占用 {}（{}，{}）。")
+    yield verdict(now, wording)
+    card = plans.budget.card or wording.say(Text("the card of the log", "日志中的显卡"))
+    takes = wording.say(Text(" {} with {} takes {} of {} ({}).", "{} 运行 {}，占用 {}（{}，{}）。"))
     yield Span(takes.format(NAMES[now.server.program], now.setup.shape.name, format_size(now.taken), card, format_size(now.total)))
     if now.failed_check is not None:
-        yield Span(_say(lang, " ", "") + obstacle(now, lang))
+        yield Span(wording.blank + obstacle(now, wording))
 
 
-def _row(label: str, served: Served, lang: str) -> Row:
+def _row(label: str, served: Served, wording: Wording) -> Row:
     """Say what the cache holds, where it starts; else what is missing."""
     hurdle = served.failed_check
     if hurdle is not None:
-        return Row(label, _say(lang, "short by up to {:.1f} GiB", "最多缺 {:.1f} GiB").format(max(0, -hurdle.spare.low) / GIB))
-    tokens, each = served.tokens, _say(lang, "{:.1f} requests of {:,}", "{:.1f} 个长度 {:,} 的请求")
-    holds = _say(lang, "{:,} tokens ({:,} to {:,})", "{:,} 个 token（{:,} 至 {:,}）").format(tokens.expected, tokens.low, tokens.high)
+        return Row(label, wording.say(Text("short by up to {:.1f} GiB", "最多缺 {:.1f} GiB")).format(max(0, -hurdle.spare.low) / GIB))
+    tokens, each = served.tokens, wording.say(Text("{:.1f} requests of {:,}", "{:.1f} 个长度 {:,} 的请求"))
+    holds = wording.say(Text("{:,} tokens ({:,} to {:,})", "{:,} 个 token（{:,} 至 {:,}）")).format(
+        tokens.expected, tokens.low, tokens.high
+    )
     requests = each.format(max(0, served.cache.expected) / served.request, served.server.length) if served.request else ""
     return Row(label, holds, requests)
 
 
-def _step(plan: Plan[Served], now: Served, lang: str) -> Step:
+def _step(plan: Plan[Served], now: Served, wording: Wording) -> Step:
     names = [name for measure in plan.measures for name, _ in measure.sets]
-    costs = [text.get(lang) for one in plan.measures if (text := _cost(one, now)) is not None]
+    costs = [wording.say(text) for one in plan.measures if (text := _cost(one, now)) is not None]
     changes = [setting for measure in plan.measures for setting in measure.settings]
-    joined = _say(lang, "; ", "；")
+    joined = wording.semicolon
     return Step(
-        title=joined.join(_TITLES[name].get(lang) for name in names) + stop(lang),
-        settings=tuple(settings(changes, lang, _SETTINGS)),
-        note=(Span(_say(lang, "Costs: ", "代价：") + joined.join(costs) + stop(lang)),) if costs else (),
+        title=joined.join(wording.say(_TITLES[name]) for name in names) + wording.stop,
+        settings=tuple(settings(changes, wording, _SETTINGS)),
+        note=(Span(wording.say(Text("Costs: ", "代价：")) + joined.join(costs) + wording.stop),) if costs else (),
     )
 
 
@@ -112,20 +114,16 @@ def _cost(measure: Measure, now: Served) -> Text | None:
     return _COSTS.get(name)
 
 
-def _obstacle(obstacle: Obstacle[Served], plans: Plans[Served], lang: str) -> Iterator[Block]:
-    yield Heading(_say(lang, "What would be enough", "要多少才够"))
-    sentences = [_say(lang, "No combination of settings makes it start on this card.", "在这张卡上，没有哪种设置组合能让它启动。")]
+def _obstacle(obstacle: Obstacle[Served], plans: Plans[Served], wording: Wording) -> Iterator[Block]:
+    yield Heading(wording.say(Text("What would be enough", "要多少才够")))
+    sentences = [wording.say(Text("No combination of settings makes it start on this card.", "在这张卡上，没有哪种设置组合能让它启动。"))]
     if obstacle.card:
         many = plans.now.setup.layout.cards
-        single = _say(lang, "A card like {} would do with the closest one.", "按最接近的组合，换成 {} 这样的卡就够用。")
-        several = _say(lang, "{} cards like {} would do with the closest one.", "按最接近的组合，换成 {} 张 {} 这样的卡就够用。")
+        single = wording.say(Text("A card like {} would do with the closest one.", "按最接近的组合，换成 {} 这样的卡就够用。"))
+        several = wording.say(Text("{} cards like {} would do with the closest one.", "按最接近的组合，换成 {} 张 {} 这样的卡就够用。"))
         sentences.append(single.format(obstacle.card) if many == 1 else several.format(many, obstacle.card))
     if obstacle.cards:
-        sentences.append(_say(lang, "Or {} of the present cards.", "或者用 {} 张现在的卡。").format(obstacle.cards))
-    yield Paragraph((Span(blank(lang).join(sentences)),))
+        sentences.append(wording.say(Text("Or {} of the present cards.", "或者用 {} 张现在的卡。")).format(obstacle.cards))
+    yield Paragraph((Span(wording.blank.join(sentences)),))
     if obstacle.closest.measures:
-        yield Steps((_step(obstacle.closest, plans.now, lang),))
-
-
-def _say(lang: str, en: str, zh: str) -> str:
-    return zh if lang == "zh" else en
+        yield Steps((_step(obstacle.closest, plans.now, wording),))

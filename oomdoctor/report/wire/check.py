@@ -16,6 +16,7 @@ from oomdoctor.report.wire.estimate import convert_estimate
 from oomdoctor.report.wire.estimate_v1 import EstimateV1
 from oomdoctor.report.wire.serving import convert_served
 from oomdoctor.report.wire.settings_v1 import ConfigIssueV1, Count, GapV1, config_issue, gap
+from oomdoctor.report.wording.wording import Wording
 
 Tag = Literal["oomdoctor/check/v1"]
 
@@ -38,7 +39,7 @@ class CheckV1(Struct, frozen=True, kw_only=True):
     """What was not read or is not known."""
 
 
-def convert_check(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], lang: str, version: str) -> CheckV1:
+def convert_check(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], wording: Wording, version: str) -> CheckV1:
     """Convert the complaints; `taken` is None where nobody asked whether the run fits, or where that is not known."""
     issues = () if training is None else training.issues
     return CheckV1(
@@ -47,11 +48,11 @@ def convert_check(training: RunConfig | None, taken: Taken | None, gaps: Sequenc
         framework=None if training is None else training.framework,
         counts={severity: sum(issue.severity == severity for issue in issues) for severity in get_args(Severity)},
         fits=None if taken is None else fits(taken),
-        complaints=tuple(config_issue(issue, lang) for issue in issues),
-        estimate=None if taken is None else _estimate(taken, lang),
+        complaints=tuple(config_issue(issue, wording) for issue in issues),
+        estimate=None if taken is None else _estimate(taken, wording),
         gaps=tuple(gap(missing) for missing in gaps),
     )
 
 
-def _estimate(taken: Taken, lang: str) -> EstimateV1:
-    return convert_served(taken, lang) if isinstance(taken, Served) else convert_estimate(taken[0], lang, taken[1])
+def _estimate(taken: Taken, wording: Wording) -> EstimateV1:
+    return convert_served(taken, wording) if isinstance(taken, Served) else convert_estimate(taken[0], wording, taken[1])

@@ -9,6 +9,7 @@ from msgspec import Struct
 from oomdoctor.case.comparison import Comparison, Effect, OneSided, RunChange, Series, Side
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.report.diagnosis.headline import summary
+from oomdoctor.report.wording.wording import Wording
 
 Tag = Literal["oomdoctor/comparison/v1"]
 
@@ -95,38 +96,38 @@ class ComparisonV1(Struct, frozen=True, kw_only=True):
     known_of_one: tuple[OneSidedV1, ...]
 
 
-def convert_comparison(comparison: Comparison, lang: str, version: str) -> ComparisonV1:
+def convert_comparison(comparison: Comparison, wording: Wording, version: str) -> ComparisonV1:
     """Convert a comparison, with its texts in one language."""
     return ComparisonV1(
         schema="oomdoctor/comparison/v1",
         oomdoctor=version,
-        before=_side(comparison.before, lang),
-        after=_side(comparison.after, lang),
+        before=_side(comparison.before, wording),
+        after=_side(comparison.after, wording),
         matters=comparison.matters,
         compared=comparison.compared,
-        changes=tuple(_change(change, lang) for change in comparison.changes),
+        changes=tuple(_change(change, wording) for change in comparison.changes),
         series=tuple(_series(series) for series in comparison.series),
         estimates=tuple(_estimate(estimate) for estimate in comparison.estimates or ()),
         differences=tuple(DifferenceV1(name=fact.name, before=fact.before, after=fact.after) for fact in comparison.differences),
-        known_of_one=tuple(_one_sided(fact, lang) for fact in comparison.one_sided),
+        known_of_one=tuple(_one_sided(fact, wording) for fact in comparison.one_sided),
     )
 
 
-def _side(side: Side, lang: str) -> SideV1:
+def _side(side: Side, wording: Wording) -> SideV1:
     diagnosis = side.diagnosis if side.diagnosis is not None and side.diagnosis.case.sources else None
     if diagnosis is None:
         return SideV1(name=side.name, memory_failure=None, summary=None)
-    return SideV1(name=side.name, memory_failure=diagnosis.case.verdict.memory_failure, summary=summary(diagnosis, lang))
+    return SideV1(name=side.name, memory_failure=diagnosis.case.verdict.memory_failure, summary=summary(diagnosis, wording))
 
 
-def _change(change: RunChange, lang: str) -> RunChangeV1:
+def _change(change: RunChange, wording: Wording) -> RunChangeV1:
     return RunChangeV1(
         id=change.id,
-        about=change.about.get(lang),
+        about=wording.say(change.about),
         effect=change.effect,
         before=change.before,
         after=change.after,
-        why=change.why.get(lang),
+        why=wording.say(change.why),
         source=change.source,
     )
 
@@ -140,5 +141,5 @@ def _estimate(estimate: Estimate) -> SideEstimateV1:
     return SideEstimateV1(expected_bytes=estimate.expected, low_bytes=estimate.low, high_bytes=estimate.high, parts=dict(estimate.terms))
 
 
-def _one_sided(fact: OneSided, lang: str) -> OneSidedV1:
-    return OneSidedV1(about=fact.about.get(lang), before=fact.before, after=fact.after, wrong_now=fact.wrong_now)
+def _one_sided(fact: OneSided, wording: Wording) -> OneSidedV1:
+    return OneSidedV1(about=wording.say(fact.about), before=fact.before, after=fact.after, wrong_now=fact.wrong_now)

@@ -39,6 +39,7 @@ from oomdoctor.report.wire.report_v1 import (
 )
 from oomdoctor.report.wire.serving import convert_served
 from oomdoctor.report.wire.settings_v1 import config_issue, gap, proposed_setting
+from oomdoctor.report.wording.wording import Wording
 
 _EVENTS = 1000
 """Where there are more, the first and the last half of so many: runs begin with their settings and end with their failure."""
@@ -47,22 +48,22 @@ _ISSUES = 50
 _FITS = {"yes": True, "no": False}
 
 
-def convert_diagnosis(diagnosis: Diagnosis, lang: str, version: str) -> ReportV1:
+def convert_diagnosis(diagnosis: Diagnosis, wording: Wording, version: str) -> ReportV1:
     """Convert a diagnosis, with its texts in one language."""
     case = diagnosis.case
     return ReportV1(
         schema="oomdoctor/report/v1",
         oomdoctor=version,
-        verdict=_verdict(case.verdict, diagnosis, lang),
+        verdict=_verdict(case.verdict, diagnosis, wording),
         incidents=tuple(_incident(incident) for incident in case.incidents),
         events=tuple(_event(event) for event in _ends(case.events)),
         events_more=max(0, len(case.events) - _EVENTS),
         unread=case.unread,
         sources=tuple(_source(source) for source in case.sources),
-        environment=_environment(case, lang),
-        training=_training(case, lang),
-        estimate=_estimate(case, lang),
-        findings=tuple(_finding(finding, lang) for finding in diagnosis.findings),
+        environment=_environment(case, wording),
+        training=_training(case, wording),
+        estimate=_estimate(case, wording),
+        findings=tuple(_finding(finding, wording) for finding in diagnosis.findings),
         gaps=tuple(gap(missing) for missing in case.gaps),
     )
 
@@ -71,8 +72,8 @@ def _ends(events: Sequence[Event]) -> Sequence[Event]:
     return events if len(events) <= _EVENTS else [*events[: _EVENTS // 2], *events[-_EVENTS // 2 :]]
 
 
-def _verdict(verdict: Verdict, diagnosis: Diagnosis, lang: str) -> VerdictV1:
-    settle = settle_text(diagnosis.case, lang)
+def _verdict(verdict: Verdict, diagnosis: Diagnosis, wording: Wording) -> VerdictV1:
+    settle = settle_text(diagnosis.case, wording)
     return VerdictV1(
         memory_failure=verdict.memory_failure,
         kind=verdict.kind,
@@ -80,7 +81,7 @@ def _verdict(verdict: Verdict, diagnosis: Diagnosis, lang: str) -> VerdictV1:
         survived=verdict.survived,
         reason=clean_line(verdict.reason, 80),
         settle=None if settle is None else settle.replace("`", ""),
-        summary=summary(diagnosis, lang),
+        summary=summary(diagnosis, wording),
     )
 
 
@@ -133,8 +134,8 @@ def _source(source: Source) -> SourceV1:
     return SourceV1(name=clean_line(source.name, 1000), size=source.size, complete=source.complete)
 
 
-def _environment(case: Case, lang: str) -> dict[str, object]:
-    note: dict[str, object] = {} if case.environment_note is None else {"note": clean_line(case.environment_note.get(lang), 400)}
+def _environment(case: Case, wording: Wording) -> dict[str, object]:
+    note: dict[str, object] = {} if case.environment_note is None else {"note": clean_line(wording.say(case.environment_note), 400)}
     return note if case.environment is None else {**note, **_cleaned(to_builtins(case.environment))}
 
 
@@ -150,25 +151,25 @@ def _clean_value(value: object) -> object:
     return clean_line(value, 400) if isinstance(value, str) else value
 
 
-def _estimate(case: Case, lang: str) -> ExpectedV1 | None:
+def _estimate(case: Case, wording: Wording) -> ExpectedV1 | None:
     """Return what the run should have taken, and beside it what was seen."""
     if case.served is not None:
         return _with_seen(
-            convert_served(case.served.expected, lang),
+            convert_served(case.served.expected, wording),
             fits=case.served.served.starts,
             settings_known=True,
             at_failure=None,
             seen_bytes=dict(case.served.seen),
             card_is_known=case.served.total_is_known,
         )
-    return None if case.estimate is None else _expected(case.estimate, lang)
+    return None if case.estimate is None else _expected(case.estimate, wording)
 
 
-def _expected(expected: Expected, lang: str) -> ExpectedV1:
+def _expected(expected: Expected, wording: Wording) -> ExpectedV1:
     needed = expected.estimate
     fit = None if expected.budget is None or expected.fits is None else Fit(budget=expected.budget, needed=needed, fits=expected.fits)
     return _with_seen(
-        convert_estimate(replace(needed, assumptions=expected.assumptions), lang, fit),
+        convert_estimate(replace(needed, assumptions=expected.assumptions), wording, fit),
         fits=expected.fits,
         settings_known=expected.is_told,
         at_failure=None if expected.at is None else _at_failure(expected.at),
@@ -198,19 +199,19 @@ def _with_seen(
     )
 
 
-def _training(case: Case, lang: str) -> dict[str, RunConfigV1 | FieldValue]:
+def _training(case: Case, wording: Wording) -> dict[str, RunConfigV1 | FieldValue]:
     training: dict[str, RunConfigV1 | FieldValue] = {**_fields({name.removeprefix("log."): value for name, value in case.facts.items()})}
     if case.training is not None:
-        training["config"] = _config(case.training, lang)
+        training["config"] = _config(case.training, wording)
     return training
 
 
-def _config(training: RunConfig, lang: str) -> RunConfigV1:
+def _config(training: RunConfig, wording: Wording) -> RunConfigV1:
     return RunConfigV1(
         framework=training.framework,
         version=None if training.version is None else clean_line(training.version, 80),
         settings={name: _config_setting(value, training.places.get(name)) for name, value in training.known_settings().items()},
-        complaints=tuple(config_issue(issue, lang) for issue in training.issues[:_ISSUES]),
+        complaints=tuple(config_issue(issue, wording) for issue in training.issues[:_ISSUES]),
         complaints_more=max(0, len(training.issues) - _ISSUES),
     )
 
@@ -222,20 +223,20 @@ def _config_setting(value: Scalar, place: WrittenSetting | None) -> ConfigSettin
     return ConfigSettingV1(value=_scalar(value), key=clean_line(place.key, 400), file=clean_line(place.file, 1000), line=place.line)
 
 
-def _finding(finding: Finding, lang: str) -> FindingV1:
+def _finding(finding: Finding, wording: Wording) -> FindingV1:
     return FindingV1(
         id=finding.id,
         cause=finding.cause,
         severity=finding.severity,
         confidence=finding.confidence,
-        title=_plain(finding.title, lang),
-        why=_plain(finding.why, lang),
+        title=_plain(finding.title, wording),
+        why=_plain(finding.why, wording),
         evidence=tuple(_evidence(evidence) for evidence in finding.evidence),
-        unknowns=tuple(_plain(unknown, lang) for unknown in finding.unknowns),
-        fixes=tuple(_fix(fix, lang) for fix in finding.fixes),
-        already=tuple(proposed_setting(setting, lang) for setting in finding.already),
-        not_this=tuple(_not_this(advice, lang) for advice in finding.not_this),
-        cites=tuple(_cite(cite, lang) for cite in finding.cites),
+        unknowns=tuple(_plain(unknown, wording) for unknown in finding.unknowns),
+        fixes=tuple(_fix(fix, wording) for fix in finding.fixes),
+        already=tuple(proposed_setting(setting, wording) for setting in finding.already),
+        not_this=tuple(_not_this(advice, wording) for advice in finding.not_this),
+        cites=tuple(_cite(cite, wording) for cite in finding.cites),
     )
 
 
@@ -250,38 +251,38 @@ def _evidence(evidence: Evidence) -> EvidenceV1:
     )
 
 
-def _fix(fix: Fix, lang: str) -> FixV1:
+def _fix(fix: Fix, wording: Wording) -> FixV1:
     return FixV1(
         id=fix.id,
-        title=_plain(fix.title, lang),
-        how=_plain(fix.how, lang),
-        settings=tuple(proposed_setting(setting, lang) for setting in fix.settings),
+        title=_plain(fix.title, wording),
+        how=_plain(fix.how, wording),
+        settings=tuple(proposed_setting(setting, wording) for setting in fix.settings),
         command=None if fix.command is None else clean(fix.command, _TEXT),
-        frees=plain(fix.frees, lang),
+        frees=plain(fix.frees, wording),
         frees_terms=fix.terms,
         frees_bytes=fix.frees_bytes,
         fits=_FITS.get(fix.fits or ""),
         fits_word=fix.fits,
-        costs=plain(fix.costs, lang),
+        costs=plain(fix.costs, wording),
         harm=fix.harm,
-        needs=tuple(_plain(need, lang) for need in fix.needs),
+        needs=tuple(_plain(need, wording) for need in fix.needs),
         safety=fix.safety,
         cites=fix.cites,
     )
 
 
-def _not_this(advice: NotThis, lang: str) -> NotThisV1:
-    return NotThisV1(advice=_plain(advice.advice, lang), why=_plain(advice.why, lang), cites=advice.cites)
+def _not_this(advice: NotThis, wording: Wording) -> NotThisV1:
+    return NotThisV1(advice=_plain(advice.advice, wording), why=_plain(advice.why, wording), cites=advice.cites)
 
 
-def _cite(cite: Cite, lang: str) -> CiteV1:
+def _cite(cite: Cite, wording: Wording) -> CiteV1:
     return CiteV1(
         source=cite.source,
         title=clean_line(cite.title, 400),
         url=cite.url,
-        says=_plain(cite.says, lang),
+        says=_plain(cite.says, wording),
         verdict=cite.verdict,
-        correction=plain(cite.correction, lang),
+        correction=plain(cite.correction, wording),
     )
 
 
@@ -302,5 +303,5 @@ def _scalar(value: Scalar) -> Scalar:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def _plain(text: Text, lang: str) -> str:
-    return clean_line(text.get(lang), 2000)
+def _plain(text: Text, wording: Wording) -> str:
+    return clean_line(wording.say(text), 2000)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from oomdoctor.case.diagnosis import Cite, Finding, Fix
 from oomdoctor.case.environment import Environment
 from oomdoctor.case.event import Certainty
+from oomdoctor.report.wording.wording import Wording
 
 Tag = Literal["oomdoctor/environment/v1"]
 
@@ -56,13 +57,15 @@ class EnvironmentV1(Struct, frozen=True, kw_only=True):
     findings: tuple[MachineFindingV1, ...]
 
 
-def convert_environment(environment: Environment, findings: Sequence[Finding], lang: str, version: str, *, redact: bool) -> EnvironmentV1:
+def convert_environment(
+    environment: Environment, findings: Sequence[Finding], wording: Wording, version: str, *, redact: bool
+) -> EnvironmentV1:
     """Convert a machine; with `redact` without the names of the users of its processes."""
     return EnvironmentV1(
         schema="oomdoctor/environment/v1",
         oomdoctor=version,
         environment=_without_users(environment) if redact else environment,
-        findings=tuple(_finding(finding, lang) for finding in findings),
+        findings=tuple(_finding(finding, wording) for finding in findings),
     )
 
 
@@ -72,21 +75,21 @@ def _without_users(environment: Environment) -> Environment:
     return replace(environment, gpus=tuple(gpus))
 
 
-def _finding(finding: Finding, lang: str) -> MachineFindingV1:
+def _finding(finding: Finding, wording: Wording) -> MachineFindingV1:
     return MachineFindingV1(
         id=finding.id,
         severity=finding.severity,
         confidence=finding.confidence,
-        title=finding.title.get(lang),
-        why=finding.why.get(lang),
-        fixes=tuple(_fix(fix, lang) for fix in finding.fixes),
-        cites=tuple(_cite(cite, lang) for cite in finding.cites),
+        title=wording.say(finding.title),
+        why=wording.say(finding.why),
+        fixes=tuple(_fix(fix, wording) for fix in finding.fixes),
+        cites=tuple(_cite(cite, wording) for cite in finding.cites),
     )
 
 
-def _fix(fix: Fix, lang: str) -> MachineFixV1:
-    return MachineFixV1(id=fix.id, title=fix.title.get(lang), how=fix.how.get(lang), command=fix.command)
+def _fix(fix: Fix, wording: Wording) -> MachineFixV1:
+    return MachineFixV1(id=fix.id, title=wording.say(fix.title), how=wording.say(fix.how), command=fix.command)
 
 
-def _cite(cite: Cite, lang: str) -> MachineCiteV1:
-    return MachineCiteV1(source=cite.source, title=cite.title, url=cite.url, says=cite.says.get(lang))
+def _cite(cite: Cite, wording: Wording) -> MachineCiteV1:
+    return MachineCiteV1(source=cite.source, title=cite.title, url=cite.url, says=wording.say(cite.says))

@@ -9,9 +9,10 @@ from oomdoctor.case.plan import Fit
 from oomdoctor.memory.model.placement import card_placement
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wire.estimate_v1 import AssumptionV1, CardV1, EstimateV1, PhaseV1, RangeV1, RankV1, TermV1
+from oomdoctor.report.wording.wording import Wording
 
 
-def convert_estimate(estimate: Estimate, lang: str, fit: Fit | None = None) -> EstimateV1:
+def convert_estimate(estimate: Estimate, wording: Wording, fit: Fit | None = None) -> EstimateV1:
     """Convert the estimate of a run; `fit` holds it against the card that was named."""
     return EstimateV1(
         schema="oomdoctor/estimate/v1",
@@ -27,7 +28,7 @@ def convert_estimate(estimate: Estimate, lang: str, fit: Fit | None = None) -> E
         peak=estimate.peak.name,
         phases=phases(estimate.phases),
         ranks=tuple(_rank(rank) for rank in estimate.ranks),
-        assumptions=assumptions(estimate.assumptions, lang),
+        assumptions=assumptions(estimate.assumptions, wording),
     )
 
 
@@ -46,9 +47,9 @@ def phases(moments: Iterable[Phase]) -> tuple[PhaseV1, ...]:
     return tuple(PhaseV1(name=phase.name, bytes=phase.bytes, terms=terms(phase.terms)) for phase in moments)
 
 
-def assumptions(taken: Iterable[Assumption], lang: str) -> tuple[AssumptionV1, ...]:
+def assumptions(taken: Iterable[Assumption], wording: Wording) -> tuple[AssumptionV1, ...]:
     """Convert what was taken as given."""
-    return tuple(AssumptionV1(id=assumption.id, text=assumption.text.get(lang), asked=assumption.asked) for assumption in taken)
+    return tuple(AssumptionV1(id=assumption.id, text=wording.say(assumption.text), asked=assumption.asked) for assumption in taken)
 
 
 def _card(fit: Fit) -> CardV1:

@@ -12,9 +12,10 @@ from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wire.estimate import assumptions, size_range
 from oomdoctor.report.wire.plan_v1 import BudgetV1, MeasureV1, NowV1, ObstacleV1, PlansV1, PlanV1
 from oomdoctor.report.wire.settings_v1 import planned_setting
+from oomdoctor.report.wording.wording import Wording
 
 
-def convert_plans(plans: Plans[Estimate], assumed: Sequence[Assumption], lang: str) -> PlansV1:
+def convert_plans(plans: Plans[Estimate], assumed: Sequence[Assumption], wording: Wording) -> PlansV1:
     """Convert the plans for a training run."""
     now = plans.now
     return PlansV1(
@@ -27,7 +28,7 @@ def convert_plans(plans: Plans[Estimate], assumed: Sequence[Assumption], lang: s
         plans=tuple(_plan(plan) for plan in plans.plans),
         wall=None if plans.obstacle is None else _obstacle(plans.obstacle),
         combinations=plans.combinations,
-        assumptions=assumptions(assumed, lang),
+        assumptions=assumptions(assumed, wording),
     )
 
 

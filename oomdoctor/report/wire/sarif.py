@@ -12,8 +12,8 @@ from msgspec import Struct, field
 
 from oomdoctor.case.settings import ConfigIssue, Severity
 from oomdoctor.report.safety.sanitize import clean, clean_line
-from oomdoctor.report.wording.phrases import blank, stop, stopped
-from oomdoctor.report.wording.texts import say
+from oomdoctor.report.wording import labels
+from oomdoctor.report.wording.wording import Wording
 
 _LONG = 2000
 
@@ -105,12 +105,12 @@ class SarifLog(Struct, frozen=True, kw_only=True):
     runs: tuple[SarifRun, ...]
 
 
-def convert_config_issues(issues: Sequence[ConfigIssue], lang: str, version: str) -> SarifLog:
+def convert_config_issues(issues: Sequence[ConfigIssue], wording: Wording, version: str) -> SarifLog:
     """Convert complaints to one run of one tool; each kind of complaint is a rule."""
     kinds = {issue.id: issue for issue in reversed(issues)}
     ids = list(dict.fromkeys(issue.id for issue in issues))
-    driver = SarifDriver(name="oomdoctor", semantic_version=version, rules=tuple(_rule(kinds[id_], lang) for id_ in ids))
-    results = tuple(_result(issue, ids.index(issue.id), lang) for issue in issues)
+    driver = SarifDriver(name="oomdoctor", semantic_version=version, rules=tuple(_rule(kinds[id_], wording) for id_ in ids))
+    results = tuple(_result(issue, ids.index(issue.id), wording) for issue in issues)
     return SarifLog(
         schema="https://json.schemastore.org/sarif-2.1.0.json",
         version="2.1.0",
@@ -118,19 +118,19 @@ def convert_config_issues(issues: Sequence[ConfigIssue], lang: str, version: str
     )
 
 
-def _rule(issue: ConfigIssue, lang: str) -> SarifRule:
+def _rule(issue: ConfigIssue, wording: Wording) -> SarifRule:
     return SarifRule(
         id=issue.id,
         short_description=SarifMessage(issue.id.replace("-", " ")),
-        full_description=_message(stopped(issue.why.get(lang), lang)),
+        full_description=_message(wording.sentence(wording.say(issue.why))),
         default_configuration=SarifConfiguration(issue.severity),
     )
 
 
-def _result(issue: ConfigIssue, rule: int, lang: str) -> SarifResult:
-    text = stopped(issue.what.get(lang), lang) + blank(lang) + stopped(issue.why.get(lang), lang)
+def _result(issue: ConfigIssue, rule: int, wording: Wording) -> SarifResult:
+    text = wording.sentence(wording.say(issue.what)) + wording.blank + wording.sentence(wording.say(issue.why))
     if issue.replacement is not None:
-        text += f"{blank(lang)}{say('write-instead', lang)}{clean_line(issue.replacement, 400)}{stop(lang)}"
+        text += f"{wording.blank}{wording.say(labels.WRITE_INSTEAD)}{clean_line(issue.replacement, 400)}{wording.stop}"
     return SarifResult(
         rule_id=issue.id,
         rule_index=rule,

@@ -12,9 +12,10 @@ from oomdoctor.report.wire.estimate import assumptions, phases, terms
 from oomdoctor.report.wire.estimate_v1 import BoundsV1, CardV1, EstimateV1, RangeV1, ServerV1, StartupCheckV1
 from oomdoctor.report.wire.plan import measures
 from oomdoctor.report.wire.plan_v1 import BudgetV1, NowV1, ObstacleV1, PlansV1, PlanV1
+from oomdoctor.report.wording.wording import Wording
 
 
-def convert_served(served: Served, lang: str) -> EstimateV1:
+def convert_served(served: Served, wording: Wording) -> EstimateV1:
     """Convert the estimate of a served run."""
     filled = served.phases[-1]
     return EstimateV1(
@@ -32,11 +33,11 @@ def convert_served(served: Served, lang: str) -> EstimateV1:
         server=_server(served),
         peak=max(served.phases, key=lambda phase: phase.bytes).name,
         phases=phases(served.phases),
-        assumptions=assumptions(served.assumptions, lang),
+        assumptions=assumptions(served.assumptions, wording),
     )
 
 
-def convert_served_plans(plans: Plans[Served], assumed: Sequence[Assumption], lang: str) -> PlansV1:
+def convert_served_plans(plans: Plans[Served], assumed: Sequence[Assumption], wording: Wording) -> PlansV1:
     """Convert the plans for a server; `server` is what a plan makes of the card."""
     now = plans.now
     return PlansV1(
@@ -49,7 +50,7 @@ def convert_served_plans(plans: Plans[Served], assumed: Sequence[Assumption], la
         plans=tuple(_plan(plan) for plan in plans.plans),
         wall=None if plans.obstacle is None else _obstacle(plans.obstacle),
         combinations=plans.combinations,
-        assumptions=assumptions(assumed, lang),
+        assumptions=assumptions(assumed, wording),
     )
 
 

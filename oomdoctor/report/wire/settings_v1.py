@@ -10,6 +10,7 @@ from oomdoctor.case.gap import Gap
 from oomdoctor.case.settings import ConfigIssue, ProposedSetting, Severity
 from oomdoctor.report.diagnosis.headline import plain
 from oomdoctor.report.safety.sanitize import clean_line
+from oomdoctor.report.wording.wording import Wording
 
 Count = Annotated[int, Meta(ge=0)]
 LineNumber = Annotated[int, Meta(ge=1)]
@@ -67,7 +68,7 @@ def planned_setting(setting: ProposedSetting) -> PlannedSettingV1:
     )
 
 
-def proposed_setting(setting: ProposedSetting, lang: str) -> SettingV1:
+def proposed_setting(setting: ProposedSetting, wording: Wording) -> SettingV1:
     """Convert a setting of a fix, with its note."""
     return SettingV1(
         framework=setting.framework,
@@ -76,11 +77,11 @@ def proposed_setting(setting: ProposedSetting, lang: str) -> SettingV1:
         key=setting.key,
         before=_line(setting.before, 400),
         to=clean_line(setting.to, 400),
-        note=plain(setting.note, lang),
+        note=plain(setting.note, wording),
     )
 
 
-def config_issue(issue: ConfigIssue, lang: str) -> ConfigIssueV1:
+def config_issue(issue: ConfigIssue, wording: Wording) -> ConfigIssueV1:
     """Convert a complaint about a config."""
     return ConfigIssueV1(
         id=issue.id,
@@ -88,8 +89,8 @@ def config_issue(issue: ConfigIssue, lang: str) -> ConfigIssueV1:
         key=clean_line(issue.key, 400),
         file=clean_line(issue.file, 1000),
         line=issue.line,
-        what=clean_line(issue.what.get(lang), 2000),
-        why=clean_line(issue.why.get(lang), 2000),
+        what=clean_line(wording.say(issue.what), 2000),
+        why=clean_line(wording.say(issue.why), 2000),
         instead=_line(issue.replacement, 400),
         cites=issue.cites,
     )

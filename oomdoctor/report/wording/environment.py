@@ -3,82 +3,80 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from oomdoctor.case.text import Text
+from oomdoctor.report.wording.wording import Counted, Wording
 
-WORDS: Mapping[str, Text] = {
-    "this-machine": Text("this machine", "这台机器"),
-    "good": Text("Nothing here stands in the way of a run.", "没有发现会妨碍运行的问题。"),
-    "errors": Text("{n} thing here will make a run fail.", "有 {n} 个问题会导致运行失败。"),
-    "errors-many": Text("{n} things here will make a run fail.", "有 {n} 个问题会导致运行失败。"),
-    "warnings": Text("Nothing here makes a run fail; {n} thing is worth a look.", "没有会导致运行失败的问题；有 {n} 处值得留意。"),
-    "warnings-many": Text("Nothing here makes a run fail; {n} things are worth a look.", "没有会导致运行失败的问题；有 {n} 处值得留意。"),
-    "do": Text("What to do", "怎么处理"),
-    "other-ways": Text("Other ways ({n})", "其他办法（{n}）"),
-    "lacks": Text("missing: {names}", "缺少：{names}"),
-    "found": Text("What stands out", "需要注意"),
-    "notes": Text("Good to know", "另外说明"),
-    "fine": Text("Fine: ", "正常："),
-    "cards": Text("Cards", "显卡"),
-    "software": Text("Software", "软件"),
-    "machine": Text("Machine", "机器"),
-    "variables": Text("Variables that change memory ({n})", "影响内存和显存的环境变量（{n}）"),
-    "launcher": Text("How it was started ({n})", "启动方式（{n}）"),
-    "packages": Text("More packages ({n})", "其他包（{n}）"),
-    "functions": Text("NVML functions that torch looks up ({n})", "torch 要查询的 NVML 函数（{n}）"),
-    "unknown": Text("What is not known", "还不知道的"),
-    "gpu": Text("GPU {index}", "GPU {index}"),
-    "no-cards": Text("none found", "没有找到"),
-    "free-of": Text("{free} of {total} free", "{total}，空闲 {free}"),
-    "total": Text("{total}", "{total}"),
-    "capability": Text("compute capability {value}", "计算能力 {value}"),
-    "bf16-native": Text("bf16 native", "原生 bf16"),
-    "bf16-emulated": Text("no native bf16", "无原生 bf16"),
-    "mig": Text("MIG, {n} slices", "MIG，{n} 个切片"),
-    "mig-empty": Text("MIG", "MIG"),
-    "unified": Text("shares the host's memory", "与主机共用内存"),
-    "ecc": Text("ECC on", "ECC 已开启"),
-    "errors-of-card": Text("uncorrected memory errors: {n}", "未纠正的显存错误 {n} 个"),
-    "repair-pending": Text("waits for a reset", "等待重置"),
-    "nvlink": Text("{n} NVLinks", "{n} 条 NVLink"),
-    "nvlink-one": Text("1 NVLink", "1 条 NVLink"),
-    "hidden": Text("hidden from the run", "对程序不可见"),
-    "exclusive": Text("one process at a time", "只允许一个进程"),
-    "own": Text(" (yours)", "（你的）"),
-    "not-own": Text(" (another user's)", "（其他用户的）"),
-    "held-by": Text("held by {names}", "占用者：{names}"),
-    "driver": Text("Driver", "驱动"),
-    "cuda-up-to": Text("CUDA up to {value}", "CUDA 最高 {value}"),
-    "nvml": Text("NVML library", "NVML 库"),
-    "torch": Text("torch", "torch"),
-    "no-torch": Text("not found in this interpreter", "该解释器中没有找到"),
-    "built-for": Text("built for {value}", "按 {value} 构建"),
-    "cpu-only": Text("CPU only", "仅 CPU"),
-    "python": Text("Interpreter", "解释器"),
-    "os": Text("System", "系统"),
-    "ram": Text("RAM", "内存"),
-    "available-of": Text("{free} of {total} available", "{total}，可用 {free}"),
-    "swap": Text("Swap", "交换空间"),
-    "limit": Text("Container or job", "容器或作业"),
-    "limit-of": Text("limit {limit}, {used} in use", "上限 {limit}，已用 {used}"),
-    "no-limit": Text("no memory limit", "没有内存上限"),
-    "memlock": Text("Locked memory", "可锁定内存"),
-    "at-most": Text("at most {size}", "最多 {size}"),
-    "unlimited": Text("unlimited", "不限"),
-    "shm": Text("/dev/shm", "/dev/shm"),
-    "disk": Text("Disk here", "当前目录所在磁盘"),
-    "torch-said": Text("torch itself", "torch 自己说"),
-    "sees": Text("sees {n} cards", "看到 {n} 张卡"),
-    "sees-one": Text("sees 1 card", "看到 1 张卡"),
-    "sees-none": Text("sees no card", "看不到显卡"),
-    "allocator": Text("allocator {value}", "分配器 {value}"),
-    "missing": Text("missing", "缺少"),
-    "there": Text("there", "存在"),
-    "commit": Text("commit {value}", "提交 {value}"),
-    "editable": Text("editable", "可编辑安装"),
-    "deep": Text("oomdoctor env --deep asks torch itself", "oomdoctor env --deep 会直接询问 torch"),
-}
+THIS_MACHINE = Text("this machine", "这台机器")
+GOOD = Text("Nothing here stands in the way of a run.", "没有发现会妨碍运行的问题。")
+ERRORS = Counted("{n} thing here will make a run fail.", "{n} things here will make a run fail.", "有 {n} 个问题会导致运行失败。")
+WARNINGS = Counted(
+    "Nothing here makes a run fail; {n} thing is worth a look.",
+    "Nothing here makes a run fail; {n} things are worth a look.",
+    "没有会导致运行失败的问题；有 {n} 处值得留意。",
+)
+DO = Text("What to do", "怎么处理")
+OTHER_WAYS = Text("Other ways ({n})", "其他办法（{n}）")
+LACKS = Text("missing: {names}", "缺少：{names}")
+FOUND = Text("What stands out", "需要注意")
+NOTES = Text("Good to know", "另外说明")
+ALL_FINE = Text("Fine: ", "正常：")
+CARDS = Text("Cards", "显卡")
+SOFTWARE = Text("Software", "软件")
+MACHINE = Text("Machine", "机器")
+VARIABLES = Text("Variables that change memory ({n})", "影响内存和显存的环境变量（{n}）")
+LAUNCHER = Text("How it was started ({n})", "启动方式（{n}）")
+PACKAGES = Text("More packages ({n})", "其他包（{n}）")
+FUNCTIONS = Text("NVML functions that torch looks up ({n})", "torch 要查询的 NVML 函数（{n}）")
+UNKNOWN = Text("What is not known", "还不知道的")
+GPU = Text("GPU {index}", "GPU {index}")
+NO_CARDS = Text("none found", "没有找到")
+FREE_OF = Text("{free} of {total} free", "{total}，空闲 {free}")
+TOTAL = Text("{total}", "{total}")
+CAPABILITY = Text("compute capability {value}", "计算能力 {value}")
+BF16_NATIVE = Text("bf16 native", "原生 bf16")
+BF16_EMULATED = Text("no native bf16", "无原生 bf16")
+MIG = Text("MIG, {n} slices", "MIG，{n} 个切片")
+MIG_EMPTY = Text("MIG", "MIG")
+UNIFIED = Text("shares the host's memory", "与主机共用内存")
+ECC = Text("ECC on", "ECC 已开启")
+ERRORS_OF_CARD = Text("uncorrected memory errors: {n}", "未纠正的显存错误 {n} 个")
+REPAIR_PENDING = Text("waits for a reset", "等待重置")
+NVLINK = Counted("{n} NVLink", "{n} NVLinks", "{n} 条 NVLink")
+HIDDEN = Text("hidden from the run", "对程序不可见")
+EXCLUSIVE = Text("one process at a time", "只允许一个进程")
+OWN = Text(" (yours)", "（你的）")
+NOT_OWN = Text(" (another user's)", "（其他用户的）")
+HELD_BY = Text("held by {names}", "占用者：{names}")
+DRIVER = Text("Driver", "驱动")
+CUDA_UP_TO = Text("CUDA up to {value}", "CUDA 最高 {value}")
+NVML = Text("NVML library", "NVML 库")
+TORCH = Text("torch", "torch")
+NO_TORCH = Text("not found in this interpreter", "该解释器中没有找到")
+BUILT_FOR = Text("built for {value}", "按 {value} 构建")
+CPU_ONLY = Text("CPU only", "仅 CPU")
+PYTHON = Text("Interpreter", "解释器")
+OS = Text("System", "系统")
+RAM = Text("RAM", "内存")
+AVAILABLE_OF = Text("{free} of {total} available", "{total}，可用 {free}")
+SWAP = Text("Swap", "交换空间")
+LIMIT = Text("Container or job", "容器或作业")
+LIMIT_OF = Text("limit {limit}, {used} in use", "上限 {limit}，已用 {used}")
+NO_LIMIT = Text("no memory limit", "没有内存上限")
+MEMLOCK = Text("Locked memory", "可锁定内存")
+AT_MOST = Text("at most {size}", "最多 {size}")
+UNLIMITED = Text("unlimited", "不限")
+SHM = Text("/dev/shm", "/dev/shm")
+DISK = Text("Disk here", "当前目录所在磁盘")
+TORCH_SAID = Text("torch itself", "torch 自己说")
+SEES = Counted("sees {n} card", "sees {n} cards", "看到 {n} 张卡")
+SEES_NONE = Text("sees no card", "看不到显卡")
+ALLOCATOR = Text("allocator {value}", "分配器 {value}")
+MISSING = Text("missing", "缺少")
+THERE = Text("there", "存在")
+COMMIT = Text("commit {value}", "提交 {value}")
+EDITABLE = Text("editable", "可编辑安装")
+DEEP = Text("oomdoctor env --deep asks torch itself", "oomdoctor env --deep 会直接询问 torch")
 
 FINE: tuple[tuple[str, object, Text], ...] = (
     ("environment.driver_covers_torch", True, Text("the driver is new enough for torch", "驱动满足 torch 的要求")),
@@ -117,21 +115,11 @@ GAPS: tuple[tuple[str, str], ...] = (
 """What a gap of an environment says, as a pattern, and how Chinese says it."""
 
 
-def gap_word(text: str, lang: str) -> str:
-    """What is not known, or why, in the language of the report; a text of another program as it is."""
-    if lang == "zh":
+def gap_text(text: str, wording: Wording) -> str:
+    """Return what is not known, or why, in the language of the report; a text of another program as it is."""
+    if wording.is_chinese:
         for pattern, chinese in GAPS:
-            found = re.fullmatch(pattern, text)
-            if found:
-                return found.expand(chinese)
+            match = re.fullmatch(pattern, text)
+            if match:
+                return match.expand(chinese)
     return text
-
-
-def word(key: str, lang: str, **values: object) -> str:
-    """One text of the table, filled in."""
-    return WORDS[key].get(lang).format(**values)
-
-
-def counted(key: str, lang: str, n: int) -> str:
-    """A text with a number in it, in its plural where there is one."""
-    return word(key if n == 1 or f"{key}-many" not in WORDS else f"{key}-many", lang, n=n)

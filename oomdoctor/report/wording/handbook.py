@@ -5,95 +5,102 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oomdoctor.case.text import Text
-from oomdoctor.report.wording.texts import fill
 
-WORDS: Mapping[str, Text] = {
-    "title": Text("The handbook of oomdoctor", "oomdoctor 手册"),
-    "problem": Text("problem", "问题"),
-    "fix": Text("fix", "措施"),
-    "signature": Text("message of {program}", "{program} 的报错"),
-    "source": Text("source", "出处"),
-    "cause": Text("cause {name}", "原因 {name}"),
-    "why": Text("Why it happens", "为什么会这样"),
-    "why-example": Text("Why it happens, with the figures of the example", "为什么会这样（数字取自下面的例子）"),
-    "sure": Text("How sure", "有多确定"),
-    "sure-certain": Text("Certain where all of this holds.", "以下各项都成立时，可以确定。"),
-    "sure-likely": Text("Likely where all of this holds.", "以下各项都成立时，很可能就是它。"),
-    "sure-possible": Text("Possible where all of this holds.", "以下各项都成立时，有可能是它。"),
-    "confidence-certain": Text("certain", "确定"),
-    "confidence-likely": Text("likely", "很可能"),
-    "confidence-possible": Text("possible", "有可能"),
-    "sure-unknown": Text(
-        "Where one of them is not known, the report says “possible” and names what is missing.",
-        "其中某一项未知时，报告只说“有可能”，并写明缺的是什么。",
-    ),
-    "message-certain": Text("Certain: no healthy program prints it.", "确定：正常运行的程序不会打印它。"),
-    "message-likely": Text("Likely: this is what it usually means.", "很可能：它通常就是这个意思。"),
-    "message-possible": Text(
-        "Open: it has other causes too, and the lines around it decide.", "未定：别的原因也会打印它，要看前后的内容。"
-    ),
-    "example": Text("Example", "例子"),
-    "as-printed": Text("as {program} prints it", "{program} 的原文"),
-    "figures": Text("What stands in it", "其中的信息"),
-    "do": Text("What to do", "怎么办"),
-    "not": Text("What does not help", "没有用的做法"),
-    "sources": Text("Sources", "出处"),
-    "see": Text("See also", "另见"),
-    "weaker": Text("says more than", "比这些更具体"),
-    "stronger": Text("gives way to", "让位于"),
-    "same-cause": Text("the same cause", "同一原因"),
-    "how": Text("How", "怎么做"),
-    "run": Text("In the shell", "在终端执行"),
-    "keys": Text("The keys", "参数"),
-    "frees": Text("Frees", "省下的是"),
-    "needs": Text("Needs", "前提"),
-    "costs": Text("Costs", "代价"),
-    "safety": Text("Who decides", "由谁决定"),
-    "safety-safe": Text("a tool may apply it", "工具可以代为修改"),
-    "safety-review": Text("a person should look first", "应由人先看过"),
-    "for": Text("Where it helps", "适用于"),
-    "environment": Text("environment", "环境"),
-    "for-more": Text("Also: {list}", "还有：{list}"),
-    "change-divide": Text("or old ÷ {by}", "或原值 ÷ {by}"),
-    "change-at-most": Text("at most", "不超过"),
-    "change-at-least": Text("at least", "不低于"),
-    "change-fitting": Text("or what fits", "或放得下的值"),
-    "change-keep-batch": Text("× the same", "× 同样倍数"),
-    "since": Text("from {version}", "{version} 起"),
-    "until": Text("up to {version}", "到 {version} 为止"),
-    "between": Text("{since} to {until}", "{since} 至 {until}"),
-    "keys-from": Text("Read in: {list}", "核对自：{list}"),
-    "meaning": Text("What it means", "它说明什么"),
-    "pressure": Text(
-        "Printed by programs that may go on: alone it is a warning and no failure.",
-        "程序打印它之后可能继续运行：单独出现只是警告，不算失败。",
-    ),
-    "leads": Text("What the report makes of the example", "报告对这个例子的判断"),
-    "near": Text("What looks like it and is not", "相似但不是"),
-    "printed": Text("Printed by", "由谁打印"),
-    "versions": Text("Versions", "版本"),
-    "seen-in": Text("Where it stands", "见于"),
-    "note": Text("Note", "备注"),
-    "claims": Text("What it says, and whether it holds", "它怎么说，是否成立"),
-    "verdict-right": Text("right", "正确"),
-    "verdict-partly": Text("right in part", "部分正确"),
-    "verdict-wrong": Text("wrong", "不成立"),
-    "verdict-unverified": Text("cannot be checked", "无法核实"),
-    "cited-by": Text("Cited by", "被引用于"),
-    "in-fact": Text("In fact: {correction}", "实际上：{correction}"),
-    "says": Text("“{source}” says: {says}. ", "《{source}》说：{says}。"),
-    "areas": Text("Problems, by area", "问题（按领域）"),
-    "more": Text("And besides", "此外"),
-    "part-problems": Text("problems", "问题"),
-    "part-fixes": Text("what to change, with the key of each framework", "改什么，各框架对应的参数"),
-    "part-signatures": Text("messages of {n} programs", "{n} 个程序的报错"),
-    "part-sources": Text("documents that are cited, five articles among them checked claim by claim", "引用的文档，其中五篇文章逐条核对过"),
-    "hint": Text(
-        "`oomdoctor explain NAME` goes on: an area, an id, or a quoted message.",
-        "继续查看：`oomdoctor explain 名字`，可以是领域、编号，也可以是一段报错原文。",
-    ),
-    "count": Text("{n}", "{n} 个"),
+TITLE = Text("The handbook of oomdoctor", "oomdoctor 手册")
+PROBLEM = Text("problem", "问题")
+FIX = Text("fix", "措施")
+SIGNATURE = Text("message of {program}", "{program} 的报错")
+SOURCE = Text("source", "出处")
+CAUSE = Text("cause {name}", "原因 {name}")
+WHY = Text("Why it happens", "为什么会这样")
+WHY_EXAMPLE = Text("Why it happens, with the figures of the example", "为什么会这样（数字取自下面的例子）")
+HOW_SURE = Text("How sure", "有多确定")
+SURE: Mapping[str, Text] = {
+    "certain": Text("Certain where all of this holds.", "以下各项都成立时，可以确定。"),
+    "likely": Text("Likely where all of this holds.", "以下各项都成立时，很可能就是它。"),
+    "possible": Text("Possible where all of this holds.", "以下各项都成立时，有可能是它。"),
 }
+CONFIDENCE: Mapping[str, Text] = {
+    "certain": Text("certain", "确定"),
+    "likely": Text("likely", "很可能"),
+    "possible": Text("possible", "有可能"),
+}
+SURE_UNKNOWN = Text(
+    "Where one of them is not known, the report says “possible” and names what is missing.",
+    "其中某一项未知时，报告只说“有可能”，并写明缺的是什么。",
+)
+MESSAGE: Mapping[str, Text] = {
+    "certain": Text("Certain: no healthy program prints it.", "确定：正常运行的程序不会打印它。"),
+    "likely": Text("Likely: this is what it usually means.", "很可能：它通常就是这个意思。"),
+    "possible": Text("Open: it has other causes too, and the lines around it decide.", "未定：别的原因也会打印它，要看前后的内容。"),
+}
+EXAMPLE = Text("Example", "例子")
+AS_PRINTED = Text("as {program} prints it", "{program} 的原文")
+FIGURES = Text("What stands in it", "其中的信息")
+DO = Text("What to do", "怎么办")
+NOT = Text("What does not help", "没有用的做法")
+SOURCES = Text("Sources", "出处")
+SEE = Text("See also", "另见")
+WEAKER = Text("says more than", "比这些更具体")
+STRONGER = Text("gives way to", "让位于")
+SAME_CAUSE = Text("the same cause", "同一原因")
+HOW = Text("How", "怎么做")
+RUN = Text("In the shell", "在终端执行")
+KEYS = Text("The keys", "参数")
+FREES = Text("Frees", "省下的是")
+NEEDS = Text("Needs", "前提")
+COSTS = Text("Costs", "代价")
+WHO_DECIDES = Text("Who decides", "由谁决定")
+SAFETY: Mapping[str, Text] = {
+    "safe": Text("a tool may apply it", "工具可以代为修改"),
+    "review": Text("a person should look first", "应由人先看过"),
+}
+FOR = Text("Where it helps", "适用于")
+ENVIRONMENT = Text("environment", "环境")
+FOR_MORE = Text("Also: {list}", "还有：{list}")
+CHANGE: Mapping[str, Text] = {
+    "divide": Text("or old ÷ {by}", "或原值 ÷ {by}"),
+    "at-most": Text("at most", "不超过"),
+    "at-least": Text("at least", "不低于"),
+    "fitting": Text("or what fits", "或放得下的值"),
+    "keep-batch": Text("× the same", "× 同样倍数"),
+}
+SINCE = Text("from {version}", "{version} 起")
+UNTIL = Text("up to {version}", "到 {version} 为止")
+BETWEEN = Text("{since} to {until}", "{since} 至 {until}")
+KEYS_FROM = Text("Read in: {list}", "核对自：{list}")
+MEANING = Text("What it means", "它说明什么")
+PRESSURE = Text(
+    "Printed by programs that may go on: alone it is a warning and no failure.",
+    "程序打印它之后可能继续运行：单独出现只是警告，不算失败。",
+)
+LEADS = Text("What the report makes of the example", "报告对这个例子的判断")
+NEAR = Text("What looks like it and is not", "相似但不是")
+PRINTED = Text("Printed by", "由谁打印")
+VERSIONS = Text("Versions", "版本")
+SEEN_IN = Text("Where it stands", "见于")
+NOTE = Text("Note", "备注")
+CLAIMS = Text("What it says, and whether it holds", "它怎么说，是否成立")
+VERDICT: Mapping[str, Text] = {
+    "right": Text("right", "正确"),
+    "partly": Text("right in part", "部分正确"),
+    "wrong": Text("wrong", "不成立"),
+    "unverified": Text("cannot be checked", "无法核实"),
+}
+CITED_BY = Text("Cited by", "被引用于")
+IN_FACT = Text("In fact: {correction}", "实际上：{correction}")
+SAYS = Text("“{source}” says: {says}. ", "《{source}》说：{says}。")
+PROBLEMS_BY_AREA = Text("Problems, by area", "问题（按领域）")
+MORE = Text("And besides", "此外")
+PART_PROBLEMS = Text("problems", "问题")
+PART_FIXES = Text("what to change, with the key of each framework", "改什么，各框架对应的参数")
+PART_SIGNATURES = Text("messages of {n} programs", "{n} 个程序的报错")
+PART_SOURCES = Text("documents that are cited, five articles among them checked claim by claim", "引用的文档，其中五篇文章逐条核对过")
+HINT = Text(
+    "`oomdoctor explain NAME` goes on: an area, an id, or a quoted message.",
+    "继续查看：`oomdoctor explain 名字`，可以是领域、编号，也可以是一段报错原文。",
+)
+COUNT = Text("{n}", "{n} 个")
 
 AREAS: Mapping[str, Text] = {
     "consequence": Text("the failure itself stands in another log", "真正的错误在别的日志里"),
@@ -127,8 +134,3 @@ KINDS: Mapping[str, Text] = {
     ),
     "context": Text("No failure: it tells something about the run.", "不是失败，只说明这次运行的情况。"),
 }
-
-
-def word(key: str, lang: str, /, **values: object) -> str:
-    """The word `key` in `lang`, filled in."""
-    return fill(WORDS[key], lang, **values)

@@ -1,39 +1,13 @@
-"""How sentences end and join in each language, and what `backquotes` mark in a text of ours."""
+"""Pieces of text that are the same in every language: settings as they are typed, and what `backquotes` mark."""
 
 from __future__ import annotations
 
 from oomdoctor.report.document import Span, Style
 
 
-def stop(lang: str) -> str:
-    """The full stop."""
-    return "。" if lang == "zh" else "."
-
-
-def blank(lang: str) -> str:
-    """What stands between two sentences."""
-    return "" if lang == "zh" else " "
-
-
-def comma(lang: str) -> str:
-    """What stands between two items of a sentence."""
-    return "，" if lang == "zh" else ", "
-
-
 def bare(text: str) -> str:
     """A text without its full stop, to go on after it."""
     return text.rstrip(" .。")
-
-
-def stopped(text: str, lang: str) -> str:
-    """A text with one full stop."""
-    return bare(text) + stop(lang)
-
-
-def first_sentences(text: str, lang: str, most: int) -> str:
-    """The first sentences of a text."""
-    end = stop(lang) + blank(lang)
-    return end.join(text.split(end)[:most]).rstrip(" .。") + stop(lang) if text.count(end) >= most else text
 
 
 def written(key: str, value: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oomdoctor.case.text import Text
+from oomdoctor.report.wording.wording import Wording
 
 REASONS: Mapping[str, Text] = {
     "device-oom": Text("{sure}{memory} ran out{place}{phase}{figures}.", "{place}{phase}{sure}{memory}不足{figures}。"),
@@ -104,111 +105,6 @@ SETTLE: Mapping[str, Text] = {
     ),
 }
 
-LABELS: Mapping[str, Text] = {
-    "sure-certain": Text("", ""),
-    "sure-likely": Text("most likely ", "很可能"),
-    "sure-possible": Text("possibly ", "可能"),
-    "certainty-certain": Text("Certain: the log states it.", "确定：日志里写明了。"),
-    "certainty-likely": Text("Likely: this is what such a message usually means.", "很可能：这类报错通常就是这个意思。"),
-    "certainty-possible": Text("Open: the log alone does not decide it.", "未定：只看日志还不能确定。"),
-    "confidence-certain": Text("certain", "确定"),
-    "confidence-likely": Text("likely", "很可能"),
-    "confidence-possible": Text("possible", "有可能"),
-    "settle": Text("To settle it: ", "怎样确定："),
-    "seen": Text("What was seen", "看到了什么"),
-    "figures": Text("The figures", "数字"),
-    "means": Text("What it means", "这说明什么"),
-    "next": Text("What to do next", "先做这一步"),
-    "then": Text("If that is not enough:", "如果还不够："),
-    "detail": Text("More on step {first}", "第 {first} 步详解"),
-    "details": Text("More on steps {first} to {last}", "第 {first} 至 {last} 步详解"),
-    "nor-this": Text("Nor will this ({n})", "这些也没有用（{n} 条）"),
-    "also": Text("Also: ", "另外："),
-    "also-possible": Text("Also possible: ", "也可能是："),
-    "more-findings": Text("More on the other findings ({n})", "其余判断的详情（{n} 条）"),
-    "sources": Text("Sources ({n})", "出处（{n} 条）"),
-    "corrected": Text("Common advice that does not hold", "常见但不成立的说法"),
-    "partly": Text("Common advice that holds only in part", "只对了一部分的说法"),
-    "corrected-says": Text("“{source}” says: {says}. ", "《{source}》说：{says}。"),
-    "correction": Text("In fact: {correction}", "实际上：{correction}"),
-    "followed": Text("What followed ({n})", "随后发生的（{n} 条）"),
-    "others": Text("Other failures ({n})", "其他失败（{n} 个）"),
-    "other-ledgers": Text("Other memories", "其他内存的去向"),
-    "unknown": Text("What is not known", "还不知道的"),
-    "and-more": Text("and {n} more", "还有 {n} 条"),
-    "more-label": Text("more", "其余"),
-    "same-ranks": Text("The same on {ranks}.", "{ranks} 也是同样的报错。"),
-    "same-times": Text("Seen {n} times in all.", "一共出现 {n} 次。"),
-    "same-both": Text("The same on {ranks}; seen {n} times in all.", "{ranks} 也是同样的报错，一共出现 {n} 次。"),
-    "frame": Text("Raised in {frame}.", "出错位置：{frame}。"),
-    "rank": Text("rank {n}", "rank {n}"),
-    "ranks": Text("ranks {list}", "rank {list}"),
-    "ranks-more": Text("ranks {list} and {n} more", "rank {list} 以及另外 {n} 个 rank"),
-    "gpu": Text("GPU {n}", "GPU {n}"),
-    "at-end": Text("the last line", "最后一行"),
-    "from-end": Text("{n} lines before the end", "距末尾 {n} 行"),
-    "from-end-1": Text("1 line before the end", "距末尾 1 行"),
-    "byte": Text("byte {n}", "第 {n} 字节"),
-    "estimated": Text("estimated", "估计"),
-    "unknowns": Text("Not known: ", "未知："),
-    "frees": Text("Frees: ", "省下："),
-    "up-to": Text(", here at most about {size}", "，这里最多约 {size}"),
-    "expected-here": Text(
-        "By the settings tensors take {sizes} here; seen with this request: {seen}.",
-        "按设置推算，此刻张量应占 {sizes}；连同这次申请，实际为 {seen}。",
-    ),
-    "above-expected": Text("About {size} of it is not explained.", "其中约 {size} 从设置上解释不了。"),
-    "expected-peak": Text("The whole run peaks at {sizes}; the card has {card}.", "整个运行的峰值为 {sizes}，而这张卡只有 {card}。"),
-    "about": Text(", here about {size}", "，这里约 {size}"),
-    "fits-yes": Text("With it the run should fit.", "这样改之后应该放得下。"),
-    "fits-close": Text("Whether that is enough is too close to say.", "光靠这一项够不够，难以断定。"),
-    "fits-no": Text("That alone is not enough.", "只改这一项还不够。"),
-    "costs": Text("Costs: ", "代价："),
-    "needs": Text("Needs: ", "前提："),
-    "was": Text("it was {value}", "原为 {value}"),
-    "already": Text("Already set, nothing to gain there: {lines}.", "已经设好，不必再改：{lines}。"),
-    "environment": Text("environment", "环境变量"),
-    "not-this": Text("What will not help", "这些做法没有用"),
-    "settings-more": Text("and {n} more", "还有 {n} 处"),
-    "in-config": Text("In your config", "你的配置里"),
-    "more-in-config": Text("More on the config ({n})", "配置的其他提示（{n} 条）"),
-    "write-instead": Text("Write: ", "改成："),
-    "gap-learn": Text("try: {how}", "可以试试：{how}"),
-    "unread": Text("{n} further messages like these were counted, not read one by one", "另有 {n} 条同类报错，只计了数，没有逐条解析"),
-    "incomplete": Text("{name} was not read to its end", "{name} 没有读到末尾"),
-    "files": Text("{n} files, {size}", "{n} 个文件，{size}"),
-    "and-files": Text("{name} and {more} more files", "{name} 等 {n} 个文件"),
-    "input": Text("the input", "输入"),
-    "memory-gpu": Text("GPU memory", "显存"),
-    "memory-device": Text("{device} memory", "{device} 内存"),
-    "memory-host": Text("host memory (RAM)", "主机内存（RAM）"),
-    "memory-shm": Text("shared memory (/dev/shm)", "共享内存（/dev/shm）"),
-    "any-memory": Text("memory", "内存"),
-    "exit-code": Text(" (exit code {n})", "（退出码 {n}）"),
-    "asked-free": Text(": {asked} were asked for, {free} were free", "：申请 {asked}，只剩 {free}"),
-    "asked-refused": Text(
-        ": {asked} were asked for and refused, although {free} were free", "：申请 {asked} 被拒绝，尽管当时还有 {free} 空闲"
-    ),
-    "asked-limit": Text(
-        ": {asked} were asked for and refused at a limit of {limit}, although {free} were free",
-        "：申请 {asked}，因 {limit} 的上限被拒绝，尽管当时还有 {free} 空闲",
-    ),
-    "asked-above": Text(": {asked} were asked for, more than the whole card has ({total})", "：申请 {asked}，比整张卡（{total}）还大"),
-    "asked": Text(": {asked} were asked for", "：申请 {asked}"),
-    "victim": Text(": {by} killed {victim}", "：{by}杀掉了 {victim}"),
-    "victim-held": Text(": {by} killed {victim}, which held {held}", "：{by}杀掉了 {victim}，它当时占用 {held}"),
-    "by-kernel": Text("the kernel", "内核"),
-    "by-cgroup": Text("the kernel, at the memory limit of a container or job,", "内核因容器或作业的内存上限"),
-    "a-process": Text("a process", "一个进程"),
-    "pid": Text("{name} (pid {pid})", "{name}（pid {pid}）"),
-    "limit": Text(": the limit was {limit}", "：上限是 {limit}"),
-    "of-limit": Text(": it asks for {asked}, the limit is {limit}", "：需要 {asked}，上限 {limit}"),
-    "times": Text(" {n} times", "曾 {n} 次"),
-    "once": Text("", "一度"),
-    "feature": Text("{feature} is not supported on this card", "这张卡不支持 {feature}"),
-    "stopped-with": Text("the run stopped with “{text}”", "程序因“{text}”而停止"),
-    "something-else": Text("the run stopped for another reason", "程序因其他原因停止"),
-}
 
 PHASES: Mapping[str, Text] = {
     "startup": Text("during start-up", "在启动时"),
@@ -277,16 +173,6 @@ PARTS: Mapping[str, Text] = {
 }
 
 
-def say(key: str, lang: str, /, **values: object) -> str:
-    """The label `key` in `lang`, filled in; values are never read as a template."""
-    return fill(LABELS[key], lang, **values)
-
-
-def fill(text: Text, lang: str, /, **values: object) -> str:
-    """A text of these tables with its values."""
-    return text.get(lang).format_map(values)
-
-
 GAPS: dict[str, str] = {
     "no such file": "没有这个文件",
     "nothing in it describes a machine": "里面没有描述机器的内容",
@@ -309,6 +195,6 @@ GAPS: dict[str, str] = {
 """Chinese for what a gap can say; other reasons come from the system and are shown as they are."""
 
 
-def gap_words(text: str, lang: str) -> str:
-    """A gap's reason or remedy in the language of the report."""
-    return GAPS.get(text, text) if lang == "zh" else text
+def gap_text(text: str, wording: Wording) -> str:
+    """Return a gap's reason or remedy in the language of the report."""
+    return GAPS.get(text, text) if wording.is_chinese else text

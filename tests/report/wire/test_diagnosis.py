@@ -15,10 +15,11 @@ from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.report.diagnosis.headline import summary
 from oomdoctor.report.wire.diagnosis import convert_diagnosis
 from oomdoctor.report.wire.encode import json_text
+from oomdoctor.report.wording.wording import Wording
 
 
 def _report(diagnosis: Diagnosis, *, redact: bool = False, lang: str = "en") -> Any:
-    return json.loads(json_text(convert_diagnosis(diagnosis, lang, "0.1.0"), redact=redact))
+    return json.loads(json_text(convert_diagnosis(diagnosis, Wording(lang), "0.1.0"), redact=redact))
 
 
 @pytest.mark.parametrize("redact", [False, True])
@@ -32,7 +33,7 @@ def test_the_contract() -> None:
     report = _report(samples.device_oom())
     root = report["incidents"][0]["root"]
     assert report["schema"] == "oomdoctor/report/v1"
-    assert report["verdict"]["summary"] == summary(samples.device_oom(), "en")
+    assert report["verdict"]["summary"] == summary(samples.device_oom(), Wording("en"))
     assert root["fields"]["requested_bytes"] == 2 << 30
     assert root["fields"]["rank"] == root["rank"] == 3
     assert root["fields"]["other_processes"] == [{"pid": 4711, "used_bytes": int(1.25 * (1 << 30))}]

@@ -13,6 +13,7 @@ from oomdoctor.case.settings import ConfigIssue
 from oomdoctor.case.text import Text
 from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wire.sarif import convert_config_issues
+from oomdoctor.report.wording.wording import Wording
 
 MESSAGE = {
     "type": "object",
@@ -86,7 +87,7 @@ COMPLAINTS = (
 
 
 def sarif(complaints: tuple[ConfigIssue, ...], lang: str = "en") -> Any:
-    return json.loads(json_text(convert_config_issues(complaints, lang, "1.2.3")))
+    return json.loads(json_text(convert_config_issues(complaints, Wording(lang), "1.2.3")))
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -105,7 +106,7 @@ def test_each_kind_of_complaint_is_one_rule_and_results_point_at_theirs() -> Non
 
 def test_a_message_says_what_why_and_what_to_write() -> None:
     assert sarif(COMPLAINTS)["runs"][0]["results"][0]["message"]["text"] == "k is wrong. It stops. Write: k: 2."
-    assert "\x1b" not in json_text(convert_config_issues(COMPLAINTS, "en", "1"))
+    assert "\x1b" not in json_text(convert_config_issues(COMPLAINTS, Wording("en"), "1"))
 
 
 @pytest.mark.parametrize(("file", "uri"), [

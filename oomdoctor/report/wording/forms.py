@@ -1,0 +1,10 @@
+"""The texts that are added to a bug form, in English and Chinese."""
+
+from __future__ import annotations
+
+from oomdoctor.case.text import Text
+
+ASK = Text("(please fill in: {what})", "（请补充：{what}）")
+REST = Text("the other lines of `{command}`, such as {labels}", "`{command}` 输出的其余各项，例如 {labels}")
+SETTINGS = Text("Settings in force", "生效的设置")
+TRY = Text("What may help", "可能有用的措施")

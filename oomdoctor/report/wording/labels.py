@@ -1,0 +1,117 @@
+"""The short texts of the report of a run, in English and Chinese."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oomdoctor.case.text import Text
+
+SURE: Mapping[str, Text] = {
+    "certain": Text("", ""),
+    "likely": Text("most likely ", "很可能"),
+    "possible": Text("possibly ", "可能"),
+}
+CERTAINTY: Mapping[str, Text] = {
+    "certain": Text("Certain: the log states it.", "确定：日志里写明了。"),
+    "likely": Text("Likely: this is what such a message usually means.", "很可能：这类报错通常就是这个意思。"),
+    "possible": Text("Open: the log alone does not decide it.", "未定：只看日志还不能确定。"),
+}
+CONFIDENCE: Mapping[str, Text] = {
+    "certain": Text("certain", "确定"),
+    "likely": Text("likely", "很可能"),
+    "possible": Text("possible", "有可能"),
+}
+SETTLE = Text("To settle it: ", "怎样确定：")
+SEEN = Text("What was seen", "看到了什么")
+FIGURES = Text("The figures", "数字")
+MEANS = Text("What it means", "这说明什么")
+NEXT = Text("What to do next", "先做这一步")
+THEN = Text("If that is not enough:", "如果还不够：")
+DETAIL = Text("More on step {first}", "第 {first} 步详解")
+DETAILS = Text("More on steps {first} to {last}", "第 {first} 至 {last} 步详解")
+NOR_THIS = Text("Nor will this ({n})", "这些也没有用（{n} 条）")
+ALSO = Text("Also: ", "另外：")
+ALSO_POSSIBLE = Text("Also possible: ", "也可能是：")
+MORE_FINDINGS = Text("More on the other findings ({n})", "其余判断的详情（{n} 条）")
+SOURCES = Text("Sources ({n})", "出处（{n} 条）")
+CORRECTED = Text("Common advice that does not hold", "常见但不成立的说法")
+PARTLY = Text("Common advice that holds only in part", "只对了一部分的说法")
+CORRECTED_SAYS = Text("“{source}” says: {says}. ", "《{source}》说：{says}。")
+CORRECTION = Text("In fact: {correction}", "实际上：{correction}")
+FOLLOWED = Text("What followed ({n})", "随后发生的（{n} 条）")
+OTHERS = Text("Other failures ({n})", "其他失败（{n} 个）")
+OTHER_LEDGERS = Text("Other memories", "其他内存的去向")
+UNKNOWN = Text("What is not known", "还不知道的")
+AND_MORE = Text("and {n} more", "还有 {n} 条")
+MORE_LABEL = Text("more", "其余")
+SAME_RANKS = Text("The same on {ranks}.", "{ranks} 也是同样的报错。")
+SAME_TIMES = Text("Seen {n} times in all.", "一共出现 {n} 次。")
+SAME_BOTH = Text("The same on {ranks}; seen {n} times in all.", "{ranks} 也是同样的报错，一共出现 {n} 次。")
+FRAME = Text("Raised in {frame}.", "出错位置：{frame}。")
+RANK = Text("rank {n}", "rank {n}")
+RANKS = Text("ranks {list}", "rank {list}")
+RANKS_MORE = Text("ranks {list} and {n} more", "rank {list} 以及另外 {n} 个 rank")
+GPU = Text("GPU {n}", "GPU {n}")
+AT_END = Text("the last line", "最后一行")
+FROM_END = Text("{n} lines before the end", "距末尾 {n} 行")
+FROM_END_1 = Text("1 line before the end", "距末尾 1 行")
+BYTE = Text("byte {n}", "第 {n} 字节")
+ESTIMATED = Text("estimated", "估计")
+UNKNOWNS = Text("Not known: ", "未知：")
+FREES = Text("Frees: ", "省下：")
+UP_TO = Text(", here at most about {size}", "，这里最多约 {size}")
+EXPECTED_HERE = Text(
+    "By the settings tensors take {sizes} here; seen with this request: {seen}.",
+    "按设置推算，此刻张量应占 {sizes}；连同这次申请，实际为 {seen}。",
+)
+ABOVE_EXPECTED = Text("About {size} of it is not explained.", "其中约 {size} 从设置上解释不了。")
+EXPECTED_PEAK = Text("The whole run peaks at {sizes}; the card has {card}.", "整个运行的峰值为 {sizes}，而这张卡只有 {card}。")
+ABOUT = Text(", here about {size}", "，这里约 {size}")
+FITS: Mapping[str, Text] = {
+    "yes": Text("With it the run should fit.", "这样改之后应该放得下。"),
+    "close": Text("Whether that is enough is too close to say.", "光靠这一项够不够，难以断定。"),
+    "no": Text("That alone is not enough.", "只改这一项还不够。"),
+}
+COSTS = Text("Costs: ", "代价：")
+NEEDS = Text("Needs: ", "前提：")
+WAS = Text("it was {value}", "原为 {value}")
+ALREADY = Text("Already set, nothing to gain there: {lines}.", "已经设好，不必再改：{lines}。")
+ENVIRONMENT = Text("environment", "环境变量")
+NOT_THIS = Text("What will not help", "这些做法没有用")
+SETTINGS_MORE = Text("and {n} more", "还有 {n} 处")
+IN_CONFIG = Text("In your config", "你的配置里")
+MORE_IN_CONFIG = Text("More on the config ({n})", "配置的其他提示（{n} 条）")
+WRITE_INSTEAD = Text("Write: ", "改成：")
+GAP_LEARN = Text("try: {how}", "可以试试：{how}")
+UNREAD = Text("{n} further messages like these were counted, not read one by one", "另有 {n} 条同类报错，只计了数，没有逐条解析")
+INCOMPLETE = Text("{name} was not read to its end", "{name} 没有读到末尾")
+FILES = Text("{n} files, {size}", "{n} 个文件，{size}")
+AND_FILES = Text("{name} and {more} more files", "{name} 等 {n} 个文件")
+INPUT = Text("the input", "输入")
+MEMORY_GPU = Text("GPU memory", "显存")
+MEMORY_DEVICE = Text("{device} memory", "{device} 内存")
+MEMORY_HOST = Text("host memory (RAM)", "主机内存（RAM）")
+MEMORY_SHM = Text("shared memory (/dev/shm)", "共享内存（/dev/shm）")
+ANY_MEMORY = Text("memory", "内存")
+EXIT_CODE = Text(" (exit code {n})", "（退出码 {n}）")
+ASKED_FREE = Text(": {asked} were asked for, {free} were free", "：申请 {asked}，只剩 {free}")
+ASKED_REFUSED = Text(": {asked} were asked for and refused, although {free} were free", "：申请 {asked} 被拒绝，尽管当时还有 {free} 空闲")
+ASKED_LIMIT = Text(
+    ": {asked} were asked for and refused at a limit of {limit}, although {free} were free",
+    "：申请 {asked}，因 {limit} 的上限被拒绝，尽管当时还有 {free} 空闲",
+)
+ASKED_ABOVE = Text(": {asked} were asked for, more than the whole card has ({total})", "：申请 {asked}，比整张卡（{total}）还大")
+ASKED = Text(": {asked} were asked for", "：申请 {asked}")
+VICTIM = Text(": {by} killed {victim}", "：{by}杀掉了 {victim}")
+VICTIM_HELD = Text(": {by} killed {victim}, which held {held}", "：{by}杀掉了 {victim}，它当时占用 {held}")
+BY_KERNEL = Text("the kernel", "内核")
+BY_CGROUP = Text("the kernel, at the memory limit of a container or job,", "内核因容器或作业的内存上限")
+A_PROCESS = Text("a process", "一个进程")
+PID = Text("{name} (pid {pid})", "{name}（pid {pid}）")
+LIMIT = Text(": the limit was {limit}", "：上限是 {limit}")
+OF_LIMIT = Text(": it asks for {asked}, the limit is {limit}", "：需要 {asked}，上限 {limit}")
+TIMES = Text(" {n} times", "曾 {n} 次")
+ONCE = Text("", "一度")
+FEATURE = Text("{feature} is not supported on this card", "这张卡不支持 {feature}")
+STOPPED_WITH = Text("the run stopped with “{text}”", "程序因“{text}”而停止")
+SOMETHING_ELSE = Text("the run stopped for another reason", "程序因其他原因停止")

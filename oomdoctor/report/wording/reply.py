@@ -1,0 +1,29 @@
+"""The texts of an answer to a reporter, in English and Chinese."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oomdoctor.case.text import Text
+
+THANKS = Text("Thank you for the report.", "感谢反馈。")
+NOT_MEMORY = Text("This is not a lack of memory. {what}.", "这不是内存或显存不足：{what}。")
+NOTHING = Text("The text that was posted shows no failure.", "贴出的内容里没有看到失败。")
+UNREAD = Text("Nothing of the report could be read.", "没有读到任何内容。")
+PLACE = Text("({place})", "（{place}）")
+LINE = Text("(line {n})", "（第 {n} 行）")
+CONFIDENCE: Mapping[str, Text] = {
+    "certain": Text("What it is: ", "原因："),
+    "likely": Text("What it most likely is: ", "很可能是："),
+    "possible": Text("What it may be: ", "可能是："),
+}
+SETTLE = Text("The log alone does not decide it. To settle it: {check}.", "只看日志还不能确定。可以这样确认：{check}。")
+CONFIG = Text("In the config, {place}: ", "配置 {place}：")
+TRY = Text("Worth trying, in this order:", "建议依次尝试：")
+TRY_ONE = Text("Worth trying:", "建议尝试：")
+AVOID = Text("To keep it from happening again:", "想避免再次出现：")
+ASK = Text("If that is not enough, please add: {list}.", "如果还不行，请补充：{list}。")
+ASK_FIRST = Text("To say more, it would help to see: {list}.", "要进一步判断，还需要：{list}。")
+ASKED = Text("{what} ({how})", "{what}（{how}）")
+AND = Text("; and ", "；以及")
+IN = Text(" ({where})", "（{where}）")
