@@ -14,13 +14,20 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+\.[A-Za-z_0-9.]+)\}")
 
 def fill_template(text: Text, known: Mapping[str, Fact]) -> Text:
     """Return a text of a rule with its placeholders filled in."""
-    return Text(*(_PLACEHOLDER.sub(lambda match: _shown(match[1], known.get(match[1])), words) for words in (text.en, text.zh)))
+    return Text(
+        _PLACEHOLDER.sub(lambda match: _shown(match[1], known.get(match[1]), _unknown(match[1])), text.en),
+        _PLACEHOLDER.sub(lambda match: _shown(match[1], known.get(match[1]), "未知"), text.zh),
+    )
 
 
-def _shown(name: str, value: Fact) -> str:
-    """A fact in a text: sizes with their unit, shares as percent."""
+def _unknown(name: str) -> str:
+    return "an unknown number of bytes" if name.endswith("_bytes") else "an unknown share" if name.endswith("_share") else "unknown"
+
+
+def _shown(name: str, value: Fact, unknown: str) -> str:
+    """Return a fact for a text: sizes with their unit, shares as percent."""
     if value is None:
-        return "?"
+        return unknown
     if name.endswith("_bytes") and isinstance(value, int):
         return format_size(value)
     if name.endswith("_share") and isinstance(value, (int, float)):

@@ -63,7 +63,7 @@ def test_whether_it_fits_is_said_with_the_range(here: Path) -> None:
 def test_an_unknown_model_is_no_verdict(here: Path) -> None:
     (here / "own.yaml").write_text(GOOD.replace("Qwen/Qwen2.5-7B", "./our-own-model"), encoding="utf-8")
     done = run("own.yaml", "--gpu", "24GB", here=here)
-    assert done.returncode == 2 and "our-own-model" in done.stderr and "nothing is wrong" in done.stdout
+    assert done.returncode == 2 and "our-own-model" in done.stderr and "no problems found" in done.stdout
 
 
 @pytest.mark.parametrize(("gpu", "said"), [
@@ -143,5 +143,5 @@ def test_a_server_is_checked_by_its_own_budget(here: Path, command: str, fits: s
 def test_settings_of_nobody_are_no_clean_bill(here: Path) -> None:
     (here / "own.sh").write_text("python own.py --size 3 --colour red\n", encoding="utf-8")
     done = run("own.sh", here=here)
-    assert (done.returncode, done.stdout.startswith("Whose settings these are is not known")) == (0, True)
+    assert (done.returncode, done.stdout.startswith("The framework of these settings is not known")) == (0, True)
     assert run("own.sh", "--lang", "zh", here=here).stdout.startswith("不知道这是哪个框架的配置")

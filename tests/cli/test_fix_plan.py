@@ -229,7 +229,7 @@ def test_a_log_of_a_known_run_gets_the_plan_and_not_every_fix(here: Path) -> Non
     done = run("fix", "train.log", "sft.yaml", "--yes", here=here)
     assert done.returncode == 0 and "change   plan-1" in done.stdout and "smaller-batch" in done.stdout.partition("Also possible")[2]
     again = run("fix", "train.log", "sft.yaml", "--yes", here=here)
-    assert again.returncode == 0 and "is so    plan-1" in again.stdout
+    assert again.returncode == 0 and "already  plan-1" in again.stdout
 
 
 @pytest.mark.parametrize(("arguments", "said"), [

@@ -124,7 +124,7 @@ def test_json_has_the_estimate_and_what_was_seen(tmp_path: object) -> None:
 
 
 @pytest.mark.parametrize(("lang", "words"), [
-    pytest.param("en", ["By the settings tensors take", "With it the run should fit."], id="English"),
+    pytest.param("en", ["Expected from the settings", "With it the run should fit."], id="English"),
     pytest.param("zh", ["按设置推算，此刻张量应占", "这样改之后应该放得下。"], id="Chinese"),
 ])  # fmt: skip
 def test_the_report_says_it(tmp_path: object, lang: str, words: list[str]) -> None:

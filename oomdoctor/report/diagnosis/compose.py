@@ -233,7 +233,7 @@ def _unknown(case: Case, wording: Wording) -> Iterator[Block]:
     ]
     gaps += [Row("", wording.say(labels.INCOMPLETE, name=one.name)) for one in case.sources if not one.complete]
     if case.unread:
-        gaps.append(Row("", wording.say(labels.UNREAD, n=case.unread)))
+        gaps.append(Row("", wording.count(labels.UNREAD, case.unread)))
     if gaps:
         yield Heading(wording.say(labels.UNKNOWN))
         yield Facts(tuple(gaps[:_GAPS]))
@@ -244,7 +244,7 @@ def _inputs(case: Case, wording: Wording) -> str:
     if not case.sources:
         return wording.say(labels.INPUT)
     name = case.sources[0].name if case.sources[0].name not in ("", "-") else wording.say(labels.INPUT)
-    return name if len(case.sources) == 1 else wording.say(labels.AND_FILES, name=name, n=len(case.sources), more=len(case.sources) - 1)
+    return name if len(case.sources) == 1 else wording.count(labels.AND_FILES, len(case.sources) - 1, name=name)
 
 
 def _rest(more: int, wording: Wording) -> tuple[Paragraph, ...]:

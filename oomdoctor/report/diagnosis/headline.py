@@ -204,7 +204,7 @@ def _read(case: Case, wording: Wording) -> str:
     size = format_size(sum(source.size for source in case.sources))
     if len(case.sources) == 1:
         return case.sources[0].name + wording.comma + size
-    return wording.say(labels.FILES, n=len(case.sources), size=size)
+    return wording.count(labels.FILES, len(case.sources), size=size)
 
 
 def plain(text: Text | None, wording: Wording) -> str | None:

@@ -30,7 +30,7 @@ def at(place: Place, wording: Wording) -> str:
     if place.from_end == 0:
         back = wording.say(labels.AT_END)
     elif place.from_end is not None:
-        back = wording.say(labels.FROM_END_1 if place.from_end == 1 else labels.FROM_END, n=place.from_end)
+        back = wording.count(labels.FROM_END, place.from_end)
     else:
         back = wording.say(labels.BYTE, n=place.offset)
     return name + wording.aside(back)

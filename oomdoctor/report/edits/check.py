@@ -30,7 +30,9 @@ _SEVERITIES = {
 }
 _MANY = {"error": "errors", "warning": "warnings", "note": "notes"}
 _SHOWN = 100
-_NOBODYS = Text("Whose settings these are is not known, so little of them could be checked: ", "不知道这是哪个框架的配置，能检查的不多：")
+_NOBODYS = Text(
+    "The framework of these settings is not known, so few of them could be checked: ", "不知道这是哪个框架的配置，能检查的不多："
+)
 
 
 def compose(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], wording: Wording, version: str) -> Document:
@@ -82,7 +84,7 @@ def _blocks(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap]
             compose_server(taken, wording, "") if isinstance(taken, Served) else compose_estimate(taken[0], wording, "", taken[1])
         ).blocks
     if gaps:
-        yield Heading(wording.say(Text("Not read, or not known", "未能读取或确定")))
+        yield Heading(wording.say(Text("Not read or not known", "未能读取或确定")))
         yield Facts(tuple(Row(one.what, one.why, one.how or "") for one in gaps[:_SHOWN]))
 
 
@@ -97,7 +99,7 @@ def _summary(training: RunConfig | None, complaints: Sequence[ConfigIssue], word
     if said:
         yield Span(wording.comma.join(said) + wording.stop, _SEVERITIES[complaints[0].severity][1])
     else:
-        yield Span(wording.say(Text("nothing is wrong.", "没有发现问题。")), Style.GOOD)
+        yield Span(wording.say(Text("no problems found.", "没有发现问题。")), Style.GOOD)
 
 
 def _counted(severity: str, number: int, wording: Wording) -> str:

@@ -74,7 +74,7 @@ WANTED = (
         known_by=("incident.phase", "log.step", "log.total_steps"),
     ),
     MissingInfo(
-        what=Text("what the kernel says about the kill", "内核对这次杀进程的记录"),
+        what=Text("what the kernel log says about the kill", "内核对这次杀进程的记录"),
         how=Text("`dmesg -T | grep -iE 'killed process|oom'`", "`dmesg -T | grep -iE 'killed process|oom'`"),
         kinds=_HOST,
         known_by=("event.anon_rss_bytes", "event.total_vm_bytes", "event.limit_bytes", "settle.sigkill", "machine.windows"),

@@ -125,7 +125,7 @@ def _alike(gpus: Sequence[Gpu], facts: Mapping[str, object], wording: Wording) -
 
 
 def _card(gpu: Gpu, facts: Mapping[str, object], index: int, wording: Wording) -> Iterator[str]:
-    yield gpu.name or gpu.architecture or "?"
+    yield gpu.name or gpu.architecture or wording.say(texts.UNKNOWN_CARD)
     room = _room(gpu.total_bytes, gpu.free_bytes, wording)
     if room:
         yield room
@@ -219,15 +219,17 @@ def _machine(host: Host, wording: Wording) -> Iterator[Row]:
         yield Row(wording.say(texts.SWAP), _room(host.swap_bytes, host.swap_free_bytes, wording))
     group = host.cgroup
     if group is not None and group.limit_bytes is not None:
-        used = "?" if group.used_bytes is None else format_size(group.used_bytes)
-        yield Row(wording.say(texts.LIMIT), wording.say(texts.LIMIT_OF, limit=format_size(group.limit_bytes), used=used))
+        limit = format_size(group.limit_bytes)
+        used = None if group.used_bytes is None else format_size(group.used_bytes)
+        value = wording.say(texts.LIMIT_OF, limit=limit, used=used) if used else wording.say(texts.LIMIT_ALONE, limit=limit)
+        yield Row(wording.say(texts.LIMIT), value)
     yield from _folder(texts.SHM, host.shm, wording)
     yield from _folder(texts.DISK, host.disk, wording)
     if host.memlock_unlimited is not None:
-        limit = host.memlock_bytes
+        lockable = host.memlock_bytes
         yield Row(
             wording.say(texts.MEMLOCK),
-            wording.say(texts.UNLIMITED) if limit is None else wording.say(texts.AT_MOST, size=format_size(limit)),
+            wording.say(texts.UNLIMITED) if lockable is None else wording.say(texts.AT_MOST, size=format_size(lockable)),
         )
 
 

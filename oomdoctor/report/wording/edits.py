@@ -6,15 +6,15 @@ from oomdoctor.case.text import Text
 
 NOTHING = Text("Nothing to change.", "没有需要改动的地方。")
 DID = Text("change ", "改动    ")
-ALREADY = Text("is so  ", "已是如此")
-REFUSED = Text("left   ", "未改动  ")
+ALREADY = Text("already", "已是如此")
+REFUSED = Text("skipped", "未改动  ")
 BY_HAND = Text("by hand", "需手动  ")
 LAUNCH = Text("then run: {command}", "然后运行：{command}")
 LINE = Text("{line}", "{line}")
 STILL = Text("by hand: {line}", "需手动：{line}")
 UNDECIDED = Text("decide ", "待决定  ")
 NEW_FILE = Text("a new file: {path}", "新文件：{path}")
-YES = Text("What is for you to decide is written only with --yes.", "待决定的改动加上 --yes 才会写入。")
+YES = Text("Changes that are for you to decide are written only with --yes.", "待决定的改动加上 --yes 才会写入。")
 OTHERS = Text("Also possible, written only by name (--only ID --yes): {names}.", "还有其他办法，指明才会写入（--only ID --yes）：{names}。")
 THEN = Text("it then needs {range}; {card} has {usable} to plan with", "之后需要 {range}；{card} 可规划的显存为 {usable}")
 FITS = Text(
@@ -33,7 +33,7 @@ STARTS_NOT = Text(
     "没有哪种设置组合能让服务启动。`oomdoctor plan` 会说明要多少才够。",
 )
 CARD = Text("the card of the log", "日志中的显卡")
-WRITTEN = Text("{path} is changed; the old file is {copy}", "已改写 {path}，原文件保存为 {copy}")
-CREATED = Text("{path} is new", "已新建 {path}")
+WRITTEN = Text("{path} was changed; the old file is kept as {copy}", "已改写 {path}，原文件保存为 {copy}")
+CREATED = Text("{path} was created", "已新建 {path}")
 ASK = Text("Write these changes?", "写入这些改动？")
 DECLINED = Text("Nothing was written.", "没有写入任何内容。")

@@ -8,7 +8,7 @@ from oomdoctor.case.text import Text
 from oomdoctor.report.wording.wording import Counted, Wording
 
 THIS_MACHINE = Text("this machine", "这台机器")
-GOOD = Text("Nothing here stands in the way of a run.", "没有发现会妨碍运行的问题。")
+GOOD = Text("Nothing here keeps a run from working.", "没有发现会妨碍运行的问题。")
 ERRORS = Counted("{n} thing here will make a run fail.", "{n} things here will make a run fail.", "有 {n} 个问题会导致运行失败。")
 WARNINGS = Counted(
     "Nothing here makes a run fail; {n} thing is worth a look.",
@@ -29,6 +29,7 @@ LAUNCHER = Text("How it was started ({n})", "启动方式（{n}）")
 PACKAGES = Text("More packages ({n})", "其他包（{n}）")
 FUNCTIONS = Text("NVML functions that torch looks up ({n})", "torch 要查询的 NVML 函数（{n}）")
 UNKNOWN = Text("What is not known", "还不知道的")
+UNKNOWN_CARD = Text("unknown card", "未知型号")
 GPU = Text("GPU {index}", "GPU {index}")
 NO_CARDS = Text("none found", "没有找到")
 FREE_OF = Text("{free} of {total} free", "{total}，空闲 {free}")
@@ -41,7 +42,7 @@ MIG_EMPTY = Text("MIG", "MIG")
 UNIFIED = Text("shares the host's memory", "与主机共用内存")
 ECC = Text("ECC on", "ECC 已开启")
 ERRORS_OF_CARD = Text("uncorrected memory errors: {n}", "未纠正的显存错误 {n} 个")
-REPAIR_PENDING = Text("waits for a reset", "等待重置")
+REPAIR_PENDING = Text("needs a reset", "等待重置")
 NVLINK = Counted("{n} NVLink", "{n} NVLinks", "{n} 条 NVLink")
 HIDDEN = Text("hidden from the run", "对程序不可见")
 EXCLUSIVE = Text("one process at a time", "只允许一个进程")
@@ -61,6 +62,7 @@ RAM = Text("RAM", "内存")
 AVAILABLE_OF = Text("{free} of {total} available", "{total}，可用 {free}")
 SWAP = Text("Swap", "交换空间")
 LIMIT = Text("Container or job", "容器或作业")
+LIMIT_ALONE = Text("limit {limit}", "上限 {limit}")
 LIMIT_OF = Text("limit {limit}, {used} in use", "上限 {limit}，已用 {used}")
 NO_LIMIT = Text("no memory limit", "没有内存上限")
 MEMLOCK = Text("Locked memory", "可锁定内存")
@@ -83,10 +85,10 @@ FINE: tuple[tuple[str, object, Text], ...] = (
     ("environment.nvml_missing_count", 0, Text("NVML has every function that torch looks up", "NVML 具备 torch 要查询的全部函数")),
     ("environment.uncovered.count", 0, Text("torch has code for the cards", "torch 含有这些显卡的代码")),
     ("environment.emulating.count", 0, Text("bf16 is native", "原生支持 bf16")),
-    ("environment.busy.count", 0, Text("no other process is on the cards", "显卡上没有其他进程")),
+    ("environment.busy.count", 0, Text("no other process uses the cards", "显卡上没有其他进程")),
     ("environment.damaged.count", 0, Text("no memory errors", "没有显存错误")),
-    ("environment.torch_bf16_works", True, Text("a product in bf16 came out right", "bf16 乘法结果正确")),
-    ("environment.torch_fp16_works", True, Text("a product in fp16 came out right", "fp16 乘法结果正确")),
+    ("environment.torch_bf16_works", True, Text("a multiplication in bf16 gave the right result", "bf16 乘法结果正确")),
+    ("environment.torch_fp16_works", True, Text("a multiplication in fp16 gave the right result", "fp16 乘法结果正确")),
     ("environment.twice.count", 0, Text("no package is installed twice", "没有重复安装的包")),
 )
 """A fact, the value with which all is well, and how that is said."""

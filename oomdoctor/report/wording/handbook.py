@@ -36,7 +36,7 @@ MESSAGE: Mapping[str, Text] = {
 }
 EXAMPLE = Text("Example", "例子")
 AS_PRINTED = Text("as {program} prints it", "{program} 的原文")
-FIGURES = Text("What stands in it", "其中的信息")
+FIGURES = Text("What it says", "其中的信息")
 DO = Text("What to do", "怎么办")
 NOT = Text("What does not help", "没有用的做法")
 SOURCES = Text("Sources", "出处")
@@ -68,17 +68,17 @@ CHANGE: Mapping[str, Text] = {
 SINCE = Text("from {version}", "{version} 起")
 UNTIL = Text("up to {version}", "到 {version} 为止")
 BETWEEN = Text("{since} to {until}", "{since} 至 {until}")
-KEYS_FROM = Text("Read in: {list}", "核对自：{list}")
+KEYS_FROM = Text("Checked in: {list}", "核对自：{list}")
 MEANING = Text("What it means", "它说明什么")
 PRESSURE = Text(
-    "Printed by programs that may go on: alone it is a warning and no failure.",
+    "Printed by programs that may continue: alone it is a warning, not a failure.",
     "程序打印它之后可能继续运行：单独出现只是警告，不算失败。",
 )
 LEADS = Text("What the report makes of the example", "报告对这个例子的判断")
-NEAR = Text("What looks like it and is not", "相似但不是")
+NEAR = Text("What looks like it but is not", "相似但不是")
 PRINTED = Text("Printed by", "由谁打印")
 VERSIONS = Text("Versions", "版本")
-SEEN_IN = Text("Where it stands", "见于")
+SEEN_IN = Text("Where it is from", "见于")
 NOTE = Text("Note", "备注")
 CLAIMS = Text("What it says, and whether it holds", "它怎么说，是否成立")
 VERDICT: Mapping[str, Text] = {
@@ -91,24 +91,24 @@ CITED_BY = Text("Cited by", "被引用于")
 IN_FACT = Text("In fact: {correction}", "实际上：{correction}")
 SAYS = Text("“{source}” says: {says}. ", "《{source}》说：{says}。")
 PROBLEMS_BY_AREA = Text("Problems, by area", "问题（按领域）")
-MORE = Text("And besides", "此外")
+MORE = Text("Also here", "此外")
 PART_PROBLEMS = Text("problems", "问题")
 PART_FIXES = Text("what to change, with the key of each framework", "改什么，各框架对应的参数")
 PART_SIGNATURES = Text("messages of {n} programs", "{n} 个程序的报错")
-PART_SOURCES = Text("documents that are cited, five articles among them checked claim by claim", "引用的文档，其中五篇文章逐条核对过")
+PART_SOURCES = Text("cited documents; five of them are articles, checked claim by claim", "引用的文档，其中五篇文章逐条核对过")
 HINT = Text(
-    "`oomdoctor explain NAME` goes on: an area, an id, or a quoted message.",
+    "Continue with `oomdoctor explain NAME`: an area, an id, or a quoted message.",
     "继续查看：`oomdoctor explain 名字`，可以是领域、编号，也可以是一段报错原文。",
 )
 COUNT = Text("{n}", "{n} 个")
 
 AREAS: Mapping[str, Text] = {
-    "consequence": Text("the failure itself stands in another log", "真正的错误在别的日志里"),
+    "consequence": Text("the failure itself is in another log", "真正的错误在别的日志里"),
     "device": Text("the memory of the card", "显存"),
-    "environment": Text("what a machine, its cards or its torch have that makes runs fail", "机器、显卡或 torch 自身的问题"),
+    "environment": Text("problems of a machine, its cards or its torch that make runs fail", "机器、显卡或 torch 自身的问题"),
     "host": Text("the memory of the machine, its limits and its killers", "主机内存、内存上限与被杀进程"),
     "kernel": Text("the on-chip memory of one kernel", "单个 kernel 的片上内存"),
-    "lookalike": Text("what looks like a lack of memory and is not", "看似内存或显存不足，其实不是"),
+    "lookalike": Text("what looks like a lack of memory but is not", "看似内存或显存不足，其实不是"),
     "masked": Text("a lack of memory that another error hides", "被其他报错掩盖的显存不足"),
     "nvml": Text("errors of the NVIDIA management library", "NVIDIA 管理库（NVML）的错误"),
     "pressure": Text("memory was tight and the run went on", "显存吃紧，但程序继续运行"),
@@ -130,7 +130,7 @@ KINDS: Mapping[str, Text] = {
     ),
     "look-alike": Text("Not memory: another failure that resembles one.", "不是内存或显存不足，只是看起来像。"),
     "consequence": Text(
-        "The process died of something that stands above it or in another log.", "进程是被前面（或另一份日志里）的错误带倒的。"
+        "The process died of an error that is further up or in another log.", "进程是被前面（或另一份日志里）的错误带倒的。"
     ),
-    "context": Text("No failure: it tells something about the run.", "不是失败，只说明这次运行的情况。"),
+    "context": Text("No failure: information about the run.", "不是失败，只说明这次运行的情况。"),
 }

@@ -11,12 +11,12 @@ SETTINGS = Text("Settings in force", "生效的设置")
 MORE_SETTINGS = Text("More settings ({n})", "其他设置（{n} 项）")
 LEDGER = Text("Where the memory went ({of})", "内存去向（{of}）")
 POINTS = Text("What it points to", "初步判断")
-TRIED = Text("In force already", "已经在用的措施")
+TRIED = Text("Already in use", "已经在用的措施")
 MISSING = Text("Still missing", "还缺的信息")
 ORIGINS: Mapping[str, Text] = {
     "measured": Text("printed", "日志写明"),
     "derived": Text("worked out", "推算"),
     "estimated": Text("estimated", "估计"),
 }
-TOTAL = Text("in all", "合计")
+TOTAL = Text("total", "合计")
 LINE = Text("line {n}", "第 {n} 行")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oomdoctor.case.text import Text
+from oomdoctor.report.wording.wording import Counted
 
 SURE: Mapping[str, Text] = {
     "certain": Text("", ""),
@@ -29,7 +30,7 @@ NEXT = Text("What to do next", "先做这一步")
 THEN = Text("If that is not enough:", "如果还不够：")
 DETAIL = Text("More on step {first}", "第 {first} 步详解")
 DETAILS = Text("More on steps {first} to {last}", "第 {first} 至 {last} 步详解")
-NOR_THIS = Text("Nor will this ({n})", "这些也没有用（{n} 条）")
+NOR_THIS = Text("This will not help either ({n})", "这些也没有用（{n} 条）")
 ALSO = Text("Also: ", "另外：")
 ALSO_POSSIBLE = Text("Also possible: ", "也可能是：")
 MORE_FINDINGS = Text("More on the other findings ({n})", "其余判断的详情（{n} 条）")
@@ -53,15 +54,14 @@ RANKS = Text("ranks {list}", "rank {list}")
 RANKS_MORE = Text("ranks {list} and {n} more", "rank {list} 以及另外 {n} 个 rank")
 GPU = Text("GPU {n}", "GPU {n}")
 AT_END = Text("the last line", "最后一行")
-FROM_END = Text("{n} lines before the end", "距末尾 {n} 行")
-FROM_END_1 = Text("1 line before the end", "距末尾 1 行")
+FROM_END = Counted("{n} line before the end", "{n} lines before the end", "距末尾 {n} 行")
 BYTE = Text("byte {n}", "第 {n} 字节")
 ESTIMATED = Text("estimated", "估计")
 UNKNOWNS = Text("Not known: ", "未知：")
 FREES = Text("Frees: ", "省下：")
 UP_TO = Text(", here at most about {size}", "，这里最多约 {size}")
 EXPECTED_HERE = Text(
-    "By the settings tensors take {sizes} here; seen with this request: {seen}.",
+    "Expected from the settings: {sizes}; seen with this request: {seen}.",
     "按设置推算，此刻张量应占 {sizes}；连同这次申请，实际为 {seen}。",
 )
 ABOVE_EXPECTED = Text("About {size} of it is not explained.", "其中约 {size} 从设置上解释不了。")
@@ -75,7 +75,7 @@ FITS: Mapping[str, Text] = {
 COSTS = Text("Costs: ", "代价：")
 NEEDS = Text("Needs: ", "前提：")
 WAS = Text("it was {value}", "原为 {value}")
-ALREADY = Text("Already set, nothing to gain there: {lines}.", "已经设好，不必再改：{lines}。")
+ALREADY = Text("Already set, no change needed: {lines}.", "已经设好，不必再改：{lines}。")
 ENVIRONMENT = Text("environment", "环境变量")
 NOT_THIS = Text("What will not help", "这些做法没有用")
 SETTINGS_MORE = Text("and {n} more", "还有 {n} 处")
@@ -83,10 +83,14 @@ IN_CONFIG = Text("In your config", "你的配置里")
 MORE_IN_CONFIG = Text("More on the config ({n})", "配置的其他提示（{n} 条）")
 WRITE_INSTEAD = Text("Write: ", "改成：")
 GAP_LEARN = Text("try: {how}", "可以试试：{how}")
-UNREAD = Text("{n} further messages like these were counted, not read one by one", "另有 {n} 条同类报错，只计了数，没有逐条解析")
+UNREAD = Counted(
+    "{n} more message like these was counted and not read",
+    "{n} more messages like these were counted and not read one by one",
+    "另有 {n} 条同类报错，只计了数，没有逐条解析",
+)
 INCOMPLETE = Text("{name} was not read to its end", "{name} 没有读到末尾")
-FILES = Text("{n} files, {size}", "{n} 个文件，{size}")
-AND_FILES = Text("{name} and {more} more files", "{name} 等 {n} 个文件")
+FILES = Counted("{n} file, {size}", "{n} files, {size}", "{n} 个文件，{size}")
+AND_FILES = Counted("{name} and {n} more file", "{name} and {n} more files", "{name} 以及另外 {n} 个文件")
 INPUT = Text("the input", "输入")
 MEMORY_GPU = Text("GPU memory", "显存")
 MEMORY_DEVICE = Text("{device} memory", "{device} 内存")
