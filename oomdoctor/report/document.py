@@ -157,7 +157,7 @@ class Document(_Block, frozen=True):
 
 
 def map_text(document: Document, change: Callable[[str], str]) -> Document:
-    """The document with every text changed."""
+    """Change every text of a document."""
     return cast(Document, _map(document, change))
 
 

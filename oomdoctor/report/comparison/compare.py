@@ -39,7 +39,7 @@ _FIGURES: Mapping[str, Text] = {
 
 
 def compose(found: Comparison, wording: Wording, version: str) -> Document:
-    """The answer in `lang`."""
+    """Compose the answer, the verdict first."""
     blocks = (
         *_verdict(found, wording),
         *_sides(found, wording),
@@ -74,7 +74,7 @@ def _sides(found: Comparison, wording: Wording) -> Iterator[Block]:
 
 
 def _estimated(before: Estimate, after: Estimate, wording: Wording) -> str:
-    """What the memory model says of both, and the part that changed most."""
+    """Say what the memory model expects of both, and which part changed most."""
     sizes = {
         "before": range_of(before.expected, before.low, before.high, wording),
         "after": range_of(after.expected, after.low, after.high, wording),
@@ -88,7 +88,7 @@ def _estimated(before: Estimate, after: Estimate, wording: Wording) -> str:
 
 
 def _terms(estimate: Estimate) -> Mapping[str, int]:
-    """The parts of the peak."""
+    """Return the parts of the peak."""
     peak = max(estimate.phases, key=lambda phase: phase.bytes)
     return {term.name: term.bytes for term in peak.terms}
 
@@ -110,7 +110,7 @@ def _changes(found: Comparison, wording: Wording) -> Iterator[Block]:
 
 
 def _meanings(together: list[RunChange], wording: Wording) -> Iterator[Span]:
-    """` (less room). What it means. More room: what else it means.`"""
+    """Yield the tag and the meaning of each change: ` (less room). Meaning. More room: another meaning.`."""
     opened, closed, colon = ("（", "）：", "：") if wording.is_chinese else (" (", "). ", ": ")
     told: Effect | None = None
     for one in together:

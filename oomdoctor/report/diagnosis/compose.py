@@ -42,7 +42,7 @@ _VERDICT = {"yes": Style.BAD, "possible": Style.WARN, "no": Style.GOOD}
 
 
 def compose(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
-    """The whole report in `lang` (`en` or `zh`), the verdict first."""
+    """Compose the whole report, the verdict first."""
     case = diagnosis.case
     first = case.incidents[0] if case.incidents else None
     blocks: list[Block] = [*_verdict(diagnosis, wording)]
@@ -68,7 +68,7 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
 
 
 def _budget(case: Case, wording: Wording) -> Iterator[Block]:
-    """What a server did with its share of the card."""
+    """Show what a server did with its share of the card."""
     if case.served is not None:
         from oomdoctor.report.diagnosis.serving_expected import beside_printed  # noqa: PLC0415 - few logs are of servers
 
@@ -248,7 +248,7 @@ def _inputs(case: Case, wording: Wording) -> str:
 
 
 def _rest(more: int, wording: Wording) -> tuple[Paragraph, ...]:
-    """A line that counts what a capped list leaves out."""
+    """Return a line that counts what a capped list leaves out."""
     return (Paragraph((Span(wording.say(labels.AND_MORE, n=more), Style.DIM),)),) if more > 0 else ()
 
 

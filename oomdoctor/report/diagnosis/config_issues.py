@@ -17,7 +17,7 @@ _STYLES = {"error": Style.BAD, "warning": Style.WARN, "note": Style.DIM}
 
 
 def in_config(training: RunConfig | None, wording: Wording) -> Iterator[Block]:
-    """The complaints, worst first; notes are for whoever unfolds them."""
+    """Yield the complaints, worst first; notes are for whoever unfolds them."""
     if training is None or not training.issues:
         return
     grave = [one for one in training.issues if one.severity != "note"]

@@ -20,7 +20,7 @@ _PART_STYLE = {"free": Style.GOOD, "other processes": Style.WARN, "unaccounted":
 
 
 def rows(root: Event, drawn: tuple[LedgerEntry, ...], wording: Wording) -> tuple[Row, ...]:
-    """The byte figures of a message, the known ones in a fixed order, each with its share of the card.
+    """Return the byte figures of a message, the known ones in a fixed order, each with its share of the card.
 
     What the ledger draws is left to its bar: nobody reads the same number twice.
     """

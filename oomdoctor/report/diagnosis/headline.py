@@ -18,7 +18,7 @@ _GPU_KINDS = frozenset({Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM})
 
 
 def summary(diagnosis: Diagnosis, wording: Wording) -> str:
-    """The verdict in one sentence."""
+    """Return the verdict in one sentence."""
     case = diagnosis.case
     incident = case.incidents[0] if case.incidents else None
     title = wording.say(diagnosis.findings[0].title) if diagnosis.findings else None
@@ -37,7 +37,7 @@ def incident_sentence(incident: Incident, wording: Wording) -> str:
 
 
 def settle_text(case: Case, wording: Wording) -> str | None:
-    """What to check to turn a "possible" into a yes or a no; None where nothing is open."""
+    """Return what to check to turn a "possible" into a yes or a no; None where nothing is open."""
     key = case.verdict.settle
     if key is None:
         return None
@@ -208,5 +208,5 @@ def _read(case: Case, wording: Wording) -> str:
 
 
 def plain(text: Text | None, wording: Wording) -> str | None:
-    """A text of a rule in `lang`, as one line; None stays None."""
+    """Return a text of a rule as one line; None stays None."""
     return None if text is None else clean_line(wording.say(text), 2000)

@@ -37,7 +37,7 @@ def at(place: Place, wording: Wording) -> str:
 
 
 def repeated(incident: Incident, wording: Wording) -> str:
-    """`The same on ranks 0, 1, 2 and 5 more; seen 16 times in all.`"""
+    """Say where else and how often a failure was seen: `The same on ranks 0, 1, 2 and 5 more; seen 16 times in all`."""
     ranks = {*incident.ranks, *(event.rank for event in incident.repeats if event.rank is not None)} - {incident.root.rank}
     times = max(incident.count, len(incident.repeats) + 1)
     if ranks and times > len(ranks) + 1:

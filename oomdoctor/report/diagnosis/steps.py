@@ -26,7 +26,7 @@ _SETTLED = ("yes", "no")
 
 
 def steps(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
-    """The best step in full, a few more in short, the rest folded."""
+    """Yield the best step in full, a few more in short, the rest folded."""
     fixes = unique_fixes(findings)
     if fixes:
         yield Heading(wording.say(labels.NEXT))
@@ -64,7 +64,7 @@ def _others(fixes: Sequence[Fix], wording: Wording) -> Iterator[Block]:
 
 
 def full_step(fix: Fix, wording: Wording) -> Step:
-    """A fix with all that is known of it."""
+    """Return a fix with all that is known of it."""
     return Step(
         title=wording.sentence(wording.say(fix.title)),
         text=spans(wording.say(fix.how)),
@@ -75,7 +75,7 @@ def full_step(fix: Fix, wording: Wording) -> Step:
 
 
 def _brief(fix: Fix, wording: Wording) -> Step:
-    """A step in a line or two: whether it is enough, what and where; how only if there is nothing to type."""
+    """Return a step in a line or two: whether it is enough, what and where; how only if there is nothing to type."""
     enough = [wording.say(labels.FITS[fix.fits])] if fix.fits in _SETTLED else []
     how = [] if fix.settings or fix.command else [wording.first_sentences(wording.say(fix.how), 1)]
     return Step(
@@ -88,7 +88,7 @@ def _brief(fix: Fix, wording: Wording) -> Step:
 
 
 def _balance(fix: Fix, wording: Wording) -> Iterator[str]:
-    """What a fix frees, costs and needs, in a sentence each."""
+    """Yield what a fix frees, costs and needs, in a sentence each."""
     if fix.frees is not None:
         amount = labels.UP_TO if fix.fits is None else labels.ABOUT
         size = "" if fix.frees_bytes is None else wording.say(amount, size=format_size(fix.frees_bytes))
@@ -106,7 +106,7 @@ def _needs(fix: Fix, wording: Wording) -> Iterator[str]:
 
 
 def settings(found: Sequence[ProposedSetting], wording: Wording, most: int) -> Iterator[Row]:
-    """Settings as lines to type, each with the file where it stands."""
+    """Yield settings as lines to type, each with the file where it stands."""
     label = ""
     for one in found[:most]:
         name = _place(one, wording)
@@ -117,7 +117,7 @@ def settings(found: Sequence[ProposedSetting], wording: Wording, most: int) -> I
 
 
 def _place(setting: ProposedSetting, wording: Wording) -> str:
-    """The line of the file where a setting stands; else whose setting it is."""
+    """Return the line of the file where a setting stands; else whose setting it is."""
     if setting.file:
         name = os.path.basename(setting.file)
         return name if setting.line is None else f"{name}:{setting.line}"
@@ -125,7 +125,7 @@ def _place(setting: ProposedSetting, wording: Wording) -> str:
 
 
 def _line(setting: ProposedSetting, wording: Wording) -> tuple[str, str]:
-    """The line to type, and a note on it. What can be pasted as it is has no arrow in it."""
+    """Return the line to type, and a note on it. What can be pasted as it is has no arrow in it."""
     notes = [] if setting.note is None else [wording.say(setting.note)]
     if setting.before is None:
         return written(setting.key, setting.to), "".join(notes)

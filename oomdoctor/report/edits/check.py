@@ -36,7 +36,7 @@ _NOBODYS = Text(
 
 
 def compose(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], wording: Wording, version: str) -> Document:
-    """The document; `taken` is None where nobody asked whether the run fits, or where that is not known."""
+    """Compose the document; `taken` is None where no card was named or the model is not known."""
     return Document(title=f"oomdoctor {version} · check", blocks=tuple(_blocks(training, taken, gaps, wording)), lang=wording.lang)
 
 
@@ -46,7 +46,7 @@ def fits(taken: Taken) -> Fits:
 
 
 def findings(training: RunConfig, taken: Taken | None) -> tuple[ConfigIssue, ...]:
-    """The complaints, and before them that the run does not fit or may not, where the model is named: for formats of lines only."""
+    """Return the complaints, led by one that the run does not fit or may not, at the line of the model: for formats of lines only."""
     if taken is None or fits(taken) == "yes":
         return training.issues
     place = training.places.get("model") or training.written[0]
@@ -65,7 +65,7 @@ def findings(training: RunConfig, taken: Taken | None) -> tuple[ConfigIssue, ...
 
 
 def _verdict(taken: Taken, wording: Wording) -> tuple[str, str]:
-    """The verdict, and what it rests on."""
+    """Return the verdict, and what it rests on."""
     if isinstance(taken, Served):
         return server_verdict(taken, wording).text, obstacle(taken, wording)
     words, needs = fits_line(taken[1], wording)

@@ -35,7 +35,7 @@ def render(
     *,
     color: bool,
 ) -> str:
-    """The whole answer as text; `plans` are those that were looked for."""
+    """Return the whole answer as text; `plans` are those that were looked for."""
     lines = [
         *_differences(settled, before),
         *_steps(settled, plans, wording),
@@ -48,19 +48,19 @@ def render(
 
 
 def written(copies: Mapping[str, str], new: Sequence[str], wording: Wording) -> str:
-    """What was written, and where the old files are."""
+    """Say what was written, and where the old files are."""
     lines = [wording.say(texts.WRITTEN, path=path, copy=copy) for path, copy in copies.items()]
     lines += [wording.say(texts.CREATED, path=path) for path in new]
     return "".join(f"{clean_line(line, _LINE)}\n" for line in lines)
 
 
 def question(wording: Wording) -> str:
-    """What is asked before anything is written."""
+    """Return the question that is asked before anything is written."""
     return wording.say(texts.ASK)
 
 
 def declined(wording: Wording) -> str:
-    """What is said where nobody agreed."""
+    """Say that nothing was written."""
     return wording.say(texts.DECLINED)
 
 
@@ -95,7 +95,7 @@ def _steps(settled: AppliedProposals, plans: AnyPlans | None, wording: Wording) 
 def _titled(
     proposal: Proposal, word: Text, look: str, plans: AnyPlans | None, wording: Wording, *, fits: bool = False
 ) -> Iterator[StyledLine]:
-    """A proposal in a line; with `fits` also whether it is enough, if the files can hold all of it."""
+    """Yield a proposal in a line; with `fits` also whether it is enough, if the files can hold all of it."""
     title = wording.sentence(wording.say(proposal.title))
     if fits and proposal.fits is not None and not proposal.by_hand:
         title += wording.blank + wording.say(labels.FITS[proposal.fits])
@@ -113,7 +113,7 @@ def _typed(left: Sequence[RefusedChange], word: Text, wording: Wording) -> Itera
 
 
 def _waiting(choice: Choice, plans: AnyPlans | None, wording: Wording) -> Iterator[StyledLine]:
-    """What is for a person to decide, with its lines; what else there is, by name."""
+    """Yield what is for a person to decide, with its lines; what else there is, by name."""
     for one in choice.undecided:
         yield from _titled(one, texts.UNDECIDED, "yellow", plans, wording, fits=True)
         yield from (StyledLine("    " + clean_line(manual_line(change), _LINE), "cyan") for change in one.changes)
@@ -140,7 +140,7 @@ def _nothing_planned(plans: AnyPlans | None, wording: Wording) -> Iterator[Style
 
 
 def _then(plan: AnyPlan, budget: MemoryBudget, wording: Wording) -> str:
-    """What a plan comes to."""
+    """Say what a plan comes to."""
     if isinstance(plan.outcome, Estimate):
         return _needs(texts.THEN, plan.outcome, budget, wording)
     tokens = plan.outcome.tokens

@@ -38,7 +38,7 @@ TITLES = {
 
 
 def catalogue(book: Book) -> dict[str, str]:
-    """The pages by file name."""
+    """Return the pages by file name."""
     makers = {"problems": _problems, "fixes": _fixes, "signatures": _signatures, "sources": _sources}
     return {
         f"{part}.{wording.lang}.md": _page(part, make(book, wording), wording)
@@ -159,6 +159,6 @@ def _link(part: str, name: str, title: str, wording: Wording) -> str:
 
 
 def _prose(text: str) -> str:
-    """A text of ours in which `backquotes` mark what is to be typed."""
+    """Escape a text of ours in which `backquotes` mark what is to be typed."""
     pieces = text.split("`")
     return "".join(code(piece) if at % 2 else escaped(piece) for at, piece in enumerate(pieces)) if len(pieces) % 2 else escaped(text)

@@ -19,7 +19,7 @@ _ABREAST = 2
 
 
 def fix(book: Book, record: FixRecord, wording: Wording) -> Iterator[Block]:
-    """What to change, where, and what it frees and costs."""
+    """Yield what to change, where, and what it frees and costs."""
     yield from titled(wording.say(record.title), [wording.say(handbook.FIX), record.id])
     yield Heading(wording.say(handbook.HOW))
     yield Paragraph(spans(wording.say(record.how)))
@@ -42,7 +42,7 @@ def fix(book: Book, record: FixRecord, wording: Wording) -> Iterator[Block]:
 
 
 def settings(found: Sequence[SettingRecord], wording: Wording) -> Iterator[Row]:
-    """The keys of a fix; up to two frameworks that share key and value share a line."""
+    """Yield the keys of a fix; up to two frameworks that share key and value share a line."""
     grouped: dict[tuple[str, str], list[str]] = {}
     for one in found:
         value = one.key if one.change == "keep-batch" else written(one.key, one.to)
@@ -65,7 +65,7 @@ def _aside(one: SettingRecord, wording: Wording) -> str:
 
 
 def balance(record: FixRecord, wording: Wording) -> Iterator[Row]:
-    """What a fix frees, what it needs and costs, and who decides."""
+    """Yield what a fix frees, what it needs and costs, and who decides."""
     if record.frees is not None:
         yield Row(wording.say(handbook.FREES), wording.say(record.frees.says))
     for need in record.needs:

@@ -20,7 +20,7 @@ from oomdoctor.report.wording.wording import Wording
 
 
 def page(book: Book, name: str, wording: Wording, version: str) -> Document:
-    """The page of an id, whatever it names. Raises KeyError where it names nothing."""
+    """Return the page of an id, whatever it names. Raise KeyError where it names nothing."""
     part = book.part_of(name)
     blocks: Iterable[Block]
     if part == "problems":
@@ -41,7 +41,7 @@ def page(book: Book, name: str, wording: Wording, version: str) -> Document:
 
 
 def contents(book: Book, wording: Wording, version: str) -> Document:
-    """What the handbook holds: the areas, and what there is besides problems."""
+    """Return what the handbook holds: the areas, and what there is besides problems."""
     areas = [Row(name, _area(name, wording), wording.say(handbook.COUNT, n=len(ids))) for name, ids in book.areas.items()]
     others = [
         Row("fixes", wording.say(handbook.PART_FIXES), wording.say(handbook.COUNT, n=len(book.pack.names("fixes")))),
@@ -63,7 +63,7 @@ def contents(book: Book, wording: Wording, version: str) -> Document:
 
 
 def listing(book: Book, name: str, wording: Wording) -> Iterator[Block]:
-    """What one area or part holds, a line each."""
+    """Yield what one area or part holds, a line each."""
     if name in book.areas or name == "problems":
         for area in book.areas if name == "problems" else [name]:
             yield Heading(area + wording.colon + _area(area, wording))

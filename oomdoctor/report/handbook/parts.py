@@ -28,7 +28,7 @@ _NOT_RIGHT = ("wrong", "partly")
 
 
 def titled(title: str, about: Sequence[str], url: str | None = None) -> Iterator[Block]:
-    """The head of a page: its title, what kind of page it is, its id."""
+    """Yield the head of a page: its title, what kind of page it is, its id."""
     yield Paragraph((Span(title, Style.STRONG),))
     yield Paragraph((Span(" · ".join(about), Style.DIM), *((Span(" "), Span(url, Style.LINK)) if url else ())))
 
@@ -47,7 +47,7 @@ def what_does_not_help(book: Book, advice: Iterable[NotThisRecord], cites: Seque
 
 
 def cited(book: Book, cites: Sequence[CiteRecord], wording: Wording) -> Iterator[Block]:
-    """The documents a page stands on, each once, with what they are cited for."""
+    """Yield the documents that a page cites, each once, with what they are cited for."""
     if not cites:
         return
     yield Heading(wording.say(handbook.SOURCES))
@@ -67,7 +67,7 @@ def cited(book: Book, cites: Sequence[CiteRecord], wording: Wording) -> Iterator
 
 
 def example(text: str, found: Diagnosis, wording: Wording, *, named: str, wanted: str | None = None) -> Iterator[Block]:
-    """The example and every figure that was read in it."""
+    """Yield the example and every figure that was read in it."""
     yield Heading(wording.say(handbook.EXAMPLE))
     yield Quote(where=named, text=shortened(text))
     incident = found.case.incidents[0] if found.case.incidents else None
@@ -85,18 +85,18 @@ def example(text: str, found: Diagnosis, wording: Wording, *, named: str, wanted
 
 
 def diagnosed(book: Book, text: str) -> Diagnosis:
-    """What the tool makes of an example."""
+    """Diagnose an example."""
     return pipeline.diagnose_logs(["example.log"], book.pack, text=text.encode())
 
 
 def diagnosed_example(book: Book, one: CaseExample) -> Diagnosis:
-    """What the tool makes of the example of a problem: a log, or an environment."""
+    """Diagnose the example of a problem: a log, or an environment."""
     found = diagnosed(book, one.log)
     return found if one.environment is None else replace(found, findings=environment_findings_of_json(one.environment, book.pack))
 
 
 def example_text(one: CaseExample) -> str:
-    """The example as a person reads it: a log as it stands, of an environment a line for each fact."""
+    """Return the example as a person reads it: a log as it stands, of an environment a line for each fact."""
     return one.log if one.environment is None else "\n".join(_facts(one.environment, ()))
 
 
@@ -116,7 +116,7 @@ def versions(since: str | None, until: str | None, wording: Wording) -> str:
 
 
 def _facts(value: Any, path: tuple[str, ...]) -> Iterator[str]:
-    """`gpus.0.name: Tesla T4`"""
+    """Yield `gpus.0.name: Tesla T4`."""
     if isinstance(value, (dict, list)):
         for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _facts(inner, (*path, str(name)))
@@ -125,7 +125,7 @@ def _facts(value: Any, path: tuple[str, ...]) -> Iterator[str]:
 
 
 def _figures(found: Diagnosis) -> Mapping[str, Any]:
-    """The figures of the first failure, under the names that rules use."""
+    """Return the figures of the first failure, under the names that rules use."""
     incident = found.case.incidents[0] if found.case.incidents else None
     if incident is None:
         return {}
@@ -134,7 +134,7 @@ def _figures(found: Diagnosis) -> Mapping[str, Any]:
 
 
 def _corrected(title: str | None, says: str, correction: str, wording: Wording, verdict: str = "") -> Paragraph:
-    """`wrong: "Article" says: advice. In fact: ...`, or where nobody is quoted `Advice. Why it is wrong.`"""
+    """Return `wrong: "Article" says: advice. In fact: ...`, or where nobody is quoted `Advice. Why it is wrong`."""
     if title is None:
         return Paragraph((Span(wording.sentence(says) + wording.blank, Style.STRONG), *spans(correction)))
     lead = (Span(verdict, Style.STRONG), Span(wording.colon))
@@ -149,12 +149,12 @@ def _other_fields(event: Event) -> Iterator[Row]:
 
 
 def _claims(book: Book, cite: CiteRecord) -> Iterator[tuple[SourceRecord, Claim]]:
-    """The claim that a citation names; none where it cites a document as a whole."""
+    """Yield the claim that a citation names; none where it cites a document as a whole."""
     found = book.source(cite.source)
     yield from ((found, one) for one in found.claims if one.id == cite.claim)
 
 
 def shortened(text: str) -> str:
-    """The last lines of a long example: there the failure stands."""
+    """Return the last lines of a long example: there the failure stands."""
     lines = text.strip("\n").split("\n")
     return "\n".join(lines if len(lines) <= _EXAMPLE_LINES else ["…", *lines[-_EXAMPLE_LINES:]])

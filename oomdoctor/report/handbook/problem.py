@@ -20,7 +20,7 @@ _SIGNS = {"is": "=", "not": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥
 
 
 def problem(book: Book, record: ProblemRecord, wording: Wording) -> Iterator[Block]:
-    """What a problem is, with its first example diagnosed."""
+    """Yield what a problem is, with its first example diagnosed."""
     found = diagnosed_example(book, record.examples[0])
     yield from titled(wording.say(record.title), [wording.say(handbook.PROBLEM), book.area(record.id), record.id, *_cause(record, wording)])
     yield Heading(wording.say(handbook.WHY_EXAMPLE if "{" in record.why.en else handbook.WHY))
@@ -53,7 +53,7 @@ def conditions(when: Condition) -> Iterator[str]:
 
 
 def what_to_do(book: Book, record: ProblemRecord, wording: Wording) -> Iterator[Block]:
-    """The fixes of a problem, in its order, with their keys in every framework."""
+    """Yield the fixes of a problem, in its order, with their keys in every framework."""
     fixes = book.fixes_of(record)
     if fixes:
         yield Heading(wording.say(handbook.DO))

@@ -18,7 +18,7 @@ _NEAR_MISSES = 3
 
 
 def signature(book: Book, record: SignatureRecord, wording: Wording) -> Iterator[Block]:
-    """A message: what it means, an example read word by word, and what looks like it."""
+    """Yield what a message means, an example read word by word, and what looks like it."""
     program = book.program(record.id)
     yield from titled(record.id, [wording.say(handbook.SIGNATURE, program=program)])
     yield Heading(wording.say(handbook.MEANING))

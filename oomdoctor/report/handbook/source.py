@@ -14,7 +14,7 @@ from oomdoctor.report.wording.wording import Wording
 
 
 def source(book: Book, record: SourceRecord, wording: Wording) -> Iterator[Block]:
-    """A document, claim by claim, and what cites it."""
+    """Yield a document, claim by claim, and what cites it."""
     yield from titled(record.title, [wording.say(handbook.SOURCE), record.id], record.url)
     if record.claims:
         yield Heading(wording.say(handbook.CLAIMS))
@@ -29,7 +29,7 @@ def source(book: Book, record: SourceRecord, wording: Wording) -> Iterator[Block
 
 
 def _claim(one: Claim, wording: Wording) -> tuple[Span, ...]:
-    """`3.7 wrong. What it says. In fact: ...`"""
+    """Return a claim as `3.7 wrong. What it says. In fact: ...`."""
     style = {"right": Style.GOOD, "wrong": Style.BAD}.get(one.verdict, Style.WARN)
     colon = wording.colon
     said = (

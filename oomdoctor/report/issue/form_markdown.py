@@ -14,7 +14,7 @@ _EMPTY = "_No response_"
 
 
 def render(document: Document, record: FormRecord) -> str:
-    """The body of the issue. The title, where the form begins it, stands above it in a comment."""
+    """Return the body of the issue. The title, where the form begins it, stands above it in a comment."""
     parts = [f"<!-- title: {record.title}... -->"] if record.title else []
     number = 0
     for block, field in zip(document.blocks, record.fields, strict=True):

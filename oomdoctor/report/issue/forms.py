@@ -25,7 +25,7 @@ _LABELS = 3
 
 
 def form(diagnosis: Diagnosis, own: ProjectForm, wording: Wording, version: str) -> Document:
-    """The form, filled in. Its blocks are one `Folded` for each field, in order, whose title is the heading."""
+    """Fill in the form. Its blocks are one `Folded` for each field, in order, whose title is the heading."""
     values = known_values(diagnosis.case)
     blocks = [Folded(one.heading, tuple(_field(one, diagnosis, values, own.sheets, wording))) for one in own.form.fields]
     return Document(title=f"oomdoctor {version}", blocks=tuple(blocks), lang=wording.lang)
@@ -57,7 +57,7 @@ def _ask(what: str, wording: Wording) -> Paragraph:
 
 
 def _sheet(field: FieldRecord, sheet: SheetRecord, values: Mapping[str, str], wording: Wording) -> Iterator[Block]:
-    """The lines whose facts are known, as the tool prints them, and what the tool would have said besides."""
+    """Yield the lines whose facts are known, as the tool prints them, and ask for the others."""
     lines = [f"{label}: {values[fact]}" for label, fact in sheet.lines if fact in values]
     if lines:
         quote = Quote("", "\n".join(lines))

@@ -24,7 +24,7 @@ _PARTS = {
 
 
 def forms_page(forms: Sequence[ProjectForm]) -> str:
-    """The page, in Markdown."""
+    """Return the page, in Markdown."""
     return "\n".join([_HEAD, *(part for own in forms for part in _project(own))])
 
 

@@ -51,7 +51,7 @@ _SETTING_SIGNS = (
 
 
 def issue(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
-    """The issue in `lang` (`en` or `zh`)."""
+    """Compose the issue."""
     case = diagnosis.case
     first = case.incidents[0] if case.incidents else None
     blocks: list[Block] = list(said(diagnosis, wording))
@@ -71,7 +71,7 @@ def issue(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
 
 
 def said(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
-    """What happened in one sentence, and what would settle it."""
+    """Yield what happened in one sentence, and what would settle it."""
     yield Paragraph((Span(summary(diagnosis, wording), Style.STRONG),))
     settle = settle_text(diagnosis.case, wording)
     if settle is not None:
@@ -79,7 +79,7 @@ def said(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
 
 
 def message(incident: Incident, wording: Wording) -> Iterator[Block]:
-    """The message itself, where it stands, and how often."""
+    """Yield the message itself, where it stands, and how often."""
     root = incident.root
     text = "\n".join(cut(root.text, _QUOTED).split("\n")[-_QUOTED_LINES:])
     yield Quote(where=where(root, wording), text=text)
@@ -90,7 +90,7 @@ def message(incident: Incident, wording: Wording) -> Iterator[Block]:
 
 
 def figures(incident: Incident, wording: Wording) -> Iterator[Block]:
-    """The ledger as a table that adds up; where there is none, the figures of the message."""
+    """Yield the ledger as a table that adds up; where there is none, the figures of the message."""
     memory = next((part.of for part in incident.ledger), None)
     if memory is None:
         yield from _section(labels.FIGURES, rows(incident.root, (), wording), wording)
@@ -110,7 +110,7 @@ def _part(part: LedgerEntry, total: int, wording: Wording) -> Row:
 
 
 def points(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
-    """What the first findings say."""
+    """Yield what the first findings say."""
     if not findings:
         return
     yield Heading(wording.say(texts.POINTS))
@@ -137,7 +137,7 @@ def _versions(case: Case, first: Incident | None, wording: Wording) -> Iterator[
 
 
 def settings_in_force(case: Case, wording: Wording) -> list[Row]:
-    """The settings of the run with their places: first those that decide about memory, then what else the log shows."""
+    """Return the settings of the run with their places: first those that decide about memory, then what else the log shows."""
     rows = {given.name: Row(given.key, _value(given.value), _written(given, case, wording)) for given in _placed(case)}
     if case.training is not None:
         worked_out = {name: value for name, value in case.training.known_settings().items() if name not in case.training.places}

@@ -110,14 +110,14 @@ WANTED = (
 
 
 def missing_info(case: Case) -> Iterator[MissingInfo]:
-    """What is not known of a case and would help, the most telling first."""
+    """Yield what is not known of a case and would help, the most telling first."""
     known = _known(case)
     kind = case.verdict.kind if case.verdict.kind is not Kind.NONE or not case.incidents else case.incidents[0].kind
     yield from (one for one in WANTED if kind in one.kinds and not known & set(one.known_by))
 
 
 def _known(case: Case) -> set[str]:
-    """The names of the facts that the case holds, and what makes a question needless: the report asks it anyway, or another system."""
+    """Return the names of the facts that the case holds, and of what makes a question needless (it is asked already, another system)."""
     known = {*case.facts, f"settle.{case.verdict.settle}"}
     if case.training is not None:
         known |= {f"training.{name}" for name in case.training.settings.known()}

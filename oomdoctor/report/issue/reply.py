@@ -36,7 +36,7 @@ _SAMPLE = 200_000
 
 
 def reply(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
-    """The answer in `lang` (`en` or `zh`)."""
+    """Compose the answer."""
     case, findings = diagnosis.case, diagnosis.findings
     blocks: list[Block] = [_shown(diagnosis, wording)]
     check = settle_text(case, wording)
@@ -61,7 +61,7 @@ def language_of(text: str) -> str | None:
 
 
 def _is_chinese(line: str) -> bool:
-    """A sentence in Chinese, in which names of programs may stand in Latin letters."""
+    """Return whether a line is a sentence in Chinese, in which names of programs may stand in Latin letters."""
     chinese, latin = len(_CHINESE.findall(line)), len(_LATIN.findall(line))
     return chinese >= _CHINESE_LINE and (chinese > latin or (4 * chinese >= latin and _SENTENCE_SIGNS.search(line) is not None))
 
@@ -89,7 +89,7 @@ def _place(place: Place, wording: Wording) -> str:
 
 
 def _meaning(findings: Sequence[Finding], case: Case, wording: Wording) -> Iterator[Block]:
-    """The first finding; where it only repeats the headline of a look-alike, just why."""
+    """Yield the first finding; where it only repeats the headline of a look-alike, just why."""
     if not findings:
         return
     first = findings[0]
@@ -108,7 +108,7 @@ def _meaning(findings: Sequence[Finding], case: Case, wording: Wording) -> Itera
 
 
 def _void(case: Case, wording: Wording) -> list[Block]:
-    """The worst that is wrong in the config: what is void there helps nobody."""
+    """Return the worst complaint about the config: a setting without effect helps nobody."""
     grave = [one for one in case.training.issues if one.severity != "note"] if case.training is not None else []
     if not grave:
         return []
@@ -127,7 +127,7 @@ def _steps(findings: Sequence[Finding], wording: Wording) -> tuple[Step, ...]:
 
 
 def _step(fix: Fix, wording: Wording) -> Step:
-    """What to do with its keys; how only where there is nothing to type."""
+    """Return what to do with its keys; how only where there is nothing to type."""
     title = wording.sentence(wording.say(fix.title))
     framework = fix.settings[0].framework if fix.settings else None
     own = [one for one in fix.settings if one.framework == framework][:_KEYS]

@@ -30,7 +30,7 @@ _HOLDERS = 4
 def compose_environment(
     environment: Environment, found: Sequence[Finding], facts: Mapping[str, object], wording: Wording, version: str, name: str | None = None
 ) -> Document:
-    """The report in `lang`. `facts` are the environment's own; `name` is the file that it was read from."""
+    """Compose the report. `facts` are the environment's own; `name` is the file that it was read from."""
     grave = [one for one in found if one.severity != "note"]
     blocks = [
         *_verdict(found, wording),
@@ -49,7 +49,7 @@ def compose_environment(
 
 
 def _section(title: Text, rows: Iterable[Row], wording: Wording) -> Iterator[Block]:
-    """A heading and what stands below it; neither where nothing is known."""
+    """Yield a heading and what stands below it; neither where nothing is known."""
     known = tuple(rows)
     if known:
         yield Heading(wording.say(title))
@@ -74,7 +74,7 @@ def _findings(found: Sequence[Finding], title: Text, wording: Wording) -> Iterat
 
 
 def _what_to_do(found: Sequence[Finding], wording: Wording) -> Iterator[Block]:
-    """The first fix of each finding; they are things of their own, so that none waits for another. The other fixes are folded."""
+    """Yield the first fix of each finding; none waits for another. The other fixes are folded."""
     first = unique_fixes([replace(one, fixes=one.fixes[:1]) for one in found])
     others = [fix for fix in unique_fixes(found) if fix not in first]
     if first:
@@ -111,7 +111,7 @@ def _cards(environment: Environment, facts: Mapping[str, object], wording: Wordi
 
 
 def _alike(gpus: Sequence[Gpu], facts: Mapping[str, object], wording: Wording) -> Iterator[tuple[int, int, str, Gpu]]:
-    """The cards in their order; neighbours of which the same is to be said stand in one row: first, last, words, the first card."""
+    """Yield the cards in order, neighbours that read the same as one: first index, last index, text, first card."""
     rows: list[tuple[int, int, str, Gpu]] = []
     for number, gpu in enumerate(gpus):
         index = number if gpu.index is None else gpu.index

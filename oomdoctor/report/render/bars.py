@@ -8,7 +8,7 @@ _FILLS = "█▓▒░▞▚▤▥▦▧▨▩"
 
 
 def fill(one: Slice, at: int) -> str:
-    """The character of the part that is the `at`-th of its bar; what is free has its own."""
+    """Return the character of the part that is the `at`-th of its bar; what is free has its own."""
     return "·" if one.style is Style.GOOD else _FILLS[at % len(_FILLS)]
 
 
@@ -25,7 +25,7 @@ def cells(bar: Bar, room: int) -> list[int]:
 
 
 def pointed(mark: Mark, room: int, label: int) -> str:
-    """The line under a bar of `room` cells that points at the mark; its name, of `label` cells, is on the side that has room."""
+    """Return the line under a bar of `room` cells that points at the mark; its name, of `label` cells, is on the side that has room."""
     at = min(room - 1, max(0, round(mark.share * room)))
     if at + 2 + label <= room:
         return f"{' ' * at}▲ {mark.label}"

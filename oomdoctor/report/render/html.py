@@ -61,7 +61,7 @@ ol { padding-left: 1.4rem; margin: .3rem 0; } li { margin: .6rem 0; }"""
 
 
 def render(document: Document) -> str:
-    """The report as a page of HTML."""
+    """Render the report as a page of HTML."""
     body = "\n".join(_blocks(document.blocks))
     return _PAGE.format(lang=escape(document.lang), title=escape(document.title), style=_STYLE, body=body)
 

@@ -21,7 +21,7 @@ _CELLS = 40
 
 
 def render(document: Document) -> str:
-    """The report as Markdown."""
+    """Render the report as Markdown."""
     parts = [*blocks(document.blocks), f"<sub>{escaped(document.title)}</sub>"]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -74,7 +74,7 @@ def _entity(char: str) -> str:
 
 
 def _start(text: str) -> str:
-    """A paragraph whose first character does not make it a list or a heading."""
+    """Escape the first character of a paragraph that would make it a list or a heading."""
     return _MARKER.sub(lambda found: f"{found[1]}{found[2]}\\" if found[2].isdigit() else f"{found[1]}\\{found[2]}", text)
 
 
@@ -110,7 +110,7 @@ def _cell(row: Row) -> str:
 
 
 def _bar(bar: Bar) -> str:
-    """The bar and its legend, as text in columns."""
+    """Return the bar and its legend, as text in columns."""
     drawn = "".join(fill(one, at) * count for at, (one, count) in enumerate(zip(bar.slices, cells(bar, _CELLS))))
     value = max((len(one.value) for one in bar.slices), default=0)
     legend = [

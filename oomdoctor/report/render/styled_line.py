@@ -47,7 +47,7 @@ class StyledLine:
         return out
 
     def render(self, *, color: bool) -> str:
-        """The text, with escapes for its looks where colour is wanted, and no blanks at its end."""
+        """Return the text, with escapes for its looks where colour is wanted, and no blanks at its end."""
         line = self.cut(len(self.plain))
         return "".join(_painted(text, look) for text, look in line._pieces) if color else line.plain
 

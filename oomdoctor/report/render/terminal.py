@@ -36,7 +36,7 @@ _NOT_LAST = frozenset("（《「『【“‘([{")
 
 
 def render(document: Document, *, width: int, color: bool, full: bool = False) -> str:
-    """The report for a terminal of `width` cells; `full` opens what is folded."""
+    """Render the report for a terminal of `width` cells; `full` opens what is folded."""
     width = max(_NARROWEST, min(width, _WIDEST))
     lines = list(_blocks(document.blocks, width, full))
     lines += [StyledLine(), *_wrapped([Span(document.title, Style.DIM)], width)]
@@ -99,12 +99,12 @@ def _facts(rows: Sequence[Row], width: int) -> Iterator[StyledLine]:
 
 
 def _noted(row: Row) -> int:
-    """The room that a note takes behind a value, the blanks before it and those that put shares below each other included."""
+    """Return the cells that a note takes behind a value, with the blanks before it and those that align shares."""
     return 2 + max(_NOTE, cell_len(row.note)) if row.note else 0
 
 
 def _columns(entries: Sequence[StyledLine], width: int) -> Iterator[StyledLine]:
-    """The entries below each other, or in two columns if there are many and both fit."""
+    """Yield the entries below each other, or in two columns if there are many and both fit."""
     half = (len(entries) + 1) // 2
     left = max((entry.width for entry in entries[:half]), default=0)
     right = max((entry.width for entry in entries[half:]), default=0)
@@ -138,7 +138,7 @@ def _is_size(value: str) -> bool:
 
 
 def _long(row: Row, label: int, width: int) -> Iterator[StyledLine]:
-    """A value that needs lines of its own, beside its label where there is room."""
+    """Yield a value that needs lines of its own, beside its label where there is space."""
     value = [Span(row.value, row.style)] + ([Span(f" ({row.note})", Style.DIM)] if row.note else [])
     if label <= 2 * width // 5:
         lead = "  " + (_padded(row.label, label) + "  " if label else "")
@@ -183,7 +183,7 @@ def _quote(quote: Quote, width: int, full: bool) -> Iterator[StyledLine]:
 
 
 def _ending(line: StyledLine, width: int) -> StyledLine:
-    """A line that says that more came after it."""
+    """Return a line that says that more came after it."""
     line = line.cut(len(line.plain))
     if line.width + 2 > width:
         blank = line.plain.rfind(" ", len(line.plain) - 20)
@@ -239,7 +239,7 @@ def _padded(text: str, width: int) -> str:
 
 
 def _wrapped(spans: Sequence[Span], width: int, lead: str = "", style: Style = Style.PLAIN, under: str = "") -> Iterator[StyledLine]:
-    """The spans on lines of at most `width` cells, the first after `lead`, the others after `under` or as many blanks."""
+    """Yield the spans on lines of at most `width` cells, the first after `lead`, the others after `under` or as many blanks."""
     under = under or " " * cell_len(lead)
     room = max(4, width - max(cell_len(lead), cell_len(under)))
     line = StyledLine().append(lead, _COLOURS[style])

@@ -49,7 +49,7 @@ class Placeholders:
         return known
 
     def placeholder(self, kind: str, secret: str) -> str:
-        """What stands for a secret, a new number for a new one."""
+        """Return what stands for a secret, a new number for a new one."""
         name = self._names.get((kind, secret))
         if name is None:
             self._counts[kind] = self._counts.get(kind, 0) + 1
@@ -72,7 +72,7 @@ class Placeholders:
         return text
 
     def _replaced(self, rule: SecretPattern, found: re.Match[str]) -> str:
-        """The match with its groups replaced, the last first so that the places of the others stay right."""
+        """Replace the groups of a match, the last first so that the places of the others stay right."""
         whole, start = found[0], found.start()
         for kind in sorted((kind for kind, secret in found.groupdict().items() if secret), key=found.start, reverse=True):
             secret = found[kind]
@@ -92,7 +92,7 @@ class Placeholders:
 
 
 def redact(document: Document) -> Document:
-    """The document without secrets."""
+    """Return the document without secrets."""
     placeholders = Placeholders()
     texts: list[str] = []
 
@@ -113,7 +113,7 @@ def redact_text(text: str) -> str:
 
 
 def redact_values(value: dict[str, object]) -> dict[str, object]:
-    """A tree of dicts, lists and tuples without secrets in its texts; a text under the key `host` is one, whatever it looks like."""
+    """Take the secrets out of the texts of a tree of dicts, lists and tuples; a text under the key `host` is one in any case."""
     placeholders = Placeholders()
     placeholders.learn(_texts(value))
     for kind, secret in _keyed(value):

@@ -38,5 +38,5 @@ def clean_line(text: str, limit: int) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """The first `limit` characters, with a mark where something is missing."""
+    """Return the first `limit` characters, with a mark where something is missing."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + _CUT

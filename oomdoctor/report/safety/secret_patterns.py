@@ -31,7 +31,7 @@ class SecretPattern(Struct, frozen=True):
     holds: Callable[[str], bool]
 
     def compiled(self) -> re.Pattern[str]:
-        """The pattern, compiled when a text first needs it."""
+        """Return the pattern, compiled when a text first needs it."""
         return re.compile(self.pattern)
 
 
@@ -61,13 +61,13 @@ def _is_value(secret: str) -> bool:
 
 
 def _is_address(secret: str) -> bool:
-    """An IPv4 address of a machine, not of every machine, and not a version (`12.04.1.1`)."""
+    """Return whether a text is the IPv4 address of a machine, not of every machine, and not a version (`12.04.1.1`)."""
     octets = secret.split(".")
     return all(int(octet) <= 255 and octet == str(int(octet)) for octet in octets) and octets[0] not in ("0", "127", "255")
 
 
 def _is_long_address(secret: str) -> bool:
-    """An IPv6 address other than `::1`, not a time (`12:30:45`)."""
+    """Return whether a text is an IPv6 address other than `::1`, not a time (`12:30:45`)."""
     groups = secret.split(":")
     if not has_digit(secret) or any(len(group) > 4 for group in groups) or ":::" in secret:
         return False
@@ -77,7 +77,7 @@ def _is_long_address(secret: str) -> bool:
 
 
 def _is_name_of_one(secret: str) -> bool:
-    """A name without dots that is not one word (`gpu-node7`, not `localhost` or `vllm`)."""
+    """Return whether a text is a name without dots that is not one word (`gpu-node7`, not `localhost` or `vllm`)."""
     return is_host(secret) and (has_digit(secret) or "-" in secret)
 
 

@@ -6,12 +6,12 @@ from oomdoctor.report.document import Span, Style
 
 
 def bare(text: str) -> str:
-    """A text without its full stop, to go on after it."""
+    """Return a text without its full stop, to go on after it."""
     return text.rstrip(" .。")
 
 
 def written(key: str, value: str) -> str:
-    """A setting as a person types it: an option, a variable, an argument in code, or a line of a config."""
+    """Return a setting as a person types it: an option, a variable, an argument in code, or a line of a config."""
     if key.rpartition(" ")[2].startswith("-"):
         return f"{key} {value}".rstrip()
     if key.endswith(")"):
@@ -20,7 +20,7 @@ def written(key: str, value: str) -> str:
 
 
 def spans(text: str) -> tuple[Span, ...]:
-    """A text in which `backquotes` mark what is to be typed."""
+    """Return a text in which `backquotes` mark what is to be typed."""
     pieces = text.split("`")
     if len(pieces) % 2 == 0:
         return (Span(text),)
