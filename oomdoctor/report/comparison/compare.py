@@ -38,39 +38,39 @@ _FIGURES: Mapping[str, Text] = {
 }
 
 
-def compose(found: Comparison, wording: Wording, version: str) -> Document:
+def compose(comparison: Comparison, wording: Wording, version: str) -> Document:
     """Compose the answer, the verdict first."""
     blocks = (
-        *_verdict(found, wording),
-        *_sides(found, wording),
-        *_changes(found, wording),
-        *_moments(found.series, wording),
-        *_one_sided(found.one_sided, wording),
-        *_folded(found, wording),
+        *_verdict(comparison, wording),
+        *_sides(comparison, wording),
+        *_changes(comparison, wording),
+        *_moments(comparison.series, wording),
+        *_one_sided(comparison.one_sided, wording),
+        *_folded(comparison, wording),
     )
     return Document(wording.say(texts.TITLE, version=version), tuple(blocks), lang=wording.lang)
 
 
-def _verdict(found: Comparison, wording: Wording) -> Iterator[Block]:
-    tighter = [one for one in found.changes if one.effect == "tighter"]
+def _verdict(comparison: Comparison, wording: Wording) -> Iterator[Block]:
+    tighter = [change for change in comparison.changes if change.effect == "tighter"]
     if tighter:
         first = _titled(tighter[0], wording)
         yield Paragraph((Span(wording.say(texts.ONE if len(tighter) == 1 else texts.MANY, n=len(tighter), first=first), Style.BAD),))
-    elif any(one.effect == "differs" for one in found.changes):
+    elif any(change.effect == "differs" for change in comparison.changes):
         yield Paragraph((Span(wording.say(texts.MAY), Style.WARN),))
-    elif found.changes:
+    elif comparison.changes:
         yield Paragraph((Span(wording.say(texts.LOOSER), Style.GOOD),))
-    elif found.matters:
+    elif comparison.matters:
         yield Paragraph((Span(wording.say(texts.SERIES), Style.WARN),))
     else:
-        yield Paragraph((Span(wording.say(texts.NOTHING, n=found.compared), Style.GOOD),))
+        yield Paragraph((Span(wording.say(texts.NOTHING, n=comparison.compared), Style.GOOD),))
 
 
-def _sides(found: Comparison, wording: Wording) -> Iterator[Block]:
-    rows = ((found.before, texts.BEFORE), (found.after, texts.AFTER))
+def _sides(comparison: Comparison, wording: Wording) -> Iterator[Block]:
+    rows = ((comparison.before, texts.BEFORE), (comparison.after, texts.AFTER))
     yield Facts(tuple(Row(wording.say(label), side.name, _came_to(side, wording)) for side, label in rows))
-    if found.estimates is not None:
-        yield Paragraph((Span(_estimated(*found.estimates, wording)),))
+    if comparison.estimates is not None:
+        yield Paragraph((Span(_estimated(*comparison.estimates, wording)),))
 
 
 def _estimated(before: Estimate, after: Estimate, wording: Wording) -> str:
@@ -99,12 +99,12 @@ def _came_to(side: Side, wording: Wording) -> str:
     return summary(side.diagnosis, wording)
 
 
-def _changes(found: Comparison, wording: Wording) -> Iterator[Block]:
-    if found.changes:
+def _changes(comparison: Comparison, wording: Wording) -> Iterator[Block]:
+    if comparison.changes:
         yield Heading(wording.say(texts.CHANGES))
     titled: dict[str, list[RunChange]] = {}
-    for one in found.changes[:_SHOWN]:
-        titled.setdefault(_titled(one, wording), []).append(one)
+    for change in comparison.changes[:_SHOWN]:
+        titled.setdefault(_titled(change, wording), []).append(change)
     for title, together in titled.items():
         yield Paragraph((Span(title, Style.STRONG), *_meanings(together, wording)))
 
@@ -125,10 +125,10 @@ def _meanings(together: list[RunChange], wording: Wording) -> Iterator[Span]:
         told = one.effect
 
 
-def _titled(one: RunChange, wording: Wording) -> str:
+def _titled(change: RunChange, wording: Wording) -> str:
     """`batch size per card 2 → 4`; a finding has no values."""
-    about = bare(wording.say(one.about))
-    return about if one.before is None else f"{about} {one.before} → {one.after}"
+    about = bare(wording.say(change.about))
+    return about if change.before is None else f"{about} {change.before} → {change.after}"
 
 
 def _moments(series: tuple[Series, ...], wording: Wording) -> Iterator[Block]:
@@ -154,33 +154,35 @@ def _by(before: int, after: int) -> str:
     return f"{percent:+d} %" if percent else ""
 
 
-def _one_sided(found: tuple[OneSided, ...], wording: Wording) -> Iterator[Block]:
-    if not found:
+def _one_sided(facts: tuple[OneSided, ...], wording: Wording) -> Iterator[Block]:
+    if not facts:
         return
     yield Heading(wording.say(texts.ONE_SIDED))
-    rows = [Row(bare(wording.say(one.about)), _one(one, wording)) for one in found[:_ONE_SIDED]]
-    if len(found) > _ONE_SIDED:
-        rows.append(Row("", wording.say(texts.MORE, n=len(found) - _ONE_SIDED)))
+    rows = [Row(bare(wording.say(fact.about)), _one(fact, wording)) for fact in facts[:_ONE_SIDED]]
+    if len(facts) > _ONE_SIDED:
+        rows.append(Row("", wording.say(texts.MORE, n=len(facts) - _ONE_SIDED)))
     yield Facts(tuple(rows))
 
 
-def _one(one: OneSided, wording: Wording) -> str:
-    if one.wrong_now:
+def _one(fact: OneSided, wording: Wording) -> str:
+    if fact.wrong_now:
         return wording.say(texts.WRONG_NOW)
-    return wording.say(texts.ONLY_BEFORE, value=one.before) if one.after is None else wording.say(texts.ONLY_AFTER, value=one.after)
+    return wording.say(texts.ONLY_BEFORE, value=fact.before) if fact.after is None else wording.say(texts.ONLY_AFTER, value=fact.after)
 
 
-def _folded(found: Comparison, wording: Wording) -> Iterator[Block]:
-    rest = found.changes[_SHOWN:]
+def _folded(comparison: Comparison, wording: Wording) -> Iterator[Block]:
+    rest = comparison.changes[_SHOWN:]
     if rest:
         rows = [Row(bare(wording.say(one.about)), f"{one.before} → {one.after}", wording.say(_TAGS[one.effect][0])) for one in rest]
         yield Folded(wording.say(texts.ALSO, n=len(rest)), (Facts(tuple(rows)),), wording.comma.join(row.label for row in rows[:4]))
-    if found.differences:
-        rows = [Row(_plain_name(one.name, wording), f"{one.before} → {one.after}") for one in found.differences]
+    if comparison.differences:
+        rows = [
+            Row(_plain_name(difference.name, wording), f"{difference.before} → {difference.after}") for difference in comparison.differences
+        ]
         gist = wording.comma.join(row.label for row in rows[:6])
         yield Folded(wording.say(texts.DIFFERENCES, n=len(rows)), (Facts(tuple(rows)),), gist)
-    if found.changes:
-        rows = [Row(bare(wording.say(one.about)), one.source) for one in found.changes if one.source]
+    if comparison.changes:
+        rows = [Row(bare(wording.say(change.about)), change.source) for change in comparison.changes if change.source]
         yield Folded(wording.say(texts.SOURCES), (Facts(tuple(dict.fromkeys(rows))),))
 
 

@@ -55,7 +55,7 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
     blocks += in_config(case.training, wording)
     blocks += steps(diagnosis.findings, wording)
     blocks += not_this(diagnosis.findings, wording)
-    warned = any(one.not_this for one in diagnosis.findings) or bool(case.training and case.training.issues)
+    warned = any(finding.not_this for finding in diagnosis.findings) or bool(case.training and case.training.issues)
     blocks += _citations(diagnosis.findings, wording, corrects=not warned)
     if first is not None:
         blocks += _followed(first, wording)
@@ -151,7 +151,7 @@ def _alternatives(titles: Sequence[str], wording: Wording) -> str:
 def _finding(finding: Finding, seen: Place | None, wording: Wording, sentences: int | None = None) -> Iterator[Block]:
     why = wording.say(finding.why)
     sure = wording.say(labels.CONFIDENCE[finding.confidence.value])
-    if finding.evidence and all(one.place != seen for one in finding.evidence):
+    if finding.evidence and all(evidence.place != seen for evidence in finding.evidence):
         sure += (wording.comma) + at(finding.evidence[0].place, wording)
     aside = wording.aside(sure)
     pieces = [
@@ -170,7 +170,7 @@ def _citations(findings: Sequence[Finding], wording: Wording, *, corrects: bool)
     if not cites:
         return
     corrected = sorted(
-        (one for one in cites if one.correction is not None and one.verdict in _NOT_RIGHT), key=lambda one: one.verdict != "wrong"
+        (cite for cite in cites if cite.correction is not None and cite.verdict in _NOT_RIGHT), key=lambda one: one.verdict != "wrong"
     )
     # One warning a screen: what is wrong in this run goes before what an article got wrong.
     for cite in corrected[:_CORRECTIONS] if corrects else ():
@@ -231,7 +231,7 @@ def _unknown(case: Case, wording: Wording) -> Iterator[Block]:
         Row(gap.what, gap_text(gap.why, wording), wording.say(labels.GAP_LEARN, how=gap_text(gap.how, wording)) if gap.how else "")
         for gap in case.gaps
     ]
-    gaps += [Row("", wording.say(labels.INCOMPLETE, name=one.name)) for one in case.sources if not one.complete]
+    gaps += [Row("", wording.say(labels.INCOMPLETE, name=source.name)) for source in case.sources if not source.complete]
     if case.unread:
         gaps.append(Row("", wording.count(labels.UNREAD, case.unread)))
     if gaps:

@@ -20,25 +20,25 @@ def in_config(training: RunConfig | None, wording: Wording) -> Iterator[Block]:
     """Yield the complaints, worst first; notes are for whoever unfolds them."""
     if training is None or not training.issues:
         return
-    grave = [one for one in training.issues if one.severity != "note"]
+    grave = [issue for issue in training.issues if issue.severity != "note"]
     shown = grave[:_SHOWN]
     if shown:
         yield Heading(wording.say(labels.IN_CONFIG))
         yield from (_complaint(one, wording, whole=number == 0) for number, one in enumerate(shown))
-    rest = [one for one in training.issues if one not in shown[:1]]
+    rest = [issue for issue in training.issues if issue not in shown[:1]]
     if rest:
         yield Folded(wording.say(labels.MORE_IN_CONFIG, n=len(rest)), _blocks(rest, wording), _gist(rest, wording))
 
 
-def _complaint(one: ConfigIssue, wording: Wording, *, whole: bool = True) -> Paragraph:
-    place = Span(f"{one.file}:{one.line}", _STYLES[one.severity])
+def _complaint(issue: ConfigIssue, wording: Wording, *, whole: bool = True) -> Paragraph:
+    place = Span(f"{issue.file}:{issue.line}", _STYLES[issue.severity])
     write = (
-        (*spans(wording.blank + wording.say(labels.WRITE_INSTEAD)), Span(one.replacement, Style.CODE), Span(wording.stop))
-        if one.replacement
+        (*spans(wording.blank + wording.say(labels.WRITE_INSTEAD)), Span(issue.replacement, Style.CODE), Span(wording.stop))
+        if issue.replacement
         else ()
     )
-    why = wording.blank + wording.sentence(wording.say(one.why)) if whole else ""
-    return Paragraph((place, Span("  "), *spans(wording.sentence(wording.say(one.what))), *spans(why), *write))
+    why = wording.blank + wording.sentence(wording.say(issue.why)) if whole else ""
+    return Paragraph((place, Span("  "), *spans(wording.sentence(wording.say(issue.what))), *spans(why), *write))
 
 
 def _blocks(rest: Sequence[ConfigIssue], wording: Wording) -> tuple[Block, ...]:

@@ -32,18 +32,18 @@ def steps(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
         yield Heading(wording.say(labels.NEXT))
         yield Steps((full_step(fixes[0], wording),))
         yield from _others(fixes[1:], wording)
-    already = list(dict.fromkeys(written(one.key, one.before or one.to) for finding in findings for one in finding.already))
+    already = list(dict.fromkeys(written(setting.key, setting.before or setting.to) for finding in findings for setting in finding.already))
     if already:
         yield Paragraph(spans(wording.say(labels.ALREADY, lines=wording.comma.join(f"`{line}`" for line in already[:_ALREADY]))))
 
 
 def not_this(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
     """Advice that people are likely to meet and that is wrong here."""
-    wrong = list({one.advice: one for finding in findings for one in finding.not_this}.values())
+    wrong = list({advice.advice: advice for finding in findings for advice in finding.not_this}.values())
     if not wrong:
         return
     yield Heading(wording.say(labels.NOT_THIS))
-    yield from (_wrong(one, wording) for one in wrong[:_NOT_THIS])
+    yield from (_wrong(advice, wording) for advice in wrong[:_NOT_THIS])
     rest = wrong[_NOT_THIS:]
     if rest:
         gist = wording.semicolon.join(bare(wording.say(one.advice)) for one in rest)
@@ -102,7 +102,7 @@ def _balance(fix: Fix, wording: Wording) -> Iterator[str]:
 
 def _needs(fix: Fix, wording: Wording) -> Iterator[str]:
     if fix.needs:
-        yield wording.say(labels.NEEDS) + wording.comma.join(bare(wording.say(one)) for one in fix.needs) + wording.stop
+        yield wording.say(labels.NEEDS) + wording.comma.join(bare(wording.say(need)) for need in fix.needs) + wording.stop
 
 
 def settings(found: Sequence[ProposedSetting], wording: Wording, most: int) -> Iterator[Row]:
@@ -134,6 +134,6 @@ def _line(setting: ProposedSetting, wording: Wording) -> tuple[str, str]:
     return f"{written(setting.key, setting.before)} → {setting.to}", "".join(notes)
 
 
-def _wrong(one: NotThis, wording: Wording) -> Paragraph:
+def _wrong(advice: NotThis, wording: Wording) -> Paragraph:
     colon = wording.colon
-    return Paragraph((Span(bare(wording.say(one.advice)), Style.STRONG), Span(colon), *spans(wording.say(one.why))))
+    return Paragraph((Span(bare(wording.say(advice.advice)), Style.STRONG), Span(colon), *spans(wording.say(advice.why))))

@@ -75,7 +75,7 @@ def _verdict(taken: Taken, wording: Wording) -> tuple[str, str]:
 def _blocks(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], wording: Wording) -> Iterator[Block]:
     complaints = () if training is None else training.issues
     yield Paragraph(tuple(_summary(training, complaints, wording)))
-    yield from (_complaint(one, wording) for one in complaints[:_SHOWN])
+    yield from (_complaint(issue, wording) for issue in complaints[:_SHOWN])
     if len(complaints) > _SHOWN:
         yield Paragraph((Span(wording.say(labels.AND_MORE, n=len(complaints) - _SHOWN), Style.DIM),))
     if taken is not None:
@@ -85,7 +85,7 @@ def _blocks(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap]
         ).blocks
     if gaps:
         yield Heading(wording.say(Text("Not read or not known", "未能读取或确定")))
-        yield Facts(tuple(Row(one.what, one.why, one.how or "") for one in gaps[:_SHOWN]))
+        yield Facts(tuple(Row(gap.what, gap.why, gap.how or "") for gap in gaps[:_SHOWN]))
 
 
 def _summary(training: RunConfig | None, complaints: Sequence[ConfigIssue], wording: Wording) -> Iterator[Span]:
@@ -109,16 +109,16 @@ def _counted(severity: str, number: int, wording: Wording) -> str:
 
 
 def _count(complaints: Sequence[ConfigIssue], severity: str) -> int:
-    return sum(one.severity == severity for one in complaints)
+    return sum(issue.severity == severity for issue in complaints)
 
 
-def _complaint(one: ConfigIssue, wording: Wording) -> Paragraph:
-    word, style = _SEVERITIES[one.severity]
-    place = (Span(f"{one.file}:{one.line}", Style.STRONG), Span("  "), Span(wording.say(word), style), Span("  "))
-    said = spans(wording.sentence(wording.say(one.what)) + wording.blank + wording.sentence(wording.say(one.why)))
+def _complaint(issue: ConfigIssue, wording: Wording) -> Paragraph:
+    word, style = _SEVERITIES[issue.severity]
+    place = (Span(f"{issue.file}:{issue.line}", Style.STRONG), Span("  "), Span(wording.say(word), style), Span("  "))
+    said = spans(wording.sentence(wording.say(issue.what)) + wording.blank + wording.sentence(wording.say(issue.why)))
     write = (
-        (*spans(wording.blank + wording.say(labels.WRITE_INSTEAD)), Span(one.replacement, Style.CODE), Span(wording.stop))
-        if one.replacement
+        (*spans(wording.blank + wording.say(labels.WRITE_INSTEAD)), Span(issue.replacement, Style.CODE), Span(wording.stop))
+        if issue.replacement
         else ()
     )
     return Paragraph((*place, *said, *write))

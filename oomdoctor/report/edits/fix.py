@@ -114,11 +114,11 @@ def _typed(left: Sequence[RefusedChange], word: Text, wording: Wording) -> Itera
 
 def _waiting(choice: Choice, plans: AnyPlans | None, wording: Wording) -> Iterator[StyledLine]:
     """Yield what is for a person to decide, with its lines; what else there is, by name."""
-    for one in choice.undecided:
-        yield from _titled(one, texts.UNDECIDED, "yellow", plans, wording, fits=True)
-        yield from (StyledLine("    " + clean_line(manual_line(change), _LINE), "cyan") for change in one.changes)
-        yield from (StyledLine("    " + wording.say(texts.NEW_FILE, path=clean_line(file.path, _LINE)), "") for file in one.files)
-        yield from _typed(one.by_hand, texts.STILL, wording)
+    for proposal in choice.undecided:
+        yield from _titled(proposal, texts.UNDECIDED, "yellow", plans, wording, fits=True)
+        yield from (StyledLine("    " + clean_line(manual_line(change), _LINE), "cyan") for change in proposal.changes)
+        yield from (StyledLine("    " + wording.say(texts.NEW_FILE, path=clean_line(file.path, _LINE)), "") for file in proposal.files)
+        yield from _typed(proposal.by_hand, texts.STILL, wording)
     if choice.undecided:
         yield StyledLine(wording.say(texts.YES), "dim")
     names = list(dict.fromkeys(one.id for one in choice.others))
@@ -147,8 +147,8 @@ def _then(plan: AnyPlan, budget: MemoryBudget, wording: Wording) -> str:
     return wording.say(texts.HOLDS, tokens=f"{tokens.expected:,}", low=f"{tokens.low:,}", high=f"{tokens.high:,}")
 
 
-def _needs(text: Text, found: Estimate, budget: MemoryBudget, wording: Wording) -> str:
+def _needs(text: Text, estimate: Estimate, budget: MemoryBudget, wording: Wording) -> str:
     card = clean_line(budget.card, 100) or wording.say(texts.CARD)
     return wording.say(
-        text, range=range_of(found.expected, found.low, found.high, wording), card=card, usable=f"{budget.usable / GIB:.1f} GiB"
+        text, range=range_of(estimate.expected, estimate.low, estimate.high, wording), card=card, usable=f"{budget.usable / GIB:.1f} GiB"
     )

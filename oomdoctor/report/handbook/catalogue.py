@@ -138,15 +138,15 @@ def _source(book: Book, record: SourceRecord, wording: Wording) -> Iterator[str]
     yield f"## {record.id}"
     yield escaped(record.title) + (f" <{record.url}>" if record.url else "")
     if record.claims:
-        yield _table([texts.CLAIM, texts.VERDICT, texts.CORRECTION], [_claim(one, wording) for one in record.claims], wording)
+        yield _table([texts.CLAIM, texts.VERDICT, texts.CORRECTION], [_claim(claim, wording) for claim in record.claims], wording)
     citing = [_link(part, name, name, wording) for part, name in book.citing(record.id)]
     if citing:
         yield f"{wording.say(texts.CITED)}{wording.colon}{wording.comma.join(citing)}{wording.sentence('')}"
 
 
-def _claim(one: Claim, wording: Wording) -> list[str]:
-    correction = escaped(wording.say(one.correction)) if one.correction is not None else ""
-    return [f"{one.id} {escaped(wording.say(one.says))}", wording.say(handbook.VERDICT[one.verdict]), correction]
+def _claim(claim: Claim, wording: Wording) -> list[str]:
+    correction = escaped(wording.say(claim.correction)) if claim.correction is not None else ""
+    return [f"{claim.id} {escaped(wording.say(claim.says))}", wording.say(handbook.VERDICT[claim.verdict]), correction]
 
 
 def _table(heads: Sequence[Text], rows: Iterable[Sequence[str]], wording: Wording) -> str:

@@ -29,14 +29,14 @@ def fix(book: Book, record: FixRecord, wording: Wording) -> Iterator[Block]:
     if record.settings:
         yield Heading(wording.say(handbook.KEYS))
         yield Facts(tuple(settings(record.settings, wording)))
-        read = list(dict.fromkeys(one.source for one in record.settings))
+        read = list(dict.fromkeys(setting.source for setting in record.settings))
         yield Paragraph((Span(wording.say(handbook.KEYS_FROM, list=wording.semicolon.join(read)), Style.DIM),))
     helped = sorted(book.with_fix(record.id), key=lambda one: one.fixes.index(record.id))
     if helped:
         yield Heading(wording.say(handbook.FOR))
-        yield Facts(tuple(Row(one.id, wording.say(one.title)) for one in helped[:_HELPED]))
+        yield Facts(tuple(Row(record.id, wording.say(record.title)) for record in helped[:_HELPED]))
     if helped[_HELPED:]:
-        yield Paragraph((Span(wording.say(handbook.FOR_MORE, list=", ".join(one.id for one in helped[_HELPED:])), Style.DIM),))
+        yield Paragraph((Span(wording.say(handbook.FOR_MORE, list=", ".join(record.id for record in helped[_HELPED:])), Style.DIM),))
     yield from what_does_not_help(book, record.not_this, (), wording)
     yield from cited(book, [CiteRecord(source=name) for name in record.cites], wording)
 
@@ -54,14 +54,18 @@ def settings(found: Sequence[SettingRecord], wording: Wording) -> Iterator[Row]:
             yield Row(label, value, aside, Style.CODE)
 
 
-def _framework(one: SettingRecord, wording: Wording) -> str:
-    return wording.say(handbook.ENVIRONMENT) if one.framework == "environment" else framework_title(one.framework)
+def _framework(setting: SettingRecord, wording: Wording) -> str:
+    return wording.say(handbook.ENVIRONMENT) if setting.framework == "environment" else framework_title(setting.framework)
 
 
-def _aside(one: SettingRecord, wording: Wording) -> str:
+def _aside(setting: SettingRecord, wording: Wording) -> str:
     """How the value follows from the one in force, and the versions in which the key counts."""
-    change = wording.say(handbook.CHANGE[one.change], by=f"{one.by:g}") if one.change is not None and one.change != "option" else ""
-    return wording.comma.join(part for part in (change, versions(one.since, one.until, wording)) if part)
+    change = (
+        wording.say(handbook.CHANGE[setting.change], by=f"{setting.by:g}")
+        if setting.change is not None and setting.change != "option"
+        else ""
+    )
+    return wording.comma.join(part for part in (change, versions(setting.since, setting.until, wording)) if part)
 
 
 def balance(record: FixRecord, wording: Wording) -> Iterator[Row]:

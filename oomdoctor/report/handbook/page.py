@@ -32,7 +32,7 @@ def page(book: Book, name: str, wording: Wording, version: str) -> Document:
     elif part == "sources":
         blocks = source(book, book.source(name), wording)
     elif part == "causes":
-        blocks = (block for one in book.with_cause(name) for block in problem(book, one, wording))
+        blocks = (block for record in book.with_cause(name) for block in problem(book, record, wording))
     elif part == "areas":
         blocks = listing(book, name, wording)
     else:

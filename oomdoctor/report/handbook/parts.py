@@ -66,14 +66,14 @@ def cited(book: Book, cites: Sequence[CiteRecord], wording: Wording) -> Iterator
         yield Paragraph((Span(found.title, Style.STRONG), *link, *spans((" " if says else "") + says)))
 
 
-def example(text: str, found: Diagnosis, wording: Wording, *, named: str, wanted: str | None = None) -> Iterator[Block]:
+def example(text: str, diagnosis: Diagnosis, wording: Wording, *, named: str, wanted: str | None = None) -> Iterator[Block]:
     """Yield the example and every figure that was read in it."""
     yield Heading(wording.say(handbook.EXAMPLE))
     yield Quote(where=named, text=shortened(text))
-    incident = found.case.incidents[0] if found.case.incidents else None
+    incident = diagnosis.case.incidents[0] if diagnosis.case.incidents else None
     event = incident.root if incident is not None else None
     if wanted is not None:
-        event = next((one for one in found.case.events if one.signature == wanted), None)
+        event = next((event for event in diagnosis.case.events if event.signature == wanted), None)
     if event is None:
         return
     ledger = incident.ledger if incident is not None and incident.root is event else ()
@@ -89,15 +89,15 @@ def diagnosed(book: Book, text: str) -> Diagnosis:
     return pipeline.diagnose_logs(["example.log"], book.pack, text=text.encode())
 
 
-def diagnosed_example(book: Book, one: CaseExample) -> Diagnosis:
+def diagnosed_example(book: Book, case: CaseExample) -> Diagnosis:
     """Diagnose the example of a problem: a log, or an environment."""
-    found = diagnosed(book, one.log)
-    return found if one.environment is None else replace(found, findings=environment_findings_of_json(one.environment, book.pack))
+    found = diagnosed(book, case.log)
+    return found if case.environment is None else replace(found, findings=environment_findings_of_json(case.environment, book.pack))
 
 
-def example_text(one: CaseExample) -> str:
+def example_text(case: CaseExample) -> str:
     """Return the example as a person reads it: a log as it stands, of an environment a line for each fact."""
-    return one.log if one.environment is None else "\n".join(_facts(one.environment, ()))
+    return case.log if case.environment is None else "\n".join(_facts(case.environment, ()))
 
 
 def why_not(book: Book, advice: NotThisRecord, wording: Wording) -> str:
@@ -124,9 +124,9 @@ def _facts(value: Any, path: tuple[str, ...]) -> Iterator[str]:
         yield f"{'.'.join(path)}: {str(value).lower() if isinstance(value, bool) else value}"
 
 
-def _figures(found: Diagnosis) -> Mapping[str, Any]:
+def _figures(diagnosis: Diagnosis) -> Mapping[str, Any]:
     """Return the figures of the first failure, under the names that rules use."""
-    incident = found.case.incidents[0] if found.case.incidents else None
+    incident = diagnosis.case.incidents[0] if diagnosis.case.incidents else None
     if incident is None:
         return {}
     event = {f"event.{name}": value for name, value in incident.root.fields.items()}
@@ -151,7 +151,7 @@ def _other_fields(event: Event) -> Iterator[Row]:
 def _claims(book: Book, cite: CiteRecord) -> Iterator[tuple[SourceRecord, Claim]]:
     """Yield the claim that a citation names; none where it cites a document as a whole."""
     found = book.source(cite.source)
-    yield from ((found, one) for one in found.claims if one.id == cite.claim)
+    yield from ((found, claim) for claim in found.claims if claim.id == cite.claim)
 
 
 def shortened(text: str) -> str:

@@ -40,9 +40,9 @@ def problem(book: Book, record: ProblemRecord, wording: Wording) -> Iterator[Blo
     yield from _see_also(book, record, wording)
 
 
-def explained(record: ProblemRecord, found: Diagnosis, wording: Wording) -> str:
+def explained(record: ProblemRecord, diagnosis: Diagnosis, wording: Wording) -> str:
     """Why a problem happens, with the figures of its example."""
-    return next((wording.say(one.why) for one in found.findings if one.id == record.id), wording.say(record.why))
+    return next((wording.say(finding.why) for finding in diagnosis.findings if finding.id == record.id), wording.say(record.why))
 
 
 def conditions(when: Condition) -> Iterator[str]:
@@ -57,7 +57,7 @@ def what_to_do(book: Book, record: ProblemRecord, wording: Wording) -> Iterator[
     fixes = book.fixes_of(record)
     if fixes:
         yield Heading(wording.say(handbook.DO))
-        yield Steps(tuple(_step(one, wording) for one in fixes))
+        yield Steps(tuple(_step(fix, wording) for fix in fixes))
 
 
 def _step(record: FixRecord, wording: Wording) -> Step:

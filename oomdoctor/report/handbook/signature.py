@@ -50,12 +50,12 @@ def _provenance(record: SignatureRecord, program: str, wording: Wording) -> Iter
         yield Row(wording.say(handbook.NOTE), record.note)
 
 
-def _leads_to(found: Diagnosis, wording: Wording) -> Iterator[Block]:
-    if not found.findings:
+def _leads_to(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
+    if not diagnosis.findings:
         return
     yield Heading(wording.say(handbook.LEADS))
-    yield Facts(tuple(Row(one.id, bare(wording.say(one.title))) for one in found.findings))
-    first = found.findings[0].fixes
+    yield Facts(tuple(Row(finding.id, bare(wording.say(finding.title))) for finding in diagnosis.findings))
+    first = diagnosis.findings[0].fixes
     if first:
         yield Heading(wording.say(handbook.DO))
         yield Facts(tuple(Row(one.id, bare(wording.say(one.title))) for one in first))

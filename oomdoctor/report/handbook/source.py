@@ -18,7 +18,7 @@ def source(book: Book, record: SourceRecord, wording: Wording) -> Iterator[Block
     yield from titled(record.title, [wording.say(handbook.SOURCE), record.id], record.url)
     if record.claims:
         yield Heading(wording.say(handbook.CLAIMS))
-        yield from (Paragraph(_claim(one, wording)) for one in record.claims)
+        yield from (Paragraph(_claim(claim, wording)) for claim in record.claims)
     citing = [
         Row(name, wording.say((book.problems[name] if part == "problems" else book.fix(name)).title))
         for part, name in book.citing(record.id)
@@ -28,16 +28,16 @@ def source(book: Book, record: SourceRecord, wording: Wording) -> Iterator[Block
         yield Facts(tuple(citing))
 
 
-def _claim(one: Claim, wording: Wording) -> tuple[Span, ...]:
+def _claim(claim: Claim, wording: Wording) -> tuple[Span, ...]:
     """Return a claim as `3.7 wrong. What it says. In fact: ...`."""
-    style = {"right": Style.GOOD, "wrong": Style.BAD}.get(one.verdict, Style.WARN)
+    style = {"right": Style.GOOD, "wrong": Style.BAD}.get(claim.verdict, Style.WARN)
     colon = wording.colon
     said = (
-        Span(f"{one.id} ", Style.DIM),
-        Span(wording.say(handbook.VERDICT[one.verdict]), style),
+        Span(f"{claim.id} ", Style.DIM),
+        Span(wording.say(handbook.VERDICT[claim.verdict]), style),
         Span(colon),
-        *spans(wording.sentence(wording.say(one.says))),
+        *spans(wording.sentence(wording.say(claim.says))),
     )
-    if one.correction is None:
+    if claim.correction is None:
         return said
-    return (*said, *spans(wording.blank + wording.say(handbook.IN_FACT, correction=wording.say(one.correction))))
+    return (*said, *spans(wording.blank + wording.say(handbook.IN_FACT, correction=wording.say(claim.correction))))

@@ -27,7 +27,7 @@ _LABELS = 3
 def form(diagnosis: Diagnosis, own: ProjectForm, wording: Wording, version: str) -> Document:
     """Fill in the form. Its blocks are one `Folded` for each field, in order, whose title is the heading."""
     values = known_values(diagnosis.case)
-    blocks = [Folded(one.heading, tuple(_field(one, diagnosis, values, own.sheets, wording))) for one in own.form.fields]
+    blocks = [Folded(field.heading, tuple(_field(field, diagnosis, values, own.sheets, wording))) for field in own.form.fields]
     return Document(title=f"oomdoctor {version}", blocks=tuple(blocks), lang=wording.lang)
 
 
@@ -75,13 +75,13 @@ def _sheet(field: FieldRecord, sheet: SheetRecord, values: Mapping[str, str], wo
 def _options(field: FieldRecord, values: Mapping[str, str], wording: Wording) -> Iterator[Block]:
     """Boxes as a list of tasks; of a list to choose from only what holds, or what there is to choose from."""
     if not field.choice:
-        yield Facts(tuple(Row("x" if ticked(one, values) else "", one.label) for one in field.options))
+        yield Facts(tuple(Row("x" if ticked(option, values) else "", option.label) for option in field.options))
         return
-    chosen = [one.label for one in field.options if ticked(one, values)]
+    chosen = [option.label for option in field.options if ticked(option, values)]
     if chosen:
         yield Paragraph((Span(", ".join(chosen)),))
     else:
-        yield _ask(", ".join(one.label for one in field.options), wording)
+        yield _ask(", ".join(option.label for option in field.options), wording)
 
 
 def _summary(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
@@ -106,7 +106,8 @@ def _fixes(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     fixes = [fix for finding in diagnosis.findings[:1] for fix in finding.fixes[:_FIXES]]
     rows = [
         Row(
-            bare(wording.say(fix.title)), wording.comma.join(written(one.key, one.to) for one in fix.settings[:_FIXES]) or fix.command or ""
+            bare(wording.say(fix.title)),
+            wording.comma.join(written(setting.key, setting.to) for setting in fix.settings[:_FIXES]) or fix.command or "",
         )
         for fix in fixes
     ]
@@ -118,8 +119,8 @@ def _settings(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
 
 
 def _missing(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
-    for one in missing_info(diagnosis.case):
-        yield _ask(wording.say(one.what) + wording.colon + wording.say(one.how), wording)
+    for question in missing_info(diagnosis.case):
+        yield _ask(wording.say(question.what) + wording.colon + wording.say(question.how), wording)
 
 
 def _table(title: Text, rows: Sequence[Row], wording: Wording) -> Iterator[Block]:

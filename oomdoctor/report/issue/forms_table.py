@@ -46,14 +46,14 @@ def _filled(field: FieldRecord, own: ProjectForm) -> str:
         parts.append(f"{printed}: {len(sheet.lines)} lines")
     if field.fact is not None:
         parts.append(f"`{field.fact}`")
-    known = [one.label for one in field.options if one.fact is not None]
+    known = [option.label for option in field.options if option.fact is not None]
     if known:
         parts.append(f"which holds of {', '.join(known)}")
     return "; ".join(parts)
 
 
 def _left(field: FieldRecord) -> str:
-    boxes = [one.label for one in field.options if one.fact is None]
+    boxes = [option.label for option in field.options if option.fact is None]
     parts = [field.ask.en] if field.ask is not None else []
     return _cell("; ".join(parts + ([f"{len(boxes)} of {len(field.options)} boxes"] if boxes else [])))
 

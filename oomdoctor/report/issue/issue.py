@@ -64,7 +64,7 @@ def issue(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
     blocks += _section(texts.SETTINGS, settings[:_SETTINGS], wording)
     blocks += in_config(case.training, wording)
     blocks += _tried(diagnosis.findings, wording)
-    blocks += _section(texts.MISSING, [_missing(one, wording) for one in missing_info(case)], wording)
+    blocks += _section(texts.MISSING, [_missing(question, wording) for question in missing_info(case)], wording)
     blocks += _folded(case, first, settings[_SETTINGS:], wording)
     blocks.sort(key=lambda block: isinstance(block, Folded))
     return Document(title=f"oomdoctor {version}", blocks=tuple(blocks), lang=wording.lang)
@@ -114,10 +114,10 @@ def points(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
     if not findings:
         return
     yield Heading(wording.say(texts.POINTS))
-    for one in findings[:_FINDINGS]:
-        sure = wording.say(labels.CONFIDENCE[one.confidence.value])
+    for finding in findings[:_FINDINGS]:
+        sure = wording.say(labels.CONFIDENCE[finding.confidence.value])
         aside = f"（{sure}）：" if wording.is_chinese else f" ({sure}). "
-        yield Paragraph((Span(bare(wording.say(one.title)), Style.STRONG), Span(aside), *spans(wording.say(one.why))))
+        yield Paragraph((Span(bare(wording.say(finding.title)), Style.STRONG), Span(aside), *spans(wording.say(finding.why))))
 
 
 def _versions(case: Case, first: Incident | None, wording: Wording) -> Iterator[Block]:
@@ -177,14 +177,14 @@ def _printed(place: Place, case: Case, wording: Wording) -> str:
 
 def _tried(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
     """Measures that are in force already, so that nobody proposes them again."""
-    lines = list(dict.fromkeys(written(one.key, one.before or one.to) for finding in findings for one in finding.already))
+    lines = list(dict.fromkeys(written(setting.key, setting.before or setting.to) for finding in findings for setting in finding.already))
     if lines:
         yield Heading(wording.say(texts.TRIED))
         yield Paragraph(spans(wording.comma.join(f"`{line}`" for line in lines[:_TRIED])))
 
 
-def _missing(one: MissingInfo, wording: Wording) -> Row:
-    return Row(wording.say(one.what), wording.say(one.how).replace("`", ""))
+def _missing(question: MissingInfo, wording: Wording) -> Row:
+    return Row(wording.say(question.what), wording.say(question.how).replace("`", ""))
 
 
 def _section(title: Text, found: Sequence[Row] | Iterator[Row], wording: Wording) -> Iterator[Block]:

@@ -109,7 +109,7 @@ def _meaning(findings: Sequence[Finding], case: Case, wording: Wording) -> Itera
 
 def _void(case: Case, wording: Wording) -> list[Block]:
     """Return the worst complaint about the config: a setting without effect helps nobody."""
-    grave = [one for one in case.training.issues if one.severity != "note"] if case.training is not None else []
+    grave = [issue for issue in case.training.issues if issue.severity != "note"] if case.training is not None else []
     if not grave:
         return []
     one = grave[0]
@@ -130,7 +130,7 @@ def _step(fix: Fix, wording: Wording) -> Step:
     """Return what to do with its keys; how only where there is nothing to type."""
     title = wording.sentence(wording.say(fix.title))
     framework = fix.settings[0].framework if fix.settings else None
-    own = [one for one in fix.settings if one.framework == framework][:_KEYS]
+    own = [setting for setting in fix.settings if setting.framework == framework][:_KEYS]
     if own:
         pieces: list[Span] = []
         for number, one in enumerate(own):
@@ -143,19 +143,21 @@ def _step(fix: Fix, wording: Wording) -> Step:
     return Step(title=title, text=spans(wording.first_sentences(wording.say(fix.how), _SENTENCES)))
 
 
-def _change(one: ProposedSetting) -> str:
-    return written(one.key, f"{one.before} → {one.to}" if one.before is not None else one.to)
+def _change(setting: ProposedSetting) -> str:
+    return written(setting.key, f"{setting.before} → {setting.to}" if setting.before is not None else setting.to)
 
 
-def _where(one: ProposedSetting) -> str:
+def _where(setting: ProposedSetting) -> str:
     """Whose key it is and in which file; a variable or a command needs neither."""
-    name = framework_title(one.framework) if one.framework != "environment" else ""
-    place = f"{one.file}:{one.line}" if one.file and one.line else one.file or ""
+    name = framework_title(setting.framework) if setting.framework != "environment" else ""
+    place = f"{setting.file}:{setting.line}" if setting.file and setting.line else setting.file or ""
     return ", ".join(part for part in (name, place) if part)
 
 
 def _asked(case: Case, wording: Wording, *, first: bool) -> Iterator[Block]:
-    asked = [wording.say(texts.ASKED, what=wording.say(one.what), how=wording.say(one.how)) for one in missing_info(case)][:_ASKED]
+    asked = [wording.say(texts.ASKED, what=wording.say(question.what), how=wording.say(question.how)) for question in missing_info(case)][
+        :_ASKED
+    ]
     if asked:
         listed = wording.say(texts.AND).join(asked)
         yield Paragraph(spans(wording.say(texts.ASK_FIRST if first else texts.ASK, list=listed)))

@@ -28,15 +28,20 @@ _HOLDERS = 4
 
 
 def compose_environment(
-    environment: Environment, found: Sequence[Finding], facts: Mapping[str, object], wording: Wording, version: str, name: str | None = None
+    environment: Environment,
+    findings: Sequence[Finding],
+    facts: Mapping[str, object],
+    wording: Wording,
+    version: str,
+    name: str | None = None,
 ) -> Document:
     """Compose the report. `facts` are the environment's own; `name` is the file that it was read from."""
-    grave = [one for one in found if one.severity != "note"]
+    grave = [finding for finding in findings if finding.severity != "note"]
     blocks = [
-        *_verdict(found, wording),
+        *_verdict(findings, wording),
         *_findings(grave, texts.FOUND, wording),
         *_what_to_do(grave, wording),
-        *_findings([one for one in found if one.severity == "note"], texts.NOTES, wording),
+        *_findings([finding for finding in findings if finding.severity == "note"], texts.NOTES, wording),
         *_fine(facts, wording),
         *_section(texts.CARDS, _cards(environment, facts, wording), wording),
         *_section(texts.SOFTWARE, _software(environment, wording), wording),
@@ -56,8 +61,8 @@ def _section(title: Text, rows: Iterable[Row], wording: Wording) -> Iterator[Blo
         yield Facts(known)
 
 
-def _verdict(found: Sequence[Finding], wording: Wording) -> Iterator[Block]:
-    errors, warnings = (sum(one.severity == severity for one in found) for severity in ("error", "warning"))
+def _verdict(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
+    errors, warnings = (sum(finding.severity == severity for finding in findings) for severity in ("error", "warning"))
     if errors:
         yield Paragraph((Span(wording.count(texts.ERRORS, errors), Style.BAD),))
     elif warnings:
@@ -66,17 +71,17 @@ def _verdict(found: Sequence[Finding], wording: Wording) -> Iterator[Block]:
         yield Paragraph((Span(wording.say(texts.GOOD), Style.GOOD),))
 
 
-def _findings(found: Sequence[Finding], title: Text, wording: Wording) -> Iterator[Block]:
-    if found:
+def _findings(findings: Sequence[Finding], title: Text, wording: Wording) -> Iterator[Block]:
+    if findings:
         yield Heading(wording.say(title))
-    for one in found:
-        yield Paragraph((Span(bare(wording.say(one.title)), Style.STRONG), Span(wording.colon), *spans(wording.say(one.why))))
+    for finding in findings:
+        yield Paragraph((Span(bare(wording.say(finding.title)), Style.STRONG), Span(wording.colon), *spans(wording.say(finding.why))))
 
 
-def _what_to_do(found: Sequence[Finding], wording: Wording) -> Iterator[Block]:
+def _what_to_do(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
     """Yield the first fix of each finding; none waits for another. The other fixes are folded."""
-    first = unique_fixes([replace(one, fixes=one.fixes[:1]) for one in found])
-    others = [fix for fix in unique_fixes(found) if fix not in first]
+    first = unique_fixes([replace(finding, fixes=finding.fixes[:1]) for finding in findings])
+    others = [fix for fix in unique_fixes(findings) if fix not in first]
     if first:
         yield Heading(wording.say(texts.DO))
         yield Steps(tuple(full_step(fix, wording) for fix in first))
@@ -98,14 +103,14 @@ def _cards(environment: Environment, facts: Mapping[str, object], wording: Wordi
     for first, last, said, gpu in _alike(environment.gpus, facts, wording):
         index = str(first) if first == last else f"{first}-{last}"
         yield Row(wording.say(texts.GPU, index=index), said, _held(gpu.processes, wording))
-        for one in gpu.slices:
-            yield Row("", wording.comma.join(part for part in (one.name, _room(one.total_bytes, one.free_bytes, wording)) if part))
+        for entry in gpu.slices:
+            yield Row("", wording.comma.join(part for part in (entry.name, _room(entry.total_bytes, entry.free_bytes, wording)) if part))
     driver = environment.driver
     if driver.version:
         cuda = facts.get("environment.driver_cuda")
         yield Row(wording.say(texts.DRIVER), driver.version, wording.say(texts.CUDA_UP_TO, value=cuda) if cuda else "")
     if driver.library:
-        missing = [one.name for one in environment.symbols if one.required and one.found is False]
+        missing = [symbol.name for symbol in environment.symbols if symbol.required and symbol.found is False]
         note = wording.say(texts.LACKS, names=wording.comma.join(missing)) if missing else ""
         yield Row(wording.say(texts.NVML), driver.library, note, Style.BAD if missing else Style.PLAIN)
 
@@ -152,9 +157,9 @@ def _card(gpu: Gpu, facts: Mapping[str, object], index: int, wording: Wording) -
 
 def _held(processes: Sequence[GpuProcess], wording: Wording) -> str:
     names = []
-    for one in processes[:_HOLDERS]:
-        parts = [f"{one.name or 'pid'} {one.pid}", format_size(one.used_bytes) if one.used_bytes else ""]
-        whose = "" if one.own is None else wording.say(texts.OWN if one.own else texts.NOT_OWN)
+    for process in processes[:_HOLDERS]:
+        parts = [f"{process.name or 'pid'} {process.pid}", format_size(process.used_bytes) if process.used_bytes else ""]
+        whose = "" if process.own is None else wording.say(texts.OWN if process.own else texts.NOT_OWN)
         names.append(" ".join(part for part in parts if part) + whose)
     if len(processes) > _HOLDERS:
         names.append(f"+ {len(processes) - _HOLDERS}")
@@ -196,11 +201,11 @@ def _said(run: TorchRun, wording: Wording) -> Iterator[str]:
         yield f"NCCL {run.nccl}"
 
 
-def _package(name: str, one: Package, wording: Wording) -> Row:
-    notes = [wording.say(texts.COMMIT, value=one.commit[:12])] if one.commit else []
-    if one.editable:
+def _package(name: str, package: Package, wording: Wording) -> Row:
+    notes = [wording.say(texts.COMMIT, value=package.commit[:12])] if package.commit else []
+    if package.editable:
         notes.append(wording.say(texts.EDITABLE))
-    return Row(name, one.version, wording.comma.join(notes))
+    return Row(name, package.version, wording.comma.join(notes))
 
 
 def _machine(host: Host, wording: Wording) -> Iterator[Row]:
@@ -233,9 +238,9 @@ def _machine(host: Host, wording: Wording) -> Iterator[Row]:
         )
 
 
-def _folder(label: Text, one: Folder | None, wording: Wording) -> Iterator[Row]:
-    if one is not None and one.total_bytes:
-        yield Row(wording.say(label), _room(one.total_bytes, one.free_bytes, wording))
+def _folder(label: Text, folder: Folder | None, wording: Wording) -> Iterator[Row]:
+    if folder is not None and folder.total_bytes:
+        yield Row(wording.say(label), _room(folder.total_bytes, folder.free_bytes, wording))
 
 
 def _room(total: int | None, free: int | None, wording: Wording) -> str:
@@ -257,11 +262,11 @@ def _folded(environment: Environment, wording: Wording) -> Iterator[Block]:
     for title, values in ((texts.VARIABLES, environment.variables), (texts.LAUNCHER, environment.launcher)):
         yield from _fold(title, [Row(name, value, style=Style.CODE) for name, value in values.items()], values, wording)
     symbols = [
-        Row(one.name, wording.say(texts.MISSING if one.found is False else texts.THERE))
-        for one in environment.symbols
-        if one.found is not None
+        Row(symbol.name, wording.say(texts.MISSING if symbol.found is False else texts.THERE))
+        for symbol in environment.symbols
+        if symbol.found is not None
     ]
-    yield from _fold(texts.FUNCTIONS, symbols, [one.name for one in environment.symbols], wording)
+    yield from _fold(texts.FUNCTIONS, symbols, [symbol.name for symbol in environment.symbols], wording)
 
 
 def _fold(title: Text, rows: Sequence[Row], names: Iterable[str], wording: Wording) -> Iterator[Block]:

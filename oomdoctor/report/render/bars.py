@@ -7,14 +7,14 @@ from oomdoctor.report.document import Bar, Mark, Slice, Style
 _FILLS = "█▓▒░▞▚▤▥▦▧▨▩"
 
 
-def fill(one: Slice, at: int) -> str:
+def fill(part: Slice, at: int) -> str:
     """Return the character of the part that is the `at`-th of its bar; what is free has its own."""
-    return "·" if one.style is Style.GOOD else _FILLS[at % len(_FILLS)]
+    return "·" if part.style is Style.GOOD else _FILLS[at % len(_FILLS)]
 
 
 def cells(bar: Bar, room: int) -> list[int]:
     """Whole cells for each part, together exactly the room; what is not nothing is seen."""
-    shares = [one.share for one in bar.slices]
+    shares = [entry.share for entry in bar.slices]
     found = [max(1, int(share * room)) for share in shares]
     while sum(found) > room and max(found) > 1:
         found[found.index(max(found))] -= 1

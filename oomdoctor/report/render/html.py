@@ -120,8 +120,8 @@ def _bar(bar: Bar) -> str:
     return f'<figure><figcaption>{escape(bar.title)}</figcaption><div class="bar">{drawn}</div>{mark}<table>{legend}</table></figure>'
 
 
-def _hue(at: int, one: Slice) -> str:
-    return {Style.GOOD: "free", Style.WARN: "others", Style.DIM: "rest"}.get(one.style, f"h{at % _HUES}")
+def _hue(at: int, part: Slice) -> str:
+    return {Style.GOOD: "free", Style.WARN: "others", Style.DIM: "rest"}.get(part.style, f"h{at % _HUES}")
 
 
 def _step(step: Step) -> str:

@@ -112,7 +112,7 @@ def _cell(row: Row) -> str:
 def _bar(bar: Bar) -> str:
     """Return the bar and its legend, as text in columns."""
     drawn = "".join(fill(one, at) * count for at, (one, count) in enumerate(zip(bar.slices, cells(bar, _CELLS))))
-    value = max((len(one.value) for one in bar.slices), default=0)
+    value = max((len(entry.value) for entry in bar.slices), default=0)
     legend = [
         f"{fill(one, at) * 2} {one.value:>{value}}  {format_share(one.share):>5}  {one.label}{f' ({one.note})' if one.note else ''}"
         for at, one in enumerate(bar.slices)

@@ -157,21 +157,21 @@ def _bar(bar: Bar, width: int) -> Iterator[StyledLine]:
     yield line
     if bar.mark is not None:
         yield StyledLine("  " + pointed(bar.mark, width - 2, cell_len(bar.mark.label)))
-    label = min(max((cell_len(one.label) for one in bar.slices), default=0), width // 2)
-    value = max((cell_len(one.value) for one in bar.slices), default=0)
+    label = min(max((cell_len(entry.label) for entry in bar.slices), default=0), width // 2)
+    value = max((cell_len(entry.value) for entry in bar.slices), default=0)
     yield from _columns([_key(one, at, label, value) for at, one in enumerate(bar.slices)], width)
 
 
-def _key(one: Slice, at: int, label: int, value: int) -> StyledLine:
+def _key(part: Slice, at: int, label: int, value: int) -> StyledLine:
     """One entry of a bar's legend."""
-    entry = StyledLine(fill(one, at) + " ", _hue(one, at))
-    entry.append(_padded(one.label, label) + " " * (2 + value - cell_len(one.value)) + one.value)
-    entry.append(f"  {format_share(one.share):>5}", _COLOURS[Style.DIM])
-    return entry.append(f"  {one.note}" if one.note else "", _COLOURS[Style.DIM])
+    entry = StyledLine(fill(part, at) + " ", _hue(part, at))
+    entry.append(_padded(part.label, label) + " " * (2 + value - cell_len(part.value)) + part.value)
+    entry.append(f"  {format_share(part.share):>5}", _COLOURS[Style.DIM])
+    return entry.append(f"  {part.note}" if part.note else "", _COLOURS[Style.DIM])
 
 
-def _hue(one: Slice, at: int) -> str:
-    return _HUES[at % len(_HUES)] if one.style is Style.PLAIN else _COLOURS[one.style]
+def _hue(part: Slice, at: int) -> str:
+    return _HUES[at % len(_HUES)] if part.style is Style.PLAIN else _COLOURS[part.style]
 
 
 def _quote(quote: Quote, width: int, full: bool) -> Iterator[StyledLine]:
@@ -219,7 +219,7 @@ def _folded(block: Folded, width: int, full: bool) -> Iterator[StyledLine]:
 
 def _marked(spans: Sequence[Span]) -> list[Span]:
     """Code in running text keeps its backquotes: without colour nothing else tells where it ends."""
-    return [Span(f"`{one.text}`", one.style) if one.style is Style.CODE else one for one in spans]
+    return [Span(f"`{span.text}`", span.style) if span.style is Style.CODE else span for span in spans]
 
 
 def _fitting(text: str, room: int) -> str:
