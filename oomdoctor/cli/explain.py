@@ -13,7 +13,7 @@ from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.report.handbook.page import contents, page
+from oomdoctor.report.handbook.page import contents_page, rule_page
 from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wire.explain import convert_pages
 from oomdoctor.report.wording.wording import Wording
@@ -73,5 +73,5 @@ def _message(book: Book, text: str) -> str | None:
 def _page(book: Book, name: str | None, format_: str, wording: Wording, *, to_terminal: bool) -> str:
     if format_ == "json":
         return json_text(convert_pages(book, name, __version__))
-    document = contents(book, wording, __version__) if name is None else page(book, name, wording, __version__)
+    document = contents_page(book, wording, __version__) if name is None else rule_page(book, name, wording, __version__)
     return show(document, format_, to_terminal=to_terminal, full=True)

@@ -14,7 +14,7 @@ from oomdoctor.api.results import ConfigFix
 from oomdoctor.cli.options import GPUS, MODEL_OF_CONFIG, RULES, config_option, language_option
 from oomdoctor.cli.output import is_coloured, locale_language, write
 from oomdoctor.errors import UsageError
-from oomdoctor.report.edits.fix import declined, question, render, written
+from oomdoctor.report.edits.fix import declined_text, question_text, render, written_text
 from oomdoctor.report.wording.wording import Wording
 
 _CONFIGS = (".yaml", ".yml", ".json", ".sh", ".bash")
@@ -99,11 +99,11 @@ def _write(changes: ConfigFix, output: str | None, wording: Wording, *, ask: boo
     """Write the files, after a question with `ask`; return whether they are as they are to be."""
     if not files_to_write(changes, output):
         return True
-    if ask and not _agrees(question(wording)):
-        click.echo(declined(wording))
+    if ask and not _agrees(question_text(wording)):
+        click.echo(declined_text(wording))
         return False
     files = apply_fix(changes, output)
-    write(written(files.copies, files.created, wording), None)
+    write(written_text(files.copies, files.created, wording), None)
     return True
 
 

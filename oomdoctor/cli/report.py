@@ -19,8 +19,8 @@ from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.knowledge.project_forms import project_form
 from oomdoctor.report.issue.form_markdown import render
-from oomdoctor.report.issue.forms import form
-from oomdoctor.report.issue.issue import issue
+from oomdoctor.report.issue.forms import compose_form
+from oomdoctor.report.issue.issue import compose_issue
 from oomdoctor.report.safety.redact import redact as hide
 from oomdoctor.report.wording.wording import Wording
 
@@ -105,7 +105,7 @@ def _copy(text: str) -> None:
 
 
 def _issue(diagnosis: Diagnosis, format_: str, wording: Wording, *, redact: bool) -> str:
-    return show(issue(diagnosis, wording, __version__), format_, to_terminal=False, full=True, redact=redact)
+    return show(compose_issue(diagnosis, wording, __version__), format_, to_terminal=False, full=True, redact=redact)
 
 
 def _form(diagnosis: Diagnosis, project: str, pack: Pack, wording: Wording, *, is_asked: bool, redact: bool) -> str:
@@ -116,5 +116,5 @@ def _form(diagnosis: Diagnosis, project: str, pack: Pack, wording: Wording, *, i
         raise UsageError(f"--for {project}: these rules have no form {error}") from error
     if not is_asked and wording.lang not in fields.form.languages:
         wording = Wording(fields.form.languages[0])
-    document = form(diagnosis, fields, wording, __version__)
+    document = compose_form(diagnosis, fields, wording, __version__)
     return render(hide(document) if redact else document, fields.form)

@@ -14,7 +14,7 @@ from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.document import Document, Facts, Heading, Paragraph, Steps, map_text
-from oomdoctor.report.handbook.page import contents, page
+from oomdoctor.report.handbook.page import contents_page, rule_page
 from oomdoctor.report.render.terminal import render as terminal
 from oomdoctor.report.wording.handbook import AREAS
 from oomdoctor.report.wording.wording import Wording
@@ -60,7 +60,7 @@ SIGNATURES = book().pack.names("signatures")
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("name", [*NAMES, *SIGNATURES[::40]])
 def test_every_id_has_a_page_without_holes(name: str, lang: str) -> None:
-    document = page(book(), name, Wording(lang), "0")
+    document = rule_page(book(), name, Wording(lang), "0")
     said = text_of(document)
     assert len(document.blocks) >= 2
     assert "{event." not in said and "{derived." not in said and "{log." not in said
@@ -73,18 +73,20 @@ def test_no_line_of_a_page_is_wider_than_the_terminal(name: str, width: int) -> 
     from rich.cells import cell_len
 
     for lang in ("en", "zh"):
-        lines = terminal(page(book(), name, Wording(lang), "0"), width=width, color=False, full=True).splitlines()
+        lines = terminal(rule_page(book(), name, Wording(lang), "0"), width=width, color=False, full=True).splitlines()
         assert [line for line in lines if cell_len(line) > width] == []
 
 
 def test_a_problem_is_explained_with_the_figures_of_its_example() -> None:
-    document = page(book(), "working-set-fills-card", Wording("en"), "0")
+    document = rule_page(book(), "working-set-fills-card", Wording("en"), "0")
     assert headings(document)[:4] == ["Why it happens, with the figures of the example", "How sure", "Example", "What it says"]
     assert "22.71 GiB of 23.65 GiB were live tensors" in text_of(document)
 
 
 def test_a_problem_lists_its_fixes_in_order_with_the_keys_of_every_framework() -> None:
-    steps = next(block for block in page(book(), "working-set-fills-card", Wording("en"), "0").blocks if isinstance(block, Steps)).steps
+    steps = next(
+        block for block in rule_page(book(), "working-set-fills-card", Wording("en"), "0").blocks if isinstance(block, Steps)
+    ).steps
     named = [book().fix(name).title.en for name in book().problems["working-set-fills-card"].fixes]
     assert [step.title.rstrip(".") for step in steps] == [title.rstrip(".") for title in named]
     keys = {row.value.partition(":")[0] for row in steps[named.index(book().fix("smaller-batch").title.en)].settings}
@@ -92,21 +94,21 @@ def test_a_problem_lists_its_fixes_in_order_with_the_keys_of_every_framework() -
 
 
 def test_what_a_cited_article_gets_wrong_is_corrected_and_not_repeated_as_a_source() -> None:
-    said = text_of(page(book(), "variable-length-staircase", Wording("en"), "0"))
+    said = text_of(rule_page(book(), "variable-length-staircase", Wording("en"), "0"))
     assert said.index("What does not help") < said.index("Reduce context") < said.index("In fact:") < said.index("\nSources\n")
     assert "Reduce context" not in said.partition("\nSources\n")[2]
 
 
 def test_a_source_shows_each_claim_with_its_verdict() -> None:
     found = book().source("article-nvml-assert")
-    paragraphs = [block for block in page(book(), "article-nvml-assert", Wording("en"), "0").blocks if isinstance(block, Paragraph)]
+    paragraphs = [block for block in rule_page(book(), "article-nvml-assert", Wording("en"), "0").blocks if isinstance(block, Paragraph)]
     shown = ["".join(span.text for span in block.spans) for block in paragraphs]
     for claim in found.claims:
         assert any(one.startswith(f"{claim.id} {'right in part' if claim.verdict == 'partly' else claim.verdict}: ") for one in shown)
 
 
 def test_a_signature_shows_what_is_read_and_what_must_stay_quiet() -> None:
-    said = text_of(page(book(), "nvml-procs-assert", Wording("en"), "0"))
+    said = text_of(rule_page(book(), "nvml-procs-assert", Wording("en"), "0"))
     assert "nvmlDeviceGetComputeRunningProcesses" in said
     assert "a monitor without NVML" in said
 
@@ -141,7 +143,7 @@ def test_nonsense_is_a_clear_message(text: str) -> None:
 
 
 def test_without_a_name_the_areas_are_listed() -> None:
-    said = text_of(contents(book(), Wording("en"), "0"))
+    said = text_of(contents_page(book(), Wording("en"), "0"))
     assert [area for area in book().areas if f"\n{area}\n" not in f"\n{said}"] == []
     assert run()[0] == 0
 

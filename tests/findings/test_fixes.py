@@ -28,7 +28,7 @@ from oomdoctor.knowledge.records.fix import FixRecord, SettingRecord
 from oomdoctor.knowledge.records.framework import FRAMEWORKS
 from oomdoctor.knowledge.records.problem import ProblemRecord
 from oomdoctor.report.diagnosis.steps import settings
-from oomdoctor.report.wording.phrases import written
+from oomdoctor.report.wording.phrases import setting_line
 from oomdoctor.report.wording.wording import Wording
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -293,7 +293,7 @@ ALREADY = [
 @pytest.mark.parametrize(("name", "facts", "expected"), ALREADY)
 def test_what_is_set_already_is_said(name: str, facts: dict[str, Fact], expected: list[str]) -> None:
     found = advised(name, facts={**LLAMAFACTORY, **facts})
-    assert found.fixes == () and [written(one.key, one.to) for one in found.already] == expected
+    assert found.fixes == () and [setting_line(one.key, one.to) for one in found.already] == expected
 
 
 def order(*names: str, facts: Mapping[str, Fact]) -> list[str]:

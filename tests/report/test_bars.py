@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oomdoctor.report.document import Bar, Mark, Slice, Style
-from oomdoctor.report.render.bars import cells, fill, pointed
+from oomdoctor.report.render.bars import bar_fill, cells, pointer_line
 
 
 def bar(*weights: int) -> Bar:
@@ -24,7 +24,7 @@ def test_parts_fill_the_bar_and_none_is_unseen(weights: list[int], room: int) ->
 def test_no_two_of_twelve_parts_look_alike_nor_like_what_is_free() -> None:
     free = Slice("free", "", 0.1, Style.GOOD)
     parts = bar(*range(1, 13)).slices
-    assert len({fill(one, at) for at, one in enumerate((*parts, free))}) == 13
+    assert len({bar_fill(one, at) for at, one in enumerate((*parts, free))}) == 13
 
 
 @pytest.mark.parametrize(("share", "line"), [
@@ -35,4 +35,4 @@ def test_no_two_of_twelve_parts_look_alike_nor_like_what_is_free() -> None:
 ])  # fmt: skip
 def test_a_mark_points_at_its_place(share: float, line: str) -> None:
     mark = Mark(share, "card: 24 GiB")
-    assert pointed(mark, 20, len(mark.label)) == line
+    assert pointer_line(mark, 20, len(mark.label)) == line

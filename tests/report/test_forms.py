@@ -16,7 +16,7 @@ from oomdoctor.knowledge.records.form import SHEETS
 from oomdoctor.machine.match_log import MachineSource
 from oomdoctor.machine.reports.read import read_report
 from oomdoctor.report.issue.form_markdown import render
-from oomdoctor.report.issue.forms import form
+from oomdoctor.report.issue.forms import compose_form
 from oomdoctor.report.issue.forms_table import forms_page
 from oomdoctor.report.issue.known_values import known_values
 from oomdoctor.report.safety.redact import redact
@@ -99,7 +99,7 @@ BARE = diagnosed(None)
 
 def filled(project: str, diagnosis: Diagnosis = FULL, lang: str = "en") -> str:
     own = project_form(PACK, project)
-    return render(redact(form(diagnosis, own, Wording(lang), "0.0")), own.form)
+    return render(redact(compose_form(diagnosis, own, Wording(lang), "0.0")), own.form)
 
 
 def headings(project: str, text: str) -> list[str]:
@@ -140,7 +140,7 @@ def test_no_box_that_vouches_for_something_is_ticked(project: str, diagnosis: Di
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_a_required_field_has_its_content_or_a_mark(project: str, lang: str) -> None:
     own = project_form(PACK, project)
-    blocks = form(BARE, own, Wording(lang), "0.0").blocks
+    blocks = compose_form(BARE, own, Wording(lang), "0.0").blocks
     assert [
         field.id for block, field in zip(blocks, own.form.fields, strict=True) if field.required and not getattr(block, "blocks", ())
     ] == []

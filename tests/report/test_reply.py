@@ -16,12 +16,12 @@ from oomdoctor.api import pipeline
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.document import Document
-from oomdoctor.report.issue.issue import issue
+from oomdoctor.report.issue.issue import compose_issue
 from oomdoctor.report.issue.missing_info import missing_info
-from oomdoctor.report.issue.reply import language_of, reply
+from oomdoctor.report.issue.reply import compose_reply, language_of
 from oomdoctor.report.render.markdown import render as markdown
 from oomdoctor.report.safety.redact import redact
-from oomdoctor.report.wording.phrases import written
+from oomdoctor.report.wording.phrases import setting_line
 from oomdoctor.report.wording.wording import Wording
 
 CASES = sorted(path.parent for path in (Path(__file__).parents[2] / "fixtures" / "cases").glob("*/train.log"))
@@ -50,12 +50,12 @@ def shown(document: Document) -> str:
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.name))
 def test_an_answer_is_short_and_an_issue_fits_its_page(case: Path, lang: str) -> None:
-    assert len(shown(reply(of_case(case), Wording(lang), "0")).splitlines()) < 20
-    assert len(shown(issue(of_case(case), Wording(lang), "0")).splitlines()) < 60
+    assert len(shown(compose_reply(of_case(case), Wording(lang), "0")).splitlines()) < 20
+    assert len(shown(compose_issue(of_case(case), Wording(lang), "0")).splitlines()) < 60
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("form", [reply, issue])
+@pytest.mark.parametrize("form", [compose_reply, compose_issue])
 @pytest.mark.parametrize("sample", samples.ALL.values(), ids=samples.ALL)
 def test_every_kind_of_verdict_can_be_written(sample: Callable[[], Diagnosis], form: Callable[..., Document], lang: str) -> None:
     text = markdown(form(sample(), Wording(lang), "0"))
@@ -64,25 +64,27 @@ def test_every_kind_of_verdict_can_be_written(sample: Callable[[], Diagnosis], f
 
 
 def test_an_answer_says_what_the_log_shows_with_its_line() -> None:
-    said = shown(reply(of_text(f"step 1\n{OOM}\n"), Wording("en"), "0"))
+    said = shown(compose_reply(of_text(f"step 1\n{OOM}\n"), Wording("en"), "0"))
     assert said.startswith("Thank you for the report. GPU memory ran out on GPU 1: 2.00 GiB were asked for, 1.02 GiB were free. (line 2)")
 
 
 def test_an_answer_names_at_most_three_steps_and_asks_for_at_most_two_things() -> None:
-    said = shown(reply(samples.device_oom(), Wording("en"), "0"))
+    said = shown(compose_reply(samples.device_oom(), Wording("en"), "0"))
     assert re.findall(r"^(\d)\. ", said, re.M) in (["1", "2", "3"], ["1", "2"], ["1"])
     assert said.count("; and ") <= 1
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_a_person_on_windows_is_not_sent_to_the_linux_kernel(lang: str) -> None:
-    assert not {"dmesg", "cgroup"} & set(re.findall(r"[a-z]+", shown(reply(of_case(named("windows-page-file")), Wording(lang), "0"))))
+    assert not {"dmesg", "cgroup"} & set(
+        re.findall(r"[a-z]+", shown(compose_reply(of_case(named("windows-page-file")), Wording(lang), "0")))
+    )
 
 
 def test_steps_come_in_the_order_of_the_findings() -> None:
     found = of_case(named("vllm-full-card"))
     first = found.findings[0].fixes[0].title.en.rstrip(".")
-    assert f"1. **{first}.**" in shown(reply(found, Wording("en"), "0"))
+    assert f"1. **{first}.**" in shown(compose_reply(found, Wording("en"), "0"))
 
 
 @pytest.mark.parametrize(("lang", "part"), [("en", "This is not a lack of memory. "), ("zh", "这不是内存或显存不足：")])
@@ -90,31 +92,31 @@ def test_a_look_alike_is_said_to_be_one(lang: str, part: str) -> None:
     found = of_text(
         "RuntimeError: The NVIDIA driver on your system is too old (found version 11040). Please update your GPU driver by downloading"
     )
-    assert part in shown(reply(found, Wording(lang), "0"))
+    assert part in shown(compose_reply(found, Wording(lang), "0"))
 
 
 def test_what_is_void_in_a_config_comes_before_what_to_try(tmp_path: Path) -> None:
     config = tmp_path / "sft.yaml"
     config.write_text("stage: sft\ndo_train: true\nfinetuning_type: lora\nfp16: true\nbf16: true\n", encoding="utf-8")
     found = pipeline.diagnose_logs(["-"], load_pack(), text=OOM.encode(), config=[str(config)])
-    said = shown(reply(found, Wording("en"), "0"))
+    said = shown(compose_reply(found, Wording("en"), "0"))
     assert said.index("In the config, ") < said.index("Worth trying")
     assert len(said.splitlines()) < 20
-    assert "In your config" in shown(issue(found, Wording("en"), "0"))
+    assert "In your config" in shown(compose_issue(found, Wording("en"), "0"))
 
 
 def test_a_survived_shortage_is_not_asked_about() -> None:
-    said = shown(reply(samples.survived(), Wording("en"), "0"))
+    said = shown(compose_reply(samples.survived(), Wording("en"), "0"))
     assert "please add" not in said and "No failure" in said
 
 
 def test_where_nothing_failed_the_whole_log_is_asked_for() -> None:
-    said = shown(reply(of_text("all is well\n"), Wording("en"), "0"))
+    said = shown(compose_reply(of_text("all is well\n"), Wording("en"), "0"))
     assert "shows no failure" in said and "log of every rank" in said and "Worth trying" not in said
 
 
 def test_an_open_verdict_says_what_would_settle_it_and_does_not_ask_for_it_again() -> None:
-    said = shown(reply(of_text("Killed\n"), Wording("en"), "0"))
+    said = shown(compose_reply(of_text("Killed\n"), Wording("en"), "0"))
     assert said.count("dmesg -T | grep -iE 'killed process|oom'") == 1
 
 
@@ -137,16 +139,16 @@ def test_any_text_has_a_language_or_none(text: str) -> None:
 
 
 def test_an_issue_shows_the_message_word_by_word_and_a_ledger_that_adds_up() -> None:
-    text = markdown(issue(of_case(named("glm4-lora-multi-gpu")), Wording("en"), "0"))
+    text = markdown(compose_issue(of_case(named("glm4-lora-multi-gpu")), Wording("en"), "0"))
     assert "```text\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 222.00 MiB." in text
-    total = next(part for part in text.split("\n") if part.startswith("| in all |"))
+    total = next(part for part in text.split("\n") if part.startswith("| total |"))
     assert "23.69 GiB" in total
 
 
 def test_an_issue_holds_no_secret_of_the_log() -> None:
     log = f'  File "/home/somebody/run.py", line 3, in main\nper_device_train_batch_size=4\n{OOM}\n'
-    assert "somebody" in markdown(issue(of_text(log), Wording("en"), "0"))
-    assert "somebody" not in markdown(redact(issue(of_text(log), Wording("en"), "0")))
+    assert "somebody" in markdown(compose_issue(of_text(log), Wording("en"), "0"))
+    assert "somebody" not in markdown(redact(compose_issue(of_text(log), Wording("en"), "0")))
 
 
 def test_what_the_log_shows_is_not_asked_for() -> None:
@@ -161,4 +163,4 @@ def test_what_the_log_shows_is_not_asked_for() -> None:
     ("training_args.bf16", "true", "training_args.bf16: true"),
 ])  # fmt: skip
 def test_a_setting_is_written_as_a_person_types_it(key: str, value: str, text: str) -> None:
-    assert written(key, value) == text
+    assert setting_line(key, value) == text

@@ -13,11 +13,11 @@ from oomdoctor.case.diagnosis import Cite, Diagnosis, Finding
 from oomdoctor.case.event import Certainty, Place
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.text import Text
-from oomdoctor.report.diagnosis.config_issues import in_config
+from oomdoctor.report.diagnosis.config_issues import config_issue_blocks
 from oomdoctor.report.diagnosis.expected import beside_seen
-from oomdoctor.report.diagnosis.figures import bars, rows
+from oomdoctor.report.diagnosis.figures import figure_rows, ledger_bars
 from oomdoctor.report.diagnosis.headline import incident_sentence, settle_text, summary
-from oomdoctor.report.diagnosis.places import at, repeated, where
+from oomdoctor.report.diagnosis.places import event_place, place_text, repetition_text
 from oomdoctor.report.diagnosis.steps import not_this, steps
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.safety.sanitize import clean_line
@@ -52,7 +52,7 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
         blocks += beside_seen(case.estimate, wording)
         blocks += _budget(case, wording)
     blocks += _meaning(diagnosis.findings, first, wording)
-    blocks += in_config(case.training, wording)
+    blocks += config_issue_blocks(case.training, wording)
     blocks += steps(diagnosis.findings, wording)
     blocks += not_this(diagnosis.findings, wording)
     warned = any(finding.not_this for finding in diagnosis.findings) or bool(case.training and case.training.issues)
@@ -95,15 +95,15 @@ def _has_certainty(verdict: Verdict) -> bool:
 def _seen(incident: Incident, wording: Wording) -> Iterator[Block]:
     root = incident.root
     yield Heading(wording.say(labels.SEEN))
-    yield Quote(where=where(root, wording), text=root.text)
+    yield Quote(where=event_place(root, wording), text=root.text)
     frame = wording.say(labels.FRAME, frame=clean_line(root.frame, 300)) if root.frame else ""
-    again = repeated(incident, wording)
+    again = repetition_text(incident, wording)
     if frame or again:
         yield Paragraph((Span(frame, Style.DIM), Span(wording.blank if frame and again else ""), Span(again)))
 
 
 def _figures(incident: Incident, wording: Wording) -> Iterator[Block]:
-    figures, drawn = rows(incident.root, incident.ledger, wording), bars(incident.ledger, wording)
+    figures, drawn = figure_rows(incident.root, incident.ledger, wording), ledger_bars(incident.ledger, wording)
     if not figures and not drawn:
         return
     yield Heading(wording.say(labels.FIGURES))
@@ -152,7 +152,7 @@ def _finding(finding: Finding, seen: Place | None, wording: Wording, sentences: 
     why = wording.say(finding.why)
     sure = wording.say(labels.CONFIDENCE[finding.confidence.value])
     if finding.evidence and all(evidence.place != seen for evidence in finding.evidence):
-        sure += (wording.comma) + at(finding.evidence[0].place, wording)
+        sure += (wording.comma) + place_text(finding.evidence[0].place, wording)
     aside = wording.aside(sure)
     pieces = [
         Span(bare(wording.say(finding.title)), Style.STRONG),
@@ -202,7 +202,7 @@ def _followed(incident: Incident, wording: Wording) -> Iterator[Block]:
     events = incident.consequences
     if not events:
         return
-    shown = tuple(Row(where(event, wording), clean_line(event.text, 160), style=Style.CODE) for event in events[:_FOLLOWED])
+    shown = tuple(Row(event_place(event, wording), clean_line(event.text, 160), style=Style.CODE) for event in events[:_FOLLOWED])
     blocks: tuple[Block, ...] = (Facts(shown), *_rest(len(events) - _FOLLOWED, wording))
     yield Folded(wording.say(labels.FOLLOWED, n=len(events)), blocks, clean_line(events[0].text, 100))
 
@@ -213,7 +213,7 @@ def _others(incidents: Sequence[Incident], wording: Wording) -> Iterator[Block]:
     shown: list[Block] = []
     for incident in incidents[:_OTHERS]:
         shown.append(Paragraph((Span(incident_sentence(incident, wording)),)))
-        shown.append(Quote(where=where(incident.root, wording), text=incident.root.text))
+        shown.append(Quote(where=event_place(incident.root, wording), text=incident.root.text))
     gist = incident_sentence(incidents[0], wording)
     yield Folded(wording.say(labels.OTHERS, n=len(incidents)), (*shown, *_rest(len(incidents) - _OTHERS, wording)), gist)
 

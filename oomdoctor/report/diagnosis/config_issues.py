@@ -16,7 +16,7 @@ _FOLDED = 20
 _STYLES = {"error": Style.BAD, "warning": Style.WARN, "note": Style.DIM}
 
 
-def in_config(training: RunConfig | None, wording: Wording) -> Iterator[Block]:
+def config_issue_blocks(training: RunConfig | None, wording: Wording) -> Iterator[Block]:
     """Yield the complaints, worst first; notes are for whoever unfolds them."""
     if training is None or not training.issues:
         return

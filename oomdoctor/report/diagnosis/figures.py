@@ -19,7 +19,7 @@ _ACCENT = {"requested_bytes": Style.STRONG, "free_bytes": Style.GOOD, "other_pro
 _PART_STYLE = {"free": Style.GOOD, "other processes": Style.WARN, "unaccounted": Style.DIM}
 
 
-def rows(root: Event, drawn: tuple[LedgerEntry, ...], wording: Wording) -> tuple[Row, ...]:
+def figure_rows(root: Event, drawn: tuple[LedgerEntry, ...], wording: Wording) -> tuple[Row, ...]:
     """Return the byte figures of a message, the known ones in a fixed order, each with its share of the card.
 
     What the ledger draws is left to its bar: nobody reads the same number twice.
@@ -33,7 +33,7 @@ def rows(root: Event, drawn: tuple[LedgerEntry, ...], wording: Wording) -> tuple
     return tuple(_row(name, sizes[name], total, wording) for name in [*named, *others][:_MOST_ROWS])
 
 
-def bars(ledger: tuple[LedgerEntry, ...], wording: Wording) -> list[Bar]:
+def ledger_bars(ledger: tuple[LedgerEntry, ...], wording: Wording) -> list[Bar]:
     """One bar for each memory that the ledger speaks of."""
     shown = [part for part in ledger if part.bytes > 0]
     return [_bar(of, [part for part in shown if part.of == of], wording) for of in dict.fromkeys(part.of for part in shown)]

@@ -12,9 +12,9 @@ from oomdoctor.report.wording.wording import Wording
 _RANKS = 3
 
 
-def where(event: Event, wording: Wording) -> str:
+def event_place(event: Event, wording: Wording) -> str:
     """`train.log:1204, rank 3`: where a message stands and who wrote it."""
-    parts = [at(event.place, wording)]
+    parts = [place_text(event.place, wording)]
     if event.rank is not None:
         parts.append(wording.say(labels.RANK, n=event.rank))
     if event.time:
@@ -22,7 +22,7 @@ def where(event: Event, wording: Wording) -> str:
     return wording.comma.join(parts)
 
 
-def at(place: Place, wording: Wording) -> str:
+def place_text(place: Place, wording: Wording) -> str:
     """`train.log:1204`, or how far from the end, or the byte, whatever is known."""
     name = place.source if place.source not in ("", "-") else wording.say(labels.INPUT)
     if place.line is not None:
@@ -36,7 +36,7 @@ def at(place: Place, wording: Wording) -> str:
     return name + wording.aside(back)
 
 
-def repeated(incident: Incident, wording: Wording) -> str:
+def repetition_text(incident: Incident, wording: Wording) -> str:
     """Say where else and how often a failure was seen: `The same on ranks 0, 1, 2 and 5 more; seen 16 times in all`."""
     ranks = {*incident.ranks, *(event.rank for event in incident.repeats if event.rank is not None)} - {incident.root.rank}
     times = max(incident.count, len(incident.repeats) + 1)

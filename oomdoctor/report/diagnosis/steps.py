@@ -12,7 +12,7 @@ from oomdoctor.knowledge.tables.titles import framework_title
 from oomdoctor.report.document import Block, Folded, Heading, Paragraph, Row, Span, Step, Steps, Style
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import labels
-from oomdoctor.report.wording.phrases import bare, spans, written
+from oomdoctor.report.wording.phrases import bare, setting_line, spans
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_size
 
@@ -32,7 +32,7 @@ def steps(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
         yield Heading(wording.say(labels.NEXT))
         yield Steps((full_step(fixes[0], wording),))
         yield from _others(fixes[1:], wording)
-    already = list(dict.fromkeys(written(setting.key, setting.before or setting.to) for finding in findings for setting in finding.already))
+    already = already_set(findings)
     if already:
         yield Paragraph(spans(wording.say(labels.ALREADY, lines=wording.comma.join(f"`{line}`" for line in already[:_ALREADY]))))
 
@@ -61,6 +61,12 @@ def _others(fixes: Sequence[Fix], wording: Wording) -> Iterator[Block]:
         blocks.append(Paragraph((Span(wording.say(labels.AND_MORE, n=len(fixes) - _FOLDED), Style.DIM),)))
     gist = wording.semicolon.join(bare(wording.say(fix.title)) for fix in fixes[_SHORT:])
     yield Folded(title, tuple(blocks), clean_line(gist, 160))
+
+
+def already_set(findings: Sequence[Finding]) -> list[str]:
+    """Return what the run does already, a line for each setting."""
+    in_force = (setting for finding in findings for setting in finding.already)
+    return list(dict.fromkeys(setting_line(setting.key, setting.before or setting.to) for setting in in_force))
 
 
 def full_step(fix: Fix, wording: Wording) -> Step:
@@ -128,10 +134,10 @@ def _line(setting: ProposedSetting, wording: Wording) -> tuple[str, str]:
     """Return the line to type, and a note on it. What can be pasted as it is has no arrow in it."""
     notes = [] if setting.note is None else [wording.say(setting.note)]
     if setting.before is None:
-        return written(setting.key, setting.to), "".join(notes)
-    if setting.key.endswith(")") or "=" in written(setting.key, "x"):
-        return written(setting.key, setting.to), wording.comma.join([wording.say(labels.WAS, value=setting.before), *notes])
-    return f"{written(setting.key, setting.before)} → {setting.to}", "".join(notes)
+        return setting_line(setting.key, setting.to), "".join(notes)
+    if setting.key.endswith(")") or "=" in setting_line(setting.key, "x"):
+        return setting_line(setting.key, setting.to), wording.comma.join([wording.say(labels.WAS, value=setting.before), *notes])
+    return f"{setting_line(setting.key, setting.before)} → {setting.to}", "".join(notes)
 
 
 def _wrong(advice: NotThis, wording: Wording) -> Paragraph:

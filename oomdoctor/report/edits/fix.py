@@ -47,19 +47,19 @@ def render(
     return "".join(line.render(color=color) + "\n" for line in lines)
 
 
-def written(copies: Mapping[str, str], new: Sequence[str], wording: Wording) -> str:
+def written_text(copies: Mapping[str, str], new: Sequence[str], wording: Wording) -> str:
     """Say what was written, and where the old files are."""
     lines = [wording.say(texts.WRITTEN, path=path, copy=copy) for path, copy in copies.items()]
     lines += [wording.say(texts.CREATED, path=path) for path in new]
     return "".join(f"{clean_line(line, _LINE)}\n" for line in lines)
 
 
-def question(wording: Wording) -> str:
+def question_text(wording: Wording) -> str:
     """Return the question that is asked before anything is written."""
     return wording.say(texts.ASK)
 
 
-def declined(wording: Wording) -> str:
+def declined_text(wording: Wording) -> str:
     """Say that nothing was written."""
     return wording.say(texts.DECLINED)
 

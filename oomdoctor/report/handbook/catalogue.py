@@ -15,7 +15,7 @@ from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.knowledge.records.source import Claim, SourceRecord
 from oomdoctor.report.document import Row
 from oomdoctor.report.handbook.fix import balance, settings
-from oomdoctor.report.handbook.parts import diagnosed_example, versions, why_not
+from oomdoctor.report.handbook.parts import diagnose_example, versions, why_not
 from oomdoctor.report.handbook.problem import explained
 from oomdoctor.report.render.markdown import code, escaped
 from oomdoctor.report.safety.sanitize import clean_line
@@ -65,7 +65,7 @@ def _problem(book: Book, record: ProblemRecord, wording: Wording) -> Iterator[st
     yield f"**{escaped(bare(wording.say(record.title)))}**  \n" + escaped(
         " · ".join([wording.say(handbook.CONFIDENCE[record.confidence]), *about])
     )
-    yield _prose(explained(record, diagnosed_example(book, record.examples[0]), wording))
+    yield _prose(explained(record, diagnose_example(book, record.examples[0]), wording))
     fixes = [_link("fixes", one.id, wording.say(one.title), wording) for one in book.fixes_of(record)]
     if fixes:
         yield f"{wording.say(texts.DO)}{wording.colon}{wording.comma.join(fixes)}{wording.sentence('')}"

@@ -9,18 +9,18 @@ from oomdoctor.knowledge.records.fix import FixRecord, SettingRecord
 from oomdoctor.knowledge.records.problem import CiteRecord
 from oomdoctor.knowledge.tables.titles import framework_title
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Style
-from oomdoctor.report.handbook.parts import cited, titled, versions, what_does_not_help
+from oomdoctor.report.handbook.parts import citation_blocks, page_head, versions, what_does_not_help
 from oomdoctor.report.wording import handbook
-from oomdoctor.report.wording.phrases import spans, written
+from oomdoctor.report.wording.phrases import setting_line, spans
 from oomdoctor.report.wording.wording import Wording
 
 _HELPED = 8
 _ABREAST = 2
 
 
-def fix(book: Book, record: FixRecord, wording: Wording) -> Iterator[Block]:
+def fix_blocks(book: Book, record: FixRecord, wording: Wording) -> Iterator[Block]:
     """Yield what to change, where, and what it frees and costs."""
-    yield from titled(wording.say(record.title), [wording.say(handbook.FIX), record.id])
+    yield from page_head(wording.say(record.title), [wording.say(handbook.FIX), record.id])
     yield Heading(wording.say(handbook.HOW))
     yield Paragraph(spans(wording.say(record.how)))
     yield Facts(
@@ -38,14 +38,14 @@ def fix(book: Book, record: FixRecord, wording: Wording) -> Iterator[Block]:
     if helped[_HELPED:]:
         yield Paragraph((Span(wording.say(handbook.FOR_MORE, list=", ".join(record.id for record in helped[_HELPED:])), Style.DIM),))
     yield from what_does_not_help(book, record.not_this, (), wording)
-    yield from cited(book, [CiteRecord(source=name) for name in record.cites], wording)
+    yield from citation_blocks(book, [CiteRecord(source=name) for name in record.cites], wording)
 
 
 def settings(found: Sequence[SettingRecord], wording: Wording) -> Iterator[Row]:
     """Yield the keys of a fix; up to two frameworks that share key and value share a line."""
     grouped: dict[tuple[str, str], list[str]] = {}
     for one in found:
-        value = one.key if one.change == "keep-batch" else written(one.key, one.to)
+        value = one.key if one.change == "keep-batch" else setting_line(one.key, one.to)
         grouped.setdefault((value, _aside(one, wording)), []).append(_framework(one, wording))
     for (value, aside), named in grouped.items():
         frameworks = list(dict.fromkeys(named))

@@ -9,38 +9,38 @@ from collections.abc import Iterable, Iterator
 
 from oomdoctor.knowledge.book import Book
 from oomdoctor.report.document import Block, Document, Facts, Heading, Paragraph, Row
-from oomdoctor.report.handbook.fix import fix
-from oomdoctor.report.handbook.problem import problem
-from oomdoctor.report.handbook.signature import signature
-from oomdoctor.report.handbook.source import source
+from oomdoctor.report.handbook.fix import fix_blocks
+from oomdoctor.report.handbook.problem import problem_blocks
+from oomdoctor.report.handbook.signature import signature_blocks
+from oomdoctor.report.handbook.source import source_blocks
 from oomdoctor.report.wording import handbook
 from oomdoctor.report.wording.handbook import AREAS
 from oomdoctor.report.wording.phrases import spans
 from oomdoctor.report.wording.wording import Wording
 
 
-def page(book: Book, name: str, wording: Wording, version: str) -> Document:
+def rule_page(book: Book, name: str, wording: Wording, version: str) -> Document:
     """Return the page of an id, whatever it names. Raise KeyError where it names nothing."""
     part = book.part_of(name)
     blocks: Iterable[Block]
     if part == "problems":
-        blocks = problem(book, book.problems[name], wording)
+        blocks = problem_blocks(book, book.problems[name], wording)
     elif part == "fixes":
-        blocks = fix(book, book.fix(name), wording)
+        blocks = fix_blocks(book, book.fix(name), wording)
     elif part == "signatures":
-        blocks = signature(book, book.signature(name), wording)
+        blocks = signature_blocks(book, book.signature(name), wording)
     elif part == "sources":
-        blocks = source(book, book.source(name), wording)
+        blocks = source_blocks(book, book.source(name), wording)
     elif part == "causes":
-        blocks = (block for record in book.with_cause(name) for block in problem(book, record, wording))
+        blocks = (block for record in book.with_cause(name) for block in problem_blocks(book, record, wording))
     elif part == "areas":
-        blocks = listing(book, name, wording)
+        blocks = listing_blocks(book, name, wording)
     else:
         raise KeyError(name)
     return _document(blocks, f"explain {name}", wording, version)
 
 
-def contents(book: Book, wording: Wording, version: str) -> Document:
+def contents_page(book: Book, wording: Wording, version: str) -> Document:
     """Return what the handbook holds: the areas, and what there is besides problems."""
     areas = [Row(name, _area(name, wording), wording.say(handbook.COUNT, n=len(ids))) for name, ids in book.areas.items()]
     others = [
@@ -62,7 +62,7 @@ def contents(book: Book, wording: Wording, version: str) -> Document:
     return _document(blocks, "explain", wording, version)
 
 
-def listing(book: Book, name: str, wording: Wording) -> Iterator[Block]:
+def listing_blocks(book: Book, name: str, wording: Wording) -> Iterator[Block]:
     """Yield what one area or part holds, a line each."""
     if name in book.areas or name == "problems":
         for area in book.areas if name == "problems" else [name]:

@@ -16,7 +16,7 @@ from oomdoctor.knowledge.records.fix import NotThisRecord
 from oomdoctor.knowledge.records.problem import CaseExample, CiteRecord
 from oomdoctor.knowledge.records.source import Claim, SourceRecord
 from oomdoctor.machine.findings import environment_findings_of_json
-from oomdoctor.report.diagnosis.figures import bars, rows
+from oomdoctor.report.diagnosis.figures import figure_rows, ledger_bars
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import handbook
@@ -27,7 +27,7 @@ _EXAMPLE_LINES = 12
 _NOT_RIGHT = ("wrong", "partly")
 
 
-def titled(title: str, about: Sequence[str], url: str | None = None) -> Iterator[Block]:
+def page_head(title: str, about: Sequence[str], url: str | None = None) -> Iterator[Block]:
     """Yield the head of a page: its title, what kind of page it is, its id."""
     yield Paragraph((Span(title, Style.STRONG),))
     yield Paragraph((Span(" · ".join(about), Style.DIM), *((Span(" "), Span(url, Style.LINK)) if url else ())))
@@ -46,7 +46,7 @@ def what_does_not_help(book: Book, advice: Iterable[NotThisRecord], cites: Seque
         yield from said
 
 
-def cited(book: Book, cites: Sequence[CiteRecord], wording: Wording) -> Iterator[Block]:
+def citation_blocks(book: Book, cites: Sequence[CiteRecord], wording: Wording) -> Iterator[Block]:
     """Yield the documents that a page cites, each once, with what they are cited for."""
     if not cites:
         return
@@ -66,10 +66,10 @@ def cited(book: Book, cites: Sequence[CiteRecord], wording: Wording) -> Iterator
         yield Paragraph((Span(found.title, Style.STRONG), *link, *spans((" " if says else "") + says)))
 
 
-def example(text: str, diagnosis: Diagnosis, wording: Wording, *, named: str, wanted: str | None = None) -> Iterator[Block]:
+def example_blocks(text: str, diagnosis: Diagnosis, wording: Wording, *, named: str, wanted: str | None = None) -> Iterator[Block]:
     """Yield the example and every figure that was read in it."""
     yield Heading(wording.say(handbook.EXAMPLE))
-    yield Quote(where=named, text=shortened(text))
+    yield Quote(where=named, text=last_lines(text))
     incident = diagnosis.case.incidents[0] if diagnosis.case.incidents else None
     event = incident.root if incident is not None else None
     if wanted is not None:
@@ -77,21 +77,21 @@ def example(text: str, diagnosis: Diagnosis, wording: Wording, *, named: str, wa
     if event is None:
         return
     ledger = incident.ledger if incident is not None and incident.root is event else ()
-    read = [*rows(event, ledger, wording), *_other_fields(event)]
+    read = [*figure_rows(event, ledger, wording), *_other_fields(event)]
     if read:
         yield Heading(wording.say(handbook.FIGURES))
         yield Facts(tuple(read))
-    yield from bars(ledger, wording)
+    yield from ledger_bars(ledger, wording)
 
 
-def diagnosed(book: Book, text: str) -> Diagnosis:
+def diagnose_text(book: Book, text: str) -> Diagnosis:
     """Diagnose an example."""
     return pipeline.diagnose_logs(["example.log"], book.pack, text=text.encode())
 
 
-def diagnosed_example(book: Book, case: CaseExample) -> Diagnosis:
+def diagnose_example(book: Book, case: CaseExample) -> Diagnosis:
     """Diagnose the example of a problem: a log, or an environment."""
-    found = diagnosed(book, case.log)
+    found = diagnose_text(book, case.log)
     return found if case.environment is None else replace(found, findings=environment_findings_of_json(case.environment, book.pack))
 
 
@@ -104,7 +104,7 @@ def why_not(book: Book, advice: NotThisRecord, wording: Wording) -> str:
     """Why advice is wrong, with the figures of an example of the first problem for which it is."""
     if "{" not in advice.why.en or advice.problems[0] not in book.problems:
         return wording.say(advice.why)
-    found = diagnosed_example(book, book.problems[advice.problems[0]].examples[0])
+    found = diagnose_example(book, book.problems[advice.problems[0]].examples[0])
     return wording.say(fill_template(advice.why, _figures(found)))
 
 
@@ -154,7 +154,7 @@ def _claims(book: Book, cite: CiteRecord) -> Iterator[tuple[SourceRecord, Claim]
     yield from ((found, claim) for claim in found.claims if claim.id == cite.claim)
 
 
-def shortened(text: str) -> str:
+def last_lines(text: str) -> str:
     """Return the last lines of a long example: there the failure stands."""
     lines = text.strip("\n").split("\n")
     return "\n".join(lines if len(lines) <= _EXAMPLE_LINES else ["…", *lines[-_EXAMPLE_LINES:]])

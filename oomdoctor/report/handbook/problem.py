@@ -11,7 +11,7 @@ from oomdoctor.knowledge.records.fix import FixRecord
 from oomdoctor.knowledge.records.problem import ProblemRecord
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Step, Steps, Style
 from oomdoctor.report.handbook.fix import settings
-from oomdoctor.report.handbook.parts import cited, diagnosed_example, example, example_text, titled, what_does_not_help
+from oomdoctor.report.handbook.parts import citation_blocks, diagnose_example, example_blocks, example_text, page_head, what_does_not_help
 from oomdoctor.report.wording import handbook
 from oomdoctor.report.wording.phrases import spans
 from oomdoctor.report.wording.wording import Wording
@@ -19,16 +19,18 @@ from oomdoctor.report.wording.wording import Wording
 _SIGNS = {"is": "=", "not": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥", "in": "∈", "contains": "∋"}
 
 
-def problem(book: Book, record: ProblemRecord, wording: Wording) -> Iterator[Block]:
+def problem_blocks(book: Book, record: ProblemRecord, wording: Wording) -> Iterator[Block]:
     """Yield what a problem is, with its first example diagnosed."""
-    found = diagnosed_example(book, record.examples[0])
-    yield from titled(wording.say(record.title), [wording.say(handbook.PROBLEM), book.area(record.id), record.id, *_cause(record, wording)])
+    found = diagnose_example(book, record.examples[0])
+    yield from page_head(
+        wording.say(record.title), [wording.say(handbook.PROBLEM), book.area(record.id), record.id, *_cause(record, wording)]
+    )
     yield Heading(wording.say(handbook.WHY_EXAMPLE if "{" in record.why.en else handbook.WHY))
     yield Paragraph(spans(explained(record, found, wording)))
     yield Heading(wording.say(handbook.HOW_SURE))
     yield Paragraph((Span(wording.say(handbook.SURE[record.confidence]) + wording.blank + wording.say(handbook.SURE_UNKNOWN)),))
     yield Facts(tuple(Row("", line, style=Style.CODE) for line in conditions(record.when)))
-    yield from example(
+    yield from example_blocks(
         example_text(record.examples[0]),
         found,
         wording,
@@ -36,7 +38,7 @@ def problem(book: Book, record: ProblemRecord, wording: Wording) -> Iterator[Blo
     )
     yield from what_to_do(book, record, wording)
     yield from what_does_not_help(book, book.not_for(record.id), record.cites, wording)
-    yield from cited(book, record.cites, wording)
+    yield from citation_blocks(book, record.cites, wording)
     yield from _see_also(book, record, wording)
 
 

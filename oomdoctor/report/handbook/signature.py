@@ -8,7 +8,7 @@ from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Quote, Row, Span
-from oomdoctor.report.handbook.parts import diagnosed, example, shortened, titled, versions
+from oomdoctor.report.handbook.parts import diagnose_text, example_blocks, last_lines, page_head, versions
 from oomdoctor.report.wording import handbook
 from oomdoctor.report.wording.handbook import KINDS
 from oomdoctor.report.wording.phrases import bare
@@ -17,25 +17,25 @@ from oomdoctor.report.wording.wording import Wording
 _NEAR_MISSES = 3
 
 
-def signature(book: Book, record: SignatureRecord, wording: Wording) -> Iterator[Block]:
+def signature_blocks(book: Book, record: SignatureRecord, wording: Wording) -> Iterator[Block]:
     """Yield what a message means, an example read word by word, and what looks like it."""
     program = book.program(record.id)
-    yield from titled(record.id, [wording.say(handbook.SIGNATURE, program=program)])
+    yield from page_head(record.id, [wording.say(handbook.SIGNATURE, program=program)])
     yield Heading(wording.say(handbook.MEANING))
     yield Paragraph(
         (Span(wording.say(KINDS[record.kind]) + (wording.blank + _certainty(record, wording) if record.kind != "context" else "")),)
     )
     yield Facts(tuple(_provenance(record, program, wording)))
     if record.examples:
-        found = diagnosed(book, record.examples[0].text)
-        yield from example(
+        found = diagnose_text(book, record.examples[0].text)
+        yield from example_blocks(
             record.examples[0].text, found, wording, named=wording.say(handbook.AS_PRINTED, program=program), wanted=record.id
         )
         yield from _leads_to(found, wording)
     if record.near_misses:
         yield Heading(wording.say(handbook.NEAR))
         for near in record.near_misses[:_NEAR_MISSES]:
-            yield Quote(where=near.why, text=shortened(near.text))
+            yield Quote(where=near.why, text=last_lines(near.text))
 
 
 def _certainty(record: SignatureRecord, wording: Wording) -> str:

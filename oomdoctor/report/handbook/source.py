@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.records.source import Claim, SourceRecord
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Style
-from oomdoctor.report.handbook.parts import titled
+from oomdoctor.report.handbook.parts import page_head
 from oomdoctor.report.wording import handbook
 from oomdoctor.report.wording.phrases import spans
 from oomdoctor.report.wording.wording import Wording
 
 
-def source(book: Book, record: SourceRecord, wording: Wording) -> Iterator[Block]:
+def source_blocks(book: Book, record: SourceRecord, wording: Wording) -> Iterator[Block]:
     """Yield a document, claim by claim, and what cites it."""
-    yield from titled(record.title, [wording.say(handbook.SOURCE), record.id], record.url)
+    yield from page_head(record.title, [wording.say(handbook.SOURCE), record.id], record.url)
     if record.claims:
         yield Heading(wording.say(handbook.CLAIMS))
         yield from (Paragraph(_claim(claim, wording)) for claim in record.claims)

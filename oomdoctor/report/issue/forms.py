@@ -12,11 +12,11 @@ from oomdoctor.case.text import Text
 from oomdoctor.knowledge.project_forms import ProjectForm
 from oomdoctor.knowledge.records.form import FieldRecord, OptionRecord, SheetRecord
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
-from oomdoctor.report.issue.issue import figures, message, points, said, settings_in_force
+from oomdoctor.report.issue.issue import finding_blocks, ledger_blocks, message_blocks, settings_in_force, verdict_blocks
 from oomdoctor.report.issue.known_values import known_values
 from oomdoctor.report.issue.missing_info import missing_info
 from oomdoctor.report.wording import forms as texts
-from oomdoctor.report.wording.phrases import bare, spans, written
+from oomdoctor.report.wording.phrases import bare, setting_line, spans
 from oomdoctor.report.wording.wording import Wording
 
 _SETTINGS = 12
@@ -24,14 +24,14 @@ _FIXES = 3
 _LABELS = 3
 
 
-def form(diagnosis: Diagnosis, own: ProjectForm, wording: Wording, version: str) -> Document:
+def compose_form(diagnosis: Diagnosis, own: ProjectForm, wording: Wording, version: str) -> Document:
     """Fill in the form. Its blocks are one `Folded` for each field, in order, whose title is the heading."""
     values = known_values(diagnosis.case)
     blocks = [Folded(field.heading, tuple(_field(field, diagnosis, values, own.sheets, wording))) for field in own.form.fields]
     return Document(title=f"oomdoctor {version}", blocks=tuple(blocks), lang=wording.lang)
 
 
-def ticked(option: OptionRecord, values: Mapping[str, str]) -> bool:
+def is_ticked(option: OptionRecord, values: Mapping[str, str]) -> bool:
     """Whether what is known says that an option holds. One without a fact is for the person."""
     return option.fact is not None and values.get(option.fact) == option.value
 
@@ -75,9 +75,9 @@ def _sheet(field: FieldRecord, sheet: SheetRecord, values: Mapping[str, str], wo
 def _options(field: FieldRecord, values: Mapping[str, str], wording: Wording) -> Iterator[Block]:
     """Boxes as a list of tasks; of a list to choose from only what holds, or what there is to choose from."""
     if not field.choice:
-        yield Facts(tuple(Row("x" if ticked(option, values) else "", option.label) for option in field.options))
+        yield Facts(tuple(Row("x" if is_ticked(option, values) else "", option.label) for option in field.options))
         return
-    chosen = [option.label for option in field.options if ticked(option, values)]
+    chosen = [option.label for option in field.options if is_ticked(option, values)]
     if chosen:
         yield Paragraph((Span(", ".join(chosen)),))
     else:
@@ -85,21 +85,21 @@ def _options(field: FieldRecord, values: Mapping[str, str], wording: Wording) ->
 
 
 def _summary(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
-    yield from said(diagnosis, wording)
+    yield from verdict_blocks(diagnosis, wording)
 
 
 def _message(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     for incident in diagnosis.case.incidents[:1]:
-        yield from message(incident, wording)
+        yield from message_blocks(incident, wording)
 
 
 def _figures(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     for incident in diagnosis.case.incidents[:1]:
-        yield from figures(incident, wording)
+        yield from ledger_blocks(incident, wording)
 
 
 def _findings(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
-    yield from points(diagnosis.findings, wording)
+    yield from finding_blocks(diagnosis.findings, wording)
 
 
 def _fixes(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
@@ -107,7 +107,7 @@ def _fixes(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     rows = [
         Row(
             bare(wording.say(fix.title)),
-            wording.comma.join(written(setting.key, setting.to) for setting in fix.settings[:_FIXES]) or fix.command or "",
+            wording.comma.join(setting_line(setting.key, setting.to) for setting in fix.settings[:_FIXES]) or fix.command or "",
         )
         for fix in fixes
     ]

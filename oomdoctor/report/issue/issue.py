@@ -13,16 +13,17 @@ from oomdoctor.case.event import Event, Kind, Place
 from oomdoctor.case.incident import Incident, LedgerEntry
 from oomdoctor.case.settings import WrittenSetting
 from oomdoctor.case.text import Text
-from oomdoctor.report.diagnosis.config_issues import in_config
-from oomdoctor.report.diagnosis.figures import rows
+from oomdoctor.report.diagnosis.config_issues import config_issue_blocks
+from oomdoctor.report.diagnosis.figures import figure_rows
 from oomdoctor.report.diagnosis.headline import settle_text, summary
-from oomdoctor.report.diagnosis.places import at, repeated, where
+from oomdoctor.report.diagnosis.places import event_place, place_text, repetition_text
+from oomdoctor.report.diagnosis.steps import already_set
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.issue.missing_info import MissingInfo, missing_info
 from oomdoctor.report.safety.sanitize import clean_line, cut
 from oomdoctor.report.wording import issue as texts
 from oomdoctor.report.wording import labels
-from oomdoctor.report.wording.phrases import bare, spans, written
+from oomdoctor.report.wording.phrases import bare, spans
 from oomdoctor.report.wording.texts import PARTS
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_share, format_size
@@ -50,19 +51,19 @@ _SETTING_SIGNS = (
 """Beginnings of the ids of messages that print settings."""
 
 
-def issue(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
+def compose_issue(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
     """Compose the issue."""
     case = diagnosis.case
     first = case.incidents[0] if case.incidents else None
-    blocks: list[Block] = list(said(diagnosis, wording))
+    blocks: list[Block] = list(verdict_blocks(diagnosis, wording))
     if first is not None:
-        blocks += message(first, wording)
-        blocks += figures(first, wording)
-    blocks += points(diagnosis.findings, wording)
+        blocks += message_blocks(first, wording)
+        blocks += ledger_blocks(first, wording)
+    blocks += finding_blocks(diagnosis.findings, wording)
     blocks += _versions(case, first, wording)
     settings = settings_in_force(case, wording)
     blocks += _section(texts.SETTINGS, settings[:_SETTINGS], wording)
-    blocks += in_config(case.training, wording)
+    blocks += config_issue_blocks(case.training, wording)
     blocks += _tried(diagnosis.findings, wording)
     blocks += _section(texts.MISSING, [_missing(question, wording) for question in missing_info(case)], wording)
     blocks += _folded(case, first, settings[_SETTINGS:], wording)
@@ -70,7 +71,7 @@ def issue(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
     return Document(title=f"oomdoctor {version}", blocks=tuple(blocks), lang=wording.lang)
 
 
-def said(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
+def verdict_blocks(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     """Yield what happened in one sentence, and what would settle it."""
     yield Paragraph((Span(summary(diagnosis, wording), Style.STRONG),))
     settle = settle_text(diagnosis.case, wording)
@@ -78,22 +79,22 @@ def said(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
         yield Paragraph((Span(wording.say(labels.SETTLE)), *spans(wording.sentence(settle))))
 
 
-def message(incident: Incident, wording: Wording) -> Iterator[Block]:
+def message_blocks(incident: Incident, wording: Wording) -> Iterator[Block]:
     """Yield the message itself, where it stands, and how often."""
     root = incident.root
     text = "\n".join(cut(root.text, _QUOTED).split("\n")[-_QUOTED_LINES:])
-    yield Quote(where=where(root, wording), text=text)
+    yield Quote(where=event_place(root, wording), text=text)
     frame = wording.say(labels.FRAME, frame=clean_line(root.frame, 200)) if root.frame else ""
-    again = repeated(incident, wording)
+    again = repetition_text(incident, wording)
     if frame or again:
         yield Paragraph((Span(frame), Span(wording.blank if frame and again else ""), Span(again)))
 
 
-def figures(incident: Incident, wording: Wording) -> Iterator[Block]:
+def ledger_blocks(incident: Incident, wording: Wording) -> Iterator[Block]:
     """Yield the ledger as a table that adds up; where there is none, the figures of the message."""
     memory = next((part.of for part in incident.ledger), None)
     if memory is None:
-        yield from _section(labels.FIGURES, rows(incident.root, (), wording), wording)
+        yield from _section(labels.FIGURES, figure_rows(incident.root, (), wording), wording)
         return
     parts = [part for part in incident.ledger if part.of == memory]
     total = sum(part.bytes for part in parts)
@@ -109,7 +110,7 @@ def _part(part: LedgerEntry, total: int, wording: Wording) -> Row:
     return Row(wording.say(known) if known else part.what, format_size(part.bytes), note)
 
 
-def points(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
+def finding_blocks(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
     """Yield what the first findings say."""
     if not findings:
         return
@@ -172,12 +173,12 @@ def _printed(place: Place, case: Case, wording: Wording) -> str:
     """Where a setting is printed; of a single log the number of the line is enough."""
     if len(case.sources) == 1 and place.line is not None:
         return wording.say(texts.LINE, n=place.line)
-    return at(place, wording)
+    return place_text(place, wording)
 
 
 def _tried(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
     """Measures that are in force already, so that nobody proposes them again."""
-    lines = list(dict.fromkeys(written(setting.key, setting.before or setting.to) for finding in findings for setting in finding.already))
+    lines = already_set(findings)
     if lines:
         yield Heading(wording.say(texts.TRIED))
         yield Paragraph(spans(wording.comma.join(f"`{line}`" for line in lines[:_TRIED])))
@@ -209,4 +210,4 @@ def _folded(case: Case, first: Incident | None, settings: Sequence[Row], wording
 
 
 def _line(event: Event, wording: Wording) -> Row:
-    return Row(where(event, wording), clean_line(event.text, 160), style=Style.CODE)
+    return Row(event_place(event, wording), clean_line(event.text, 160), style=Style.CODE)

@@ -33,7 +33,7 @@ class MissingInfo(Struct, frozen=True, kw_only=True):
     """Facts of which one is enough to know it."""
 
 
-WANTED = (
+QUESTIONS = (
     MissingInfo(
         what=Text("the log of every rank from its start, not only the end", "所有 rank 从头开始的日志，而不只是结尾"),
         how=Text("`oomdoctor report LOGDIR` reads them together", "`oomdoctor report 日志目录` 会一起读"),
@@ -113,7 +113,7 @@ def missing_info(case: Case) -> Iterator[MissingInfo]:
     """Yield what is not known of a case and would help, the most telling first."""
     known = _known(case)
     kind = case.verdict.kind if case.verdict.kind is not Kind.NONE or not case.incidents else case.incidents[0].kind
-    yield from (one for one in WANTED if kind in one.kinds and not known & set(one.known_by))
+    yield from (one for one in QUESTIONS if kind in one.kinds and not known & set(one.known_by))
 
 
 def _known(case: Case) -> set[str]:

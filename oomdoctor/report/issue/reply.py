@@ -15,12 +15,12 @@ from oomdoctor.case.event import Kind, Place
 from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.knowledge.tables.titles import framework_title
 from oomdoctor.report.diagnosis.headline import settle_text, summary
-from oomdoctor.report.diagnosis.places import at
+from oomdoctor.report.diagnosis.places import place_text
 from oomdoctor.report.document import Block, Document, Paragraph, Span, Step, Steps, Style
 from oomdoctor.report.issue.missing_info import missing_info
 from oomdoctor.report.wording import labels
 from oomdoctor.report.wording import reply as texts
-from oomdoctor.report.wording.phrases import bare, spans, written
+from oomdoctor.report.wording.phrases import bare, setting_line, spans
 from oomdoctor.report.wording.wording import Wording
 
 _STEPS = 3
@@ -35,7 +35,7 @@ _CHINESE_LINE = 6
 _SAMPLE = 200_000
 
 
-def reply(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
+def compose_reply(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
     """Compose the answer."""
     case, findings = diagnosis.case, diagnosis.findings
     blocks: list[Block] = [_shown(diagnosis, wording)]
@@ -85,7 +85,7 @@ def _place(place: Place, wording: Wording) -> str:
     """Where it stands; in what was pasted the number of the line is enough."""
     if place.source in ("", "-"):
         return wording.blank + wording.say(texts.LINE, n=place.line) if place.line is not None else ""
-    return wording.blank + wording.say(texts.PLACE, place=at(place, wording))
+    return wording.blank + wording.say(texts.PLACE, place=place_text(place, wording))
 
 
 def _meaning(findings: Sequence[Finding], case: Case, wording: Wording) -> Iterator[Block]:
@@ -144,7 +144,7 @@ def _step(fix: Fix, wording: Wording) -> Step:
 
 
 def _change(setting: ProposedSetting) -> str:
-    return written(setting.key, f"{setting.before} → {setting.to}" if setting.before is not None else setting.to)
+    return setting_line(setting.key, f"{setting.before} → {setting.to}" if setting.before is not None else setting.to)
 
 
 def _where(setting: ProposedSetting) -> str:

@@ -15,7 +15,7 @@ from oomdoctor.report.diagnosis.steps import full_step
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Steps, Style
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import environment as texts
-from oomdoctor.report.wording.environment import FINE, gap_text
+from oomdoctor.report.wording.environment import FINE_FACTS, gap_text
 from oomdoctor.report.wording.phrases import bare, spans
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_size
@@ -92,7 +92,7 @@ def _what_to_do(findings: Sequence[Finding], wording: Wording) -> Iterator[Block
 
 
 def _fine(facts: Mapping[str, object], wording: Wording) -> Iterator[Block]:
-    fine = [wording.say(said) for name, wanted, said in FINE if name in facts and facts[name] == wanted]
+    fine = [wording.say(said) for name, wanted, said in FINE_FACTS if name in facts and facts[name] == wanted]
     if fine:
         yield Paragraph((Span(wording.say(texts.ALL_FINE) + wording.comma.join(fine) + wording.stop, Style.DIM),))
 

@@ -7,7 +7,7 @@ from oomdoctor.report.document import Bar, Mark, Slice, Style
 _FILLS = "█▓▒░▞▚▤▥▦▧▨▩"
 
 
-def fill(part: Slice, at: int) -> str:
+def bar_fill(part: Slice, at: int) -> str:
     """Return the character of the part that is the `at`-th of its bar; what is free has its own."""
     return "·" if part.style is Style.GOOD else _FILLS[at % len(_FILLS)]
 
@@ -24,7 +24,7 @@ def cells(bar: Bar, room: int) -> list[int]:
     return found
 
 
-def pointed(mark: Mark, room: int, label: int) -> str:
+def pointer_line(mark: Mark, room: int, label: int) -> str:
     """Return the line under a bar of `room` cells that points at the mark; its name, of `label` cells, is on the side that has room."""
     at = min(room - 1, max(0, round(mark.share * room)))
     if at + 2 + label <= room:

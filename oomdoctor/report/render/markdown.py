@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Step, Steps, Style
-from oomdoctor.report.render.bars import cells, fill, pointed
+from oomdoctor.report.render.bars import bar_fill, cells, pointer_line
 from oomdoctor.units import format_share
 
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>|~$&]")
@@ -111,13 +111,13 @@ def _cell(row: Row) -> str:
 
 def _bar(bar: Bar) -> str:
     """Return the bar and its legend, as text in columns."""
-    drawn = "".join(fill(one, at) * count for at, (one, count) in enumerate(zip(bar.slices, cells(bar, _CELLS))))
+    drawn = "".join(bar_fill(one, at) * count for at, (one, count) in enumerate(zip(bar.slices, cells(bar, _CELLS))))
     value = max((len(entry.value) for entry in bar.slices), default=0)
     legend = [
-        f"{fill(one, at) * 2} {one.value:>{value}}  {format_share(one.share):>5}  {one.label}{f' ({one.note})' if one.note else ''}"
+        f"{bar_fill(one, at) * 2} {one.value:>{value}}  {format_share(one.share):>5}  {one.label}{f' ({one.note})' if one.note else ''}"
         for at, one in enumerate(bar.slices)
     ]
-    marked = [] if bar.mark is None else [pointed(bar.mark, _CELLS, len(bar.mark.label))]
+    marked = [] if bar.mark is None else [pointer_line(bar.mark, _CELLS, len(bar.mark.label))]
     return fenced("\n".join([bar.title, drawn, *marked, *legend]))
 
 

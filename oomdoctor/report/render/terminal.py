@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.cells import cell_len, chop_cells
 
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Slice, Span, Step, Steps, Style
-from oomdoctor.report.render.bars import cells, fill, pointed
+from oomdoctor.report.render.bars import bar_fill, cells, pointer_line
 from oomdoctor.report.render.styled_line import StyledLine
 from oomdoctor.units import format_share
 
@@ -153,10 +153,10 @@ def _bar(bar: Bar, width: int) -> Iterator[StyledLine]:
     yield from _wrapped([Span(bar.title, Style.STRONG)], width, "  ")
     line = StyledLine("  ")
     for at, (one, count) in enumerate(zip(bar.slices, cells(bar, width - 2))):
-        line.append(fill(one, at) * count, _hue(one, at))
+        line.append(bar_fill(one, at) * count, _hue(one, at))
     yield line
     if bar.mark is not None:
-        yield StyledLine("  " + pointed(bar.mark, width - 2, cell_len(bar.mark.label)))
+        yield StyledLine("  " + pointer_line(bar.mark, width - 2, cell_len(bar.mark.label)))
     label = min(max((cell_len(entry.label) for entry in bar.slices), default=0), width // 2)
     value = max((cell_len(entry.value) for entry in bar.slices), default=0)
     yield from _columns([_key(one, at, label, value) for at, one in enumerate(bar.slices)], width)
@@ -164,7 +164,7 @@ def _bar(bar: Bar, width: int) -> Iterator[StyledLine]:
 
 def _key(part: Slice, at: int, label: int, value: int) -> StyledLine:
     """One entry of a bar's legend."""
-    entry = StyledLine(fill(part, at) + " ", _hue(part, at))
+    entry = StyledLine(bar_fill(part, at) + " ", _hue(part, at))
     entry.append(_padded(part.label, label) + " " * (2 + value - cell_len(part.value)) + part.value)
     entry.append(f"  {format_share(part.share):>5}", _COLOURS[Style.DIM])
     return entry.append(f"  {part.note}" if part.note else "", _COLOURS[Style.DIM])

@@ -80,7 +80,7 @@ COMMIT = Text("commit {value}", "提交 {value}")
 EDITABLE = Text("editable", "可编辑安装")
 DEEP = Text("oomdoctor env --deep asks torch itself", "oomdoctor env --deep 会直接询问 torch")
 
-FINE: tuple[tuple[str, object, Text], ...] = (
+FINE_FACTS: tuple[tuple[str, object, Text], ...] = (
     ("environment.driver_covers_torch", True, Text("the driver is new enough for torch", "驱动满足 torch 的要求")),
     ("environment.nvml_missing_count", 0, Text("NVML has every function that torch looks up", "NVML 具备 torch 要查询的全部函数")),
     ("environment.uncovered.count", 0, Text("torch has code for the cards", "torch 含有这些显卡的代码")),

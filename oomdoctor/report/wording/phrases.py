@@ -10,7 +10,7 @@ def bare(text: str) -> str:
     return text.rstrip(" .。")
 
 
-def written(key: str, value: str) -> str:
+def setting_line(key: str, value: str) -> str:
     """Return a setting as a person types it: an option, a variable, an argument in code, or a line of a config."""
     if key.rpartition(" ")[2].startswith("-"):
         return f"{key} {value}".rstrip()

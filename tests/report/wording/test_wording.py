@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from oomdoctor.case.text import Text
 from oomdoctor.report import wording as room
-from oomdoctor.report.issue.missing_info import WANTED
+from oomdoctor.report.issue.missing_info import QUESTIONS
 from oomdoctor.report.wording.wording import Counted, Wording
 
 SILENT = {"labels.ONCE", "labels.SURE.certain"}
@@ -36,7 +36,7 @@ TEXTS = {
     for module in iter_modules(room.__path__)
     for attribute, value in vars(import_module(f"{room.__name__}.{module.name}")).items()
     for name, text in texts(f"{module.name}.{attribute}", value)
-} | {f"missing_info.{number}.{name}": text for number, one in enumerate(WANTED) for name, text in (("what", one.what), ("how", one.how))}
+} | {f"missing_info.{number}.{name}": text for number, one in enumerate(QUESTIONS) for name, text in (("what", one.what), ("how", one.how))}
 
 
 def forms(text: Text | Counted) -> tuple[str, ...]:
