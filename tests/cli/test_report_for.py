@@ -12,6 +12,7 @@ from oomdoctor.cli.main import cli
 from oomdoctor.cli.report import PROJECTS, _form
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.report.wording.wording import Wording
 
 ENVIRONMENT = Path(__file__).parents[2] / "fixtures" / "environments" / "issue-zh.md"
 LOG = (
@@ -65,7 +66,7 @@ def test_an_unknown_project_is_wrong_use(log: str) -> None:
 def test_rules_without_forms_say_so(log: str, tmp_path: Path) -> None:
     (tmp_path / "rules").mkdir()
     with pytest.raises(UsageError, match="--for vllm: these rules have no form 'vllm'"):
-        _form(oomdoctor.diagnose(Path(log)), "vllm", load_pack(str(tmp_path / "rules")), "en", is_asked=False, redact=True)
+        _form(oomdoctor.diagnose(Path(log)), "vllm", load_pack(str(tmp_path / "rules")), Wording("en"), is_asked=False, redact=True)
 
 
 def test_rules_laid_over_the_built_in_ones_leave_their_forms(log: str, tmp_path: Path) -> None:
