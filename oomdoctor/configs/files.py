@@ -27,10 +27,10 @@ def read_files(paths: Sequence[str], version: Version | None = None) -> tuple[li
     todo, done = list(paths), {os.path.basename(path) for path in paths}
     while todo and len(done) <= _MOST:
         path = todo.pop(0)
-        own, gap = _read(path, path if version is None else version(path))
-        configs += own
+        read, gap = _read(path, path if version is None else version(path))
+        configs += read
         gaps += [gap] if gap else []
-        for named in _named(own):
+        for named in _named(read):
             if os.path.basename(named) in done:
                 continue
             done.add(os.path.basename(named))

@@ -74,23 +74,23 @@ class Frameworks:
         for framework in self.family(config.framework):
             record = self.records.get(framework)
             for name, sources in record.settings.items() if record is not None else ():
-                found = next(
+                match = next(
                     ((value, at) for source in sources if (value := _meaning(source, at := _at(source, by_name))) is not None), None
                 )
-                if found is not None and name not in seen and found[1] is not None:
+                if match is not None and name not in seen and match[1] is not None:
                     seen.add(name)
-                    yield name, found[0], found[1]
+                    yield name, match[0], match[1]
 
 
-def settings_by_name(given: Sequence[WrittenSetting], roots: Sequence[str]) -> dict[str, WrittenSetting]:
+def settings_by_name(written: Sequence[WrittenSetting], roots: Sequence[str]) -> dict[str, WrittenSetting]:
     """Return the settings by name; those under a root also without it. The last of a name counts."""
-    found: dict[str, WrittenSetting] = {}
-    for setting in given:
-        found[setting.name] = setting
+    by_name: dict[str, WrittenSetting] = {}
+    for setting in written:
+        by_name[setting.name] = setting
         root, _, rest = setting.name.partition(".")
         if rest and root in roots:
-            found[rest] = setting
-    return found
+            by_name[rest] = setting
+    return by_name
 
 
 def _starts(program: str, known: str) -> bool:

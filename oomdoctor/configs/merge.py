@@ -32,14 +32,16 @@ class MergedSettings(Struct, frozen=True):
 
 def settings_in_log(events: Sequence[Event]) -> ParsedConfig:
     """Return what the log printed of the settings: the last value of each, at the line where it stands."""
-    found: dict[str, WrittenSetting] = {}
+    settings: dict[str, WrittenSetting] = {}
     for event in events:
         if event.kind is Kind.CONTEXT:
             for name, value in event.fields.items():
                 if isinstance(value, (str, int, float)):
-                    own = _LOG_WORDS.get(value.lower(), value) if isinstance(value, str) else value
-                    found[name] = WrittenSetting(key=name, value=own, file=event.place.source, line=event.place.line or 1, framework="log")
-    return ParsedConfig(file="log", form="log", written=tuple(found.values()), framework="log" if found else None)
+                    known = _LOG_WORDS.get(value.lower(), value) if isinstance(value, str) else value
+                    settings[name] = WrittenSetting(
+                        key=name, value=known, file=event.place.source, line=event.place.line or 1, framework="log"
+                    )
+    return ParsedConfig(file="log", form="log", written=tuple(settings.values()), framework="log" if settings else None)
 
 
 def merge(configs: Sequence[ParsedConfig], frameworks: Frameworks) -> MergedSettings:
@@ -77,11 +79,11 @@ def _typed(name: str, value: Scalar) -> Scalar:
 
 def _thousands(text: str) -> Scalar:
     """Return a number of tokens as vLLM reads it: `32k` is 32,000 and `32K` is 32,768 (vllm/engine/arg_utils.py, human_readable_int)."""
-    found = _HUMAN.fullmatch(text.strip())
-    if found is None:
+    match = _HUMAN.fullmatch(text.strip())
+    if match is None:
         return plain_value(text.replace(",", ""))
-    thousand: int = 1000 if found[2].islower() else 1024
-    return round(float(found[1]) * float(thousand ** ("kmg".index(found[2].lower()) + 1)))
+    thousand: int = 1000 if match[2].islower() else 1024
+    return round(float(match[1]) * float(thousand ** ("kmg".index(match[2].lower()) + 1)))
 
 
 def _with_worked_out(settings: RunSettings, configs: Sequence[ParsedConfig], frameworks: Frameworks) -> RunSettings:
@@ -114,8 +116,8 @@ def _shipped(configs: Sequence[ParsedConfig], frameworks: Frameworks) -> Iterato
     yield "zero_file", named
     row = next((row for row in table("shipped_files") if row["name"] == named), None)
     if row is None:
-        said = _STAGE.search(named)
-        yield from [("zero_stage", int(said[1]))] if said else []
+        stage = _STAGE.search(named)
+        yield from [("zero_stage", int(stage[1]))] if stage else []
         return
     yield from ((name, int(row[name]) if is_number(name) else row[name]) for name in _SHIPPED if row[name])
 

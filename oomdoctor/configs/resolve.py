@@ -41,7 +41,7 @@ def resolve_config(configs: Sequence[ParsedConfig], events: Sequence[Event], kno
     )
     main = main or next((config for config in read if config.framework in frameworks.layers), None)
     versions, known = _versions(known, frameworks), {**card_facts(known.get("log.gpu_name")), **known}
-    found = RunConfig(
+    run = RunConfig(
         framework=main.framework if main else None,
         reason=main.reason if main else None,
         version=versions.get(main.framework or "") if main else None,
@@ -49,8 +49,8 @@ def resolve_config(configs: Sequence[ParsedConfig], events: Sequence[Event], kno
         settings=merged.settings,
         places=merged.places,
     )
-    wrong = _worst_first(_of_files(read, versions, frameworks), _of_settings(found, merged, [*read, printed], known, frameworks, pack))
-    return replace(found, issues=wrong)
+    issues = _worst_first(_of_files(read, versions, frameworks), _of_settings(run, merged, [*read, printed], known, frameworks, pack))
+    return replace(run, issues=issues)
 
 
 def _in_force(read: Sequence[ParsedConfig], frameworks: Frameworks) -> list[ParsedConfig]:
@@ -98,7 +98,7 @@ def _of_files(read: Sequence[ParsedConfig], versions: Mapping[str, str], framewo
 
 
 def _of_settings(
-    found: RunConfig,
+    run: RunConfig,
     merged: MergedSettings,
     configs: Sequence[ParsedConfig],
     known: Mapping[str, Fact],
@@ -113,8 +113,8 @@ def _of_settings(
         yield from (
             check_alloc_conf(setting, options, _versions(known, frameworks).get("torch"), windows=windows) if options is not None else ()
         )
-    together = {**comparison_facts(found), "config.more_processes_than_cards": has_more_processes_than_cards(configs, frameworks)}
-    yield from run_checks(found, written_facts(configs, frameworks), {**known, **together}, pack)
+    together = {**comparison_facts(run), "config.more_processes_than_cards": has_more_processes_than_cards(configs, frameworks)}
+    yield from run_checks(run, written_facts(configs, frameworks), {**known, **together}, pack)
 
 
 def _variables(read: Sequence[ParsedConfig]) -> Iterator[WrittenSetting]:
@@ -125,6 +125,6 @@ def _variables(read: Sequence[ParsedConfig]) -> Iterator[WrittenSetting]:
 
 def _worst_first(*stages: Iterator[ConfigIssue]) -> tuple[ConfigIssue, ...]:
     """One issue of a kind for each line; errors before notes, then earlier stages: they can explain the later ones."""
-    once = {(config.id, config.file, config.line, config.key): (stage, config) for stage, own in enumerate(stages) for config in own}
+    once = {(issue.id, issue.file, issue.line, issue.key): (number, issue) for number, issues in enumerate(stages) for issue in issues}
     ordered = sorted(once.values(), key=lambda staged: (_ORDER[staged[1].severity], staged[0], staged[1].file, staged[1].line))
     return tuple(issue for _, issue in ordered)

@@ -81,8 +81,8 @@ def _counted(everything: int | None, trained: int | None) -> Shape | None:
     """Return the model of so many parameters, with or without the adapters beside it."""
     sizes = [] if everything is None else [everything, everything - (trained or 0)]
     near = [(abs(count.total(shape) - size) / size, shape) for size in sizes if size > 0 for shape in known_shapes()]
-    apart, found = min(near, key=lambda match: match[0], default=(1.0, None))
-    return found if apart < _SAME else None
+    difference, nearest = min(near, key=lambda match: match[0], default=(1.0, None))
+    return nearest if difference < _SAME else None
 
 
 def _number(log: Mapping[str, Value], name: str) -> int | None:

@@ -22,6 +22,7 @@ from oomdoctor.knowledge.tables.memory import (
     weight_format,
 )
 from oomdoctor.memory import activations
+from oomdoctor.setups.assumed import assumed
 from oomdoctor.units import GIB
 
 _LENGTH = 2048
@@ -41,31 +42,31 @@ _ADAPTED = ("lora", "qlora", "dora", "adalora", "loha", "lokr", "oft")
 
 def setup_from_settings(settings: RunSettings, shape: Shape, framework: str | None, cards: int) -> tuple[Setup, tuple[Assumption, ...]]:
     """Return the setup of a run on `cards` cards, as nvidia-smi will show it, and what had to be assumed."""
-    own = framework_traits(framework)
+    traits = framework_traits(framework)
     training = settings.method != "serve"
-    adapters = _adapters(settings, own, shape) if training else None
+    adapters = _adapters(settings, traits, shape) if training else None
     compared = training_method(settings.method or "")
     made = Setup(
         shape=shape,
         task="train" if training else "infer",
-        stack=own,
-        weights=_weights(settings, own, adapters, training=training),
-        optimizer=_optimizer(settings, own),
+        stack=traits,
+        weights=_weights(settings, traits, adapters, training=training),
+        optimizer=_optimizer(settings, traits),
         adapters=adapters,
         layout=_layout(settings, cards),
-        batch=positive(settings.micro_batch) or (own.batch if training else 1),
-        length=_length(settings, own),
+        batch=positive(settings.micro_batch) or (traits.batch if training else 1),
+        length=_length(settings, traits),
         sequences=compared.sequences,
         reference=compared.reference,
         accumulation=positive(settings.accumulation) or 1,
-        checkpointing="full" if _checkpoints(settings, own) else "none",
+        checkpointing="full" if _checkpoints(settings, traits) else "none",
         eager_attention=settings.attention == "eager",
         fused_loss=settings.fused_cross_entropy is True,
         offload_params=_offloaded(settings.offload_params) or settings.fsdp_offload is True,
         offload_optimizer=_offloaded(settings.offload_optimizer),
-        offload_activations=own.offloads_checkpoints or settings.activation_offload is True,
+        offload_activations=traits.offloads_checkpoints or settings.activation_offload is True,
         even_lengths=_even(settings),
-        tower_trained=_tower(settings, own, shape) if training else False,
+        tower_trained=_tower(settings, traits, shape) if training else False,
         counter="nvidia-smi",
         cache_bytes=1.0 if "8" in (settings.kv_cache_dtype or "") else 2.0,
         eval_batch=_eval_batch(settings) if training else None,
@@ -75,7 +76,7 @@ def setup_from_settings(settings: RunSettings, shape: Shape, framework: str | No
     return made, tuple(_assumptions(settings, made))
 
 
-def _weights(settings: RunSettings, own: FrameworkTraits, adapters: Adapters | None, *, training: bool) -> WeightFormat:
+def _weights(settings: RunSettings, traits: FrameworkTraits, adapters: Adapters | None, *, training: bool) -> WeightFormat:
     bits = positive(settings.load_bits)
     if bits in _PACKED:
         return known_format(_PACKED[bits])
@@ -84,24 +85,24 @@ def _weights(settings: RunSettings, own: FrameworkTraits, adapters: Adapters | N
     written = (settings.precision or "").lower()
     if training and adapters is None and settings.zero_stage is None:
         # `bf16: true` alone means autocast over fp32 weights for a Trainer that loads them so.
-        return known_format(own.full_weights)
+        return known_format(traits.full_weights)
     return weight_format(written) or known_format("bf16")
 
 
-def _optimizer(settings: RunSettings, own: FrameworkTraits) -> Optimizer:
-    found = optimizer_named(settings.optimizer or own.optimizer) or known_optimizer(own.optimizer)
-    return replace(found, in_backward=True) if settings.optimizer_in_backward is True else found
+def _optimizer(settings: RunSettings, traits: FrameworkTraits) -> Optimizer:
+    optimizer = optimizer_named(settings.optimizer or traits.optimizer) or known_optimizer(traits.optimizer)
+    return replace(optimizer, in_backward=True) if settings.optimizer_in_backward is True else optimizer
 
 
-def _adapters(settings: RunSettings, own: FrameworkTraits, shape: Shape) -> Adapters | None:
-    kind = (settings.finetuning or own.finetuning).lower()
+def _adapters(settings: RunSettings, traits: FrameworkTraits, shape: Shape) -> Adapters | None:
+    kind = (settings.finetuning or traits.finetuning).lower()
     if kind == "freeze":
         return Adapters(rank=0, targets=frozenset(), blocks=min(_BLOCKS, shape.layers))
     if kind not in _ADAPTED:
         return None
-    found = adapter_targets(settings.lora_targets or "all") or adapter_targets("all")
+    targets = adapter_targets(settings.lora_targets or "all") or adapter_targets("all")
     copies = adapter_targets(settings.modules_to_save or "") & {"embed", "head"}
-    return Adapters(rank=positive(settings.lora_rank) or _RANK, targets=found - copies, full=copies)
+    return Adapters(rank=positive(settings.lora_rank) or _RANK, targets=targets - copies, full=copies)
 
 
 def _layout(settings: RunSettings, cards: int) -> Layout:
@@ -140,13 +141,13 @@ def _even(settings: RunSettings) -> bool | None:
     return True if True in stated else False if False in stated else None
 
 
-def _checkpoints(settings: RunSettings, own: FrameworkTraits) -> bool:
+def _checkpoints(settings: RunSettings, traits: FrameworkTraits) -> bool:
     stated = settings.gradient_checkpointing
-    return own.checkpoints_always or (own.checkpointing if stated is None else stated)
+    return traits.checkpoints_always or (traits.checkpointing if stated is None else stated)
 
 
-def _length(settings: RunSettings, own: FrameworkTraits) -> int:
-    return positive(settings.sequence_length) or positive(settings.max_model_len) or own.length or _LENGTH
+def _length(settings: RunSettings, traits: FrameworkTraits) -> int:
+    return positive(settings.sequence_length) or positive(settings.max_model_len) or traits.length or _LENGTH
 
 
 def _eval_batch(settings: RunSettings) -> int | None:
@@ -156,13 +157,13 @@ def _eval_batch(settings: RunSettings) -> int | None:
     return positive(settings.eval_batch) or _EVAL_BATCH
 
 
-def _tower(settings: RunSettings, own: FrameworkTraits, shape: Shape) -> bool | None:
+def _tower(settings: RunSettings, traits: FrameworkTraits, shape: Shape) -> bool | None:
     """Return whether gradients go through a vision tower; None where nothing says it.
 
     What the config says goes first, then the framework's default. Adapters go to every matrix of the names that are their targets,
     those of the tower too (peft/tuners/tuners_utils.py, check_target_module_exists).
     """
-    if settings.freeze_vision is not None or own.freezes_tower:
+    if settings.freeze_vision is not None or traits.freezes_tower:
         return settings.freeze_vision is False
     modules = shape.vision.modules if shape.vision else frozenset()
     named = frozenset(_MODULE.findall(settings.lora_targets or ""))
@@ -177,7 +178,7 @@ def _offloaded(device: str | bool | None) -> bool:
 
 def _assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
     if made.shape.guessed:
-        yield _said(
+        yield assumed(
             "shape",
             f"only the size of {made.shape.name} is known; its layers are a neighbour's",
             f"只知道 {made.shape.name} 的参数量，层结构取自相近的模型",
@@ -186,28 +187,28 @@ def _assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
         yield _trained(made)
     if made.task == "train" and positive(settings.micro_batch) is None:
         en, zh = _default_of(made.stack)
-        yield _said("micro_batch", f"batch size {made.batch} on each card{en}", f"每张卡的批大小为 {made.batch}{zh}")
+        yield assumed("micro_batch", f"batch size {made.batch} on each card{en}", f"每张卡的批大小为 {made.batch}{zh}")
     if positive(settings.sequence_length) is None and positive(settings.max_model_len) is None:
         en, zh = _default_of(made.stack) if made.stack.length else ("", "")
-        yield _said("sequence_length", f"{made.length} tokens for each sample{en}", f"每条样本 {made.length} 个 token{zh}")
+        yield assumed("sequence_length", f"{made.length} tokens for each sample{en}", f"每条样本 {made.length} 个 token{zh}")
     if made.task == "train" and settings.gradient_checkpointing is None and not made.stack.checkpoints_always:
         on = made.checkpointing == "full"
-        yield _said(
+        yield assumed(
             "gradient_checkpointing", f"gradient checkpointing is {'on' if on else 'off'}", f"梯度检查点{'已开启' if on else '未开启'}"
         )
     if settings.zero_file:
         named, stage = settings.zero_file[:_LONGEST], made.layout.stage
-        yield _said("zero_stage", f"ZeRO stage {stage}: {named} is not at hand", f"ZeRO stage {stage}：未提供 {named}")
+        yield assumed("zero_stage", f"ZeRO stage {stage}: {named} is not at hand", f"ZeRO stage {stage}：未提供 {named}")
     tower = activations.tower(made)
     if made.task == "train" and made.tower_trained is None and tower is not None:
         most = f"{tower.high / GIB:.1f} GiB"
-        yield _said(
+        yield assumed(
             "vision_tower",
             f"no gradients go through the vision tower; where they do, up to {most} more",
             f"梯度不经过视觉塔；若经过，最多再需 {most}",
         )
     if not training_method(settings.method or "").counted:
-        yield _said(
+        yield assumed(
             "rollouts",
             "answers that are generated in training, and reward models, are not counted",
             "未计入训练中生成的回答和奖励模型",
@@ -224,15 +225,11 @@ def _assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
 
 def _trained(made: Setup) -> Assumption:
     if made.adapters is None:
-        return _said("finetuning", "all weights are trained", "训练全部权重")
+        return assumed("finetuning", "all weights are trained", "训练全部权重")
     en, zh = _default_of(made.stack)
-    return _said("finetuning", f"LoRA of rank {made.adapters.rank}{en}", f"训练 LoRA，秩为 {made.adapters.rank}{zh}")
+    return assumed("finetuning", f"LoRA of rank {made.adapters.rank}{en}", f"训练 LoRA，秩为 {made.adapters.rank}{zh}")
 
 
-def _default_of(own: FrameworkTraits) -> tuple[str, str]:
+def _default_of(traits: FrameworkTraits) -> tuple[str, str]:
     """Whose default a figure is, in both languages; nothing where nobody knows the framework."""
-    return (f", the default of {own.title}", f"，即 {own.title} 的默认值") if own.title else ("", "")
-
-
-def _said(id_: str, en: str, zh: str) -> Assumption:
-    return Assumption(id=id_, text=Text(en, zh), asked=True)
+    return (f", the default of {traits.title}", f"，即 {traits.title} 的默认值") if traits.title else ("", "")

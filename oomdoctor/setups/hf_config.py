@@ -119,8 +119,8 @@ def _is_parallel(config: Mapping[str, Any], family: str) -> bool:
 
 
 def _activation(config: Mapping[str, Any], family: str) -> str:
-    said = next((value for name in _ACTIVATION if isinstance(value := config.get(name), str)), None)
-    return (said or _ACTIVATIONS.get(family, ""))[:_LONGEST_NAME].lower()
+    stated = next((value for name in _ACTIVATION if isinstance(value := config.get(name), str)), None)
+    return (stated or _ACTIVATIONS.get(family, ""))[:_LONGEST_NAME].lower()
 
 
 def _positions(config: Mapping[str, Any], family: str) -> int:

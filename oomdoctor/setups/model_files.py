@@ -31,11 +31,11 @@ def read_config(path: str) -> dict[str, Any] | None:
     None where none can be read.
     """
     file = os.path.join(path, "config.json") if os.path.isdir(path) else path
-    found = file if os.path.isfile(file) else next(_cached(path), None)
-    if found is None:
+    place = file if os.path.isfile(file) else next(_cached(path), None)
+    if place is None:
         return None
     try:
-        with open(found, "rb") as opened:
+        with open(place, "rb") as opened:
             config = loads(opened.read(MOST_BYTES))  # it reads Infinity, which the files of Mamba have
     except (OSError, ValueError, RecursionError):
         return None

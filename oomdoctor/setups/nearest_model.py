@@ -21,8 +21,8 @@ def size_in(name: str) -> int | None:
 
     The experts of `8x7B` and the active ones of `A3B` are no size of a model.
     """
-    found = {int(float(number) * _UNITS[unit]) for number, unit in _SIZE.findall(name.rsplit("/", 1)[-1].lower())}
-    return found.pop() if len(found) == 1 else None
+    sizes = {int(float(number) * _UNITS[unit]) for number, unit in _SIZE.findall(name.rsplit("/", 1)[-1].lower())}
+    return sizes.pop() if len(sizes) == 1 else None
 
 
 def nearest_model(params: int, name: str) -> Shape | None:

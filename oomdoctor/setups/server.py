@@ -18,8 +18,9 @@ from oomdoctor.case.text import Text
 from oomdoctor.knowledge.tables.memory import weight_format
 from oomdoctor.knowledge.tables.serving_defaults import serving_default
 from oomdoctor.memory.servers.engines import DEFAULT_ENGINE, ENGINES, serve
+from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.from_log import LoggedRun
-from oomdoctor.setups.from_settings import setup_from_settings as plain_setup
+from oomdoctor.setups.from_settings import setup_from_settings
 from oomdoctor.units import GIB
 
 _QUANTIZED = re.compile(r"awq|gptq|fp8|bitsandbytes|mxfp4|w8a8|w4a16|int-?[48]|[48]-?bit|gguf", re.IGNORECASE)
@@ -71,7 +72,7 @@ def _deployment(
 ) -> tuple[Setup, Server, tuple[Assumption, ...]]:
     """Return the setup, the server, and what had to be assumed."""
     tensor, pipeline = positive(settings.tensor_parallel) or 1, positive(settings.pipeline_parallel) or 1
-    made, _ = plain_setup(replace(settings, method="serve"), shape, of, max(cards, tensor * pipeline))
+    made, _ = setup_from_settings(replace(settings, method="serve"), shape, of, max(cards, tensor * pipeline))
     names = ("max_batched_tokens", "max_num_seqs")
     usual = {name: int(serving_default(of, name, card=card.bytes, card_name=card.name, version=version, tensor=tensor)) for name in names}
     batched = positive(settings.max_batched_tokens) or usual["max_batched_tokens"]
@@ -104,11 +105,11 @@ def _default_fraction(of: str, card: CardLookup, version: str | None, batched: i
 
 def _weights(settings: RunSettings, otherwise: WeightFormat) -> WeightFormat:
     """Return the format that an option or the name of the checkpoint says."""
-    for said in (settings.quantization or "", settings.model or ""):
-        found = _QUANTIZED.search(said)
-        if found is not None:
-            word = found[0].lower()
-            if word == "gptq" and _EIGHT.search(said):
+    for stated in (settings.quantization or "", settings.model or ""):
+        match = _QUANTIZED.search(stated)
+        if match is not None:
+            word = match[0].lower()
+            if word == "gptq" and _EIGHT.search(stated):
                 return weight_format("gptq-int8") or otherwise
             name = _FORMATS.get(word, "gptq-int8" if _EIGHT.search(word) else "gptq-int4")
             return weight_format(name) or otherwise
@@ -123,35 +124,35 @@ def _offload(settings: RunSettings) -> int:
 
 def _assumptions(settings: RunSettings, setup: Setup, server: Server) -> Iterator[Assumption]:
     if setup.shape.guessed:
-        yield _said(
+        yield assumed(
             "shape",
             f"only the size of {setup.shape.name} is known; its layers are a neighbour's",
             f"只知道 {setup.shape.name} 的参数量，层结构取自相近的模型",
         )
     if settings.memory_share is None:
         fraction = f"{server.memory_fraction:g}"
-        yield _said("memory_share", f"{fraction} of the card, the server's default", f"占用显卡的 {fraction}，即该服务的默认值")
+        yield assumed("memory_share", f"{fraction} of the card, the server's default", f"占用显卡的 {fraction}，即该服务的默认值")
     if server.length is None:
-        yield _said(
+        yield assumed(
             "max_model_len",
             "no longest request is given; the server takes the model's own limit, which is not known here",
             "没有指定最大长度；服务会采用模型自身的上限，而这里并不知道它是多少",
         )
     if settings.max_batched_tokens is None:
-        yield _said(
+        yield assumed(
             "max_batched_tokens",
             f"{server.batched} tokens in one step, the server's default on this card",
             f"单步最多 {server.batched} 个 token，即该服务在这张卡上的默认值",
         )
     engine = ENGINES[server.program]
     if engine.limits_requests and settings.max_num_seqs is None:
-        yield _said(
+        yield assumed(
             "max_num_seqs",
             f"{server.requests} requests at a time, the server's default on this card",
             f"最多并发 {server.requests} 个请求，即该服务在这张卡上的默认值",
         )
     if draft := settings.draft_model:
-        yield _said(
+        yield assumed(
             "draft_model",
             f"the draft model {draft} takes weights and cache of its own, which are not counted",
             f"草稿模型 {draft} 自己的权重和缓存没有计入",
@@ -163,7 +164,3 @@ def _assumptions(settings: RunSettings, setup: Setup, server: Server) -> Iterato
             else ("comes on top of the share (vLLM before 0.20)", "在份额之外另占（vLLM 0.20 以前）")
         )
         yield Assumption(id="cuda_graphs", text=Text(f"what CUDA graphs take {where[0]}", f"CUDA 图占用的显存{where[1]}"))
-
-
-def _said(id_: str, en: str, zh: str) -> Assumption:
-    return Assumption(id=id_, text=Text(en, zh), asked=True)

@@ -11,7 +11,6 @@ from msgspec import Struct
 from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.setup import Adapters, Checkpointing, Counter, FrameworkTraits, Layout, Optimizer, Setup, WeightFormat
 from oomdoctor.case.shape import Shape
-from oomdoctor.case.text import Text
 from oomdoctor.knowledge.tables.memory import (
     adapter_targets,
     framework_traits,
@@ -22,6 +21,7 @@ from oomdoctor.knowledge.tables.memory import (
 )
 from oomdoctor.knowledge.tables.shapes import model_shape
 from oomdoctor.setups import prompts
+from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.nearest_model import nearest_model, size_in
 from oomdoctor.setups.strategy import layout_from_strategy
 
@@ -96,7 +96,7 @@ def setup_from_spec(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | Refuse
         return RefusedSpec(f"the model {spec.model or ''} is not known and its number of parameters is not given".replace("  ", " "))
     if spec.task not in ("train", "infer"):
         return RefusedSpec(f"the task {spec.task} is neither train nor infer")
-    own = framework_traits(spec.framework)
+    traits = framework_traits(spec.framework)
     training = spec.task == "train"
     method = (spec.method or ("full" if training else "generate")).lower()
     adapters = _adapters(spec, method) if training else None
@@ -104,19 +104,19 @@ def setup_from_spec(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | Refuse
     made = Setup(
         shape=known,
         task="train" if training else "infer",
-        stack=own,
-        weights=_weights(spec, own, method, training),
-        optimizer=_optimizer(spec, own, spread, adapters),
+        stack=traits,
+        weights=_weights(spec, traits, method, training),
+        optimizer=_optimizer(spec, traits, spread, adapters),
         adapters=adapters,
         layout=spread,
         batch=max(1, (spec.micro_batch or 1) // _pieces(spread)),
         length=1 if method == "load" else max(1, spec.seq_len or _LENGTH, _image(known) if training else 0),
-        accumulation=max(1, spec.grad_accum or (2 if own.accumulates else 1), spread.pipeline),
+        accumulation=max(1, spec.grad_accum or (2 if traits.accumulates else 1), spread.pipeline),
         checkpointing=_checkpointing(spec),
-        eager_attention=(spec.attention or "").lower() == "eager" and own.name != "ms-swift",
+        eager_attention=(spec.attention or "").lower() == "eager" and traits.name != "ms-swift",
         offload_params=_offloaded(spec, "param"),
         offload_optimizer=_offloaded(spec, "optimizer"),
-        offload_activations=own.offloads_checkpoints or _offloaded(spec, "activation"),
+        offload_activations=traits.offloads_checkpoints or _offloaded(spec, "activation"),
         fused_loss=spec.fused_loss is True,
         prompt_logits=None if training else spec.prompt_logits,
         even_lengths=_even(spec.packing),
@@ -153,36 +153,36 @@ def _adapters(spec: Spec, method: str) -> Adapters | None:
         return Adapters(rank=0, targets=frozenset(), blocks=_BLOCKS)
     if method.startswith("full") or not any(kind in method for kind in _ADAPTERS):
         return None
-    found = adapter_targets(written) or frozenset("qv")
+    targets = adapter_targets(written) or frozenset("qv")
     counted = _COUNT.search(written)
-    copies = found & {"embed"} | (found & {"head"} if "emb" in method else frozenset())
+    copies = targets & {"embed"} | (targets & {"head"} if "emb" in method else frozenset())
     lora = "lora" in method
     return Adapters(
         rank=spec.lora_rank or _RANK,
-        targets=frozenset(found - copies) if lora else frozenset(),
+        targets=frozenset(targets - copies) if lora else frozenset(),
         full=frozenset(copies),
         scales_outputs="adapter_v2" in method or "ia3" in method,
         count=int(counted[1].replace(",", "")) if counted else None,
     )
 
 
-def _weights(spec: Spec, own: FrameworkTraits, method: str, training: bool) -> WeightFormat:
-    said = (spec.weights_dtype or "").lower()
-    written = "" if " or " in said else said.split(" ")[0]
+def _weights(spec: Spec, traits: FrameworkTraits, method: str, training: bool) -> WeightFormat:
+    stated = (spec.weights_dtype or "").lower()
+    written = "" if " or " in stated else stated.split(" ")[0]
     if training and method.startswith("full") and "autocast" in (spec.compute_dtype or "").lower():
         # Autocast computes in 16 bit over fp32 weights; over 16-bit weights it would do nothing.
         written = "fp32"
-    default = "nf4" if "qlora" in method else own.full_weights if training and method.startswith("full") else "bf16"
+    default = "nf4" if "qlora" in method else traits.full_weights if training and method.startswith("full") else "bf16"
     return weight_format(written) or known_format(default)
 
 
-def _optimizer(spec: Spec, own: FrameworkTraits, spread: Layout, adapters: Adapters | None) -> Optimizer:
-    name = "galore" if "galore" in (spec.method or "").lower() else spec.optimizer or own.optimizer
-    if own.name == "torchtune" and spec.optimizer is None and adapters is None and spread.cards == 1:
+def _optimizer(spec: Spec, traits: FrameworkTraits, spread: Layout, adapters: Adapters | None) -> Optimizer:
+    name = "galore" if "galore" in (spec.method or "").lower() else spec.optimizer or traits.optimizer
+    if traits.name == "torchtune" and spec.optimizer is None and adapters is None and spread.cards == 1:
         # Its recipe for one card: the states of a full model would fit no card that people have.
         name = "pagedadamw8bit in backward"
-    found = optimizer_named(name) or known_optimizer(own.optimizer)
-    return known_optimizer(own.optimizer) if (found.name, own.optimizer) == ("adamw", "adamw-fused") else found
+    optimizer = optimizer_named(name) or known_optimizer(traits.optimizer)
+    return known_optimizer(traits.optimizer) if (optimizer.name, traits.optimizer) == ("adamw", "adamw-fused") else optimizer
 
 
 def _checkpointing(spec: Spec) -> Checkpointing:
@@ -200,10 +200,10 @@ def _even(packing: str | None) -> bool | None:
 
 def _offloaded(spec: Spec, what: str) -> bool:
     """Return whether something is offloaded; offload without saying of what is that of parameters and optimizer."""
-    said = (spec.offload or "").lower()
-    if any(part in said for part in ("param", "optimizer", "activation")):
-        return what in said
-    return what != "activation" and said.startswith(("cpu", "nvme", "yes", "true", "full"))
+    stated = (spec.offload or "").lower()
+    if any(part in stated for part in ("param", "optimizer", "activation")):
+        return what in stated
+    return what != "activation" and stated.startswith(("cpu", "nvme", "yes", "true", "full"))
 
 
 def _counter(name: str | None) -> Counter:
@@ -214,30 +214,25 @@ def _counter(name: str | None) -> Counter:
 
 def _assumptions(spec: Spec, made: Setup) -> Iterator[Assumption]:
     if made.shape.guessed:
-        yield _assumed(
+        yield assumed(
             "shape",
             f"only the number of parameters of {made.shape.name} is known; its layers are a neighbour's",
             f"只知道 {made.shape.name} 的参数量，层结构取自相近的模型",
-            asked=True,
         )
     if made.task == "train" and spec.micro_batch is None:
-        yield _assumed("micro_batch", "a batch of 1 on each card", "每张卡批大小为 1", asked=True)
+        yield assumed("micro_batch", "a batch of 1 on each card", "每张卡批大小为 1")
     written = (spec.weights_dtype or "").split(" ")[0].lower()
     if written and " or " not in (spec.weights_dtype or "") and weight_format(written) is None:
         named, taken = written[:_LONGEST], made.weights.name
-        said = (f"the format {named} is not known; taken like {taken}", f"未知格式 {named}，按 {taken} 计算")
-        yield _assumed("weights_dtype", *said, asked=True)
+        texts = (f"the format {named} is not known; taken like {taken}", f"未知格式 {named}，按 {taken} 计算")
+        yield assumed("weights_dtype", *texts)
     if spec.seq_len is None:
-        yield _assumed("sequence_length", f"{_LENGTH} tokens for each sample", f"每条样本 {_LENGTH} 个 token", asked=True)
+        yield assumed("sequence_length", f"{_LENGTH} tokens for each sample", f"每条样本 {_LENGTH} 个 token")
     if made.task == "train" and spec.gradient_checkpointing is None:
-        yield _assumed("gradient_checkpointing", "gradient checkpointing is on", "已开启梯度检查点", asked=True)
+        yield assumed("gradient_checkpointing", "gradient checkpointing is on", "已开启梯度检查点")
     if spec.counter is None:
-        yield _assumed("counter", "the figure may be torch's or the driver's", "该数值可能来自 torch，也可能来自驱动")
+        yield assumed("counter", "the figure may be torch's or the driver's", "该数值可能来自 torch，也可能来自驱动", asked=False)
     if made.task == "infer":
         yield from prompts.prompt_assumptions(made)
     if made.task == "train" and not made.even_lengths and not made.stack.longest_first:
-        yield _assumed("lengths", "samples differ in length", "样本长度不一")
-
-
-def _assumed(id_: str, en: str, zh: str, *, asked: bool = False) -> Assumption:
-    return Assumption(id=id_, text=Text(en, zh), asked=asked)
+        yield assumed("lengths", "samples differ in length", "样本长度不一", asked=False)

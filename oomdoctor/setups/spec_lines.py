@@ -29,12 +29,12 @@ def _answer(spec: Spec) -> dict[str, Any]:
     made = setup_from_spec(spec)
     if isinstance(made, RefusedSpec):
         return _refusal(spec.id, made.why)
-    found = estimate(*made)
+    answer = estimate(*made)
     return {
         "id": spec.id,
-        "per_gpu_bytes": {"expected": found.expected, "low": found.low, "high": found.high},
-        "terms": found.terms,
-        "assumptions": [assumption.text.en for assumption in found.assumptions],
+        "per_gpu_bytes": {"expected": answer.expected, "low": answer.low, "high": answer.high},
+        "terms": answer.terms,
+        "assumptions": [assumption.text.en for assumption in answer.assumptions],
         "refused": None,
     }
 

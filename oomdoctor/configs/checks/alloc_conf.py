@@ -51,10 +51,10 @@ def check_alloc_conf(setting: WrittenSetting, options: FrameworkKeys, torch: str
     if "$" in text:
         return
     yield from _form(setting, text)
-    found = {part["name"].strip(): part["value"].strip() for part in _OPTION.finditer(text)}
-    for option in found:
+    values = {part["name"].strip(): part["value"].strip() for part in _OPTION.finditer(text)}
+    for option in values:
         yield from _option(setting, option, options, torch)
-    yield from _together(setting, found, windows=windows)
+    yield from _together(setting, values, windows=windows)
 
 
 def _form(setting: WrittenSetting, text: str) -> Iterator[ConfigIssue]:
@@ -89,24 +89,24 @@ def _option(setting: WrittenSetting, option: str, options: FrameworkKeys, torch:
         yield _made("alloc-conf-version", setting, what, _STOPS, None)
 
 
-def _together(setting: WrittenSetting, found: Mapping[str, str], *, windows: bool) -> Iterator[ConfigIssue]:
-    if found.get("backend") == "cudaMallocAsync":
+def _together(setting: WrittenSetting, values: Mapping[str, str], *, windows: bool) -> Iterator[ConfigIssue]:
+    if values.get("backend") == "cudaMallocAsync":
         for option in ("max_split_size_mb", "garbage_collection_threshold", "roundup_power2_divisions", "expandable_segments"):
-            if option in found:
+            if option in values:
                 what = Text(
                     f"`{option}` does nothing with `backend:cudaMallocAsync`", f"用了 `backend:cudaMallocAsync`，`{option}` 就不起作用"
                 )
                 why = Text("That backend leaves the memory to CUDA's own pool.", "这个后端把显存交给 CUDA 自带的内存池管理。")
                 yield _made("alloc-conf-backend", setting, what, why, f"{setting.key}=backend:cudaMallocAsync")
                 return
-    if windows and found.get("expandable_segments", "").lower() == "true":
+    if windows and values.get("expandable_segments", "").lower() == "true":
         what = Text("`expandable_segments` does nothing on Windows", "`expandable_segments` 在 Windows 上不起作用")
         why = Text(
             "PyTorch prints that this platform does not support it, and goes on without.",
             "PyTorch 会提示该平台不支持，然后按没有设置继续运行。",
         )
         yield _made("alloc-conf-platform", setting, what, why, None)
-    share = found.get("garbage_collection_threshold", "0.5")
+    share = values.get("garbage_collection_threshold", "0.5")
     if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", share) and not 0 < float(share) < 1:
         what = Text("`garbage_collection_threshold` is a share between 0 and 1", "`garbage_collection_threshold` 应是 0 到 1 之间的比例")
         yield _made("alloc-conf-form", setting, what, _STOPS, f"{setting.key}=garbage_collection_threshold:0.8")

@@ -16,8 +16,8 @@ _CARDS = re.compile(r"\d{1,3}(?:,\d{1,3}){0,63}")
 
 def card_facts(name: Fact) -> dict[str, Fact]:
     """Return the card of a name as conditions ask for it, `card.compute_capability` as a number; nothing where it is not known."""
-    found = capability(name) if isinstance(name, str) else ""
-    return {"card.name": name, "card.compute_capability": float(found)} if found else {}
+    known = capability(name) if isinstance(name, str) else ""
+    return {"card.name": name, "card.compute_capability": float(known)} if known else {}
 
 
 def has_more_processes_than_cards(configs: Sequence[ParsedConfig], frameworks: Frameworks) -> bool:

@@ -20,18 +20,18 @@ _HF = "transformers"
 
 def written_facts(configs: Sequence[ParsedConfig], frameworks: Frameworks) -> dict[str, tuple[Fact, WrittenSetting]]:
     """Every key as it is written, as `given.FRAMEWORK.KEY`; those of transformers' family also as `given.hf.KEY`."""
-    found: dict[str, tuple[Fact, WrittenSetting]] = {}
+    facts: dict[str, tuple[Fact, WrittenSetting]] = {}
     for config in configs:
         if config.framework is None or config.framework not in frameworks.records:
             continue
         families = [config.framework, *(["hf"] if _HF in frameworks.family(config.framework) else [])]
         for name, setting in settings_by_name(config.written, frameworks.records[config.framework].roots).items():
             for family in families:
-                found.setdefault(f"given.{family}.{name}", (setting_value(setting), setting))
+                facts.setdefault(f"given.{family}.{name}", (setting_value(setting), setting))
         for family in families:
             if config.written:
-                found.setdefault(f"given.{family}", ("there", config.written[0]))
-    return found
+                facts.setdefault(f"given.{family}", ("there", config.written[0]))
+    return facts
 
 
 def run_checks(
@@ -40,9 +40,9 @@ def run_checks(
     """Yield what the checks say of these settings; a check that depends on something unknown stays quiet."""
     keys = {f"key.{name}": place.key.rpartition(".")[2] for name, place in training.places.items()}
     every = {**known, **training.facts(), **keys, **{name: value for name, (value, _) in written.items()}}
-    asked = KnownFacts(every, ())
+    facts = KnownFacts(every, ())
     for record in pack.records(CHECKS):
-        if not evaluate(record.when, asked).truth:
+        if not evaluate(record.when, facts).truth:
             continue
         at = next((place for fact in record.at if (place := _place(fact, training, written)) is not None), None)
         if at is not None:
@@ -70,16 +70,16 @@ def comparison_facts(training: RunConfig) -> dict[str, Fact]:
 def _place(name: str, training: RunConfig, written: Mapping[str, tuple[Fact, WrittenSetting]]) -> WrittenSetting | None:
     if name.startswith("training."):
         return training.places.get(name.removeprefix("training."))
-    found = written.get(name)
-    return None if found is None else found[1]
+    fact = written.get(name)
+    return None if fact is None else fact[1]
 
 
 def _typed(instead: str, at: WrittenSetting) -> str:
     """Return a setting in the form of the file: `--key value` where it stands in a command."""
-    found = _SETTING.match(instead)
-    if found is None or not at.key.startswith("-"):
+    match = _SETTING.match(instead)
+    if match is None or not at.key.startswith("-"):
         return instead
-    return f"--{found[1].lstrip('-')} {found[2]}"
+    return f"--{match[1].lstrip('-')} {match[2]}"
 
 
 def _words(text: Text, known: Mapping[str, Fact]) -> Text:
@@ -87,4 +87,4 @@ def _words(text: Text, known: Mapping[str, Fact]) -> Text:
 
 
 def _filled(text: str, known: Mapping[str, Fact]) -> str:
-    return _PLACEHOLDER.sub(lambda found: str(known.get(found[1], found[0])), text)
+    return _PLACEHOLDER.sub(lambda match: str(known.get(match[1], match[0])), text)

@@ -27,17 +27,17 @@ def find_contradictions(merged: MergedSettings) -> Iterator[ConfigIssue]:
     """Yield issues about settings that do not fit together, whichever of them is meant."""
     values = merged.settings.known()
     for name in _COMPARED:
-        own = merged.places.get(name)
+        place = merged.places.get(name)
         for value, at in merged.others.get(name, ()):
-            if own is not None and own.framework != "log" and at.framework == "log" and _differ(value, values[name]):
-                yield _not_in_force(own, values[name], at, value)
+            if place is not None and place.framework != "log" and at.framework == "log" and _differ(value, values[name]):
+                yield _not_in_force(place, values[name], at, value)
                 break
     for name in _TRAINER:
-        own = merged.places.get(name)
+        place = merged.places.get(name)
         for value, at in merged.others.get(name, ()):
-            if own is not None and own.framework not in ("log", "deepspeed", "accelerate") and at.framework == "deepspeed":
+            if place is not None and place.framework not in ("log", "deepspeed", "accelerate") and at.framework == "deepspeed":
                 if _differ(value, values[name]):
-                    yield _two_answers(own, values[name], at, value)
+                    yield _two_answers(place, values[name], at, value)
     yield from _product(merged)
 
 
@@ -48,13 +48,13 @@ def _differ(value: Scalar, other: Scalar) -> bool:
         return value != other
 
 
-def _not_in_force(own: WrittenSetting, value: Scalar, at: WrittenSetting, printed: Scalar) -> ConfigIssue:
+def _not_in_force(place: WrittenSetting, value: Scalar, at: WrittenSetting, printed: Scalar) -> ConfigIssue:
     return ConfigIssue(
         id="another-file-in-force",
         severity="warning",
-        key=own.key,
-        file=own.file,
-        line=own.line,
+        key=place.key,
+        file=place.file,
+        line=place.line,
         what=Text(f"the log shows {printed}, this file says {value}", f"日志里是 {printed}，这个文件里写的是 {value}"),
         why=Text(
             f"Another file or a command line was in force when this log was written ({at.file}:{at.line}, `{at.key}`).",
@@ -63,7 +63,7 @@ def _not_in_force(own: WrittenSetting, value: Scalar, at: WrittenSetting, printe
     )
 
 
-def _two_answers(own: WrittenSetting, value: Scalar, at: WrittenSetting, other: Scalar) -> ConfigIssue:
+def _two_answers(place: WrittenSetting, value: Scalar, at: WrittenSetting, other: Scalar) -> ConfigIssue:
     return ConfigIssue(
         id="deepspeed-mismatch",
         severity="error",
@@ -71,8 +71,8 @@ def _two_answers(own: WrittenSetting, value: Scalar, at: WrittenSetting, other: 
         file=at.file,
         line=at.line,
         what=Text(
-            f"the DeepSpeed JSON says {other}, the trainer says {value} (`{own.key}`)",
-            f"DeepSpeed JSON 里是 {other}，训练参数里是 {value}（`{own.key}`）",
+            f"the DeepSpeed JSON says {other}, the trainer says {value} (`{place.key}`)",
+            f"DeepSpeed JSON 里是 {other}，训练参数里是 {value}（`{place.key}`）",
         ),
         why=Text("transformers compares the two and stops where they differ.", "transformers 会核对两处的值，不一致就报错退出。"),
         replacement=f'"{at.key.rpartition(".")[2]}": "auto"',
@@ -91,9 +91,9 @@ def _product(merged: MergedSettings) -> Iterator[ConfigIssue]:
         return
     product = micro * (accumulation or 1) * (world or 1)
     if accumulation is not None and world is not None and product != total:
-        said = f"{micro} x {accumulation} x {world} = {product}"
+        result = f"{micro} x {accumulation} x {world} = {product}"
     elif total % product:
-        said = f"{total} / {product}"
+        result = f"{total} / {product}"
     else:
         return
     yield ConfigIssue(
@@ -103,8 +103,8 @@ def _product(merged: MergedSettings) -> Iterator[ConfigIssue]:
         file=at.file,
         line=at.line,
         what=Text(
-            f"`train_batch_size` is {total}, but micro batch, accumulation and cards give {said}",
-            f"`train_batch_size` 写的是 {total}，而单卡批大小、梯度累积和卡数给出的是 {said}",
+            f"`train_batch_size` is {total}, but micro batch, accumulation and cards give {result}",
+            f"`train_batch_size` 写的是 {total}，而单卡批大小、梯度累积和卡数给出的是 {result}",
         ),
         why=Text("DeepSpeed stops unless it is exactly their product.", "DeepSpeed 要求它正好等于三者的乘积，否则直接报错。"),
         replacement='"train_batch_size": "auto"',

@@ -48,23 +48,23 @@ def _issue(
     versions: Mapping[str, str],
     frameworks: Frameworks,
 ) -> ConfigIssue | None:
-    standings = {own: keys.status(name, versions.get(own)) for own, keys in listed.items()}
+    standings = {owner: keys.status(name, versions.get(owner)) for owner, keys in listed.items()}
     states = {standing.state for standing in standings.values()}
     if "there" in states:
         return None
-    renamed = next((new for own in frameworks.family(framework.framework) if (new := frameworks.records[own].renamed.get(name))), None)
-    for own, standing in standings.items():
+    renamed = next((new for owner in frameworks.family(framework.framework) if (new := frameworks.records[owner].renamed.get(name))), None)
+    for owner, standing in standings.items():
         if standing.state in ("gone", "not-yet"):
-            return _of_another_version(setting, name, frameworks.title(own), versions[own], standing, renamed)
+            return _of_another_version(setting, name, frameworks.title(owner), versions[owner], standing, renamed)
     if "elsewhere" in states:
         if renamed is None:
             return None  # gone from newer versions, and which one runs is not known: not worth a word without a new name
-        own, standing = next((own, standing) for own, standing in standings.items() if standing.state == "elsewhere")
-        return _perhaps_gone(setting, name, frameworks.title(own), standing, renamed)
+        owner, standing = next((owner, standing) for owner, standing in standings.items() if standing.state == "elsewhere")
+        return _perhaps_gone(setting, name, frameworks.title(owner), standing, renamed)
     if renamed is None and name.startswith("no_") and any(keys.status(name[3:], None).state != "unknown" for keys in listed.values()):
         return None
     guess = renamed or closest_key(name, [key for keys in listed.values() for key in keys.current()])
-    if guess is None or any(not keys.covers(versions.get(own)) for own, keys in listed.items()):
+    if guess is None or any(not keys.covers(versions.get(owner)) for owner, keys in listed.items()):
         return None
     return _unknown(setting, name, framework, guess)
 

@@ -30,11 +30,11 @@ def edit_block(text: str, form: Form, change: ConfigChange) -> Edit:
     """Return the edit that makes `change`. Raise UnsafeEdit where there is none that touches nothing else."""
     roots = read_documents(text, form)
     style = block_style(text, form, roots)
-    found = find_entry(roots, change)
+    path = find_entry(roots, change)
     if change.action == "rename":
-        return _renamed(text, form, change, found)
-    if found:
-        return _replaced(text, form, found, change.to)
+        return _renamed(text, form, change, path)
+    if path:
+        return _replaced(text, form, path, change.to)
     return _inserted(text, style, roots, change)
 
 
@@ -175,7 +175,7 @@ def _indentation(text: str, roots: list[Node]) -> str:
             inner = entry.value.entries
             if entry.value.kind != "mapping" or not inner:
                 continue
-            own, deeper = (_line_indent(text, place.start) for place in (entry, inner[0]))
-            if deeper.startswith(own) and deeper != own:
-                return deeper[len(own) :]
+            outer, deeper = (_line_indent(text, place.start) for place in (entry, inner[0]))
+            if deeper.startswith(outer) and deeper != outer:
+                return deeper[len(outer) :]
     return _STEP

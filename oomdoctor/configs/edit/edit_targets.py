@@ -46,8 +46,8 @@ class EditTargets:
         setting = [
             config for config in self.configs if config.form == "environment" and any(variable.key == name for variable in config.written)
         ]
-        found = next(iter([*setting, *scripts]), None)
-        return None if found is None else EditTarget(file=found.file, key=name, program=scripts[0].program if scripts else None)
+        script = next(iter([*setting, *scripts]), None)
+        return None if script is None else EditTarget(file=script.file, key=name, program=scripts[0].program if scripts else None)
 
     def block_of(self, framework: str, name: str) -> str | None:
         """Return the block in which alone a key counts, where the framework has one."""
@@ -60,8 +60,8 @@ class EditTargets:
 
     def _missing(self, framework: str, key: str) -> EditTarget | None:
         takes = [config for config in self.configs if config.form in ("yaml", "json", "command")]
-        own = [config for config in takes if config.framework == framework]
-        for config in [*own, *(parsed for parsed in takes if framework in self._frameworks.family(parsed.framework or ""))]:
+        matching = [config for config in takes if config.framework == framework]
+        for config in [*matching, *(parsed for parsed in takes if framework in self._frameworks.family(parsed.framework or ""))]:
             return EditTarget(file=config.file, key=self._rooted(config, framework, key), program=config.program)
         around = key.partition(".")[0]
         for config in takes:

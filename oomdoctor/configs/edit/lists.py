@@ -14,21 +14,21 @@ _DASH = re.compile(r" *- {1,8}\Z")
 
 def list_items(to: str) -> list[str]:
     """Return the items of a list as it is written, `[a, b]`, as words. Raise UnsafeEdit where it is none, or holds more than words."""
-    found = read_documents(to, "yaml")
-    if len(found) != 1 or found[0].kind != "sequence" or any(entry.value.kind != "scalar" for entry in found[0].entries):
+    documents = read_documents(to, "yaml")
+    if len(documents) != 1 or documents[0].kind != "sequence" or any(entry.value.kind != "scalar" for entry in documents[0].entries):
         raise UnsafeEdit("the value is not a list of words", "这个值不是由单个词组成的列表")
-    return [entry.value.value for entry in found[0].entries]
+    return [entry.value.value for entry in documents[0].entries]
 
 
 def add_items(text: str, form: Form, node: Node, to: str) -> Edit:
     """Return the edit that puts the missing items of `to` behind those of the list at `node`. Raise UnsafeEdit where none is safe."""
     there = [entry.value for entry in node.entries]
-    wanted = list_items(to)
-    if not wanted:
+    items = list_items(to)
+    if not items:
         raise UnsafeEdit("a list stands here", "这里是一个列表")
     if any(item.kind != "scalar" or item.shared for item in there):
         raise UnsafeEdit("a list with more than words stands here", "这里的列表不只是单个词")
-    missing = [item for item in wanted if item not in [known.value for known in there]]
+    missing = [item for item in items if item not in [known.value for known in there]]
     if node.style != "{":
         return _below(text, there[-1], missing)
     written = [json_value(item, "", "") if form == "json" else yaml_value(item, "", "", flow=True) for item in missing]

@@ -54,14 +54,16 @@ def patch(file: str, data: bytes, changes: Sequence[ConfigChange]) -> Patched:
 
 def is_applied(file: str, data: bytes, change: ConfigChange) -> bool:
     """Return whether the file says it already."""
-    said = _said(_configs(file, data))
+    settings = _said(_configs(file, data))
     if change.action != "set":
-        return not any(_same_key(key, change.key) for _, key, _ in said) and any(_same_key(key, change.after_it) for _, key, _ in said)
-    return all(_is_said(said, key, to) for key, to in _pieces(change.key, change.to))
+        return not any(_same_key(key, change.key) for _, key, _ in settings) and any(
+            _same_key(key, change.after_it) for _, key, _ in settings
+        )
+    return all(_is_said(settings, key, to) for key, to in _pieces(change.key, change.to))
 
 
-def _is_said(said: Iterable[ReadSetting], key: str, to: str) -> bool:
-    there = [value for _, own, value in said if _same_key(own, key)]
+def _is_said(settings: Iterable[ReadSetting], key: str, to: str) -> bool:
+    there = [value for _, name, value in settings if _same_key(name, key)]
     return bool(there) and all(_means(value, to) for value in there)
 
 
@@ -80,7 +82,7 @@ def _pieces(key: str, to: str) -> Iterator[tuple[str, str]]:
 
 def values_of(file: str, data: bytes, key: str) -> list[str]:
     """Return what the file says of a key, with the type of each value."""
-    return [value for _, own, value in _said(_configs(file, data)) if _same_key(own, key)]
+    return [value for _, name, value in _said(_configs(file, data)) if _same_key(name, key)]
 
 
 def manual_line(change: ConfigChange) -> str:
@@ -179,8 +181,8 @@ def _look_again(before: Sequence[ParsedConfig], after: Sequence[ParsedConfig], c
         issue.id for config in before for issue in config.issues
     )
     allowed = [_same_key, _around, _inside]
-    own = {change.key, change.after_it}
-    others = [key for _, key, _ in (gone + come) if not any(fits(key, name) for fits in allowed for name in own)]
+    names = {change.key, change.after_it}
+    others = [key for _, key, _ in (gone + come) if not any(fits(key, name) for fits in allowed for name in names)]
     programs = {program for program, _, _ in come}
     if wrong or others or len(programs) > 1:
         raise UnsafeEdit("the change would reach further than this setting", "这处改动会牵连到其他设置")
@@ -209,14 +211,14 @@ def _means(value: str, to: str) -> bool:
     if to[:1] == "[":
         return _has_items(value, to)
     words = {"null": None, "~": None}
-    wanted = words[to] if to in words else True if not to else plain_value(to)
-    return value in (repr(wanted), repr(to))
+    expected = words[to] if to in words else True if not to else plain_value(to)
+    return value in (repr(expected), repr(to))
 
 
 def _has_items(value: str, to: str) -> bool:
     try:
-        wanted = [plain_value(item) for item in list_items(to)]
+        items = [plain_value(item) for item in list_items(to)]
     except UnsafeEdit:
         return False
     there = literal_eval(value) if value[:1] == "(" else ()
-    return there == () if not wanted else {repr(item) for item in wanted} <= {repr(item) for item in there}
+    return there == () if not items else {repr(item) for item in items} <= {repr(item) for item in there}

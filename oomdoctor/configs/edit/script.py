@@ -17,7 +17,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.:-]{1,200}\Z")
 _OTHER_SHELLS = (".bat", ".cmd", ".ps1")
 
 
-def edit_script(text: str, file: str, change: ConfigChange, wanted: Callable[[Sequence[Word]], bool]) -> Edit:
+def edit_script(text: str, file: str, change: ConfigChange, takes: Callable[[Sequence[Word]], bool]) -> Edit:
     """Return the edit that makes `change`; `wanted` says of a command whether it takes new options.
 
     Raise UnsafeEdit where there is none.
@@ -27,21 +27,21 @@ def edit_script(text: str, file: str, change: ConfigChange, wanted: Callable[[Se
     script = list(commands(text))
     if file.lower().endswith(_OTHER_SHELLS):
         return _plain_value(text, script, change)
-    edit = _edit(text, script, change, wanted)
+    edit = _edit(text, script, change, takes)
     if _QUOTING.search(edit.new) and _in_quotes(text, script, edit):
         raise UnsafeEdit("the value needs quotes inside of quotes", "这个值要在引号里再加引号")
     return edit
 
 
-def _edit(text: str, script: Sequence[Sequence[Word]], change: ConfigChange, wanted: Callable[[Sequence[Word]], bool]) -> Edit:
+def _edit(text: str, script: Sequence[Sequence[Word]], change: ConfigChange, takes: Callable[[Sequence[Word]], bool]) -> Edit:
     if change.action == "rename":
         return _renamed(_option(script, change), change)
     if change.variable:
-        return _variable(text, script, change, wanted)
+        return _variable(text, script, change, takes)
     word = _option(script, change)
     if word is not None:
         return _value(text, script, word, change.to)
-    return _appended(text, script, change, wanted)
+    return _appended(text, script, change, takes)
 
 
 def _in_quotes(text: str, script: Sequence[Sequence[Word]], edit: Edit) -> bool:
@@ -118,7 +118,7 @@ def _word(text: str, script: Sequence[Sequence[Word]], start: int, old: str, to:
 
 def _assigned(text: str, script: Sequence[Sequence[Word]], name: str, to: str) -> Edit:
     """Return the value of a variable that is assigned exactly once."""
-    places = [word for command in script for word in command if (found := ASSIGNED.match(word.text)) and found[1] == name]
+    places = [word for command in script for word in command if (match := ASSIGNED.match(word.text)) and match[1] == name]
     if len(places) != 1:
         raise UnsafeEdit(f"the variable {name} is not set once in this script", f"变量 {name} 在脚本里不是只赋值一次")
     start = places[0].start + len(name) + 1
@@ -137,11 +137,11 @@ def _renamed(word: Word | None, change: ConfigChange) -> Edit:
     return Edit(word.start, word.start + len(name[1]), change.to)
 
 
-def _variable(text: str, script: Sequence[Sequence[Word]], change: ConfigChange, wanted: Callable[[Sequence[Word]], bool]) -> Edit:
+def _variable(text: str, script: Sequence[Sequence[Word]], change: ConfigChange, takes: Callable[[Sequence[Word]], bool]) -> Edit:
     """Return a variable of the environment: its value, or a line before the command that runs."""
-    if any((found := ASSIGNED.match(word.text)) and found[1] == change.key for command in script for word in command):
+    if any((match := ASSIGNED.match(word.text)) and match[1] == change.key for command in script for word in command):
         return _assigned(text, script, change.key, change.to)
-    command = _command(script, wanted)
+    command = _command(script, takes)
     start = text.rfind("\n", 0, command[0].start) + 1
     indent = text[start : command[0].start]
     if indent.strip():
@@ -150,9 +150,9 @@ def _variable(text: str, script: Sequence[Sequence[Word]], change: ConfigChange,
     return Edit(start, start, f"{indent}export {change.key}={shell_value(change.to, '')}{newline}")
 
 
-def _appended(text: str, script: Sequence[Sequence[Word]], change: ConfigChange, wanted: Callable[[Sequence[Word]], bool]) -> Edit:
+def _appended(text: str, script: Sequence[Sequence[Word]], change: ConfigChange, takes: Callable[[Sequence[Word]], bool]) -> Edit:
     """Return an option at the end of the command, in a line of its own where the others have theirs."""
-    command = _command(script, wanted, change.program)
+    command = _command(script, takes, change.program)
     size = next((at for at, word in enumerate(command) if REDIRECTION.match(word.text) or word.text == ")"), len(command))
     last = command[size - 1]
     if any("$@" in word.text or "$*" in word.text for word in command):
@@ -182,14 +182,14 @@ def _lead(text: str, command: Sequence[Word]) -> str:
     return f" {before[0]}" if before is not None else " "
 
 
-def _command(script: Sequence[Sequence[Word]], wanted: Callable[[Sequence[Word]], bool], program: str | None = None) -> Sequence[Word]:
+def _command(script: Sequence[Sequence[Word]], takes: Callable[[Sequence[Word]], bool], program: str | None = None) -> Sequence[Word]:
     """Return the command that runs, else what a variable is given that names its program."""
-    found = [command for command in script if wanted(command)]
-    if not found and program is not None:
-        found = [command for command in script if _names(command, program.split())]
-    if len(found) != 1:
+    matching = [command for command in script if takes(command)]
+    if not matching and program is not None:
+        matching = [command for command in script if _names(command, program.split())]
+    if len(matching) != 1:
         raise UnsafeEdit("it is not clear which command takes it", "无法确定该写进哪条命令")
-    return found[0]
+    return matching[0]
 
 
 def _names(command: Sequence[Word], program: Sequence[str]) -> bool:

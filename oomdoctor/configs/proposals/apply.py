@@ -52,7 +52,7 @@ def apply_proposals(
     """
     now = dict(files)
     steps: list[AppliedStep] = []
-    wrong = judge(now)
+    before = judge(now)
     for proposal, against in with_conflicts(proposals):
         if against is not None:
             steps.append(AppliedStep(proposal=proposal, refused=_all(proposal, _set_already(against))))
@@ -63,12 +63,12 @@ def apply_proposals(
             continue
         after, step = _step(now, proposal, there)
         if step.made or step.created:
-            found = judge(after)
-            why = _worse(wrong, found, proposal)
+            issues = judge(after)
+            why = _worse(before, issues, proposal)
             if why is not None:
                 steps.append(AppliedStep(proposal=proposal, refused=_all(proposal, why)))
                 continue
-            now, wrong = after, found
+            now, before = after, issues
         steps.append(step)
     changed = {path: data for path, data in now.items() if files.get(path) != data}
     return AppliedProposals(files=changed, steps=tuple(steps))
@@ -97,8 +97,8 @@ def _step(files: Files, proposal: Proposal, there: Callable[[str], bytes | None]
     if refused:
         return dict(files), AppliedStep(proposal=proposal, refused=tuple(refused))
     after.update((new_file.path, new_file.text.encode()) for new_file in created)
-    asked = bool(proposal.changes or proposal.files)
-    return after, AppliedStep(proposal=proposal, made=tuple(made), created=tuple(created), already=asked and not made and not created)
+    has_work = bool(proposal.changes or proposal.files)
+    return after, AppliedStep(proposal=proposal, made=tuple(made), created=tuple(created), already=has_work and not made and not created)
 
 
 def _created(files: Files, proposal: Proposal, there: Callable[[str], bytes | None]) -> tuple[list[NewFile], list[RefusedChange]]:

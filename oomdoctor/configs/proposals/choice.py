@@ -56,15 +56,15 @@ def choose(offers: ProposalSelection, *, yes: bool, plan: str | None = None) -> 
     else:
         gentle = [proposal for proposal in whole if proposal.safe][:1]
         core = [*(gentle or [proposal for proposal in offers.fixes if proposal.safe]), best]
-    wanted = [
+    chosen = [
         *(proposal for proposal in offers.corrections if proposal.safe or (proposal.issue and proposal.issue.severity != "note")),
         *core,
     ]
-    others = [proposal for proposal in (*offers.plans, *offers.fixes) if proposal not in wanted and (proposal.changes or proposal.files)]
-    return _decided(wanted, others, yes=yes)
+    others = [proposal for proposal in (*offers.plans, *offers.fixes) if proposal not in chosen and (proposal.changes or proposal.files)]
+    return _decided(chosen, others, yes=yes)
 
 
-def _decided(wanted: Sequence[Proposal], others: Sequence[Proposal], *, yes: bool) -> Choice:
+def _decided(chosen: Sequence[Proposal], others: Sequence[Proposal], *, yes: bool) -> Choice:
     """Return the choice: only what is safe goes in without a yes."""
-    taken = [proposal for proposal in wanted if proposal.safe or yes]
-    return Choice(taken, [proposal for proposal in wanted if proposal not in taken], list(others))
+    taken = [proposal for proposal in chosen if proposal.safe or yes]
+    return Choice(taken, [proposal for proposal in chosen if proposal not in taken], list(others))

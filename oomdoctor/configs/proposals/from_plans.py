@@ -15,9 +15,9 @@ from oomdoctor.configs.proposals.proposal import Proposal, fix_proposal
 from oomdoctor.knowledge.pack import Pack
 
 
-def plan_proposals(found: AnyPlans, targets: EditTargets, run: RunSettings, pack: Pack, folder: str | None = None) -> list[Proposal]:
+def plan_proposals(result: AnyPlans, targets: EditTargets, run: RunSettings, pack: Pack, folder: str | None = None) -> list[Proposal]:
     """Return the plans in their order, as `plan-1`, `plan-2` ...; `run` and `folder` are those of `of_fix`."""
-    plans: tuple[AnyPlan, ...] = found.plans
+    plans: tuple[AnyPlan, ...] = result.plans
     return [_of_plan(f"plan-{number}", plan, targets, run, pack, folder) for number, plan in enumerate(plans, 1)]
 
 

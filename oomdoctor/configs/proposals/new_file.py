@@ -55,7 +55,7 @@ def new_file(
     return NewFile(
         path=path,
         named=named,
-        text=_FILLED.sub(lambda found: filled[found[1]], template.text),
+        text=_FILLED.sub(lambda match: filled[match[1]], template.text),
         role=template.role,
         launch=_launch(template.launch.get(setting.framework), named, home.file),
     )

@@ -106,12 +106,12 @@ def _change(
     if not re.match(r"[\w./\[{'\"-]|\Z", to):
         return RefusedChange(Text("the value in force is not known", "当前的取值还不知道"), line)
     if _VARIABLE.match(key):
-        found = targets.script_for(key)
+        script = targets.script_for(key)
         why = Text("a variable of the environment, and none of these files is a script", "这是环境变量，而给出的文件都不是启动脚本")
         return (
             RefusedChange(why, line)
-            if found is None
-            else ConfigChange(file=found.file, key=key, to=to, variable=True, program=found.program)
+            if script is None
+            else ConfigChange(file=script.file, key=key, to=to, variable=True, program=script.program)
         )
     if not _KEY.match(key):
         return RefusedChange(Text("it stands in code or in a command, not in a config", "它写在代码或命令里，不在配置文件中"), line)

@@ -25,9 +25,9 @@ def replacement(issue: ConfigIssue, targets: EditTargets) -> tuple[list[ConfigCh
     write = issue.replacement
     if write is None:
         return [], [RefusedChange(issue.why, f"{issue.file}:{issue.line}")]
-    found = list(_changes(issue, write, targets))
-    if found:
-        return found, []
+    changes = list(_changes(issue, write, targets))
+    if changes:
+        return changes, []
     why = Text("it takes more than one value in one place", "这不是改一处取值就能完成的")
     return [], [RefusedChange(why, write)]
 
@@ -96,10 +96,10 @@ def _known(file: str, key: str, targets: EditTargets) -> str | None:
 def _json(at: EditTarget, write: str, targets: EditTargets) -> Iterator[ConfigChange]:
     """`"bf16": {"enabled": "auto"}` as settings of the DeepSpeed config, wherever it stands."""
     try:
-        wanted = json.loads(f"{{{write}}}")
+        settings = json.loads(f"{{{write}}}")
     except ValueError:
         return
-    for key, value in _leaves(wanted):
+    for key, value in _leaves(settings):
         full = _full(at, targets)
         if ends_with(full, key):
             yield ConfigChange(file=at.file, key=full, to=value, line=at.line)

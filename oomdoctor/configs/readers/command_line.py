@@ -43,12 +43,12 @@ def read_command_line(file: str, text: str) -> list[ParsedConfig]:
     exported: list[WrittenSetting] = []
     configs: list[ParsedConfig] = []
     for number, command in enumerate(commands(text), 1):
-        own: list[WrittenSetting] = []
-        words = list(without_redirections(shell.run(command, own)))
+        variables: list[WrittenSetting] = []
+        words = list(without_redirections(shell.run(command, variables)))
         if words:
-            configs += [replace(config, command=number) for config in (*_sections(file, words), *_environment(file, own))]
+            configs += [replace(config, command=number) for config in (*_sections(file, words), *_environment(file, variables))]
         else:
-            exported += own
+            exported += variables
     return [*configs, *_environment(file, exported)]
 
 

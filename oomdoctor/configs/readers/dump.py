@@ -25,10 +25,10 @@ def read_dump(file: str, text: str) -> ParsedConfig:
     """Return the pairs of a printed call, in order; the last one of a name counts."""
     given: list[WrittenSetting] = []
     line, at = 1, 0
-    for found in _PAIR.finditer(text):
-        line += text.count("\n", at, found.start("key"))
-        at = found.start("key")
-        given.append(WrittenSetting(key=found["key"], value=_value(found["value"]), file=file, line=line))
+    for match in _PAIR.finditer(text):
+        line += text.count("\n", at, match.start("key"))
+        at = match.start("key")
+        given.append(WrittenSetting(key=match["key"], value=_value(match["value"]), file=file, line=line))
         if len(given) >= MOST_KEYS:
             break
     return ParsedConfig(file=file, form="dump", written=tuple(given))

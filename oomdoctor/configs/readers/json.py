@@ -67,7 +67,7 @@ def read_json(file: str, text: str, *, prefix: str = "", line: int = 1) -> Parse
 class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
-        self._breaks = [found.start() for found in re.finditer("\n", text)]
+        self._breaks = [match.start() for match in re.finditer("\n", text)]
         self._builder = TreeBuilder()
         self._tree = JsonTree(self._builder.roots, {}, self._builder.twice, 0)
 
@@ -142,7 +142,7 @@ def _unescaped(token: str) -> str:
     inner = token[1:-1][: LONGEST * 2]
     if "\\" not in inner:
         return inner[:LONGEST]
-    text = _ESCAPE.sub(lambda found: chr(int(found[1][1:], 16)) if len(found[1]) == 5 else _ESCAPED.get(found[1], found[1]), inner)
+    text = _ESCAPE.sub(lambda match: chr(int(match[1][1:], 16)) if len(match[1]) == 5 else _ESCAPED.get(match[1], match[1]), inner)
     return text[:LONGEST]
 
 

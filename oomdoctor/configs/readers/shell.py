@@ -70,19 +70,19 @@ def _split(text: str, begin: int, stop: int, line: int) -> Iterator[list[Word]]:
     word_line = line
     start = count = 0
     array = False
-    for found in _PIECE.finditer(text, begin, stop):
-        kind, piece = found.lastgroup or "", found[0]
+    for match in _PIECE.finditer(text, begin, stop):
+        kind, piece = match.lastgroup or "", match[0]
         opens, closes = kind == "array" and open_word is None, kind == "close" and array
         goes_on = not closes and (kind in _OF_A_WORD or (kind == "comment" and open_word is not None))
         if goes_on:
             if open_word is None:
-                open_word, word_line, start = [], line, found.start()
+                open_word, word_line, start = [], line, match.start()
             open_word.append(_unquoted(kind, piece))
         if open_word is not None and (opens or not goes_on):
-            words.append(Word("".join(open_word)[:LONGEST], word_line, start, found.end() if opens else found.start()))
+            words.append(Word("".join(open_word)[:LONGEST], word_line, start, match.end() if opens else match.start()))
             open_word, count = None, count + 1
         if closes:
-            words.append(Word(")", line, found.start(), found.end()))
+            words.append(Word(")", line, match.start(), match.end()))
         elif kind == "end" and words and not array:
             yield words
             words = []
@@ -114,10 +114,10 @@ def without_redirections(words: Sequence[Word]) -> Iterator[Word]:
     """Yield the words that the program sees: `> train.log` is for the shell."""
     skip = False
     for word in words:
-        found = REDIRECTION.match(word.text)
-        if found is None and not skip:
+        match = REDIRECTION.match(word.text)
+        if match is None and not skip:
             yield word
-        skip = found is not None and not found["target"]
+        skip = match is not None and not match["target"]
 
 
 def _unquoted(kind: str, piece: str) -> str:
@@ -141,9 +141,9 @@ class Shell:
 
     def run(self, command: Sequence[Word], environment: list[WrittenSetting]) -> list[Word]:
         """Return the words of a command with its variables filled in, without the assignments that it begins with."""
-        own = self._assignments(command, environment)
-        evaluated = any(word.text == "eval" for word in command[: len(command) - len(own)])
-        words = self._filled(own, split=evaluated)
+        program = self._assignments(command, environment)
+        evaluated = any(word.text == "eval" for word in command[: len(command) - len(program)])
+        words = self._filled(program, split=evaluated)
         # `$COMMAND` may begin with variables of its own.
         return self._assignments(words, environment)
 
@@ -151,10 +151,10 @@ class Shell:
         """Take in the variables that a command begins with, and return the words after them."""
         end = 0
         for at, size in _leading(words):
-            found = ASSIGNED.match(words[at].text)
-            if found is not None:
-                self._assign(found[1], words[at].text.startswith(f"{found[1]}+="), found[2], words[at + 1 : at + size])
-                environment += self._of_interest(found[1], words[at])
+            match = ASSIGNED.match(words[at].text)
+            if match is not None:
+                self._assign(match[1], words[at].text.startswith(f"{match[1]}+="), match[2], words[at + 1 : at + size])
+                environment += self._of_interest(match[1], words[at])
             end = at + size
         return list(words[end:])
 
@@ -176,9 +176,9 @@ class Shell:
         for word in words:
             written = self._text[word.start : word.end]
             quoted = written.startswith('"') and not split
-            found = _LIST.match(written)
-            listed = self._lists.get(found[1] or found[2], []) if found is not None else []
-            if found is not None and (found[3] or (listed and not quoted)):
+            match = _LIST.match(written)
+            listed = self._lists.get(match[1] or match[2], []) if match is not None else []
+            if match is not None and (match[3] or (listed and not quoted)):
                 out += listed[: self._room]
                 self._room -= min(self._room, len(listed))
             elif (text := self._text_of(word.text)) or quoted or not word.text:
@@ -189,7 +189,7 @@ class Shell:
         """`$NAME` with the value that the script gave it; unknown ones stay."""
         if "$" not in text:
             return text
-        return _VARIABLE.sub(lambda found: self._texts.get(found[1] or found[2], found[3] or found[0]), text)[:LONGEST]
+        return _VARIABLE.sub(lambda match: self._texts.get(match[1] or match[2], match[3] or match[0]), text)[:LONGEST]
 
 
 def _leading(words: Sequence[Word]) -> Iterator[tuple[int, int]]:
@@ -212,5 +212,5 @@ def _array(words: Sequence[Word], at: int) -> int:
 
 def _copied(words: Sequence[Word], at: int) -> int:
     """Return how many words after an assignment are those in its quotes."""
-    own = words[at]
-    return next((end for end in range(at + 1, len(words)) if not own.start < words[end].start < own.end), len(words)) - at - 1
+    assignment = words[at]
+    return next((end for end in range(at + 1, len(words)) if not assignment.start < words[end].start < assignment.end), len(words)) - at - 1

@@ -121,10 +121,10 @@ def _line_start(text: str, line: int) -> int:
     """Return the offset of a 1-based line; the end of the text where it has fewer."""
     at = 0
     for _ in range(line - 1):
-        found = text.find("\n", at)
-        if found < 0:
+        end = text.find("\n", at)
+        if end < 0:
             return len(text)
-        at = found + 1
+        at = end + 1
     return at
 
 

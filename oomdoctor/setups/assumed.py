@@ -1,0 +1,11 @@
+"""What the memory model takes for something that nobody says."""
+
+from __future__ import annotations
+
+from oomdoctor.case.estimate import Assumption
+from oomdoctor.case.text import Text
+
+
+def assumed(identity: str, en: str, zh: str, *, asked: bool = True) -> Assumption:
+    """Return an assumption in both languages; `asked` is whether a person could say it."""
+    return Assumption(id=identity, text=Text(en, zh), asked=asked)
