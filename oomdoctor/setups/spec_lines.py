@@ -2,42 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Union
 
-from msgspec import DecodeError, ValidationError
+from msgspec import DecodeError, Struct, ValidationError
 from msgspec.json import Decoder, encode
 
 from oomdoctor.memory.estimate import estimate
 from oomdoctor.setups.spec import RefusedSpec, Spec, setup_from_spec
 
 
+class SpecBytes(Struct, frozen=True):
+    """What a run takes of each card, in bytes."""
+
+    expected: int
+    low: int
+    high: int
+
+
+class SpecAnswer(Struct, frozen=True, kw_only=True):
+    """The answer to one question. Names and meaning are those of the evaluation's contract."""
+
+    id: Union[str, int, None] = None
+    per_gpu_bytes: SpecBytes | None = None
+    terms: Mapping[str, int] = {}
+    assumptions: tuple[str, ...] = ()
+    refused: str | None = None
+    """Why the question has no answer."""
+
+
 def answer_lines(lines: Iterable[bytes]) -> Iterator[str]:
-    """One answer for each question; a line that is none is answered too, with the reason."""
+    """Yield one answer for each question; a line that is none is answered too, with the reason."""
     decoder = Decoder(Spec)
     for line in lines:
         if not line.strip():
             continue
         try:
             answer = _answer(decoder.decode(line))
-        except (DecodeError, ValidationError) as why:
-            answer = _refusal(None, str(why))
+        except (DecodeError, ValidationError) as error:
+            answer = SpecAnswer(refused=str(error))
         yield encode(answer).decode()
 
 
-def _answer(spec: Spec) -> dict[str, Any]:
-    made = setup_from_spec(spec)
-    if isinstance(made, RefusedSpec):
-        return _refusal(spec.id, made.why)
-    answer = estimate(*made)
-    return {
-        "id": spec.id,
-        "per_gpu_bytes": {"expected": answer.expected, "low": answer.low, "high": answer.high},
-        "terms": answer.terms,
-        "assumptions": [assumption.text.en for assumption in answer.assumptions],
-        "refused": None,
-    }
-
-
-def _refusal(id_: object, why: str) -> dict[str, Any]:
-    return {"id": id_, "per_gpu_bytes": None, "terms": {}, "assumptions": [], "refused": why}
+def _answer(spec: Spec) -> SpecAnswer:
+    run = setup_from_spec(spec)
+    if isinstance(run, RefusedSpec):
+        return SpecAnswer(id=spec.id, refused=run.why)
+    needed = estimate(*run)
+    return SpecAnswer(
+        id=spec.id,
+        per_gpu_bytes=SpecBytes(needed.expected, needed.low, needed.high),
+        terms=needed.terms,
+        assumptions=tuple(assumption.text.en for assumption in needed.assumptions),
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -27,7 +26,7 @@ _SIZES = {
 def layout_from_strategy(strategy: str, cards: int) -> Layout:
     """Return the layout that a strategy means on so many cards."""
     engine: Engine = "ddp" if cards > 1 else "none"
-    stage, sizes = 0, dict[str, Any]()
+    stage, sizes = 0, dict[str, int]()
     for word, number in _PART.findall(strategy.lower()):
         if word == "zero":
             engine, stage = "deepspeed", min(3, int(number or 2))
