@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import os
 import pty
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import pytest
 
 from oomdoctor.cli import progress
-
-FAILURE = b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
-LINE = b"a line of a log that says nothing\n"
 
 
 @contextmanager
@@ -62,28 +57,3 @@ def test_no_bar_in_a_pipe(capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     with progress.Progress() as bar:
         bar.read(3 << 20)
     assert capsys.readouterr().err == ""
-
-
-def test_the_failure_at_the_end_of_a_large_log_is_shown_before_the_rest_is_read(tmp_path: Path) -> None:
-    log = tmp_path / "train.log"
-    log.write_bytes(LINE * (24_000_000 // len(LINE)) + FAILURE + LINE * 3)
-    master, slave = pty.openpty()
-    call = [
-        sys.executable,
-        "-m",
-        "oomdoctor",
-        "diagnose",
-        str(log),
-        "--env",
-        "none",
-        "--output",
-        str(tmp_path / "report.md"),
-        "--exit-zero",
-    ]
-    done = subprocess.run(call, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave, env=os.environ | {"TERM": "xterm"})
-    os.close(slave)
-    said = shown(master)
-    os.close(master)
-    assert done.returncode == 0
-    assert f"{log}: torch.OutOfMemoryError: CUDA out of memory." in said
-    assert "reading the rest ..." in said
