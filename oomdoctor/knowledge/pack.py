@@ -1,7 +1,7 @@
 """The compiled pack: all rules in one file that is read without YAML, and only as far as it is needed.
 
-Layout: a first line of JSON with the literals, the conditions of problems and the indexes of all else; then one JSON line
-for each record. A diagnosis reads only the lines of what it met.
+Layout: a first line of JSON that says where all else stands; then a line with the literals and the conditions of problems, and one for
+each record. A diagnosis reads only the lines of what it met, an estimate none of those that matching needs.
 
 A wheel carries its pack, made from the same files at build time. For a checkout or `--rules DIR` the pack lies in the
 user's cache under a name made of every rule file's path and content, and of this code's own: changed rules have another
@@ -32,7 +32,7 @@ from oomdoctor.knowledge.records.source import SourceRecord
 if TYPE_CHECKING:
     from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
 
-FORMAT = 10
+FORMAT = 11
 _PACKED = "pack.json"
 T = TypeVar("T", bound=Record)
 PROBLEMS = RecordKind("problems", ProblemRecord)
@@ -56,19 +56,25 @@ class _Entry(NamedTuple):
     path: str
 
 
-class _Head(Struct, frozen=True):
-    """The first line of a pack."""
+class _Matching(Struct, frozen=True):
+    """What matching needs at once."""
 
-    format: int
-    check: int
-    """The checksum of all other lines."""
     literals: list[str]
     behind: list[list[int]]
     sampled: set[int]
     families: dict[str, list[int]]
     cores: list[_Line]
     problems: list[ProblemCore]
-    frameworks: list[FrameworkCore]
+
+
+class _Head(Struct, frozen=True):
+    """The first line of a pack."""
+
+    format: int
+    check: int
+    """The checksum of all other lines."""
+    matching: _Line
+    frameworks: _Line
     parts: dict[str, _Line]
     """For each part of the pack its index, which maps ids to entries."""
 
@@ -87,29 +93,51 @@ class Pack:
         self._head = decode(head, type=_Head)
         if self._head.check != zlib.crc32(self._lines):
             raise ValueError("a damaged pack")
-        self.literals = self._head.literals
-        """All literals, sorted; their numbers are what the prefilter reports."""
-        self.behind = self._head.behind
-        """For each literal the numbers of the signatures that have it."""
-        self.sampled = self._head.sampled
-        """The numbers of the literals that only context and warnings have."""
-        self.families = self._head.families
-        """For each family the numbers of the signatures whose ids it gives."""
-        self.problems = self._head.problems
-        """What deciding needs of every problem."""
-        self.frameworks = self._head.frameworks
-        """What every diagnosis needs of the frameworks."""
         self._indexes: dict[str, dict[str, _Entry]] = {}
         self._records: dict[tuple[str, str], Record] = {}
+
+    @functools.cached_property
+    def _matching(self) -> _Matching:
+        return decode(self._line(*self._head.matching), type=_Matching)
+
+    @property
+    def literals(self) -> list[str]:
+        """Return all literals, sorted; their numbers are what the prefilter reports."""
+        return self._matching.literals
+
+    @property
+    def behind(self) -> list[list[int]]:
+        """Return for each literal the numbers of the signatures that have it."""
+        return self._matching.behind
+
+    @property
+    def sampled(self) -> set[int]:
+        """Return the numbers of the literals that only context and warnings have."""
+        return self._matching.sampled
+
+    @property
+    def families(self) -> dict[str, list[int]]:
+        """Return for each family the numbers of the signatures whose ids it gives."""
+        return self._matching.families
+
+    @property
+    def problems(self) -> list[ProblemCore]:
+        """Return what deciding needs of every problem."""
+        return self._matching.problems
+
+    @functools.cached_property
+    def frameworks(self) -> list[FrameworkCore]:
+        """Return what every diagnosis needs of the frameworks."""
+        return decode(self._line(*self._head.frameworks), type=list[FrameworkCore])
 
     @property
     def size(self) -> int:
         """Return how many signatures there are."""
-        return len(self._head.cores)
+        return len(self._matching.cores)
 
     def core(self, number: int) -> SignatureCore:
         """Return what the matcher needs of one signature."""
-        return decode(self._line(*self._head.cores[number]), type=SignatureCore)
+        return decode(self._line(*self._matching.cores[number]), type=SignatureCore)
 
     @property
     def signatures(self) -> list[SignatureCore]:
@@ -252,9 +280,7 @@ def packed(rules: RuleSet, root: str) -> bytes:
     literals = sorted({literal for core in cores for literal in core.literals})
     families = sorted({core.family for core in cores if core.family is not None})
     behind = [[number for number, core in enumerate(cores) if literal in core.literals] for literal in literals]
-    head = _Head(
-        format=FORMAT,
-        check=0,
+    matched = _Matching(
         literals=literals,
         behind=behind,
         sampled={number for number, signatures in enumerate(behind) if all(cores[one].is_aside for one in signatures)},
@@ -263,7 +289,12 @@ def packed(rules: RuleSet, root: str) -> bytes:
         problems=[
             ProblemCore(record.id, with_needs(record.when), record.confidence, record.rank, record.silences) for _, record in rules.problems
         ],
-        frameworks=[_framework_core(record) for _, record in rules.frameworks],
+    )
+    head = _Head(
+        format=FORMAT,
+        check=0,
+        matching=put(matched),
+        frameworks=put([_framework_core(record) for _, record in rules.frameworks]),
         parts={part: put(index) for part, index in indexes.items()},
     )
     rest = b"".join(lines)
