@@ -8,7 +8,6 @@ docs of the loss implementations (float32 copies of the logits) and ZeRO (flat b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from msgspec import Struct
 
@@ -34,24 +33,36 @@ class TensorMatch(Struct, frozen=True):
     bytes: int
 
 
+class Dimensions(Struct, frozen=True):
+    """The sizes of a model of which requests are products; None is unknown."""
+
+    vocab: int | None = None
+    hidden: int | None = None
+    parameters: int | None = None
+
+
 def request_reading(root: Event, settings: Mapping[str, Fact]) -> dict[str, int | float | str | None]:
-    """`request_as_product` and `request_kind` of a failure, where the run names its model."""
+    """Return `request_as_product` and `request_kind` of a failure, where the run names its model."""
     requested = root.size("requested_bytes")
-    known = _shape(settings)
-    if not requested or not known:
+    if not requested:
         return {}
     batch = _first_whole(settings, "training.micro_batch", "log.per_device_train_batch_size")
     length = _first_whole(settings, "training.sequence_length", "log.cutoff_len", "log.max_seq_length", "log.max_length")
-    found = tensor_matches(requested, known, batch, length)
-    return {"request_as_product": found[0].text, "request_kind": found[0].kind} if found else {}
+    matches = tensor_matches(requested, _dimensions(settings), batch, length)
+    return {"request_as_product": matches[0].text, "request_kind": matches[0].kind} if matches else {}
 
 
-def _shape(settings: Mapping[str, Fact]) -> Mapping[str, Any]:
-    """The model's dimensions: printed by the log, else those of the model that is named."""
+def _dimensions(settings: Mapping[str, Fact]) -> Dimensions:
+    """Return what the log prints, else what is known of the model that is named."""
     name = settings.get("training.model", settings.get("log.model_name_or_path"))
-    named = (model_row(str(name)) if name else None) or {}
-    printed = {key: settings.get(f"log.{key}") for key in ("vocab_size", "hidden_size")}
-    return {**named, **{key: value for key, value in printed.items() if isinstance(value, int)}}
+    row = model_row(str(name)) if name else None
+    known = (
+        Dimensions() if row is None else Dimensions(row.vocab_size, row.hidden_size, row.params_total_published or row.params_total_formula)
+    )
+    vocab, hidden = settings.get("log.vocab_size"), settings.get("log.hidden_size")
+    return Dimensions(
+        vocab if isinstance(vocab, int) else known.vocab, hidden if isinstance(hidden, int) else known.hidden, known.parameters
+    )
 
 
 def _first_whole(settings: Mapping[str, Fact], *names: str) -> int | None:
@@ -59,27 +70,26 @@ def _first_whole(settings: Mapping[str, Fact], *names: str) -> int | None:
     return next((value for value in values if isinstance(value, int) and not isinstance(value, bool)), None)
 
 
-def tensor_matches(requested: int, shape: Mapping[str, Any], batch: int | None, length: int | None) -> tuple[TensorMatch, ...]:
-    """The readings of a request of `requested` bytes, the most telling first; empty where none fits."""
+def tensor_matches(requested: int, model: Dimensions, batch: int | None, length: int | None) -> tuple[TensorMatch, ...]:
+    """Return the readings of a request of `requested` bytes, the most telling first; empty where none fits."""
     tolerance = _rounding(requested)
     tokens = batch * length if batch and length else None
-    found = [
-        *_of_tokens("logits", requested, tolerance, shape.get("vocab_size"), tokens, batch, length),
-        *_of_parameters(requested, tolerance, shape.get("params_total_published") or shape.get("params_total_formula")),
-        *_of_tokens("hidden", requested, tolerance, shape.get("hidden_size"), tokens, batch, length),
-    ]
-    return tuple(found)
+    return (
+        *_of_tokens("logits", requested, tolerance, model.vocab, tokens, batch, length),
+        *_of_parameters(requested, tolerance, model.parameters),
+        *_of_tokens("hidden", requested, tolerance, model.hidden, tokens, batch, length),
+    )
 
 
 def _rounding(requested: int) -> int:
-    """Half of the last printed digit, two decimals of GiB or MiB, and a little for the binary fraction that it is read as."""
+    """Return half of the last printed digit, two decimals of GiB or MiB, and a little for the binary fraction that it is read as."""
     return int((GIB if requested >= GIB - MIB else MIB) * 0.00501)
 
 
 def _of_tokens(
     kind: str, requested: int, tolerance: int, width: int | None, tokens: int | None, batch: int | None, length: int | None
 ) -> Iterator[TensorMatch]:
-    """Tokens x width x bytes: of the known batch, or logits of any number of tokens where the size is printed finely enough."""
+    """Yield tokens x width x bytes: of the known batch, or logits of any number of tokens where the size is printed finely enough."""
     for size in _BYTES if width else ():
         row = (width or 0) * size
         if tokens is not None and abs(tokens * row - requested) <= tolerance:

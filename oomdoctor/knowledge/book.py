@@ -59,7 +59,7 @@ class Book:
             programs[core.program] = (*programs.get(core.program, ()), core.id)
         return programs
 
-    def as_json(self, part: str, name: str) -> dict[str, Any]:
+    def as_json(self, part: str, name: str) -> dict[str, object]:
         """Return a rule for programs: where it is from, and its keys as in its file. Raise KeyError where there is none of that id."""
         kind = next(kind for kind in _KINDS if kind.part == part)
         record = _known(self.pack.record(kind, name), name)
@@ -163,12 +163,12 @@ def _known(record: T | None, name: str) -> T:
     return record
 
 
-def _as_written(record: Struct) -> dict[str, Any]:
+def _as_written(record: Struct) -> dict[str, object]:
     """Return a record with its keys as in the file, and conditions in the words of rule files."""
     return {field: _plain(getattr(record, field)) for field in record.__struct_fields__}
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, (AllOf, AnyOf, NotThat, TextCondition, FactCondition, EventCondition)):
         return to_builtins(written_condition(value))
     if isinstance(value, Struct):

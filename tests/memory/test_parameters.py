@@ -9,7 +9,7 @@ from memory.runs import known
 from msgspec.structs import replace
 
 from oomdoctor.case.shape import Experts
-from oomdoctor.knowledge.tables.models import model_rows
+from oomdoctor.knowledge.tables.models import ModelRow, model_rows
 from oomdoctor.knowledge.tables.shapes import known_shapes, model_shape
 from oomdoctor.memory.model.parameters import active, embedding, final_norm, layer, linears, output, positions, text, total
 from oomdoctor.setups.hf_config import shape_from_config
@@ -18,23 +18,23 @@ UNCONFIRMED = {"zai-org/GLM-4-32B-0414": 41_000, "zai-org/glm-4v-9b": 34_000}
 """Their configs are not confirmed; the difference to the published count, at most."""
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=row["id"]) for row in model_rows() if row.get("params_total_published")])
-def test_the_count_is_the_published_one(row: dict[str, Any]) -> None:
-    found = model_shape(row["id"])
-    assert found is not None
-    assert abs(total(found) - row["params_total_published"]) <= UNCONFIRMED.get(row["id"], 0)
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in model_rows() if row.params_total_published])
+def test_the_count_is_the_published_one(row: ModelRow) -> None:
+    shape = model_shape(row.name)
+    assert shape is not None
+    assert abs(total(shape) - (row.params_total_published or 0)) <= UNCONFIRMED.get(row.name, 0)
 
 
 def test_most_models_of_the_table_have_a_published_count() -> None:
-    counted = [row for row in model_rows() if row.get("params_total_published")]
+    counted = [row for row in model_rows() if row.params_total_published]
     assert len(counted) > 110
 
 
 def test_the_layers_of_a_count_are_all_layers_one_by_one() -> None:
     few = replace(known("Qwen/Qwen3-30B-A3B"), layers=2, experts=Experts(routed=8, active=2, intermediate=64, dense_layers=3))
-    for one in (*known_shapes(), few):
-        apart = one.extra + embedding(one) + output(one) + positions(one) + final_norm(one)
-        assert text(one) == apart + sum(layer(one, number) for number in range(one.layers)), one.name
+    for shape in (*known_shapes(), few):
+        outside = shape.extra + embedding(shape) + output(shape) + positions(shape) + final_norm(shape)
+        assert text(shape) == outside + sum(layer(shape, number) for number in range(shape.layers)), shape.name
 
 
 def test_a_token_goes_through_a_tenth_of_a_sparse_model() -> None:

@@ -6,9 +6,10 @@ import os
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
+from msgspec import Struct
 from msgspec.json import decode
+from msgspec.structs import replace
 
 from oomdoctor.knowledge.pack import builtin_rules
 
@@ -22,8 +23,83 @@ _VARIANT = re.compile(r"-(?:coder|math)(?=-)")
 _LONGEST = 300
 
 
-def model_row(name: str) -> Mapping[str, Any] | None:
-    """What `rules/tables/models.json` knows of a model; None for a name that it does not know.
+class LatentRow(Struct, frozen=True):
+    """Multi-head latent attention, by the keys of DeepSeek's configs."""
+
+    kv_lora_rank: int
+    qk_nope_head_dim: int
+    qk_rope_head_dim: int
+    v_head_dim: int
+    q_lora_rank: int | None = None
+
+
+class TowerRow(Struct, frozen=True):
+    """The tower that reads images."""
+
+    kind: str = ""
+    hidden_size: int = 0
+    num_layers: int = 0
+    num_heads: int = 0
+    intermediate_size: int = 0
+    gated_mlp: bool = False
+    params: int = 0
+    patches: int = 0
+    patches_plus_cls: int | None = None
+    tokens_per_image: int | str = 0
+    """A text where it depends on the image."""
+
+
+class ModelRow(Struct, frozen=True, kw_only=True):
+    """One model of the table, by the keys of the file; see its shape for what they mean."""
+
+    name: str = ""
+    """The key of the row."""
+    hidden_size: int
+    num_layers: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    intermediate_size: int
+    vocab_size: int
+    tied_embeddings: bool
+    norm: str
+    gated_mlp: bool = False
+    attn_bias: bool = False
+    mlp_bias: bool = False
+    lm_head_bias: bool = False
+    fused_qkv: bool = False
+    fused_gate: bool = False
+    activation: str = ""
+    qk_norm: bool | str = False
+    """`full` is a norm over all heads."""
+    sandwich_norm: bool = False
+    post_norm: bool = False
+    shared_norm: bool = False
+    parallel_residual: bool = False
+    wide_norm: bool = False
+    rotary: bool = True
+    eager_only: bool = False
+    residual_dropout: bool = False
+    learned_positions: int = 0
+    extra_params: int = 0
+    sliding_window: int | None = None
+    windowed_layers: int | None = None
+    n_experts: int = 0
+    experts_per_tok: int = 0
+    moe_intermediate_size: int = 0
+    n_shared_experts: int = 0
+    shared_gate: bool = False
+    first_k_dense: int = 0
+    correction_bias: bool = False
+    mla: LatentRow | None = None
+    vision: TowerRow | None = None
+    params_vision_formula: int | None = None
+    params_total_formula: int
+    params_total_published: int | None = None
+
+
+def model_row(name: str) -> ModelRow | None:
+    """Return what `rules/tables/models.json` knows of a model; None for a name that it does not know.
 
     `name` is what a config says: `Qwen/Qwen2.5-7B-Instruct`, `/data/models/Qwen2___5-7B` (ModelScope writes a dot so).
     """
@@ -39,9 +115,9 @@ def model_row(name: str) -> Mapping[str, Any] | None:
     return None
 
 
-def model_rows() -> tuple[Mapping[str, Any], ...]:
-    """Every model of the table once."""
-    return tuple({facts["id"]: facts for facts in _table().values()}.values())
+def model_rows() -> tuple[ModelRow, ...]:
+    """Return every model of the table once."""
+    return tuple({row.name: row for row in _table().values()}.values())
 
 
 def _short(name: str) -> str:
@@ -52,14 +128,14 @@ def _short(name: str) -> str:
 
 
 @cache
-def _table() -> Mapping[str, Mapping[str, Any]]:
+def _table() -> Mapping[str, ModelRow]:
     with open(os.path.join(builtin_rules(), "tables", "models.json"), "rb") as file:
-        models: dict[str, Mapping[str, Any]] = decode(file.read())
-    out: dict[str, Mapping[str, Any]] = {}
-    for name, facts in models.items():
+        models = decode(file.read(), type=dict[str, ModelRow])
+    out: dict[str, ModelRow] = {}
+    for name, row in models.items():
         short = _short(name)
-        facts = {"id": name, **facts}
+        row = replace(row, name=name)
         while short not in out:
-            out[short] = facts
+            out[short] = row
             short = _SUFFIX.sub("", short)
     return out

@@ -1,117 +1,106 @@
-"""Rows of `rules/tables/models.json` as shapes: by name, or the neighbour of a model of which only the size is known."""
+"""Rows of `rules/tables/models.json` as shapes, by the names of models."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from oomdoctor.case.shape import Experts, Latent, Shape, Vision
 from oomdoctor.knowledge.tables.csv_table import table
-from oomdoctor.knowledge.tables.models import model_row, model_rows
+from oomdoctor.knowledge.tables.models import LatentRow, ModelRow, TowerRow, model_row, model_rows
 
 
 @cache
 def model_shape(name: str) -> Shape | None:
-    """The shape of a model by its name; None for a name that the table does not have."""
-    known = model_row(name)
-    return None if known is None else _shape(known)
+    """Return the shape of a model by its name; None for a name that the table does not have."""
+    row = model_row(name)
+    return None if row is None else _shape(row)
 
 
 @cache
 def known_shapes() -> tuple[Shape, ...]:
-    """The shapes of all models of the table."""
+    """Return the shapes of all models of the table."""
     return tuple(map(_shape, model_rows()))
 
 
 @cache
 def dense() -> tuple[Shape, ...]:
-    """All shapes without experts and without a tower."""
-    return tuple(one for one in known_shapes() if one.experts is None and one.vision is None)
+    """Return all shapes without experts and without a tower."""
+    return tuple(shape for shape in known_shapes() if shape.experts is None and shape.vision is None)
 
 
-def _shape(row: Mapping[str, Any]) -> Shape:
+def _shape(row: ModelRow) -> Shape:
     return Shape(
-        name=row["id"],
-        hidden=row["hidden_size"],
-        layers=row["num_layers"],
-        heads=row["num_heads"],
-        kv_heads=row["num_kv_heads"],
-        head=row["head_dim"],
-        intermediate=row["intermediate_size"],
-        vocab=row["vocab_size"],
-        tied=row["tied_embeddings"],
-        gated=row.get("gated_mlp", False),
-        rms=row["norm"] == "RMSNorm",
-        attention_bias=row.get("attn_bias", False) or row.get("mlp_bias", False),
-        output_bias=row.get("output_bias", row.get("mlp_bias", False)),
-        mlp_bias=row.get("mlp_bias", False),
-        head_bias=row.get("lm_head_bias", False),
-        fused_qkv=row.get("fused_qkv", False),
-        fused_gate=row.get("fused_gate", False),
-        activation=row.get("activation", ""),
-        qk_norm=bool(row.get("qk_norm")),
-        qk_norm_full=row.get("qk_norm") == "full",
-        sandwich_norm=row.get("sandwich_norm", False),
-        post_norm=row.get("post_norm", False),
-        shared_norm=row.get("shared_norm", False),
-        parallel=row.get("parallel_residual", False),
-        wide_norm=row.get("wide_norm", False),
-        rotary=row.get("rotary", True),
-        eager_only=row.get("eager_only", False),
-        residual_dropout=row.get("residual_dropout", False),
-        positions=row.get("learned_positions", 0),
-        extra=row.get("extra_params", 0),
-        window=row.get("sliding_window"),
-        windowed_layers=row.get("windowed_layers"),
-        experts=_experts(row),
-        latent=_latent(row),
-        vision=_vision(row),
+        name=row.name,
+        hidden=row.hidden_size,
+        layers=row.num_layers,
+        heads=row.num_heads,
+        kv_heads=row.num_kv_heads,
+        head=row.head_dim,
+        intermediate=row.intermediate_size,
+        vocab=row.vocab_size,
+        tied=row.tied_embeddings,
+        gated=row.gated_mlp,
+        rms=row.norm == "RMSNorm",
+        attention_bias=row.attn_bias or row.mlp_bias,
+        output_bias=row.mlp_bias,
+        mlp_bias=row.mlp_bias,
+        head_bias=row.lm_head_bias,
+        fused_qkv=row.fused_qkv,
+        fused_gate=row.fused_gate,
+        activation=row.activation,
+        qk_norm=bool(row.qk_norm),
+        qk_norm_full=row.qk_norm == "full",
+        sandwich_norm=row.sandwich_norm,
+        post_norm=row.post_norm,
+        shared_norm=row.shared_norm,
+        parallel=row.parallel_residual,
+        wide_norm=row.wide_norm,
+        rotary=row.rotary,
+        eager_only=row.eager_only,
+        residual_dropout=row.residual_dropout,
+        positions=row.learned_positions,
+        extra=row.extra_params,
+        window=row.sliding_window,
+        windowed_layers=row.windowed_layers,
+        experts=_experts(row) if row.n_experts else None,
+        latent=None if row.mla is None else _latent(row.mla),
+        vision=None if row.vision is None else _vision(row.vision, row.params_vision_formula),
     )
 
 
-def _experts(row: Mapping[str, Any]) -> Experts | None:
-    if not row.get("n_experts"):
-        return None
+def _experts(row: ModelRow) -> Experts:
     return Experts(
-        routed=row["n_experts"],
-        active=row["experts_per_tok"],
-        intermediate=row["moe_intermediate_size"],
-        shared=row.get("n_shared_experts", 0),
-        shared_gate=row.get("shared_gate", False),
-        dense_layers=row.get("first_k_dense", 0),
-        correction_bias=row.get("correction_bias", False),
+        routed=row.n_experts,
+        active=row.experts_per_tok,
+        intermediate=row.moe_intermediate_size,
+        shared=row.n_shared_experts,
+        shared_gate=row.shared_gate,
+        dense_layers=row.first_k_dense,
+        correction_bias=row.correction_bias,
     )
 
 
-def _latent(row: Mapping[str, Any]) -> Latent | None:
-    found = row.get("mla")
-    if not found:
-        return None
+def _latent(row: LatentRow) -> Latent:
     return Latent(
-        q_rank=found["q_lora_rank"],
-        kv_rank=found["kv_lora_rank"],
-        nope=found["qk_nope_head_dim"],
-        rope=found["qk_rope_head_dim"],
-        value=found["v_head_dim"],
+        q_rank=row.q_lora_rank,
+        kv_rank=row.kv_lora_rank,
+        nope=row.qk_nope_head_dim,
+        rope=row.qk_rope_head_dim,
+        value=row.v_head_dim,
     )
 
 
-def _vision(row: Mapping[str, Any]) -> Vision | None:
-    found = row.get("vision")
-    if not found:
-        return None
-    tokens = found.get("tokens_per_image")
+def _vision(row: TowerRow, params: int | None) -> Vision:
     return Vision(
-        params=row.get("params_vision_formula", found.get("params", 0)),
-        hidden=found.get("hidden_size", 0),
-        layers=found.get("num_layers", 0),
-        heads=found.get("num_heads", 0),
-        intermediate=found.get("intermediate_size", 0),
-        gated=found.get("gated_mlp", False),
-        modules=_modules(str(found.get("kind", ""))),
-        patches=found.get("patches_plus_cls", found.get("patches", 0)),
-        tokens=tokens if isinstance(tokens, int) else 0,
+        params=row.params if params is None else params,
+        hidden=row.hidden_size,
+        layers=row.num_layers,
+        heads=row.num_heads,
+        intermediate=row.intermediate_size,
+        gated=row.gated_mlp,
+        modules=_modules(row.kind),
+        patches=row.patches if row.patches_plus_cls is None else row.patches_plus_cls,
+        tokens=row.tokens_per_image if isinstance(row.tokens_per_image, int) else 0,
     )
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from oomdoctor.api import pipeline
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.event import Event
+from oomdoctor.findings.conditions import Fact
 from oomdoctor.findings.template import fill_template
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.records.fix import NotThisRecord
@@ -124,7 +125,7 @@ def _facts(value: Any, path: tuple[str, ...]) -> Iterator[str]:
         yield f"{'.'.join(path)}: {str(value).lower() if isinstance(value, bool) else value}"
 
 
-def _figures(diagnosis: Diagnosis) -> Mapping[str, Any]:
+def _figures(diagnosis: Diagnosis) -> Mapping[str, Fact]:
     """Return the figures of the first failure, under the names that rules use."""
     incident = diagnosis.case.incidents[0] if diagnosis.case.incidents else None
     if incident is None:

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oomdoctor.findings.failure_step import failure_step
-from oomdoctor.findings.tensor_match import tensor_matches
+from oomdoctor.findings.tensor_match import Dimensions, tensor_matches
 from oomdoctor.knowledge.tables.models import model_row
 from oomdoctor.units import GIB, MIB
 
-SHAPE = {"vocab_size": 151_552, "hidden_size": 4096, "params_total_published": 9_399_951_360}
+MODEL = Dimensions(vocab=151_552, hidden=4096, parameters=9_399_951_360)
 
 
 def printed(size: int) -> int:
@@ -29,8 +29,8 @@ def printed(size: int) -> int:
     pytest.param(printed(9_399_951_360 * 4 // 8), None, None, "parameters", "9399951360 x 2 / 4", id="a share of the parameters; an eighth in float32 is a quarter in 16 bits"),
     pytest.param(printed(64 * 151_552 * 4), None, None, "logits", "64 x 151552 x 4", id="a size in MiB is exact enough without the batch"),
 ])  # fmt: skip
-def test_a_request_is_a_product(requested: int, batch: int | None, length: int | None, kind: str, text: str) -> None:
-    first = tensor_matches(requested, SHAPE, batch, length)[0]
+def test_a_request_is_read_as_a_tensor(requested: int, batch: int | None, length: int | None, kind: str, text: str) -> None:
+    first = tensor_matches(requested, MODEL, batch, length)[0]
     assert (first.kind, first.text) == (kind, text)
 
 
@@ -39,20 +39,20 @@ def test_a_request_is_a_product(requested: int, batch: int | None, length: int |
     pytest.param(int(3.33 * GIB), None, None, id="gigabytes with two decimals fit any number of tokens"),
     pytest.param(20 * MIB, None, None, id="a buffer of the allocator"),
 ])  # fmt: skip
-def test_what_is_no_product_is_not_called_one(requested: int, batch: int | None, length: int | None) -> None:
-    assert tensor_matches(requested, SHAPE, batch, length) == ()
+def test_what_is_no_tensor_is_not_read_as_one(requested: int, batch: int | None, length: int | None) -> None:
+    assert tensor_matches(requested, MODEL, batch, length) == ()
 
 
 @given(st.integers(1, 64), st.integers(64, 32768), st.sampled_from([2, 4]))
 def test_the_logits_of_a_batch_are_always_recognised(batch: int, length: int, size: int) -> None:
-    found = tensor_matches(printed(batch * length * 151_552 * size), SHAPE, batch, length)
-    assert any(one.kind == "logits" and one.bytes == batch * length * 151_552 * size for one in found)
+    matches = tensor_matches(printed(batch * length * 151_552 * size), MODEL, batch, length)
+    assert any(match.kind == "logits" and match.bytes == batch * length * 151_552 * size for match in matches)
 
 
 @given(st.integers(1, 1 << 50), st.none() | st.integers(1, 512), st.none() | st.integers(1, 1 << 20))
-def test_every_product_meets_the_request(requested: int, batch: int | None, length: int | None) -> None:
-    for one in tensor_matches(requested, SHAPE, batch, length):
-        assert abs(one.bytes - requested) <= max(GIB * 0.00501, requested * 0.002)
+def test_every_reading_meets_the_request(requested: int, batch: int | None, length: int | None) -> None:
+    for match in tensor_matches(requested, MODEL, batch, length):
+        assert abs(match.bytes - requested) <= max(GIB * 0.00501, requested * 0.002)
 
 
 @pytest.mark.parametrize(("name", "known"), [
@@ -66,21 +66,21 @@ def test_every_product_meets_the_request(requested: int, batch: int | None, leng
     ("our-own-model-7b", None), ("", None), ("/", None), ("checkpoint-500", None),
 ])  # fmt: skip
 def test_a_model_is_found_by_the_names_that_people_give_it(name: str, known: str | None) -> None:
-    found = model_row(name)
-    assert (found["id"] if found else None) == known
+    row = model_row(name)
+    assert (row.name if row else None) == known
 
 
-@pytest.mark.parametrize(("step", "settings", "wanted"), [
+@pytest.mark.parametrize(("step", "settings", "expected"), [
     pytest.param(500, {"training.eval_steps": 500}, {"derived.step_is_eval": True}, id="the step of an evaluation"),
     pytest.param(501, {"training.eval_steps": 500}, {"derived.step_is_eval": False}, id="the step after it"),
     pytest.param(200, {"log.save_steps": "100"}, {"derived.step_is_save": True}, id="a save that the log's own arguments announce"),
     pytest.param(0, {"training.save_steps": 100}, {"derived.step_is_first": True, "derived.step_is_save": False}, id="nothing was done yet"),
     pytest.param(1900, {"training.eval_steps": 0.1}, {"derived.step_is_late": True}, id="a share of unknown steps says nothing"),
 ])  # fmt: skip
-def test_what_falls_on_a_step(step: int, settings: dict[str, Any], wanted: dict[str, Any]) -> None:
-    found = failure_step(step, settings)
-    assert {name: found.get(name) for name in wanted} == wanted
-    assert ("derived.step_is_eval" in found) == ("training.eval_steps" in settings and settings["training.eval_steps"] != 0.1)
+def test_what_falls_on_a_step(step: int, settings: dict[str, Any], expected: dict[str, Any]) -> None:
+    facts = failure_step(step, settings)
+    assert {name: facts.get(name) for name in expected} == expected
+    assert ("derived.step_is_eval" in facts) == ("training.eval_steps" in settings and settings["training.eval_steps"] != 0.1)
 
 
 def test_without_progress_nothing_is_known_of_the_step() -> None:
