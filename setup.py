@@ -17,7 +17,7 @@ class BuildWithPack(build_py):
         if getattr(self, "editable_mode", False):
             return
         sys.path.insert(0, str(HERE))
-        from oomdoctor.knowledge.pack import compile_pack  # noqa: PLC0415 - needs the source tree on the path
+        from oomdoctor.knowledge.compiled.compile import compile_pack  # noqa: PLC0415 - needs the source tree on the path
 
         pack = Path(self.build_lib) / "oomdoctor" / "rules" / "pack.json"
         pack.write_bytes(compile_pack(str(HERE / "rules")))

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from oomdoctor.knowledge.pack import Pack, builtin_rules, compile_pack
+from oomdoctor.knowledge.compiled.compile import compile_pack
+from oomdoctor.knowledge.pack import Pack, builtin_rules
 from oomdoctor.report.wire.schemas import REPORTS
 
 ROOT = Path(__file__).parents[1]

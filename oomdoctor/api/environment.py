@@ -12,7 +12,6 @@ from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.machine.collect.environment import collect_environment
 from oomdoctor.machine.collect.interpreter import find_executable
 from oomdoctor.machine.findings import environment_findings
-from oomdoctor.machine.reports.read import describes_nothing, read_report
 
 
 def environment(
@@ -38,6 +37,8 @@ def environment(
 
 def _described(report: bytes | Path) -> Environment:
     """Return the machine that a text or a file describes. Raise UsageError where it describes none."""
+    from oomdoctor.machine.reports.read import describes_nothing, read_report  # noqa: PLC0415 - most ask about this machine
+
     name = "<text>" if isinstance(report, bytes) else os.fspath(report)
     machine = read_report(report if isinstance(report, bytes) else read_beginning(name, "--from"), name)
     if describes_nothing(machine):

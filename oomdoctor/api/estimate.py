@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from oomdoctor.api.configs import read_settings
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
 from oomdoctor.api.models import fetch_unknown, find_card, find_shape
 from oomdoctor.api.results import RunEstimate
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.serving import Served
-from oomdoctor.case.settings import RunSettings, Scalar
+from oomdoctor.case.settings import RunConfig, RunSettings, Scalar
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.knowledge.tables.cards import Card
@@ -57,7 +56,7 @@ def estimate(
     'no'
     """
     card = None if gpu is None else find_card(gpu)
-    run = read_settings(path_list(config), load_pack(), all_needed=False)[0] if config else None
+    run = _read_configs(path_list(config)) if config else None
     known = _with_settings(run.settings if run else RunSettings(), settings or {})
     if serve:
         known = replace(known, method="serve")
@@ -78,6 +77,12 @@ def estimate_run(
         return RunEstimate(estimate=served)
     memory = (_traced if trace else _estimated)(settings, model, framework, gpus)
     return RunEstimate(estimate=memory, fit=None if card is None else judge_fit(memory.setup, memory_budget(card)))
+
+
+def _read_configs(paths: Sequence[str]) -> RunConfig | None:
+    from oomdoctor.api.configs import read_settings  # noqa: PLC0415 - only who gives configs pays for their readers
+
+    return read_settings(paths, load_pack(), all_needed=False)[0]
 
 
 def _with_settings(known: RunSettings, given: RunSettings | Mapping[str, Scalar]) -> RunSettings:

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from oomdoctor.api.configs import read_settings
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
 from oomdoctor.api.models import fetch_unknown, find_card
-from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.plan import MemoryBudget
 from oomdoctor.case.serving import AnyPlans, Served
@@ -75,6 +74,8 @@ def _request(
     """Return the run that logs and configs tell of."""
     diagnosis = log if isinstance(log, Diagnosis) else None
     if not isinstance(log, Diagnosis) and log:
+        from oomdoctor.api.pipeline import diagnose_logs  # noqa: PLC0415 - a plan from configs alone reads no log
+
         diagnosis = diagnose_logs(path_list(log), pack, config=configs)
     if diagnosis is None:
         run, _ = read_settings(configs, pack, all_needed=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -13,8 +14,10 @@ from oomdoctor.case.gap import Gap
 from oomdoctor.case.plan import Fit, Fits
 from oomdoctor.case.serving import AnyPlans, Served
 from oomdoctor.case.settings import RunConfig
-from oomdoctor.configs.proposals.apply import AppliedProposals
-from oomdoctor.configs.proposals.choice import Choice
+
+if TYPE_CHECKING:
+    from oomdoctor.configs.proposals.apply import AppliedProposals
+    from oomdoctor.configs.proposals.choice import Choice
 
 
 class RunEstimate(Struct, frozen=True, kw_only=True):

@@ -8,9 +8,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from oomdoctor.api.examples import check_change, check_check, check_problem, check_signature
+from oomdoctor.knowledge.compiled.compile import packed
 from oomdoctor.knowledge.lint import RuleIssue, issue_at, lint_rules
 from oomdoctor.knowledge.load import add_file, load_records
-from oomdoctor.knowledge.pack import Pack, packed
+from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.pattern import expand
 from oomdoctor.knowledge.references import Wrong
 from oomdoctor.knowledge.rule_set import RuleSet

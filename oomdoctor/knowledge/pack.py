@@ -14,25 +14,20 @@ import functools
 import os
 import zlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TypeVar
 
-from msgspec import DecodeError, Struct
-from msgspec.json import decode, encode
-from msgspec.structs import replace
+from msgspec import DecodeError
+from msgspec.json import decode
 
 from oomdoctor import cache as cached
+from oomdoctor.knowledge.compiled.format import FORMAT, PackEntry, PackFormat, PackHead, PackMatching
 from oomdoctor.knowledge.records.base import Record, RecordKind
-from oomdoctor.knowledge.records.condition import AllOf, AnyOf, Condition, NotThat, TextCondition
 from oomdoctor.knowledge.records.fix import FixRecord, NotThisRecord
 from oomdoctor.knowledge.records.framework import FRAMEWORKS, FrameworkCore, FrameworkRecord
 from oomdoctor.knowledge.records.problem import ProblemCore, ProblemRecord
 from oomdoctor.knowledge.records.signature import SignatureCore, SignatureRecord
 from oomdoctor.knowledge.records.source import SourceRecord
 
-if TYPE_CHECKING:
-    from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
-
-FORMAT = 11
 _PACKED = "pack.json"
 T = TypeVar("T", bound=Record)
 PROBLEMS = RecordKind("problems", ProblemRecord)
@@ -41,64 +36,22 @@ SOURCES = RecordKind("sources", SourceRecord)
 SIGNATURES = RecordKind("signatures", SignatureRecord)
 
 
-class _Line(NamedTuple):
-    """Where a line of the pack begins, and its length, in bytes."""
-
-    start: int
-    length: int
-
-
-class _Entry(NamedTuple):
-    """The line of a record, and the file that it is from, relative to the folder of the rules."""
-
-    start: int
-    length: int
-    path: str
-
-
-class _Matching(Struct, frozen=True):
-    """What matching needs at once."""
-
-    literals: list[str]
-    behind: list[list[int]]
-    sampled: set[int]
-    families: dict[str, list[int]]
-    cores: list[_Line]
-    problems: list[ProblemCore]
-
-
-class _Head(Struct, frozen=True):
-    """The first line of a pack."""
-
-    format: int
-    check: int
-    """The checksum of all other lines."""
-    matching: _Line
-    frameworks: _Line
-    parts: dict[str, _Line]
-    """For each part of the pack its index, which maps ids to entries."""
-
-
-class _Format(Struct):
-    format: int = 0
-
-
 class Pack:
     """The rules as they are matched; signatures are read when a literal of theirs was seen, records when they are asked for."""
 
     def __init__(self, data: bytes) -> None:
         head, _, self._lines = data.partition(b"\n")
-        if decode(head, type=_Format).format != FORMAT:
+        if decode(head, type=PackFormat).format != FORMAT:
             raise ValueError("a pack of another format")
-        self._head = decode(head, type=_Head)
+        self._head = decode(head, type=PackHead)
         if self._head.check != zlib.crc32(self._lines):
             raise ValueError("a damaged pack")
-        self._indexes: dict[str, dict[str, _Entry]] = {}
+        self._indexes: dict[str, dict[str, PackEntry]] = {}
         self._records: dict[tuple[str, str], Record] = {}
 
     @functools.cached_property
-    def _matching(self) -> _Matching:
-        return decode(self._line(*self._head.matching), type=_Matching)
+    def _matching(self) -> PackMatching:
+        return decode(self._line(*self._head.matching), type=PackMatching)
 
     @property
     def literals(self) -> list[str]:
@@ -193,9 +146,9 @@ class Pack:
         """Return the file of a record, relative to the folder of the rules. Raise KeyError where there is no such record."""
         return self._index(part)[name].path
 
-    def _index(self, part: str) -> dict[str, _Entry]:
+    def _index(self, part: str) -> dict[str, PackEntry]:
         if part not in self._indexes:
-            self._indexes[part] = decode(self._line(*self._head.parts[part]), type=dict[str, _Entry])
+            self._indexes[part] = decode(self._line(*self._head.parts[part]), type=dict[str, PackEntry])
         return self._indexes[part]
 
     def _line(self, start: int, length: int) -> bytes:
@@ -234,121 +187,11 @@ def _cached_pack(folder: str, cache: str | None = None, over: str | None = None)
             return Pack(kept)
         except (ValueError, DecodeError, RecursionError):
             pass  # damaged in the cache: it is made again
+    from oomdoctor.knowledge.compiled.compile import compile_pack  # noqa: PLC0415 - only compiling pays for YAML, lint and pathlib
+
     data = compile_pack(folder, over)
     cached.keep(name, data, cache)
     return Pack(data)
-
-
-def compile_pack(root: str, over: str | None = None) -> bytes:
-    """Return the rule files below `root`, with those below `over` laid over them, checked and packed."""
-    from pathlib import Path  # noqa: PLC0415 - only compiling pays for YAML, msgspec and pathlib
-
-    from oomdoctor.knowledge.load import load_rules  # noqa: PLC0415 - as above
-
-    return packed(load_rules(Path(root), None if over is None else Path(over)), root)
-
-
-def packed(rules: RuleSet, root: str) -> bytes:
-    """Return rules as a pack; paths in it are relative to `root`."""
-    lines: list[bytes] = []
-    end = 0
-
-    def put(value: object) -> _Line:
-        nonlocal end
-        line = encode(value) + b"\n"
-        lines.append(line)
-        start, end = end, end + len(line)
-        return _Line(start, len(line))
-
-    def entry(record: object, path: str = "") -> _Entry:
-        return _Entry(*put(record), os.path.relpath(path, root) if path else "")
-
-    indexes = {
-        "signatures": {one.record.id: entry(one.record, one.path) for one in rules.signatures},
-        "problems": {record.id: entry(record, path) for path, record in rules.problems},
-        "fixes": {record.id: entry(record, path) for path, record in rules.fixes},
-        "sources": {record.id: entry(record) for record in rules.sources},
-        "wrong_advice": {name: entry(advice) for name, advice in _wrong_advice(rules).items()},
-        "frameworks": {record.framework: entry(record, path) for path, record in rules.frameworks},
-        "checks": {record.id: entry(record, path) for path, record in rules.checks},
-        "forms": {record.id: entry(record, path) for path, record in rules.forms},
-        "sheets": {record.id: entry(record, path) for path, record in rules.sheets},
-        "templates": {record.id: entry(record, path) for path, record in rules.templates},
-        "changes": {record.id: entry(record, path) for path, record in rules.changes},
-    }
-    cores = [matching(one) for one in rules.signatures]
-    literals = sorted({literal for core in cores for literal in core.literals})
-    families = sorted({core.family for core in cores if core.family is not None})
-    behind = [[number for number, core in enumerate(cores) if literal in core.literals] for literal in literals]
-    matched = _Matching(
-        literals=literals,
-        behind=behind,
-        sampled={number for number, signatures in enumerate(behind) if all(cores[one].is_aside for one in signatures)},
-        families={name: [number for number, core in enumerate(cores) if core.family == name] for name in families},
-        cores=[put(core) for core in cores],
-        problems=[
-            ProblemCore(record.id, with_needs(record.when), record.confidence, record.rank, record.silences) for _, record in rules.problems
-        ],
-    )
-    head = _Head(
-        format=FORMAT,
-        check=0,
-        matching=put(matched),
-        frameworks=put([_framework_core(record) for _, record in rules.frameworks]),
-        parts={part: put(index) for part, index in indexes.items()},
-    )
-    rest = b"".join(lines)
-    return encode(replace(head, check=zlib.crc32(rest))) + b"\n" + rest
-
-
-def _framework_core(record: FrameworkRecord) -> FrameworkCore:
-    return FrameworkCore(**{field: getattr(record, field) for field in FrameworkCore.__struct_fields__})
-
-
-def _wrong_advice(rules: RuleSet) -> dict[str, list[NotThisRecord]]:
-    """Return for each problem the advice that is wrong for it."""
-    out: dict[str, list[NotThisRecord]] = {}
-    for _, fix in rules.fixes:
-        for advice in fix.not_this:
-            for problem in advice.problems:
-                out.setdefault(problem, []).append(advice)
-    return out
-
-
-def matching(loaded: LoadedSignature) -> SignatureCore:
-    """Return what the matcher needs of a signature."""
-    from oomdoctor.knowledge.pattern import expand, fragments  # noqa: PLC0415 - only for compiling
-
-    record = loaded.record
-    expression = None if record.pattern is None else expand(record.pattern)
-    return SignatureCore(
-        id=record.id,
-        program=loaded.program,
-        purpose=record.purpose,
-        kind=record.kind,
-        certainty=record.certainty,
-        outcome=record.outcome,
-        literals=record.literals,
-        pattern=expression,
-        needs=None if expression is None else fragments(expression),
-        family=record.family,
-        set=record.set,
-        unit=record.unit,
-    )
-
-
-def with_needs(when: Condition) -> Condition:
-    """Return a condition in which each text to search says what it must hold, so that most are never compiled."""
-    from oomdoctor.knowledge.pattern import fragments  # noqa: PLC0415 - only for compiling
-
-    if isinstance(when, TextCondition):
-        needed = fragments(when.pattern)
-        return replace(when, needs=tuple(needed)) if needed else when
-    if isinstance(when, NotThat):
-        return NotThat(with_needs(when.part))
-    if isinstance(when, AllOf):
-        return AllOf(tuple(map(with_needs, when.parts)))
-    return AnyOf(tuple(map(with_needs, when.parts))) if isinstance(when, AnyOf) else when
 
 
 def _stamp(*roots: str) -> str:
@@ -377,11 +220,14 @@ def _read(path: str) -> bytes | None:
 
 def _from_zip(folder: str) -> bytes | None:
     """The shipped pack when the package is imported from a zip archive."""
-    if os.path.isdir(folder):
-        return None
-    import pkgutil  # noqa: PLC0415 - only for zips
+    return None if os.path.isdir(folder) else read_from_zip(_PACKED)
+
+
+def read_from_zip(name: str) -> bytes | None:
+    """Return a file of the rules where the package is imported from a zip archive; None where there is no such file."""
+    import pkgutil  # noqa: PLC0415 - only for a package imported from a zip archive
 
     try:
-        return pkgutil.get_data("oomdoctor", f"rules/{_PACKED}")
+        return pkgutil.get_data("oomdoctor", f"rules/{name}")
     except OSError:
         return None

@@ -12,7 +12,6 @@ from oomdoctor.case.environment import Environment
 from oomdoctor.case.event import Certainty
 from oomdoctor.case.settings import ConfigIssue, WrittenSetting
 from oomdoctor.case.text import Text
-from oomdoctor.configs.checks.alloc_conf import allocator_options, check_alloc_conf
 from oomdoctor.findings.conditions import KnownFacts
 from oomdoctor.findings.engine import findings
 from oomdoctor.knowledge.pack import Pack
@@ -39,6 +38,8 @@ def _allocator_findings(environment: Environment, pack: Pack) -> Iterator[Findin
     named = {name: value for name, value in environment.variables.items() if name.endswith("ALLOC_CONF")}
     if not named:
         return
+    from oomdoctor.configs.checks.alloc_conf import allocator_options, check_alloc_conf  # noqa: PLC0415 - only where the variable is set
+
     options = allocator_options(pack)
     if options is None:
         return

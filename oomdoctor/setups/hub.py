@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
 
 from oomdoctor import cache
 from oomdoctor.errors import UsageError
@@ -20,17 +18,19 @@ def fetch_config(name: str) -> None:
 
     The hub is HF_ENDPOINT, else huggingface.co; no token is sent. Raise UsageError with the reason where it cannot be had.
     """
+    from urllib import error, request  # noqa: PLC0415 - 20 ms that only who asks a hub pays for
+
     hub = (os.environ.get("HF_ENDPOINT") or _HUB).rstrip("/")
     if not is_hub_name(name):
         raise UsageError(f"{name} is no name on a hub; a name there has an owner (Qwen/Qwen2.5-7B)")
     if not hub.startswith(("https://", "http://")):
         raise UsageError("HF_ENDPOINT is no address")
     try:
-        with urlopen(Request(f"{hub}/{name}/resolve/main/config.json"), timeout=_SECONDS) as answer:  # noqa: S310 - http and https only
+        with request.urlopen(request.Request(f"{hub}/{name}/resolve/main/config.json"), timeout=_SECONDS) as answer:  # noqa: S310 - http and https only
             data = answer.read(MOST_BYTES)
-    except HTTPError as why:
+    except error.HTTPError as why:
         why.close()
         raise UsageError(f"{hub} did not give the config.json of {name}: {_REFUSED.get(why.code, f'status {why.code}')}") from why
-    except (URLError, OSError, ValueError) as why:
+    except (error.URLError, OSError, ValueError) as why:
         raise UsageError(f"{hub} cannot be reached: {getattr(why, 'reason', why)}") from why
     cache.keep(kept_name(name), data)

@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 from oomdoctor.errors import RuleError
-from oomdoctor.knowledge.pack import SIGNATURES, Pack, builtin_rules, compile_pack, load_pack
+from oomdoctor.knowledge.compiled.compile import compile_pack
+from oomdoctor.knowledge.pack import SIGNATURES, Pack, builtin_rules, load_pack
 from oomdoctor.parse import reading
 from oomdoctor.parse.recogniser import Recogniser
 

@@ -14,7 +14,8 @@ from oomdoctor.configs.readers.tree import BeyondLimits, Kind, Node, TreeBuilder
 from oomdoctor.configs.readers.tree_settings import SettingsReader
 
 _ATTEMPTS = 4
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_FORBIDDEN = "[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+"""A pattern, compiled by the first text that is read: that takes 5 ms."""
 _LONE_RETURN = re.compile(r"\r(?!\n)")
 _TOP_KEY = re.compile(r"^[A-Za-z_][\w.-]{0,100}:(?:\s|$)", re.MULTILINE)
 _MERGE = "<<"
@@ -50,7 +51,7 @@ class YamlTree(Struct):
 
 def parse_yaml(text: str) -> YamlTree:
     """Return the tree of a YAML text, with the offsets and lines of `text` itself."""
-    text = _LONE_RETURN.sub("\n", _FORBIDDEN.sub("\ufffd", text))  # one character for one, so that the places stay
+    text = _LONE_RETURN.sub("\n", re.sub(_FORBIDDEN, "\ufffd", text))  # one character for one, so that the places stay
     builder = TreeBuilder()
     errors: list[tuple[int, str]] = []
     rest: int | None = 0

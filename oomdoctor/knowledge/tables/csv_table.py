@@ -6,7 +6,7 @@ import csv
 import os
 from functools import lru_cache
 
-from oomdoctor.knowledge.pack import builtin_rules
+from oomdoctor.knowledge.pack import builtin_rules, read_from_zip
 
 Row = dict[str, str]
 
@@ -23,6 +23,4 @@ def _data(path: str, folder: str, name: str) -> bytes:
     if os.path.isdir(folder):
         with open(path, "rb") as file:
             return file.read()
-    import pkgutil  # noqa: PLC0415 - only for a package imported from a zip archive
-
-    return pkgutil.get_data("oomdoctor", f"rules/tables/{name}.csv") or b""
+    return read_from_zip(f"tables/{name}.csv") or b""

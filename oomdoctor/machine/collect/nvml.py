@@ -16,6 +16,11 @@ from msgspec import Struct
 from oomdoctor.case.environment import Driver, EnvironmentPart, Gpu, GpuProcess, MigSlice
 from oomdoctor.case.gap import Gap
 
+try:
+    import pwd
+except ImportError:  # Windows has none
+    pwd = None  # type: ignore[assignment]
+
 _STATES = {4: "no-permission", 9: "no-driver", 12: "no-library", 13: "no-function", 18: "mismatch"}
 """NVML's return codes (nvml.h, nvmlReturn_t)."""
 _NO_PERMISSION = 4
@@ -251,8 +256,6 @@ def process_owner_lookup(read: Callable[[str], str | None], uid: int | None) -> 
 
 def _user(uid: int) -> str | None:
     try:
-        import pwd  # noqa: PLC0415 - only where a card is in use; Windows has none
-
-        return pwd.getpwuid(uid).pw_name
-    except (ImportError, KeyError, OSError):
+        return None if pwd is None else pwd.getpwuid(uid).pw_name
+    except (KeyError, OSError):
         return None

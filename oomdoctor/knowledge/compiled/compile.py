@@ -1,0 +1,124 @@
+"""Compile rule files into a pack: checked, with its patterns expanded, as the bytes that `pack.Pack` reads."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from pathlib import Path
+
+from msgspec.json import encode
+from msgspec.structs import replace
+
+from oomdoctor.knowledge.compiled.format import FORMAT, PackEntry, PackHead, PackLine, PackMatching
+from oomdoctor.knowledge.load import load_rules
+from oomdoctor.knowledge.pattern import expand, fragments
+from oomdoctor.knowledge.records.condition import AllOf, AnyOf, Condition, NotThat, TextCondition
+from oomdoctor.knowledge.records.fix import NotThisRecord
+from oomdoctor.knowledge.records.framework import FrameworkCore, FrameworkRecord
+from oomdoctor.knowledge.records.problem import ProblemCore
+from oomdoctor.knowledge.records.signature import SignatureCore
+from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
+
+
+def compile_pack(root: str, over: str | None = None) -> bytes:
+    """Return the rule files below `root`, with those below `over` laid over them, checked and packed."""
+    return packed(load_rules(Path(root), None if over is None else Path(over)), root)
+
+
+def packed(rules: RuleSet, root: str) -> bytes:
+    """Return rules as a pack; paths in it are relative to `root`."""
+    lines: list[bytes] = []
+    end = 0
+
+    def put(value: object) -> PackLine:
+        nonlocal end
+        line = encode(value) + b"\n"
+        lines.append(line)
+        start, end = end, end + len(line)
+        return PackLine(start, len(line))
+
+    def entry(record: object, path: str = "") -> PackEntry:
+        return PackEntry(*put(record), os.path.relpath(path, root) if path else "")
+
+    indexes = {
+        "signatures": {loaded.record.id: entry(loaded.record, loaded.path) for loaded in rules.signatures},
+        "problems": {record.id: entry(record, path) for path, record in rules.problems},
+        "fixes": {record.id: entry(record, path) for path, record in rules.fixes},
+        "sources": {record.id: entry(record) for record in rules.sources},
+        "wrong_advice": {name: entry(advice) for name, advice in _wrong_advice(rules).items()},
+        "frameworks": {record.framework: entry(record, path) for path, record in rules.frameworks},
+        "checks": {record.id: entry(record, path) for path, record in rules.checks},
+        "forms": {record.id: entry(record, path) for path, record in rules.forms},
+        "sheets": {record.id: entry(record, path) for path, record in rules.sheets},
+        "templates": {record.id: entry(record, path) for path, record in rules.templates},
+        "changes": {record.id: entry(record, path) for path, record in rules.changes},
+    }
+    cores = [matching(loaded) for loaded in rules.signatures]
+    literals = sorted({literal for core in cores for literal in core.literals})
+    families = sorted({core.family for core in cores if core.family is not None})
+    behind = [[number for number, core in enumerate(cores) if literal in core.literals] for literal in literals]
+    matched = PackMatching(
+        literals=literals,
+        behind=behind,
+        sampled={number for number, signatures in enumerate(behind) if all(cores[signature].is_aside for signature in signatures)},
+        families={name: [number for number, core in enumerate(cores) if core.family == name] for name in families},
+        cores=[put(core) for core in cores],
+        problems=[
+            ProblemCore(record.id, with_needs(record.when), record.confidence, record.rank, record.silences) for _, record in rules.problems
+        ],
+    )
+    head = PackHead(
+        format=FORMAT,
+        check=0,
+        matching=put(matched),
+        frameworks=put([_framework_core(record) for _, record in rules.frameworks]),
+        parts={part: put(index) for part, index in indexes.items()},
+    )
+    rest = b"".join(lines)
+    return encode(replace(head, check=zlib.crc32(rest))) + b"\n" + rest
+
+
+def _framework_core(record: FrameworkRecord) -> FrameworkCore:
+    return FrameworkCore(**{field: getattr(record, field) for field in FrameworkCore.__struct_fields__})
+
+
+def _wrong_advice(rules: RuleSet) -> dict[str, list[NotThisRecord]]:
+    """Return for each problem the advice that is wrong for it."""
+    out: dict[str, list[NotThisRecord]] = {}
+    for _, fix in rules.fixes:
+        for advice in fix.not_this:
+            for problem in advice.problems:
+                out.setdefault(problem, []).append(advice)
+    return out
+
+
+def matching(loaded: LoadedSignature) -> SignatureCore:
+    """Return what the matcher needs of a signature."""
+    record = loaded.record
+    expression = None if record.pattern is None else expand(record.pattern)
+    return SignatureCore(
+        id=record.id,
+        program=loaded.program,
+        purpose=record.purpose,
+        kind=record.kind,
+        certainty=record.certainty,
+        outcome=record.outcome,
+        literals=record.literals,
+        pattern=expression,
+        needs=None if expression is None else fragments(expression),
+        family=record.family,
+        set=record.set,
+        unit=record.unit,
+    )
+
+
+def with_needs(when: Condition) -> Condition:
+    """Return a condition in which each text to search says what it must hold, so that most are never compiled."""
+    if isinstance(when, TextCondition):
+        needed = fragments(when.pattern)
+        return replace(when, needs=tuple(needed)) if needed else when
+    if isinstance(when, NotThat):
+        return NotThat(with_needs(when.part))
+    if isinstance(when, AllOf):
+        return AllOf(tuple(map(with_needs, when.parts)))
+    return AnyOf(tuple(map(with_needs, when.parts))) if isinstance(when, AnyOf) else when

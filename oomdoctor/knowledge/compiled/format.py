@@ -1,0 +1,54 @@
+"""What the lines of a pack hold."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from oomdoctor.knowledge.records.problem import ProblemCore
+
+FORMAT = 11
+"""Raised with every change of what a pack holds, so that no older one is read."""
+
+
+class PackLine(NamedTuple):
+    """Where a line of the pack begins, and its length, in bytes."""
+
+    start: int
+    length: int
+
+
+class PackEntry(NamedTuple):
+    """The line of a record, and the file that it is from, relative to the folder of the rules."""
+
+    start: int
+    length: int
+    path: str
+
+
+class PackMatching(Struct, frozen=True):
+    """What matching needs at once."""
+
+    literals: list[str]
+    behind: list[list[int]]
+    sampled: set[int]
+    families: dict[str, list[int]]
+    cores: list[PackLine]
+    problems: list[ProblemCore]
+
+
+class PackHead(Struct, frozen=True):
+    """The first line of a pack."""
+
+    format: int
+    check: int
+    """The checksum of all other lines."""
+    matching: PackLine
+    frameworks: PackLine
+    parts: dict[str, PackLine]
+    """For each part of the pack its index, which maps ids to entries."""
+
+
+class PackFormat(Struct):
+    format: int = 0
