@@ -11,7 +11,7 @@ from oomdoctor.case.settings import ConfigIssue, ProposedSetting
 from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.edit_targets import EditTargets
 from oomdoctor.configs.parsed_config import ParsedConfig
-from oomdoctor.configs.proposals.apply import Judge
+from oomdoctor.configs.proposals.apply import IssueFinder
 from oomdoctor.configs.readers.read import read_config
 from oomdoctor.configs.resolve import resolve_config
 
@@ -24,7 +24,7 @@ def targets(files: Mapping[str, bytes]) -> EditTargets:
     return EditTargets(sheets(files), pack())
 
 
-def judge(known: Mapping[str, str | int | float | bool | None]) -> Judge:
+def judge(known: Mapping[str, str | int | float | bool | None]) -> IssueFinder:
     """What the rules say of configs in a run of which `known` is known."""
 
     def ask(files: Mapping[str, bytes]) -> Sequence[ConfigIssue]:

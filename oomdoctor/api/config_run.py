@@ -43,7 +43,7 @@ class ConfigRun:
     def __init__(self, logs: Sequence[str], configs: Sequence[str], pack: Pack, folder: str | None, gpu: str | None) -> None:
         self._pack, self._folder = pack, folder
         self._targets = EditTargets(read_configs(configs)[0], pack)
-        if not any(sheet.framework for sheet in self._targets.configs):
+        if not any(config.framework for config in self._targets.configs):
             raise UsageError(f"{configs[0]} is no config that is known; name the config of the run with --config")
         self.files = {path: _content(path) for path in self._targets.files()}
         moment = last_modified(list(logs)) if logs else None
@@ -67,12 +67,12 @@ class ConfigRun:
         settings = RunSettings() if run is None else run.settings
         settings = settings if gpus is None else replace(settings, world_size=gpus)
         findings = () if self._diagnosis is None else self._diagnosis.findings
-        written = [[fix for fix in finding.fixes if fix.settings] for finding in findings]
+        applicable = [[fix for fix in finding.fixes if fix.settings] for finding in findings]
         fixes = [fix for fix in unique_fixes(findings) if fix.settings]
         return ProposalSelection(
             corrections=self._corrections(),
             fixes=[fix_proposal(fix, self._targets, settings, self._pack, self._folder) for fix in fixes],
-            first=frozenset(fixes[0].id for fixes in written if fixes),
+            first=frozenset(fixes[0].id for fixes in applicable if fixes),
             plans=[] if plans is None else plan_proposals(plans, self._targets, settings, self._pack, self._folder),
         )
 
@@ -92,8 +92,8 @@ class ConfigRun:
         return plan_request(case.training, case.facts, next(iter(case.incidents), None), model=model, gpus=gpus)
 
     def _settings(self, files: Mapping[str, bytes]) -> RunConfig | None:
-        sheets = [sheet for path, data in files.items() for sheet in read_config(path, data) or ()]
-        return resolve_config(sheets, (), self._facts, self._pack)
+        configs = [config for path, data in files.items() for config in read_config(path, data) or ()]
+        return resolve_config(configs, (), self._facts, self._pack)
 
     def _is_told(self) -> bool:
         """Return whether the log tells the run and its card, and the memory model sees why it did not fit."""

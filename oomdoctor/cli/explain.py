@@ -22,12 +22,12 @@ _LONGEST = 20_000
 
 
 @click.command()
-@click.argument("words", metavar="[ID|TEXT]", nargs=-1)
+@click.argument("terms", metavar="[ID|TEXT]", nargs=-1)
 @format_option(["terminal", "markdown", "json"], "page")
 @output_option("page")
 @language_option(" of the page")
 @RULES
-def explain(words: tuple[str, ...], format_: str, output: str | None, lang: str | None, rules: str | None) -> None:
+def explain(terms: tuple[str, ...], format_: str, output: str | None, lang: str | None, rules: str | None) -> None:
     """Explain a problem, a fix, a cause, a message or a source: what it is, why it happens, what to do, what does not help.
 
     ID is an id of a report or of `oomdoctor rules list`, an area such as `device`, or `fixes`, `signatures`, `sources`.
@@ -44,7 +44,7 @@ def explain(words: tuple[str, ...], format_: str, output: str | None, lang: str 
     Exit status: 0, or 2 where nothing has that name.
     """
     book = Book(load_pack(over=rules))
-    text = " ".join(words)[:_LONGEST]
+    text = " ".join(terms)[:_LONGEST]
     name = page_id(book, text) if text.strip() else None
     write(_page(book, name, format_, Wording(lang or locale_language(os.environ)), to_terminal=output is None), output)
 

@@ -116,7 +116,7 @@ def show(name: str, folder: str | None) -> None:
     parts = ("signatures", "problems", "fixes", "sources")
     shown = [_shown(book, part, name) for part in parts if name in book.pack.names(part)]
     if not shown:
-        near = [one for part in parts for one in book.pack.names(part) if name in one][:8]
+        near = [identity for part in parts for identity in book.pack.names(part) if name in identity][:8]
         raise UsageError(f"no rule has the id '{name}'" + (f"; near it: {', '.join(near)}" if near else ""))
     click.echo("\n".join(shown))
 

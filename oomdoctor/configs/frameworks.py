@@ -82,10 +82,10 @@ class Frameworks:
                     yield name, match[0], match[1]
 
 
-def settings_by_name(written: Sequence[WrittenSetting], roots: Sequence[str]) -> dict[str, WrittenSetting]:
+def settings_by_name(settings: Sequence[WrittenSetting], roots: Sequence[str]) -> dict[str, WrittenSetting]:
     """Return the settings by name; those under a root also without it. The last of a name counts."""
     by_name: dict[str, WrittenSetting] = {}
-    for setting in written:
+    for setting in settings:
         by_name[setting.name] = setting
         root, _, rest = setting.name.partition(".")
         if rest and root in roots:
@@ -111,9 +111,9 @@ def _meaning(source: str | FromKey, at: WrittenSetting | None) -> Scalar:
     if isinstance(source, str):
         return None if at.block or _is_open(at.value) else _scalar(at.value)
     values = source.map
-    written = setting_value(at)
-    meant = values.get(written, values.get(written.lower(), values.get("*") if written else None))
-    return written if meant == "*" else meant
+    value = setting_value(at)
+    meant = values.get(value, values.get(value.lower(), values.get("*") if value else None))
+    return value if meant == "*" else meant
 
 
 def setting_value(given: WrittenSetting) -> str:

@@ -50,8 +50,8 @@ def merge(configs: Sequence[ParsedConfig], frameworks: Frameworks) -> MergedSett
     places: dict[str, WrittenSetting] = {}
     others: dict[str, list[tuple[Scalar, WrittenSetting]]] = {}
     for config in sorted(configs, key=lambda config: _turn(config, frameworks)):
-        for name, written, at in frameworks.common_settings(config):
-            value = _typed(name, written)
+        for name, given, at in frameworks.common_settings(config):
+            value = _typed(name, given)
             if value is None:
                 continue
             if name in values:
@@ -91,9 +91,9 @@ def _with_worked_out(settings: RunSettings, configs: Sequence[ParsedConfig], fra
     if settings.world_size is None and settings.processes_per_node is not None:
         nodes = 1 if settings.nodes is None else settings.nodes
         settings = replace(settings, world_size=settings.processes_per_node * nodes)
-    product = (settings.micro_batch or 0) * (settings.accumulation or 0) * (settings.world_size or 0)
-    if product and settings.global_batch is None:
-        settings = replace(settings, global_batch=product)
+    global_batch = (settings.micro_batch or 0) * (settings.accumulation or 0) * (settings.world_size or 0)
+    if global_batch and settings.global_batch is None:
+        settings = replace(settings, global_batch=global_batch)
     if settings.zero_stage is None:
         settings = settings.with_values({**dict(_shipped(configs, frameworks)), **settings.known()})
     if settings.sequence_length is None:

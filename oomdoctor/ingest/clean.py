@@ -115,11 +115,11 @@ def split_flows(raw: bytes, base: int, *, rejoin: bool = True) -> list[Flow]:
     for line in lines:
         writers.setdefault((line.rank, line.worker), []).append(line)
     out: list[Flow] = []
-    for written in writers.values():
-        out.append(Flow(written, [line.text + "\n" for line in written]))
-        rejoined = _rejoin(written) if rejoin else None
+    for writer_lines in writers.values():
+        out.append(Flow(writer_lines, [line.text + "\n" for line in writer_lines]))
+        rejoined = _rejoin(writer_lines) if rejoin else None
         if rejoined is not None:
-            out.append(Flow(written, rejoined, rejoined=True))
+            out.append(Flow(writer_lines, rejoined, rejoined=True))
     return out
 
 

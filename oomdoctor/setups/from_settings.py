@@ -82,11 +82,11 @@ def _weights(settings: RunSettings, traits: FrameworkTraits, adapters: Adapters 
         return known_format(_PACKED[bits])
     if settings.finetuning == "qlora" and bits is None:
         return known_format("nf4")
-    written = (settings.precision or "").lower()
+    precision = (settings.precision or "").lower()
     if training and adapters is None and settings.zero_stage is None:
         # `bf16: true` alone means autocast over fp32 weights for a Trainer that loads them so.
         return known_format(traits.full_weights)
-    return weight_format(written) or known_format("bf16")
+    return weight_format(precision) or known_format("bf16")
 
 
 def _optimizer(settings: RunSettings, traits: FrameworkTraits) -> Optimizer:

@@ -61,11 +61,11 @@ def _cached(name: str) -> Iterator[str]:
     face = os.environ.get("HF_HUB_CACHE") or os.path.join(os.environ.get("HF_HOME") or os.path.join(above, "huggingface"), "hub")
     scope = os.environ.get("MODELSCOPE_CACHE") or os.path.join(home, ".cache", "modelscope")
     snapshots = os.path.join(escape(face), f"models--{name.replace('/', '--')}", "snapshots", "*", "config.json")
-    written = name.replace(".", "___")
+    escaped = name.replace(".", "___")
     paths = [os.path.join(cache.folder(), kept_name(name)), *sorted(glob(snapshots), key=os.path.getmtime, reverse=True)]
     paths += [
         os.path.join(scope, *below, setting, "config.json")
         for below in ((), ("hub",), ("models",), ("hub", "models"))
-        for setting in (name, written)
+        for setting in (name, escaped)
     ]
     yield from (path for path in paths if os.path.isfile(path))

@@ -148,13 +148,13 @@ def _image(known: Shape) -> int:
 
 
 def _adapters(spec: Spec, method: str) -> Adapters | None:
-    written = spec.trainable_modules or ""
+    modules = spec.trainable_modules or ""
     if "pro" in method.split("-") or "llamapro" in method or "freeze" in method:
         return Adapters(rank=0, targets=frozenset(), blocks=_BLOCKS)
     if method.startswith("full") or not any(kind in method for kind in _ADAPTERS):
         return None
-    targets = adapter_targets(written) or frozenset("qv")
-    counted = _COUNT.search(written)
+    targets = adapter_targets(modules) or frozenset("qv")
+    counted = _COUNT.search(modules)
     copies = targets & {"embed"} | (targets & {"head"} if "emb" in method else frozenset())
     lora = "lora" in method
     return Adapters(
@@ -168,12 +168,12 @@ def _adapters(spec: Spec, method: str) -> Adapters | None:
 
 def _weights(spec: Spec, traits: FrameworkTraits, method: str, training: bool) -> WeightFormat:
     stated = (spec.weights_dtype or "").lower()
-    written = "" if " or " in stated else stated.split(" ")[0]
+    dtype = "" if " or " in stated else stated.split(" ")[0]
     if training and method.startswith("full") and "autocast" in (spec.compute_dtype or "").lower():
         # Autocast computes in 16 bit over fp32 weights; over 16-bit weights it would do nothing.
-        written = "fp32"
+        dtype = "fp32"
     default = "nf4" if "qlora" in method else traits.full_weights if training and method.startswith("full") else "bf16"
-    return weight_format(written) or known_format(default)
+    return weight_format(dtype) or known_format(default)
 
 
 def _optimizer(spec: Spec, traits: FrameworkTraits, spread: Layout, adapters: Adapters | None) -> Optimizer:
@@ -221,9 +221,9 @@ def _assumptions(spec: Spec, made: Setup) -> Iterator[Assumption]:
         )
     if made.task == "train" and spec.micro_batch is None:
         yield assumed("micro_batch", "a batch of 1 on each card", "每张卡批大小为 1")
-    written = (spec.weights_dtype or "").split(" ")[0].lower()
-    if written and " or " not in (spec.weights_dtype or "") and weight_format(written) is None:
-        named, taken = written[:_LONGEST], made.weights.name
+    dtype = (spec.weights_dtype or "").split(" ")[0].lower()
+    if dtype and " or " not in (spec.weights_dtype or "") and weight_format(dtype) is None:
+        named, taken = dtype[:_LONGEST], made.weights.name
         texts = (f"the format {named} is not known; taken like {taken}", f"未知格式 {named}，按 {taken} 计算")
         yield assumed("weights_dtype", *texts)
     if spec.seq_len is None:

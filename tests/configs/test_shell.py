@@ -132,7 +132,7 @@ EDITS = [
 def test_an_edit_goes_where_the_option_stands(text: str, key: str, to: str, after: str) -> None:
     change = ConfigChange(file="r.sh", key=key, to=to, program="python t.py")
     found = patch("r.sh", text.encode(), [change])
-    assert ([why.why.en for _, why in found.refused], found.data.decode()) == ([], after)
+    assert ([why.why.en for _, why in found.refusals], found.data.decode()) == ([], after)
     assert patch("r.sh", found.data, [change]).already == (change,)
 
 
@@ -142,5 +142,5 @@ def test_an_edit_goes_where_the_option_stands(text: str, key: str, to: str, afte
     pytest.param('python t.py --x 1 "$@"\n', "--bs", "2", "outside of the script", id="words from outside"),
 ])  # fmt: skip
 def test_an_edit_is_refused(text: str, key: str, to: str, why: str) -> None:
-    ((_, refused),) = patch("r.sh", text.encode(), [ConfigChange(file="r.sh", key=key, to=to)]).refused
+    ((_, refused),) = patch("r.sh", text.encode(), [ConfigChange(file="r.sh", key=key, to=to)]).refusals
     assert why in refused.why.en

@@ -42,7 +42,7 @@ def waiting(undecided: list[Proposal], others: list[Proposal], lang: str = "en")
     pytest.param(AppliedStep(proposal=proposal(), made=(CHANGE,)), "change   a-fix  A fix.\n", "改动      a-fix  一项改动。\n", id="made"),
     pytest.param(AppliedStep(proposal=proposal(fits="no"), made=(CHANGE,)), "change   a-fix  A fix. That alone is not enough.\n", "改动      a-fix  一项改动。只改这一项还不够。\n", id="made, and not enough"),
     pytest.param(AppliedStep(proposal=proposal(), already=True), "already  a-fix  A fix.\n", "已是如此  a-fix  一项改动。\n", id="so already"),
-    pytest.param(AppliedStep(proposal=proposal(), refused=(REFUSED,)), "skipped  a-fix  A fix.\n    k: 2  (it is shared)\n", "未改动    a-fix  一项改动。\n    k: 2（它是共用的）\n", id="left"),
+    pytest.param(AppliedStep(proposal=proposal(), refusals=(REFUSED,)), "skipped  a-fix  A fix.\n    k: 2  (it is shared)\n", "未改动    a-fix  一项改动。\n    k: 2（它是共用的）\n", id="left"),
     pytest.param(AppliedStep(proposal=proposal(by_hand=(REFUSED,))), "by hand  a-fix  A fix.\n    k: 2  (it is shared)\n", "需手动    a-fix  一项改动。\n    k: 2（它是共用的）\n", id="for a person"),
     pytest.param(AppliedStep(proposal=proposal(launch=("run x",)), created=(NewFile(path="d", named="d", text="", role="sharding"),)), "change   a-fix  A fix.\n    then run: run x\n", "改动      a-fix  一项改动。\n    然后运行：run x\n", id="a file that is used by a command"),
     pytest.param(AppliedStep(proposal=proposal()), "", "", id="nothing of it is for these files"),

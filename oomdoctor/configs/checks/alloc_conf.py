@@ -112,7 +112,7 @@ def _together(setting: WrittenSetting, values: Mapping[str, str], *, windows: bo
         yield _made("alloc-conf-form", setting, what, _STOPS, f"{setting.key}=garbage_collection_threshold:0.8")
 
 
-def _made(identity: str, setting: WrittenSetting, what: Text, why: Text, instead: str | None) -> ConfigIssue:
+def _made(identity: str, setting: WrittenSetting, what: Text, why: Text, replacement: str | None) -> ConfigIssue:
     return ConfigIssue(
         id=identity,
         severity="error",
@@ -121,7 +121,7 @@ def _made(identity: str, setting: WrittenSetting, what: Text, why: Text, instead
         line=setting.line,
         what=what,
         why=why,
-        replacement=instead,
+        replacement=replacement,
         cites=("pytorch-cuda-notes",),
     )
 

@@ -35,16 +35,16 @@ def written_facts(configs: Sequence[ParsedConfig], frameworks: Frameworks) -> di
 
 
 def run_checks(
-    training: RunConfig, written: Mapping[str, tuple[Fact, WrittenSetting]], known: Mapping[str, Fact], pack: Pack
+    training: RunConfig, given: Mapping[str, tuple[Fact, WrittenSetting]], known: Mapping[str, Fact], pack: Pack
 ) -> Iterator[ConfigIssue]:
     """Yield what the checks say of these settings; a check that depends on something unknown stays quiet."""
     keys = {f"key.{name}": place.key.rpartition(".")[2] for name, place in training.places.items()}
-    every = {**known, **training.facts(), **keys, **{name: value for name, (value, _) in written.items()}}
+    every = {**known, **training.facts(), **keys, **{name: value for name, (value, _) in given.items()}}
     facts = KnownFacts(every, ())
     for record in pack.records(CHECKS):
         if not evaluate(record.when, facts).truth:
             continue
-        at = next((place for fact in record.at if (place := _place(fact, training, written)) is not None), None)
+        at = next((place for fact in record.at if (place := _place(fact, training, given)) is not None), None)
         if at is not None:
             yield ConfigIssue(
                 id=record.id,
@@ -67,18 +67,18 @@ def comparison_facts(training: RunConfig) -> dict[str, Fact]:
     return {} if batch is None or evaluation is None else {"config.eval_batch_above_train": evaluation > batch}
 
 
-def _place(name: str, training: RunConfig, written: Mapping[str, tuple[Fact, WrittenSetting]]) -> WrittenSetting | None:
+def _place(name: str, training: RunConfig, given: Mapping[str, tuple[Fact, WrittenSetting]]) -> WrittenSetting | None:
     if name.startswith("training."):
         return training.places.get(name.removeprefix("training."))
-    fact = written.get(name)
+    fact = given.get(name)
     return None if fact is None else fact[1]
 
 
-def _typed(instead: str, at: WrittenSetting) -> str:
+def _typed(replacement: str, at: WrittenSetting) -> str:
     """Return a setting in the form of the file: `--key value` where it stands in a command."""
-    match = _SETTING.match(instead)
+    match = _SETTING.match(replacement)
     if match is None or not at.key.startswith("-"):
-        return instead
+        return replacement
     return f"--{match[1].lstrip('-')} {match[2]}"
 
 

@@ -89,11 +89,11 @@ def _product(merged: MergedSettings) -> Iterator[ConfigIssue]:
     micro, accumulation, world = (positive(number) for number in (settings.micro_batch, settings.accumulation, settings.world_size))
     if micro is None:
         return
-    product = micro * (accumulation or 1) * (world or 1)
-    if accumulation is not None and world is not None and product != total:
-        result = f"{micro} x {accumulation} x {world} = {product}"
-    elif total % product:
-        result = f"{total} / {product}"
+    computed = micro * (accumulation or 1) * (world or 1)
+    if accumulation is not None and world is not None and computed != total:
+        result = f"{micro} x {accumulation} x {world} = {computed}"
+    elif total % computed:
+        result = f"{total} / {computed}"
     else:
         return
     yield ConfigIssue(

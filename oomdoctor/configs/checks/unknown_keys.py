@@ -108,13 +108,13 @@ def _unknown(setting: WrittenSetting, name: str, framework: FrameworkRecord, gue
 
 def _made(identity: str, severity: Severity, setting: WrittenSetting, what: Text, why: Text, guess: str | None) -> ConfigIssue:
     dashes = setting.key[: len(setting.key) - len(setting.key.lstrip("-"))]
-    instead = (
+    replacement = (
         None
         if guess is None
         else dashes + (guess.replace("_", "-") if dashes and "_" not in setting.key and "-" in setting.key.lstrip("-") else guess)
     )
     return ConfigIssue(
-        id=identity, severity=severity, key=setting.key, file=setting.file, line=setting.line, what=what, why=why, replacement=instead
+        id=identity, severity=severity, key=setting.key, file=setting.file, line=setting.line, what=what, why=why, replacement=replacement
     )
 
 

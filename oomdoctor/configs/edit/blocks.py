@@ -73,8 +73,8 @@ def _renamed(text: str, form: Form, change: ConfigChange, path: list[Entry]) -> 
     if not path or not _KEY.match(change.to):
         raise UnsafeEdit("the key is not where it was", "这个键已经不在原来的位置")
     entry = path[-1]
-    written = text[entry.start : entry.end]
-    quote = written[:1] if written[:1] in "'\"" else ""
+    key_text = text[entry.start : entry.end]
+    quote = key_text[:1] if key_text[:1] in "'\"" else ""
     if form == "json" and not quote:
         raise UnsafeEdit("the key has no quotes", "这个键没有引号")
     return Edit(entry.start, entry.end, f"{quote}{change.to}{quote}")

@@ -31,12 +31,12 @@ def add_items(text: str, form: Form, node: Node, to: str) -> Edit:
     missing = [item for item in items if item not in [known.value for known in there]]
     if node.style != "{":
         return _below(text, there[-1], missing)
-    written = [json_value(item, "", "") if form == "json" else yaml_value(item, "", "", flow=True) for item in missing]
+    new_items = [json_value(item, "", "") if form == "json" else yaml_value(item, "", "", flow=True) for item in missing]
     if not there:
-        return Edit(node.start + 1, node.end - 1, ", ".join(written))
+        return Edit(node.start + 1, node.end - 1, ", ".join(new_items))
     last = there[-1]
     between = text[there[-2].end : last.start] if len(there) > 1 else _before(text, node, last)
-    return Edit(last.end, last.end, "".join(between + item for item in written))
+    return Edit(last.end, last.end, "".join(between + item for item in new_items))
 
 
 def _before(text: str, node: Node, only: Node) -> str:

@@ -31,14 +31,14 @@ class Patched(Struct, frozen=True):
     data: bytes
     made: tuple[ConfigChange, ...] = ()
     already: tuple[ConfigChange, ...] = ()
-    refused: tuple[tuple[ConfigChange, RefusedChange], ...] = ()
+    refusals: tuple[tuple[ConfigChange, RefusedChange], ...] = ()
 
 
 def patch(file: str, data: bytes, changes: Sequence[ConfigChange]) -> Patched:
     """Return the bytes of `file` with as many of `changes` as can be made safely."""
     made: list[ConfigChange] = []
     already: list[ConfigChange] = []
-    refused: list[tuple[ConfigChange, RefusedChange]] = []
+    refusals: list[tuple[ConfigChange, RefusedChange]] = []
     # Values first: they keep the lines, by which the changes name their places.
     for change in sorted(changes, key=lambda change: change.line is None):
         if is_applied(file, data, change):
@@ -48,8 +48,8 @@ def patch(file: str, data: bytes, changes: Sequence[ConfigChange]) -> Patched:
             data = _changed(file, data, change)
             made.append(change)
         except UnsafeEdit as why:
-            refused.append((change, RefusedChange(why.why, manual_line(change))))
-    return Patched(data, tuple(made), tuple(already), tuple(refused))
+            refusals.append((change, RefusedChange(why.why, manual_line(change))))
+    return Patched(data, tuple(made), tuple(already), tuple(refusals))
 
 
 def is_applied(file: str, data: bytes, change: ConfigChange) -> bool:
@@ -210,8 +210,8 @@ def _means(value: str, to: str) -> bool:
     """Return whether what was read (its repr) is what was to be written; of a list, whether it has the items."""
     if to[:1] == "[":
         return _has_items(value, to)
-    words = {"null": None, "~": None}
-    expected = words[to] if to in words else True if not to else plain_value(to)
+    constants = {"null": None, "~": None}
+    expected = constants[to] if to in constants else True if not to else plain_value(to)
     return value in (repr(expected), repr(to))
 
 

@@ -80,8 +80,8 @@ def _name(word: Word) -> str | None:
 
 def _value(text: str, script: Sequence[Sequence[Word]], word: Word, to: str) -> Edit:
     """Return the value behind an option, after `=` or as the next word."""
-    written = text[word.start : word.end]
-    name, mark, old = written.partition("=")
+    argument = text[word.start : word.end]
+    name, mark, old = argument.partition("=")
     if mark:
         return _word(text, script, word.start + len(name) + 1, old, to)
     values = list(_values(script, word))

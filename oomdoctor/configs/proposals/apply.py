@@ -14,7 +14,7 @@ from oomdoctor.configs.proposals.new_file import NewFile
 from oomdoctor.configs.proposals.proposal import Proposal, with_conflicts
 
 Files = Mapping[str, bytes]
-Judge = Callable[[Files], Sequence[ConfigIssue]]
+IssueFinder = Callable[[Files], Sequence[ConfigIssue]]
 """What is wrong with the config files of a run, given their content."""
 
 
@@ -26,13 +26,13 @@ class AppliedStep(Struct, frozen=True, kw_only=True):
     created: tuple[NewFile, ...] = ()
     already: bool = False
     """Whether the files say all of it already."""
-    refused: tuple[RefusedChange, ...] = ()
+    refusals: tuple[RefusedChange, ...] = ()
     """Why it was left out, each reason with the line to type."""
 
     @property
     def left(self) -> bool:
         """Whether something of it is for a person to do."""
-        return bool(self.refused or self.proposal.by_hand) and not self.already
+        return bool(self.refusals or self.proposal.by_hand) and not self.already
 
 
 class AppliedProposals(Struct, frozen=True, kw_only=True):
@@ -44,29 +44,29 @@ class AppliedProposals(Struct, frozen=True, kw_only=True):
 
 
 def apply_proposals(
-    files: Files, proposals: Sequence[Proposal], judge: Judge, there: Callable[[str], bytes | None], older: Files | None = None
+    files: Files, proposals: Sequence[Proposal], find_issues: IssueFinder, read: Callable[[str], bytes | None], older: Files | None = None
 ) -> AppliedProposals:
-    """Return what becomes of `files` (path -> content). `there` reads a file that may exist; none that does is replaced by a new one.
+    """Return what becomes of `files` (path -> content). `read` reads a file that may exist; none that does is replaced by a new one.
 
     `older` are the files as they were when the run died, where they were changed since: what a fix was worked out from.
     """
     now = dict(files)
     steps: list[AppliedStep] = []
-    before = judge(now)
+    before = find_issues(now)
     for proposal, against in with_conflicts(proposals):
         if against is not None:
-            steps.append(AppliedStep(proposal=proposal, refused=_all(proposal, _set_already(against))))
+            steps.append(AppliedStep(proposal=proposal, refusals=_all(proposal, _set_already(against))))
             continue
         stale = [] if proposal.issue is not None else [change for change in proposal.changes if _moved_on(change, files, older or {})]
         if stale:
-            steps.append(AppliedStep(proposal=proposal, refused=_all(proposal, _MOVED_ON)))
+            steps.append(AppliedStep(proposal=proposal, refusals=_all(proposal, _MOVED_ON)))
             continue
-        after, step = _step(now, proposal, there)
+        after, step = _step(now, proposal, read)
         if step.made or step.created:
-            issues = judge(after)
+            issues = find_issues(after)
             why = _worse(before, issues, proposal)
             if why is not None:
-                steps.append(AppliedStep(proposal=proposal, refused=_all(proposal, why)))
+                steps.append(AppliedStep(proposal=proposal, refusals=_all(proposal, why)))
                 continue
             now, before = after, issues
         steps.append(step)
@@ -82,31 +82,31 @@ def _moved_on(change: ConfigChange, files: Files, older: Files) -> bool:
     return values_of(file, files[file], change.key) != values_of(file, then, change.key)
 
 
-def _step(files: Files, proposal: Proposal, there: Callable[[str], bytes | None]) -> tuple[dict[str, bytes], AppliedStep]:
+def _step(files: Files, proposal: Proposal, read: Callable[[str], bytes | None]) -> tuple[dict[str, bytes], AppliedStep]:
     """Return the files after one proposal: all of its changes, or none."""
     after = dict(files)
     made: list[ConfigChange] = []
-    refused: list[RefusedChange] = []
+    refusals: list[RefusedChange] = []
     for file in dict.fromkeys(change.file for change in proposal.changes):
         done = patch(file, after[file], [change for change in proposal.changes if change.file == file])
         after[file] = done.data
         made += done.made
-        refused += [why for _, why in done.refused]
-    created, clashes = _created(after, proposal, there)
-    refused += clashes
-    if refused:
-        return dict(files), AppliedStep(proposal=proposal, refused=tuple(refused))
+        refusals += [why for _, why in done.refusals]
+    created, clashes = _created(after, proposal, read)
+    refusals += clashes
+    if refusals:
+        return dict(files), AppliedStep(proposal=proposal, refusals=tuple(refusals))
     after.update((new_file.path, new_file.text.encode()) for new_file in created)
     has_work = bool(proposal.changes or proposal.files)
     return after, AppliedStep(proposal=proposal, made=tuple(made), created=tuple(created), already=has_work and not made and not created)
 
 
-def _created(files: Files, proposal: Proposal, there: Callable[[str], bytes | None]) -> tuple[list[NewFile], list[RefusedChange]]:
+def _created(files: Files, proposal: Proposal, read: Callable[[str], bytes | None]) -> tuple[list[NewFile], list[RefusedChange]]:
     """Return the new files that are not there yet, and those whose name is taken."""
     created: list[NewFile] = []
     clashes: list[RefusedChange] = []
     for file in proposal.files:
-        old = files.get(file.path, there(file.path))
+        old = files.get(file.path, read(file.path))
         if old is None:
             created.append(file)
         elif old != file.text.encode():

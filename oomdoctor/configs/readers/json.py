@@ -60,8 +60,8 @@ def read_json(file: str, text: str, *, prefix: str = "", line: int = 1) -> Parse
     except BeyondLimits as limit:
         beyond = limit.line
     issues += [] if beyond is None else [limits_exceeded(file, beyond + above)]
-    written = settings.written if not above else [replace(setting, line=setting.line + above) for setting in settings.written]
-    return ParsedConfig(file=file, form="json", written=tuple(written), issues=tuple(issues))
+    given = settings.written if not above else [replace(setting, line=setting.line + above) for setting in settings.written]
+    return ParsedConfig(file=file, form="json", written=tuple(given), issues=tuple(issues))
 
 
 class _Parser:

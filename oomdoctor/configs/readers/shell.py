@@ -174,9 +174,9 @@ class Shell:
         """Return the words with the values of variables; a list that stands for itself becomes its words, `split` also in quotes."""
         out: list[Word] = []
         for word in words:
-            written = self._text[word.start : word.end]
-            quoted = written.startswith('"') and not split
-            match = _LIST.match(written)
+            source = self._text[word.start : word.end]
+            quoted = source.startswith('"') and not split
+            match = _LIST.match(source)
             listed = self._lists.get(match[1] or match[2], []) if match is not None else []
             if match is not None and (match[3] or (listed and not quoted)):
                 out += listed[: self._room]

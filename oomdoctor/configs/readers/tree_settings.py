@@ -12,11 +12,14 @@ from oomdoctor.configs.readers.tree import BeyondLimits, Node
 
 
 class SettingsReader:
-    """Reads trees into one list of settings. `words` are bare words that mean something else, `merge_key` is a key that has no block."""
+    """Reads trees into one list of settings.
 
-    def __init__(self, file: str, words: Mapping[str, Scalar], merge_key: str | None = None) -> None:
+    `constants` are bare words that mean something else, `merge_key` is a key that has no block.
+    """
+
+    def __init__(self, file: str, constants: Mapping[str, Scalar], merge_key: str | None = None) -> None:
         self.written: list[WrittenSetting] = []
-        self._file, self._words, self._merge_key = file, words, merge_key
+        self._file, self._constants, self._merge_key = file, constants, merge_key
         self._anchors: dict[str, tuple[str, tuple[WrittenSetting, ...]]] = {}
         """By anchor its path and its settings: what is behind an alias is read once, however often it is used."""
 
@@ -50,21 +53,21 @@ class SettingsReader:
 
     def _sequence(self, node: Node, path: str, line: int) -> None:
         """Read the items of a list; one of words alone is one setting."""
-        words: list[Scalar] = []
+        items: list[Scalar] = []
         for entry in node.entries:
             inner, value = _joined(path, entry.key), entry.value
             if value.kind == "scalar":
-                words.append(self._scalar(value, value.line))
+                items.append(self._scalar(value, value.line))
             elif value.kind == "alias":
                 self._alias(value, inner)
             else:
                 self._collection(value, inner, value.line, inner)
         if node.closed and path and not any(entry.value.kind in ("mapping", "sequence") for entry in node.entries):
-            self._add(path, tuple(words), line)
+            self._add(path, tuple(items), line)
 
     def _scalar(self, node: Node, line: int) -> Scalar:
         text = node.value
-        value = text[:LONGEST] if node.style else self._words[text] if text in self._words else plain_value(text)
+        value = text[:LONGEST] if node.style else self._constants[text] if text in self._constants else plain_value(text)
         self._keep(node, "", (WrittenSetting(key="", value=value, file=self._file, line=line),))
         return value
 

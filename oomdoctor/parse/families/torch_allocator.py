@@ -131,8 +131,8 @@ def parse(text: str) -> Iterator[Match]:
 def _recased(lowered: re.Match[str]) -> str:
     """Return a message that was pasted in lower case as PyTorch writes it, as long as it was."""
     message = lowered[0]
-    for lower, written in _CASES.items():
-        message = message.replace(lower, written)
+    for lower, original in _CASES.items():
+        message = message.replace(lower, original)
     return message
 
 

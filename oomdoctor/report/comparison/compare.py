@@ -79,11 +79,11 @@ def _estimated(before: Estimate, after: Estimate, wording: Wording) -> str:
         "before": range_of(before.expected, before.low, before.high, wording),
         "after": range_of(after.expected, after.low, after.high, wording),
     }
-    one, other = _terms(before), _terms(after)
-    moved = max((*one, *other), key=lambda name: abs(other.get(name, 0) - one.get(name, 0)))
-    if one.get(moved, 0) == other.get(moved, 0):
+    terms_before, terms_after = _terms(before), _terms(after)
+    moved = max((*terms_before, *terms_after), key=lambda name: abs(terms_after.get(name, 0) - terms_before.get(name, 0)))
+    if terms_before.get(moved, 0) == terms_after.get(moved, 0):
         return wording.say(texts.ESTIMATED, **sizes)
-    was, now = (format_size(terms.get(moved, 0)) for terms in (one, other))
+    was, now = (format_size(terms.get(moved, 0)) for terms in (terms_before, terms_after))
     return wording.say(texts.ESTIMATED_MOSTLY, **sizes, part=part_name(moved, wording), was=was, now=now)
 
 
@@ -112,17 +112,17 @@ def _changes(comparison: Comparison, wording: Wording) -> Iterator[Block]:
 def _meanings(together: list[RunChange], wording: Wording) -> Iterator[Span]:
     """Yield the tag and the meaning of each change: ` (less room). Meaning. More room: another meaning.`."""
     opened, closed, colon = ("（", "）：", "：") if wording.is_chinese else (" (", "). ", ": ")
-    told: Effect | None = None
-    for one in together:
-        tag, style = _TAGS[one.effect]
-        if told is None:
+    shown: Effect | None = None
+    for change in together:
+        tag, style = _TAGS[change.effect]
+        if shown is None:
             yield from (Span(opened), Span(wording.say(tag), style), Span(closed))
-        elif one.effect != told:
+        elif change.effect != shown:
             yield from (Span(wording.blank), Span(wording.say(tag).capitalize(), style), Span(colon))
         else:
             yield Span(wording.blank)
-        yield from spans(wording.say(one.why))
-        told = one.effect
+        yield from spans(wording.say(change.why))
+        shown = change.effect
 
 
 def _titled(change: RunChange, wording: Wording) -> str:
@@ -132,10 +132,10 @@ def _titled(change: RunChange, wording: Wording) -> str:
 
 
 def _moments(series: tuple[Series, ...], wording: Wording) -> Iterator[Block]:
-    for one in series:
-        figure = _figure(one.figure, wording)
+    for numbers in series:
+        figure = _figure(numbers.figure, wording)
         rows = []
-        for point in one.points:
+        for point in numbers.points:
             at = wording.say(texts.LINE if point.at.startswith("#") else texts.STEP, at=point.at.lstrip("#"))
             rows.append(Row(at, f"{format_size(point.before)} → {format_size(point.after)}", _by(point.before, point.after)))
         yield Heading(wording.say(texts.MOMENTS) + wording.colon + figure)
@@ -173,7 +173,10 @@ def _one(fact: OneSided, wording: Wording) -> str:
 def _folded(comparison: Comparison, wording: Wording) -> Iterator[Block]:
     rest = comparison.changes[_SHOWN:]
     if rest:
-        rows = [Row(bare(wording.say(one.about)), f"{one.before} → {one.after}", wording.say(_TAGS[one.effect][0])) for one in rest]
+        rows = [
+            Row(bare(wording.say(change.about)), f"{change.before} → {change.after}", wording.say(_TAGS[change.effect][0]))
+            for change in rest
+        ]
         yield Folded(wording.say(texts.ALSO, n=len(rest)), (Facts(tuple(rows)),), wording.comma.join(row.label for row in rows[:4]))
     if comparison.differences:
         rows = [

@@ -78,10 +78,10 @@ def _budget(case: Case, wording: Wording) -> Iterator[Block]:
 def _verdict(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     verdict = diagnosis.case.verdict
     sentence = Span(summary(diagnosis, wording), _VERDICT.get(verdict.memory_failure, Style.WARN))
-    settle = settle_text(diagnosis.case, wording)
-    if settle is not None:
+    check = settle_text(diagnosis.case, wording)
+    if check is not None:
         yield Paragraph((sentence,))
-        yield Paragraph((Span(wording.say(labels.SETTLE), Style.STRONG), *spans(settle), Span(wording.stop)))
+        yield Paragraph((Span(wording.say(labels.SETTLE), Style.STRONG), *spans(check), Span(wording.stop)))
     elif _has_certainty(verdict):
         yield Paragraph((sentence, Span(wording.blank + wording.say(labels.CERTAINTY[verdict.certainty.value]), Style.DIM)))
     else:
@@ -128,8 +128,10 @@ def _meaning(findings: Sequence[Finding], first: Incident | None, wording: Wordi
     for number, finding in enumerate(shown):
         yield from _finding(finding, seen, wording, sentences=_SENTENCES if number else None)
     if rest:
-        lead = labels.ALSO_POSSIBLE if all(one.confidence is Certainty.POSSIBLE for one in rest) else labels.ALSO
-        yield Paragraph((Span(wording.say(lead), Style.DIM), *spans(_alternatives([wording.say(one.title) for one in rest], wording))))
+        lead = labels.ALSO_POSSIBLE if all(finding.confidence is Certainty.POSSIBLE for finding in rest) else labels.ALSO
+        yield Paragraph(
+            (Span(wording.say(lead), Style.DIM), *spans(_alternatives([wording.say(finding.title) for finding in rest], wording)))
+        )
     others = findings[1:]
     if others:
         blocks = tuple(block for finding in others[:_OTHERS] for block in _finding(finding, seen, wording))
@@ -170,7 +172,7 @@ def _citations(findings: Sequence[Finding], wording: Wording, *, corrects: bool)
     if not cites:
         return
     corrected = sorted(
-        (cite for cite in cites if cite.correction is not None and cite.verdict in _NOT_RIGHT), key=lambda one: one.verdict != "wrong"
+        (cite for cite in cites if cite.correction is not None and cite.verdict in _NOT_RIGHT), key=lambda cite: cite.verdict != "wrong"
     )
     # One warning a screen: what is wrong in this run goes before what an article got wrong.
     for cite in corrected[:_CORRECTIONS] if corrects else ():

@@ -24,7 +24,7 @@ def config_issue_blocks(training: RunConfig | None, wording: Wording) -> Iterato
     shown = grave[:_SHOWN]
     if shown:
         yield Heading(wording.say(labels.IN_CONFIG))
-        yield from (_complaint(one, wording, whole=number == 0) for number, one in enumerate(shown))
+        yield from (_complaint(issue, wording, whole=number == 0) for number, issue in enumerate(shown))
     rest = [issue for issue in training.issues if issue not in shown[:1]]
     if rest:
         yield Folded(wording.say(labels.MORE_IN_CONFIG, n=len(rest)), _blocks(rest, wording), _gist(rest, wording))
@@ -44,8 +44,8 @@ def _complaint(issue: ConfigIssue, wording: Wording, *, whole: bool = True) -> P
 def _blocks(rest: Sequence[ConfigIssue], wording: Wording) -> tuple[Block, ...]:
     more = len(rest) - _FOLDED
     left = (Paragraph((Span(wording.say(labels.AND_MORE, n=more), Style.DIM),)),) if more > 0 else ()
-    return (*(_complaint(one, wording) for one in rest[:_FOLDED]), *left)
+    return (*(_complaint(issue, wording) for issue in rest[:_FOLDED]), *left)
 
 
 def _gist(rest: Sequence[ConfigIssue], wording: Wording) -> str:
-    return clean_line(wording.semicolon.join(bare(wording.say(one.what)) for one in rest), 160)
+    return clean_line(wording.semicolon.join(bare(wording.say(issue.what)) for issue in rest), 160)

@@ -43,7 +43,7 @@ def _sizes(root: Event) -> Mapping[str, int]:
     sizes = {name: size for name in root.fields if name.endswith("_bytes") and (size := root.size(name)) is not None and size >= 0}
     others = root.fields.get("other_processes")
     if "other_process_bytes" not in sizes and isinstance(others, tuple):
-        used = [one.get("used_bytes") for one in others if isinstance(one, Mapping)]
+        used = [process.get("used_bytes") for process in others if isinstance(process, Mapping)]
         known = [size for size in used if isinstance(size, int)]
         if known:
             sizes["other_process_bytes"] = sum(known)

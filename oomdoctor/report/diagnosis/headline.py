@@ -112,10 +112,10 @@ def _phase(incident: Incident | None, wording: Wording) -> str:
     if not phase or phase == "unknown":
         return ""
     known = PHASES.get(phase)
-    words = wording.say(known) if known else wording.say(PHASES["generic"], phase=clean_line(phase, 40))
+    name = wording.say(known) if known else wording.say(PHASES["generic"], phase=clean_line(phase, 40))
     if wording.is_chinese:
-        return words
-    return f", {words}" if _place(incident, wording) else f" {words}"
+        return name
+    return f", {name}" if _place(incident, wording) else f" {name}"
 
 
 def _figures(incident: Incident, wording: Wording) -> str:
@@ -127,18 +127,18 @@ def _figures(incident: Incident, wording: Wording) -> str:
 
 
 def _asked(root: Event, wording: Wording) -> str:
-    asked, free, total, limit = (root.size(f"{name}_bytes") for name in ("requested", "free", "total", "limit"))
-    if asked is None:
+    requested, free, total, limit = (root.size(f"{name}_bytes") for name in ("requested", "free", "total", "limit"))
+    if requested is None:
         return ""
-    if total is not None and asked > total:
-        return wording.say(labels.ASKED_ABOVE, asked=format_size(asked), total=format_size(total))
+    if total is not None and requested > total:
+        return wording.say(labels.ASKED_ABOVE, asked=format_size(requested), total=format_size(total))
     if free is None:
-        return wording.say(labels.ASKED, asked=format_size(asked))
-    if free < asked:
-        return wording.say(labels.ASKED_FREE, asked=format_size(asked), free=format_size(free))
+        return wording.say(labels.ASKED, asked=format_size(requested))
+    if free < requested:
+        return wording.say(labels.ASKED_FREE, asked=format_size(requested), free=format_size(free))
     if limit is not None:
-        return wording.say(labels.ASKED_LIMIT, asked=format_size(asked), free=format_size(free), limit=format_size(limit))
-    return wording.say(labels.ASKED_REFUSED, asked=format_size(asked), free=format_size(free))
+        return wording.say(labels.ASKED_LIMIT, asked=format_size(requested), free=format_size(free), limit=format_size(limit))
+    return wording.say(labels.ASKED_REFUSED, asked=format_size(requested), free=format_size(free))
 
 
 def _victim(root: Event, wording: Wording) -> str:
@@ -161,10 +161,10 @@ def _limit(root: Event, wording: Wording) -> str:
 
 
 def _of_limit(root: Event, wording: Wording) -> str:
-    asked, limit = root.size("shared_mem_required_bytes"), root.size("shared_mem_limit_bytes")
-    if asked is None or limit is None:
+    required, limit = root.size("shared_mem_required_bytes"), root.size("shared_mem_limit_bytes")
+    if required is None or limit is None:
         return ""
-    return wording.say(labels.OF_LIMIT, asked=format_size(asked), limit=format_size(limit))
+    return wording.say(labels.OF_LIMIT, asked=format_size(required), limit=format_size(limit))
 
 
 def _what(root: Event | None, title: str | None, wording: Wording) -> str:

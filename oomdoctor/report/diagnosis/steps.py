@@ -46,8 +46,8 @@ def not_this(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
     yield from (_wrong(advice, wording) for advice in wrong[:_NOT_THIS])
     rest = wrong[_NOT_THIS:]
     if rest:
-        gist = wording.semicolon.join(bare(wording.say(one.advice)) for one in rest)
-        yield Folded(wording.say(labels.NOR_THIS, n=len(rest)), tuple(_wrong(one, wording) for one in rest), clean_line(gist, 160))
+        gist = wording.semicolon.join(bare(wording.say(advice.advice)) for advice in rest)
+        yield Folded(wording.say(labels.NOR_THIS, n=len(rest)), tuple(_wrong(advice, wording) for advice in rest), clean_line(gist, 160))
 
 
 def _others(fixes: Sequence[Fix], wording: Wording) -> Iterator[Block]:
@@ -111,15 +111,15 @@ def _needs(fix: Fix, wording: Wording) -> Iterator[str]:
         yield wording.say(labels.NEEDS) + wording.comma.join(bare(wording.say(need)) for need in fix.needs) + wording.stop
 
 
-def settings(found: Sequence[ProposedSetting], wording: Wording, most: int) -> Iterator[Row]:
+def settings(proposed: Sequence[ProposedSetting], wording: Wording, most: int) -> Iterator[Row]:
     """Yield settings as lines to type, each with the file where it stands."""
     label = ""
-    for one in found[:most]:
-        name = _place(one, wording)
-        yield Row("" if name == label else name, *_line(one, wording), style=Style.CODE)
+    for setting in proposed[:most]:
+        name = _place(setting, wording)
+        yield Row("" if name == label else name, *_line(setting, wording), style=Style.CODE)
         label = name
-    if len(found) > most:
-        yield Row("", wording.say(labels.SETTINGS_MORE, n=len(found) - most), style=Style.DIM)
+    if len(proposed) > most:
+        yield Row("", wording.say(labels.SETTINGS_MORE, n=len(proposed) - most), style=Style.DIM)
 
 
 def _place(setting: ProposedSetting, wording: Wording) -> str:

@@ -68,8 +68,8 @@ def _verdict(taken: Taken, wording: Wording) -> tuple[str, str]:
     """Return the verdict, and what it rests on."""
     if isinstance(taken, Served):
         return server_verdict(taken, wording).text, obstacle(taken, wording)
-    words, needs = fits_line(taken[1], wording)
-    return words.text, needs.text.strip()
+    verdict, needs = fits_line(taken[1], wording)
+    return verdict.text, needs.text.strip()
 
 
 def _blocks(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], wording: Wording) -> Iterator[Block]:
@@ -95,9 +95,9 @@ def _summary(training: RunConfig | None, complaints: Sequence[ConfigIssue], word
     elif training is not None:
         yield Span(wording.say(_NOBODYS))
     counted = [(severity, _count(complaints, severity)) for severity in _SEVERITIES]
-    said = [_counted(severity, number, wording) for severity, number in counted if number]
-    if said:
-        yield Span(wording.comma.join(said) + wording.stop, _SEVERITIES[complaints[0].severity][1])
+    counts = [_counted(severity, number, wording) for severity, number in counted if number]
+    if counts:
+        yield Span(wording.comma.join(counts) + wording.stop, _SEVERITIES[complaints[0].severity][1])
     else:
         yield Span(wording.say(Text("no problems found.", "没有发现问题。")), Style.GOOD)
 
@@ -115,10 +115,10 @@ def _count(complaints: Sequence[ConfigIssue], severity: str) -> int:
 def _complaint(issue: ConfigIssue, wording: Wording) -> Paragraph:
     word, style = _SEVERITIES[issue.severity]
     place = (Span(f"{issue.file}:{issue.line}", Style.STRONG), Span("  "), Span(wording.say(word), style), Span("  "))
-    said = spans(wording.sentence(wording.say(issue.what)) + wording.blank + wording.sentence(wording.say(issue.why)))
+    reason = spans(wording.sentence(wording.say(issue.what)) + wording.blank + wording.sentence(wording.say(issue.why)))
     write = (
         (*spans(wording.blank + wording.say(labels.WRITE_INSTEAD)), Span(issue.replacement, Style.CODE), Span(wording.stop))
         if issue.replacement
         else ()
     )
-    return Paragraph((*place, *said, *write))
+    return Paragraph((*place, *reason, *write))

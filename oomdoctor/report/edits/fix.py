@@ -75,7 +75,7 @@ def _differences(settled: AppliedProposals, before: Mapping[str, bytes]) -> Iter
 
 
 def _harmless(line: str) -> str:
-    return "".join(one if one == "\t" or one.isprintable() else "\ufffd" for one in line)
+    return "".join(char if char == "\t" or char.isprintable() else "\ufffd" for char in line)
 
 
 def _steps(settled: AppliedProposals, plans: AnyPlans | None, wording: Wording) -> Iterator[StyledLine]:
@@ -88,8 +88,8 @@ def _steps(settled: AppliedProposals, plans: AnyPlans | None, wording: Wording) 
         elif step.already:
             yield from _titled(proposal, texts.ALREADY, "dim", None, wording)
         elif step.left:
-            yield from _titled(proposal, texts.REFUSED if step.refused else texts.BY_HAND, "yellow", None, wording)
-            yield from _typed((*step.refused, *proposal.by_hand), texts.LINE, wording)
+            yield from _titled(proposal, texts.REFUSED if step.refusals else texts.BY_HAND, "yellow", None, wording)
+            yield from _typed((*step.refusals, *proposal.by_hand), texts.LINE, wording)
 
 
 def _titled(
@@ -105,10 +105,10 @@ def _titled(
         yield StyledLine("    " + _then(proposal.plan, plans.budget, wording), "")
 
 
-def _typed(left: Sequence[RefusedChange], word: Text, wording: Wording) -> Iterator[StyledLine]:
-    for one in left:
-        why = clean_line(wording.say(one.why), _LINE)
-        line = StyledLine("    ").append(wording.say(word, line=clean_line(one.by_hand, _LINE)), "cyan")
+def _typed(refusals: Sequence[RefusedChange], word: Text, wording: Wording) -> Iterator[StyledLine]:
+    for refusal in refusals:
+        why = clean_line(wording.say(refusal.why), _LINE)
+        line = StyledLine("    ").append(wording.say(word, line=clean_line(refusal.by_hand, _LINE)), "cyan")
         yield line.append(f"（{why}）" if wording.is_chinese else f"  ({why})", "dim")
 
 
@@ -121,7 +121,7 @@ def _waiting(choice: Choice, plans: AnyPlans | None, wording: Wording) -> Iterat
         yield from _typed(proposal.by_hand, texts.STILL, wording)
     if choice.undecided:
         yield StyledLine(wording.say(texts.YES), "dim")
-    names = list(dict.fromkeys(one.id for one in choice.others))
+    names = list(dict.fromkeys(proposal.id for proposal in choice.others))
     if names:
         yield StyledLine(wording.say(texts.OTHERS, names=wording.item_comma.join(names)), "dim")
 

@@ -66,7 +66,7 @@ def _problem(book: Book, record: ProblemRecord, wording: Wording) -> Iterator[st
         " · ".join([wording.say(handbook.CONFIDENCE[record.confidence]), *about])
     )
     yield _prose(explained(record, diagnose_example(book, record.examples[0]), wording))
-    fixes = [_link("fixes", one.id, wording.say(one.title), wording) for one in book.fixes_of(record)]
+    fixes = [_link("fixes", fix.id, wording.say(fix.title), wording) for fix in book.fixes_of(record)]
     if fixes:
         yield f"{wording.say(texts.DO)}{wording.colon}{wording.comma.join(fixes)}{wording.sentence('')}"
     yield from _not_this(book, book.not_for(record.id), wording)
@@ -74,7 +74,7 @@ def _problem(book: Book, record: ProblemRecord, wording: Wording) -> Iterator[st
     if cited:
         yield (
             f"{wording.say(texts.SOURCES)}{wording.colon}"
-            + wording.comma.join(_link("sources", one, one, wording) for one in cited)
+            + wording.comma.join(_link("sources", fix, fix, wording) for fix in cited)
             + wording.sentence("")
         )
 
@@ -94,7 +94,7 @@ def _fix(book: Book, record: FixRecord, wording: Wording) -> Iterator[str]:
     if record.settings:
         yield _table([texts.FRAMEWORK, texts.KEY, texts.VERSIONS], [_setting(row) for row in settings(record.settings, wording)], wording)
     yield from _not_this(book, record.not_this, wording)
-    helped = [_link("problems", one.id, wording.say(one.title), wording) for one in book.with_fix(record.id)]
+    helped = [_link("problems", problem.id, wording.say(problem.title), wording) for problem in book.with_fix(record.id)]
     if helped:
         yield f"{wording.say(texts.FOR)}{wording.colon}{wording.comma.join(helped)}{wording.sentence('')}"
 
@@ -106,8 +106,8 @@ def _setting(row: Row) -> list[str]:
 def _not_this(book: Book, advice: Sequence[NotThisRecord], wording: Wording) -> Iterator[str]:
     if advice:
         lines = [
-            f"- **{escaped(wording.sentence(wording.say(one.advice)))}**{wording.blank}{_prose(why_not(book, one, wording))}"
-            for one in advice
+            f"- **{escaped(wording.sentence(wording.say(record.advice)))}**{wording.blank}{_prose(why_not(book, record, wording))}"
+            for record in advice
         ]
         yield f"{wording.say(texts.NOT)}{wording.colon.rstrip()}\n\n" + "\n".join(lines)
 

@@ -31,7 +31,7 @@ def fix_blocks(book: Book, record: FixRecord, wording: Wording) -> Iterator[Bloc
         yield Facts(tuple(settings(record.settings, wording)))
         read = list(dict.fromkeys(setting.source for setting in record.settings))
         yield Paragraph((Span(wording.say(handbook.KEYS_FROM, list=wording.semicolon.join(read)), Style.DIM),))
-    helped = sorted(book.with_fix(record.id), key=lambda one: one.fixes.index(record.id))
+    helped = sorted(book.with_fix(record.id), key=lambda problem: problem.fixes.index(record.id))
     if helped:
         yield Heading(wording.say(handbook.FOR))
         yield Facts(tuple(Row(record.id, wording.say(record.title)) for record in helped[:_HELPED]))
@@ -41,12 +41,12 @@ def fix_blocks(book: Book, record: FixRecord, wording: Wording) -> Iterator[Bloc
     yield from citation_blocks(book, [CiteRecord(source=name) for name in record.cites], wording)
 
 
-def settings(found: Sequence[SettingRecord], wording: Wording) -> Iterator[Row]:
+def settings(records: Sequence[SettingRecord], wording: Wording) -> Iterator[Row]:
     """Yield the keys of a fix; up to two frameworks that share key and value share a line."""
     grouped: dict[tuple[str, str], list[str]] = {}
-    for one in found:
-        value = one.key if one.change == "keep-batch" else setting_line(one.key, one.to)
-        grouped.setdefault((value, _aside(one, wording)), []).append(_framework(one, wording))
+    for record in records:
+        value = record.key if record.change == "keep-batch" else setting_line(record.key, record.to)
+        grouped.setdefault((value, _aside(record, wording)), []).append(_framework(record, wording))
     for (value, aside), named in grouped.items():
         frameworks = list(dict.fromkeys(named))
         for at in range(0, len(frameworks), _ABREAST):

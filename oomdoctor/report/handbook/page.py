@@ -67,16 +67,16 @@ def listing_blocks(book: Book, name: str, wording: Wording) -> Iterator[Block]:
     if name in book.areas or name == "problems":
         for area in book.areas if name == "problems" else [name]:
             yield Heading(area + wording.colon + _area(area, wording))
-            yield Facts(tuple(Row(one, wording.say(book.problems[one].title)) for one in book.areas[area]))
+            yield Facts(tuple(Row(identity, wording.say(book.problems[identity].title)) for identity in book.areas[area]))
     elif name == "fixes":
         yield Heading(wording.say(handbook.PART_FIXES))
-        yield Facts(tuple(Row(one, wording.say(book.fix(one).title)) for one in book.pack.names(name)))
+        yield Facts(tuple(Row(identity, wording.say(book.fix(identity).title)) for identity in book.pack.names(name)))
     elif name == "signatures":
         yield Heading(wording.say(handbook.PART_SIGNATURES, n=len(book.programs)))
         yield Facts(tuple(Row(program, ", ".join(ids)) for program, ids in sorted(book.programs.items())))
     else:
         yield Heading(wording.say(handbook.SOURCES))
-        yield Facts(tuple(Row(one, book.source(one).title) for one in book.pack.names("sources")))
+        yield Facts(tuple(Row(identity, book.source(identity).title) for identity in book.pack.names("sources")))
 
 
 def _document(blocks: Iterable[Block], about: str, wording: Wording, version: str) -> Document:

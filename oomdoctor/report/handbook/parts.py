@@ -36,15 +36,15 @@ def page_head(title: str, about: Sequence[str], url: str | None = None) -> Itera
 
 def what_does_not_help(book: Book, advice: Iterable[NotThisRecord], cites: Sequence[CiteRecord], wording: Wording) -> Iterator[Block]:
     """Advice that people meet and that is wrong here, then claims of cited articles that do not hold, with what is so instead."""
-    said = [_corrected(None, wording.say(one.advice), why_not(book, one, wording), wording) for one in advice]
-    wrong = [(found, one) for cite in cites for found, one in _claims(book, cite) if one.verdict in _NOT_RIGHT]
-    for found, one in sorted(wrong, key=lambda pair: pair[1].verdict != "wrong"):
-        if one.correction is not None:
-            verdict = wording.say(handbook.VERDICT[one.verdict])
-            said.append(_corrected(found.title, wording.say(one.says), wording.say(one.correction), wording, verdict))
-    if said:
+    corrections = [_corrected(None, wording.say(record.advice), why_not(book, record, wording), wording) for record in advice]
+    wrong = [(source, claim) for cite in cites for source, claim in _claims(book, cite) if claim.verdict in _NOT_RIGHT]
+    for source, claim in sorted(wrong, key=lambda pair: pair[1].verdict != "wrong"):
+        if claim.correction is not None:
+            verdict = wording.say(handbook.VERDICT[claim.verdict])
+            corrections.append(_corrected(source.title, wording.say(claim.says), wording.say(claim.correction), wording, verdict))
+    if corrections:
         yield Heading(wording.say(handbook.NOT))
-        yield from said
+        yield from corrections
 
 
 def citation_blocks(book: Book, cites: Sequence[CiteRecord], wording: Wording) -> Iterator[Block]:
@@ -53,28 +53,28 @@ def citation_blocks(book: Book, cites: Sequence[CiteRecord], wording: Wording) -
         return
     yield Heading(wording.say(handbook.SOURCES))
     for name in dict.fromkeys(cite.source for cite in cites):
-        found = book.source(name)
-        said = [wording.say(cite.says) for cite in cites if cite.source == name and cite.says is not None]
-        said += [
-            wording.say(one.says)
+        source = book.source(name)
+        claims = [wording.say(cite.says) for cite in cites if cite.source == name and cite.says is not None]
+        claims += [
+            wording.say(claim.says)
             for cite in cites
             if cite.source == name
-            for _, one in _claims(book, cite)
-            if one.verdict not in _NOT_RIGHT
+            for _, claim in _claims(book, cite)
+            if claim.verdict not in _NOT_RIGHT
         ]
-        link = (Span(" "), Span(found.url, Style.LINK)) if found.url else ()
-        says = " ".join(wording.sentence(one) for one in said)
-        yield Paragraph((Span(found.title, Style.STRONG), *link, *spans((" " if says else "") + says)))
+        link = (Span(" "), Span(source.url, Style.LINK)) if source.url else ()
+        says = " ".join(wording.sentence(claim) for claim in claims)
+        yield Paragraph((Span(source.title, Style.STRONG), *link, *spans((" " if says else "") + says)))
 
 
-def example_blocks(text: str, diagnosis: Diagnosis, wording: Wording, *, named: str, wanted: str | None = None) -> Iterator[Block]:
+def example_blocks(text: str, diagnosis: Diagnosis, wording: Wording, *, named: str, signature: str | None = None) -> Iterator[Block]:
     """Yield the example and every figure that was read in it."""
     yield Heading(wording.say(handbook.EXAMPLE))
     yield Quote(where=named, text=last_lines(text))
     incident = diagnosis.case.incidents[0] if diagnosis.case.incidents else None
     event = incident.root if incident is not None else None
-    if wanted is not None:
-        event = next((event for event in diagnosis.case.events if event.signature == wanted), None)
+    if signature is not None:
+        event = next((event for event in diagnosis.case.events if event.signature == signature), None)
     if event is None:
         return
     ledger = incident.ledger if incident is not None and incident.root is event else ()
@@ -92,8 +92,8 @@ def diagnose_text(book: Book, text: str) -> Diagnosis:
 
 def diagnose_example(book: Book, case: CaseExample) -> Diagnosis:
     """Diagnose the example of a problem: a log, or an environment."""
-    found = diagnose_text(book, case.log)
-    return found if case.environment is None else replace(found, findings=environment_findings_of_json(case.environment, book.pack))
+    diagnosis = diagnose_text(book, case.log)
+    return diagnosis if case.environment is None else replace(diagnosis, findings=environment_findings_of_json(case.environment, book.pack))
 
 
 def example_text(case: CaseExample) -> str:
@@ -105,8 +105,8 @@ def why_not(book: Book, advice: NotThisRecord, wording: Wording) -> str:
     """Why advice is wrong, with the figures of an example of the first problem for which it is."""
     if "{" not in advice.why.en or advice.problems[0] not in book.problems:
         return wording.say(advice.why)
-    found = diagnose_example(book, book.problems[advice.problems[0]].examples[0])
-    return wording.say(fill_template(advice.why, _figures(found)))
+    diagnosis = diagnose_example(book, book.problems[advice.problems[0]].examples[0])
+    return wording.say(fill_template(advice.why, _figures(diagnosis)))
 
 
 def versions(since: str | None, until: str | None, wording: Wording) -> str:
@@ -151,8 +151,8 @@ def _other_fields(event: Event) -> Iterator[Row]:
 
 def _claims(book: Book, cite: CiteRecord) -> Iterator[tuple[SourceRecord, Claim]]:
     """Yield the claim that a citation names; none where it cites a document as a whole."""
-    found = book.source(cite.source)
-    yield from ((found, claim) for claim in found.claims if claim.id == cite.claim)
+    source = book.source(cite.source)
+    yield from ((source, claim) for claim in source.claims if claim.id == cite.claim)
 
 
 def last_lines(text: str) -> str:

@@ -21,18 +21,18 @@ _SIGNS = {"is": "=", "not": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥
 
 def problem_blocks(book: Book, record: ProblemRecord, wording: Wording) -> Iterator[Block]:
     """Yield what a problem is, with its first example diagnosed."""
-    found = diagnose_example(book, record.examples[0])
+    diagnosis = diagnose_example(book, record.examples[0])
     yield from page_head(
         wording.say(record.title), [wording.say(handbook.PROBLEM), book.area(record.id), record.id, *_cause(record, wording)]
     )
     yield Heading(wording.say(handbook.WHY_EXAMPLE if "{" in record.why.en else handbook.WHY))
-    yield Paragraph(spans(explained(record, found, wording)))
+    yield Paragraph(spans(explained(record, diagnosis, wording)))
     yield Heading(wording.say(handbook.HOW_SURE))
     yield Paragraph((Span(wording.say(handbook.SURE[record.confidence]) + wording.blank + wording.say(handbook.SURE_UNKNOWN)),))
     yield Facts(tuple(Row("", line, style=Style.CODE) for line in conditions(record.when)))
     yield from example_blocks(
         example_text(record.examples[0]),
-        found,
+        diagnosis,
         wording,
         named=wording.say(handbook.EXAMPLE) if wording.is_chinese else record.examples[0].name,
     )
@@ -74,13 +74,13 @@ def _step(record: FixRecord, wording: Wording) -> Step:
 
 
 def _see_also(book: Book, record: ProblemRecord, wording: Wording) -> Iterator[Block]:
-    stronger = [one.id for one in book.problems.values() if record.id in one.silences]
-    same = [one.id for one in book.with_cause(record.cause) if one.id != record.id] if record.cause else []
+    stronger = [problem.id for problem in book.problems.values() if record.id in problem.silences]
+    same = [problem.id for problem in book.with_cause(record.cause) if problem.id != record.id] if record.cause else []
     listed = [(handbook.WEAKER, record.silences), (handbook.STRONGER, stronger), (handbook.SAME_CAUSE, same)]
-    found = tuple(Row(wording.say(label), ", ".join(names)) for label, names in listed if names)
-    if found:
+    related = tuple(Row(wording.say(label), ", ".join(names)) for label, names in listed if names)
+    if related:
         yield Heading(wording.say(handbook.SEE))
-        yield Facts(found)
+        yield Facts(related)
 
 
 def _cause(record: ProblemRecord, wording: Wording) -> list[str]:
@@ -100,9 +100,9 @@ def _condition(when: Condition) -> str:
             return f"{when.fact} {'is known' if when.value else 'is not known'}"
         return f"{when.fact} {_SIGNS[when.operator]} {_value(when.value)}"
     names = {"event": when.event, "program": when.program, "kind": when.kind}
-    asked = [f"{word} {'∈' if isinstance(name, tuple) else '='} {_value(name)}" for word, name in names.items() if name is not None]
-    asked += [f"{test.field} {_SIGNS.get(test.operator, test.operator)} {_value(test.value)}" for test in when.where]
-    return " and ".join(asked)
+    tests = [f"{word} {'∈' if isinstance(name, tuple) else '='} {_value(name)}" for word, name in names.items() if name is not None]
+    tests += [f"{test.field} {_SIGNS.get(test.operator, test.operator)} {_value(test.value)}" for test in when.where]
+    return " and ".join(tests)
 
 
 def _is_guard(when: Condition) -> bool:

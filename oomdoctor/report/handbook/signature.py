@@ -27,11 +27,11 @@ def signature_blocks(book: Book, record: SignatureRecord, wording: Wording) -> I
     )
     yield Facts(tuple(_provenance(record, program, wording)))
     if record.examples:
-        found = diagnose_text(book, record.examples[0].text)
+        diagnosis = diagnose_text(book, record.examples[0].text)
         yield from example_blocks(
-            record.examples[0].text, found, wording, named=wording.say(handbook.AS_PRINTED, program=program), wanted=record.id
+            record.examples[0].text, diagnosis, wording, named=wording.say(handbook.AS_PRINTED, program=program), signature=record.id
         )
-        yield from _leads_to(found, wording)
+        yield from _leads_to(diagnosis, wording)
     if record.near_misses:
         yield Heading(wording.say(handbook.NEAR))
         for near in record.near_misses[:_NEAR_MISSES]:
@@ -39,8 +39,8 @@ def signature_blocks(book: Book, record: SignatureRecord, wording: Wording) -> I
 
 
 def _certainty(record: SignatureRecord, wording: Wording) -> str:
-    said = wording.say(handbook.MESSAGE[record.certainty or "possible"])
-    return said + wording.blank + wording.say(handbook.PRESSURE) if record.outcome == "pressure" else said
+    certainty = wording.say(handbook.MESSAGE[record.certainty or "possible"])
+    return certainty + wording.blank + wording.say(handbook.PRESSURE) if record.outcome == "pressure" else certainty
 
 
 def _provenance(record: SignatureRecord, program: str, wording: Wording) -> Iterator[Row]:
@@ -58,4 +58,4 @@ def _leads_to(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     first = diagnosis.findings[0].fixes
     if first:
         yield Heading(wording.say(handbook.DO))
-        yield Facts(tuple(Row(one.id, bare(wording.say(one.title))) for one in first))
+        yield Facts(tuple(Row(fix.id, bare(wording.say(fix.title))) for fix in first))

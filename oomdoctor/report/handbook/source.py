@@ -32,12 +32,12 @@ def _claim(claim: Claim, wording: Wording) -> tuple[Span, ...]:
     """Return a claim as `3.7 wrong. What it says. In fact: ...`."""
     style = {"right": Style.GOOD, "wrong": Style.BAD}.get(claim.verdict, Style.WARN)
     colon = wording.colon
-    said = (
+    statement = (
         Span(f"{claim.id} ", Style.DIM),
         Span(wording.say(handbook.VERDICT[claim.verdict]), style),
         Span(colon),
         *spans(wording.sentence(wording.say(claim.says))),
     )
     if claim.correction is None:
-        return said
-    return (*said, *spans(wording.blank + wording.say(handbook.IN_FACT, correction=wording.say(claim.correction))))
+        return statement
+    return (*statement, *spans(wording.blank + wording.say(handbook.IN_FACT, correction=wording.say(claim.correction))))

@@ -45,7 +45,7 @@ def _inside(blocks: tuple[Block, ...], field: FieldRecord) -> Iterator[str]:
             yield f"<details>\n<summary>{field.details}</summary>\n\n{inside}\n\n</details>"
         elif isinstance(block, Facts) and field.options:
             # Boxes are the form's own words, links included; the document says which are ticked.
-            yield "\n".join(f"- [{row.label or ' '}] {one.label}" for row, one in zip(block.rows, field.options, strict=True))
+            yield "\n".join(f"- [{row.label or ' '}] {option.label}" for row, option in zip(block.rows, field.options, strict=True))
         else:
             yield from rendered((block,))
 

@@ -24,10 +24,10 @@ _FIXES = 3
 _LABELS = 3
 
 
-def compose_form(diagnosis: Diagnosis, own: ProjectForm, wording: Wording, version: str) -> Document:
+def compose_form(diagnosis: Diagnosis, project: ProjectForm, wording: Wording, version: str) -> Document:
     """Fill in the form. Its blocks are one `Folded` for each field, in order, whose title is the heading."""
     values = known_values(diagnosis.case)
-    blocks = [Folded(field.heading, tuple(_field(field, diagnosis, values, own.sheets, wording))) for field in own.form.fields]
+    blocks = [Folded(field.heading, tuple(_field(field, diagnosis, values, project.sheets, wording))) for field in project.form.fields]
     return Document(title=f"oomdoctor {version}", blocks=tuple(blocks), lang=wording.lang)
 
 

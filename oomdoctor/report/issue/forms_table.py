@@ -25,23 +25,23 @@ _PARTS = {
 
 def forms_page(forms: Sequence[ProjectForm]) -> str:
     """Return the page, in Markdown."""
-    return "\n".join([_HEAD, *(part for own in forms for part in _project(own))])
+    return "\n".join([_HEAD, *(part for project in forms for part in _project(project))])
 
 
-def _project(own: ProjectForm) -> Iterator[str]:
-    form = own.form
+def _project(project: ProjectForm) -> Iterator[str]:
+    form = project.form
     yield f"## {form.project} (`--for {form.id}`)\n\n{form.source} of {form.repository}. Languages: {', '.join(form.languages)}.\n"
     yield "| field | required | filled with | left to the person |\n|---|---|---|---|"
     for field in form.fields:
         required = "yes" if field.required else ""
-        yield f"| {_cell(field.heading) or '(below the questions)'} | {required} | {_filled(field, own)} | {_left(field)} |"
+        yield f"| {_cell(field.heading) or '(below the questions)'} | {required} | {_filled(field, project)} | {_left(field)} |"
     yield ""
 
 
-def _filled(field: FieldRecord, own: ProjectForm) -> str:
+def _filled(field: FieldRecord, project: ProjectForm) -> str:
     parts = [_PARTS[name] for name in field.parts]
     if field.sheet is not None:
-        sheet = own.sheets[field.sheet]
+        sheet = project.sheets[field.sheet]
         printed = f"`{sheet.command}`" if sheet.command else "the versions"
         parts.append(f"{printed}: {len(sheet.lines)} lines")
     if field.fact is not None:

@@ -74,9 +74,9 @@ def compose_issue(diagnosis: Diagnosis, wording: Wording, version: str) -> Docum
 def verdict_blocks(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     """Yield what happened in one sentence, and what would settle it."""
     yield Paragraph((Span(summary(diagnosis, wording), Style.STRONG),))
-    settle = settle_text(diagnosis.case, wording)
-    if settle is not None:
-        yield Paragraph((Span(wording.say(labels.SETTLE)), *spans(wording.sentence(settle))))
+    check = settle_text(diagnosis.case, wording)
+    if check is not None:
+        yield Paragraph((Span(wording.say(labels.SETTLE)), *spans(wording.sentence(check))))
 
 
 def message_blocks(incident: Incident, wording: Wording) -> Iterator[Block]:
@@ -188,8 +188,8 @@ def _missing(question: MissingInfo, wording: Wording) -> Row:
     return Row(wording.say(question.what), wording.say(question.how).replace("`", ""))
 
 
-def _section(title: Text, found: Sequence[Row] | Iterator[Row], wording: Wording) -> Iterator[Block]:
-    shown = tuple(found)
+def _section(title: Text, rows: Sequence[Row] | Iterator[Row], wording: Wording) -> Iterator[Block]:
+    shown = tuple(rows)
     if shown:
         yield Heading(wording.say(title))
         yield Facts(shown)

@@ -23,15 +23,15 @@ _ACCELERATORS = {"cuda": "CUDA", "rocm": "CUDA", "xpu": "XPU", "cpu": "N/A"}
 def known_values(case: Case) -> dict[str, str]:
     """Every value that is known, by name. One that is missing is unknown."""
     known = case.environment or _none()
-    found = {
+    values = {
         **dict(_from_log(case)),
         **dict(_host(known.host)),
         **dict(_torch(known)),
         **dict(_cards(known, case)),
-        **{f"package.{name}": one.version for name, one in known.packages.items()},
-        **{f"commit.{name}": one.commit for name, one in known.packages.items() if one.commit},
+        **{f"package.{name}": package.version for name, package in known.packages.items()},
+        **{f"commit.{name}": package.commit for name, package in known.packages.items() if package.commit},
     }
-    return {name: clean_line(value, _LONGEST) if name != "gpus" else value for name, value in found.items() if value}
+    return {name: clean_line(value, _LONGEST) if name != "gpus" else value for name, value in values.items() if value}
 
 
 def _none() -> Environment:
@@ -100,9 +100,9 @@ def _cards(known: Environment, case: Case) -> Iterator[tuple[str, str]]:
     name = str(case.facts.get("log.gpu_name", ""))
     total = case.incidents[0].root.size("total_bytes") if case.incidents else None
     if named:
-        counts = {one: sum(gpu.name == one for gpu in named) for one in dict.fromkeys(gpu.name for gpu in named)}
+        counts = {card: sum(gpu.name == card for gpu in named) for card in dict.fromkeys(gpu.name for gpu in named)}
         yield "gpus", "\n".join(["", *(f"GPU {gpu.index}: {clean_line(gpu.name or '', 80)}" for gpu in named)])
-        yield "gpus_in_a_line", ", ".join(f"{count} x {_with_size(one, named)}" for one, count in counts.items())
+        yield "gpus_in_a_line", ", ".join(f"{count} x {_with_size(card, named)}" for card, count in counts.items())
         yield "gpu", named[0].name or ""
         yield "vendor", named[0].vendor or ""
     elif name:

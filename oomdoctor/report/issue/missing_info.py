@@ -113,7 +113,7 @@ def missing_info(case: Case) -> Iterator[MissingInfo]:
     """Yield what is not known of a case and would help, the most telling first."""
     known = _known(case)
     kind = case.verdict.kind if case.verdict.kind is not Kind.NONE or not case.incidents else case.incidents[0].kind
-    yield from (one for one in QUESTIONS if kind in one.kinds and not known & set(one.known_by))
+    yield from (question for question in QUESTIONS if kind in question.kinds and not known & set(question.known_by))
 
 
 def _known(case: Case) -> set[str]:

@@ -70,12 +70,12 @@ def _shown(diagnosis: Diagnosis, wording: Wording) -> Paragraph:
     """Thanks, and what the log shows with its place."""
     case = diagnosis.case
     if not case.incidents:
-        said = wording.say(texts.UNREAD if case.verdict.reason == "nothing-read" else texts.NOTHING)
+        verdict = wording.say(texts.UNREAD if case.verdict.reason == "nothing-read" else texts.NOTHING)
     elif case.verdict.kind is Kind.LOOK_ALIKE and diagnosis.findings:
-        said = wording.say(texts.NOT_MEMORY, what=bare(wording.say(diagnosis.findings[0].title)))
+        verdict = wording.say(texts.NOT_MEMORY, what=bare(wording.say(diagnosis.findings[0].title)))
     else:
-        said = summary(diagnosis, wording)
-    pieces = [Span(wording.say(texts.THANKS) + wording.blank), Span(said)]
+        verdict = summary(diagnosis, wording)
+    pieces = [Span(wording.say(texts.THANKS) + wording.blank), Span(verdict)]
     if case.incidents:
         pieces.append(Span(_place(case.incidents[0].root.place, wording), Style.DIM))
     return Paragraph(tuple(pieces))
@@ -112,14 +112,14 @@ def _void(case: Case, wording: Wording) -> list[Block]:
     grave = [issue for issue in case.training.issues if issue.severity != "note"] if case.training is not None else []
     if not grave:
         return []
-    one = grave[0]
+    issue = grave[0]
     write = (
-        (*spans(wording.blank + wording.say(labels.WRITE_INSTEAD)), Span(one.replacement, Style.CODE), Span(wording.stop))
-        if one.replacement
+        (*spans(wording.blank + wording.say(labels.WRITE_INSTEAD)), Span(issue.replacement, Style.CODE), Span(wording.stop))
+        if issue.replacement
         else ()
     )
-    lead = wording.say(texts.CONFIG, place=f"{one.file}:{one.line}")
-    return [Paragraph((Span(lead), *spans(wording.sentence(wording.say(one.what))), *write))]
+    lead = wording.say(texts.CONFIG, place=f"{issue.file}:{issue.line}")
+    return [Paragraph((Span(lead), *spans(wording.sentence(wording.say(issue.what))), *write))]
 
 
 def _steps(findings: Sequence[Finding], wording: Wording) -> tuple[Step, ...]:
@@ -130,13 +130,13 @@ def _step(fix: Fix, wording: Wording) -> Step:
     """Return what to do with its keys; how only where there is nothing to type."""
     title = wording.sentence(wording.say(fix.title))
     framework = fix.settings[0].framework if fix.settings else None
-    own = [setting for setting in fix.settings if setting.framework == framework][:_KEYS]
-    if own:
+    settings = [setting for setting in fix.settings if setting.framework == framework][:_KEYS]
+    if settings:
         pieces: list[Span] = []
-        for number, one in enumerate(own):
+        for number, setting in enumerate(settings):
             pieces += [Span(wording.comma)] if number else []
-            pieces.append(Span(_change(one), Style.CODE))
-        place = _where(own[0])
+            pieces.append(Span(_change(setting), Style.CODE))
+        place = _where(settings[0])
         return Step(title=title, text=(*pieces, Span(wording.say(texts.IN, where=place) if place else "")))
     if fix.command and "\n" not in fix.command:
         return Step(title=title, text=(Span(fix.command, Style.CODE),))
@@ -155,9 +155,9 @@ def _where(setting: ProposedSetting) -> str:
 
 
 def _asked(case: Case, wording: Wording, *, first: bool) -> Iterator[Block]:
-    asked = [wording.say(texts.ASKED, what=wording.say(question.what), how=wording.say(question.how)) for question in missing_info(case)][
-        :_ASKED
-    ]
-    if asked:
-        listed = wording.say(texts.AND).join(asked)
+    requests = [
+        wording.say(texts.ASKED, what=wording.say(question.what), how=wording.say(question.how)) for question in missing_info(case)
+    ][:_ASKED]
+    if requests:
+        listed = wording.say(texts.AND).join(requests)
         yield Paragraph(spans(wording.say(texts.ASK_FIRST if first else texts.ASK, list=listed)))

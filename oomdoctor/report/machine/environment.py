@@ -92,7 +92,7 @@ def _what_to_do(findings: Sequence[Finding], wording: Wording) -> Iterator[Block
 
 
 def _fine(facts: Mapping[str, object], wording: Wording) -> Iterator[Block]:
-    fine = [wording.say(said) for name, wanted, said in FINE_FACTS if name in facts and facts[name] == wanted]
+    fine = [wording.say(text) for name, expected, text in FINE_FACTS if name in facts and facts[name] == expected]
     if fine:
         yield Paragraph((Span(wording.say(texts.ALL_FINE) + wording.comma.join(fine) + wording.stop, Style.DIM),))
 
@@ -100,9 +100,9 @@ def _fine(facts: Mapping[str, object], wording: Wording) -> Iterator[Block]:
 def _cards(environment: Environment, facts: Mapping[str, object], wording: Wording) -> Iterator[Row]:
     if not environment.gpus:
         yield Row("", wording.say(texts.NO_CARDS), environment.driver.message or "")
-    for first, last, said, gpu in _alike(environment.gpus, facts, wording):
+    for first, last, description, gpu in _alike(environment.gpus, facts, wording):
         index = str(first) if first == last else f"{first}-{last}"
-        yield Row(wording.say(texts.GPU, index=index), said, _held(gpu.processes, wording))
+        yield Row(wording.say(texts.GPU, index=index), description, _held(gpu.processes, wording))
         for entry in gpu.slices:
             yield Row("", wording.comma.join(part for part in (entry.name, _room(entry.total_bytes, entry.free_bytes, wording)) if part))
     driver = environment.driver
@@ -120,20 +120,20 @@ def _alike(gpus: Sequence[Gpu], facts: Mapping[str, object], wording: Wording) -
     rows: list[tuple[int, int, str, Gpu]] = []
     for number, gpu in enumerate(gpus):
         index = number if gpu.index is None else gpu.index
-        said = wording.comma.join(_card(gpu, facts, index, wording))
+        description = wording.comma.join(_card(gpu, facts, index, wording))
         plain = not gpu.processes and not gpu.slices
-        if rows and plain and rows[-1][1:3] == (index - 1, said) and not rows[-1][3].processes and not rows[-1][3].slices:
-            rows[-1] = (rows[-1][0], index, said, rows[-1][3])
+        if rows and plain and rows[-1][1:3] == (index - 1, description) and not rows[-1][3].processes and not rows[-1][3].slices:
+            rows[-1] = (rows[-1][0], index, description, rows[-1][3])
         else:
-            rows.append((index, index, said, gpu))
+            rows.append((index, index, description, gpu))
     yield from rows[:_CARDS]
 
 
 def _card(gpu: Gpu, facts: Mapping[str, object], index: int, wording: Wording) -> Iterator[str]:
     yield gpu.name or gpu.architecture or wording.say(texts.UNKNOWN_CARD)
-    room = _room(gpu.total_bytes, gpu.free_bytes, wording)
-    if room:
-        yield room
+    memory = _room(gpu.total_bytes, gpu.free_bytes, wording)
+    if memory:
+        yield memory
     if gpu.compute_capability:
         yield wording.say(texts.CAPABILITY, value=gpu.compute_capability)
     native = facts.get(f"environment.gpu.{index}.bf16_native")
@@ -177,9 +177,9 @@ def _software(environment: Environment, wording: Wording) -> Iterator[Row]:
     else:
         yield Row(wording.say(texts.TORCH), wording.say(texts.NO_TORCH))
     if environment.torch_run is not None:
-        said = wording.comma.join(_said(environment.torch_run, wording))
-        if said:
-            yield Row(wording.say(texts.TORCH_SAID), said)
+        reported = wording.comma.join(_said(environment.torch_run, wording))
+        if reported:
+            yield Row(wording.say(texts.TORCH_SAID), reported)
     for name in _FIRST:
         if name in environment.packages:
             yield _package(name, environment.packages[name], wording)
@@ -256,8 +256,8 @@ def _unknown(gaps: Sequence[Gap], wording: Wording) -> Iterator[Block]:
 
 
 def _folded(environment: Environment, wording: Wording) -> Iterator[Block]:
-    rest = {name: one for name, one in environment.packages.items() if name not in (*_FIRST, "torch")}
-    rows = [_package(name, one, wording) for name, one in rest.items()]
+    rest = {name: package for name, package in environment.packages.items() if name not in (*_FIRST, "torch")}
+    rows = [_package(name, package, wording) for name, package in rest.items()]
     yield from _fold(texts.PACKAGES, rows, rest, wording)
     for title, values in ((texts.VARIABLES, environment.variables), (texts.LAUNCHER, environment.launcher)):
         yield from _fold(title, [Row(name, value, style=Style.CODE) for name, value in values.items()], values, wording)

@@ -97,7 +97,7 @@ def _row(label: str, served: Served, wording: Wording) -> Row:
 
 def _step(plan: Plan[Served], now: Served, wording: Wording) -> Step:
     names = [name for measure in plan.measures for name, _ in measure.sets]
-    costs = [wording.say(text) for one in plan.measures if (text := _cost(one, now)) is not None]
+    costs = [wording.say(text) for measure in plan.measures if (text := _cost(measure, now)) is not None]
     changes = [setting for measure in plan.measures for setting in measure.settings]
     joined = wording.semicolon
     return Step(

@@ -12,21 +12,21 @@ def bar_fill(part: Slice, at: int) -> str:
     return "·" if part.style is Style.GOOD else _FILLS[at % len(_FILLS)]
 
 
-def cells(bar: Bar, room: int) -> list[int]:
-    """Whole cells for each part, together exactly the room; what is not nothing is seen."""
+def cells(bar: Bar, width: int) -> list[int]:
+    """Return the whole cells of each part, `width` together; a part that is not nothing has at least one."""
     shares = [entry.share for entry in bar.slices]
-    found = [max(1, int(share * room)) for share in shares]
-    while sum(found) > room and max(found) > 1:
-        found[found.index(max(found))] -= 1
-    by_loss = sorted(range(len(found)), key=lambda at: shares[at] * room - found[at], reverse=True)
-    for at in by_loss[: max(0, room - sum(found))]:
-        found[at] += 1
-    return found
+    counts = [max(1, int(share * width)) for share in shares]
+    while sum(counts) > width and max(counts) > 1:
+        counts[counts.index(max(counts))] -= 1
+    by_loss = sorted(range(len(counts)), key=lambda at: shares[at] * width - counts[at], reverse=True)
+    for at in by_loss[: max(0, width - sum(counts))]:
+        counts[at] += 1
+    return counts
 
 
-def pointer_line(mark: Mark, room: int, label: int) -> str:
-    """Return the line under a bar of `room` cells that points at the mark; its name, of `label` cells, is on the side that has room."""
-    at = min(room - 1, max(0, round(mark.share * room)))
-    if at + 2 + label <= room:
+def pointer_line(mark: Mark, width: int, label: int) -> str:
+    """Return the line under a bar of `width` cells that points at the mark; its name, of `label` cells, is on the side where it fits."""
+    at = min(width - 1, max(0, round(mark.share * width)))
+    if at + 2 + label <= width:
         return f"{' ' * at}▲ {mark.label}"
     return f"{' ' * (at - 1 - label)}{mark.label} ▲"

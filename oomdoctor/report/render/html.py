@@ -109,12 +109,14 @@ def _cells(row: Row) -> str:
 
 
 def _bar(bar: Bar) -> str:
-    drawn = "".join(f'<span class="{_hue(at, one)}" style="flex: {max(one.share, 0.0):.5f}"></span>' for at, one in enumerate(bar.slices))
+    drawn = "".join(
+        f'<span class="{_hue(at, part)}" style="flex: {max(part.share, 0.0):.5f}"></span>' for at, part in enumerate(bar.slices)
+    )
     legend = "".join(
-        f'<tr><th><span class="key {_hue(at, one)}"></span>{escape(one.label)}</th>'
-        f'<td class="size">{escape(one.value)}</td><td class="size">{format_share(one.share)}</td>'
-        f'<td class="dim">{escape(one.note)}</td></tr>'
-        for at, one in enumerate(bar.slices)
+        f'<tr><th><span class="key {_hue(at, part)}"></span>{escape(part.label)}</th>'
+        f'<td class="size">{escape(part.value)}</td><td class="size">{format_share(part.share)}</td>'
+        f'<td class="dim">{escape(part.note)}</td></tr>'
+        for at, part in enumerate(bar.slices)
     )
     mark = "" if bar.mark is None else f'<div class="mark" style="margin-left: {bar.mark.share:.1%}">▲ {escape(bar.mark.label)}</div>'
     return f'<figure><figcaption>{escape(bar.title)}</figcaption><div class="bar">{drawn}</div>{mark}<table>{legend}</table></figure>'

@@ -65,7 +65,7 @@ def _span(span: Span) -> str:
 
 def escaped(text: str) -> str:
     """Text that means itself: no emphasis, no link, no mention."""
-    escaped = _SPECIAL.sub(lambda found: _entity(found[0]), text)
+    escaped = _SPECIAL.sub(lambda match: _entity(match[0]), text)
     return _REFERENCE.sub(r"\1<!-- -->", escaped)
 
 
@@ -75,7 +75,7 @@ def _entity(char: str) -> str:
 
 def _start(text: str) -> str:
     """Escape the first character of a paragraph that would make it a list or a heading."""
-    return _MARKER.sub(lambda found: f"{found[1]}{found[2]}\\" if found[2].isdigit() else f"{found[1]}\\{found[2]}", text)
+    return _MARKER.sub(lambda match: f"{match[1]}{match[2]}\\" if match[2].isdigit() else f"{match[1]}\\{match[2]}", text)
 
 
 def code(text: str) -> str:
@@ -111,11 +111,12 @@ def _cell(row: Row) -> str:
 
 def _bar(bar: Bar) -> str:
     """Return the bar and its legend, as text in columns."""
-    drawn = "".join(bar_fill(one, at) * count for at, (one, count) in enumerate(zip(bar.slices, cells(bar, _CELLS))))
+    drawn = "".join(bar_fill(part, at) * count for at, (part, count) in enumerate(zip(bar.slices, cells(bar, _CELLS))))
     value = max((len(entry.value) for entry in bar.slices), default=0)
     legend = [
-        f"{bar_fill(one, at) * 2} {one.value:>{value}}  {format_share(one.share):>5}  {one.label}{f' ({one.note})' if one.note else ''}"
-        for at, one in enumerate(bar.slices)
+        f"{bar_fill(entry, at) * 2} {entry.value:>{value}}  {format_share(entry.share):>5}  {entry.label}"
+        + (f" ({entry.note})" if entry.note else "")
+        for at, entry in enumerate(bar.slices)
     ]
     marked = [] if bar.mark is None else [pointer_line(bar.mark, _CELLS, len(bar.mark.label))]
     return fenced("\n".join([bar.title, drawn, *marked, *legend]))

@@ -39,11 +39,11 @@ class StyledLine:
 
     def cut(self, characters: int) -> StyledLine:
         """Its first characters, without blanks at their end."""
-        room = len(self.plain[:characters].rstrip())
+        remaining = len(self.plain[:characters].rstrip())
         out = StyledLine()
         for text, look in self._pieces:
-            out.append(text[:room], look)
-            room -= min(room, len(text))
+            out.append(text[:remaining], look)
+            remaining -= min(remaining, len(text))
         return out
 
     def render(self, *, color: bool) -> str:
@@ -53,14 +53,14 @@ class StyledLine:
 
 
 def _painted(text: str, look: str) -> str:
-    words: Sequence[str] = look.split()
-    if not words:
+    styles: Sequence[str] = look.split()
+    if not styles:
         return text
-    colours = [word for word in words if word not in ("bold", "dim", "underline")]
+    colours = [word for word in styles if word not in ("bold", "dim", "underline")]
     return style(
         text,
         fg=colours[0] if colours else None,
-        bold="bold" in words or None,
-        dim="dim" in words or None,
-        underline="underline" in words or None,
+        bold="bold" in styles or None,
+        dim="dim" in styles or None,
+        underline="underline" in styles or None,
     )

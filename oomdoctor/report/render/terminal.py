@@ -152,14 +152,14 @@ def _long(row: Row, label: int, width: int) -> Iterator[StyledLine]:
 def _bar(bar: Bar, width: int) -> Iterator[StyledLine]:
     yield from _wrapped([Span(bar.title, Style.STRONG)], width, "  ")
     line = StyledLine("  ")
-    for at, (one, count) in enumerate(zip(bar.slices, cells(bar, width - 2))):
-        line.append(bar_fill(one, at) * count, _hue(one, at))
+    for at, (part, count) in enumerate(zip(bar.slices, cells(bar, width - 2))):
+        line.append(bar_fill(part, at) * count, _hue(part, at))
     yield line
     if bar.mark is not None:
         yield StyledLine("  " + pointer_line(bar.mark, width - 2, cell_len(bar.mark.label)))
     label = min(max((cell_len(entry.label) for entry in bar.slices), default=0), width // 2)
     value = max((cell_len(entry.value) for entry in bar.slices), default=0)
-    yield from _columns([_key(one, at, label, value) for at, one in enumerate(bar.slices)], width)
+    yield from _columns([_key(part, at, label, value) for at, part in enumerate(bar.slices)], width)
 
 
 def _key(part: Slice, at: int, label: int, value: int) -> StyledLine:
@@ -201,7 +201,7 @@ def _step(number: int, step: Step, width: int) -> Iterator[StyledLine]:
     for command in step.command.split("\n") if step.command else ():
         yield from _wrapped([Span(command, Style.CODE)], width, indent + "$ ", Style.DIM)
     if step.note:
-        yield from _wrapped([Span(one.text, Style.DIM) for one in _marked(step.note)], width, indent)
+        yield from _wrapped([Span(span.text, Style.DIM) for span in _marked(step.note)], width, indent)
 
 
 def _folded(block: Folded, width: int, full: bool) -> Iterator[StyledLine]:
@@ -222,12 +222,12 @@ def _marked(spans: Sequence[Span]) -> list[Span]:
     return [Span(f"`{span.text}`", span.style) if span.style is Style.CODE else span for span in spans]
 
 
-def _fitting(text: str, room: int) -> str:
-    if cell_len(text) <= room:
+def _fitting(text: str, width: int) -> str:
+    if cell_len(text) <= width:
         return text
     kept = ""
     for char in text:
-        if cell_len(kept + char) > room - 1:
+        if cell_len(kept + char) > width - 1:
             break
         kept += char
     return kept.rstrip() + "…"
@@ -241,11 +241,11 @@ def _padded(text: str, width: int) -> str:
 def _wrapped(spans: Sequence[Span], width: int, lead: str = "", style: Style = Style.PLAIN, under: str = "") -> Iterator[StyledLine]:
     """Yield the spans on lines of at most `width` cells, the first after `lead`, the others after `under` or as many blanks."""
     under = under or " " * cell_len(lead)
-    room = max(4, width - max(cell_len(lead), cell_len(under)))
+    available = max(4, width - max(cell_len(lead), cell_len(under)))
     line = StyledLine().append(lead, _COLOURS[style])
     used = 0
-    for group in _unbroken(_words(spans, room), room):
-        if used and used + cell_len("".join(text for text, _ in group).rstrip(" ")) > room:
+    for group in _unbroken(_words(spans, available), available):
+        if used and used + cell_len("".join(text for text, _ in group).rstrip(" ")) > available:
             yield line
             line, used = StyledLine().append(under, _COLOURS[style]), 0
         for text, colour in group:
@@ -255,23 +255,23 @@ def _wrapped(spans: Sequence[Span], width: int, lead: str = "", style: Style = S
     yield line
 
 
-def _unbroken(words: Iterable[tuple[str, str]], room: int) -> Iterator[list[tuple[str, str]]]:
+def _unbroken(pieces: Iterable[tuple[str, str]], width: int) -> Iterator[list[tuple[str, str]]]:
     """Words with the marks around them in another style: no full stop after code begins a line, no bracket before it ends one."""
     group: list[tuple[str, str]] = []
-    for word in words:
+    for piece in pieces:
         before = "".join(text for text, _ in group)
-        stays = before and before[-1] != " " and (word[0][0] in _NOT_FIRST or before[-1] in _NOT_LAST)
-        if stays and cell_len(before + word[0].rstrip(" ")) <= room:
-            group.append(word)
+        stays = before and before[-1] != " " and (piece[0][0] in _NOT_FIRST or before[-1] in _NOT_LAST)
+        if stays and cell_len(before + piece[0].rstrip(" ")) <= width:
+            group.append(piece)
         else:
             if group:
                 yield group
-            group = [word]
+            group = [piece]
     if group:
         yield group
 
 
-def _words(spans: Sequence[Span], room: int) -> Iterator[tuple[str, str]]:
+def _words(spans: Sequence[Span], width: int) -> Iterator[tuple[str, str]]:
     """Pieces between which a line may break: Latin words with the blanks after them, Chinese characters with their marks."""
     pieces: list[list[str]] = []
     glue = False
@@ -280,16 +280,16 @@ def _words(spans: Sequence[Span], room: int) -> Iterator[tuple[str, str]]:
         for char in span.text:
             last = pieces[-1] if pieces else None
             joins = last is not None and (glue or _joins(last[0], char))
-            if joins and last is not None and last[1] == style and cell_len(last[0]) < room:
+            if joins and last is not None and last[1] == style and cell_len(last[0]) < width:
                 last[0] += char
             else:
                 pieces.append([char, style])
             glue = char in _NOT_LAST
     for text, style in pieces:
-        if cell_len(text) <= room:
+        if cell_len(text) <= width:
             yield text, style
         else:
-            yield from ((part, style) for part in chop_cells(text, room))
+            yield from ((part, style) for part in chop_cells(text, width))
 
 
 def _joins(piece: str, char: str) -> bool:

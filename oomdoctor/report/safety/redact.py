@@ -71,15 +71,15 @@ class Placeholders:
                 text = rule.compiled().sub(partial(self._replaced, rule), text)
         return text
 
-    def _replaced(self, rule: SecretPattern, found: re.Match[str]) -> str:
+    def _replaced(self, rule: SecretPattern, match: re.Match[str]) -> str:
         """Replace the groups of a match, the last first so that the places of the others stay right."""
-        whole, start = found[0], found.start()
-        for kind in sorted((kind for kind, secret in found.groupdict().items() if secret), key=found.start, reverse=True):
-            secret = found[kind]
+        whole, start = match[0], match.start()
+        for kind in sorted((kind for kind, secret in match.groupdict().items() if secret), key=match.start, reverse=True):
+            secret = match[kind]
             holds = is_user if kind == "user" else rule.holds
             if not holds(secret):
                 continue
-            whole = whole[: found.start(kind) - start] + self.placeholder(kind, secret) + whole[found.end(kind) - start :]
+            whole = whole[: match.start(kind) - start] + self.placeholder(kind, secret) + whole[match.end(kind) - start :]
         return whole
 
     def _known_elsewhere(self, text: str) -> str:
@@ -88,7 +88,7 @@ class Placeholders:
         pattern = self._elsewhere[1]
         if pattern is None:
             return text
-        return pattern.sub(lambda found: self._names["host" if found["host"] else "user", found["host"] or found["user"]], text)
+        return pattern.sub(lambda match: self._names["host" if match["host"] else "user", match["host"] or match["user"]], text)
 
 
 def redact(document: Document) -> Document:

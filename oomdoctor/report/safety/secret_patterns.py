@@ -92,7 +92,7 @@ def _rule(needs: str, *pattern: str, holds: Callable[[str], bool] = _always) -> 
 _PASSWORD = r"(?:passw(?:or)?d|passphrase|\bpwd|(?-i:_PASS|_PWD))"
 _SECRET = r"(?:secret|api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|credentials?)"
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_NOT_OF_TEXT = "".join(f"(?<!{one}_)" for one in ("pad", "eos", "bos", "unk", "sep", "cls", "new", "num", "per"))
+_NOT_OF_TEXT = "".join(f"(?<!{prefix}_)" for prefix in ("pad", "eos", "bos", "unk", "sep", "cls", "new", "num", "per"))
 """Before `token`: those of a tokenizer are no secrets."""
 
 _KEYS = (

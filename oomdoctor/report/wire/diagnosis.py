@@ -73,14 +73,14 @@ def _ends(events: Sequence[Event]) -> Sequence[Event]:
 
 
 def _verdict(verdict: Verdict, diagnosis: Diagnosis, wording: Wording) -> VerdictV1:
-    settle = settle_text(diagnosis.case, wording)
+    check = settle_text(diagnosis.case, wording)
     return VerdictV1(
         memory_failure=verdict.memory_failure,
         kind=verdict.kind,
         certainty=verdict.certainty,
         survived=verdict.survived,
         reason=clean_line(verdict.reason, 80),
-        settle=None if settle is None else settle.replace("`", ""),
+        settle=None if check is None else check.replace("`", ""),
         summary=summary(diagnosis, wording),
     )
 

@@ -42,9 +42,9 @@ def terms(parts: Iterable[Term]) -> tuple[TermV1, ...]:
     return tuple(TermV1(name=term.name, bytes=term.bytes, low=term.low, high=term.high, basis=term.basis) for term in parts)
 
 
-def phases(moments: Iterable[Phase]) -> tuple[PhaseV1, ...]:
+def phases(estimated: Iterable[Phase]) -> tuple[PhaseV1, ...]:
     """Convert the phases of a run."""
-    return tuple(PhaseV1(name=phase.name, bytes=phase.bytes, terms=terms(phase.terms)) for phase in moments)
+    return tuple(PhaseV1(name=phase.name, bytes=phase.bytes, terms=terms(phase.terms)) for phase in estimated)
 
 
 def assumptions(taken: Iterable[Assumption], wording: Wording) -> tuple[AssumptionV1, ...]:

@@ -13,8 +13,8 @@ from oomdoctor.report.wording.phrases import bare
 class Counted(Struct, frozen=True):
     """A text with a count `n` in it: English for one, English for any other number, and Chinese."""
 
-    one: str
-    many: str
+    singular: str
+    plural: str
     zh: str
 
 
@@ -45,7 +45,7 @@ class Wording:
 
     def count(self, text: Counted, n: int, /, **values: object) -> str:
         """Return a text with a count, in its singular or plural."""
-        return self.say(Text(text.one if n == 1 else text.many, text.zh), n=n, **values)
+        return self.say(Text(text.singular if n == 1 else text.plural, text.zh), n=n, **values)
 
     def aside(self, text: str) -> str:
         """Return a text in brackets, to go on after a word."""

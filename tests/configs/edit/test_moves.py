@@ -42,7 +42,7 @@ def moved(file: str, text: str, key: str, to: str) -> Patched:
 ])  # fmt: skip
 def test_it_goes_where_it_belongs(file: str, text: str, key: str, to: str, after: str) -> None:
     found = moved(file, text, key, to)
-    assert (found.data.decode(), found.refused) == (after, ())
+    assert (found.data.decode(), found.refusals) == (after, ())
 
 
 @pytest.mark.parametrize(("file", "text", "key", "to", "why"), [
@@ -65,9 +65,9 @@ def test_it_stays_where_moving_is_not_safe(file: str, text: str, key: str, to: s
     found = moved(file, text, key, to)
     assert found.data == text.encode() and found.made == ()
     assert (
-        why in found.refused[0][1].why.en
-        and found.refused[0][1].why.zh
-        and key.lstrip("-").rpartition(".")[2] in found.refused[0][1].by_hand
+        why in found.refusals[0][1].why.en
+        and found.refusals[0][1].why.zh
+        and key.lstrip("-").rpartition(".")[2] in found.refusals[0][1].by_hand
     )
 
 
@@ -82,7 +82,7 @@ def misplaced(draw: st.DrawFn) -> dict[str, Any]:
 
 def check(file: str, config: dict[str, Any], text: str, loaded: Any) -> None:
     found = moved(file, text, "other.misplaced", "block")
-    assert len(found.made) + len(found.refused) == 1
+    assert len(found.made) + len(found.refusals) == 1
     if not found.made:
         assert found.data == text.encode()
         return

@@ -67,14 +67,14 @@ def test_only_the_lines_that_were_meant_differ(case: Case, bless: bool) -> None:
         GOLDEN.write_text("".join(f"# {one['says']}\n{shown(one)}\n" for one in CASES), encoding="utf-8")
     kept = dict(re.findall(r"^# (.*)\n((?:[-+\\].*\n)*)", GOLDEN.read_text(encoding="utf-8"), re.M))
     assert shown(case) == kept[case["says"]]
-    assert [(change.key, why.why.en) for change, why in patched(case).refused] == []
+    assert [(change.key, why.why.en) for change, why in patched(case).refusals] == []
 
 
 @pytest.mark.parametrize("case", SAID)
 def test_the_second_time_changes_nothing(case: Case) -> None:
     first = patched(case)
     second = patched(case, first.data)
-    assert (second.data, second.made, second.refused) == (first.data, (), ())
+    assert (second.data, second.made, second.refusals) == (first.data, (), ())
     assert len(second.already) == len(case["set"])
 
 
@@ -94,7 +94,7 @@ def test_another_reader_finds_exactly_the_wanted_settings(case: Case) -> None:
 ])  # fmt: skip
 def test_a_plain_value_in_a_script_of_another_shell(name: str, text: str, after: str) -> None:
     found = patch(name, text.encode(), [ConfigChange(file=name, key="--bs", to="2")])
-    assert ([why.why.en for _, why in found.refused], found.data.decode()) == ([], after)
+    assert ([why.why.en for _, why in found.refusals], found.data.decode()) == ([], after)
 
 
 @pytest.mark.parametrize(("name", "text", "after"), [
@@ -114,7 +114,7 @@ def test_a_plain_value_in_a_script_of_another_shell(name: str, text: str, after:
 def test_an_item_of_a_list(name: str, text: str, after: str | None) -> None:
     change = ConfigChange(file=name, key="p", to="[a.B]")
     found = patch(name, text.encode(), [change])
-    assert (found.data.decode(), found.refused, bool(found.made)) == (after or text, (), after is not None)
+    assert (found.data.decode(), found.refusals, bool(found.made)) == (after or text, (), after is not None)
     assert patch(name, found.data, [change]).already == (change,)
 
 
@@ -144,7 +144,7 @@ def test_whoever_wrote_the_file(case: Case, written: Any) -> None:
     """Marks, line ends and broken characters stay, and the change is the same."""
     data = written((FOLDER / case["file"]).read_bytes())
     found = patched(case, data)
-    assert [(change.key, why.why.en) for change, why in found.refused] == []
+    assert [(change.key, why.why.en) for change, why in found.refusals] == []
     assert written(patched(case).data) == found.data
 
 

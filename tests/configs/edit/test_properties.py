@@ -80,7 +80,7 @@ def middle(old: str, new: str) -> tuple[str, str]:
 def check(name: str, config: dict[str, Any], text: str, key: str, to: str, loaded: Any) -> None:
     found = patch(name, text.encode(), [ConfigChange(file=name, key=key, to=to)])
     new = found.data.decode()
-    assert [why.why.en for _, why in found.refused] == []
+    assert [why.why.en for _, why in found.refusals] == []
     gone, come = middle(text, new)
     assert "\n" not in gone + come
     wanted = json.loads(json.dumps(config))
@@ -122,7 +122,7 @@ def test_one_value_of_any_json(file: tuple[dict[str, Any], str], to: str, data: 
 def test_any_text_is_changed_in_one_place_or_not_at_all(name: str, text: str, key: str) -> None:
     data = text.encode()
     found = patch(name, data, [ConfigChange(file=name, key=key, to="7")])
-    assert len(found.made) + len(found.already) + len(found.refused) == 1
+    assert len(found.made) + len(found.already) + len(found.refusals) == 1
     if not found.made:
         assert found.data == data
         return

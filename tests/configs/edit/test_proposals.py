@@ -113,7 +113,7 @@ def test_a_fix_is_made_as_a_whole_or_not_at_all() -> None:
     files = {"a.yaml": b"stage: sft\nfinetuning_type: lora\nlora_target: [q]\n"}
     settled = done(files, of(files, setting("llamafactory", "lora_rank", "8"), setting("llamafactory", "lora_target", "all")))
     assert settled.files == {} and settled.steps[0].left
-    assert "a list" in settled.steps[0].refused[0].why.en
+    assert "a list" in settled.steps[0].refusals[0].why.en
 
 
 def test_the_earlier_of_two_fixes_decides() -> None:
@@ -124,19 +124,19 @@ def test_the_earlier_of_two_fixes_decides() -> None:
     )
     settled = done(files, first, second)
     assert b"cutoff_len: 1024\n" in settled.files["a.yaml"]
-    assert "one sets this" in settled.steps[1].refused[0].why.en
+    assert "one sets this" in settled.steps[1].refusals[0].why.en
 
 
 def test_a_change_that_would_break_the_config_is_left_out() -> None:
     files = {"a.yaml": LLAMAFACTORY}
     settled = done(files, of(files, setting("llamafactory", "fp16", "true")))
-    assert settled.files == {} and "bf16" in settled.steps[0].refused[0].why.en
+    assert settled.files == {} and "bf16" in settled.steps[0].refusals[0].why.en
 
 
 def test_a_value_that_was_changed_since_the_run_died_stays() -> None:
     files, older = {"a.yaml": LLAMAFACTORY.replace(b"8", b"3")}, {"a.yaml": LLAMAFACTORY}
     proposal = of(files, setting("llamafactory", "per_device_train_batch_size", "2"))
-    assert apply_proposals(files, [proposal], judge({}), nothing_there, older).steps[0].refused
+    assert apply_proposals(files, [proposal], judge({}), nothing_there, older).steps[0].refusals
     assert apply_proposals({"a.yaml": LLAMAFACTORY.replace(b"8", b"2")}, [proposal], judge({}), nothing_there, older).steps[0].already
 
 
@@ -165,7 +165,7 @@ def test_a_file_of_that_name_is_never_overwritten() -> None:
     files = {"a.yaml": LLAMAFACTORY}
     proposal = of(files, ZERO3)
     settled = apply_proposals(files, [proposal], judge({}), lambda path: b"{}" if path == "ds_zero3.json" else None)
-    assert settled.files == {} and "not overwritten" in settled.steps[0].refused[0].why.en
+    assert settled.files == {} and "not overwritten" in settled.steps[0].refusals[0].why.en
     same = proposal.files[0].text.encode()
     assert list(apply_proposals(files, [proposal], judge({}), lambda _: same).files) == ["a.yaml"]
 
@@ -197,7 +197,7 @@ def test_a_run_is_sharded_by_one_program() -> None:
     settled = done(
         files, *(fix_proposal(fix(one, id=name), targets(files), run, pack()) for name, one in (("zero", ZERO3), ("fsdp", FSDP)))
     )
-    assert set(settled.files) == {"a.yaml", "ds_zero3.json"} and settled.steps[1].refused
+    assert set(settled.files) == {"a.yaml", "ds_zero3.json"} and settled.steps[1].refusals
 
 
 @pytest.mark.parametrize(("sets", "run"), [

@@ -58,15 +58,15 @@ LLAMAFACTORY = "finetuning_type: lora\ncutoff_len: 2048\n"
 def test_it_is_refused(file: str, text: str, key: str, to: str, why: str) -> None:
     found = patch(file, text.encode(), [ConfigChange(file=file, key=key, to=to)])
     assert found.data == text.encode()
-    assert [reason.why.en for _, reason in found.refused] and why in found.refused[0][1].why.en
-    assert found.refused[0][1].why.zh and key in found.refused[0][1].by_hand
+    assert [reason.why.en for _, reason in found.refusals] and why in found.refusals[0][1].why.en
+    assert found.refusals[0][1].why.zh and key in found.refusals[0][1].by_hand
 
 
 def test_a_variable_has_no_place_in_yaml() -> None:
     change = ConfigChange(file="a.yaml", key="PYTORCH_CUDA_ALLOC_CONF", to="expandable_segments:True", variable=True)
     found = patch("a.yaml", LLAMAFACTORY.encode(), [change])
     assert found.data == LLAMAFACTORY.encode()
-    assert found.refused[0][1].by_hand == "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+    assert found.refusals[0][1].by_hand == "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
 
 
 @pytest.mark.parametrize("data", [
@@ -77,7 +77,7 @@ def test_a_variable_has_no_place_in_yaml() -> None:
 ])  # fmt: skip
 def test_what_is_no_config_stays_as_it_is(data: bytes) -> None:
     found = patch("a.yaml", data, [ConfigChange(file="a.yaml", key="b", to="2")])
-    assert found.data == data and len(found.refused) == 1
+    assert found.data == data and len(found.refusals) == 1
 
 
 @pytest.mark.parametrize(("file", "text", "key", "new", "after"), [
@@ -95,7 +95,7 @@ def test_a_key_gets_its_right_name(file: str, text: str, key: str, new: str, aft
 def test_a_right_name_that_is_taken_is_not_given_twice() -> None:
     text = b"cutoff_length: 9\ncutoff_len: 8\n"
     found = patch("a.yaml", text, [ConfigChange(file="a.yaml", key="cutoff_length", to="cutoff_len", action="rename")])
-    assert (found.data, len(found.refused)) == (text, 1)
+    assert (found.data, len(found.refusals)) == (text, 1)
 
 
 def test_of_a_key_that_stands_twice_the_one_in_the_named_line_changes() -> None:

@@ -63,7 +63,7 @@ def test_a_key_under_the_wrong_block_goes_to_the_right_one(file: str, text: str,
     files, ask = {file: text.encode()}, judge({})
     found = next(one for one in ask(files) if one.id == "key-under-wrong-block")
     settled = apply_proposals(files, [issue_proposal(found, targets(files))], ask, nothing_there)
-    assert [one.why.en for step in settled.steps for one in step.refused] == []
+    assert [one.why.en for step in settled.steps for one in step.refusals] == []
     assert settled.files[file].decode() == after
 
 

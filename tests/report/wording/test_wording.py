@@ -40,7 +40,7 @@ TEXTS = {
 
 
 def forms(text: Text | Counted) -> tuple[str, ...]:
-    return (text.en, text.zh) if isinstance(text, Text) else (text.one, text.many, text.zh)
+    return (text.en, text.zh) if isinstance(text, Text) else (text.singular, text.plural, text.zh)
 
 
 @pytest.mark.parametrize("name", TEXTS)
