@@ -28,13 +28,13 @@ class Chosen(Struct, frozen=True):
 
 
 CONSTANTS = (
-    Chosen("kept by the allocator, even lengths", allocator, "_EVEN", lambda one: (0.0, one, 0.30), 0.10, (0.0, 0.05, 0.20, 0.30)),
-    Chosen("kept by the allocator, uneven lengths", allocator, "_UNEVEN", lambda one: (0.10, one, 2.80), 1.50, (0.5, 1.0, 2.0)),
-    Chosen("kept by the allocator, counter unknown", allocator, "_UNSAID", lambda one: (0.0, one, 0.80), 0.10, (0.0, 0.20, 0.40)),
-    Chosen("cache that grows by concatenation", allocator, "_GROWING", lambda one: (0.0, one, 1.30), 1.00, (0.0, 0.5, 1.3)),
-    Chosen("CUDA context, MiB", allocator, "_CONTEXT", lambda one: int(one) << 20, 700, (300, 500, 900)),
-    Chosen("kernels of training, MiB", allocator, "_KERNELS", lambda one: int(one) << 20, 600, (0, 300, 900)),
-    Chosen("NCCL, MiB", allocator, "_NCCL", lambda one: int(one) << 20, 1000, (0, 500, 1500)),
+    Chosen("kept by the allocator, even lengths", allocator, "_EVEN", lambda value: (0.0, value, 0.30), 0.10, (0.0, 0.05, 0.20, 0.30)),
+    Chosen("kept by the allocator, uneven lengths", allocator, "_UNEVEN", lambda value: (0.10, value, 2.80), 1.50, (0.5, 1.0, 2.0)),
+    Chosen("kept by the allocator, counter unknown", allocator, "_UNSAID", lambda value: (0.0, value, 0.80), 0.10, (0.0, 0.20, 0.40)),
+    Chosen("cache that grows by concatenation", allocator, "_GROWING", lambda value: (0.0, value, 1.30), 1.00, (0.0, 0.5, 1.3)),
+    Chosen("CUDA context, MiB", allocator, "_CONTEXT", lambda value: int(value) << 20, 700, (300, 500, 900)),
+    Chosen("kernels of training, MiB", allocator, "_KERNELS", lambda value: int(value) << 20, 600, (0, 300, 900)),
+    Chosen("NCCL, MiB", allocator, "_NCCL", lambda value: int(value) << 20, 1000, (0, 500, 1500)),
     Chosen("tokens of an answer", inference, "_GENERATED", int, 2048, (512, 1024, 4096)),
 )
 """What moves the expected figure."""
@@ -47,27 +47,28 @@ _BELOW, _ABOVE = (0.03, 0.05, 0.07, 0.10, 0.13), (0.14, 0.16, 0.18, 0.20, 0.22, 
 def expected(cases: Sequence[Case]) -> Iterator[str]:
     """For each constant and source: what the other sources would have chosen by their median error, and what that does to this one."""
     yield "| constant | in use | left out | chosen by the others | error, in use | error, theirs |\n|---|---|---|---|---|---|"
-    for one in CONSTANTS:
-        errors = {value: _errors_with(cases, one, value) for value in sorted({*one.others, one.used})}
-        touched = [source for source in errors[one.used] if any(errors[value][source] != errors[one.used][source] for value in errors)]
+    for constant in CONSTANTS:
+        used = constant.used
+        errors = {value: _errors_with(cases, constant, value) for value in sorted({*constant.others, used})}
+        touched = [source for source in errors[used] if any(errors[value][source] != errors[used][source] for value in errors)]
         for source in touched:
             rest = [other for other in touched if other != source]
-            best = min(errors, key=lambda value: (_middle(errors[value], rest), abs(value - one.used))) if rest else None
+            best = min(errors, key=lambda value: (_middle(errors[value], rest), abs(value - used))) if rest else None
             theirs = "no other source" if best is None else f"{best:g}"
             after = "" if best is None else f"{statistics.median(errors[best][source]):.1%}"
-            yield f"| {one.title} | {one.used:g} | {source} | {theirs} | {statistics.median(errors[one.used][source]):.1%} | {after} |"
+            yield f"| {constant.title} | {used:g} | {source} | {theirs} | {statistics.median(errors[used][source]):.1%} | {after} |"
 
 
-def _errors_with(cases: Sequence[Case], one: Chosen, value: float) -> dict[str, list[float]]:
-    before = getattr(one.module, one.name)
-    setattr(one.module, one.name, one.make(value))
+def _errors_with(cases: Sequence[Case], constant: Chosen, value: float) -> dict[str, list[float]]:
+    before = getattr(constant.module, constant.name)
+    setattr(constant.module, constant.name, constant.make(value))
     try:
         out: dict[str, list[float]] = {}
         for row, made, why in cases:
             out.setdefault(row["source_group"], []).append(error(row, estimate(made, why).expected / GIB))
         return out
     finally:
-        setattr(one.module, one.name, before)
+        setattr(constant.module, constant.name, before)
 
 
 def _middle(errors: dict[str, list[float]], sources: Sequence[str]) -> float:
@@ -79,17 +80,17 @@ def margins(cases: Sequence[Case]) -> Iterator[str]:
     yield "| kind | in use | left out | rows | chosen by the others | covered, in use | covered, theirs | under, in use | under, theirs |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for training, unknown in ((True, False), (True, True), (False, False), (False, True)):
-        own = [case for case in cases if (case[0]["task"] == "train") == training and is_counter_known(case[0]) != unknown]
+        group = [case for case in cases if (case[0]["task"] == "train") == training and is_counter_known(case[0]) != unknown]
         used = ranges._UNNAMED[training, unknown]
-        found = {pair: _ranges_with(own, (training, unknown), pair) for pair in {used, *product(_BELOW, _ABOVE)}}
+        covered = {pair: _ranges_with(group, (training, unknown), pair) for pair in {used, *product(_BELOW, _ABOVE)}}
         kind = f"{'training' if training else 'inference'}, counter {'unknown' if unknown else 'known'}"
-        for source in sorted({row["source_group"] for row, *_ in own}):
-            inside = [number for number, case in enumerate(own) if case[0]["source_group"] == source]
-            rest = [number for number in range(len(own)) if number not in inside]
+        for source in sorted({row["source_group"] for row, *_ in group}):
+            inside = [number for number, case in enumerate(group) if case[0]["source_group"] == source]
+            rest = [number for number in range(len(group)) if number not in inside]
             if not rest:
                 continue
-            theirs = min(found, key=lambda pair: (*_fails(found[pair], rest), sum(pair)))
-            now, then = (_held(found[pair], inside) for pair in (used, theirs))
+            theirs = min(covered, key=lambda pair: (*_fails(covered[pair], rest), sum(pair)))
+            now, then = (_held(covered[pair], inside) for pair in (used, theirs))
             chosen = f"-{theirs[0]:.0%} +{theirs[1]:.0%}"
             cells = (
                 kind,
@@ -97,7 +98,7 @@ def margins(cases: Sequence[Case]) -> Iterator[str]:
                 source,
                 len(inside),
                 chosen,
-                *(f"{one:.0%}" for one in (now[0], then[0], now[1], then[1])),
+                *(f"{share:.0%}" for share in (now[0], then[0], now[1], then[1])),
             )
             yield f"| {' | '.join(map(str, cells))} |"
 
@@ -107,17 +108,17 @@ def _ranges_with(cases: Sequence[Case], key: tuple[bool, bool], pair: tuple[floa
     before = ranges._UNNAMED
     ranges._UNNAMED = {**before, key: pair}
     try:
-        found = [(estimate(made, why), measured(row) * GIB) for row, made, why in cases]
-        return [(one.low <= size <= one.high, one.high < size) for one, size in found]
+        estimates = [(estimate(made, why), measured(row) * GIB) for row, made, why in cases]
+        return [(result.low <= size <= result.high, result.high < size) for result, size in estimates]
     finally:
         ranges._UNNAMED = before
 
 
-def _held(found: Sequence[tuple[bool, bool]], numbers: Sequence[int]) -> tuple[float, float]:
-    return sum(found[one][0] for one in numbers) / len(numbers), sum(found[one][1] for one in numbers) / len(numbers)
+def _held(covered: Sequence[tuple[bool, bool]], numbers: Sequence[int]) -> tuple[float, float]:
+    return sum(covered[number][0] for number in numbers) / len(numbers), sum(covered[number][1] for number in numbers) / len(numbers)
 
 
-def _fails(found: Sequence[tuple[bool, bool]], numbers: Sequence[int]) -> tuple[float, float]:
+def _fails(cases: Sequence[tuple[bool, bool]], numbers: Sequence[int]) -> tuple[float, float]:
     """How far the rows are from being covered as asked; zeros where they are."""
-    covered, under = _held(found, numbers)
+    covered, under = _held(cases, numbers)
     return max(0.0, _LEAST_COVERED - covered), max(0.0, under - _MOST_UNDER)

@@ -27,43 +27,43 @@ Held = tuple[Row, Fits, bool]
 
 def own_card(named: str) -> Card | None:
     """Return the card that a row names (`2 * A10`, `A100-40GB`); None where it names none, or several."""
-    found = {(one[1].upper(), (one[2] or "").upper()) for one in _NAMED.finditer(named)}
-    if len(found) != 1:
+    names = {(match[1].upper(), (match[2] or "").upper()) for match in _NAMED.finditer(named)}
+    if len(names) != 1:
         return None
-    model, size = found.pop()
+    model, size = names.pop()
     size = size or _LARGEST.get(model, "")
     return card_named(f"{model}-{size}") or card_named(model) or card_named(size)
 
 
 def on_own_cards(cases: Sequence[Case]) -> list[Held]:
     """Every row that names its card, held against this card."""
-    return [_held(row, made, own) for row, made, _ in cases if (own := own_card(row["gpu_model"])) is not None]
+    return [_held(row, made, card) for row, made, _ in cases if (card := own_card(row["gpu_model"])) is not None]
 
 
 def on_all_sizes(cases: Sequence[Case]) -> list[Held]:
     """Every row that measured live tensors, held against each of the usual cards."""
-    sizes = [found for size in SIZES if (found := card_named(f"{size}GB")) is not None]
-    return [_held(row, made, own) for row, made, _ in cases if row["measured_kind"] in LIVE for own in sizes]
+    sizes = [card for size in SIZES if (card := card_named(f"{size}GB")) is not None]
+    return [_held(row, made, card) for row, made, _ in cases if row["measured_kind"] in LIVE for card in sizes]
 
 
-def _held(row: Row, made: Setup, own: Card) -> Held:
-    return row, judge_fit(made, memory_budget(own)).fits, measured(row) * GIB > own.bytes
+def _held(row: Row, made: Setup, card: Card) -> Held:
+    return row, judge_fit(made, memory_budget(card)).fits, measured(row) * GIB > card.bytes
 
 
 def section(cases: Sequence[Case]) -> Iterator[str]:
     """Return the part of the document."""
     yield "| said | own card: took less | own card: took more | all sizes: took less | all sizes: took more |\n|---|---:|---:|---:|---:|"
-    own, every = on_own_cards(cases), on_all_sizes(cases)
-    numbers = [Counter((said, more) for _, said, more in held) for held in (own, every)]
+    named, every = on_own_cards(cases), on_all_sizes(cases)
+    numbers = [Counter((fits, more) for _, fits, more in held) for held in (named, every)]
     titles: dict[Fits, str] = {"yes": "fits", "close": "too close to say", "no": "does not fit"}
-    for said, title in titles.items():
-        yield f"| {title} | " + " | ".join(str(one[said, more]) for one in numbers for more in (False, True)) + " |"
-    yield from _named("\nSaid to fit, but took more than the card has", own + every, lambda said, more: said == "yes" and more)
-    yield from _named("\nSaid not to fit its own card, where it ran", own, lambda said, more: said == "no" and not more)
+    for fits, title in titles.items():
+        yield f"| {title} | " + " | ".join(str(counts[fits, more]) for counts in numbers for more in (False, True)) + " |"
+    yield from _named("\nSaid to fit, but took more than the card has", named + every, lambda fits, more: fits == "yes" and more)
+    yield from _named("\nSaid not to fit its own card, where it ran", named, lambda fits, more: fits == "no" and not more)
 
 
 def _named(title: str, held: Sequence[Held], wrong: Callable[[Fits, bool], bool]) -> Iterator[str]:
-    found = [
-        f"{row['model']} ({row['method']}, {row['source_group']}, {row['measured_kind']})" for row, said, more in held if wrong(said, more)
+    runs = [
+        f"{row['model']} ({row['method']}, {row['source_group']}, {row['measured_kind']})" for row, fits, more in held if wrong(fits, more)
     ]
-    yield f"{title}: {'; '.join(dict.fromkeys(found)) or 'none'}."
+    yield f"{title}: {'; '.join(dict.fromkeys(runs)) or 'none'}."

@@ -60,8 +60,8 @@ def unique_fixes(findings: Sequence[Finding]) -> list[Fix]:
 def _advised(finding: Finding, problem: ProblemRecord | None, pack: Pack, known: KnownFacts, training: RunConfig | None) -> Finding:
     if problem is None:
         return finding
-    found = advice(pack, problem, known, training)
-    return replace(finding, fixes=found.fixes, already=found.already, not_this=found.not_this)
+    advised = advice(pack, problem, known, training)
+    return replace(finding, fixes=advised.fixes, already=advised.already, not_this=advised.not_this)
 
 
 def advice(pack: Pack, problem: ProblemRecord, known: KnownFacts, training: RunConfig | None) -> Advice:
@@ -78,9 +78,9 @@ def advice(pack: Pack, problem: ProblemRecord, known: KnownFacts, training: RunC
             already += [change.setting for change in counting]
         else:
             ranked.append(_ranked(pack, fix, changes, needs, known, place))
-    ranked.sort(key=lambda one: one.behind)
+    ranked.sort(key=lambda entry: entry.behind)
     not_this = tuple(_not_this(pack.wrong_advice(problem.id), known))
-    return Advice(tuple(one.fix for one in ranked), tuple(dict.fromkeys(already)), not_this)
+    return Advice(tuple(entry.fix for entry in ranked), tuple(dict.fromkeys(already)), not_this)
 
 
 def rows_of(pack: Pack, fix: FixRecord, known: KnownFacts, training: RunConfig | None) -> list[SettingRecord]:

@@ -16,17 +16,19 @@ def framework(known: KnownFacts, frameworks: Sequence[FrameworkCore]) -> str | N
     """Return the framework that runs; a layer only where nothing above it is known."""
     root = known.programs.get(known.roots[0].signature, "") if known.roots else ""
     facts = known.facts
-    failed = next((one.framework for one in frameworks if root in one.messages), None)
+    failed = next((record.framework for record in frameworks if root in record.messages), None)
     reported = (facts.get("training.framework"), facts.get("log.framework"), failed, facts.get("incident.inference"))
     names = [str(name) for name in reported if name]
-    layers = {one.framework for one in frameworks if one.layer}
+    layers = {record.framework for record in frameworks if record.layer}
     return next((name for name in names if name not in layers), names[0] if names else None)
 
 
 def layers(facts: Mapping[str, Fact], frameworks: Sequence[FrameworkCore]) -> tuple[str, ...]:
     """Return the layers that this run has below its framework, as far as it shows them."""
     shown = [
-        (one.layer.order, one.framework) for one in frameworks if one.layer and any(_says(facts.get(fact)) for fact in one.layer.facts)
+        (record.layer.order, record.framework)
+        for record in frameworks
+        if record.layer and any(_says(facts.get(fact)) for fact in record.layer.facts)
     ]
     return tuple(name for _, name in sorted(shown))
 
@@ -41,8 +43,8 @@ def rows_for_run(
     """
     named = list(dict.fromkeys(row.framework for row in rows))
     running = framework(known, frameworks)
-    always = [one.framework for one in frameworks if one.always]
-    below = {one.framework for one in frameworks if one.layer} | set(always)
+    always = [record.framework for record in frameworks if record.always]
+    below = {record.framework for record in frameworks if record.layer} | set(always)
     first = [name for name in named if name not in below][:_LIKELY] if running is None else [_with_rows(running, named, frameworks)]
     tiers = [first, *([layer] for layer in (*layers(known.facts, frameworks), *always) if layer not in first)]
     tier = {name: number for number, names in enumerate(tiers) for name in names}
@@ -57,7 +59,7 @@ def rows_for_run(
 
 def _with_rows(running: str, named: Sequence[str], frameworks: Sequence[FrameworkCore]) -> str:
     """Return the framework itself where it has rows, else the one whose settings it takes."""
-    others = next((one.falls_back_to for one in frameworks if one.framework == running), ())
+    others = next((record.falls_back_to for record in frameworks if record.framework == running), ())
     return next((name for name in (running, *others) if name in named), running)
 
 

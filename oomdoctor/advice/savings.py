@@ -35,5 +35,5 @@ def freed(frees: FreesRecord, facts: Mapping[str, Fact]) -> int | None:
 
 def missing(facts: Mapping[str, Fact]) -> float | None:
     """The bytes that the failed request lacked."""
-    asked, free = first_number(facts, ("event.requested_bytes",)), first_number(facts, ("event.free_bytes",))
-    return None if asked is None else max(0.0, asked - free) if free is not None else asked
+    requested, free = first_number(facts, ("event.requested_bytes",)), first_number(facts, ("event.free_bytes",))
+    return None if requested is None else max(0.0, requested - free) if free is not None else requested

@@ -66,21 +66,21 @@ def config_of(training: RunConfig | None) -> ConfigInForce:
     """The config as the rows of fixes ask for it."""
     if training is None:
         return ConfigInForce()
-    return ConfigInForce(training.framework, training.places, {(one.framework, one.name): one for one in training.written})
+    return ConfigInForce(training.framework, training.places, {(setting.framework, setting.name): setting for setting in training.written})
 
 
 def setting_changes(rows: Sequence[SettingRecord], facts: Mapping[str, Fact], config: ConfigInForce) -> list[SettingChange]:
     """What the rows of a fix come to in this run; a row from which nothing follows is left out."""
-    found = [(row, _old(row, facts, config)) for row in rows]
-    out = [one for row, old in found if row.change != "keep-batch" and (one := _change(row, old, facts)) is not None]
-    for row, old in found:
+    old_values = [(row, _old(row, facts, config)) for row in rows]
+    out = [change for row, old in old_values if row.change != "keep-batch" and (change := _change(row, old, facts)) is not None]
+    for row, old in old_values:
         if row.change == "keep-batch":
-            out += [one for smaller in out if _is_batch(smaller, row) for one in _kept(row, old, smaller, facts)]
+            out += [change for smaller in out if _is_batch(smaller, row) for change in _kept(row, old, smaller, facts)]
     return out
 
 
 def written_settings(
-    rows: Sequence[SettingRecord], wanted: Mapping[str, Fact], facts: Mapping[str, Fact], config: ConfigInForce
+    rows: Sequence[SettingRecord], values: Mapping[str, Fact], facts: Mapping[str, Fact], config: ConfigInForce
 ) -> tuple[ProposedSetting, ...]:
     """What to write for the values in `wanted` (settings by the names that all frameworks share); what goes along comes after.
 
@@ -89,7 +89,7 @@ def written_settings(
     out: list[ProposedSetting] = []
     named = any(row.sets for row in rows)
     for row in rows:
-        value = wanted.get(row.sets or "")
+        value = values.get(row.sets or "")
         if value is None:
             if not row.sets and ((out and row.along) or not named):
                 out.append(_setting(row, _old(row, facts, config), row.to))
@@ -112,14 +112,14 @@ def number(value: Fact) -> float | None:
 
 def first_number(facts: Mapping[str, Fact], names: Sequence[str]) -> float | None:
     """The first of these facts that is a number."""
-    return next((one for name in names if (one := number(facts.get(name))) is not None), None)
+    return next((size for name in names if (size := number(facts.get(name))) is not None), None)
 
 
 def _old(row: SettingRecord, facts: Mapping[str, Fact], config: ConfigInForce) -> _Old:
     """The value in force. The config knows best, then what the log prints under this key, then what else it shows."""
     name, tail, means = row.sets, _tail(row.key), row.means or row.to
     given = _given(row, config)
-    shared = next((one for part in ("training", "log") if name and (one := facts.get(f"{part}.{name}")) is not None), None)
+    shared = next((value for part in ("training", "log") if name and (value := facts.get(f"{part}.{name}")) is not None), None)
     printed = facts.get(f"log.{tail}", facts.get(row.was or "")) if given is None else _fact(given.value)
     if shared is None and printed is None and row.default is not None and config.framework == row.framework:
         return _Old(row.default, means, default=True)
@@ -145,7 +145,7 @@ def _change(row: SettingRecord, old: _Old, facts: Mapping[str, Fact]) -> Setting
     new = _new(row, old, facts)
     if new is None:
         return None
-    in_force = old.value is not None and any(_same(old.value, one) for one in (new, *row.also))
+    in_force = old.value is not None and any(_same(old.value, value) for value in (new, *row.also))
     to = row.to if new == old.goal else new
     return SettingChange(_setting(row, old, to), in_force, not row.along, number(old.value))
 
@@ -186,9 +186,9 @@ def _new(row: SettingRecord, old: _Old, facts: Mapping[str, Fact]) -> str | None
 
 def _fitting(row: SettingRecord, facts: Mapping[str, Fact]) -> tuple[float, float] | None:
     """What would fit, rounded down, and the step of the rounding; None where a fact is missing."""
-    found = [number(facts.get(name)) for name in row.facts]
-    known = [one for one in found if one is not None]
-    if len(known) < len(found) or not known or (len(known) > 1 and not known[1]):
+    sizes = [number(facts.get(name)) for name in row.facts]
+    known = [size for size in sizes if size is not None]
+    if len(known) < len(sizes) or not known or (len(known) > 1 and not known[1]):
         return None
     fits, step = known[0] / known[1] if len(known) > 1 else known[0], float(row.by)
     # A tenth of a millionth keeps 0.3 from becoming 0.25 because 0.3 / 0.05 is not quite 6.
@@ -198,8 +198,8 @@ def _fitting(row: SettingRecord, facts: Mapping[str, Fact]) -> tuple[float, floa
 def _with_option(old: str | None, option: str) -> str:
     """The variable with this option in it: an option of that name is replaced, the others stay as they are."""
     name = option.partition(":")[0]
-    kept = [one.strip() for one in _OPTION.findall((old or "")[:1000])]
-    others = [one for one in kept if one and one.partition(":")[0].strip() != name]
+    kept = [text.strip() for text in _OPTION.findall((old or "")[:1000])]
+    others = [text for text in kept if text and text.partition(":")[0].strip() != name]
     return ",".join([*others, option])
 
 
@@ -264,8 +264,8 @@ def _shown(value: object) -> str | None:
     return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _same(one: object, other: object) -> bool:
-    left, right = _plain(one), _plain(other)
+def _same(value: object, other: object) -> bool:
+    left, right = _plain(value), _plain(other)
     if left == right or (left in _TRUE and right in _TRUE) or (left in _FALSE and right in _FALSE):
         return True
     first, second = number(left), number(right)

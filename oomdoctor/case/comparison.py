@@ -108,4 +108,4 @@ class Comparison(Struct, frozen=True, kw_only=True):
     @property
     def matters(self) -> bool:
         """Whether anything changed of which it is known that it changes memory, or memory itself did."""
-        return bool(self.changes) or any(one.effect is not None for one in self.series)
+        return bool(self.changes) or any(series.effect is not None for series in self.series)

@@ -38,7 +38,7 @@ class Assumption(Struct, frozen=True, kw_only=True):
 
     id: str
     text: Text
-    asked: bool = False
+    is_question: bool = False
     """Whether the answer would change the figure much: then it is a question to the user."""
 
 

@@ -127,5 +127,5 @@ def _variables(environment: Environment) -> Iterator[tuple[str, Fact]]:
 
 def _options(value: str) -> Mapping[str, Fact]:
     """Return the options of `expandable_segments:True,backend:native`; one that is left out has its default."""
-    written = {one["name"]: one["value"].strip().lower() for one in _OPTION.finditer(value[:2000])}
+    written = {match["name"]: match["value"].strip().lower() for match in _OPTION.finditer(value[:2000])}
     return {f"alloc.{name}": written.get(name, UNSET) for name in (*_OPTIONS, *written)}

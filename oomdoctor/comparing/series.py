@@ -42,16 +42,16 @@ def _series(events: Sequence[Event]) -> Mapping[_Key, Mapping[str, int]]:
             size = event.size(name)
             if not name.endswith("_bytes") or size is None:
                 continue
-            moments = series.setdefault((event.signature, name, event.rank), {})
+            sizes = series.setdefault((event.signature, name, event.rank), {})
             if isinstance(step, int):
-                moments[str(step)] = size
-            elif len(moments) < _SAMPLED_FROM:
-                moments[f"#{len(moments) + 1}"] = size
+                sizes[str(step)] = size
+            elif len(sizes) < _SAMPLED_FROM:
+                sizes[f"#{len(sizes) + 1}"] = size
     return series
 
 
-def _spread(moments: Sequence[str]) -> Sequence[str]:
+def _spread(steps: Sequence[str]) -> Sequence[str]:
     """Return a few moments from the first to the last."""
-    if len(moments) <= _MOST_POINTS:
-        return moments
-    return [moments[round(number * (len(moments) - 1) / (_MOST_POINTS - 1))] for number in range(_MOST_POINTS)]
+    if len(steps) <= _MOST_POINTS:
+        return steps
+    return [steps[round(number * (len(steps) - 1) / (_MOST_POINTS - 1))] for number in range(_MOST_POINTS)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator as compare
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -15,15 +16,16 @@ from oomdoctor.case.event import Event, Kind, Value
 from oomdoctor.knowledge.records.condition import (
     AllOf,
     AnyOf,
+    Compared,
     Condition,
     EventCondition,
     FactCondition,
     Names,
     Operator,
     TextCondition,
-    Wanted,
 )
 from oomdoctor.units import parse_size
+from oomdoctor.versions import parse_version
 
 Fact = Value | bool | float | None
 
@@ -119,41 +121,44 @@ def _fact(when: FactCondition, known: KnownFacts) -> ConditionResult:
     return ConditionResult(_holds(when.operator, value, when.value))
 
 
-def _holds(operator: Operator, value: Fact, wanted: Wanted) -> bool:
+def _holds(operator: Operator, value: Fact, expected: Compared) -> bool:
     if operator == "known":
-        return (value is not None) is bool(wanted)
+        return (value is not None) is bool(expected)
     if value is None:
         return False
     if operator in ("is", "not"):
-        return (_plain(value) == _plain(wanted)) is (operator == "is")
+        return (_plain(value) == _plain(expected)) is (operator == "is")
     if operator == "in":
-        return isinstance(wanted, tuple) and _plain(value) in [_plain(choice) for choice in wanted]
+        return isinstance(expected, tuple) and _plain(value) in [_plain(choice) for choice in expected]
     if operator == "contains":
-        return str(wanted).lower() in str(value).lower()
-    left, right = _comparable(value), _comparable(wanted)
-    return left is not None and right is not None and _COMPARE[operator](left, right)
+        return str(expected).lower() in str(value).lower()
+    if isinstance(expected, str) and _VERSION.fullmatch(expected):
+        version, bound = parse_version(str(value)), parse_version(expected)
+        return version is not None and bound is not None and _COMPARE[operator](version, bound)
+    size, limit = _size(value), _size(expected)
+    return size is not None and limit is not None and _COMPARE[operator](size, limit)
 
 
-_Order = tuple[float, ...]
-_COMPARE: dict[str, Callable[[_Order, _Order], bool]] = {"lt": compare.lt, "le": compare.le, "gt": compare.gt, "ge": compare.ge}
+_VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6}){2,4}")
+"""A bound that is a version: three numbers at least, as `2.1` is a number."""
+_DECIMAL = re.compile(r"\d+\.\d+")
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {"lt": compare.lt, "le": compare.le, "gt": compare.gt, "ge": compare.ge}
 
 
 def _plain(value: object) -> str:
     return str(value).strip().lower()
 
 
-def _comparable(value: object) -> tuple[float, ...] | None:
-    """Return a number, a size or a dotted version as something that can be ordered."""
+def _size(value: object) -> float | None:
+    """Return a number or a printed size as a number; None for anything else."""
     if isinstance(value, (bool, int, float)):
-        return (float(value),)
+        return float(value)
     text = str(value).strip()
-    if re.fullmatch(r"\d{1,6}(?:\.\d{1,6}){2,4}(?:[+a-z].*)?", text):
-        return tuple(float(part) for part in re.findall(r"\d{1,6}", text)[:5])
-    size = parse_size(text)
-    if size is not None and not re.fullmatch(r"\d+\.\d+", text):
-        return (float(size),)
+    size = None if _DECIMAL.fullmatch(text) else parse_size(text)
+    if size is not None:
+        return float(size)
     try:
-        return (float(text),)
+        return float(text)
     except ValueError:
         return None
 

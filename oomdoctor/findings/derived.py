@@ -96,7 +96,7 @@ def _neighbours(event: Event) -> Figures:
     listed = event.fields.get("other_processes")
     if used is None or not isinstance(listed, tuple):
         return {}
-    pids = sorted(pid for one in listed if isinstance(one, Mapping) and isinstance(pid := one.get("pid"), int))
+    pids = sorted(pid for process in listed if isinstance(process, Mapping) and isinstance(pid := process.get("pid"), int))
     total = event.size("total_bytes")
     out: Figures = {"other_processes_count": len(listed), "other_processes_bytes": sum(used)}
     if total:
@@ -109,4 +109,4 @@ def _used_by_others(event: Event) -> list[int] | None:
     listed = event.fields.get("other_processes")
     if not isinstance(listed, tuple):
         return None
-    return [used for one in listed if isinstance(one, Mapping) and isinstance(used := one.get("used_bytes"), int)]
+    return [used for process in listed if isinstance(process, Mapping) and isinstance(used := process.get("used_bytes"), int)]

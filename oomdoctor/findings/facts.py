@@ -43,7 +43,11 @@ def log_facts(events: Sequence[Event], frameworks: Sequence[FrameworkCore]) -> d
 
 def _named_framework(texts: Sequence[str], frameworks: Sequence[FrameworkCore]) -> str | None:
     """Return the outermost framework that frames and messages name."""
-    patterns = sorted(((one.in_logs.order, one.framework, one.in_logs.pattern) for one in frameworks if one.in_logs) if texts else ())
+    patterns = sorted(
+        ((framework.in_logs.order, framework.framework, framework.in_logs.pattern) for framework in frameworks if framework.in_logs)
+        if texts
+        else ()
+    )
     return next((name for _, name, pattern in patterns if any(map(re.compile(pattern).search, texts))), None)
 
 
@@ -82,11 +86,11 @@ def _naming(events: Sequence[Event]) -> list[str]:
     return [text for event in events[:400] for text in (event.frame, event.text[:300], event.worker) if text]
 
 
-def facts(found: Sequence[Incident], verdict: Verdict, log: Mapping[str, Fact]) -> dict[str, Fact]:
+def facts(incidents: Sequence[Incident], verdict: Verdict, log: Mapping[str, Fact]) -> dict[str, Fact]:
     """Every fact of a case, by name. A name that is missing here is unknown."""
     out: dict[str, Fact] = {"verdict.memory_failure": verdict.memory_failure, "verdict.kind": verdict.kind.value, **log}
-    if found:
-        first = found[0]
+    if incidents:
+        first = incidents[0]
         out["incident.kind"] = first.kind.value
         out["incident.certainty"] = first.certainty.value
         out["incident.survived"] = first.survived

@@ -30,14 +30,14 @@ _Parts = list[tuple[str, int, str]]
 def ledger(root: Event, events: Sequence[Event] = ()) -> tuple[LedgerEntry, ...]:
     """The parts of the card's memory at the moment of `root`; empty where the log does not tell. `events`: the rest of the log."""
     planned = _planned(root, events)
-    found = _of_message(root, planned)
+    parts = _of_message(root, planned)
     total = root.size("total_bytes")
-    if not found and planned and _is_server(root):
-        found, total = _of_plan(planned)
-    if not found or not total:
+    if not parts and planned and _is_server(root):
+        parts, total = _of_plan(planned)
+    if not parts or not total:
         return ()
     gpu = root.fields.get("gpu_index")
-    return _closed(found, total, f"gpu {gpu}" if gpu is not None else "gpu")
+    return _closed(parts, total, f"gpu {gpu}" if gpu is not None else "gpu")
 
 
 def _of_message(event: Event, planned: dict[str, int]) -> _Parts:
@@ -91,8 +91,8 @@ def _closed(parts: _Parts, total: int, of: str) -> tuple[LedgerEntry, ...]:
         out.append(LedgerEntry(what="unaccounted", bytes=rest, of=of, source="derived"))
     elif rest < 0 and out:
         largest = max(range(len(out)), key=lambda at: out[at].bytes)
-        one = out[largest]
-        out[largest] = LedgerEntry(what=one.what, bytes=one.bytes + rest, of=one.of, source="derived")
+        entry = out[largest]
+        out[largest] = LedgerEntry(what=entry.what, bytes=entry.bytes + rest, of=entry.of, source="derived")
     return tuple(out)
 
 

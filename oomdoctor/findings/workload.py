@@ -13,7 +13,7 @@ _OF_TRAINING = ("backward", "optimizer-step", "evaluation", "checkpoint-save")
 
 
 def inference_facts(
-    found: Sequence[Incident],
+    incidents: Sequence[Incident],
     events: Sequence[Event],
     programs: Mapping[str, str],
     purposes: Mapping[str, str],
@@ -25,11 +25,11 @@ def inference_facts(
     training show programs for inference as well (samples of a policy, pictures for validation), so one sign of training
     outweighs all others.
     """
-    if not found or found[0].phase in _OF_TRAINING:
+    if not incidents or incidents[0].phase in _OF_TRAINING:
         return {}
-    own = found[0].root.signature
-    if own in purposes:
-        return {"incident.inference": programs[own]} if purposes[own] == "inference" else {}
+    signature = incidents[0].root.signature
+    if signature in purposes:
+        return {"incident.inference": programs[signature]} if purposes[signature] == "inference" else {}
     if _trains(known) or any(purposes.get(event.signature) == "training" for event in events):
         return {}
     answering = (event for event in events if purposes.get(event.signature) == "inference")

@@ -25,34 +25,34 @@ def _rows(sets: Sequence[SetRecord], framework: FrameworkRecord | None, special:
     """Return the rows of one framework: what it writes, then what the fix says of it alone."""
     replaced = {row.sets for row in special}
     written = {
-        one.setting: list(_written(one, framework))
-        for one in sets
-        if framework is not None and one.setting not in replaced and framework.framework not in one.without
+        change.setting: list(_written(change, framework))
+        for change in sets
+        if framework is not None and change.setting not in replaced and framework.framework not in change.without
     }
     rows = [*(row for rows in written.values() for row in rows), *special]
     # What only goes along does nothing alone.
     return rows if any(not row.along for row in rows) else list(special)
 
 
-def _written(one: SetRecord, framework: FrameworkRecord) -> Iterator[SettingRecord]:
-    for way in _ways(framework, one.setting):
-        to = way.values.get(one.to) if way.values else one.to
+def _written(change: SetRecord, framework: FrameworkRecord) -> Iterator[SettingRecord]:
+    for way in _ways(framework, change.setting):
+        to = way.values.get(change.to) if way.values else change.to
         if to is None:
             continue
         yield SettingRecord(
             framework=framework.framework,
             key=way.key,
             to=to,
-            sets=one.setting,
-            means=one.to if way.values else None,
-            values={meaning: way.values[meaning] for meaning in one.others if meaning in way.values},
-            also=one.also,
-            change=one.change,
-            least=one.least,
-            by=one.by,
-            along=one.along,
-            facts=one.facts,
-            was=one.was,
+            sets=change.setting,
+            means=change.to if way.values else None,
+            values={meaning: way.values[meaning] for meaning in change.others if meaning in way.values},
+            also=change.also,
+            change=change.change,
+            least=change.least,
+            by=change.by,
+            along=change.along,
+            facts=change.facts,
+            was=change.was,
             default=way.default,
             when=way.when,
             since=way.since,
@@ -63,6 +63,6 @@ def _written(one: SetRecord, framework: FrameworkRecord) -> Iterator[SettingReco
 
 def _ways(framework: FrameworkRecord, setting: str) -> Sequence[WriteRecord]:
     """Return how a framework writes a setting."""
-    found: Mapping[str, str | WriteRecord | list[WriteRecord]] = framework.writes
-    way = found.get(setting, [])
+    writes: Mapping[str, str | WriteRecord | list[WriteRecord]] = framework.writes
+    way = writes.get(setting, [])
     return [WriteRecord(key=way)] if isinstance(way, str) else [way] if isinstance(way, WriteRecord) else way

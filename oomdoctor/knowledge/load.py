@@ -71,7 +71,7 @@ def _read_folder(root: Path, known: Mapping[str, WrittenCondition]) -> RuleSet:
     named = {**known, **load_conditions(root / "conditions.yaml")}
     frameworks = _frameworks(root / "frameworks", named)
     signatures = [signature for path in sorted((root / "signatures").rglob("*.yaml")) for signature in load_signatures(path)]
-    signatures += [LoadedSignature(one.framework, path, record) for path, one in frameworks for record in one.signatures]
+    signatures += [LoadedSignature(framework.framework, path, record) for path, framework in frameworks for record in framework.signatures]
     _unique([(signature.path, signature.record.id) for signature in signatures])
     problems = _records(root / "problems", ProblemRecord, named)
     fixes = _records(root / "fixes", FixRecord, named)
@@ -115,15 +115,15 @@ def _laid_over(rules: RuleSet, over: RuleSet) -> RuleSet:
     """Return two sets of rules as one; of two with the same id the second counts."""
 
     def merged(name: str, identity: Callable[[Any], str]) -> tuple[Any, ...]:
-        return tuple({identity(one): one for one in (*getattr(rules, name), *getattr(over, name))}.values())
+        return tuple({identity(item): item for item in (*getattr(rules, name), *getattr(over, name))}.values())
 
     kinds = ("problems", "fixes", "checks", "forms", "sheets", "templates", "changes")
     return replace(
         rules,
-        signatures=merged("signatures", lambda one: str(one.record.id)),
-        frameworks=merged("frameworks", lambda one: str(one[1].framework)),
-        **{name: merged(name, lambda one: str(one[1].id)) for name in kinds},
-        **{name: merged(name, lambda one: str(one.id)) for name in ("sources", "causes")},
+        signatures=merged("signatures", lambda item: str(item.record.id)),
+        frameworks=merged("frameworks", lambda item: str(item[1].framework)),
+        **{name: merged(name, lambda item: str(item[1].id)) for name in kinds},
+        **{name: merged(name, lambda item: str(item.id)) for name in ("sources", "causes")},
         conditions=over.conditions,
     )
 
@@ -139,7 +139,7 @@ def _with_log_settings(frameworks: tuple[tuple[str, FrameworkRecord], ...]) -> t
         known = framework.settings
         return replace(framework, settings={**known, **{name: [*known.get(name, []), *keys] for name, keys in settings.items()}})
 
-    return tuple((path, of_logs(one) if one.framework == _LOG else one) for path, one in frameworks)
+    return tuple((path, of_logs(framework) if framework.framework == _LOG else framework) for path, framework in frameworks)
 
 
 def load_conditions(path: Path) -> Mapping[str, WrittenCondition]:
@@ -195,15 +195,15 @@ def _with_conditions(file: YamlFile, value: Any, at: str, named: Mapping[str, Wr
 def _with_groups(problems: Sequence[tuple[str, ProblemRecord]]) -> tuple[tuple[str, ProblemRecord], ...]:
     """The problems with each silenced group spelt out as its members."""
     groups: dict[str, list[str]] = {}
-    for _, one in problems:
-        if one.group is not None:
-            groups.setdefault(one.group, []).append(one.id)
+    for _, problem in problems:
+        if problem.group is not None:
+            groups.setdefault(problem.group, []).append(problem.id)
 
-    def spelt(one: ProblemRecord) -> ProblemRecord:
-        names = [name for given in one.silences for name in groups.get(given, [given]) if name != one.id]
-        return replace(one, silences=list(dict.fromkeys(names)))
+    def spelt(problem: ProblemRecord) -> ProblemRecord:
+        names = [name for given in problem.silences for name in groups.get(given, [given]) if name != problem.id]
+        return replace(problem, silences=list(dict.fromkeys(names)))
 
-    return tuple((path, spelt(one)) for path, one in problems)
+    return tuple((path, spelt(problem)) for path, problem in problems)
 
 
 def load_signatures(path: Path) -> list[LoadedSignature]:

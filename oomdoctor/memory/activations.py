@@ -82,8 +82,8 @@ def gradients_inside(setup: Setup) -> float:
     Those of two products as wide as the MLP, and of the hidden states; with fp32 adapters behind the MLP those of their widened
     input; with eager attention those of its softmax.
     """
-    shape, own = setup.shape, setup.adapters
-    behind = own is not None and "down" in own.targets and adapter_width(setup) == _FP32 and setup.stack.adapter_input > HALF
+    shape, adapters = setup.shape, setup.adapters
+    behind = adapters is not None and "down" in adapters.targets and adapter_width(setup) == _FP32 and setup.stack.adapter_input > HALF
     mlp = (_WIDENED_GRADIENTS if behind else 2 * HALF) * width(shape) + HALF * shape.hidden
     scores = _SCORE_GRADIENTS * shape.heads * setup.length if _is_eager(setup) else 0
     return tokens(setup) * max(mlp, scores) / setup.layout.tensor
@@ -123,12 +123,12 @@ def _norms(setup: Setup, *, frozen: bool) -> int:
     readers = _readers(shape)
     number = 4 if shape.sandwich_norm else len(readers)
     scaled = 0 if frozen else 4 if shape.wide_norm or wide else 2
-    apart = wide if shape.rms else _autocasts(setup)
-    each = 4 + scaled if shape.rms else 4 if apart else 2
-    inputs = 0 if frozen else HALF * (sum(readers) if apart else len(readers))
+    casts = wide if shape.rms else _autocasts(setup)
+    each = 4 + scaled if shape.rms else 4 if casts else 2
+    inputs = 0 if frozen else HALF * (sum(readers) if casts else len(readers))
     heads = (4 + scaled) * (shape.query + shape.key) if shape.qk_norm else 0
     # What two norms read is kept once, unless each widens it for itself; so in transformers' classes, litgpt's were not counted.
-    same = each if shape.parallel and number > 1 and not shape.rms and apart == wide and not setup.stack.fused_qkv else 0
+    same = each if shape.parallel and number > 1 and not shape.rms and casts == wide and not setup.stack.fused_qkv else 0
     return (number * each - same + inputs) * shape.hidden + heads
 
 
@@ -186,12 +186,12 @@ def _mlp(setup: Setup, *, frozen: bool) -> int:
     """Return what the activation keeps, its output, the other half, and their product where the matrix behind it is trained."""
     shape = setup.shape
     # litgpt's own model classes know fused activations only.
-    found = activation_function("" if setup.stack.fused_qkv else shape.activation)
-    inside = found.inside_autocast if _autocasts(setup) else found.inside
+    function = activation_function("" if setup.stack.fused_qkv else shape.activation)
+    inside = function.inside_autocast if _autocasts(setup) else function.inside
     if shape.gated:
         each = inside + HALF * (2 if frozen else 3)
     else:
-        each = inside + (HALF if found.keeps_output or not frozen else 0)
+        each = inside + (HALF if function.keeps_output or not frozen else 0)
     return each * width(shape) + (_routed(shape, shape.experts, frozen=frozen) if shape.experts else 0)
 
 

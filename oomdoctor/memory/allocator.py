@@ -79,8 +79,8 @@ def slack(setup: Setup, terms: Sequence[Term], busy: Sequence[Sequence[Term]]) -
     else:
         least, expected, most = _shares(setup)
         coming = _union(busy)
-        standing = max(sum(one.bytes for one in phase if one.name not in _COMING) for phase in busy)
-        other = standing + coming - sum(one.bytes for one in terms) + _waiting(setup, terms)
+        standing = max(sum(part.bytes for part in phase if part.name not in _COMING) for phase in busy)
+        other = standing + coming - sum(part.bytes for part in terms) + _waiting(setup, terms)
     return Term(
         name="allocator",
         bytes=round(other * (_UNSAID_REST if setup.counter == "unknown" and setup.task == "train" else 1.0) + coming * expected),
@@ -121,9 +121,9 @@ def _shares(setup: Setup) -> tuple[float, float, float]:
 def _union(busy: Sequence[Sequence[Term]]) -> int:
     """Return the bytes of all that comes and goes, each term at its largest."""
     largest: dict[str, int] = {}
-    for one in (one for phase in busy for one in phase):
-        if one.name in _COMING:
-            largest[one.name] = max(one.bytes, largest.get(one.name, 0))
+    for part in (part for phase in busy for part in phase):
+        if part.name in _COMING:
+            largest[part.name] = max(part.bytes, largest.get(part.name, 0))
     return sum(largest.values())
 
 

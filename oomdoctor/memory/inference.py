@@ -55,17 +55,17 @@ def cache(setup: Setup, share: float = 1.0) -> Term:
 def prompt(setup: Setup) -> Term:
     """Return what one layer holds for every token of the prompt, in the middle of its MLP."""
     samples = setup.batch * setup.sequences / setup.layout.context
-    asked = samples * prompted(setup)
+    prompt_tokens = samples * prompted(setup)
     each = (max(_layer(setup.shape), _scored(setup)) + _held(setup)) / setup.layout.tensor
     if setup.prompt_logits:
         # By then the layer's tensors are gone.
         basis = "logits of every token of the prompt, 16 bit and fp32: transformers/models/llama/modeling_llama.py before 4.45"
-        return term("prompt", max(asked * each, all_logits(setup)), basis, low=0.6, high=1.1)
+        return term("prompt", max(prompt_tokens * each, all_logits(setup)), basis, low=0.6, high=1.1)
     basis = "one layer for every token of the prompt: transformers/models/llama/modeling_llama.py"
     # generate() asks for the logits of the last token; whoever calls the model itself gets all of them.
     bare = 0.0 if setup.prompt_logits is False else all_logits(setup) * _LOGIT / _ALL_LOGITS
     together = _together(setup.shape) / _layer(setup.shape)
-    return term("prompt", asked * each, basis, low=0.0, high=1.3 * together + bare / (asked * each))
+    return term("prompt", prompt_tokens * each, basis, low=0.0, high=1.3 * together + bare / (prompt_tokens * each))
 
 
 def all_logits(setup: Setup) -> float:

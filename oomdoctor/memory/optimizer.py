@@ -58,10 +58,10 @@ def states(setup: Setup) -> Term:
 
 def state_width(setup: Setup, group: TrainedGroup) -> float:
     """Return the bytes of state for one trained parameter."""
-    own = setup.optimizer
+    optimizer = setup.optimizer
     if setup.layout.engine == "deepspeed":
-        return _MASTER + (own.states * 4 if own.bytes_per_param is None else own.bytes_per_param)
-    return own.states * group.width if own.bytes_per_param is None else own.bytes_per_param
+        return _MASTER + (optimizer.states * 4 if optimizer.bytes_per_param is None else optimizer.bytes_per_param)
+    return optimizer.states * group.width if optimizer.bytes_per_param is None else optimizer.bytes_per_param
 
 
 def step_temporary(setup: Setup) -> Term | None:
@@ -70,13 +70,13 @@ def step_temporary(setup: Setup) -> Term | None:
         return None
     trained = sum(group.params for group in held_groups(setup))
     if setup.layout.engine == "deepspeed":
-        own = trained / _split(setup, 1)
+        partition = trained / _split(setup, 1)
         if setup.layout.stage < 3:
             basis = "fp32 gradients of the own partition: deepspeed/runtime/zero/stage_1_and_2.py, step"
-            return term("step", own * 4, basis, low=0.5, high=1.5)
+            return term("step", partition * 4, basis, low=0.5, high=1.5)
         # There they take the place of the 16-bit ones: 18 bytes in all in estimate_zero3_model_states_mem_needs.
         basis = "fp32 for 16-bit gradients of one group of parameters: deepspeed/runtime/zero/stage3.py, step"
-        return term("step", min(own, _SUB_GROUP) * (4 - HALF), basis, low=0.5, high=2.0)
+        return term("step", min(partition, _SUB_GROUP) * (4 - HALF), basis, low=0.5, high=2.0)
     if not setup.optimizer.foreach_temporary:
         return None
     size = sum(group.params * group.width for group in held_groups(setup)) / _split(setup, 3)

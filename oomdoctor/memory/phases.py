@@ -15,11 +15,12 @@ from oomdoctor.memory.model.gathered_weights import working_copies
 
 def phases(setup: Setup) -> tuple[Phase, ...]:
     """Return all phases of a run in the order in which they first occur, with what the counter adds to the live tensors."""
-    found = tuple(_training(setup) if setup.task == "train" else _generating(setup))
+    every = tuple(_training(setup) if setup.task == "train" else _generating(setup))
     # A cache grows while tokens are generated, not while the prompt is read.
-    busy = [phase for phase in found if allocator.is_busy(phase.terms) and (setup.task == "train" or phase.name == "generation")]
+    busy = [phase for phase in every if allocator.is_busy(phase.terms) and (setup.task == "train" or phase.name == "generation")]
     busiest = max(busy, key=lambda phase: phase.bytes, default=None)
-    return tuple(_seen(setup, phase, [one.terms for one in busy] if phase is busiest else []) for phase in found)
+    busy_terms = [phase.terms for phase in busy]
+    return tuple(_seen(setup, phase, busy_terms if phase is busiest else []) for phase in every)
 
 
 def _training(setup: Setup) -> Iterator[Phase]:
@@ -66,8 +67,8 @@ def _evaluation(setup: Setup, standing: tuple[Term | None, ...]) -> Phase:
 
 def _generating(setup: Setup) -> Iterator[Phase]:
     standing, cache = (weights.weights(setup), working_copies(setup)), inference.cache(setup)
-    asked = inference.cache(setup, inference.prompted(setup) / setup.length)
-    read = (asked, inference.prompt(setup)) if setup.traced is None else traced.prompt(setup, setup.traced)
+    prompt_cache = inference.cache(setup, inference.prompted(setup) / setup.length)
+    read = (prompt_cache, inference.prompt(setup)) if setup.traced is None else traced.prompt(setup, setup.traced)
     yield _phase("load", weights.weights(setup), loading.loading(setup))
     yield _phase("prompt", *standing, *read)
     yield _phase("generation", *standing, cache)

@@ -69,12 +69,12 @@ def _balanced(setup: Setup) -> Iterator[Placement]:
             used = 0.0
         filled[-1].append(name)
         used += size
-    for own, alike in groupby(enumerate(filled), key=lambda one: one[1]):
+    for names, alike in groupby(enumerate(filled), key=lambda card: card[1]):
         cards = [number for number, _ in alike]
         yield Placement(
             first=cards[0],
             last=cards[-1],
-            layers=own.count("layer"),
-            embeds="embedding" in own,
-            scores="head" in own or (not head and "embedding" in own),
+            layers=names.count("layer"),
+            embeds="embedding" in names,
+            scores="head" in names or (not head and "embedding" in names),
         )

@@ -28,8 +28,8 @@ def saving(setup: Setup) -> Term | None:
 
 def merging(setup: Setup) -> Term | None:
     """Return what merging adapters into their base takes: the product of one pair, as large as its matrix, and the matrix unpacked."""
-    own = setup.adapters
-    if not setup.merges or own is None or not own.targets:
+    adapters = setup.adapters
+    if not setup.merges or adapters is None or not adapters.targets:
         return None
     unpacked = weights.HALF if setup.weights.unpacks else 0
     size = count.largest_linear(setup.shape) * (setup.stack.adapter_bytes + weights.HALF + unpacked)

@@ -8,18 +8,18 @@ from oomdoctor.memory.activations import shortest
 from oomdoctor.memory.term import term
 
 
-def passes(setup: Setup, found: TracedMemory) -> tuple[tuple[Term], tuple[Term]]:
+def passes(setup: Setup, traced: TracedMemory) -> tuple[tuple[Term], tuple[Term]]:
     """Return what lives beside weights, optimizer states and gradients: at the high-water mark, and when all gradients exist."""
-    return (_term(setup, found, "activations", found.forward),), (_term(setup, found, "activations", found.backward),)
+    return (_term(setup, traced, "activations", traced.forward),), (_term(setup, traced, "activations", traced.backward),)
 
 
-def prompt(setup: Setup, found: TracedMemory) -> tuple[Term]:
+def prompt(setup: Setup, traced: TracedMemory) -> tuple[Term]:
     """Return what lives beside the weights while a prompt is read, its cache included."""
-    return (_term(setup, found, "prompt", found.forward),)
+    return (_term(setup, traced, "prompt", traced.forward),)
 
 
-def _term(setup: Setup, found: TracedMemory, name: str, size: int) -> Term:
-    few, more = found.layers
-    basis = f"both passes of {few} and {more} layers with torch's fake tensors, carried on to {found.depth} layers"
+def _term(setup: Setup, traced: TracedMemory, name: str, size: int) -> Term:
+    few, more = traced.layers
+    basis = f"both passes of {few} and {more} layers with torch's fake tensors, carried on to {traced.depth} layers"
     # Kernels of a card have workspaces, and fused ones need less than the operations that they stand for.
     return term(name, size / setup.layout.tensor, basis, low=0.85 * shortest(setup), high=1.2)

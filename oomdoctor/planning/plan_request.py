@@ -74,7 +74,7 @@ def _with_length(setup: Setup, assumptions: tuple[Assumption, ...], incident: In
         f"最长样本 {length} 个 token，由失败时的显存占用推算",
     )
     others = tuple(assumption for assumption in assumptions if assumption.id != "sequence_length")
-    return replace(setup, length=length), (Assumption(id="sequence_length", text=text, asked=True), *others)
+    return replace(setup, length=length), (Assumption(id="sequence_length", text=text, is_question=True), *others)
 
 
 def _shape(known: LoggedRun, model: str | None) -> Shape:

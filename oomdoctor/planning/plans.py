@@ -14,7 +14,7 @@ _MOST_CARDS = 64
 
 def plans(space: SearchSpace[Candidate, Outcome], *, top: int = 5) -> Plans[Outcome]:
     """Return what makes a run fit or a server start, the gentlest first and `top` at most; where nothing does, what would."""
-    now = space.judge(space.now)
+    now = space.evaluate(space.now)
     verdict = space.fits(now)
     if verdict == "yes":
         return Plans(budget=space.budget, now=now, fits=verdict)

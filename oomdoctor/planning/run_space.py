@@ -58,7 +58,7 @@ class RunSpace(Struct, frozen=True, kw_only=True):
         kept = []
         for options in every:
             around = self.now
-            for option in (*(one for one in gentle if one not in options), *smallest):
+            for option in (*(other for other in gentle if other not in options), *smallest):
                 around = option.apply(around) or around
             kept.append(tuple(option for option in options if any(self._lowers(base, option) for base in (self.now, *few, around))))
         return tuple(filter(None, kept))
@@ -75,7 +75,7 @@ class RunSpace(Struct, frozen=True, kw_only=True):
         """Say whether programs take the combination."""
         return incompatible(candidate, self.budget.capability) <= self.accepted
 
-    def judge(self, candidate: Setup) -> Estimate:
+    def evaluate(self, candidate: Setup) -> Estimate:
         """Return what the run needs so that no request fails."""
         return needed(candidate, self.budget)
 
@@ -124,7 +124,7 @@ class RunSpace(Struct, frozen=True, kw_only=True):
 
     def _lowers(self, base: Setup, option: RunOption) -> bool:
         """Say whether an option lowers a phase, or what the run may need at most: it can settle what nobody knows."""
-        now, then = self.judge(base), self.judge(option.apply(base) or base)
+        now, then = self.evaluate(base), self.evaluate(option.apply(base) or base)
         after = {phase.name: phase.bytes for phase in then.phases}
         saved = max(now.high - then.high, *(phase.bytes - after.get(phase.name, 0) for phase in now.phases))
         return saved > _MATTERS * self.budget.total

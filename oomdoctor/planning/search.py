@@ -77,7 +77,7 @@ class SearchSpace(Protocol[Candidate, Outcome]):
         """Say whether programs take the combination."""
         ...
 
-    def judge(self, candidate: Candidate) -> Outcome:
+    def evaluate(self, candidate: Candidate) -> Outcome:
         """Return what a candidate comes to."""
         ...
 
@@ -148,7 +148,7 @@ class _SearchProgress(Struct, Generic[Outcome]):
 
 def search(space: SearchSpace[Candidate, Outcome]) -> SearchResult[Outcome]:
     """Return all smallest combinations that fit; the empty one where nothing must be changed."""
-    subjects, now = space.subjects(), space.judge(space.now)
+    subjects, now = space.subjects(), space.evaluate(space.now)
     progress = _SearchProgress(_plan(space, (), space.now, now), now.setup.batch)
     rounds = 0
     for cut in ((), *((option,) for option in space.cuts())):
@@ -232,7 +232,7 @@ def _first_fitting(
 def _tried(
     space: SearchSpace[Candidate, Outcome], options: Sequence[Option[Candidate]], candidate: Candidate, progress: _SearchProgress[Outcome]
 ) -> Plan[Outcome]:
-    plan = _plan(space, options, candidate, space.judge(candidate))
+    plan = _plan(space, options, candidate, space.evaluate(candidate))
     progress.tried += 1
     if space.lack(plan.outcome) < space.lack(progress.closest.outcome):
         progress.closest = plan

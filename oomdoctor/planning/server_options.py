@@ -53,7 +53,7 @@ def subjects(now: Deployment, capability: tuple[int, ...], can: Callable[[str], 
 def _fractions(now: Deployment) -> Iterator[ServerOption]:
     """Yield larger ones, then smaller ones."""
     present = now.server.memory_fraction
-    for fraction in (*(one for one in reversed(_FRACTIONS) if one > present), *(one for one in _FRACTIONS if one < present)):
+    for fraction in (*(share for share in reversed(_FRACTIONS) if share > present), *(share for share in _FRACTIONS if share < present)):
         name = "server-share-up" if fraction > present else "server-share-down"
         yield _server_option("share", name, "memory_share", fraction, memory_fraction=fraction)
 

@@ -42,7 +42,7 @@ class ServerSpace(Struct, frozen=True, kw_only=True):
         """Say that the server takes every combination."""
         return True
 
-    def judge(self, candidate: Deployment) -> Served:
+    def evaluate(self, candidate: Deployment) -> Served:
         """Return what becomes of the card."""
         return candidate.served()
 

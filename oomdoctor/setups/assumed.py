@@ -6,6 +6,6 @@ from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.text import Text
 
 
-def assumed(identity: str, en: str, zh: str, *, asked: bool = True) -> Assumption:
+def assumed(identity: str, en: str, zh: str, *, is_question: bool = True) -> Assumption:
     """Return an assumption in both languages; `asked` is whether a person could say it."""
-    return Assumption(id=identity, text=Text(en, zh), asked=asked)
+    return Assumption(id=identity, text=Text(en, zh), is_question=is_question)

@@ -231,8 +231,8 @@ def _assumptions(spec: Spec, made: Setup) -> Iterator[Assumption]:
     if made.task == "train" and spec.gradient_checkpointing is None:
         yield assumed("gradient_checkpointing", "gradient checkpointing is on", "已开启梯度检查点")
     if spec.counter is None:
-        yield assumed("counter", "the figure may be torch's or the driver's", "该数值可能来自 torch，也可能来自驱动", asked=False)
+        yield assumed("counter", "the figure may be torch's or the driver's", "该数值可能来自 torch，也可能来自驱动", is_question=False)
     if made.task == "infer":
         yield from prompts.prompt_assumptions(made)
     if made.task == "train" and not made.even_lengths and not made.stack.longest_first:
-        yield assumed("lengths", "samples differ in length", "样本长度不一", asked=False)
+        yield assumed("lengths", "samples differ in length", "样本长度不一", is_question=False)

@@ -39,21 +39,21 @@ def config_of(config: Mapping[str, Any]) -> Any:
     if kind not in transformers.CONFIG_MAPPING:
         raise Untraceable(f"transformers {transformers.__version__} has no model class for model_type {kind[:60] or '(missing)'}")
     try:
-        found = transformers.AutoConfig.for_model(**config)
+        parsed = transformers.AutoConfig.for_model(**config)
     except Exception as why:  # noqa: BLE001 - whatever a class of transformers makes of a config that it does not like
         raise Untraceable(f"transformers cannot read this config: {str(why)[:200]}") from why
-    if found.is_encoder_decoder and getattr(found, "decoder_start_token_id", None) is None:
+    if parsed.is_encoder_decoder and getattr(parsed, "decoder_start_token_id", None) is None:
         # Which token starts the output is nothing to memory, and configs need not say it.
-        found.decoder_start_token_id = 0
-    return found
+        parsed.decoder_start_token_id = 0
+    return parsed
 
 
 def depth(config: Any) -> int:
     """Return how many layers the model has."""
-    found = getattr(config.get_text_config(), "num_hidden_layers", None)
-    if not isinstance(found, int) or found < 1:
+    layers = getattr(config.get_text_config(), "num_hidden_layers", None)
+    if not isinstance(layers, int) or layers < 1:
         raise Untraceable("the config does not say how many layers the model has")
-    return found
+    return layers
 
 
 def steps(config: Any) -> tuple[int, int]:
@@ -136,8 +136,8 @@ def _adapted(model: Any, adapters: Adapters, width: int) -> Any:
         raise Untraceable("only full training and LoRA on known matrices can be traced")
 
     def adapted(base: Any, dropout: float) -> Any:
-        wanted = LoraConfig(r=adapters.rank, target_modules=named, lora_dropout=dropout, task_type="CAUSAL_LM")
-        return get_peft_model(base, wanted, autocast_adapter_dtype=width == _FP32)
+        config = LoraConfig(r=adapters.rank, target_modules=named, lora_dropout=dropout, task_type="CAUSAL_LM")
+        return get_peft_model(base, config, autocast_adapter_dtype=width == _FP32)
 
     try:
         return adapted(copy.deepcopy(model), _DROPOUT)
@@ -148,5 +148,5 @@ def _adapted(model: Any, adapters: Adapters, width: int) -> Any:
 
 def _is_meant(name: str, adapters: Adapters) -> bool:
     """Return whether a matrix gets an adapter; one for queries, keys and values gets its own where any of the three is named."""
-    found = adapter_targets(name.rpartition(".")[2])
-    return bool(found & adapters.targets) or ("qkv" in found and bool(adapters.targets & {"q", "k", "v"}))
+    targets = adapter_targets(name.rpartition(".")[2])
+    return bool(targets & adapters.targets) or ("qkv" in targets and bool(adapters.targets & {"q", "k", "v"}))

@@ -14,7 +14,7 @@ from msgspec import Struct
 from oomdoctor.knowledge.records.base import Plain
 
 Operator = Literal["is", "not", "lt", "le", "gt", "ge", "in", "contains", "known"]
-Wanted = Union[str, int, float, bool, tuple[Plain, ...], None]
+Compared = Union[str, int, float, bool, tuple[Plain, ...], None]
 Names = Union[str, tuple[str, ...], None]
 
 
@@ -53,7 +53,7 @@ class FactCondition(_Condition, frozen=True, tag="fact"):
 
     fact: str
     operator: Operator
-    value: Wanted
+    value: Compared
 
 
 class FieldTest(Struct, frozen=True):
@@ -61,7 +61,7 @@ class FieldTest(Struct, frozen=True):
 
     field: str
     operator: Operator
-    value: Wanted
+    value: Compared
 
 
 class EventCondition(_Condition, frozen=True, tag="event"):
@@ -90,8 +90,8 @@ def tagged_condition(written: Mapping[str, Any]) -> dict[str, Any]:
         return {"asks": "text", "pattern": written["text"]}
     tests = [
         {"field": field, "operator": operator, "value": value}
-        for field, wanted in written.get("where", {}).items()
-        for operator, value in wanted.items()
+        for field, comparisons in written.get("where", {}).items()
+        for operator, value in comparisons.items()
     ]
     return {"asks": "event", **written, "where": tests}
 
@@ -109,7 +109,7 @@ def written_condition(condition: Condition) -> dict[str, Any]:
     if isinstance(condition, FactCondition):
         return {"fact": condition.fact, condition.operator: condition.value}
     names = {"event": condition.event, "program": condition.program, "kind": condition.kind}
-    where: dict[str, dict[str, Wanted]] = {}
+    where: dict[str, dict[str, Compared]] = {}
     for test in condition.where:
         where.setdefault(test.field, {})[test.operator] = test.value
     return {word: value for word, value in {**names, "where": where}.items() if value}

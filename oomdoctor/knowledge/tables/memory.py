@@ -111,8 +111,8 @@ def _traits() -> dict[str, FrameworkTraits]:
     for record in records.values():
         trained = records.get(record.trains_like or record.framework, record)
         if trained.training is not None:
-            own = FrameworkTraits(name=trained.framework, title=trained.title, **asdict(trained.training))
-            traits.update((name, own) for name in (record.framework, *record.names))
+            trait = FrameworkTraits(name=trained.framework, title=trained.title, **asdict(trained.training))
+            traits.update((name, trait) for name in (record.framework, *record.names))
     return traits
 
 

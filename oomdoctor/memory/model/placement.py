@@ -22,5 +22,5 @@ def in_flight(setup: Setup, stage: int) -> int:
 
 def held(setup: Setup, layers: float, embedding: float = 0.0, head: float = 0.0) -> float:
     """Return what this card has of something of which so much lies in the layers, in the embedding and in the output projection."""
-    own = card_placement(setup)
-    return layers * own.layers / setup.shape.layers + embedding * own.embeds + head * own.scores
+    placement = card_placement(setup)
+    return layers * placement.layers / setup.shape.layers + embedding * placement.embeds + head * placement.scores

@@ -78,11 +78,11 @@ def adapter_params(shape: Shape, adapters: Adapters) -> int:
 
 def adapted(shape: Shape, adapters: Adapters) -> frozenset[str]:
     """Return the matrices that have adapters; where queries, keys and values are one matrix, or gate and up, they have one."""
-    found = adapters.targets
-    for one, parts, fused in (("qkv", {"q", "k", "v"}, shape.fused_qkv), ("gate_up", {"gate", "up"}, shape.fused_gate)):
-        if fused and found & parts:
-            found = found - parts | {one}
-    return found
+    targets = adapters.targets
+    for whole, parts, fused in (("qkv", {"q", "k", "v"}, shape.fused_qkv), ("gate_up", {"gate", "up"}, shape.fused_gate)):
+        if fused and targets & parts:
+            targets = targets - parts | {whole}
+    return targets
 
 
 @lru_cache(maxsize=1024)
@@ -98,11 +98,11 @@ def linears(shape: Shape, target: str) -> tuple[tuple[int, int, int], ...]:
         return ()
     experts, number = shape.experts, count.expert_layers(shape)
 
-    def one(width: int, times: int) -> tuple[int, int, int]:
+    def matrix(width: int, times: int) -> tuple[int, int, int]:
         return (width, h, times) if target == "down" else (h, 2 * width if target == "gate_up" else width, times)
 
-    dense = (one(shape.intermediate, shape.layers - number),) if shape.layers > number else ()
-    sparse = (one(experts.intermediate, number * (experts.routed + experts.shared)),) if experts is not None else ()
+    dense = (matrix(shape.intermediate, shape.layers - number),) if shape.layers > number else ()
+    sparse = (matrix(experts.intermediate, number * (experts.routed + experts.shared)),) if experts is not None else ()
     return dense + sparse
 
 

@@ -46,17 +46,17 @@ def experts_held(setup: Setup) -> float:
     layout = setup.layout
     if layout.expert == 1 or layout.sharded(SHARDS_ALL) > 1:
         return 1.0
-    own = count.routed(setup.shape) / count.total(setup.shape)
-    return 1.0 - own + own * min(1.0, layout.tensor / layout.expert)
+    share = count.routed(setup.shape) / count.total(setup.shape)
+    return 1.0 - share + share * min(1.0, layout.tensor / layout.expert)
 
 
 def reference(setup: Setup) -> Term | None:
     """Return a model to compare with: with adapters the base without them, else a copy, in 16 bit, spread like the model itself."""
     if not setup.reference or setup.adapters is not None:
         return None
-    own = weights(replace(setup, weights=replace(setup.weights, bytes_per_param=min(HALF, setup.weights.bytes_per_param))))
+    copy = weights(replace(setup, weights=replace(setup.weights, bytes_per_param=min(HALF, setup.weights.bytes_per_param))))
     return term(
-        "reference", own.bytes, "a second model that is not trained: trl/models/utils.py, create_reference_model", low=0.5, high=2.0
+        "reference", copy.bytes, "a second model that is not trained: trl/models/utils.py, create_reference_model", low=0.5, high=2.0
     )
 
 
@@ -104,8 +104,8 @@ def head(setup: Setup) -> float:
 
 def copied_head(setup: Setup) -> int:
     """Return the parameters of a tied output projection that must be a copy, as the embedding lies on another card."""
-    own = card_placement(setup)
-    return count.embedding(setup.shape) if own.scores and not own.embeds and not head(setup) else 0
+    placement = card_placement(setup)
+    return count.embedding(setup.shape) if placement.scores and not placement.embeds and not head(setup) else 0
 
 
 def _wide(setup: Setup) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.knowledge.book import Book
-from oomdoctor.knowledge.records.condition import AllOf, AnyOf, Condition, FactCondition, NotThat, TextCondition, Wanted
+from oomdoctor.knowledge.records.condition import AllOf, AnyOf, Compared, Condition, FactCondition, NotThat, TextCondition
 from oomdoctor.knowledge.records.fix import FixRecord
 from oomdoctor.knowledge.records.problem import ProblemRecord
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Step, Steps, Style
@@ -109,5 +109,5 @@ def _is_guard(when: Condition) -> bool:
     return isinstance(when, FactCondition) and when.operator == "known" and when.value is True
 
 
-def _value(value: Wanted) -> str:
+def _value(value: Compared) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -49,7 +49,7 @@ def phases(estimated: Iterable[Phase]) -> tuple[PhaseV1, ...]:
 
 def assumptions(taken: Iterable[Assumption], wording: Wording) -> tuple[AssumptionV1, ...]:
     """Convert what was taken as given."""
-    return tuple(AssumptionV1(id=assumption.id, text=wording.say(assumption.text), asked=assumption.asked) for assumption in taken)
+    return tuple(AssumptionV1(id=assumption.id, text=wording.say(assumption.text), asked=assumption.is_question) for assumption in taken)
 
 
 def _card(fit: Fit) -> CardV1:
