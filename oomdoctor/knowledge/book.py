@@ -173,4 +173,6 @@ def _plain(value: object) -> object:
         return to_builtins(written_condition(value))
     if isinstance(value, Struct):
         return _as_written(value)
-    return [_plain(inner) for inner in value] if isinstance(value, list) else to_builtins(value)
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else to_builtins(value)
