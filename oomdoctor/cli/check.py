@@ -9,11 +9,10 @@ import click
 
 from oomdoctor import __version__
 from oomdoctor.api.check import check as check_config
-from oomdoctor.api.results import ConfigCheck, RunEstimate
-from oomdoctor.case.serving import Served
+from oomdoctor.api.results import ConfigCheck
 from oomdoctor.cli.options import GPUS, HUB, MODEL_OF_CONFIG, RULES, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
-from oomdoctor.report.edits.check import Taken, compose, findings
+from oomdoctor.report.edits.check import compose, findings
 from oomdoctor.report.wire.check import convert_check
 from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wire.sarif import convert_config_issues
@@ -67,17 +66,8 @@ def check(
 
 
 def _render(result: ConfigCheck, format_: str, wording: Wording, *, to_terminal: bool) -> str:
-    taken = _taken(result.memory)
     if format_ == "json":
-        return json_text(convert_check(result.config, taken, result.gaps, wording, __version__))
+        return json_text(convert_check(result.config, result.memory, result.gaps, wording, __version__))
     if format_ == "sarif":
-        return json_text(convert_config_issues(findings(result.config, taken), wording, __version__))
-    return show(compose(result.config, taken, result.gaps, wording, __version__), format_, to_terminal=to_terminal)
-
-
-def _taken(memory: RunEstimate | None) -> Taken | None:
-    if memory is None:
-        return None
-    if isinstance(memory.estimate, Served):
-        return memory.estimate
-    return None if memory.fit is None else (memory.estimate, memory.fit)
+        return json_text(convert_config_issues(findings(result.config, result.memory), wording, __version__))
+    return show(compose(result.config, result.memory, result.gaps, wording, __version__), format_, to_terminal=to_terminal)

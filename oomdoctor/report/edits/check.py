@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from oomdoctor.case.estimate import Estimate
+from oomdoctor.api.results import RunEstimate
 from oomdoctor.case.gap import Gap
-from oomdoctor.case.plan import Fit, Fits
 from oomdoctor.case.serving import Served
 from oomdoctor.case.settings import ConfigIssue, RunConfig
 from oomdoctor.case.text import Text
@@ -21,8 +20,6 @@ from oomdoctor.report.wording import labels
 from oomdoctor.report.wording.phrases import spans
 from oomdoctor.report.wording.wording import Wording
 
-Taken = tuple[Estimate, Fit] | Served
-"""What a run takes of a card as nvidia-smi shows it, and whether it fits; or what a server makes of it."""
 _SEVERITIES = {
     "error": (Text("error", "错误"), Style.BAD),
     "warning": (Text("warning", "警告"), Style.WARN),
@@ -35,23 +32,18 @@ _NOBODYS = Text(
 )
 
 
-def compose(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], wording: Wording, version: str) -> Document:
-    """Compose the document; `taken` is None where no card was named or the model is not known."""
-    return Document(title=f"oomdoctor {version} · check", blocks=tuple(_blocks(training, taken, gaps, wording)), lang=wording.lang)
+def compose(training: RunConfig | None, memory: RunEstimate | None, gaps: Sequence[Gap], wording: Wording, version: str) -> Document:
+    """Compose the document; `memory` is None where no card was named or the model is not known."""
+    return Document(title=f"oomdoctor {version} · check", blocks=tuple(_blocks(training, memory, gaps, wording)), lang=wording.lang)
 
 
-def fits(taken: Taken) -> Fits:
-    """`yes`, `no` or `close`; of a server, whether it starts."""
-    return taken.starts if isinstance(taken, Served) else taken[1].fits
-
-
-def findings(training: RunConfig, taken: Taken | None) -> tuple[ConfigIssue, ...]:
+def findings(training: RunConfig, memory: RunEstimate | None) -> tuple[ConfigIssue, ...]:
     """Return the complaints, led by one that the run does not fit or may not, at the line of the model: for formats of lines only."""
-    if taken is None or fits(taken) == "yes":
+    if memory is None or memory.fits in (None, "yes"):
         return training.issues
     place = training.places.get("model") or training.written[0]
-    surely = fits(taken) == "no"
-    what, why = (Text(*(_verdict(taken, Wording(lang))[at] for lang in ("en", "zh"))) for at in range(2))
+    surely = memory.fits == "no"
+    what, why = (Text(*(_verdict(memory, Wording(lang))[at] for lang in ("en", "zh"))) for at in range(2))
     verdict = ConfigIssue(
         id="does-not-fit" if surely else "may-not-fit",
         severity="error" if surely else "warning",
@@ -64,24 +56,26 @@ def findings(training: RunConfig, taken: Taken | None) -> tuple[ConfigIssue, ...
     return (verdict, *training.issues)
 
 
-def _verdict(taken: Taken, wording: Wording) -> tuple[str, str]:
-    """Return the verdict, and what it rests on."""
-    if isinstance(taken, Served):
-        return server_verdict(taken, wording).text, obstacle(taken, wording)
-    verdict, needs = fits_line(taken[1], wording)
-    return verdict.text, needs.text.strip()
+def _verdict(memory: RunEstimate, wording: Wording) -> tuple[str, str]:
+    """Return the verdict, and what it rests on; empty where the run is held against no card."""
+    if isinstance(memory.estimate, Served):
+        return server_verdict(memory.estimate, wording).text, obstacle(memory.estimate, wording)
+    verdict, needs = ("", "") if memory.fit is None else (span.text.strip() for span in fits_line(memory.fit, wording))
+    return verdict, needs
 
 
-def _blocks(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], wording: Wording) -> Iterator[Block]:
+def _blocks(training: RunConfig | None, memory: RunEstimate | None, gaps: Sequence[Gap], wording: Wording) -> Iterator[Block]:
     complaints = () if training is None else training.issues
     yield Paragraph(tuple(_summary(training, complaints, wording)))
     yield from (_complaint(issue, wording) for issue in complaints[:_SHOWN])
     if len(complaints) > _SHOWN:
         yield Paragraph((Span(wording.say(labels.AND_MORE, n=len(complaints) - _SHOWN), Style.DIM),))
-    if taken is not None:
+    if memory is not None:
         yield Heading(wording.say(Text("Memory", "显存")))
         yield from (
-            compose_server(taken, wording, "") if isinstance(taken, Served) else compose_estimate(taken[0], wording, "", taken[1])
+            compose_server(memory.estimate, wording, "")
+            if isinstance(memory.estimate, Served)
+            else compose_estimate(memory.estimate, wording, "", memory.fit)
         ).blocks
     if gaps:
         yield Heading(wording.say(Text("Not read or not known", "未能读取或确定")))

@@ -7,11 +7,11 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
+from oomdoctor.api.results import RunEstimate
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.plan import Fits
 from oomdoctor.case.serving import Served
 from oomdoctor.case.settings import RunConfig, Severity
-from oomdoctor.report.edits.check import Taken, fits
 from oomdoctor.report.wire.estimate import convert_estimate
 from oomdoctor.report.wire.estimate_v1 import EstimateV1
 from oomdoctor.report.wire.serving import convert_served
@@ -39,20 +39,21 @@ class CheckV1(Struct, frozen=True, kw_only=True):
     """What was not read or is not known."""
 
 
-def convert_check(training: RunConfig | None, taken: Taken | None, gaps: Sequence[Gap], wording: Wording, version: str) -> CheckV1:
-    """Convert the complaints; `taken` is None where nobody asked whether the run fits, or where that is not known."""
+def convert_check(training: RunConfig | None, memory: RunEstimate | None, gaps: Sequence[Gap], wording: Wording, version: str) -> CheckV1:
+    """Convert the complaints; `memory` is None where no card was named or the model is not known."""
     issues = () if training is None else training.issues
     return CheckV1(
         schema="oomdoctor/check/v1",
         oomdoctor=version,
         framework=None if training is None else training.framework,
         counts={severity: sum(issue.severity == severity for issue in issues) for severity in get_args(Severity)},
-        fits=None if taken is None else fits(taken),
+        fits=None if memory is None else memory.fits,
         complaints=tuple(config_issue(issue, wording) for issue in issues),
-        estimate=None if taken is None else _estimate(taken, wording),
+        estimate=None if memory is None else _estimate(memory, wording),
         gaps=tuple(gap(missing) for missing in gaps),
     )
 
 
-def _estimate(taken: Taken, wording: Wording) -> EstimateV1:
-    return convert_served(taken, wording) if isinstance(taken, Served) else convert_estimate(taken[0], wording, taken[1])
+def _estimate(memory: RunEstimate, wording: Wording) -> EstimateV1:
+    estimate = memory.estimate
+    return convert_served(estimate, wording) if isinstance(estimate, Served) else convert_estimate(estimate, wording, memory.fit)
