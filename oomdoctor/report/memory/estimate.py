@@ -75,7 +75,7 @@ def _blocks(estimate: Estimate, wording: Wording, judged: Fit | None) -> Iterato
     yield Facts(rows=tuple(Row(label=wording.say(_PHASES[phase.name]), value=format_size(phase.bytes)) for phase in estimate.phases))
     yield Facts(rows=tuple(Row(label=wording.say(text), value=format_size(size)) for text, size in _host(estimate) if size))
     if seen.assumptions:
-        yield Heading(text=wording.say(Text("Assumed, as nobody said it", "以下未说明，按此假设")))
+        yield Heading(text=wording.say(Text("Not stated, so assumed", "以下未说明，按此假设")))
         yield Facts(rows=tuple(Row(label=assumption.id, value=wording.say(assumption.text)) for assumption in seen.assumptions))
     if judged is not None:
         yield Folded(title=wording.say(Text("How this is judged", "判断依据")), blocks=how_judged(wording))

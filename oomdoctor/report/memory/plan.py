@@ -62,7 +62,7 @@ def _blocks(plans: Plans[Estimate], assumptions: Sequence[Assumption], pack: Pac
     if plans.obstacle is not None:
         yield from _obstacle(plans.obstacle, plans, pack, wording)
     if assumptions:
-        yield Heading(wording.say(Text("Assumed, as nobody said it", "以下未说明，按此假设")))
+        yield Heading(wording.say(Text("Not stated, so assumed", "以下未说明，按此假设")))
         yield Facts(tuple(Row(label=assumption.id, value=wording.say(assumption.text)) for assumption in assumptions))
     yield _judged(plans, wording)
 

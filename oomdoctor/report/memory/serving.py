@@ -61,7 +61,7 @@ def _blocks(served: Served, wording: Wording) -> Iterator[Block]:
 def assumed(assumptions: tuple[Assumption, ...], wording: Wording) -> Iterator[Block]:
     """Yield the assumptions."""
     if assumptions:
-        yield Heading(wording.say(Text("Assumed, as nobody said it", "以下未说明，按此假设")))
+        yield Heading(wording.say(Text("Not stated, so assumed", "以下未说明，按此假设")))
         yield Facts(tuple(Row(assumption.id, wording.say(assumption.text)) for assumption in assumptions))
 
 
