@@ -70,7 +70,9 @@ def test_every_file_that_a_document_names_exists(document: str) -> None:
     ours = document in ("CONTRIBUTING.md", "docs/architecture.md")  # the others name files of other projects too
     modules = {name for name in re.findall(r"(?<![\w/.-])[a-z_][\w/]*\.py\b", text) if ours and name.split("/")[0] not in top.split("|")}
     made = {
-        name for name in named if name.endswith(("gpufarm.yaml", "gpufarm-quota.yaml", "gpufarm-raise-quota.yaml", "readers/properties.py"))
+        name
+        for name in named
+        if name.endswith(("gpufarm.yaml", "farmserve.yaml", "gpufarm-quota.yaml", "gpufarm-raise-quota.yaml", "readers/properties.py"))
     }
     assert [name for name in sorted(named - made) if name not in FILES and not re.search(r"[A-Z]{3}", name)] == []
     assert [name for name in sorted(modules) if not any(f"/{file}".endswith(f"/{name}") for file in FILES)] == []

@@ -26,7 +26,8 @@ SAID = [
         3, ["1 framework tested, 0 complaints", "`farm_length` is near", "The peak is about"], id="a framework is read and checked"
     ),
     pytest.param(4, ["1 table tested, 0 complaints", "Farm X1"], id="a card is known"),
-    pytest.param(5, ["run.properties:2", "`farm_length` is near"], id="a form of config is read"),
+    pytest.param(5, ["1 server tested, 0 complaints", "It starts. Farm Serve serving", "card_share 0.8"], id="a server is known"),
+    pytest.param(6, ["run.properties:2", "`farm_length` is near"], id="a form of config is read"),
 ]
 
 

@@ -10,7 +10,7 @@ from oomdoctor.api.results import ConfigCheck, RunEstimate
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.settings import RunConfig
 from oomdoctor.errors import UsageError
-from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.knowledge.tables.cards import Card
 
 
@@ -38,22 +38,23 @@ def check(
     card = None if gpu is None else find_card(gpu)
     paths, name = path_list(config), path_text(model)
     facts = {} if card is None else {"log.gpu_name": card.name}
-    run, gaps = read_settings(paths, load_pack(over=path_text(rules)), facts=facts)
+    pack = load_pack(over=path_text(rules))
+    run, gaps = read_settings(paths, pack, facts=facts)
     if run is None or not run.written:
         raise UsageError(f"{paths[0]} is no config that is known")
     if card is None:
         return ConfigCheck(config=run, gaps=tuple(gaps))
     if hub:
         fetch_unknown(name or run.settings.model)
-    memory = _memory(run, name, gpus, card)
+    memory = _memory(run, name, gpus, card, pack)
     if isinstance(memory, Gap):
         return ConfigCheck(config=run, unknown=memory.why, gaps=(*gaps, memory))
     return ConfigCheck(config=run, memory=memory, gaps=tuple(gaps))
 
 
-def _memory(run: RunConfig, model: str | None, gpus: int | None, card: Card) -> RunEstimate | Gap:
+def _memory(run: RunConfig, model: str | None, gpus: int | None, card: Card, pack: Pack) -> RunEstimate | Gap:
     """Return what the run takes of a card, or why that is not known."""
     try:
-        return estimate_run(run.settings, model, run.framework, gpus, card)
+        return estimate_run(run.settings, model, run.framework, gpus, card, pack)
     except UsageError as error:
         return Gap(what="memory", why=str(error))

@@ -13,14 +13,14 @@ from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.serving import Served
 from oomdoctor.case.settings import RunConfig, RunSettings, Scalar
 from oomdoctor.errors import UsageError
-from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.knowledge.tables.cards import Card
 from oomdoctor.memory.estimate import estimate as estimate_memory
 from oomdoctor.planning.memory_budget import judge_fit, memory_budget
 from oomdoctor.setups.from_settings import setup_from_settings
 from oomdoctor.setups.model_files import read_config, read_shape
 from oomdoctor.setups.nearest_model import nearest_model
-from oomdoctor.setups.server import CardLookup, serve_settings, server_program
+from oomdoctor.setups.server import CardLookup, serve_settings, server_record
 
 _ANY_SIZE = 1_000_000_000
 """Parameters of a model of which only a trace will say how many it has; the trace does not ask."""
@@ -37,6 +37,7 @@ def estimate(
     serve: bool = False,
     hub: bool = False,
     trace: bool = False,
+    rules: Path | None = None,
 ) -> RunEstimate:
     """Estimate what a run takes of a card, part by part, and whether it fits.
 
@@ -44,7 +45,7 @@ def estimate(
     (those of `RunSettings`: `finetuning`, `micro_batch`, `sequence_length`, `zero_stage`). `model` is a name, or the folder or
     file of a config.json; with `hub` the config.json of an unknown one is fetched. `gpu` is the name of a card or a size
     (`24GB`), `gpus` how many. `serve` asks about a server instead of training; `trace` counts activations in the model's own
-    code, which needs torch.
+    code, which needs torch. `rules` is a folder of rules that are laid over the built-in ones.
 
     Raise UsageError where a file cannot be read, a setting has no such name or value, or the model or the card is not known.
 
@@ -55,8 +56,8 @@ def estimate(
     >>> run.fits
     'no'
     """
-    card = None if gpu is None else find_card(gpu)
-    run = _read_configs(path_list(config)) if config else None
+    card, pack = None if gpu is None else find_card(gpu), load_pack(over=path_text(rules))
+    run = _read_configs(path_list(config), pack) if config else None
     known = _with_settings(run.settings if run else RunSettings(), settings or {})
     if serve:
         known = replace(known, method="serve")
@@ -65,24 +66,31 @@ def estimate(
     name = path_text(model)
     if hub:
         fetch_unknown(name or known.model)
-    return estimate_run(known, name, framework or (run.framework if run else None), gpus, card, trace=trace)
+    return estimate_run(known, name, framework or (run.framework if run else None), gpus, card, pack, trace=trace)
 
 
 def estimate_run(
-    settings: RunSettings, model: str | None, framework: str | None, gpus: int | None, card: Card | None, *, trace: bool = False
+    settings: RunSettings,
+    model: str | None,
+    framework: str | None,
+    gpus: int | None,
+    card: Card | None,
+    pack: Pack,
+    *,
+    trace: bool = False,
 ) -> RunEstimate:
     """Estimate the run of these settings. Raise UsageError where the model is not known."""
-    served = None if card is None else _served(settings, model, framework, gpus, card)
+    served = None if card is None else _served(settings, model, framework, gpus, card, pack)
     if served is not None:
         return RunEstimate(estimate=served)
     memory = (_traced if trace else _estimated)(settings, model, framework, gpus)
     return RunEstimate(estimate=memory, fit=None if card is None else judge_fit(memory.setup, memory_budget(card)))
 
 
-def _read_configs(paths: Sequence[str]) -> RunConfig | None:
+def _read_configs(paths: Sequence[str], pack: Pack) -> RunConfig | None:
     from oomdoctor.api.configs import read_settings  # noqa: PLC0415 - only who gives configs pays for their readers
 
-    return read_settings(paths, load_pack(), all_needed=False)[0]
+    return read_settings(paths, pack, all_needed=False)[0]
 
 
 def _with_settings(known: RunSettings, given: RunSettings | Mapping[str, Scalar]) -> RunSettings:
@@ -97,9 +105,9 @@ def _with_settings(known: RunSettings, given: RunSettings | Mapping[str, Scalar]
     return settings
 
 
-def _served(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None, card: Card) -> Served | None:
+def _served(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None, card: Card, pack: Pack) -> Served | None:
     """Return what a server makes of a card; None for a run that is no server."""
-    server = server_program(settings, framework) if settings.method == "serve" else None
+    server = server_record(settings, framework, pack) if settings.method == "serve" else None
     if server is None:
         return None
     name = model or settings.model

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 _PROGRESS_STEPS = 2
 _SAMPLES = 24
 _ON_THE_CARD = (Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM)
-_SERVERS = ("vllm", "sglang")
 _MODEL = ("training.model", "log.model_name_or_path", "log.all_params")
 """Facts that can tell which model it is."""
 
@@ -110,7 +109,7 @@ def _diagnosis(
         decided = replace(decided, reason="nothing-read")
     elif not failures:
         decided, log = _verdict_of_ending(decided, log, reads)
-    server = _expected_server(failures, settings, log, values)
+    server = _expected_server(failures, settings, log, values, pack)
     expected = _expected_run(failures, settings, log, values) if server is None else None
     all_facts = {**beside.facts, **facts(failures, decided, values)}
     all_facts.update(failure_step(_last_step(failures, by_source), all_facts))
@@ -153,15 +152,15 @@ def _expected_run(
 
 
 def _expected_server(
-    failures: Sequence[Incident], settings: RunConfig | None, log: Mapping[str, Value], values: Mapping[str, Fact]
+    failures: Sequence[Incident], settings: RunConfig | None, log: Mapping[str, Value], values: Mapping[str, Fact], pack: Pack
 ) -> ServerExpectedVsObserved | None:
     """Return what a server should have made of its card, where its memory failed and something tells the model."""
-    serving = log.get("log.framework") in _SERVERS or (settings is not None and settings.settings.method == "serve")
+    serving = log.get("log.framework") in pack.names("servers") or (settings is not None and settings.settings.method == "serve")
     if not failures or not serving or failures[0].kind not in _ON_THE_CARD or not any(name in values for name in _MODEL):
         return None
     from oomdoctor.planning.server_expected_vs_observed import server_expected_vs_observed  # noqa: PLC0415 - as above
 
-    return server_expected_vs_observed(settings, log, failures[0])
+    return server_expected_vs_observed(settings, log, failures[0], pack)
 
 
 def _run_machine(machine: MachineSource | None, events: Sequence[Event], log: Mapping[str, Value]) -> _RunMachine:

@@ -22,7 +22,7 @@ from oomdoctor.planning.plans import plans
 from oomdoctor.planning.run_space import run_space
 from oomdoctor.planning.server_space import server_space
 from oomdoctor.setups.from_log import run_from_log
-from oomdoctor.setups.server import CardLookup, serve_run
+from oomdoctor.setups.server import CardLookup, serve_run, server_record
 
 
 def plan(
@@ -35,12 +35,14 @@ def plan(
     hub: bool = False,
     framework: str | None = None,
     top: int = 5,
+    rules: Path | None = None,
 ) -> AnyPlans:
     """Plan what to change so that a run fits its cards, the smallest change first and `top` plans at most.
 
     `config` are the run's config files, `log` its logs or their diagnosis; either is enough. `gpu` is the name of a card or a
     size (`24GB`), by default the card of the log, and `gpus` how many. `model` and `hub` are those of `estimate`. `framework`
     is the run's where nothing shows it. What had to be assumed of the run is in `now.assumptions` of the result.
+    `rules` is a folder of rules that are laid over the built-in ones.
 
     Raise UsageError where a file cannot be read, or the model or the card is not known.
 
@@ -51,7 +53,7 @@ def plan(
     >>> [measure.fix for measure in plans.plans[0].measures]
     ['fused-cross-entropy', 'quantise-4bit-8bit']
     """
-    pack, name = load_pack(), path_text(model)
+    pack, name = load_pack(over=path_text(rules)), path_text(model)
     request = _request(log, path_list(config), pack, hub=hub, model=name, gpus=gpus, framework=framework)
     return plan_run(request, pack, gpu=gpu, gpus=gpus, model=name, top=top)
 
@@ -60,7 +62,7 @@ def plan_run(request: PlanRequest, pack: Pack, *, gpu: str | None, gpus: int | N
     """Plan for the run of a request, in the keys of its framework. Raise UsageError where no card is known."""
     keys = measure_keys(pack, request.training, request.log, request.framework)
     budget = _budget(gpu, request)
-    served = _served(request, budget, model, gpus)
+    served = _served(request, budget, model, gpus, pack)
     if served is None:
         run = keys.written(plans(run_space(request.setup, budget, keys.has), top=top))
         return replace(run, now=replace(run.now, assumptions=request.assumptions))
@@ -101,9 +103,10 @@ def _budget(gpu: str | None, request: PlanRequest) -> MemoryBudget:
     raise UsageError("which card? name it with --gpu (RTX 4090, A100-80GB, 24GB)")
 
 
-def _served(request: PlanRequest, budget: MemoryBudget, model: str | None, gpus: int | None) -> Served | None:
+def _served(request: PlanRequest, budget: MemoryBudget, model: str | None, gpus: int | None, pack: Pack) -> Served | None:
     """Return what the run makes of its card where it is a server."""
     run = run_from_log(request.training, request.log)
     settings = replace(run.settings, model=model) if model else run.settings
     run = replace(run, settings=settings, cards=gpus or run.cards, framework=request.framework)
-    return serve_run(run, request.log, request.setup.shape, CardLookup(budget.card, budget.total))
+    record = server_record(run.settings, run.framework, pack)
+    return None if record is None else serve_run(run, request.log, request.setup.shape, record, CardLookup(budget.card, budget.total))

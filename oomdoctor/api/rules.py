@@ -50,7 +50,7 @@ def try_rules(root: Path, paths: Sequence[Path] = ()) -> RulesTrial:
 
 def _files(rules: RuleSet) -> dict[str, list[str]]:
     """Return the file of each rule, by kind."""
-    kinds = ("problems", "fixes", "frameworks", "checks", "changes", "forms", "sheets", "templates")
+    kinds = ("problems", "fixes", "frameworks", "servers", "checks", "changes", "forms", "sheets", "templates")
     lists = {"sources": rules.sources, "causes": rules.causes, "conditions": rules.conditions}
     return {
         "signatures": [loaded.path for loaded in rules.signatures],

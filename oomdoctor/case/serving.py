@@ -16,13 +16,30 @@ if TYPE_CHECKING:
 
 StartupCheckName = Literal["start", "load", "profile", "sampler", "blocks", "request", "graphs", "rest"]
 """The moments of a start at which memory can be short, each with a message of its own."""
+EngineName = Literal["vllm", "sglang"]
+"""The kinds of start-up arithmetic; oomdoctor/memory/servers/engines.py has them."""
+
+
+class ServerProgram(Struct, frozen=True, kw_only=True):
+    """What distinguishes one server from another that has the same engine."""
+
+    name: str
+    """Its framework."""
+    title: str
+    """Its name as people write it."""
+    engine: EngineName
+    fraction_option: str
+    """Its name for the memory fraction."""
+    messages: Mapping[str, str] = {}
+    """The last line of a log at a check, where it is not plainly the allocator's; with `{requests}` and `{length}`."""
+    graphs_inside_since: str | None = None
+    """The first version in which CUDA graphs come out of the share; None where its version does not decide it."""
 
 
 class Server(Struct, frozen=True, kw_only=True):
     """What a server is told, or takes by default."""
 
-    program: str
-    """The name of its framework."""
+    program: ServerProgram
     memory_fraction: float
     """gpu_memory_utilization of the whole card, or mem_fraction_static of what is free at the start."""
     batched: int

@@ -11,7 +11,7 @@ from oomdoctor import __version__
 from oomdoctor.api.estimate import estimate as estimate_run
 from oomdoctor.api.results import RunEstimate
 from oomdoctor.case.serving import Served
-from oomdoctor.cli.options import GPUS, HUB, MODEL, format_option, language_option, output_option
+from oomdoctor.cli.options import GPUS, HUB, MODEL, RULES, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
 from oomdoctor.report.memory.estimate import compose
@@ -50,6 +50,7 @@ FORMATS = ("terminal", "markdown", "json", "html", "jsonl")
 @click.option("--checkpointing/--no-checkpointing", "gradient_checkpointing", default=None, help="Gradient checkpointing.")
 @click.option("--packing/--no-packing", default=None, help="All samples have one length.")
 @click.option("--trace", is_flag=True, help="Count activations in the model's own code (needs torch, transformers and a config.json).")
+@RULES
 @format_option(FORMATS, "answer")
 @output_option("answer")
 @language_option()
@@ -63,6 +64,7 @@ def estimate(
     framework: str | None,
     serve: bool,
     trace: bool,
+    rules: str | None,
     format_: str,
     output: str | None,
     lang: str | None,
@@ -93,6 +95,7 @@ def estimate(
         serve=serve,
         hub=hub,
         trace=trace,
+        rules=rules,
     )
     write(_render(run, format_, Wording(lang or locale_language(os.environ)), to_terminal=output is None), output)
     if run.fits not in ("yes", None):

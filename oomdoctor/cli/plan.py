@@ -10,9 +10,9 @@ import click
 from oomdoctor import __version__
 from oomdoctor.api.plan import plan as plan_run
 from oomdoctor.case.serving import AnyPlans, is_of_server
-from oomdoctor.cli.options import GPUS, HUB, MODEL, config_option, format_option, language_option, output_option
+from oomdoctor.cli.options import GPUS, HUB, MODEL, RULES, config_option, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
-from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.report.memory.plan import compose
 from oomdoctor.report.memory.serving_plan import compose as compose_server
 from oomdoctor.report.wire.encode import json_text
@@ -33,6 +33,7 @@ _CONFIGS = (".yaml", ".yml", ".json", ".sh")
 @HUB
 @click.option("--framework", help="The framework where nothing shows it (transformers, llamafactory, ms-swift ...).")
 @click.option("--top", type=click.IntRange(1, 50), default=5, show_default=True, help="How many plans at most.")
+@RULES
 @format_option(FORMATS, "answer")
 @output_option("answer")
 @language_option()
@@ -45,6 +46,7 @@ def plan(
     hub: bool,
     framework: str | None,
     top: int,
+    rules: str | None,
     format_: str,
     output: str | None,
     lang: str | None,
@@ -63,13 +65,13 @@ def plan(
     """
     logs = [path for path in paths if not path.lower().endswith(_CONFIGS)]
     configs = [*config, *(path for path in paths if path not in logs)]
-    plans = plan_run(configs, log=logs, gpu=gpu, gpus=gpus, model=model, hub=hub, framework=framework, top=top)
-    write(_render(plans, format_, Wording(lang or locale_language(os.environ)), to_terminal=output is None), output)
+    plans = plan_run(configs, log=logs, gpu=gpu, gpus=gpus, model=model, hub=hub, framework=framework, top=top, rules=rules)
+    write(_render(plans, load_pack(over=rules), format_, Wording(lang or locale_language(os.environ)), to_terminal=output is None), output)
     if plans.obstacle is not None:
         sys.exit(1)
 
 
-def _render(plans: AnyPlans, format_: str, wording: Wording, *, to_terminal: bool) -> str:
+def _render(plans: AnyPlans, pack: Pack, format_: str, wording: Wording, *, to_terminal: bool) -> str:
     assumptions = plans.now.assumptions
     if is_of_server(plans):
         if format_ == "json":
@@ -77,4 +79,4 @@ def _render(plans: AnyPlans, format_: str, wording: Wording, *, to_terminal: boo
         return show(compose_server(plans, assumptions, wording, __version__), format_, to_terminal=to_terminal)
     if format_ == "json":
         return json_text(convert_plans(plans, assumptions, wording))
-    return show(compose(plans, assumptions, load_pack(), wording, __version__), format_, to_terminal=to_terminal)
+    return show(compose(plans, assumptions, pack, wording, __version__), format_, to_terminal=to_terminal)

@@ -25,6 +25,7 @@ from oomdoctor.knowledge.records.framework import FrameworkRecord, FromKey
 from oomdoctor.knowledge.records.log_setting import LogSettingRecord
 from oomdoctor.knowledge.records.named_condition import ConditionFile
 from oomdoctor.knowledge.records.problem import ProblemRecord
+from oomdoctor.knowledge.records.server import ServerRecord
 from oomdoctor.knowledge.records.signature import SignatureFile
 from oomdoctor.knowledge.records.source import SourceFile
 from oomdoctor.knowledge.records.template import TemplateRecord
@@ -87,6 +88,8 @@ def _read_folder(root: Path, known: Mapping[str, WrittenCondition]) -> RuleSet:
         check_setting_names(where, [change.setting for change in fix.sets])
     for where, check in checks:
         check_setting_names(where, check.sets)
+    servers = _records(root / "servers", ServerRecord)
+    _unique([(path, server.server) for path, server in servers])
     listed = root / "sources.yaml"
     return RuleSet(
         signatures=tuple(signatures),
@@ -94,6 +97,7 @@ def _read_folder(root: Path, known: Mapping[str, WrittenCondition]) -> RuleSet:
         fixes=fixes,
         sources=tuple(load_file(listed, SourceFile).sources) if listed.is_file() else (),
         frameworks=tuple((path, replace(framework, signatures=[])) for path, framework in frameworks),
+        servers=servers,
         checks=checks,
         forms=tuple((str(path), load_file(path, FormRecord)) for path in sorted((root / "forms").glob("*.yaml"))),
         sheets=_records(root / "forms" / "sheets", SheetRecord),
@@ -122,6 +126,7 @@ def _laid_over(rules: RuleSet, over: RuleSet) -> RuleSet:
         rules,
         signatures=merged("signatures", lambda item: str(item.record.id)),
         frameworks=merged("frameworks", lambda item: str(item[1].framework)),
+        servers=merged("servers", lambda item: str(item[1].server)),
         **{name: merged(name, lambda item: str(item[1].id)) for name in kinds},
         **{name: merged(name, lambda item: str(item.id)) for name in ("sources", "causes")},
         conditions=over.conditions,
@@ -241,6 +246,8 @@ def add_file(rules: RuleSet, path: Path) -> RuleSet:
         return replace(rules, fixes=(*rules.fixes, (file.path, fix)))
     if "when" in keys:
         return replace(rules, problems=(*rules.problems, (file.path, _record(file, ProblemRecord, rules.conditions))))
+    if "server" in keys:
+        return replace(rules, servers=(*rules.servers, (file.path, _record(file, ServerRecord, {}))))
     if "framework" in keys:
         return replace(rules, frameworks=(*rules.frameworks, (file.path, _record(file, FrameworkRecord, rules.conditions))))
     return replace(rules, signatures=(*rules.signatures, *load_signatures(path)))

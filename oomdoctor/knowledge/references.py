@@ -9,6 +9,7 @@ from typing import get_args
 from msgspec import Struct
 from packaging.version import InvalidVersion, Version
 
+from oomdoctor.case.serving import StartupCheckName
 from oomdoctor.case.settings import RunSettings
 from oomdoctor.case.text import Text
 from oomdoctor.knowledge.conditions import OPERATORS
@@ -28,6 +29,7 @@ from oomdoctor.knowledge.records.fix import FixRecord, SettingRecord
 from oomdoctor.knowledge.records.form import FormRecord
 from oomdoctor.knowledge.records.framework import FrameworkRecord, WriteRecord
 from oomdoctor.knowledge.records.problem import ProblemRecord
+from oomdoctor.knowledge.records.server import ServerRecord
 from oomdoctor.knowledge.records.signature import KindName, SignatureRecord
 from oomdoctor.knowledge.rule_set import RuleSet
 from oomdoctor.knowledge.yaml_file import did_you_mean
@@ -90,6 +92,8 @@ def wrong_references(rules: RuleSet) -> Iterator[Wrong]:
         yield from _within(path, template.id, (_unknown("framework", name, names.frameworks) for name in template.launch))
     for path, framework in rules.frameworks:
         yield from _within(path, framework.framework, _framework(framework, names))
+    for path, server in rules.servers:
+        yield from _within(path, server.server, _server(server, names))
 
 
 _Mistake = tuple[str, str] | None
@@ -232,6 +236,19 @@ def _framework(record: FrameworkRecord, names: _Names) -> Iterator[_Mistake]:
         yield from map(_no_version, table.versions)
         spans = (version for span in table.spans for version in (span.since, span.until))
         yield from (_unknown("version", version, table.versions) for version in spans if version is not None)
+
+
+def _server(record: ServerRecord, names: _Names) -> Iterator[_Mistake]:
+    yield _unknown("framework", record.server, names.frameworks)
+    yield from (_unknown("check at the start", name, get_args(StartupCheckName)) for name in record.messages)
+    filled = [word for message in record.messages.values() for word in _FILLED.findall(message)]
+    yield from (_unknown("placeholder", word, ("requests", "length")) for word in filled)
+    defaults = record.defaults
+    for rows in (defaults.max_batched_tokens, defaults.max_num_seqs, defaults.memory_share or [], defaults.graphs_inside or []):
+        yield from (mistake for row in rows for mistake in map(_no_version, (row.since, row.until)))
+        last = rows[-1] if rows else None
+        if last is not None and (last.until, last.card_gb, last.except_card, last.tensor) != (None, 0, None, 1):
+            yield "the last of several defaults holds for every card of the newest version", last.source
 
 
 def _ways(record: FrameworkRecord) -> Iterator[WriteRecord]:

@@ -14,6 +14,7 @@ from oomdoctor.knowledge.records.fix import FixRecord
 from oomdoctor.knowledge.records.form import FormRecord, SheetRecord
 from oomdoctor.knowledge.records.framework import FrameworkRecord
 from oomdoctor.knowledge.records.problem import ProblemRecord
+from oomdoctor.knowledge.records.server import ServerRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.knowledge.records.source import SourceRecord
 from oomdoctor.knowledge.records.template import TemplateRecord
@@ -35,6 +36,7 @@ class RuleSet(Struct, frozen=True):
     fixes: tuple[tuple[str, FixRecord], ...]
     sources: tuple[SourceRecord, ...]
     frameworks: tuple[tuple[str, FrameworkRecord], ...] = ()
+    servers: tuple[tuple[str, ServerRecord], ...] = ()
     checks: tuple[tuple[str, CheckRecord], ...] = ()
     forms: tuple[tuple[str, FormRecord], ...] = ()
     sheets: tuple[tuple[str, SheetRecord], ...] = ()

@@ -20,7 +20,6 @@ TABLES: Mapping[str, str] = {
     "nvml_symbols": "symbol driver:version torch_from:version required:yes-or-no source",
     "optimizers": "name names states:number? bytes_per_param:number? foreach:yes-or-no paged:yes-or-no in_backward:yes-or-no source",
     "packages": "name why source",
-    "serving_defaults": "program name value since:version? until:version? card_gb:number? except_card? tensor:number? source",
     "shipped_files": "name zero_stage:number offload_optimizer? offload_params? source",
     "throughput": "name value:number source",
     "torch_releases": "torch:version cuda:version arch_list date? source",

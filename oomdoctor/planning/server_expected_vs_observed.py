@@ -14,12 +14,13 @@ from oomdoctor.case.serving import ByteRange, Served, ServedRun, StartupCheck
 from oomdoctor.case.settings import RunConfig, Scalar
 from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.server import ServerRecord
 from oomdoctor.knowledge.tables.cards import card_named
 from oomdoctor.memory.servers.engines import ENGINES
 from oomdoctor.planning.expected_vs_observed import weigh_fixes
 from oomdoctor.planning.memory_budget import budget_from_log
 from oomdoctor.setups.from_log import LoggedRun, run_from_log
-from oomdoctor.setups.server import CardLookup, serve_run
+from oomdoctor.setups.server import CardLookup, serve_run, server_record
 
 _UNSURE = 0.3
 """The relative uncertainty of what a change moves, where the cache before it was observed; what the memory fraction gives is certain."""
@@ -39,6 +40,7 @@ class ServerExpectedVsObserved(Struct, frozen=True):
     run: LoggedRun
     log: Mapping[str, Value]
     shape: Shape
+    record: ServerRecord
     card: CardLookup
     served_run: ServedRun
 
@@ -49,8 +51,9 @@ class ServerExpectedVsObserved(Struct, frozen=True):
 
     def _weigh(self, fix: Fix, changes: Mapping[str, Scalar]) -> Fix:
         now, before = self.served_run.served, self.served_run.expected
-        changed = serve_run(replace(self.run, settings=self.run.settings.with_values(changes)), self.log, self.shape, self.card)
-        if changed is None or (changed.cache, changed.checks) == (before.cache, before.checks):
+        run = replace(self.run, settings=self.run.settings.with_values(changes))
+        changed = serve_run(run, self.log, self.shape, self.record, self.card)
+        if (changed.cache, changed.checks) == (before.cache, before.checks):
             return fix
         then = _with_observed_cache(changed, before, self.served_run.seen)
         # Where the memory model does not explain the failure it promises nothing.
@@ -58,22 +61,21 @@ class ServerExpectedVsObserved(Struct, frozen=True):
 
 
 def server_expected_vs_observed(
-    training: RunConfig | None, log: Mapping[str, Value], incident: Incident
+    training: RunConfig | None, log: Mapping[str, Value], incident: Incident, pack: Pack
 ) -> ServerExpectedVsObserved | None:
     """Compare the server of a failure with its log; None where it is none, or where model or card are not known."""
     run = run_from_log(training, log)
-    if run.shape is None:
+    record = server_record(run.settings, run.framework, pack)
+    if run.shape is None or record is None:
         return None
     seen = dict(_printed(log, incident))
-    total, is_known = _total(run, run.shape, log, incident, seen)
+    total, is_known = _total(run, run.shape, record, log, incident, seen)
     if total is None:
         return None
     card = CardLookup(str(log.get("log.gpu_name", "")), total)
-    expected = serve_run(run, log, run.shape, card)
-    if expected is None:
-        return None
+    expected = serve_run(run, log, run.shape, record, card)
     served = ServedRun(served=_with_observed_cache(expected, expected, seen), expected=expected, seen=seen, total_is_known=is_known)
-    return ServerExpectedVsObserved(run, log, run.shape, card, served)
+    return ServerExpectedVsObserved(run, log, run.shape, record, card, served)
 
 
 def _printed(log: Mapping[str, Value], incident: Incident) -> Iterable[tuple[str, int]]:
@@ -84,14 +86,16 @@ def _printed(log: Mapping[str, Value], incident: Incident) -> Iterable[tuple[str
             yield name, size
 
 
-def _total(run: LoggedRun, shape: Shape, log: Mapping[str, Value], incident: Incident, seen: Mapping[str, int]) -> tuple[int | None, bool]:
+def _total(
+    run: LoggedRun, shape: Shape, record: ServerRecord, log: Mapping[str, Value], incident: Incident, seen: Mapping[str, int]
+) -> tuple[int | None, bool]:
     """Return the bytes of the card, and whether the log tells them or the card's name; else what explains the rest."""
     budget, card = budget_from_log(incident.root, log), card_named(str(log.get("log.gpu_name", "")))
     for size in (budget.total if budget else None, log.get("log.total_bytes"), card.bytes if card else None):
         if isinstance(size, int) and size > 0:
             return size, True
-    guess = serve_run(run, log, shape, CardLookup("", _ANY_CARD))
-    return None if guess is None else ENGINES[guess.server.program].card_bytes(guess, seen, log), False
+    guess = serve_run(run, log, shape, record, CardLookup("", _ANY_CARD))
+    return ENGINES[record.engine].card_bytes(guess, seen, log), False
 
 
 def _with_observed_cache(changed: Served, before: Served, seen: Mapping[str, int]) -> Served:

@@ -113,7 +113,7 @@ def _offloaded(size: int) -> Callable[[Deployment], Deployment | None]:
 
 def _length(now: Deployment) -> Iterator[ServerOption]:
     length = now.server.length
-    if length is not None and length > _SHORTEST and ENGINES[now.server.program].checks_request:
+    if length is not None and length > _SHORTEST and ENGINES[now.server.program.engine].checks_request:
         yield option(measure("server-length", max_model_len=length), apply=_longest_request, subject="length")
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.event import Value
-from oomdoctor.case.serving import Served, Server
+from oomdoctor.case.serving import Served, Server, ServerProgram
 from oomdoctor.case.settings import RunSettings, positive
 from oomdoctor.case.setup import Setup, WeightFormat
 from oomdoctor.case.shape import Shape
 from oomdoctor.case.text import Text
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.server import SERVERS, ServerDefault, ServerRecord
+from oomdoctor.knowledge.server_defaults import default_value
 from oomdoctor.knowledge.tables.memory import weight_format
-from oomdoctor.knowledge.tables.serving_defaults import serving_default
-from oomdoctor.memory.servers.engines import DEFAULT_ENGINE, ENGINES, serve
+from oomdoctor.memory.servers.engines import DEFAULT_SERVER, ENGINES, serve
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.from_log import LoggedRun
 from oomdoctor.setups.from_settings import setup_from_settings
@@ -43,64 +45,76 @@ class CardLookup(Struct, frozen=True):
     bytes: int
 
 
-def server_program(settings: RunSettings, framework: str | None) -> str | None:
-    """Return which server it is, as far as its budget is known here; `estimate --serve` alone means vLLM."""
+def server_record(settings: RunSettings, framework: str | None, pack: Pack) -> ServerRecord | None:
+    """Return which server it is, as far as its budget is known; `estimate --serve` alone means vLLM."""
     if framework is None and settings.method == "serve":
-        return DEFAULT_ENGINE
-    return framework if framework in ENGINES else None
+        return pack.record(SERVERS, DEFAULT_SERVER)
+    return None if framework is None else pack.record(SERVERS, framework)
 
 
-def serve_run(known: LoggedRun, log: Mapping[str, Value], shape: Shape, card: CardLookup) -> Served | None:
-    """Return what a run that configs and logs tell of makes of its card; None where it is no server."""
-    of = server_program(known.settings, known.framework)
-    if of is None:
-        return None
-    version = log.get(f"log.{of}_version")
+def server_program(record: ServerRecord) -> ServerProgram:
+    """Return what the arithmetic and reports need of a server."""
+    inside = record.defaults.graphs_inside or []
+    return ServerProgram(
+        name=record.server,
+        title=record.title,
+        engine=record.engine,
+        fraction_option=record.fraction_option,
+        messages=record.messages,
+        graphs_inside_since=next((default.since for default in inside if default.value is True), None),
+    )
+
+
+def serve_run(known: LoggedRun, log: Mapping[str, Value], shape: Shape, record: ServerRecord, card: CardLookup) -> Served:
+    """Return what a server that configs and logs tell of makes of its card."""
+    version = log.get(f"log.{record.server}_version")
     named = known.settings.model or log.get("log.model_name_or_path")
     settings = replace(known.settings, model=str(named or ""))
-    return serve_settings(settings, shape, of, card, cards=known.cards, version=str(version) if version else None)
+    return serve_settings(settings, shape, record, card, cards=known.cards, version=str(version) if version else None)
 
 
-def serve_settings(settings: RunSettings, shape: Shape, of: str, card: CardLookup, *, cards: int = 1, version: str | None = None) -> Served:
+def serve_settings(
+    settings: RunSettings, shape: Shape, record: ServerRecord, card: CardLookup, *, cards: int = 1, version: str | None = None
+) -> Served:
     """Return what the server makes of each card."""
-    setup, server, assumptions = _deployment(settings, shape, of, card, cards=cards, version=version)
+    setup, server, assumptions = _deployment(settings, shape, record, card, cards=cards, version=version)
     return replace(serve(setup, server, card.bytes), card=card.name, assumptions=assumptions)
 
 
 def _deployment(
-    settings: RunSettings, shape: Shape, of: str, card: CardLookup, *, cards: int = 1, version: str | None = None
+    settings: RunSettings, shape: Shape, record: ServerRecord, card: CardLookup, *, cards: int = 1, version: str | None = None
 ) -> tuple[Setup, Server, tuple[Assumption, ...]]:
     """Return the setup, the server, and what had to be assumed."""
     tensor, pipeline = positive(settings.tensor_parallel) or 1, positive(settings.pipeline_parallel) or 1
-    made, _ = setup_from_settings(replace(settings, method="serve"), shape, of, max(cards, tensor * pipeline))
-    names = ("max_batched_tokens", "max_num_seqs")
-    usual = {name: int(serving_default(of, name, card=card.bytes, card_name=card.name, version=version, tensor=tensor)) for name in names}
-    batched = positive(settings.max_batched_tokens) or usual["max_batched_tokens"]
+    made, _ = setup_from_settings(replace(settings, method="serve"), shape, record.server, max(cards, tensor * pipeline))
+    defaults = record.defaults
+
+    def default(rows: Sequence[ServerDefault]) -> int | float | bool:
+        return default_value(rows, card=card.bytes, card_name=card.name, version=version, tensor=tensor)
+
+    batched = positive(settings.max_batched_tokens) or int(default(defaults.max_batched_tokens))
     length = positive(settings.max_model_len) or positive(settings.sequence_length)
-    requests = min(positive(settings.max_num_seqs) or usual["max_num_seqs"], batched)
+    requests = min(positive(settings.max_num_seqs) or int(default(defaults.max_num_seqs)), batched)
     graphs = settings.enforce_eager is not True
-    engine, fraction = ENGINES[of], settings.memory_share
+    fraction: float | None = settings.memory_share
     if fraction is None or not 0 < fraction <= 1:
-        fraction = _default_fraction(of, card, version, batched, requests if graphs else 0, tensor * pipeline)
+        fraction = (
+            ENGINES[record.engine].default_fraction(card.bytes, batched, requests if graphs else 0, tensor * pipeline)
+            if defaults.memory_share is None
+            else default(defaults.memory_share)
+        )
     server = Server(
-        program=of,
+        program=server_program(record),
         memory_fraction=float(fraction),
         batched=batched,
         requests=requests,
         length=length,
         graphs=graphs,
-        graphs_inside=engine.graphs_by_version and serving_default(of, "graphs_inside", card=card.bytes, version=version) == "yes",
+        graphs_inside=defaults.graphs_inside is not None and default(defaults.graphs_inside) is True,
         offload=_offload(settings),
     )
     setup = replace(made, weights=_weights(settings, made.weights), length=length or made.length, batch=1)
     return setup, server, tuple(_assumptions(settings, setup, server))
-
-
-def _default_fraction(of: str, card: CardLookup, version: str | None, batched: int, graphs: int, cards: int) -> float:
-    default = ENGINES[of].default_fraction
-    if default is not None:
-        return default(card.bytes, batched, graphs, cards)
-    return float(serving_default(of, "memory_share", card=card.bytes, card_name=card.name, version=version))
 
 
 def _weights(settings: RunSettings, otherwise: WeightFormat) -> WeightFormat:
@@ -144,8 +158,8 @@ def _assumptions(settings: RunSettings, setup: Setup, server: Server) -> Iterato
             f"{server.batched} tokens in one step, the server's default on this card",
             f"单步最多 {server.batched} 个 token，即该服务在这张卡上的默认值",
         )
-    engine = ENGINES[server.program]
-    if engine.limits_requests and settings.max_num_seqs is None:
+    program = server.program
+    if ENGINES[program.engine].limits_requests and settings.max_num_seqs is None:
         yield assumed(
             "max_num_seqs",
             f"{server.requests} requests at a time, the server's default on this card",
@@ -157,10 +171,11 @@ def _assumptions(settings: RunSettings, setup: Setup, server: Server) -> Iterato
             f"the draft model {draft} takes weights and cache of its own, which are not counted",
             f"草稿模型 {draft} 自己的权重和缓存没有计入",
         )
-    if server.graphs and engine.graphs_by_version:
+    if server.graphs and program.graphs_inside_since is not None:
+        named = f"{program.title} {program.graphs_inside_since}"
         where = (
-            ("comes out of the share (vLLM 0.20 and newer)", "从份额里扣除（vLLM 0.20 及以后）")
+            (f"comes out of the share ({named} and newer)", f"从份额里扣除（{named} 及以后）")
             if server.graphs_inside
-            else ("comes on top of the share (vLLM before 0.20)", "在份额之外另占（vLLM 0.20 以前）")
+            else (f"comes on top of the share ({program.title} before {program.graphs_inside_since})", f"在份额之外另占（{named} 以前）")
         )
         yield Assumption(id="cuda_graphs", text=Text(f"what CUDA graphs take {where[0]}", f"CUDA 图占用的显存{where[1]}"))

@@ -6,10 +6,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from oomdoctor.case.serving import ServerProgram
 from oomdoctor.case.setup import Adapters, Layout, Setup
 from oomdoctor.case.shape import Shape
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.knowledge.records.server import SERVERS
 from oomdoctor.knowledge.tables.memory import framework_traits, known_format, known_optimizer
 from oomdoctor.knowledge.tables.shapes import model_shape
+from oomdoctor.setups.server import server_program
 
 
 def known(name: str) -> Shape:
@@ -40,3 +44,10 @@ def run(model: str = "Qwen/Qwen2.5-7B", **changes: Any) -> Setup:
 def zero(stage: int, cards: int) -> Layout:
     """DeepSpeed on so many cards."""
     return Layout(engine="deepspeed", cards=cards, stage=stage)
+
+
+def a_program(name: str) -> ServerProgram:
+    """A server of the rules."""
+    record = load_pack().record(SERVERS, name)
+    assert record is not None
+    return server_program(record)

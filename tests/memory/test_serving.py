@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memory.runs import run
+from memory.runs import a_program, run
 from msgspec.structs import replace
 
 from oomdoctor.case.serving import ByteRange, Served, Server, StartupCheck
@@ -17,8 +17,8 @@ from oomdoctor.units import GIB
 
 
 def server(program: str = "vllm", **changes: Any) -> Server:
-    made = Server(program="vllm", memory_fraction=0.9, batched=2048, requests=64, length=8192)
-    return replace(made, program=program, **changes)
+    made = Server(program=a_program("vllm"), memory_fraction=0.9, batched=2048, requests=64, length=8192)
+    return replace(made, program=a_program(program), **changes)
 
 
 def of(setup: Setup | None = None, card: float = 24.0, **changes: Any) -> Served:

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory.runs import a_program
 from memory.runs import run as a_model
 from msgspec.structs import replace
 from planning.runs import a_card, anything
@@ -27,7 +28,9 @@ from oomdoctor.units import GIB
 
 
 def a_server(model: str = "Qwen/Qwen2.5-7B", cards: int = 1, card: float = 23.4, **changes: Any) -> Deployment:
-    server = replace(Server(program="vllm", memory_fraction=0.92, batched=2048, requests=64, length=32768, graphs_inside=True), **changes)
+    server = replace(
+        Server(program=a_program("vllm"), memory_fraction=0.92, batched=2048, requests=64, length=32768, graphs_inside=True), **changes
+    )
     setup = replace(a_model(model, task="infer"), layout=Layout(cards=cards))
     return Deployment(setup, server, int(card * GIB))
 
@@ -87,7 +90,7 @@ def test_where_nothing_helps_a_card_and_a_number_are_named() -> None:
     st.integers(1024, 1 << 18),
 )
 def test_every_plan_starts_and_needs_all_of_its_changes(model: str, program: str, share: float, card: float, length: int) -> None:
-    now = a_server(model, card=card, program=program, memory_fraction=share, length=length)
+    now = a_server(model, card=card, program=a_program(program), memory_fraction=share, length=length)
     found = plans(now, top=50)
     sets = [{(name, value) for measure in one.measures for name, value in measure.sets} for one in found.plans]
     assert all(one.outcome.starts == "yes" for one in found.plans)

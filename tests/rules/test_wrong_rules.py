@@ -99,6 +99,17 @@ changes:
     examples: [{name: newer, before: {version.torch: '1.0'}, after: {version.torch: '2.0'}, effect: tighter}]
     near_misses: [{name: same, before: {version.torch: '2.0'}, after: {version.torch: '2.0'}, effect: none}]
 """,
+    "frameworks/farm.yaml": "framework: farm\ntitle: Farm\n",
+    "servers/farm.yaml": """\
+server: farm
+title: Farm
+engine: vllm
+fraction_option: farm_share
+messages: {request: 'farm: {length} tokens do not fit'}
+defaults:
+  max_batched_tokens: [{value: 4096, card_gb: 60, source: docs}, {value: 2048, source: docs}]
+  max_num_seqs: [{value: 64, since: '1.2', source: docs}]
+""",
     "forms/farm.yaml": """\
 id: farm
 project: Farm
@@ -117,6 +128,7 @@ fields:
 }  # fmt: skip
 SIGNATURE, PROBLEM, FIX = "signatures/farm.yaml", "problems/farm/farm-quota.yaml", "fixes/farm-raise-quota.yaml"
 CHANGE, FORM, SHEET = "changes/farm.yaml", "forms/farm.yaml", "forms/sheets/farm-sheet.yaml"
+SERVER = "servers/farm.yaml"
 
 
 def write(root: Path, file: str = "", old: str = "", new: str = "") -> Path:
@@ -175,6 +187,11 @@ NAMES = [
     pytest.param(CHANGE, "fact: version.torch", "fact: version.troch", 3, "version.torch", id="a fact that two sides share"),
     pytest.param(CHANGE, "{not: {fact: framework", "{not: {fact: framwork", 7, "framework", id="a fact in the condition of a change"),
     pytest.param(CHANGE, "{after} takes", "{aftr} takes", 8, "after", id="a placeholder of a change"),
+    pytest.param(SERVER, "server: farm", "server: fram", 1, "farm", id="the framework of a server"),
+    pytest.param(SERVER, "engine: vllm", "engine: vlm", 3, "vllm", id="the engine of a server"),
+    pytest.param(SERVER, "{request:", "{reqest:", 5, "request", id="a check at the start of a server"),
+    pytest.param(SERVER, "{length}", "{lenght}", 5, "length", id="a placeholder in a message of a server"),
+    pytest.param(SERVER, "max_num_seqs", "max_num_seq", 8, "max_num_seqs", id="a default of a server"),
     pytest.param(FORM, "sheet: farm-sheet", "sheet: farm-sheets", 7, "farm-sheet", id="a sheet"),
     pytest.param(FORM, "fact: python", "fact: pyhton", 8, "python", id="a fact of a form"),
     pytest.param(SHEET, "[Driver, driver]", "[Driver, drver]", 4, "driver", id="a fact of a sheet"),
@@ -208,6 +225,8 @@ def test_a_misspelt_name_is_refused_with_the_name_that_was_meant(
     pytest.param(SIGNATURE, "since: '1.2'", "since: soon", 9, "'soon' is no version", id="the version of a message"),
     pytest.param(SIGNATURE, "value: int", "value: itn", 17, "does not recognise its example", id="the values of a setting"),
     pytest.param(FIX, "since: '1.2'", "since: '1.x'", 5, "'1.x' is no version", id="the version of a key"),
+    pytest.param(SERVER, "since: '1.2'", "since: soon", 8, "'soon' is no version", id="the version of a default"),
+    pytest.param(SERVER, ", {value: 2048, source: docs}]", "]", 7, "holds for every card", id="defaults that leave cards out"),
     pytest.param(CHANGE, "since: '2.0'", "since: two", 6, "'two' is no version", id="the version of a change"),
     pytest.param(CHANGE, "effect: tighter}", "effect: looser}", 10, "expected looser, came to tighter", id="a change that comes to something else"),
     pytest.param("conditions.yaml", "fact: incident.survived, is", "fact: incident.survived, ist", 2, "unknown operator 'ist'", id="an operator in a named condition"),
@@ -220,7 +239,7 @@ def test_a_mistake_is_refused_where_it_stands(file: str, old: str, new: str, lin
     assert says in found[0][2]
 
 
-@pytest.mark.parametrize(("file", "old", "new", "line", "meant"), NAMES[:32])
+@pytest.mark.parametrize(("file", "old", "new", "line", "meant"), NAMES[:37])
 def test_such_rules_do_not_load(file: str, old: str, new: str, line: int, meant: str, tmp_path: Path) -> None:
     with pytest.raises(RuleError) as raised:
         load_rules(write(tmp_path, file, old, new))

@@ -10,45 +10,55 @@ from hypothesis import strategies as st
 
 from oomdoctor.case.serving import Served
 from oomdoctor.case.settings import RunSettings
-from oomdoctor.knowledge.tables.serving_defaults import serving_default
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.knowledge.records.server import SERVERS, ServerRecord
+from oomdoctor.knowledge.server_defaults import default_value
 from oomdoctor.knowledge.tables.shapes import model_shape
-from oomdoctor.setups.server import CardLookup, serve_settings, server_program
+from oomdoctor.setups.server import CardLookup, serve_settings, server_record
 from oomdoctor.units import GIB
+
+
+def record_of(program: str) -> ServerRecord:
+    record = load_pack().record(SERVERS, program)
+    assert record is not None
+    return record
 
 
 def of(program: Any = "vllm", card: float = 23.4, name: str = "", version: str | None = None, cards: int = 1, **settings: Any) -> Served:
     known = model_shape(str(settings.get("model", "Qwen/Qwen2.5-7B")))
     assert known is not None
     return serve_settings(
-        RunSettings().with_values(settings), known, program, CardLookup(name, int(card * GIB)), cards=cards, version=version
+        RunSettings().with_values(settings), known, record_of(program), CardLookup(name, int(card * GIB)), cards=cards, version=version
     )
 
 
 @pytest.mark.parametrize(("name", "card", "card_name", "version", "value"), [
-    pytest.param("memory_share", 24, "", "0.19.1", "0.9", id="the share before 0.20"),
-    pytest.param("memory_share", 24, "", "0.20.0", "0.92", id="the share from 0.20 on"),
-    pytest.param("memory_share", 24, "", None, "0.92", id="an unknown version is the newest"),
-    pytest.param("memory_share", 24, "", "a branch", "0.92", id="what is no version is unknown"),
-    pytest.param("max_num_seqs", 24, "", None, "256", id="requests on a small card"),
-    pytest.param("max_num_seqs", 79, "NVIDIA H100 80GB HBM3", None, "1024", id="requests on a large one"),
-    pytest.param("max_num_seqs", 79, "NVIDIA A100-SXM4-80GB", None, "256", id="an A100 counts as a small one"),
-    pytest.param("max_batched_tokens", 180, "", "0.11.0", "8192", id="the largest cards had no value of their own"),
-    pytest.param("max_batched_tokens", 180, "", "0.33.0", "16384", id="and have one now"),
+    pytest.param("memory_share", 24, "", "0.19.1", 0.9, id="the share before 0.20"),
+    pytest.param("memory_share", 24, "", "0.20.0", 0.92, id="the share from 0.20 on"),
+    pytest.param("memory_share", 24, "", None, 0.92, id="an unknown version is the newest"),
+    pytest.param("memory_share", 24, "", "a branch", 0.92, id="what is no version is unknown"),
+    pytest.param("max_num_seqs", 24, "", None, 256, id="requests on a small card"),
+    pytest.param("max_num_seqs", 79, "NVIDIA H100 80GB HBM3", None, 1024, id="requests on a large one"),
+    pytest.param("max_num_seqs", 79, "NVIDIA A100-SXM4-80GB", None, 256, id="an A100 counts as a small one"),
+    pytest.param("max_batched_tokens", 180, "", "0.11.0", 8192, id="the largest cards had no value of their own"),
+    pytest.param("max_batched_tokens", 180, "", "0.33.0", 16384, id="and have one now"),
 ])  # fmt: skip
-def test_what_vllm_takes_where_nothing_is_said(name: str, card: int, card_name: str, version: str | None, value: str) -> None:
-    assert serving_default("vllm", name, card=card * GIB, card_name=card_name, version=version) == value
+def test_what_vllm_takes_where_nothing_is_said(name: str, card: int, card_name: str, version: str | None, value: float) -> None:
+    rows = getattr(record_of("vllm").defaults, name)
+    assert default_value(rows, card=card * GIB, card_name=card_name, version=version) == value
 
 
 @pytest.mark.parametrize(("card", "tensor", "step", "graphs"), [
-    pytest.param(15.6, 1, "2048", "8", id="16 GB"),
-    pytest.param(23.4, 1, "4096", "48", id="24 GB"),
-    pytest.param(23.4, 4, "4096", "160", id="four of 24 GB"),
-    pytest.param(46.8, 1, "4096", "32", id="48 GB"),
-    pytest.param(79.0, 1, "8192", "256", id="80 GB"),
-    pytest.param(79.0, 8, "8192", "512", id="eight of 80 GB"),
+    pytest.param(15.6, 1, 2048, 8, id="16 GB"),
+    pytest.param(23.4, 1, 4096, 48, id="24 GB"),
+    pytest.param(23.4, 4, 4096, 160, id="four of 24 GB"),
+    pytest.param(46.8, 1, 4096, 32, id="48 GB"),
+    pytest.param(79.0, 1, 8192, 256, id="80 GB"),
+    pytest.param(79.0, 8, 8192, 512, id="eight of 80 GB"),
 ])  # fmt: skip
-def test_what_sglang_takes_where_nothing_is_said(card: float, tensor: int, step: str, graphs: str) -> None:
-    found = [serving_default("sglang", name, card=int(card * GIB), tensor=tensor) for name in ("max_batched_tokens", "max_num_seqs")]
+def test_what_sglang_takes_where_nothing_is_said(card: float, tensor: int, step: int, graphs: int) -> None:
+    defaults = record_of("sglang").defaults
+    found = [default_value(rows, card=int(card * GIB), tensor=tensor) for rows in (defaults.max_batched_tokens, defaults.max_num_seqs)]
     assert found == [step, graphs]
 
 
@@ -83,7 +93,8 @@ def test_how_the_weights_are_stored(settings: dict[str, Any], stored: str) -> No
     pytest.param({"method": "sft"}, "llamafactory", None, id="training"),
 ])  # fmt: skip
 def test_which_server_it_is(settings: dict[str, Any], framework: str | None, found: str | None) -> None:
-    assert server_program(RunSettings().with_values(settings), framework) == found
+    record = server_record(RunSettings().with_values(settings), framework, load_pack())
+    assert (record and record.server) == found
 
 
 def test_what_is_not_said_is_named() -> None:

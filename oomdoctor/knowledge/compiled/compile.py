@@ -47,6 +47,7 @@ def packed(rules: RuleSet, root: str) -> bytes:
         "sources": {record.id: entry(record) for record in rules.sources},
         "wrong_advice": {name: entry(advice) for name, advice in _wrong_advice(rules).items()},
         "frameworks": {record.framework: entry(record, path) for path, record in rules.frameworks},
+        "servers": {record.server: entry(record, path) for path, record in rules.servers},
         "checks": {record.id: entry(record, path) for path, record in rules.checks},
         "forms": {record.id: entry(record, path) for path, record in rules.forms},
         "sheets": {record.id: entry(record, path) for path, record in rules.sheets},

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from oomdoctor.knowledge.records.problem import ProblemCore
 
-FORMAT = 11
+FORMAT = 12
 """Raised with every change of what a pack holds, so that no older one is read."""
 
 

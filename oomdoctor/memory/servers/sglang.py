@@ -63,10 +63,5 @@ def _card_bytes(expected: Served, seen: Mapping[str, int], log: Mapping[str, Val
 ENGINE = ServerEngine(
     start=start,
     card_bytes=_card_bytes,
-    fraction_option="mem_fraction_static",
     default_fraction=default_fraction,
-    messages={
-        "blocks": "Not enough memory. Please try to increase --mem-fraction-static",
-        "graphs": "Capture cuda graph failed: CUDA out of memory",
-    },
 )

@@ -40,6 +40,9 @@ _GRAPH = 0.27 * MIB
 _LARGEST_GRAPH = 512
 """The largest batch with a CUDA graph, at most (vllm/config, max_cudagraph_capture_size)."""
 
+_FRACTION = 0.9
+"""The memory fraction of a server that takes the same of every card (vllm/config/cache.py before 0.20)."""
+
 
 def start(setup: Setup, server: Server, total: int) -> Served:
     """Return what vLLM makes of a card of `total` bytes, with its checks in the order in which a start meets them."""
@@ -81,6 +84,11 @@ def _outside_torch(setup: Setup) -> Term:
     return term("outside torch", _OUTSIDE_DISTRIBUTED if is_distributed(setup) else _OUTSIDE, basis, low=0.2, high=3.0)
 
 
+def _default_fraction(card: int, batched: int, graphs: int, cards: int) -> float:
+    del card, batched, graphs, cards
+    return _FRACTION
+
+
 def _card_bytes(expected: Served, seen: Mapping[str, int], log: Mapping[str, Value]) -> int | None:
     """Return the card that explains the cache that the log shows: the cache is what the fraction leaves."""
     del log
@@ -92,14 +100,7 @@ def _card_bytes(expected: Served, seen: Mapping[str, int], log: Mapping[str, Val
 ENGINE = ServerEngine(
     start=start,
     card_bytes=_card_bytes,
-    fraction_option="gpu_memory_utilization",
-    messages={
-        "start": "Free memory on device ... on startup is less than desired GPU memory utilization",
-        "sampler": "CUDA out of memory occurred when warming up sampler with {requests} dummy requests",
-        "blocks": "No available memory for the cache blocks",
-        "request": "To serve at least one request with the model's max seq len ({length}) ... KV cache is needed",
-    },
+    default_fraction=_default_fraction,
     limits_requests=True,
     checks_request=True,
-    graphs_by_version=True,
 )

@@ -8,7 +8,7 @@ from oomdoctor.case.serving import ServedRun
 from oomdoctor.case.text import Text
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span
 from oomdoctor.report.memory.estimate import part_name
-from oomdoctor.report.memory.serving import NAMES, shortage
+from oomdoctor.report.memory.serving import shortage
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_share, format_size
 
@@ -32,7 +32,7 @@ def _judged(served_run: ServedRun, wording: Wording) -> str:
             "按这些数字，{} 本应能启动：卡上可能有其他占用，或者某处用掉了这里没有计入的显存。",
         )
     )
-    return missing.format(NAMES[served_run.expected.server.program])
+    return missing.format(served_run.expected.server.program.title)
 
 
 def _rows(served_run: ServedRun, wording: Wording) -> Iterator[Row]:

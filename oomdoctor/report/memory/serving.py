@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from oomdoctor.case.estimate import Assumption, Term
 from oomdoctor.case.serving import ByteRange, Served, StartupCheck
 from oomdoctor.case.text import Text
-from oomdoctor.memory.servers.engines import ENGINES
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Row, Slice, Span, Style
 from oomdoctor.report.memory.estimate import part_name
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB, format_share, format_size
 
-NAMES = {"vllm": "vLLM", "sglang": "SGLang"}
 _STARTS = {
     "yes": (Text("It starts.", "可以启动。"), Style.GOOD),
     "close": (Text("Too close to say whether it starts.", "余量太小，难以断定能否启动。"), Style.WARN),
@@ -76,7 +74,7 @@ def obstacle(served: Served, wording: Wording) -> str:
     check = served.failed_check
     if check is None:
         return ""
-    message = ENGINES[served.server.program].messages.get(check.name, _OUT_OF_MEMORY)
+    message = served.server.program.messages.get(check.name, _OUT_OF_MEMORY)
     message = message.format(requests=served.server.requests, length=served.server.length)
     ends = wording.say(Text(" The log then ends with “{}”.", "日志会以“{}”结束。")).format(message)
     return shortage(check, wording) + ends
@@ -110,7 +108,7 @@ def _headline(served: Served, wording: Wording) -> Iterator[Span]:
 
 
 def _named(served: Served) -> tuple[str, ...]:
-    return NAMES[served.server.program], served.setup.shape.name, format_size(served.taken), served.card
+    return served.server.program.title, served.setup.shape.name, format_size(served.taken), served.card
 
 
 def _holds(served: Served, wording: Wording) -> str:
@@ -152,7 +150,7 @@ def _bar(served: Served, wording: Wording) -> Bar:
 
 def _share(served: Served, wording: Wording) -> Iterator[Row]:
     """Yield where the share goes."""
-    key = ENGINES[served.server.program].fraction_option
+    key = served.server.program.fraction_option
     yield Row(wording.say(Text("taken of the card", "占用显存")), format_size(served.taken), f"{key} {served.server.memory_fraction:g}")
     yield from (_term(term, wording) for term in served.terms)
     cache = served.cache

@@ -10,7 +10,7 @@ from oomdoctor.case.serving import Served
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.steps import settings
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps
-from oomdoctor.report.memory.serving import NAMES, assumed, obstacle, verdict
+from oomdoctor.report.memory.serving import assumed, obstacle, verdict
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB, format_size
 
@@ -77,7 +77,7 @@ def _verdict(plans: Plans[Served], wording: Wording) -> Iterator[Span]:
     yield verdict(now, wording)
     card = plans.budget.card or wording.say(Text("the card of the log", "日志中的显卡"))
     takes = wording.say(Text(" {} with {} takes {} of {} ({}).", "{} 运行 {}，占用 {}（{}，{}）。"))
-    yield Span(takes.format(NAMES[now.server.program], now.setup.shape.name, format_size(now.taken), card, format_size(now.total)))
+    yield Span(takes.format(now.server.program.title, now.setup.shape.name, format_size(now.taken), card, format_size(now.total)))
     if now.failed_check is not None:
         yield Span(wording.blank + obstacle(now, wording))
 

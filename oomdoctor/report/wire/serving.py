@@ -65,7 +65,7 @@ def _obstacle(obstacle: Obstacle[Served]) -> ObstacleV1:
 def _server(served: Served) -> ServerV1:
     failed = served.failed_check
     return ServerV1(
-        program=served.server.program,
+        program=served.server.program.name,
         share=served.server.memory_fraction,
         max_model_len=served.server.length,
         max_num_seqs=served.server.requests,

@@ -1,0 +1,60 @@
+"""The shape of rules/servers: what a server takes by default, and what it says where a start fails."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from oomdoctor.case.serving import EngineName
+from oomdoctor.knowledge.records.base import Record, RecordKind
+
+
+class ServerDefault(Record, frozen=True, kw_only=True):
+    """A default value, and where it holds."""
+
+    value: int | float | bool
+    since: str | None = None
+    """The first version that has it."""
+    until: str | None = None
+    """The first version that has another one."""
+    card_gb: float = 0
+    """GiB that a card must have."""
+    except_card: str | None = None
+    """A part of the names of cards, in lower case, for which it does not hold."""
+    tensor: int = 1
+    """Cards over which tensors must be split."""
+    source: str
+
+
+Defaults = Annotated[list[ServerDefault], Meta(min_length=1)]
+"""Of several the first that holds counts; the last one holds for every card of the newest version."""
+
+
+class ServerDefaults(Record, frozen=True, kw_only=True):
+    """The defaults of a server, by the names that all frameworks share."""
+
+    max_batched_tokens: Defaults
+    max_num_seqs: Defaults
+    memory_share: Defaults | None = None
+    """None where the engine computes it."""
+    graphs_inside: Defaults | None = None
+    """Whether CUDA graphs come out of the share."""
+
+
+class ServerRecord(Record, frozen=True, kw_only=True):
+    """rules/servers/<server>.yaml: a server that takes its share of a card in advance."""
+
+    server: str
+    """Its framework, which reads its options and its logs."""
+    title: str
+    engine: EngineName
+    """The start-up arithmetic that it has: a module of oomdoctor/memory/servers."""
+    fraction_option: str
+    """Its name for the memory fraction."""
+    messages: dict[str, str] = {}
+    """The last line of a log at a check, where it is not plainly the allocator's; with `{requests}` and `{length}`."""
+    defaults: ServerDefaults
+
+
+SERVERS = RecordKind("servers", ServerRecord)

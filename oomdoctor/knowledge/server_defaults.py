@@ -1,0 +1,32 @@
+"""What a server takes where nobody says it, by its version and the size of the card."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from oomdoctor.knowledge.records.server import ServerDefault
+from oomdoctor.units import GIB
+from oomdoctor.versions import at_least, parse_version
+
+
+def default_value(
+    defaults: Sequence[ServerDefault], *, card: int, card_name: str = "", version: str | None = None, tensor: int = 1
+) -> int | float | bool:
+    """Return the value on a card of `card` bytes; a version that is not known is the newest of the defaults.
+
+    Of several defaults the first that holds counts, else the last.
+    """
+    holding = (default for default in defaults if _holds(default, card, card_name.lower(), version, tensor))
+    return next(holding, defaults[-1]).value
+
+
+def _holds(default: ServerDefault, card: int, card_name: str, version: str | None, tensor: int) -> bool:
+    if default.except_card and default.except_card in card_name:
+        return False
+    return _is_of_version(default, version) and card >= GIB * default.card_gb and tensor >= default.tensor
+
+
+def _is_of_version(default: ServerDefault, version: str | None) -> bool:
+    if parse_version(version) is None:
+        return default.until is None
+    return at_least(version, default.since) is not False and not at_least(version, default.until)
