@@ -28,7 +28,6 @@ from oomdoctor.incidents import decide_verdict, find_incidents
 from oomdoctor.ingest.sources import MissingSource
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.machine.match_log import MachineSource, find_log_traces, lasting_facts, match_log, missing_log_facts
-from oomdoctor.parse.ending import find_log_ending
 from oomdoctor.parse.progress import went_on
 from oomdoctor.parse.reading import Early, LogReader, Progress, SourceEvents
 from oomdoctor.parse.recogniser import Recogniser
@@ -184,6 +183,8 @@ def _run_first(judged: Sequence[Finding], pack: Pack) -> tuple[Finding, ...]:
 
 def _verdict_of_ending(decided: Verdict, log: dict[str, Value], reads: Sequence[SourceEvents]) -> tuple[Verdict, dict[str, Value]]:
     """Return the verdict and the facts where no message is known: a log that ends with an error is not called fine."""
+    from oomdoctor.parse.ending import find_log_ending  # noqa: PLC0415 - only where no message was found
+
     ending = next((ending for read in reads if (ending := find_log_ending(read.last)) is not None), None)
     if ending is None:
         return decided, log

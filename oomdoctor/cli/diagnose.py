@@ -19,6 +19,7 @@ from oomdoctor.errors import UsageError
 from oomdoctor.ingest.sources import expand_sources
 from oomdoctor.ingest.streams import stdin_is_terminal
 from oomdoctor.report.diagnosis.compose import compose
+from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wording.wording import Wording
 
 _PASTED = 64 << 20
@@ -100,7 +101,6 @@ def render(diagnosis: Diagnosis, format_: str, wording: Wording, *, redact: bool
     """Return the report as text."""
     if format_ == "json":
         from oomdoctor.report.wire.diagnosis import convert_diagnosis  # noqa: PLC0415 - a tenth of the start of the other formats
-        from oomdoctor.report.wire.encode import json_text  # noqa: PLC0415 - as above
 
         return json_text(convert_diagnosis(diagnosis, wording, __version__), redact=redact)
     return show(compose(diagnosis, wording, __version__), format_, to_terminal=to_terminal, redact=redact)

@@ -20,7 +20,7 @@ from msgspec import DecodeError
 from msgspec.json import decode
 
 from oomdoctor import cache as cached
-from oomdoctor.knowledge.compiled.format import FORMAT, PackEntry, PackFormat, PackHead, PackMatching
+from oomdoctor.knowledge.compiled.format import FORMAT, PackEntry, PackFormat, PackHead, PackLine, PackMatching
 from oomdoctor.knowledge.records.base import Record, RecordKind
 from oomdoctor.knowledge.records.fix import FixRecord, NotThisRecord
 from oomdoctor.knowledge.records.framework import FRAMEWORKS, FrameworkCore, FrameworkRecord
@@ -51,7 +51,7 @@ class Pack:
 
     @functools.cached_property
     def _matching(self) -> PackMatching:
-        return decode(self._line(*self._head.matching), type=PackMatching)
+        return decode(self._line(self._head.matching), type=PackMatching)
 
     @property
     def literals(self) -> list[str]:
@@ -81,7 +81,7 @@ class Pack:
     @functools.cached_property
     def frameworks(self) -> list[FrameworkCore]:
         """Return what every diagnosis needs of the frameworks."""
-        return decode(self._line(*self._head.frameworks), type=list[FrameworkCore])
+        return decode(self._line(self._head.frameworks), type=list[FrameworkCore])
 
     @property
     def size(self) -> int:
@@ -90,7 +90,7 @@ class Pack:
 
     def core(self, number: int) -> SignatureCore:
         """Return what the matcher needs of one signature."""
-        return decode(self._line(*self._matching.cores[number]), type=SignatureCore)
+        return decode(self._line(self._matching.cores[number]), type=SignatureCore)
 
     @property
     def signatures(self) -> list[SignatureCore]:
@@ -120,7 +120,7 @@ class Pack:
     def wrong_advice(self, problem: str) -> list[NotThisRecord]:
         """Return the advice that is wrong for a problem; it stands with the fixes."""
         entry = self._index("wrong_advice").get(problem)
-        return [] if entry is None else decode(self._line(entry.start, entry.length), type=list[NotThisRecord])
+        return [] if entry is None else decode(self._line(entry), type=list[NotThisRecord])
 
     def record(self, kind: RecordKind[T], name: str) -> T | None:
         """Return the record of a kind by its id, None where there is none."""
@@ -131,7 +131,7 @@ class Pack:
         entry = self._index(kind.part).get(name)
         if entry is None:
             return None
-        read = self._records[key] = decode(self._line(entry.start, entry.length), type=kind.shape)
+        read = self._records[key] = decode(self._line(entry), type=kind.shape)
         return read
 
     def records(self, kind: RecordKind[T]) -> Iterator[T]:
@@ -148,11 +148,11 @@ class Pack:
 
     def _index(self, part: str) -> dict[str, PackEntry]:
         if part not in self._indexes:
-            self._indexes[part] = decode(self._line(*self._head.parts[part]), type=dict[str, PackEntry])
+            self._indexes[part] = decode(self._line(self._head.parts[part]), type=dict[str, PackEntry])
         return self._indexes[part]
 
-    def _line(self, start: int, length: int) -> bytes:
-        return self._lines[start : start + length]
+    def _line(self, line: PackLine) -> bytes:
+        return self._lines[line.start : line.start + line.length]
 
 
 def builtin_rules() -> str:

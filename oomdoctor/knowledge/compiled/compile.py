@@ -38,7 +38,8 @@ def packed(rules: RuleSet, root: str) -> bytes:
         return PackLine(start, len(line))
 
     def entry(record: object, path: str = "") -> PackEntry:
-        return PackEntry(*put(record), os.path.relpath(path, root) if path else "")
+        line = put(record)
+        return PackEntry(line.start, line.length, os.path.relpath(path, root) if path else "")
 
     indexes = {
         "signatures": {loaded.record.id: entry(loaded.record, loaded.path) for loaded in rules.signatures},

@@ -1,9 +1,5 @@
 """What the lines of a pack hold."""
 
-from __future__ import annotations
-
-from typing import NamedTuple
-
 from msgspec import Struct
 
 from oomdoctor.knowledge.records.problem import ProblemCore
@@ -12,18 +8,16 @@ FORMAT = 12
 """Raised with every change of what a pack holds, so that no older one is read."""
 
 
-class PackLine(NamedTuple):
+class PackLine(Struct, frozen=True, array_like=True):
     """Where a line of the pack begins, and its length, in bytes."""
 
     start: int
     length: int
 
 
-class PackEntry(NamedTuple):
+class PackEntry(PackLine, frozen=True, array_like=True):
     """The line of a record, and the file that it is from, relative to the folder of the rules."""
 
-    start: int
-    length: int
     path: str
 
 

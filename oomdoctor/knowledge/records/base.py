@@ -1,7 +1,5 @@
 """What the records of all kinds of rule files share."""
 
-from __future__ import annotations
-
 from typing import Annotated, Generic, TypeVar, Union
 
 from msgspec import Meta, Struct

@@ -1,7 +1,5 @@
 """The shape of rules/causes.yaml: why runs fail, each with the name that problems give it."""
 
-from __future__ import annotations
-
 from oomdoctor.knowledge.records.base import Id, Record, TextRecord
 
 

@@ -1,7 +1,5 @@
 """The shape of rules/changes: which differences between two runs or machines matter for memory, and how."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """The shape of rules/checks: combinations of settings that do not do what they seem to do."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """The shape of rules/fixes: what to do, and in which keys of which framework."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

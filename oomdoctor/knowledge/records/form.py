@@ -1,7 +1,5 @@
 """The shape of the bug forms of other projects (rules/forms), and of the lists of versions that they ask for (rules/forms/sheets)."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """The shape of rules/frameworks: how a framework is known in logs and configs, what its keys mean, and what it does by default."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

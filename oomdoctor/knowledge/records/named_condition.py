@@ -3,8 +3,6 @@
 Only loading and lint import this module (msgspec); reading a compiled pack does not.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from oomdoctor.knowledge.records.base import Id, Record

@@ -1,7 +1,5 @@
 """The shape of rules/problems: what a failure means."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct

@@ -1,7 +1,5 @@
 """The shape of rules/signatures: messages that programs print."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct

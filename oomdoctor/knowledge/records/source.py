@@ -1,7 +1,5 @@
 """The shape of rules/sources.yaml: the documents that rules cite."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from oomdoctor.knowledge.records.base import Id, Record, TextRecord

@@ -1,7 +1,5 @@
 """The shape of rules/templates: config files to create."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta
