@@ -16,7 +16,7 @@ _GRADIENTS_SHARED = 2
 
 
 def freed(frees: FreesRecord, facts: Mapping[str, Fact]) -> int | None:
-    """The bytes that a fix frees on each card at most, as far as a fact or the number of parameters says them."""
+    """Return the bytes that a fix frees on each card at most, as far as a fact or the number of parameters says them."""
     if frees.fact:
         size = first_number(facts, (frees.fact,))
         return None if size is None else int(size)
@@ -34,6 +34,6 @@ def freed(frees: FreesRecord, facts: Mapping[str, Fact]) -> int | None:
 
 
 def missing(facts: Mapping[str, Fact]) -> float | None:
-    """The bytes that the failed request lacked."""
+    """Return the bytes that the failed request lacked."""
     requested, free = first_number(facts, ("event.requested_bytes",)), first_number(facts, ("event.free_bytes",))
     return None if requested is None else max(0.0, requested - free) if free is not None else requested

@@ -63,14 +63,14 @@ class _Old(Struct, frozen=True):
 
 
 def config_of(training: RunConfig | None) -> ConfigInForce:
-    """The config as the rows of fixes ask for it."""
+    """Return the config as the rows of fixes ask for it."""
     if training is None:
         return ConfigInForce()
     return ConfigInForce(training.framework, training.places, {(setting.framework, setting.name): setting for setting in training.written})
 
 
 def setting_changes(rows: Sequence[SettingRecord], facts: Mapping[str, Fact], config: ConfigInForce) -> list[SettingChange]:
-    """What the rows of a fix come to in this run; a row from which nothing follows is left out."""
+    """Return what the rows of a fix come to in this run; a row from which nothing follows is left out."""
     old_values = [(row, _old(row, facts, config)) for row in rows]
     out = [change for row, old in old_values if row.change != "keep-batch" and (change := _change(row, old, facts)) is not None]
     for row, old in old_values:
@@ -82,7 +82,7 @@ def setting_changes(rows: Sequence[SettingRecord], facts: Mapping[str, Fact], co
 def written_settings(
     rows: Sequence[SettingRecord], values: Mapping[str, Fact], facts: Mapping[str, Fact], config: ConfigInForce
 ) -> tuple[ProposedSetting, ...]:
-    """What to write for the values in `wanted` (settings by the names that all frameworks share); what goes along comes after.
+    """Return what to write for `values` (settings by the names that all frameworks share); what goes along comes after.
 
     Rows of a fix that sets nothing with a shared name are written as they are.
     """
@@ -103,7 +103,7 @@ def written_settings(
 
 
 def number(value: Fact) -> float | None:
-    """A number as logs and configs write it (`4`, `0.92`, `2,048`); None for anything else."""
+    """Return a number as logs and configs write it (`4`, `0.92`, `2,048`); None for anything else."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value) if abs(value) < _LARGEST else None
     text = str(value).strip()
@@ -111,12 +111,12 @@ def number(value: Fact) -> float | None:
 
 
 def first_number(facts: Mapping[str, Fact], names: Sequence[str]) -> float | None:
-    """The first of these facts that is a number."""
+    """Return the first of these facts that is a number."""
     return next((size for name in names if (size := number(facts.get(name))) is not None), None)
 
 
 def _old(row: SettingRecord, facts: Mapping[str, Fact], config: ConfigInForce) -> _Old:
-    """The value in force. The config knows best, then what the log prints under this key, then what else it shows."""
+    """Return the value in force: the config knows best, then what the log prints under this key, then what else it shows."""
     name, tail, means = row.sets, _tail(row.key), row.means or row.to
     given = _given(row, config)
     shared = next((value for part in ("training", "log") if name and (value := facts.get(f"{part}.{name}")) is not None), None)
@@ -131,7 +131,7 @@ def _old(row: SettingRecord, facts: Mapping[str, Fact], config: ConfigInForce) -
 
 
 def _given(row: SettingRecord, config: ConfigInForce) -> WrittenSetting | None:
-    """Where the config has this very key."""
+    """Return where the config has this very key."""
     key = row.key.lstrip("-").replace("-", "_")
     place = config.places.get(row.sets or "")
     if place is not None and (place.framework, place.name) == (row.framework, key):
@@ -167,7 +167,7 @@ def _setting(row: SettingRecord, old: _Old, to: str, note: Text | None = None) -
 
 
 def _new(row: SettingRecord, old: _Old, facts: Mapping[str, Fact]) -> str | None:
-    """The value to write; the old one where that keeps the bound already."""
+    """Return the value to write; the old one where that keeps the bound already."""
     was, bound, word = number(old.value), number(old.goal), row.change
     if word == "option":
         return _with_option(None if old.value is None else str(old.value), row.to)
@@ -185,7 +185,7 @@ def _new(row: SettingRecord, old: _Old, facts: Mapping[str, Fact]) -> str | None
 
 
 def _fitting(row: SettingRecord, facts: Mapping[str, Fact]) -> tuple[float, float] | None:
-    """What would fit, rounded down, and the step of the rounding; None where a fact is missing."""
+    """Return what would fit, rounded down, and the step of the rounding; None where a fact is missing."""
     sizes = [number(facts.get(name)) for name in row.facts]
     known = [size for size in sizes if size is not None]
     if len(known) < len(sizes) or not known or (len(known) > 1 and not known[1]):
@@ -196,7 +196,7 @@ def _fitting(row: SettingRecord, facts: Mapping[str, Fact]) -> tuple[float, floa
 
 
 def _with_option(old: str | None, option: str) -> str:
-    """The variable with this option in it: an option of that name is replaced, the others stay as they are."""
+    """Return the variable with this option in it: an option of that name is replaced, the others stay as they are."""
     name = option.partition(":")[0]
     kept = [text.strip() for text in _OPTION.findall((old or "")[:1000])]
     others = [text for text in kept if text and text.partition(":")[0].strip() != name]
@@ -208,7 +208,7 @@ def _is_batch(change: SettingChange, row: SettingRecord) -> bool:
 
 
 def _kept(row: SettingRecord, old: _Old, smaller: SettingChange, facts: Mapping[str, Fact]) -> Iterator[SettingChange]:
-    """Accumulation steps beside a smaller batch: exact where both are known, else the factor, else nothing."""
+    """Yield accumulation steps beside a smaller batch: exact where both are known, else the factor, else nothing."""
     was, new, steps = smaller.was, number(smaller.setting.to), number(old.value)
     if not was or not new:
         return
@@ -221,7 +221,7 @@ def _kept(row: SettingRecord, old: _Old, smaller: SettingChange, facts: Mapping[
 
 
 def _batch_note(before: float, after: float, world: float | None) -> Text:
-    """What becomes of the samples of one update: of all cards where their number is known, else of each."""
+    """Return what becomes of the samples of one update: of all cards where their number is known, else of each."""
     old, new = _digits(before * (world or 1)), _digits(after * (world or 1))
     if world is None:
         if old == new:
@@ -237,7 +237,7 @@ def _by_default(row: SettingRecord) -> Text:
 
 
 def _dated(row: SettingRecord) -> Text | None:
-    """The versions that know the key, where the version of the run is unknown."""
+    """Return the versions that know the key, where the version of the run is unknown."""
     since, until = row.since, row.until
     if since and until:
         return Text(f"{since} to {until}", f"{since} 至 {until}")
@@ -247,7 +247,7 @@ def _dated(row: SettingRecord) -> Text | None:
 
 
 def _tail(key: str) -> str:
-    """The last name of a key as facts spell it: `training_args.optim` is optim, `--max-model-len` is max_model_len."""
+    """Return the last name of a key as facts spell it: `training_args.optim` is optim, `--max-model-len` is max_model_len."""
     return re.split(r"[.( ]", key.rstrip(")"))[-1].lstrip("-").replace("-", "_")
 
 
@@ -256,7 +256,7 @@ def _digits(value: float) -> str:
 
 
 def _fact(value: object) -> Fact:
-    """A value of a config as a fact; a block or a list is none."""
+    """Return a value of a config as a fact; a block or a list is none."""
     return value if isinstance(value, (str, int, float, bool)) else None
 
 

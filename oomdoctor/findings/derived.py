@@ -20,12 +20,12 @@ _ROUNDING = 0.001
 
 
 def derived(event: Event) -> Figures:
-    """What follows from the figures of one message."""
+    """Return what follows from the figures of one message."""
     return {**_shares(event), **_left(event), **_covers(event), **_neighbours(event), **_cache(event)}
 
 
 def unused(event: Event) -> int | None:
-    """Memory that the allocator holds and no tensor uses."""
+    """Return the memory that the allocator holds and no tensor uses."""
     printed, reserved, allocated = event.size("reserved_unallocated_bytes"), event.size("reserved_bytes"), event.size("allocated_bytes")
     if printed is not None:
         return printed
@@ -35,13 +35,13 @@ def unused(event: Event) -> int | None:
 
 
 def other_processes(event: Event) -> int | None:
-    """The sum over all `Process N has ...`."""
+    """Return the sum over all `Process N has ...`."""
     used = _used_by_others(event)
     return sum(used) if used is not None else None
 
 
 def _shares(event: Event) -> Figures:
-    """Each printed figure as a part of the card."""
+    """Return each printed figure as a part of the card."""
     out: Figures = {}
     held, total = unused(event), event.size("total_bytes")
     if held is not None:
@@ -53,7 +53,7 @@ def _shares(event: Event) -> Figures:
 
 
 def _left(event: Event) -> Figures:
-    """What is left of the card when all that the message names is taken away.
+    """Return what is left of the card when all that the message names is taken away.
 
     `unaccounted`: not free and not PyTorch's; other processes, sibling ranks, contexts. `neither`: neither free nor allocated,
     where the message does not say what is reserved; the allocator's cache is in it.
@@ -69,7 +69,7 @@ def _left(event: Event) -> Figures:
 
 
 def _covers(event: Event) -> Figures:
-    """Whether what is free, alone or with what is held, would have been enough for the request, and what would have been left of it."""
+    """Return whether what is free, alone or with what is held, would have been enough for the request, and what would be left of it."""
     requested, free, held = event.size("requested_bytes"), event.size("free_bytes"), unused(event)
     if requested is None or free is None:
         return {}
@@ -85,13 +85,13 @@ def _covers(event: Event) -> Figures:
 
 
 def _cache(event: Event) -> Figures:
-    """How many times the KV cache that there is one request of the full length needs."""
+    """Return how many times the KV cache that there is one request of the full length needs."""
     needed, available = event.size("kv_needed_bytes"), event.size("kv_available_bytes")
     return {"kv_needed_times": round(needed / available, 2)} if needed and available and available > 0 else {}
 
 
 def _neighbours(event: Event) -> Figures:
-    """The other processes of the message; ranks of one run have neighbouring numbers and use the same."""
+    """Return the other processes of the message; ranks of one run have neighbouring numbers and use the same."""
     used = _used_by_others(event)
     listed = event.fields.get("other_processes")
     if used is None or not isinstance(listed, tuple):

@@ -17,8 +17,10 @@ _VISION = re.compile(r"vis(?:ual|ion)|image|pixel", re.IGNORECASE)
 
 
 def log_facts(events: Sequence[Event], frameworks: Sequence[FrameworkCore]) -> dict[str, Value]:
-    """What messages of context show of the run's settings and machine, as `log.<name>`: the last value of each field, and
-    what several of them show together."""
+    """Return what messages of context show of the run's settings and machine, as `log.<name>`.
+
+    The last value of each field, and what several messages show together.
+    """
     out: dict[str, Value] = {}
     for event in events:
         if event.kind is Kind.CONTEXT:
@@ -52,19 +54,19 @@ def _named_framework(texts: Sequence[str], frameworks: Sequence[FrameworkCore]) 
 
 
 def _against_the_series(root: Event, log: Mapping[str, Fact]) -> dict[str, Fact]:
-    """`derived.over_series`: what was allocated at the failure, as a multiple of the highest value that the run had printed."""
+    """Return `derived.over_series`: what was allocated at the failure, as a multiple of the highest value that the run had printed."""
     highest, allocated = log.get("log.series_highest_bytes"), root.size("allocated_bytes")
     return {"derived.over_series": round(allocated / highest, 2)} if isinstance(highest, int) and highest and allocated else {}
 
 
 def _against_the_pool(root: Event, log: Mapping[str, Fact]) -> dict[str, Fact]:
-    """`derived.whole_pool_refused`: whether the request is the whole pool that the framework had found room for (printed in MiB)."""
+    """Return `derived.whole_pool_refused`: whether the request is the whole pool that the framework had room for (printed in MiB)."""
     pool, requested = log.get("log.limit_bytes"), root.size("requested_bytes")
     return {"derived.whole_pool_refused": abs(requested - pool) < 1 << 20} if isinstance(pool, int) and pool and requested else {}
 
 
 def _smi(events: Sequence[Event]) -> dict[str, Value]:
-    """`log.smi_unlisted_bytes`: what nvidia-smi counts as used on a card and gives to no process of its table."""
+    """Return `log.smi_unlisted_bytes`: what nvidia-smi counts as used on a card and gives to no process of its table."""
     listed: dict[Value | None, int] = {}
     for event in events:
         if event.signature == "nvidia-smi-process-row":
@@ -76,18 +78,18 @@ def _smi(events: Sequence[Event]) -> dict[str, Value]:
 
 
 def _tables(events: Sequence[Event]) -> dict[str, Value]:
-    """`log.fullest_card_share`: used over total of the fullest card in a pasted table."""
+    """Return `log.fullest_card_share`: used over total of the fullest card in a pasted table."""
     shares = [round(share, 4) for event in events if (share := card_share(event)) is not None]
     return {"log.fullest_card_share": max(shares)} if shares else {}
 
 
 def _naming(events: Sequence[Event]) -> list[str]:
-    """The texts in which a framework's name says that it runs: frames and what it prints itself."""
+    """Return the texts in which a framework's name says that it runs: frames and what it prints itself."""
     return [text for event in events[:400] for text in (event.frame, event.text[:300], event.worker) if text]
 
 
 def facts(incidents: Sequence[Incident], verdict: Verdict, log: Mapping[str, Fact]) -> dict[str, Fact]:
-    """Every fact of a case, by name. A name that is missing here is unknown."""
+    """Return every fact of a case, by name. A name that is missing here is unknown."""
     out: dict[str, Fact] = {"verdict.memory_failure": verdict.memory_failure, "verdict.kind": verdict.kind.value, **log}
     if incidents:
         first = incidents[0]

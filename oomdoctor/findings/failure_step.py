@@ -11,7 +11,7 @@ _FIRST = 2
 
 
 def failure_step(step: int | None, facts: Mapping[str, Fact]) -> dict[str, Fact]:
-    """`derived.step` and what falls on it: evaluation, a save, the first steps, a late failure. Unknown settings leave it open.
+    """Return `derived.step` and what falls on it: evaluation, a save, the first steps, a late failure; unknown settings leave it open.
 
     A bar shows the last finished step; evaluation and saving come after it, so step 500 of `eval_steps: 500` fails in evaluation.
     """

@@ -28,7 +28,7 @@ _Parts = list[tuple[str, int, str]]
 
 
 def ledger(root: Event, events: Sequence[Event] = ()) -> tuple[LedgerEntry, ...]:
-    """The parts of the card's memory at the moment of `root`; empty where the log does not tell. `events`: the rest of the log."""
+    """Return the parts of the card's memory at the moment of `root`; empty where the log does not tell. `events`: the rest of the log."""
     planned = _planned(root, events)
     parts = _of_message(root, planned)
     total = root.size("total_bytes")
@@ -41,7 +41,7 @@ def ledger(root: Event, events: Sequence[Event] = ()) -> tuple[LedgerEntry, ...]
 
 
 def _of_message(event: Event, planned: dict[str, int]) -> _Parts:
-    """The parts that a message of the allocator states."""
+    """Return the parts that a message of the allocator states."""
     total, free, allocated = event.size("total_bytes"), event.size("free_bytes"), event.size("allocated_bytes")
     if not total or free is None or allocated is None or "MPS" in event.text[:200] or allocated > total:
         return []
@@ -57,7 +57,7 @@ def _of_message(event: Event, planned: dict[str, int]) -> _Parts:
 
 
 def _split(live: int, planned: dict[str, int]) -> _Parts:
-    """Live tensors as weights, KV cache and the rest, where both were printed and fit in."""
+    """Return live tensors as weights, KV cache and the rest, where both were printed and fit in."""
     named = [(what, planned[name]) for what, name in _PLANNED[:2] if planned.get(name, 0) > 0]
     rest = live - sum(size for _, size in named)
     if not named or rest < 0:
@@ -66,7 +66,7 @@ def _split(live: int, planned: dict[str, int]) -> _Parts:
 
 
 def _of_plan(planned: dict[str, int]) -> tuple[_Parts, int | None]:
-    """The parts of a server's plan: its share of the card, and what the weights and the trial run leave for the KV cache."""
+    """Return the parts of a server's plan: its share of the card, and what the weights and the trial run leave for the KV cache."""
     total, budget = planned.get("total_bytes"), planned.get("budget_bytes")
     if not total or not budget or budget > total or "weights_bytes" not in planned:
         return [], None
@@ -77,7 +77,7 @@ def _of_plan(planned: dict[str, int]) -> tuple[_Parts, int | None]:
 
 
 def _closed(parts: _Parts, total: int, of: str) -> tuple[LedgerEntry, ...]:
-    """The parts with what is missing to the total; empty where they exceed it by more than rounding."""
+    """Return the parts with what is missing to the total; empty where they exceed it by more than rounding."""
     rest = total - sum(size for _, size, _ in parts)
     if rest < -_ROUNDING * total:
         return ()
@@ -97,7 +97,7 @@ def _closed(parts: _Parts, total: int, of: str) -> tuple[LedgerEntry, ...]:
 
 
 def _planned(root: Event, events: Sequence[Event]) -> dict[str, int]:
-    """What a server printed of its plan before the failure, of the same rank; the last of each figure."""
+    """Return what a server printed of its plan before the failure, of the same rank; the last of each figure."""
     out: dict[str, int] = {}
     for event in events:
         if event.kind is Kind.CONTEXT and event.place.source == root.place.source and event.rank in (None, root.rank):

@@ -16,7 +16,7 @@ _STEP = 0.01
 
 
 def memory_series(events: Sequence[Event]) -> list[int]:
-    """The longest series in bytes, of one rank and one kind of line."""
+    """Return the longest series in bytes, of one rank and one kind of line."""
     series: dict[tuple[str, str, int | None], list[int]] = {}
     for event in events:
         if event.kind is not Kind.CONTEXT or "total_bytes" in event.fields:
@@ -28,7 +28,7 @@ def memory_series(events: Sequence[Event]) -> list[int]:
 
 
 def series_shape(values: Sequence[int]) -> str:
-    """`none`, `flat`, `staircase` or `growth`: a staircase rises a few times and stands between, growth rises at most points."""
+    """Return `none`, `flat`, `staircase` or `growth`: a staircase rises a few times and stands between, growth rises at most points."""
     if len(values) < _SHORTEST:
         return "none"
     least = max(max(values) * _STEP, 1)

@@ -19,7 +19,7 @@ def inference_facts(
     purposes: Mapping[str, str],
     known: Mapping[str, Fact],
 ) -> dict[str, Fact]:
-    """`incident.inference`: the name of the program, where the one that failed trains nothing; else nothing.
+    """Return `incident.inference`: the name of the program, where the one that failed trains nothing; else nothing.
 
     `programs` and `purposes` are by signature. The message of the failure decides, if its program has one purpose only. Logs of
     training show programs for inference as well (samples of a policy, pictures for validation), so one sign of training
@@ -38,5 +38,5 @@ def inference_facts(
 
 
 def _trains(known: Mapping[str, Fact]) -> bool:
-    """Whether a config of the run is one of training."""
+    """Return whether a config of the run is one of training."""
     return known.get("training.method") != "serve" and any(name.startswith("training.") for name in known)

@@ -1,6 +1,7 @@
-"""Which facts exist: what messages, settings and tables name, and what the code works out (oomdoctor/case/fact_names.py).
+"""Which facts exist: what messages, settings and tables name, and what the code works out.
 
 A fact that no rule file and no code can ever give would leave a rule unknown for ever, without a word: such a rule is refused.
+Whoever lets the code work out something new adds its name to the sets below; tests/rules/test_fact_names.py holds the code to it.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ import csv
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import fields
 
-from oomdoctor.case import fact_names as computed
 from oomdoctor.case.environment import Gpu, Host, TorchRun
 from oomdoctor.case.event import Certainty, Kind
 from oomdoctor.case.settings import RunSettings
@@ -24,6 +25,70 @@ from oomdoctor.knowledge.rule_set import RuleSet
 _NUMBERED = re.compile(r"\.gpu\.\d{1,3}\.")
 """One of several cards: `environment.gpu.1.name`."""
 _GROUP = re.compile(r"\(\?P<(\w+)>")
+
+DERIVED: Final = frozenset({
+    "allocated_share", "equal_neighbours", "free_and_neither_cover_request", "free_and_unallocated_cover_request", "free_covers_request",
+    "kv_needed_times", "neither_bytes", "neither_share", "other_processes_bytes", "other_processes_count", "other_share", "over_series",
+    "request_as_product", "request_kind", "request_share", "spare_bytes", "step", "step_is_eval", "step_is_first", "step_is_late",
+    "step_is_save", "unaccounted_bytes", "unaccounted_share", "unallocated_bytes", "unallocated_share", "whole_pool_refused",
+})  # fmt: skip
+"""findings/derived.py, failure_step.py, tensor_match.py and facts.py: figures that follow from a message."""
+INCIDENT: Final = frozenset({"certainty", "count", "frame", "inference", "kind", "phase", "program", "ranks", "signature", "survived"})
+"""findings/facts.py, workload.py and api/: the first failure."""
+VERDICT: Final = frozenset({"kind", "memory_failure"})
+LOG: Final = frozenset({
+    "framework", "fullest_card_share", "gpu_name", "last_error", "memory_series", "series_highest_bytes", "shard_bars",
+    "smi_unlisted_bytes", "vision",
+})  # fmt: skip
+"""findings/facts.py and machine/match_log.py: what several messages show together. `PACKAGE_version` comes from the packages."""
+ESTIMATE: Final = frozenset({"card_bytes", "fits", "model", "needed_bytes", "over_card", "weights_bytes"})
+"""planning/run_expected_vs_observed.py: what the memory model expects."""
+TRAINING: Final = frozenset({"framework", "version"})
+"""case/settings.py: beside the settings themselves."""
+CONFIG: Final = frozenset({"eval_batch_above_train", "more_processes_than_cards"})
+"""configs/checks: how two settings compare."""
+CHECKED_CARD: Final = frozenset({"compute_capability", "name"})
+"""configs/checks/cards.py: the card that a config is checked against."""
+
+HOST: Final = frozenset({
+    "cgroup_kills", "cgroup_limit_bytes", "cgroup_share", "cgroup_used_bytes", "disk_free_bytes", "in_container", "shm_bytes",
+    "shm_free_bytes",
+})  # fmt: skip
+SOFTWARE: Final = frozenset({
+    "driver_branch", "driver_covers_torch", "driver_cuda", "driver_kernel_version", "driver_knows_cuda_of_torch", "driver_message",
+    "driver_minimum", "driver_state", "driver_version", "nvml_differs_from_kernel", "nvml_library", "nvml_library_version",
+    "nvml_missing", "nvml_missing_count", "python_kind", "python_version", "torch_architectures", "torch_backend", "torch_cuda",
+    "torch_hip", "torch_runs", "torch_version", "twice.count", "twice.name", "twice.other", "twice.used",
+})  # fmt: skip
+CARD: Final = frozenset({
+    "architecture", "bf16_native", "capability_major", "fp16_rate", "held_bytes", "held_share", "holders", "in_torch_build", "processes",
+    "used_share",
+})  # fmt: skip
+CARDS: Final = frozenset({"gpu", "fullest", "damaged", "uncovered", "emulating", "busy"})
+COUNTS: Final = frozenset({"gpu_count", "gpu_names", "visible_gpu_count", *(f"{card}.count" for card in CARDS - {"gpu", "fullest"})})
+"""machine/facts.py: an environment, beside the plain fields of its parts."""
+
+COMPARED: Final = frozenset({
+    "card.bf16_native", "card.count", "card.ecc", "card.mig", "card.name", "card.others_bytes", "card.total_bytes", "failed", "framework",
+    "host.cgroup_limit_bytes", "host.disk_free_bytes", "host.memlock_bytes", "host.ram_available_bytes", "host.ram_bytes",
+    "host.shm_bytes", "host.swap_bytes", "host.wsl", "model.parameters", "model.trained", "training.accumulates", "version.cuda",
+    "version.driver", "version.python",
+})  # fmt: skip
+"""comparing/facts.py: what two sides share, beside versions, settings, variables and options of the allocator."""
+
+ASKED_BY_FORMS: Final = frozenset({
+    "accelerator", "allocator", "container", "cuda_available", "driver", "gpu", "gpu_count", "gpu_memory", "gpus", "gpus_in_a_line",
+    "launcher", "libc", "os", "platform", "python", "ram", "shm", "system", "torch", "torch_cuda", "torch_hip", "vendor",
+    "visible_devices", "wsl",
+})  # fmt: skip
+"""report/issue/known_values.py: what bug forms ask, beside `package.NAME` and `commit.NAME`."""
+
+PHASES: Final = frozenset({
+    "backward", "checkpoint-save", "data-loading", "evaluation", "forward", "generation", "model-load", "optimizer-step",
+})  # fmt: skip
+"""The values of `incident.phase`: parse/traceback.py."""
+REQUEST_KINDS: Final = frozenset({"hidden", "logits", "parameters"})
+"""The values of `derived.request_kind`: findings/tensor_match.py."""
 
 
 class WrittenKeys(Struct, frozen=True):
@@ -77,20 +142,16 @@ def fact_names(rules: RuleSet) -> FactNames:
     printed = [name.removesuffix("_version").replace("_", "-") for name in logged if name.endswith("_version")]
     versions = {f"{package}_version" for package in (*plain, "driver", "python")}
     settings = set(RunSettings.__struct_fields__)
-    log = _under("log", logged | versions | computed.LOG)
-    training = _under("training", settings | computed.TRAINING)
-    verdict = _under("verdict", computed.VERDICT) | _under("estimate", computed.ESTIMATE)
-    case = _under("event", events) | _under("derived", computed.DERIVED) | _under("incident", computed.INCIDENT) | log | training | verdict
+    log = _under("log", logged | versions | LOG)
+    training = _under("training", settings | TRAINING)
+    verdict = _under("verdict", VERDICT) | _under("estimate", ESTIMATE)
+    case = _under("event", events) | _under("derived", DERIVED) | _under("incident", INCIDENT) | log | training | verdict
     options = {name for _, framework in rules.frameworks for table in framework.options.values() for name in _listed_keys(table)}
     return FactNames(
         case=frozenset(case | _environment(packages, variables)),
-        configs=frozenset(
-            log | training | _under("key", settings) | _under("config", computed.CONFIG) | _under("card", computed.CHECKED_CARD)
-        ),
-        compared=frozenset(
-            training | computed.COMPARED | _under("version", plain) | _under("alloc", options) | _under("variable", variables)
-        ),
-        forms=frozenset(computed.ASKED_BY_FORMS | _under("package", (*packages, *printed)) | _under("commit", packages)),
+        configs=frozenset(log | training | _under("key", settings) | _under("config", CONFIG) | _under("card", CHECKED_CARD)),
+        compared=frozenset(training | COMPARED | _under("version", plain) | _under("alloc", options) | _under("variable", variables)),
+        forms=frozenset(ASKED_BY_FORMS | _under("package", (*packages, *printed)) | _under("commit", packages)),
         open=(
             *(f"{group}.{name[:-1]}" for name in variables if name.endswith("*") for group in ("environment.variable", "variable")),
             *(() if packages else ("environment.package.", "version.", "package.", "commit.")),
@@ -103,8 +164,8 @@ def fact_names(rules: RuleSet) -> FactNames:
             "incident.certainty": frozenset(certainty.value for certainty in Certainty),
             "incident.signature": frozenset(loaded.record.id for loaded in rules.signatures),
             "incident.program": frozenset(loaded.program for loaded in rules.signatures),
-            "incident.phase": computed.PHASES,
-            "derived.request_kind": computed.REQUEST_KINDS,
+            "incident.phase": PHASES,
+            "derived.request_kind": REQUEST_KINDS,
         },
     )
 
@@ -126,10 +187,10 @@ def _under(prefix: str, names: Iterable[str]) -> set[str]:
 
 
 def _environment(packages: Iterable[str], variables: Iterable[str]) -> set[str]:
-    gpu = {field.name for field in fields(Gpu)} | computed.CARD
+    gpu = {field.name for field in fields(Gpu)} | CARD
     names = {field.name for field in fields(Host)} | {f"torch_{field.name}" for field in fields(TorchRun)}
-    names |= computed.HOST | computed.SOFTWARE | computed.COUNTS
-    names |= {f"{card}.{name}" for card in computed.CARDS for name in gpu}
+    names |= HOST | SOFTWARE | COUNTS
+    names |= {f"{card}.{name}" for card in CARDS for name in gpu}
     names |= _under("package", (package.replace("-", "_") for package in packages))
     names |= _under("variable", variables) | _under("launcher", variables)
     return _under("environment", names)

@@ -198,7 +198,7 @@ def _with_conditions(file: YamlFile, value: Any, at: str, named: Mapping[str, Wr
 
 
 def _with_groups(problems: Sequence[tuple[str, ProblemRecord]]) -> tuple[tuple[str, ProblemRecord], ...]:
-    """The problems with each silenced group spelt out as its members."""
+    """Return the problems with each silenced group spelt out as its members."""
     groups: dict[str, list[str]] = {}
     for _, problem in problems:
         if problem.group is not None:

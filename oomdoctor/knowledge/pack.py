@@ -219,7 +219,7 @@ def _read(path: str) -> bytes | None:
 
 
 def _from_zip(folder: str) -> bytes | None:
-    """The shipped pack when the package is imported from a zip archive."""
+    """Return the shipped pack when the package is imported from a zip archive."""
     return None if os.path.isdir(folder) else read_from_zip(_PACKED)
 
 

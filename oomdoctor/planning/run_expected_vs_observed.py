@@ -1,4 +1,7 @@
-"""Compare what a failed run should have taken with what its log shows, and say what each fix would free."""
+"""Compare what a failed run should have taken with what its log shows, and say what each fix would free.
+
+Also at the moment of the failure: what the settings explain of the live tensors, and which samples would explain them all.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,14 @@ from msgspec.structs import replace
 from oomdoctor.case.diagnosis import Finding, Fix
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.event import Value
-from oomdoctor.case.expected import Expected
+from oomdoctor.case.expected import AtFailure, Expected
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.plan import Fits, MemoryBudget
 from oomdoctor.case.settings import RunConfig, Scalar
+from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.pack import Pack
-from oomdoctor.planning.at_failure import at_failure
+from oomdoctor.memory.estimate import at_phases
 from oomdoctor.planning.expected_vs_observed import weigh_fixes
 from oomdoctor.planning.memory_budget import budget_from_log, fits, needed
 from oomdoctor.setups.from_log import LoggedRun, run_from_log, setup_from_log
@@ -25,6 +29,11 @@ _UNBOUNDED = MemoryBudget("", 1 << 62, 1 << 62)
 """A card for figures that are compared with no card."""
 _ADAPTER_SETTINGS = frozenset({"finetuning", "lora_rank", "lora_targets", "modules_to_save"})
 """Settings that change the number of trained parameters."""
+_PHASES = {"forward": ("forward",), "backward": ("forward", "backward"), "optimizer-step": ("step",), "evaluation": ("evaluation",)}
+"""The phases of incidents by those of estimates. A backward pass begins with what the forward pass ends with."""
+_STEP = 64
+_LONGEST = 1 << 20
+"""Tokens; no sample is longer."""
 
 
 class RunExpectedVsObserved(Struct, frozen=True):
@@ -95,3 +104,33 @@ def run_expected_vs_observed(training: RunConfig | None, log: Mapping[str, Value
     )
     requested, free = incident.root.size("requested_bytes"), incident.root.size("free_bytes")
     return RunExpectedVsObserved(run, run.shape, expected, max(0, (requested or 0) - (free or 0)))
+
+
+def at_failure(setup: Setup, incident: Incident) -> AtFailure | None:
+    """Compare what should have been allocated at the failure with what was."""
+    names = _PHASES.get(incident.phase or "", ())
+    allocated, requested = incident.root.size("allocated_bytes"), incident.root.size("requested_bytes")
+    sizes = at_phases(replace(setup, counter="max_allocated"), names)
+    if sizes is None or allocated is None or requested is None:
+        return None
+    expected, low, high = sizes
+    return AtFailure(phase=str(incident.phase), expected=expected, low=low, high=high, seen=allocated + requested)
+
+
+def explaining_length(setup: Setup, incident: Incident) -> int | None:
+    """Return the tokens of a sample with which the run has as much on the card as it had when it failed, in steps of 64.
+
+    None where no length does: the failure had another reason, or the moment is not known.
+    """
+    low, high = 1, _LONGEST // _STEP
+
+    def too_short(steps: int) -> bool | None:
+        at = at_failure(replace(setup, length=steps * _STEP), incident)
+        return None if at is None else at.expected < at.seen
+
+    if not too_short(low) or too_short(high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if too_short(middle) else (low, middle)
+    return high * _STEP

@@ -84,13 +84,24 @@ def test_shape_of_a_series(values: list[int], wanted: str) -> None:
 
 
 KNOWN = KnownFacts(
-    {"event.total_bytes": 24 * GIB, "derived.request_share": 0.08, "log.torch_version": "2.10.0", "log.bf16": "true"}, [event(**FULL)]
+    {
+        "event.total_bytes": 24 * GIB,
+        "derived.request_share": 0.08,
+        "log.torch_version": "2.10.0",
+        "log.bf16": "true",
+        "log.trl_version": "1.16.0rc1",
+        "log.peft_version": "0.18",
+        "log.vllm_version": "0.10.1+cu121",
+    },
+    [event(**FULL)],
 )
 
 
 @pytest.mark.parametrize(("when", "truth"), [
     ({"fact": "event.total_bytes", "lt": "25 GiB"}, True), ({"fact": "event.total_bytes", "gt": "25 GiB"}, False),
     ({"fact": "log.torch_version", "ge": "2.9.1"}, True), ({"fact": "log.torch_version", "lt": "2.9.1"}, False),
+    ({"fact": "log.trl_version", "ge": "1.16.0"}, False), ({"fact": "log.peft_version", "ge": "0.17.1"}, True),
+    ({"fact": "log.vllm_version", "ge": "0.10.1"}, True), ({"fact": "log.vllm_version", "ge": "0.10.2"}, False),
     ({"fact": "log.bf16", "is": True}, True), ({"fact": "log.driver", "lt": "470.42.01"}, None),
     ({"not": {"fact": "log.driver", "lt": "470.42.01"}}, None), ({"fact": "log.driver", "known": False}, True),
     ({"any": [{"fact": "log.driver", "is": "1"}, {"fact": "log.bf16", "is": True}]}, True),

@@ -7,11 +7,18 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from planning.runs import a_run
 from report.published import validate
 
 from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.diagnosis import Diagnosis, Fix
+from oomdoctor.case.event import Certainty, Event, Kind, Outcome, Place
+from oomdoctor.case.incident import Incident
 from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.planning.run_expected_vs_observed import at_failure, explaining_length
 from oomdoctor.report.diagnosis.compose import compose
 from oomdoctor.report.render.markdown import render
 from oomdoctor.report.wire.diagnosis import convert_diagnosis
@@ -150,3 +157,37 @@ def test_a_log_that_names_no_model_loads_nothing_of_the_arithmetic(log: str) -> 
     )
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+RUN = a_run(gradient_checkpointing=True)
+
+
+def a_failure(allocated: int, phase: str | None = "backward") -> Incident:
+    root = Event(
+        signature="torch-cuda-oom",
+        kind=Kind.DEVICE_OOM,
+        certainty=Certainty.CERTAIN,
+        outcome=Outcome.FAILURE,
+        place=Place("train.log", 0),
+        text="",
+        fields={"allocated_bytes": allocated, "requested_bytes": 0},
+    )
+    return Incident(kind=Kind.DEVICE_OOM, root=root, certainty=Certainty.CERTAIN, phase=phase)
+
+
+@given(st.integers(2, 512))
+def test_the_length_that_was_there_is_found_again(steps: int) -> None:
+    length = steps * 64
+    at = at_failure(replace(RUN, length=length), a_failure(1))
+    assert at is not None
+    assert explaining_length(RUN, a_failure(at.expected)) == length
+
+
+def test_less_than_the_weights_or_more_than_any_sample_has_another_reason() -> None:
+    assert explaining_length(RUN, a_failure(1 << 30)) is None
+    assert explaining_length(RUN, a_failure(1 << 50)) is None
+
+
+def test_without_a_known_moment_nothing_is_said() -> None:
+    assert at_failure(RUN, a_failure(20 << 30, None)) is None
+    assert explaining_length(RUN, a_failure(20 << 30, None)) is None

@@ -10,13 +10,12 @@ import msgspec
 import pytest
 
 from oomdoctor.api import pipeline
-from oomdoctor.case import fact_names as computed
 from oomdoctor.case.environment import Environment
 from oomdoctor.configs.readers.read import read_config
 from oomdoctor.configs.resolve import resolve_config
 from oomdoctor.findings.facts import facts
 from oomdoctor.findings.failure_step import failure_step
-from oomdoctor.knowledge.fact_names import FactNames, fact_names
+from oomdoctor.knowledge.fact_names import DERIVED, INCIDENT, VERDICT, FactNames, fact_names
 from oomdoctor.knowledge.load import load_rules
 from oomdoctor.knowledge.pack import builtin_rules, load_pack
 from oomdoctor.knowledge.rule_set import RuleSet
@@ -74,9 +73,9 @@ def test_what_the_code_says_can_be_asked_for(emitted: object) -> None:
 
 
 @pytest.mark.parametrize(("prefix", "listed"), [
-    pytest.param("derived", computed.DERIVED - {"request_as_product", "request_kind"}, id="figures that follow from a message alone"),
-    pytest.param("verdict", computed.VERDICT, id="the verdict"),
-    pytest.param("incident", computed.INCIDENT - {"inference", "program"}, id="the failure"),
+    pytest.param("derived", DERIVED - {"request_as_product", "request_kind"}, id="figures that follow from a message alone"),
+    pytest.param("verdict", VERDICT, id="the verdict"),
+    pytest.param("incident", INCIDENT - {"inference", "program"}, id="the failure"),
 ])  # fmt: skip
 def test_what_can_be_asked_for_is_said_in_some_log(prefix: str, listed: frozenset[str]) -> None:
     assert sorted(name for name in listed if f"{prefix}.{name}" not in of_logs()) == []

@@ -47,7 +47,7 @@ def capability(written: str) -> str:
 
 
 def sizes() -> list[Card]:
-    """One card of each size, the smallest first: the newest of that size, memory that is shared with the CPU left out."""
+    """Return one card of each size, the smallest first: the newest of that size, memory that is shared with the CPU left out."""
     newest: dict[int, tuple[tuple[int, ...], str]] = {}
     for row in table("cards"):
         made = version(row["compute_capability"])

@@ -13,7 +13,7 @@ Row = dict[str, str]
 
 @lru_cache(maxsize=32)
 def table(name: str, root: str | None = None) -> tuple[Row, ...]:
-    """The rows of one table by column; an empty cell is "". `root` is the folder of the rules, default the built-in one."""
+    """Return the rows of one table by column; an empty cell is "". `root` is the folder of the rules, default the built-in one."""
     folder = root or builtin_rules()
     data = _data(os.path.join(folder, "tables", f"{name}.csv"), folder, name)
     return tuple(csv.DictReader(data.decode("utf-8").splitlines()))

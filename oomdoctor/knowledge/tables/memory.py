@@ -19,12 +19,12 @@ _WORD = re.compile(r"[\w.-]{1,60}")
 
 
 def weight_format(name: str) -> WeightFormat | None:
-    """A format by any name that people give it; None for one that the table does not have."""
+    """Return a format by any name that people give it; None for one that the table does not have."""
     return _formats().get(name.lower())
 
 
 def known_format(name: str) -> WeightFormat:
-    """A format that the table has for certain: one that another table names."""
+    """Return a format that the table has for certain: one that another table names."""
     return _formats()[name]
 
 
@@ -48,12 +48,12 @@ def _formats() -> dict[str, WeightFormat]:
 
 
 def optimizer_named(name: str) -> Optimizer | None:
-    """An optimizer by any name that programs give it."""
+    """Return an optimizer by any name that programs give it."""
     return _optimizers().get(name.lower())
 
 
 def known_optimizer(name: str) -> Optimizer:
-    """An optimizer that the table has for certain: one that another table names."""
+    """Return an optimizer that the table has for certain: one that another table names."""
     return _optimizers()[name]
 
 
@@ -86,7 +86,7 @@ class TrainingMethod(Struct, frozen=True):
 
 
 def training_method(name: str) -> TrainingMethod:
-    """A way of training by the name that configs have; any other compares nothing."""
+    """Return a way of training by the name that configs have; any other compares nothing."""
     return _methods().get(name.lower()) or TrainingMethod(1, reference=False, counted=True)
 
 
@@ -127,7 +127,7 @@ class ActivationFunction(Struct, frozen=True):
 
 
 def activation_function(name: str) -> ActivationFunction:
-    """A function by the name that configs have; one that the table does not have is taken for a fused one."""
+    """Return a function by the name that configs have; one that the table does not have is taken for a fused one."""
     return _activations().get(name) or _activations()["silu"]
 
 
@@ -146,7 +146,7 @@ def _names(row: Row) -> Iterator[str]:
 
 
 def adapter_targets(written: str) -> frozenset[str]:
-    """The matrices that a list of module names means (`q_proj,v_proj`, `all-linear`); empty where no name is known."""
+    """Return the matrices that a list of module names means (`q_proj,v_proj`, `all-linear`); empty where no name is known."""
     known = _targets()
     return frozenset(target for word in _WORD.findall(written.lower()) for target in known.get(word, ()))
 
