@@ -45,4 +45,6 @@ class PackHead(Struct, frozen=True):
 
 
 class PackFormat(Struct):
+    """The number of the format, which the first line of every pack states."""
+
     format: int = 0
