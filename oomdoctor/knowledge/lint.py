@@ -10,12 +10,12 @@ from typing import Any
 from msgspec import Struct
 
 from oomdoctor.knowledge.pattern import sre_constants, sre_parse
-from oomdoctor.knowledge.places import place
 from oomdoctor.knowledge.records.change import ChangeRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.knowledge.references import Wrong, wrong_references
 from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
 from oomdoctor.knowledge.table_lint import table_files, wrong_table
+from oomdoctor.knowledge.yaml_file import place_of_word
 
 _LETTERS = 6
 _LONG = 2000
@@ -50,7 +50,7 @@ def lint_rules(rules: RuleSet, healthy: Sequence[str], expand: Callable[[str], s
 
 def issue_at(wrong: Wrong) -> RuleIssue:
     """Return a mistake with its place in the file."""
-    return RuleIssue(wrong.path, *place(wrong.path, wrong.id, wrong.word), wrong.id, wrong.why)
+    return RuleIssue(wrong.path, *place_of_word(wrong.path, wrong.id, wrong.word), wrong.id, wrong.why)
 
 
 def signature_faults(loaded: LoadedSignature, healthy: Sequence[str], expand: Callable[[str], str]) -> Iterator[tuple[str, str]]:

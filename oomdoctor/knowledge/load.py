@@ -14,7 +14,6 @@ from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.conditions import WrittenCondition, fault, parts, plain
 from oomdoctor.knowledge.framework_rows import with_framework_rows
 from oomdoctor.knowledge.log_settings import signature_of
-from oomdoctor.knowledge.places import place
 from oomdoctor.knowledge.records.cause import CauseFile
 from oomdoctor.knowledge.records.change import ChangeFile
 from oomdoctor.knowledge.records.check import CheckFile
@@ -31,7 +30,7 @@ from oomdoctor.knowledge.records.source import SourceFile
 from oomdoctor.knowledge.records.template import TemplateRecord
 from oomdoctor.knowledge.references import wrong_references
 from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
-from oomdoctor.knowledge.yaml_file import YamlFile, convert, did_you_mean, read_yaml
+from oomdoctor.knowledge.yaml_file import YamlFile, convert, did_you_mean, place_of_word, read_yaml
 
 T = TypeVar("T")
 _LOG = "log"
@@ -53,7 +52,7 @@ def load_rules(root: Path, over: Path | None = None) -> RuleSet:
     rules = load_records(root, over)
     wrong = next(wrong_references(rules), None)
     if wrong is not None:
-        raise RuleError(wrong.path, *place(wrong.path, wrong.id, wrong.word), f"{wrong.id}: {wrong.why}")
+        raise RuleError(wrong.path, *place_of_word(wrong.path, wrong.id, wrong.word), f"{wrong.id}: {wrong.why}")
     return rules
 
 
