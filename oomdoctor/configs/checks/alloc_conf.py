@@ -62,7 +62,7 @@ def _form(setting: WrittenSetting, text: str) -> Iterator[ConfigIssue]:
         what = Text("an option of the allocator takes `:`, not `=`", "分配器选项的名称和值之间用 `:`，不是 `=`")
         yield _made("alloc-conf-form", setting, what, _STOPS, f"{setting.key}={text.replace('=', ':').replace(' ', '')}")
     elif " " in text.strip():
-        what = Text("the value has a blank in it", "变量值里有空格")
+        what = Text("the value contains a space", "变量值里有空格")
         yield _made(
             "alloc-conf-form", setting, what, _BLANK, f"{setting.key}={re.sub(r'[, ]*[, ][, ]*', ',', text.strip()).replace(':,', ':')}"
         )

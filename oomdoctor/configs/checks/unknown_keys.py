@@ -98,11 +98,11 @@ def _unknown(setting: WrittenSetting, name: str, framework: FrameworkRecord, gue
     what = Text(f"{title} has no key `{name}`; `{guess}` is near", f"{title} 没有 `{name}` 这个键，应该是 `{guess}`")
     if framework.unknown_keys == "refused":
         why = Text(
-            "Depending on the version it is refused or passed over; the setting does not take effect.",
+            "Depending on the version it is rejected or ignored; the setting does not take effect.",
             "不同版本会报错或忽略它，这项设置都不会生效。",
         )
     else:
-        why = Text("It is passed over without a word, and the default stays in force.", "它会被悄悄忽略，实际用的还是默认值。")
+        why = Text("It is silently ignored, and the default stays in force.", "它会被悄悄忽略，实际用的还是默认值。")
     return _made("key-unknown", "note" if framework.unknown_keys == "noted" else "warning", setting, what, why, guess)
 
 

@@ -142,4 +142,4 @@ def _set_already(owner: str) -> Text:
 
 _MOVED_ON = Text("it was changed since the run died", "出错之后这一项已被改过")
 _TAKEN = Text("a file of this name is there already and says something else; it is not overwritten", "同名文件已存在且内容不同，不会覆盖")
-_NOT_GONE = Text("the complaint would still be there", "改完之后这个问题仍然存在")
+_NOT_GONE = Text("the problem would still be there", "改完之后这个问题仍然存在")

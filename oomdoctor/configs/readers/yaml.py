@@ -131,7 +131,7 @@ def _line_start(text: str, line: int) -> int:
 
 def _broken(file: str, line: int, problem: str) -> ConfigIssue:
     if "'\\t'" in problem or "tab character" in problem:
-        what = Text("a tab stands where YAML wants blanks", "这里用了制表符，YAML 只允许用空格缩进")
+        what = Text("a tab stands where YAML allows spaces only", "这里用了制表符，YAML 只允许用空格缩进")
     else:
         what = Text(f"this is not valid YAML: {problem}", f"这里不是合法的 YAML：{problem}")
     why = Text(

@@ -173,7 +173,7 @@ def _titled(plan: Plan[Estimate], title: str, pack: Pack, wording: Wording) -> S
 
 
 def _judged(plans: Plans[Estimate], wording: Wording) -> Folded:
-    weighed = wording.say(Text("{} combinations were weighed.", "共比较了 {} 种组合。")).format(plans.combinations)
+    weighed = wording.say(Text("{} combinations were compared.", "共比较了 {} 种组合。")).format(plans.combinations)
     kept = wording.say(
         Text("The log shows {} more than the settings explain; so much is kept free.", "日志显示的占用比设置能解释的多 {}，规划时已预留。")
     )

@@ -32,7 +32,7 @@ _COSTS = {
     "max_batched_tokens": Text("long prompts are read in more steps", "长提示词要分更多步预填充"),
     "kv_cache_dtype": Text("a little quality on long texts", "长文本上质量略降"),
     "enforce_eager": Text("slower generation, most of all for small models", "生成变慢，小模型尤其明显"),
-    "tensor_parallel": Text("the cards talk in every layer", "每层都要在卡间通信"),
+    "tensor_parallel": Text("the cards communicate in every layer", "每层都要在卡间通信"),
     "quantization": Text("another checkpoint of the same model, and a little quality", "需要同一模型的另一份权重，质量略降"),
     "cpu_offload_gb": Text(
         "much slower, as these weights cross the bus in every step; the host must have the memory",
@@ -67,7 +67,7 @@ def _blocks(plans: Plans[Served], assumptions: Sequence[Assumption], wording: Wo
     if plans.obstacle is not None:
         yield from _obstacle(plans.obstacle, plans, wording)
     yield from assumed(tuple(assumptions), wording)
-    weighed = wording.say(Text("{} combinations were weighed.", "共比较了 {} 种组合。")).format(plans.combinations)
+    weighed = wording.say(Text("{} combinations were compared.", "共比较了 {} 种组合。")).format(plans.combinations)
     texts = [wording.say(_JUDGED), *([weighed] if plans.combinations else [])]
     yield Folded(title=wording.say(Text("How this is judged", "判断依据")), blocks=tuple(Paragraph((Span(text),)) for text in texts))
 

@@ -106,7 +106,7 @@ AREAS: Mapping[str, Text] = {
     "consequence": Text("the failure itself is in another log", "真正的错误在别的日志里"),
     "device": Text("the memory of the card", "显存"),
     "environment": Text("problems of a machine, its cards or its torch that make runs fail", "机器、显卡或 torch 自身的问题"),
-    "host": Text("the memory of the machine, its limits and its killers", "主机内存、内存上限与被杀进程"),
+    "host": Text("the memory of the machine, its limits, and what was killed for it", "主机内存、内存上限与被杀进程"),
     "kernel": Text("the on-chip memory of one kernel", "单个 kernel 的片上内存"),
     "lookalike": Text("what looks like a lack of memory but is not", "看似内存或显存不足，其实不是"),
     "masked": Text("a lack of memory that another error hides", "被其他报错掩盖的显存不足"),

@@ -145,7 +145,7 @@ FIGURES: Mapping[str, Text] = {
     "total_vm_bytes": Text("Address space (total-vm)", "地址空间（total-vm）"),
     "host_used_bytes": Text("RAM used", "已用内存"),
     "host_available_bytes": Text("RAM available", "可用内存"),
-    "host_total_bytes": Text("RAM in all", "总内存"),
+    "host_total_bytes": Text("RAM in total", "总内存"),
     "host_required_bytes": Text("RAM needed", "需要的内存"),
     "used_bytes": Text("Used", "已用"),
     "shared_mem_required_bytes": Text("Needed by the kernel", "kernel 需要"),
