@@ -30,10 +30,10 @@ def config(tmp_path: Path) -> Path:
 def test_nothing_is_written_before_it_is_applied(config: Path) -> None:
     changes = oomdoctor.fix(config, gpu="RTX 4090", review=True)
     assert config.read_text() == CONFIG
-    written = oomdoctor.apply_fix(changes)
+    applied = oomdoctor.apply_fix(changes)
     assert config.read_bytes() == changes.applied.files[str(config)]
-    assert {path: Path(copy).read_text() for path, copy in written.copies.items()} == {str(config): CONFIG}
-    assert written.created == ()
+    assert {path: Path(copy).read_text() for path, copy in applied.copies.items()} == {str(config): CONFIG}
+    assert applied.created == ()
 
 
 def test_a_second_fix_changes_nothing(config: Path) -> None:

@@ -66,26 +66,28 @@ def test_an_unknown_model_is_no_verdict(here: Path) -> None:
     assert done.returncode == 2 and "our-own-model" in done.stderr and "no problems found" in done.stdout
 
 
-@pytest.mark.parametrize(("gpu", "said"), [
+@pytest.mark.parametrize(("gpu", "expected"), [
     pytest.param("Tesla P4", ["bf16-before-ampere"], id="a card without bf16"),
     pytest.param("V100-16GB", ["bf16-before-ampere"], id="one that is sold in two sizes"),
     pytest.param("RTX 4090", [], id="a card with bf16"),
     pytest.param("24GB", [], id="a size alone"),
 ])  # fmt: skip
-def test_settings_are_held_against_the_card(here: Path, gpu: str, said: list[str]) -> None:
-    told = json.loads(run("good.yaml", "--gpu", gpu, "--format", "json", here=here).stdout)
-    assert [one["id"] for one in told["complaints"]] == said
+def test_settings_are_held_against_the_card(here: Path, gpu: str, expected: list[str]) -> None:
+    report = json.loads(run("good.yaml", "--gpu", gpu, "--format", "json", here=here).stdout)
+    assert [complaint["id"] for complaint in report["complaints"]] == expected
 
 
 def test_json(here: Path) -> None:
-    told = json.loads(run("wrong.yaml", "--gpu", "80GB", "--format", "json", here=here).stdout)
-    assert (told["schema"], told["framework"], told["counts"]) == (
+    report = json.loads(run("wrong.yaml", "--gpu", "80GB", "--format", "json", here=here).stdout)
+    assert (report["schema"], report["framework"], report["counts"]) == (
         "oomdoctor/check/v1",
         "llamafactory",
         {"error": 1, "warning": 0, "note": 0},
     )
-    assert told["fits"] == "yes" and told["estimate"]["per_gpu_bytes"]["low"] < told["estimate"]["per_gpu_bytes"]["high"]
-    assert [(one["id"], one["file"], one["line"]) for one in told["complaints"]] == [("bf16-and-fp16", "wrong.yaml", 7)]
+    assert report["fits"] == "yes" and report["estimate"]["per_gpu_bytes"]["low"] < report["estimate"]["per_gpu_bytes"]["high"]
+    assert [(complaint["id"], complaint["file"], complaint["line"]) for complaint in report["complaints"]] == [
+        ("bf16-and-fp16", "wrong.yaml", 7)
+    ]
 
 
 def test_markdown_and_a_file(here: Path) -> None:
@@ -101,31 +103,31 @@ def test_several_files_of_one_run(here: Path) -> None:
 
 
 def test_sarif(here: Path) -> None:
-    told = json.loads(run("wrong.yaml", "--format", "sarif", here=here).stdout)
-    result = told["runs"][0]["results"][0]
-    assert (told["version"], result["ruleId"], result["level"]) == ("2.1.0", "bf16-and-fp16", "error")
+    report = json.loads(run("wrong.yaml", "--format", "sarif", here=here).stdout)
+    result = report["runs"][0]["results"][0]
+    assert (report["version"], result["ruleId"], result["level"]) == ("2.1.0", "bf16-and-fp16", "error")
 
 
-@pytest.mark.parametrize(("card", "level", "said"), [
+@pytest.mark.parametrize(("card", "level", "message"), [
     pytest.param("8GB", ("does-not-fit", "error", 1), "It does not fit. The run needs", id="a run that does not fit"),
     pytest.param("80GB", None, "", id="a run that fits"),
 ])  # fmt: skip
-def test_sarif_has_the_verdict_where_the_model_is_named(here: Path, card: str, level: tuple[str, str, int] | None, said: str) -> None:
+def test_sarif_has_the_verdict_where_the_model_is_named(here: Path, card: str, level: tuple[str, str, int] | None, message: str) -> None:
     results = json.loads(run("good.yaml", "--gpu", card, "--format", "sarif", here=here).stdout)["runs"][0]["results"]
     if level is None:
         assert results == []
         return
-    (found,) = results
-    line = found["locations"][0]["physicalLocation"]["region"]["startLine"]
-    assert (found["ruleId"], found["level"], line) == level
-    assert found["message"]["text"].startswith(said)
+    (finding,) = results
+    line = finding["locations"][0]["physicalLocation"]["region"]["startLine"]
+    assert (finding["ruleId"], finding["level"], line) == level
+    assert finding["message"]["text"].startswith(message)
 
 
 def test_sarif_has_what_stops_a_server(here: Path) -> None:
     (here / "serve.sh").write_text("vllm serve Qwen/Qwen2.5-7B --max-model-len 900000\n", encoding="utf-8")
-    (found,) = json.loads(run("serve.sh", "--gpu", "RTX 4090", "--format", "sarif", here=here).stdout)["runs"][0]["results"]
-    assert (found["ruleId"], found["level"]) == ("does-not-fit", "error")
-    assert "KV cache is needed" in found["message"]["text"]
+    (finding,) = json.loads(run("serve.sh", "--gpu", "RTX 4090", "--format", "sarif", here=here).stdout)["runs"][0]["results"]
+    assert (finding["ruleId"], finding["level"]) == ("does-not-fit", "error")
+    assert "KV cache is needed" in finding["message"]["text"]
 
 
 @pytest.mark.parametrize(("command", "fits", "status"), [
@@ -135,8 +137,8 @@ def test_sarif_has_what_stops_a_server(here: Path) -> None:
 def test_a_server_is_checked_by_its_own_budget(here: Path, command: str, fits: str, status: int) -> None:
     (here / "serve.sh").write_text(command + "\n", encoding="utf-8")
     done = run("serve.sh", "--gpu", "RTX 4090", "--format", "json", here=here)
-    told = json.loads(done.stdout)
-    assert (told["fits"], told["estimate"]["server"]["program"], done.returncode) == (fits, "vllm", status)
+    report = json.loads(done.stdout)
+    assert (report["fits"], report["estimate"]["server"]["program"], done.returncode) == (fits, "vllm", status)
     assert "KV cache" in run("serve.sh", "--gpu", "RTX 4090", "--lang", "en", here=here).stdout
 
 

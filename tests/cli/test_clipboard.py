@@ -16,9 +16,9 @@ from oomdoctor.cli.clipboard import copy, sequence
 @given(st.text(max_size=200))
 def test_the_terminal_gets_exactly_the_text(text: str) -> None:
     sent = sequence(text, {})
-    found = re.fullmatch(r"\x1b\]52;c;([A-Za-z0-9+/=]*)\x07", sent or "")
-    assert found is not None
-    assert base64.b64decode(found[1]) == text.encode("utf-8", "replace")
+    match = re.fullmatch(r"\x1b\]52;c;([A-Za-z0-9+/=]*)\x07", sent or "")
+    assert match is not None
+    assert base64.b64decode(match[1]) == text.encode("utf-8", "replace")
 
 
 def test_tmux_gets_it_wrapped() -> None:

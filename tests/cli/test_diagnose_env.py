@@ -28,11 +28,11 @@ def run(tmp_path: Path, *options: str, log: str = LOG) -> str:
 
 
 def test_a_file_gives_the_machine_and_the_report_says_so(tmp_path: Path) -> None:
-    said = json.loads(run(tmp_path, "--env", str(ENVIRONMENTS / "issue-zh.md"), "--format", "json"))
-    assert said["environment"]["driver"] == {"version": "550.107.02", "cuda": "12.4"}
-    assert "the log agrees on the card (23.69 GiB)" in said["environment"]["note"]
-    assert said["training"]["torch_version"] == "2.4.0+cu121"
-    assert any(gap["what"] == "packages.transformers.version" for gap in said["gaps"])
+    report = json.loads(run(tmp_path, "--env", str(ENVIRONMENTS / "issue-zh.md"), "--format", "json"))
+    assert report["environment"]["driver"] == {"version": "550.107.02", "cuda": "12.4"}
+    assert "the log agrees on the card (23.69 GiB)" in report["environment"]["note"]
+    assert report["training"]["torch_version"] == "2.4.0+cu121"
+    assert any(gap["what"] == "packages.transformers.version" for gap in report["gaps"])
 
 
 SMALL = (
@@ -55,19 +55,19 @@ def test_a_finding_that_waits_for_the_card_settles(tmp_path: Path, described: st
     if described is not None:
         (tmp_path / "env.txt").write_text(described + "\n", encoding="utf-8")
         env = str(tmp_path / "env.txt")
-    found = json.loads(run(tmp_path, "--env", env, "--format", "json", log=SMALL))["findings"]
-    sure = {one["id"]: one["confidence"] for one in found if not one["unknowns"] or one["confidence"] == "possible"}
+    findings = json.loads(run(tmp_path, "--env", env, "--format", "json", log=SMALL))["findings"]
+    sure = {finding["id"]: finding["confidence"] for finding in findings if not finding["unknowns"] or finding["confidence"] == "possible"}
     assert sure.get("small-cards-do-not-add-up") == settled
 
 
 def test_that_this_machine_is_not_used_is_said_where_a_finding_waits_for_one(tmp_path: Path) -> None:
-    said = " ".join(run(tmp_path, "--lang", "en", log='  File "/data/run/train.py", line 4, in main\n' + SMALL).split())
-    assert "Facts of this machine are not used: /data/run/train.py is not here." in said
+    text = " ".join(run(tmp_path, "--lang", "en", log='  File "/data/run/train.py", line 4, in main\n' + SMALL).split())
+    assert "Facts of this machine are not used: /data/run/train.py is not here." in text
 
 
 def test_a_card_that_is_full_in_the_file_is_not_taken_for_another_process(tmp_path: Path) -> None:
-    said = json.loads(run(tmp_path, "--env", str(ENVIRONMENTS / "nvidia-smi-470.txt"), "--format", "json"))
-    assert not [one["id"] for one in said["findings"] if one["id"].startswith("card-is-in-use")]
+    report = json.loads(run(tmp_path, "--env", str(ENVIRONMENTS / "nvidia-smi-470.txt"), "--format", "json"))
+    assert not [finding["id"] for finding in report["findings"] if finding["id"].startswith("card-is-in-use")]
 
 
 def test_what_the_machine_lacks_comes_after_what_happened(tmp_path: Path) -> None:
@@ -75,16 +75,16 @@ def test_what_the_machine_lacks_comes_after_what_happened(tmp_path: Path) -> Non
     described.write_text(
         "PyTorch version: 2.13.0+cu130\nCUDA used to build PyTorch: 13.0\nNvidia driver version: 470.82.01\n", encoding="utf-8"
     )
-    said = json.loads(run(tmp_path, "--env", str(described), "--format", "json"))
-    found = [one["id"] for one in said["findings"]]
-    assert found[0] == json.loads(run(tmp_path, "--env", "none", "--format", "json"))["findings"][0]["id"]
-    assert "driver-below-torch-build" in found[1:]
+    report = json.loads(run(tmp_path, "--env", str(described), "--format", "json"))
+    names = [finding["id"] for finding in report["findings"]]
+    assert names[0] == json.loads(run(tmp_path, "--env", "none", "--format", "json"))["findings"][0]["id"]
+    assert "driver-below-torch-build" in names[1:]
 
 
 def test_by_default_a_log_from_elsewhere_is_read_alone(tmp_path: Path) -> None:
-    said = json.loads(run(tmp_path, "--format", "json"))
-    assert list(said["environment"]) == ["note"]
-    assert "/data/run/train.py is not here" in said["environment"]["note"]
+    report = json.loads(run(tmp_path, "--format", "json"))
+    assert list(report["environment"]) == ["note"]
+    assert "/data/run/train.py is not here" in report["environment"]["note"]
     assert "not used" not in run(tmp_path)
 
 
@@ -109,5 +109,5 @@ def test_a_file_that_cannot_be_read_is_wrong_use(tmp_path: Path, env: str) -> No
 def test_a_file_that_describes_no_machine_is_a_gap(tmp_path: Path) -> None:
     other = tmp_path / "other.txt"
     other.write_text("hello\n", encoding="utf-8")
-    said = json.loads(run(tmp_path, "--env", str(other), "--format", "json"))
-    assert [gap["why"] for gap in said["gaps"]] == ["nothing in it describes a machine"]
+    report = json.loads(run(tmp_path, "--env", str(other), "--format", "json"))
+    assert [gap["why"] for gap in report["gaps"]] == ["nothing in it describes a machine"]

@@ -15,8 +15,8 @@ from oomdoctor.case.environment import Environment
 
 
 def env(*arguments: str, environ: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    own = {"PATH": os.environ["PATH"], "COLUMNS": "100", **(environ or {})}
-    return subprocess.run([sys.executable, "-m", "oomdoctor", "env", *arguments], env=own, capture_output=True, text=True, timeout=60)
+    variables = {"PATH": os.environ["PATH"], "COLUMNS": "100", **(environ or {})}
+    return subprocess.run([sys.executable, "-m", "oomdoctor", "env", *arguments], env=variables, capture_output=True, text=True, timeout=60)
 
 
 def site(folder: Path, torch: str) -> dict[str, str]:
@@ -28,7 +28,7 @@ def site(folder: Path, torch: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "expected"),
     [
         pytest.param(["--lang", "en"], ["Cards", "Software", "Machine", "RAM"], id="terminal, English"),
         pytest.param(["--lang", "zh"], ["显卡", "软件", "机器", "内存"], id="terminal, Chinese"),
@@ -36,10 +36,10 @@ def site(folder: Path, torch: str) -> dict[str, str]:
         pytest.param(["--format", "html", "--lang", "zh"], ["<html", "显卡"], id="HTML"),
     ],
 )
-def test_a_report_in_each_form(arguments: list[str], words: list[str]) -> None:
+def test_a_report_in_each_form(arguments: list[str], expected: list[str]) -> None:
     done = env(*arguments)
     assert done.returncode == 0, done.stderr
-    assert all(word in done.stdout for word in words)
+    assert all(part in done.stdout for part in expected)
     assert "\x1b" not in done.stdout
 
 
@@ -65,7 +65,7 @@ def test_deep_says_that_torch_cannot_be_imported_and_check_fails(tmp_path: Path)
     assert done.returncode == 1
     report = json.loads(done.stdout)
     assert report["environment"]["torch_run"]["error"] == "SystemExit: torch was imported"
-    assert "torch-does-not-import" in [one["id"] for one in report["findings"]]
+    assert "torch-does-not-import" in [finding["id"] for finding in report["findings"]]
 
 
 def test_without_check_the_status_is_0_whatever_was_found(tmp_path: Path) -> None:
@@ -117,10 +117,10 @@ SECRETS = {
 @pytest.mark.parametrize("form", ["terminal", "markdown", "json", "html"])
 def test_no_secret_of_the_environment_leaves_in_any_form(form: str) -> None:
     environ = {**SECRETS, "LD_LIBRARY_PATH": "/home/alicesmith/cuda/lib64", "OMP_NUM_THREADS": "8"}
-    said = env("--format", form, environ=environ).stdout
-    assert "OMP_NUM_THREADS" in said
-    assert not [name for name, secret in SECRETS.items() if secret in said]
-    assert "alicesmith" not in said
+    output = env("--format", form, environ=environ).stdout
+    assert "OMP_NUM_THREADS" in output
+    assert not [name for name, secret in SECRETS.items() if secret in output]
+    assert "alicesmith" not in output
 
 
 def test_a_read_only_home_and_cache_are_no_hindrance(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_a_driver_that_is_too_old_for_torch_is_found_in_a_pasted_text() -> None:
     text = "PyTorch version: 2.13.0+cu130\nCUDA used to build PyTorch: 13.0\nNvidia driver version: 470.82.01\n"
     done = run("--from", "-", "--format", "json", "--check", given=text)
     assert done.exit_code == 1
-    assert "driver-below-torch-build" in [one["id"] for one in json.loads(done.output)["findings"]]
+    assert "driver-below-torch-build" in [finding["id"] for finding in json.loads(done.output)["findings"]]
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,9 @@ def test_a_config_is_estimated(tmp_path: Path) -> None:
     config = tmp_path / "sft.yaml"
     config.write_text(CONFIG)
     done = run(str(config), "--format", "json")
-    found = json.loads(done.output)
-    assert (done.exit_code, found["model"], found["card"]) == (0, "Qwen/Qwen2.5-7B", None)
-    assert {term["name"] for term in found["phases"][1]["terms"]} >= {"weights", "adapters", "activations", "logits"}
+    report = json.loads(done.output)
+    assert (done.exit_code, report["model"], report["card"]) == (0, "Qwen/Qwen2.5-7B", None)
+    assert {term["name"] for term in report["phases"][1]["terms"]} >= {"weights", "adapters", "activations", "logits"}
 
 
 def test_an_option_goes_before_the_config(tmp_path: Path) -> None:
@@ -141,14 +141,14 @@ def test_the_command_of_a_server_is_judged(tmp_path: Path, command: str, gpu: st
     script = tmp_path / "serve.sh"
     script.write_text(command + "\n")
     done = run(str(script), "--gpu", gpu, "--format", "json")
-    found = json.loads(done.output)
-    assert (found["server"]["starts"], found["server"]["obstacle"], done.exit_code) == (starts, obstacle, status)
+    report = json.loads(done.output)
+    assert (report["server"]["starts"], report["server"]["obstacle"], done.exit_code) == (starts, obstacle, status)
 
 
-@pytest.mark.parametrize(("lang", "words"), [
+@pytest.mark.parametrize(("lang", "expected"), [
     pytest.param("en", ["It does not start.", "No available memory for the cache blocks", "left for the KV cache"], id="English"),
     pytest.param("zh", ["无法启动。", "No available memory for the cache blocks", "留给 KV 缓存"], id="Chinese"),
 ])  # fmt: skip
-def test_a_server_that_does_not_start_says_how_its_log_ends(lang: str, words: list[str]) -> None:
+def test_a_server_that_does_not_start_says_how_its_log_ends(lang: str, expected: list[str]) -> None:
     done = run("--model", "Qwen2.5-7B", "--serve", "--share", "0.6", "--gpu", "RTX 4090", "--format", "markdown", "--lang", lang)
-    assert [word for word in words if word not in done.output] == []
+    assert [part for part in expected if part not in done.output] == []

@@ -61,9 +61,9 @@ SIGNATURES = book().pack.names("signatures")
 @pytest.mark.parametrize("name", [*NAMES, *SIGNATURES[::40]])
 def test_every_id_has_a_page_without_holes(name: str, lang: str) -> None:
     document = rule_page(book(), name, Wording(lang), "0")
-    said = text_of(document)
+    text = text_of(document)
     assert len(document.blocks) >= 2
-    assert "{event." not in said and "{derived." not in said and "{log." not in said
+    assert "{event." not in text and "{derived." not in text and "{log." not in text
     assert not any(isinstance(block, Facts) and not block.rows for block in document.blocks)
 
 
@@ -94,23 +94,23 @@ def test_a_problem_lists_its_fixes_in_order_with_the_keys_of_every_framework() -
 
 
 def test_what_a_cited_article_gets_wrong_is_corrected_and_not_repeated_as_a_source() -> None:
-    said = text_of(rule_page(book(), "variable-length-staircase", Wording("en"), "0"))
-    assert said.index("What does not help") < said.index("Reduce context") < said.index("In fact:") < said.index("\nSources\n")
-    assert "Reduce context" not in said.partition("\nSources\n")[2]
+    text = text_of(rule_page(book(), "variable-length-staircase", Wording("en"), "0"))
+    assert text.index("What does not help") < text.index("Reduce context") < text.index("In fact:") < text.index("\nSources\n")
+    assert "Reduce context" not in text.partition("\nSources\n")[2]
 
 
 def test_a_source_shows_each_claim_with_its_verdict() -> None:
-    found = book().source("article-nvml-assert")
+    source = book().source("article-nvml-assert")
     paragraphs = [block for block in rule_page(book(), "article-nvml-assert", Wording("en"), "0").blocks if isinstance(block, Paragraph)]
     shown = ["".join(span.text for span in block.spans) for block in paragraphs]
-    for claim in found.claims:
-        assert any(one.startswith(f"{claim.id} {'right in part' if claim.verdict == 'partly' else claim.verdict}: ") for one in shown)
+    for claim in source.claims:
+        assert any(line.startswith(f"{claim.id} {'right in part' if claim.verdict == 'partly' else claim.verdict}: ") for line in shown)
 
 
 def test_a_signature_shows_what_is_read_and_what_must_stay_quiet() -> None:
-    said = text_of(rule_page(book(), "nvml-procs-assert", Wording("en"), "0"))
-    assert "nvmlDeviceGetComputeRunningProcesses" in said
-    assert "a monitor without NVML" in said
+    text = text_of(rule_page(book(), "nvml-procs-assert", Wording("en"), "0"))
+    assert "nvmlDeviceGetComputeRunningProcesses" in text
+    assert "a monitor without NVML" in text
 
 
 @pytest.mark.parametrize(("text", "name"), [
@@ -143,15 +143,15 @@ def test_nonsense_is_a_clear_message(text: str) -> None:
 
 
 def test_without_a_name_the_areas_are_listed() -> None:
-    said = text_of(contents_page(book(), Wording("en"), "0"))
-    assert [area for area in book().areas if f"\n{area}\n" not in f"\n{said}"] == []
+    text = text_of(contents_page(book(), Wording("en"), "0"))
+    assert [area for area in book().areas if f"\n{area}\n" not in f"\n{text}"] == []
     assert run()[0] == 0
 
 
 def test_json_gives_the_records_and_the_fixes_that_they_name() -> None:
-    found = json.loads(run("fragmentation", "--format", "json")[1])
-    assert (found["schema"], found["part"], found["records"][0]["id"]) == ("oomdoctor/explain/v1", "problems", "fragmentation")
-    assert [one["id"] for one in found["fixes"]] == book().problems["fragmentation"].fixes
+    report = json.loads(run("fragmentation", "--format", "json")[1])
+    assert (report["schema"], report["part"], report["records"][0]["id"]) == ("oomdoctor/explain/v1", "problems", "fragmentation")
+    assert [fix["id"] for fix in report["fixes"]] == book().problems["fragmentation"].fixes
     assert json.loads(run("--format", "json")[1])["areas"].keys() == book().areas.keys()
 
 

@@ -107,8 +107,8 @@ def test_a_log_of_the_changed_config_changes_it_further(here: Path) -> None:
 
 
 def test_what_a_person_decides_waits_for_yes(here: Path) -> None:
-    asked = run("train.log", "--config", "sft.yaml", "--only", "zero2-zero3", here=here)
-    assert (asked.returncode, files(here)) == (1, ["sft.yaml", "train.log"]) and "zero2-zero3" in asked.stdout
+    waiting = run("train.log", "--config", "sft.yaml", "--only", "zero2-zero3", here=here)
+    assert (waiting.returncode, files(here)) == (1, ["sft.yaml", "train.log"]) and "zero2-zero3" in waiting.stdout
     done = run("train.log", "--config", "sft.yaml", "--only", "zero2-zero3", "--yes", here=here)
     assert done.returncode == 0 and "FORCE_TORCHRUN=1 llamafactory-cli train sft.yaml" in done.stdout
     assert (here / "sft.yaml").read_text() == f"{CONFIG}deepspeed: ds_zero3.json\n"

@@ -125,7 +125,7 @@ def here(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def written(here: Path) -> dict[str, str]:
+def files_in(here: Path) -> dict[str, str]:
     return {path.name: path.read_text(encoding="utf-8") for path in here.iterdir() if ".bak-" not in path.name}
 
 
@@ -145,12 +145,12 @@ def test_from_a_config_that_does_not_fit_to_one_that_does(here: Path, run_on: li
     assert run("check", *run_on, here=here).returncode == 1
     done = run("fix", *run_on, "--yes", here=here)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    new = written(here)
+    new = files_in(here)
     assert {name for name in new if new[name] != FILES.get(name)} <= changed
     checked = run("check", *run_on, here=here)
     assert checked.returncode == 0, checked.stdout
     again = run("fix", *run_on, "--yes", here=here)
-    assert (again.returncode, written(here)) == (0, new) and "as it is" in again.stdout
+    assert (again.returncode, files_in(here)) == (0, new) and "as it is" in again.stdout
 
 
 def test_the_numbers_are_those_of_plan(here: Path) -> None:
@@ -163,25 +163,25 @@ def test_the_numbers_are_those_of_plan(here: Path) -> None:
 
 def test_what_a_person_decides_waits_and_is_shown(here: Path) -> None:
     done = run("fix", "sft.sh", "--gpu", "RTX 4090", here=here)
-    assert (done.returncode, written(here)) == (1, FILES)
+    assert (done.returncode, files_in(here)) == (1, FILES)
     assert "decide   plan-1" in done.stdout and "--use_liger_kernel true" in done.stdout and "only with --yes" in done.stdout
     assert "待决定的改动加上 --yes 才会写入。" in run("fix", "sft.sh", "--gpu", "RTX 4090", "--lang", "zh", here=here).stdout
 
 
 def test_a_safe_plan_asks_and_needs_no_yes(here: Path) -> None:
     done = run("fix", "sft.yaml", "--gpu", "RTX 4090", here=here)
-    assert (done.returncode, written(here)) == (1, FILES) and "Write these changes?" in done.stdout and "change   plan-1" in done.stdout
+    assert (done.returncode, files_in(here)) == (1, FILES) and "Write these changes?" in done.stdout and "change   plan-1" in done.stdout
 
 
 def test_a_dry_run_ends_like_the_run_that_writes(here: Path) -> None:
     done = run("fix", "sft.yaml", "--gpu", "RTX 4090", "--dry-run", here=here)
-    assert (done.returncode, written(here)) == (0, FILES) and "\n+per_device_train_batch_size: " in done.stdout
+    assert (done.returncode, files_in(here)) == (0, FILES) and "\n+per_device_train_batch_size: " in done.stdout
 
 
 def test_a_misspelt_key_counts_when_it_is_spelt_right(here: Path) -> None:
     (here / "sft.yaml").write_text(FILES["sft.yaml"].replace("cutoff_len:", "cutoff_length:"), encoding="utf-8")
     assert run("fix", "sft.yaml", "--gpu", "RTX 4090", "--yes", here=here).returncode == 0
-    new = written(here)["sft.yaml"]
+    new = files_in(here)["sft.yaml"]
     assert "cutoff_len: 2048\n" in new and "per_device_train_batch_size: 16 " not in new
 
 
@@ -192,11 +192,11 @@ def test_a_file_that_a_plan_needs_is_made_and_read_by_check(here: Path) -> None:
     cards = ["full.yaml", "--gpu", "A100-40GB", "--gpus", "4"]
     assert run("check", *cards, here=here).returncode == 1
     done = run("fix", *cards, "--yes", here=here)
-    new = written(here)
+    new = files_in(here)
     made = sorted(set(new) - set(FILES) - {"full.yaml"})
     assert done.returncode == 0 and made and "then run: " in done.stdout
     assert run("check", *made, *cards, here=here).returncode == 0
-    assert (run("fix", *cards, "--yes", here=here).returncode, written(here)) == (0, new)
+    assert (run("fix", *cards, "--yes", here=here).returncode, files_in(here)) == (0, new)
 
 
 def test_where_nothing_fits_nothing_is_written_and_it_is_said(here: Path) -> None:
@@ -208,7 +208,7 @@ def test_where_nothing_fits_nothing_is_written_and_it_is_said(here: Path) -> Non
 
 def test_a_server_that_starts_with_no_settings_is_said_not_to(here: Path) -> None:
     done = run("fix", "serve.sh", "--gpu", "8GB", "--yes", here=here)
-    assert (done.returncode, written(here)) == (1, FILES) and "No combination of settings makes the server start" in done.stdout
+    assert (done.returncode, files_in(here)) == (1, FILES) and "No combination of settings makes the server start" in done.stdout
     assert "没有哪种设置组合能让服务启动" in run("fix", "serve.sh", "--gpu", "8GB", "--lang", "zh", here=here).stdout
 
 
@@ -232,17 +232,17 @@ def test_a_log_of_a_known_run_gets_the_plan_and_not_every_fix(here: Path) -> Non
     assert again.returncode == 0 and "already  plan-1" in again.stdout
 
 
-@pytest.mark.parametrize(("arguments", "said"), [
+@pytest.mark.parametrize(("arguments", "message"), [
     pytest.param(["sft.yaml", "--plan", "1"], "which card", id="a plan for no card"),
     pytest.param(["sft.yaml", "--gpu", "RTX 4090", "--plan", "40"], "the last one is", id="a number that no plan has"),
     pytest.param(["sft.yaml", "--gpu", "RTX 4090", "--plan", "1", "--only", "smaller-batch"], "exclude one another", id="a plan and a fix"),
     pytest.param(["sft.yaml", "--gpu", "a card"], "not known", id="a card that nobody knows"),
     pytest.param(["ds.json", "--gpu", "RTX 4090"], "which model", id="a config that names no model"),
 ])  # fmt: skip
-def test_wrong_use_ends_with_two_and_changes_nothing(here: Path, arguments: list[str], said: str) -> None:
+def test_wrong_use_ends_with_two_and_changes_nothing(here: Path, arguments: list[str], message: str) -> None:
     done = run("fix", *arguments, here=here)
-    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
-    assert written(here) == FILES
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
+    assert files_in(here) == FILES
 
 
 OLD_CARDS = [
@@ -252,12 +252,12 @@ OLD_CARDS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "adds", "gpu", "wanted"), OLD_CARDS)
-def test_what_a_card_cannot_do_is_written_otherwise(here: Path, name: str, adds: str, gpu: str, wanted: list[str]) -> None:
+@pytest.mark.parametrize(("name", "adds", "gpu", "expected"), OLD_CARDS)
+def test_what_a_card_cannot_do_is_written_otherwise(here: Path, name: str, adds: str, gpu: str, expected: list[str]) -> None:
     text = FILES[name].replace("--output_dir out", f"{adds} --output_dir out") if name.endswith(".sh") else FILES[name] + adds
     (here / name).write_text(text, encoding="utf-8")
     shown = run("fix", name, "--gpu", gpu, "--yes", "--dry-run", here=here).stdout
-    assert [one for one in wanted if one not in shown] == []
+    assert [line for line in expected if line not in shown] == []
     run("fix", name, "--gpu", gpu, "--yes", here=here)
     assert "-before-" not in run("fix", name, "--gpu", gpu, "--yes", "--dry-run", here=here).stdout
 

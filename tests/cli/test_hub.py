@@ -24,14 +24,14 @@ RUN = ["--method", "lora", "--batch", "1", "--length", "512", "--format", "json"
 
 
 class _Hub(BaseHTTPRequestHandler):
-    asked: ClassVar[list[str]] = []
+    requested: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
-        self.asked.append(self.path)
-        found = self.path == "/our/small-llama/resolve/main/config.json"
-        self.send_response(200 if found else 401 if "closed" in self.path else 404)
+        self.requested.append(self.path)
+        known = self.path == "/our/small-llama/resolve/main/config.json"
+        self.send_response(200 if known else 401 if "closed" in self.path else 404)
         self.end_headers()
-        if found:
+        if known:
             self.wfile.write(json.dumps(CONFIG).encode())
 
     def log_message(self, format: str, *args: object) -> None:
@@ -43,12 +43,12 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
     server = HTTPServer(("127.0.0.1", 0), _Hub)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    _Hub.asked.clear()
+    _Hub.requested.clear()
     monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}/")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     for name in ("XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE", "MODELSCOPE_CACHE"):
         monkeypatch.setenv(name, str(tmp_path / name))
-    yield _Hub.asked
+    yield _Hub.requested
     server.shutdown()
     thread.join()
     server.server_close()
@@ -82,9 +82,9 @@ def test_nothing_is_fetched_of_a_model_that_is_known(hub: list[str]) -> None:
     pytest.param("../../etc/passwd", "no name on a hub", id="a way out"),
 ])  # fmt: skip
 def test_why_it_cannot_be_had(name: str, why: str) -> None:
-    status, said = run("estimate", "--model", name, "--hub", *RUN)
+    status, output = run("estimate", "--model", name, "--hub", *RUN)
     assert status == 2
-    assert why in said
+    assert why in output
 
 
 def test_plan_and_check_fetch_the_model_of_the_config(hub: list[str], tmp_path: Path) -> None:
@@ -107,9 +107,9 @@ def test_what_a_download_left_is_found(tmp_path: Path, folder: str) -> None:
     path = tmp_path / folder
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(CONFIG))
-    found = read_shape("our/Small-1.5")
-    assert found is not None
-    assert (found.name, found.layers) == ("our/Small-1.5", 8)
+    shape = read_shape("our/Small-1.5")
+    assert shape is not None
+    assert (shape.name, shape.layers) == ("our/Small-1.5", 8)
 
 
 @pytest.mark.parametrize("name", ["../x", "a/..", "a/../b", "/etc/passwd", "a/b/c", "", "-a/b", "a\n/b"])

@@ -37,14 +37,14 @@ LOG = (
 )
 
 
-def told(*arguments: str) -> dict[str, Any]:
+def report_of(*arguments: str) -> dict[str, Any]:
     done = CliRunner().invoke(cli, [*arguments, "--format", "json"])
     assert done.exit_code in (0, 1), done.output
-    found: dict[str, Any] = json.loads(done.output)
-    return found
+    report: dict[str, Any] = json.loads(done.output)
+    return report
 
 
-def written(folder: Path, run: dict[str, object]) -> str:
+def config_with(folder: Path, run: dict[str, object]) -> str:
     path = folder / "sft.yaml"
     path.write_text(json.dumps({"stage": "sft", "do_train": True, "bf16": True, **run}), encoding="utf-8")
     return str(path)
@@ -56,13 +56,13 @@ def written(folder: Path, run: dict[str, object]) -> str:
 def test_four_commands_agree_on_one_card(tmp_path: Path, run: dict[str, object], size: int) -> None:
     gpu, card = ("--gpu", f"{size}GB"), card_named(f"{size}GB")
     assert card is not None
-    config, log = written(tmp_path, run), tmp_path / "train.log"
+    config, log = config_with(tmp_path, run), tmp_path / "train.log"
     log.write_text(LOG.format(total=card.bytes // MIB), encoding="utf-8")
     verdicts = {
-        "estimate": told("estimate", config, *gpu)["card"]["fits"],
-        "check": told("check", config, *gpu)["fits"],
-        "plan": told("plan", config, *gpu, "--top", "1")["fits"],
-        "diagnose": told("diagnose", str(log), "--config", config, "--env", "none")["estimate"]["fits"],
+        "estimate": report_of("estimate", config, *gpu)["card"]["fits"],
+        "check": report_of("check", config, *gpu)["fits"],
+        "plan": report_of("plan", config, *gpu, "--top", "1")["fits"],
+        "diagnose": report_of("diagnose", str(log), "--config", config, "--env", "none")["estimate"]["fits"],
     }
     assert len(set(verdicts.values())) == 1, verdicts
 
@@ -70,8 +70,12 @@ def test_four_commands_agree_on_one_card(tmp_path: Path, run: dict[str, object],
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(RUNS, CARDS, st.integers(2, 8))
 def test_three_commands_agree_on_several_cards(tmp_path: Path, run: dict[str, object], total: int, cards: int) -> None:
-    where = (written(tmp_path, run), "--gpu", f"{total}GB", "--gpus", str(cards))
-    verdicts = {told("estimate", *where)["card"]["fits"], told("check", *where)["fits"], told("plan", *where, "--top", "1")["fits"]}
+    where = (config_with(tmp_path, run), "--gpu", f"{total}GB", "--gpus", str(cards))
+    verdicts = {
+        report_of("estimate", *where)["card"]["fits"],
+        report_of("check", *where)["fits"],
+        report_of("plan", *where, "--top", "1")["fits"],
+    }
     assert len(verdicts) == 1
 
 
@@ -81,19 +85,21 @@ def test_three_commands_agree_on_several_cards(tmp_path: Path, run: dict[str, ob
     pytest.param("zh", ["这次运行需要 ", "可规划的显存为 ", "需要最多的阶段：", "nvidia-smi 可能显示", "，因为 torch 会缓存已释放的显存块。"], id="Chinese"),
 ])  # fmt: skip
 def test_it_is_said_by_what_the_verdict_is(tmp_path: Path, command: str, lang: str, sentences: list[str]) -> None:
-    said = (
-        CliRunner().invoke(cli, [command, written(tmp_path, dict(ROOMY)), "--gpu", "80GB", "--lang", lang, "--format", "markdown"]).output
+    outputs = (
+        CliRunner()
+        .invoke(cli, [command, config_with(tmp_path, dict(ROOMY)), "--gpu", "80GB", "--lang", lang, "--format", "markdown"])
+        .output
     )
-    assert all(sentence in said for sentence in sentences)
+    assert all(sentence in outputs for sentence in sentences)
 
 
 def test_what_torch_would_give_back_is_no_reason_to_refuse_a_run(tmp_path: Path) -> None:
     """Lengths differ, so that nvidia-smi may show more than the card has; the live tensors are far from that."""
     run = {**ROOMY, "per_device_train_batch_size": 8, "disable_gradient_checkpointing": False}
-    found = told("estimate", written(tmp_path, run), "--gpu", "48GB")
-    assert found["card"]["needed_bytes"]["high"] <= found["card"]["usable_bytes"]
-    assert found["per_gpu_bytes"]["high"] > found["card"]["needed_bytes"]["high"]
-    assert found["card"]["fits"] == "yes"
+    report = report_of("estimate", config_with(tmp_path, run), "--gpu", "48GB")
+    assert report["card"]["needed_bytes"]["high"] <= report["card"]["usable_bytes"]
+    assert report["per_gpu_bytes"]["high"] > report["card"]["needed_bytes"]["high"]
+    assert report["card"]["fits"] == "yes"
 
 
 def test_cards_that_differ_are_listed(tmp_path: Path) -> None:
@@ -103,13 +109,13 @@ def test_cards_that_differ_are_listed(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     where = (str(script), "--framework", "ms-swift", "--model", "Qwen/Qwen2.5-7B", "--gpus", "4")
-    ranks = told("estimate", *where)["ranks"]
-    assert [(one["first"], one["last"], one["embedding"], one["head"]) for one in ranks] == [
+    ranks = report_of("estimate", *where)["ranks"]
+    assert [(rank["first"], rank["last"], rank["embedding"], rank["head"]) for rank in ranks] == [
         (0, 0, True, False),
         (1, 2, False, False),
         (3, 3, False, True),
     ]
-    assert told("estimate", *where)["per_gpu_bytes"]["expected"] == max(one["per_gpu_bytes"]["expected"] for one in ranks)
+    assert report_of("estimate", *where)["per_gpu_bytes"]["expected"] == max(rank["per_gpu_bytes"]["expected"] for rank in ranks)
     english, chinese = (
         CliRunner().invoke(cli, ["estimate", *where, "--lang", lang, "--format", "markdown"]).output for lang in ("en", "zh")
     )
@@ -118,6 +124,6 @@ def test_cards_that_differ_are_listed(tmp_path: Path) -> None:
 
 
 def test_cards_that_are_alike_are_not_listed(tmp_path: Path) -> None:
-    where = (written(tmp_path, dict(ROOMY)), "--gpus", "4")
-    assert told("estimate", *where)["ranks"] == []
+    where = (config_with(tmp_path, dict(ROOMY)), "--gpus", "4")
+    assert report_of("estimate", *where)["ranks"] == []
     assert "Card by card" not in CliRunner().invoke(cli, ["estimate", *where, "--lang", "en"]).output

@@ -50,30 +50,30 @@ def run(*args: str) -> Result:
 
 def test_a_plan_names_file_line_and_both_values(config: str) -> None:
     done = run(config, "--gpu", "RTX 4090", "--format", "json")
-    found = json.loads(done.output)
-    assert (done.exit_code, found["schema"], found["fits"]) == (0, "oomdoctor/plan/v1", "no")
-    settings = {one["key"]: one for measure in found["plans"][0]["measures"] for one in measure["settings"]}
+    report = json.loads(done.output)
+    assert (done.exit_code, report["schema"], report["fits"]) == (0, "oomdoctor/plan/v1", "no")
+    settings = {setting["key"]: setting for measure in report["plans"][0]["measures"] for setting in measure["settings"]}
     batch = settings["per_device_train_batch_size"]
     assert (batch["framework"], Path(batch["file"]).name, batch["line"], batch["from"]) == ("llamafactory", "sft.yaml", 7, "8")
     assert int(batch["to"]) * int(settings["gradient_accumulation_steps"]["to"]) == 32
-    assert found["plans"][0]["per_gpu_bytes"]["high"] <= found["card"]["usable_bytes"]
+    assert report["plans"][0]["per_gpu_bytes"]["high"] <= report["card"]["usable_bytes"]
 
 
 def test_every_plan_is_there_up_to_the_number_asked_for(config: str) -> None:
-    many, one = (json.loads(run(config, "--gpu", "24GB", "--gpus", "4", "--top", top, "--format", "json").output) for top in ("9", "1"))
-    assert len(one["plans"]) == 1 <= len(many["plans"]) <= 9
-    assert one["plans"][0] == many["plans"][0]
+    many, single = (json.loads(run(config, "--gpu", "24GB", "--gpus", "4", "--top", top, "--format", "json").output) for top in ("9", "1"))
+    assert len(single["plans"]) == 1 <= len(many["plans"]) <= 9
+    assert single["plans"][0] == many["plans"][0]
     assert many["combinations"] > 100
 
 
-@pytest.mark.parametrize(("lang", "words"), [
+@pytest.mark.parametrize(("lang", "expected"), [
     pytest.param("en", ["It does not fit.", "What to change", "as it is", "plan 1", "Costs: "], id="English"),
     pytest.param("zh", ["放不下。", "怎么改", "现在", "方案 1", "代价："], id="Chinese"),
 ])  # fmt: skip
 @pytest.mark.parametrize("form", ["terminal", "markdown"])
-def test_it_is_said_in_words(config: str, lang: str, words: list[str], form: str) -> None:
+def test_it_is_said_in_words(config: str, lang: str, expected: list[str], form: str) -> None:
     done = run(config, "--gpu", "RTX 4090", "--lang", lang, "--format", form)
-    assert [word for word in words if word not in done.output] == []
+    assert [part for part in expected if part not in done.output] == []
 
 
 @pytest.mark.parametrize(("gpu", "status"), [
@@ -95,19 +95,19 @@ def test_where_nothing_fits_it_says_what_would(config: str) -> None:
 
 def test_a_log_tells_the_card_and_what_it_has_beside_torch(log: str, config: str) -> None:
     done = run(log, "--config", config, "--format", "json")
-    found = json.loads(done.output)
+    report = json.loads(done.output)
     assert done.exit_code == 0
-    assert found["card"]["bytes"] == pytest.approx(23.65 * (1 << 30), rel=1e-6)
-    assert found["card"]["usable_bytes"] < 0.97 * found["card"]["bytes"]
-    assert found["model"] == "Qwen/Qwen2.5-7B"
+    assert report["card"]["bytes"] == pytest.approx(23.65 * (1 << 30), rel=1e-6)
+    assert report["card"]["usable_bytes"] < 0.97 * report["card"]["bytes"]
+    assert report["model"] == "Qwen/Qwen2.5-7B"
 
 
 def test_an_unknown_length_is_worked_out_from_what_was_on_the_card(log: str, tmp_path: Path) -> None:
     path = tmp_path / "sft.yaml"
     path.write_text(CONFIG.format(batch=1).replace("cutoff_len: 2048\n", ""))
-    found = json.loads(run(log, str(path), "--format", "json").output)
-    said = {one["id"]: one["text"] for one in found["assumptions"]}
-    assert "explain what was on the card" in said["sequence_length"]
+    report = json.loads(run(log, str(path), "--format", "json").output)
+    assumptions = {assumption["id"]: assumption["text"] for assumption in report["assumptions"]}
+    assert "explain what was on the card" in assumptions["sequence_length"]
 
 
 @pytest.mark.parametrize(("args", "says"), [
@@ -116,7 +116,7 @@ def test_an_unknown_length_is_worked_out_from_what_was_on_the_card(log: str, tmp
     pytest.param(["CONFIG", "--gpu", "24GB", "--model", "nobody/knows"], "the model nobody/knows is not in the table", id="an unknown model"),
 ])  # fmt: skip
 def test_wrong_use_says_what_to_do(config: str, args: list[str], says: str) -> None:
-    done = run(*[config if one == "CONFIG" else one for one in args])
+    done = run(*[config if argument == "CONFIG" else argument for argument in args])
     assert done.exit_code != 0
     assert says in str(done.exception)
 

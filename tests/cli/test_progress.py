@@ -40,8 +40,8 @@ def test_a_bar_with_the_bytes_where_reading_takes_long(monkeypatch: pytest.Monke
         with progress.Progress() as bar:
             bar.read(3 << 20)
             bar.read(2 << 20)
-        said = shown(master)
-    assert "reading" in said and "5.0/? MiB" in said
+        output = shown(master)
+    assert "reading" in output and "5.0/? MiB" in output
 
 
 def test_no_bar_where_reading_is_done_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,9 +46,9 @@ def test_names_are_taken_out_unless_asked(tmp_path: Path) -> None:
 
 
 def test_plain_text_has_no_markdown_and_no_escapes() -> None:
-    said = run("report", "-", "--for", "plain", text=OOM).stdout
-    assert "**" not in said and "<details>" not in said and "\x1b" not in said
-    assert "1.02 GiB" in said
+    output = run("report", "-", "--for", "plain", text=OOM).stdout
+    assert "**" not in output and "<details>" not in output and "\x1b" not in output
+    assert "1.02 GiB" in output
 
 
 @pytest.mark.parametrize(("text", "environ", "arguments", "chinese"), [

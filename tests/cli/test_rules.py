@@ -36,14 +36,14 @@ def test_a_new_file_passes_its_own_test(tmp_path: Path) -> None:
     assert run("test", str(path)) == (0, "1 signature tested, 0 complaints\n")
 
 
-@pytest.mark.parametrize(("change", "complaint"), [
+@pytest.mark.parametrize(("change", "message"), [
     pytest.param(("fields: {requested_bytes: 2147483648}", "fields: {requested_bytes: 1}"), "requested_bytes", id="a wrong figure"),
     pytest.param(("    near_misses:", "    extra:"), "unknown key 'extra'", id="an unknown key"),
     pytest.param(("a rare part of the message, six letters at least']", "rare']"), "too short", id="a short literal"),
 ])  # fmt: skip
-def test_a_mistake_is_named(tmp_path: Path, change: tuple[str, str], complaint: str) -> None:
+def test_a_mistake_is_named(tmp_path: Path, change: tuple[str, str], message: str) -> None:
     path = tmp_path / "my.yaml"
     path.write_text(run("new", "my-program", "my-program-is-full")[1].replace(*change), encoding="utf-8")
     done = CliRunner().invoke(cli, ["rules", "test", str(path)])
     assert done.exit_code != 0
-    assert complaint in done.output + str(done.exception or "")
+    assert message in done.output + str(done.exception or "")

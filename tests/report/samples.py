@@ -67,7 +67,7 @@ def diagnosis(
     sources: tuple[Source, ...] = (Source(name="train.log", size=12 * MIB),),
 ) -> Diagnosis:
     kind = kind or (incidents[0].kind if incidents else Kind.NONE)
-    events = tuple(one for incident in incidents for one in (incident.root, *incident.repeats, *incident.consequences))
+    events = tuple(event for incident in incidents for event in (incident.root, *incident.repeats, *incident.consequences))
     verdict = Verdict(memory_failure=memory_failure, kind=kind, certainty=certainty, reason=reason, settle=settle, survived=survived)
     case = Case(
         sources=sources,
@@ -358,8 +358,8 @@ def shm() -> Diagnosis:
 
 
 ALL = {
-    one.__name__: one
-    for one in (
+    sample.__name__: sample
+    for sample in (
         device_oom,
         host_kill_possible,
         look_alike,

@@ -15,16 +15,16 @@ def bar(*weights: int) -> Bar:
 
 
 @given(st.lists(st.integers(1, 10**12), min_size=1, max_size=14), st.integers(14, 200))
-def test_parts_fill_the_bar_and_none_is_unseen(weights: list[int], room: int) -> None:
-    found = cells(bar(*weights), room)
-    assert sum(found) == room
-    assert min(found) >= 1
+def test_parts_fill_the_bar_and_none_is_unseen(weights: list[int], width: int) -> None:
+    counts = cells(bar(*weights), width)
+    assert sum(counts) == width
+    assert min(counts) >= 1
 
 
 def test_no_two_of_twelve_parts_look_alike_nor_like_what_is_free() -> None:
     free = Slice("free", "", 0.1, Style.GOOD)
     parts = bar(*range(1, 13)).slices
-    assert len({bar_fill(one, at) for at, one in enumerate((*parts, free))}) == 13
+    assert len({bar_fill(part, at) for at, part in enumerate((*parts, free))}) == 13
 
 
 @pytest.mark.parametrize(("share", "line"), [

@@ -30,7 +30,7 @@ def proposal(**more: object) -> Proposal:
     return Proposal(**{**given, **more})  # type: ignore[arg-type]
 
 
-def said(step: AppliedStep, *, lang: str = "en", color: bool = False, files: dict[str, bytes] | None = None) -> str:
+def printed(step: AppliedStep, *, lang: str = "en", color: bool = False, files: dict[str, bytes] | None = None) -> str:
     return render(AppliedProposals(files=files or {}, steps=(step,)), BEFORE, Choice([], [], []), None, Wording(lang), color=color)
 
 
@@ -48,26 +48,26 @@ def waiting(undecided: list[Proposal], others: list[Proposal], lang: str = "en")
     pytest.param(AppliedStep(proposal=proposal()), "", "", id="nothing of it is for these files"),
 ])  # fmt: skip
 def test_a_step(step: AppliedStep, en: str, zh: str) -> None:
-    assert (said(step), said(step, lang="zh")) == (en or "Nothing to change.\n", zh or "没有需要改动的地方。\n")
+    assert (printed(step), printed(step, lang="zh")) == (en or "Nothing to change.\n", zh or "没有需要改动的地方。\n")
 
 
 def test_the_difference_comes_first_and_without_escapes() -> None:
     step = AppliedStep(proposal=proposal(), made=(CHANGE,))
-    told = said(step, files={"a.yaml": b"k: 2  # \x1b[31mred\n", "new.json": b"{}"})
-    assert told.startswith("--- a.yaml\n+++ a.yaml\n@@ -1 +1 @@\n-k: 1") and "--- /dev/null\n+++ new.json\n" in told
-    assert "\x1b" not in told and "\\ No newline at end of file" in told
+    text = printed(step, files={"a.yaml": b"k: 2  # \x1b[31mred\n", "new.json": b"{}"})
+    assert text.startswith("--- a.yaml\n+++ a.yaml\n@@ -1 +1 @@\n-k: 1") and "--- /dev/null\n+++ new.json\n" in text
+    assert "\x1b" not in text and "\\ No newline at end of file" in text
 
 
 def test_colours_are_for_a_terminal() -> None:
     step = AppliedStep(proposal=proposal(), made=(CHANGE,))
-    assert "\x1b[31m-k: 1" in said(step, files={"a.yaml": b"k: 2\n"}, color=True)
-    assert "\x1b" not in said(step, files={"a.yaml": b"k: 2\n"})
+    assert "\x1b[31m-k: 1" in printed(step, files={"a.yaml": b"k: 2\n"}, color=True)
+    assert "\x1b" not in printed(step, files={"a.yaml": b"k: 2\n"})
 
 
 def test_what_a_person_decides_is_shown_with_its_lines() -> None:
     file = NewFile(path="ds.json", named="ds.json", text="{}", role="sharding")
-    one = proposal(changes=(CHANGE,), files=(file,), by_hand=(REFUSED,), fits="yes")
-    assert waiting([one], []) == (
+    proposed = proposal(changes=(CHANGE,), files=(file,), by_hand=(REFUSED,), fits="yes")
+    assert waiting([proposed], []) == (
         "decide   a-fix  A fix.\n    k: 2\n    a new file: ds.json\n    by hand: k: 2  (it is shared)\n"
         "Changes that are for you to decide are written only with --yes.\n"
     )
@@ -80,40 +80,40 @@ def test_what_else_there_is_is_named_once() -> None:
 
 def test_of_a_change_that_is_made_in_part_nobody_says_that_it_is_enough() -> None:
     step = AppliedStep(proposal=proposal(fits="yes", by_hand=(REFUSED,)), made=(CHANGE,))
-    assert said(step) == "change   a-fix  A fix.\n    by hand: k: 2  (it is shared)\n"
-    assert said(step, lang="zh") == "改动      a-fix  一项改动。\n    需手动：k: 2（它是共用的）\n"
+    assert printed(step) == "change   a-fix  A fix.\n    by hand: k: 2  (it is shared)\n"
+    assert printed(step, lang="zh") == "改动      a-fix  一项改动。\n    需手动：k: 2（它是共用的）\n"
 
 
 CARD = MemoryBudget("A card", 24 << 30, 23 << 30)
 
 
 def estimate(gib: int) -> Estimate:
-    found = calculate(a_run())
-    return replace(found, expected=gib << 30, low=gib - 1 << 30, high=gib + 1 << 30)
+    estimated = calculate(a_run())
+    return replace(estimated, expected=gib << 30, low=gib - 1 << 30, high=gib + 1 << 30)
 
 
-def planned(found: Plans[Estimate], lang: str = "en") -> str:
-    return render(AppliedProposals(files={}, steps=()), BEFORE, Choice([], [], []), found, Wording(lang), color=False)
+def planned(planned_run: Plans[Estimate], lang: str = "en") -> str:
+    return render(AppliedProposals(files={}, steps=()), BEFORE, Choice([], [], []), planned_run, Wording(lang), color=False)
 
 
 def test_a_run_that_fits_is_said_to_fit() -> None:
-    found = Plans(budget=CARD, now=estimate(12), fits="yes")
-    assert planned(found) == "The run fits as it is: it needs 12.0 GiB (11.0 to 13.0); A card has 23.0 GiB to plan with.\n"
-    assert planned(found, "zh") == "现在就放得下：需要 12.0 GiB（11.0 至 13.0）；A card 可规划的显存为 23.0 GiB。\n"
+    planned_run = Plans(budget=CARD, now=estimate(12), fits="yes")
+    assert planned(planned_run) == "The run fits as it is: it needs 12.0 GiB (11.0 to 13.0); A card has 23.0 GiB to plan with.\n"
+    assert planned(planned_run, "zh") == "现在就放得下：需要 12.0 GiB（11.0 至 13.0）；A card 可规划的显存为 23.0 GiB。\n"
 
 
 def test_where_nothing_fits_it_is_said_how_far_it_is() -> None:
-    found = plans(run_space(a_run("Qwen/Qwen2.5-72B"), a_card("8GB")))
-    assert found.obstacle is not None
-    needs = found.obstacle.closest.outcome
-    assert f"No combination of settings fits: the smallest needs {needs.expected / 2**30:.1f} GiB" in planned(found)
-    assert "没有哪种设置组合放得下" in planned(found, "zh")
+    planned_run = plans(run_space(a_run("Qwen/Qwen2.5-72B"), a_card("8GB")))
+    assert planned_run.obstacle is not None
+    needs = planned_run.obstacle.closest.outcome
+    assert f"No combination of settings fits: the smallest needs {needs.expected / 2**30:.1f} GiB" in planned(planned_run)
+    assert "没有哪种设置组合放得下" in planned(planned_run, "zh")
 
 
 def test_a_plan_says_what_the_run_then_needs() -> None:
     plan = Plan(measures=(), outcome=estimate(20), time=1.0, risk="none", effort=0)
-    found = Plans(budget=CARD, now=estimate(99), fits="no", plans=(plan,))
+    planned_run = Plans(budget=CARD, now=estimate(99), fits="no", plans=(plan,))
     settled = AppliedProposals(files={}, steps=(AppliedStep(proposal=proposal(id="plan-1", fits="yes", plan=plan), made=(CHANGE,)),))
-    assert render(settled, BEFORE, Choice([], [], []), found, Wording("en"), color=False) == (
+    assert render(settled, BEFORE, Choice([], [], []), planned_run, Wording("en"), color=False) == (
         "change   plan-1  A fix. With it the run should fit.\n    it then needs 20.0 GiB (19.0 to 21.0); A card has 23.0 GiB to plan with\n"
     )

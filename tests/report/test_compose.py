@@ -120,8 +120,8 @@ def test_no_number_is_in_the_table_and_in_the_bar() -> None:
     blocks = compose(samples.device_oom(), Wording("en"), "0").blocks
     facts = next(block for block in blocks if isinstance(block, Facts))
     bar = next(block for block in blocks if isinstance(block, Bar))
-    assert not {row.value for row in facts.rows} & {one.value for one in bar.slices}
-    assert sum(one.share for one in bar.slices) == pytest.approx(1)
+    assert not {row.value for row in facts.rows} & {part.value for part in bar.slices}
+    assert sum(part.share for part in bar.slices) == pytest.approx(1)
 
 
 def test_a_wrong_source_is_shown_with_its_correction() -> None:
@@ -145,11 +145,11 @@ def test_a_message_is_placed_by_what_is_known(place: str) -> None:
         "from_end": ("train.log (2 lines before the end)", None, 2),
         "offset": ("train.log (byte 9)", None, None),
     }
-    words, line, from_end = known[place]
+    expected, line, from_end = known[place]
     moved = replace(root, place=replace(root.place, line=line, from_end=from_end, offset=9))
     case = replace(base.case, incidents=(replace(base.case.incidents[0], root=moved),))
     quote = next(block for block in compose(replace(base, case=case), Wording("en"), "0").blocks if isinstance(block, Quote))
-    assert quote.where == words
+    assert quote.where == expected
 
 
 @pytest.mark.parametrize(

@@ -98,8 +98,8 @@ BARE = diagnosed(None)
 
 
 def filled(project: str, diagnosis: Diagnosis = FULL, lang: str = "en") -> str:
-    own = project_form(PACK, project)
-    return render(redact(compose_form(diagnosis, own, Wording(lang), "0.0")), own.form)
+    form = project_form(PACK, project)
+    return render(redact(compose_form(diagnosis, form, Wording(lang), "0.0")), form.form)
 
 
 def headings(project: str, text: str) -> list[str]:
@@ -115,18 +115,20 @@ def test_the_forms_of_help_are_those_of_the_rules() -> None:
 
 @pytest.mark.parametrize("project", PROJECTS)
 def test_the_fields_are_those_of_the_project(project: str) -> None:
-    fields = [one for one in project_form(PACK, project).form.fields if one.heading]
-    assert [one.heading + "*" * one.required for one in fields] == HEADINGS[project]
+    fields = [field for field in project_form(PACK, project).form.fields if field.heading]
+    assert [field.heading + "*" * field.required for field in fields] == HEADINGS[project]
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("project", PROJECTS)
 @pytest.mark.parametrize("diagnosis", [pytest.param(FULL, id="all is known"), pytest.param(BARE, id="only the log")])
 def test_every_field_stands_in_its_place(project: str, diagnosis: Diagnosis, lang: str) -> None:
-    found = [
-        one for one in headings(project, filled(project, diagnosis, lang)) if one + "*" in HEADINGS[project] or one in HEADINGS[project]
+    filled_headings = [
+        heading
+        for heading in headings(project, filled(project, diagnosis, lang))
+        if heading + "*" in HEADINGS[project] or heading in HEADINGS[project]
     ]
-    assert found == [one.rstrip("*") for one in HEADINGS[project]]
+    assert filled_headings == [heading.rstrip("*") for heading in HEADINGS[project]]
 
 
 @pytest.mark.parametrize("project", PROJECTS)
@@ -139,10 +141,10 @@ def test_no_box_that_vouches_for_something_is_ticked(project: str, diagnosis: Di
 @pytest.mark.parametrize("project", PROJECTS)
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_a_required_field_has_its_content_or_a_mark(project: str, lang: str) -> None:
-    own = project_form(PACK, project)
-    blocks = compose_form(BARE, own, Wording(lang), "0.0").blocks
+    form = project_form(PACK, project)
+    blocks = compose_form(BARE, form, Wording(lang), "0.0").blocks
     assert [
-        field.id for block, field in zip(blocks, own.form.fields, strict=True) if field.required and not getattr(block, "blocks", ())
+        field.id for block, field in zip(blocks, form.form.fields, strict=True) if field.required and not getattr(block, "blocks", ())
     ] == []
 
 
@@ -166,16 +168,16 @@ def test_what_only_a_person_can_say_is_marked_in_the_language_of_the_form(projec
 @pytest.mark.parametrize("name", PACK.names("sheets"))
 def test_every_line_of_a_sheet_can_be_known(name: str) -> None:
     values = known_values(FULL.case)
-    sheet = PACK.record(SHEETS, name)
-    assert sheet is not None
-    assert [fact for _, fact in sheet.lines if fact not in values and fact not in NEVER] == []
+    record = PACK.record(SHEETS, name)
+    assert record is not None
+    assert [fact for _, fact in record.lines if fact not in values and fact not in NEVER] == []
 
 
 @pytest.mark.parametrize("project", PROJECTS)
 def test_every_fact_of_a_field_or_box_can_be_known(project: str) -> None:
     fields = project_form(PACK, project).form.fields
-    wanted = {one.fact for one in fields} | {box.fact for one in fields for box in one.options}
-    assert wanted - set(known_values(FULL.case)) - NEVER <= {None}
+    facts = {field.fact for field in fields} | {box.fact for field in fields for box in field.options}
+    assert facts - set(known_values(FULL.case)) - NEVER <= {None}
 
 
 @pytest.mark.parametrize(

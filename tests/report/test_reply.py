@@ -64,14 +64,14 @@ def test_every_kind_of_verdict_can_be_written(sample: Callable[[], Diagnosis], f
 
 
 def test_an_answer_says_what_the_log_shows_with_its_line() -> None:
-    said = shown(compose_reply(of_text(f"step 1\n{OOM}\n"), Wording("en"), "0"))
-    assert said.startswith("Thank you for the report. GPU memory ran out on GPU 1: 2.00 GiB were asked for, 1.02 GiB were free. (line 2)")
+    reply = shown(compose_reply(of_text(f"step 1\n{OOM}\n"), Wording("en"), "0"))
+    assert reply.startswith("Thank you for the report. GPU memory ran out on GPU 1: 2.00 GiB were asked for, 1.02 GiB were free. (line 2)")
 
 
 def test_an_answer_names_at_most_three_steps_and_asks_for_at_most_two_things() -> None:
-    said = shown(compose_reply(samples.device_oom(), Wording("en"), "0"))
-    assert re.findall(r"^(\d)\. ", said, re.M) in (["1", "2", "3"], ["1", "2"], ["1"])
-    assert said.count("; and ") <= 1
+    reply = shown(compose_reply(samples.device_oom(), Wording("en"), "0"))
+    assert re.findall(r"^(\d)\. ", reply, re.M) in (["1", "2", "3"], ["1", "2"], ["1"])
+    assert reply.count("; and ") <= 1
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -82,42 +82,42 @@ def test_a_person_on_windows_is_not_sent_to_the_linux_kernel(lang: str) -> None:
 
 
 def test_steps_come_in_the_order_of_the_findings() -> None:
-    found = of_case(named("vllm-full-card"))
-    first = found.findings[0].fixes[0].title.en.rstrip(".")
-    assert f"1. **{first}.**" in shown(compose_reply(found, Wording("en"), "0"))
+    diagnosis = of_case(named("vllm-full-card"))
+    first = diagnosis.findings[0].fixes[0].title.en.rstrip(".")
+    assert f"1. **{first}.**" in shown(compose_reply(diagnosis, Wording("en"), "0"))
 
 
 @pytest.mark.parametrize(("lang", "part"), [("en", "This is not a lack of memory. "), ("zh", "这不是内存或显存不足：")])
 def test_a_look_alike_is_said_to_be_one(lang: str, part: str) -> None:
-    found = of_text(
+    diagnosis = of_text(
         "RuntimeError: The NVIDIA driver on your system is too old (found version 11040). Please update your GPU driver by downloading"
     )
-    assert part in shown(compose_reply(found, Wording(lang), "0"))
+    assert part in shown(compose_reply(diagnosis, Wording(lang), "0"))
 
 
 def test_what_is_void_in_a_config_comes_before_what_to_try(tmp_path: Path) -> None:
     config = tmp_path / "sft.yaml"
     config.write_text("stage: sft\ndo_train: true\nfinetuning_type: lora\nfp16: true\nbf16: true\n", encoding="utf-8")
-    found = pipeline.diagnose_logs(["-"], load_pack(), text=OOM.encode(), config=[str(config)])
-    said = shown(compose_reply(found, Wording("en"), "0"))
-    assert said.index("In the config, ") < said.index("Worth trying")
-    assert len(said.splitlines()) < 20
-    assert "In your config" in shown(compose_issue(found, Wording("en"), "0"))
+    diagnosis = pipeline.diagnose_logs(["-"], load_pack(), text=OOM.encode(), config=[str(config)])
+    reply = shown(compose_reply(diagnosis, Wording("en"), "0"))
+    assert reply.index("In the config, ") < reply.index("Worth trying")
+    assert len(reply.splitlines()) < 20
+    assert "In your config" in shown(compose_issue(diagnosis, Wording("en"), "0"))
 
 
 def test_a_survived_shortage_is_not_asked_about() -> None:
-    said = shown(compose_reply(samples.survived(), Wording("en"), "0"))
-    assert "please add" not in said and "No failure" in said
+    reply = shown(compose_reply(samples.survived(), Wording("en"), "0"))
+    assert "please add" not in reply and "No failure" in reply
 
 
 def test_where_nothing_failed_the_whole_log_is_asked_for() -> None:
-    said = shown(compose_reply(of_text("all is well\n"), Wording("en"), "0"))
-    assert "shows no failure" in said and "log of every rank" in said and "Worth trying" not in said
+    reply = shown(compose_reply(of_text("all is well\n"), Wording("en"), "0"))
+    assert "shows no failure" in reply and "log of every rank" in reply and "Worth trying" not in reply
 
 
 def test_an_open_verdict_says_what_would_settle_it_and_does_not_ask_for_it_again() -> None:
-    said = shown(compose_reply(of_text("Killed\n"), Wording("en"), "0"))
-    assert said.count("dmesg -T | grep -iE 'killed process|oom'") == 1
+    reply = shown(compose_reply(of_text("Killed\n"), Wording("en"), "0"))
+    assert reply.count("dmesg -T | grep -iE 'killed process|oom'") == 1
 
 
 @pytest.mark.parametrize(("text", "lang"), [
@@ -153,8 +153,8 @@ def test_an_issue_holds_no_secret_of_the_log() -> None:
 
 def test_what_the_log_shows_is_not_asked_for() -> None:
     plain, richer = of_text(OOM), of_text(f"per_device_train_batch_size=4\ntorch version: 2.4.0\n{OOM}")
-    asked = [{one.what.en.split(",")[0] for one in missing_info(found.case)} for found in (plain, richer)]
-    assert "batch size" in asked[0] and "batch size" not in asked[1]
+    questions = [{question.what.en.split(",")[0] for question in missing_info(diagnosis.case)} for diagnosis in (plain, richer)]
+    assert "batch size" in questions[0] and "batch size" not in questions[1]
 
 
 @pytest.mark.parametrize(("key", "value", "text"), [

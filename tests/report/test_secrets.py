@@ -74,25 +74,25 @@ def world(text: str) -> Environment:
     )  # fmt: skip
 
 
-def run(one: Planted, folder: Path) -> Diagnosis:
+def run(planted: Planted, folder: Path) -> Diagnosis:
     """The diagnosis of a run that has the text everywhere: its log, the log's name, its config, its machine."""
-    line = one.text.replace("\n", " ")
+    line = planted.text.replace("\n", " ")
     config = folder / "sft.yaml"
     named = {"model_name_or_path": line, "output_dir": line, "run_name": line, "deepspeed": line, "per_device_train_batch_size": 4}
-    config.write_text(yaml.safe_dump({**named, "bf16": True, "note": one.text}, allow_unicode=True), encoding="utf-8")
-    machine = MachineSource(lambda: world(one.text), name=line, always=True)
-    return pipeline.diagnose_logs([line], load_pack(), text=log(one.text).encode(), config=[str(config)], machine=machine)
+    config.write_text(yaml.safe_dump({**named, "bf16": True, "note": planted.text}, allow_unicode=True), encoding="utf-8")
+    machine = MachineSource(lambda: world(planted.text), name=line, always=True)
+    return pipeline.diagnose_logs([line], load_pack(), text=log(planted.text).encode(), config=[str(config)], machine=machine)
 
 
-def reports(one: Planted, folder: Path, *, redact: bool, langs: tuple[str, ...] = ("en",)) -> Iterator[tuple[str, str]]:
+def reports(planted: Planted, folder: Path, *, redact: bool, langs: tuple[str, ...] = ("en",)) -> Iterator[tuple[str, str]]:
     """Every report of such a run and such a machine: which, and its text."""
-    found, machine, pack = run(one, folder), world(one.text), load_pack()
-    line = one.text.replace("\n", " ")
-    before = Side(name=line, diagnosis=found, environment=machine, training=found.case.training)
-    after = Side(name=line, environment=world(one.text.swapcase()))
+    diagnosis, machine, pack = run(planted, folder), world(planted.text), load_pack()
+    line = planted.text.replace("\n", " ")
+    before = Side(name=line, diagnosis=diagnosis, environment=machine, training=diagnosis.case.training)
+    after = Side(name=line, environment=world(planted.text.swapcase()))
     for lang in langs:
         for format_ in FORMATS:
-            yield f"diagnose {format_} {lang}", diagnosed(found, format_, Wording(lang), redact=redact, to_terminal=False)
+            yield f"diagnose {format_} {lang}", diagnosed(diagnosis, format_, Wording(lang), redact=redact, to_terminal=False)
             yield (
                 f"env {format_} {lang}",
                 described(
@@ -103,11 +103,11 @@ def reports(one: Planted, folder: Path, *, redact: bool, langs: tuple[str, ...] 
                 f"compare {format_} {lang}",
                 compared(compare(before, after, pack), format_, Wording(lang), redact=redact, to_terminal=False),
             )
-        yield f"reply {lang}", answer(found, lang, b"", redact=redact)
-        yield f"report {lang}", _issue(found, "markdown", Wording(lang), redact=redact)
-        yield f"report plain {lang}", _issue(found, "terminal", Wording(lang), redact=redact)
+        yield f"reply {lang}", answer(diagnosis, lang, b"", redact=redact)
+        yield f"report {lang}", _issue(diagnosis, "markdown", Wording(lang), redact=redact)
+        yield f"report plain {lang}", _issue(diagnosis, "terminal", Wording(lang), redact=redact)
         for project in ("pytorch", "llamafactory", "vllm"):
-            yield f"report --for {project} {lang}", _form(found, project, pack, Wording(lang), is_asked=True, redact=redact)
+            yield f"report --for {project} {lang}", _form(diagnosis, project, pack, Wording(lang), is_asked=True, redact=redact)
 
 
 def squeezed(text: str) -> str:
@@ -123,36 +123,36 @@ def shown(secret: str, report: str) -> list[str]:
 
 
 def test_there_are_enough_kinds() -> None:
-    assert len({one.kind for one in ALL}) == len(ALL) >= 40
+    assert len({planted.kind for planted in ALL}) == len(ALL) >= 40
 
 
-@pytest.mark.parametrize("one", [pytest.param(one, id=one.kind) for one in ALL])
-def test_no_report_holds_a_planted_secret(one: Planted, tmp_path: Path) -> None:
-    leaks = {name: pieces[0] for name, text in reports(one, tmp_path, redact=True) if (pieces := shown(one.secret, text))}
+@pytest.mark.parametrize("planted", [pytest.param(planted, id=planted.kind) for planted in ALL])
+def test_no_report_holds_a_planted_secret(planted: Planted, tmp_path: Path) -> None:
+    leaks = {name: pieces[0] for name, text in reports(planted, tmp_path, redact=True) if (pieces := shown(planted.secret, text))}
     assert leaks == {}
 
 
-@pytest.mark.parametrize("one", [pytest.param(group[0], id=group[0].kind) for group in (TOKENS, PASSWORDS, PEOPLE, MACHINES)])
-def test_the_same_in_chinese_and_in_every_form(one: Planted, tmp_path: Path) -> None:
-    found = run(one, tmp_path)
-    forms = [(project, _form(found, project, load_pack(), Wording("zh"), is_asked=True, redact=True)) for project in PROJECTS]
-    assert [name for name, text in [*forms, *reports(one, tmp_path, redact=True, langs=("zh",))] if shown(one.secret, text)] == []
+@pytest.mark.parametrize("planted", [pytest.param(group[0], id=group[0].kind) for group in (TOKENS, PASSWORDS, PEOPLE, MACHINES)])
+def test_the_same_in_chinese_and_in_every_form(planted: Planted, tmp_path: Path) -> None:
+    diagnosis = run(planted, tmp_path)
+    forms = [(project, _form(diagnosis, project, load_pack(), Wording("zh"), is_asked=True, redact=True)) for project in PROJECTS]
+    assert [name for name, text in [*forms, *reports(planted, tmp_path, redact=True, langs=("zh",))] if shown(planted.secret, text)] == []
 
 
 def test_without_redaction_the_same_reports_hold_it(tmp_path: Path) -> None:
     """Or the tests above would show nothing."""
-    one = TOKENS[0]
-    held = {name for name, text in reports(one, tmp_path, redact=False) if shown(one.secret, text)}
+    planted = TOKENS[0]
+    held = {name for name, text in reports(planted, tmp_path, redact=False) if shown(planted.secret, text)}
     assert held >= {f"{command} {format_} en" for command in ("diagnose", "env", "compare") for format_ in FORMATS} | {
         "report en",
         "reply en",
     }
 
 
-@pytest.mark.parametrize("one", [pytest.param(one, id=one.kind) for one in ALL])
-def test_redacting_twice_is_redacting_once(one: Planted) -> None:
-    once = redact_text(one.text)
-    assert shown(one.secret, once) == []
+@pytest.mark.parametrize("planted", [pytest.param(planted, id=planted.kind) for planted in ALL])
+def test_redacting_twice_is_redacting_once(planted: Planted) -> None:
+    once = redact_text(planted.text)
+    assert shown(planted.secret, once) == []
     assert redact_text(once) == once
 
 

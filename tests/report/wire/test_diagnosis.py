@@ -62,9 +62,9 @@ def test_long_lists_are_capped_and_counted() -> None:
     many = replace(incident, consequences=incident.consequences[:1] * 60, repeats=incident.repeats[:1] * 70)
     case = replace(base.case, incidents=(many,), events=base.case.events[:1] * 2500)
     report = _report(replace(base, case=case))
-    found = report["incidents"][0]
-    assert (len(found["consequences"]), found["consequences_more"]) == (50, 10)
-    assert (len(found["repeats"]), found["repeats_more"]) == (50, 20)
+    first = report["incidents"][0]
+    assert (len(first["consequences"]), first["consequences_more"]) == (50, 10)
+    assert (len(first["repeats"]), first["repeats_more"]) == (50, 20)
     assert (len(report["events"]), report["events_more"]) == (1000, 1500)
 
 

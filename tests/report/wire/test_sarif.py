@@ -65,7 +65,7 @@ LOG = {
 """Objects, required properties, enumerations and bounds of sarif-schema-2.1.0.json (OASIS, errata 01), for the properties that are written."""
 
 
-def complaint(**changes: Any) -> ConfigIssue:
+def issue(**changes: Any) -> ConfigIssue:
     given = {
         "id": "a-check",
         "severity": "error",
@@ -79,10 +79,10 @@ def complaint(**changes: Any) -> ConfigIssue:
 
 
 COMPLAINTS = (
-    complaint(replacement="k: 2"),
-    complaint(line=9),
-    complaint(id="other", severity="note", file="a folder/配置.yaml", line=0),
-    complaint(id="third", severity="warning", what=Text("\x1b[31mred\x07", "红")),
+    issue(replacement="k: 2"),
+    issue(line=9),
+    issue(id="other", severity="note", file="a folder/配置.yaml", line=0),
+    issue(id="third", severity="warning", what=Text("\x1b[31mred\x07", "红")),
 )
 
 
@@ -98,10 +98,10 @@ def test_it_is_sarif(complaints: tuple[ConfigIssue, ...], lang: str) -> None:
 
 def test_each_kind_of_complaint_is_one_rule_and_results_point_at_theirs() -> None:
     run = sarif(COMPLAINTS)["runs"][0]
-    rules = [one["id"] for one in run["tool"]["driver"]["rules"]]
+    rules = [entry["id"] for entry in run["tool"]["driver"]["rules"]]
     assert rules == ["a-check", "other", "third"]
-    assert all(rules[one["ruleIndex"]] == one["ruleId"] for one in run["results"])
-    assert [one["level"] for one in run["results"]] == ["error", "error", "note", "warning"]
+    assert all(rules[entry["ruleIndex"]] == entry["ruleId"] for entry in run["results"])
+    assert [entry["level"] for entry in run["results"]] == ["error", "error", "note", "warning"]
 
 
 def test_a_message_says_what_why_and_what_to_write() -> None:
@@ -117,5 +117,5 @@ def test_a_message_says_what_why_and_what_to_write() -> None:
     pytest.param("/elsewhere/a.yaml", "file:///elsewhere/a.yaml", id="a file of another place"),
 ])  # fmt: skip
 def test_a_file_is_named_as_a_code_host_knows_it(file: str, uri: str) -> None:
-    result = sarif((complaint(file=file),))["runs"][0]["results"][0]
+    result = sarif((issue(file=file),))["runs"][0]["results"][0]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri

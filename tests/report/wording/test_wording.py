@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oomdoctor.case.text import Text
-from oomdoctor.report import wording as room
+from oomdoctor.report import wording as package
 from oomdoctor.report.issue.missing_info import QUESTIONS
 from oomdoctor.report.wording.wording import Counted, Wording
 
@@ -33,8 +33,8 @@ def texts(name: str, value: object) -> Iterator[tuple[str, Text | Counted]]:
 
 TEXTS = {
     name: text
-    for module in iter_modules(room.__path__)
-    for attribute, value in vars(import_module(f"{room.__name__}.{module.name}")).items()
+    for module in iter_modules(package.__path__)
+    for attribute, value in vars(import_module(f"{package.__name__}.{module.name}")).items()
     for name, text in texts(f"{module.name}.{attribute}", value)
 } | {f"missing_info.{number}.{name}": text for number, one in enumerate(QUESTIONS) for name, text in (("what", one.what), ("how", one.how))}
 
@@ -45,15 +45,15 @@ def forms(text: Text | Counted) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_text_is_written_in_both_languages_and_calmly(name: str) -> None:
-    written = forms(TEXTS[name])
-    assert all(written) or name in SILENT
-    assert not {"!", "！", "—"} & set("".join(written))
+    texts = forms(TEXTS[name])
+    assert all(texts) or name in SILENT
+    assert not {"!", "！", "—"} & set("".join(texts))
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_text_has_the_same_values_in_both_languages(name: str) -> None:
     values = [set(re.findall(r"\{(\w+)", form)) - {"n", "more"} for form in forms(TEXTS[name])]
-    assert all(found == values[0] for found in values)
+    assert all(fields == values[0] for fields in values)
 
 
 @pytest.mark.parametrize(("n", "lang", "text"), [
