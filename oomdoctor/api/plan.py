@@ -64,9 +64,9 @@ def plan_run(request: PlanRequest, pack: Pack, *, gpu: str | None, gpus: int | N
     budget = _budget(gpu, request)
     served = _served(request, budget, model, gpus, pack)
     if served is None:
-        run = keys.written(plans(run_space(request.setup, budget, keys.has), top=top))
+        run = keys.with_keys(plans(run_space(request.setup, budget, keys.has), top=top))
         return replace(run, now=replace(run.now, assumptions=request.assumptions))
-    server = keys.written(plans(server_space(served, budget, keys.has), top=top))
+    server = keys.with_keys(plans(server_space(served, budget, keys.has), top=top))
     return replace(server, now=replace(server.now, assumptions=served.assumptions))
 
 

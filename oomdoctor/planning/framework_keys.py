@@ -37,7 +37,7 @@ class MeasureKeys(Struct, frozen=True):
         record = self.pack.fix(fix)
         return record is None or not record.settings or bool(self._rows(record))
 
-    def written(self, plans: Plans[Outcome]) -> Plans[Outcome]:
+    def with_keys(self, plans: Plans[Outcome]) -> Plans[Outcome]:
         """Return the plans with their settings as the run's framework or server writes them."""
         obstacle = plans.obstacle
         if obstacle is not None:

@@ -84,9 +84,9 @@ def _verdict(plans: Plans[Served], wording: Wording) -> Iterator[Span]:
 
 def _row(label: str, served: Served, wording: Wording) -> Row:
     """Say what the cache holds, where it starts; else what is missing."""
-    hurdle = served.failed_check
-    if hurdle is not None:
-        return Row(label, wording.say(Text("short by up to {:.1f} GiB", "最多缺 {:.1f} GiB")).format(max(0, -hurdle.spare.low) / GIB))
+    failed = served.failed_check
+    if failed is not None:
+        return Row(label, wording.say(Text("short by up to {:.1f} GiB", "最多缺 {:.1f} GiB")).format(max(0, -failed.spare.low) / GIB))
     tokens, each = served.tokens, wording.say(Text("{:.1f} requests of {:,}", "{:.1f} 个长度 {:,} 的请求"))
     holds = wording.say(Text("{:,} tokens ({:,} to {:,})", "{:,} 个 token（{:,} 至 {:,}）")).format(
         tokens.expected, tokens.low, tokens.high
