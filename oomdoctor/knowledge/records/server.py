@@ -1,7 +1,5 @@
 """The shape of rules/servers: what a server takes by default, and what it says where a start fails."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta
