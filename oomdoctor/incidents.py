@@ -90,8 +90,10 @@ def decide_verdict(ordered: Sequence[Incident]) -> Verdict:
             reason=first.kind.value,
             settle=_settling_check(first.root),
         )
-    settle = "sigkill" if first.kind is Kind.HOST_OOM and first.certainty is Certainty.LIKELY and not _count_figures(first.root) else None
-    return Verdict(memory_failure="yes", kind=first.kind, certainty=first.certainty, reason=first.kind.value, settle=settle)
+    kill_check = (
+        "sigkill" if first.kind is Kind.HOST_OOM and first.certainty is Certainty.LIKELY and not _count_figures(first.root) else None
+    )
+    return Verdict(memory_failure="yes", kind=first.kind, certainty=first.certainty, reason=first.kind.value, settle=kill_check)
 
 
 def order_events(events: Iterable[Event]) -> list[Event]:

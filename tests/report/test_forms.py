@@ -206,7 +206,7 @@ def test_what_is_known_is_written_as_the_form_wants_it(project: str, line: str) 
 @pytest.mark.parametrize("project", PROJECTS)
 def test_a_log_with_nothing_in_it_still_gives_the_form(project: str) -> None:
     text = filled(project, diagnosed(None, b"step 1\nstep 2\n"))
-    assert [one for one in headings(project, text) if one + "*" in HEADINGS[project] or one in HEADINGS[project]]
+    assert [heading for heading in headings(project, text) if heading + "*" in HEADINGS[project] or heading in HEADINGS[project]]
 
 
 @pytest.mark.parametrize("project", PROJECTS)

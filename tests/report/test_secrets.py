@@ -156,7 +156,10 @@ def test_redacting_twice_is_redacting_once(planted: Planted) -> None:
     assert redact_text(once) == once
 
 
-@given(st.lists(st.sampled_from([one.text for one in ALL]), min_size=2, max_size=5), st.sampled_from([" ", "\n", "; ", ",", "\t", " | "]))
+@given(
+    st.lists(st.sampled_from([planted.text for planted in ALL]), min_size=2, max_size=5),
+    st.sampled_from([" ", "\n", "; ", ",", "\t", " | "]),
+)
 @settings(max_examples=150, deadline=None)
 def test_secrets_beside_each_other_go_too_and_stay_away(texts: list[str], between: str) -> None:
     once = redact_text(between.join(texts))

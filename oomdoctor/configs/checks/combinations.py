@@ -52,8 +52,8 @@ def run_checks(
                 key=at.key,
                 file=at.file,
                 line=at.line,
-                what=_words(record.what, every),
-                why=_words(record.why, every),
+                what=_filled_text(record.what, every),
+                why=_filled_text(record.why, every),
                 replacement=None if record.instead is None else _typed(_filled(record.instead, every), at),
                 mended_by=record.mended_by,
                 sets=tuple(record.sets.items()),
@@ -82,7 +82,7 @@ def _typed(replacement: str, at: WrittenSetting) -> str:
     return f"--{match[1].lstrip('-')} {match[2]}"
 
 
-def _words(text: Text, known: Mapping[str, Fact]) -> Text:
+def _filled_text(text: Text, known: Mapping[str, Fact]) -> Text:
     return Text(_filled(text.en, known), _filled(text.zh, known))
 
 

@@ -54,7 +54,7 @@ def patch(file: str, data: bytes, changes: Sequence[ConfigChange]) -> Patched:
 
 def is_applied(file: str, data: bytes, change: ConfigChange) -> bool:
     """Return whether the file says it already."""
-    settings = _said(_configs(file, data))
+    settings = _given_settings(_configs(file, data))
     if change.action != "set":
         return not any(_same_key(key, change.key) for _, key, _ in settings) and any(
             _same_key(key, change.after_it) for _, key, _ in settings
@@ -82,7 +82,7 @@ def _pieces(key: str, to: str) -> Iterator[tuple[str, str]]:
 
 def values_of(file: str, data: bytes, key: str) -> list[str]:
     """Return what the file says of a key, with the type of each value."""
-    return [value for _, name, value in _said(_configs(file, data)) if _same_key(name, key)]
+    return [value for _, name, value in _given_settings(_configs(file, data)) if _same_key(name, key)]
 
 
 def manual_line(change: ConfigChange) -> str:
@@ -168,14 +168,14 @@ ReadSetting = tuple[str, str, str]
 """A program, a key, a value with its type."""
 
 
-def _said(configs: Sequence[ParsedConfig]) -> Counter[ReadSetting]:
+def _given_settings(configs: Sequence[ParsedConfig]) -> Counter[ReadSetting]:
     """Return what the configs say, however often, wherever."""
     return Counter((config.program or "", given.key, repr(given.value)) for config in configs for given in config.written)
 
 
 def _look_again(before: Sequence[ParsedConfig], after: Sequence[ParsedConfig], change: ConfigChange) -> None:
     """Raise UnsafeEdit unless the two differ in the wanted setting alone, and that is as it should be."""
-    old, new = _said(before), _said(after)
+    old, new = _given_settings(before), _given_settings(after)
     gone, come = old - new, new - old
     wrong = Counter(issue.id for config in after for issue in config.issues) - Counter(
         issue.id for config in before for issue in config.issues

@@ -158,13 +158,13 @@ def _one_sided(facts: tuple[OneSided, ...], wording: Wording) -> Iterator[Block]
     if not facts:
         return
     yield Heading(wording.say(texts.ONE_SIDED))
-    rows = [Row(bare(wording.say(fact.about)), _one(fact, wording)) for fact in facts[:_ONE_SIDED]]
+    rows = [Row(bare(wording.say(fact.about)), _one_value(fact, wording)) for fact in facts[:_ONE_SIDED]]
     if len(facts) > _ONE_SIDED:
         rows.append(Row("", wording.say(texts.MORE, n=len(facts) - _ONE_SIDED)))
     yield Facts(tuple(rows))
 
 
-def _one(fact: OneSided, wording: Wording) -> str:
+def _one_value(fact: OneSided, wording: Wording) -> str:
     if fact.wrong_now:
         return wording.say(texts.WRONG_NOW)
     return wording.say(texts.ONLY_BEFORE, value=fact.before) if fact.after is None else wording.say(texts.ONLY_AFTER, value=fact.after)

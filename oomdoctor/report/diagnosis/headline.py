@@ -120,13 +120,13 @@ def _phase(incident: Incident | None, wording: Wording) -> str:
 
 def _figures(incident: Incident, wording: Wording) -> str:
     if incident.kind is Kind.HOST_OOM:
-        return _victim(incident.root, wording) or _asked(incident.root, wording) or _limit(incident.root, wording)
+        return _victim(incident.root, wording) or _requested(incident.root, wording) or _limit(incident.root, wording)
     if incident.kind is Kind.KERNEL_RESOURCE:
         return _of_limit(incident.root, wording)
-    return _asked(incident.root, wording)
+    return _requested(incident.root, wording)
 
 
-def _asked(root: Event, wording: Wording) -> str:
+def _requested(root: Event, wording: Wording) -> str:
     requested, free, total, limit = (root.size(f"{name}_bytes") for name in ("requested", "free", "total", "limit"))
     if requested is None:
         return ""

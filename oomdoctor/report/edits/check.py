@@ -27,7 +27,7 @@ _SEVERITIES = {
 }
 _MANY = {"error": "errors", "warning": "warnings", "note": "notes"}
 _SHOWN = 100
-_NOBODYS = Text(
+_UNKNOWN_FRAMEWORK = Text(
     "The framework of these settings is not known, so few of them could be checked: ", "不知道这是哪个框架的配置，能检查的不多："
 )
 
@@ -87,7 +87,7 @@ def _summary(training: RunConfig | None, complaints: Sequence[ConfigIssue], word
         name = framework_title(training.framework)
         yield Span(f"{name}{wording.colon}")
     elif training is not None:
-        yield Span(wording.say(_NOBODYS))
+        yield Span(wording.say(_UNKNOWN_FRAMEWORK))
     counted = [(severity, _count(complaints, severity)) for severity in _SEVERITIES]
     counts = [_counted(severity, number, wording) for severity, number in counted if number]
     if counts:

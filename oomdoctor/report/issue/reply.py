@@ -50,7 +50,7 @@ def compose_reply(diagnosis: Diagnosis, wording: Wording, version: str) -> Docum
         lead = texts.AVOID if case.verdict.survived else texts.TRY if len(steps) > 1 else texts.TRY_ONE
         blocks += [Paragraph((Span(wording.say(lead)),)), Steps(steps)]
     if not case.verdict.survived:
-        blocks += _asked(case, wording, first=not steps)
+        blocks += _missing_info(case, wording, first=not steps)
     return Document(title=f"oomdoctor {version}", blocks=tuple(blocks), lang=wording.lang)
 
 
@@ -154,7 +154,7 @@ def _where(setting: ProposedSetting) -> str:
     return ", ".join(part for part in (name, place) if part)
 
 
-def _asked(case: Case, wording: Wording, *, first: bool) -> Iterator[Block]:
+def _missing_info(case: Case, wording: Wording, *, first: bool) -> Iterator[Block]:
     requests = [
         wording.say(texts.ASKED, what=wording.say(question.what), how=wording.say(question.how)) for question in missing_info(case)
     ][:_ASKED]

@@ -102,9 +102,11 @@ def _cards(environment: Environment, facts: Mapping[str, object], wording: Wordi
         yield Row("", wording.say(texts.NO_CARDS), environment.driver.message or "")
     for first, last, description, gpu in _alike(environment.gpus, facts, wording):
         index = str(first) if first == last else f"{first}-{last}"
-        yield Row(wording.say(texts.GPU, index=index), description, _held(gpu.processes, wording))
+        yield Row(wording.say(texts.GPU, index=index), description, _process_list(gpu.processes, wording))
         for entry in gpu.slices:
-            yield Row("", wording.comma.join(part for part in (entry.name, _room(entry.total_bytes, entry.free_bytes, wording)) if part))
+            yield Row(
+                "", wording.comma.join(part for part in (entry.name, _free_memory(entry.total_bytes, entry.free_bytes, wording)) if part)
+            )
     driver = environment.driver
     if driver.version:
         cuda = facts.get("environment.driver_cuda")
@@ -131,7 +133,7 @@ def _alike(gpus: Sequence[Gpu], facts: Mapping[str, object], wording: Wording) -
 
 def _card(gpu: Gpu, facts: Mapping[str, object], index: int, wording: Wording) -> Iterator[str]:
     yield gpu.name or gpu.architecture or wording.say(texts.UNKNOWN_CARD)
-    memory = _room(gpu.total_bytes, gpu.free_bytes, wording)
+    memory = _free_memory(gpu.total_bytes, gpu.free_bytes, wording)
     if memory:
         yield memory
     if gpu.compute_capability:
@@ -155,7 +157,7 @@ def _card(gpu: Gpu, facts: Mapping[str, object], index: int, wording: Wording) -
     yield from (wording.say(label) for label, holds in flags if holds)
 
 
-def _held(processes: Sequence[GpuProcess], wording: Wording) -> str:
+def _process_list(processes: Sequence[GpuProcess], wording: Wording) -> str:
     names = []
     for process in processes[:_HOLDERS]:
         parts = [f"{process.name or 'pid'} {process.pid}", format_size(process.used_bytes) if process.used_bytes else ""]
@@ -177,7 +179,7 @@ def _software(environment: Environment, wording: Wording) -> Iterator[Row]:
     else:
         yield Row(wording.say(texts.TORCH), wording.say(texts.NO_TORCH))
     if environment.torch_run is not None:
-        reported = wording.comma.join(_said(environment.torch_run, wording))
+        reported = wording.comma.join(_torch_facts(environment.torch_run, wording))
         if reported:
             yield Row(wording.say(texts.TORCH_SAID), reported)
     for name in _FIRST:
@@ -189,7 +191,7 @@ def _software(environment: Environment, wording: Wording) -> Iterator[Row]:
         yield Row(wording.say(texts.PYTHON), named or python.executable or "", python.executable or "" if named else "")
 
 
-def _said(run: TorchRun, wording: Wording) -> Iterator[str]:
+def _torch_facts(run: TorchRun, wording: Wording) -> Iterator[str]:
     if run.error:
         yield clean_line(run.error, 200)
     if run.cuda_available is not None:
@@ -221,7 +223,7 @@ def _machine(host: Host, wording: Wording) -> Iterator[Row]:
         both = {"free": format_size(free), "total": format_size(host.ram_bytes)} if free is not None else {}
         yield Row(wording.say(texts.RAM), wording.say(texts.AVAILABLE_OF, **both) if both else format_size(host.ram_bytes))
     if host.swap_bytes:
-        yield Row(wording.say(texts.SWAP), _room(host.swap_bytes, host.swap_free_bytes, wording))
+        yield Row(wording.say(texts.SWAP), _free_memory(host.swap_bytes, host.swap_free_bytes, wording))
     group = host.cgroup
     if group is not None and group.limit_bytes is not None:
         limit = format_size(group.limit_bytes)
@@ -240,10 +242,10 @@ def _machine(host: Host, wording: Wording) -> Iterator[Row]:
 
 def _folder(label: Text, folder: Folder | None, wording: Wording) -> Iterator[Row]:
     if folder is not None and folder.total_bytes:
-        yield Row(wording.say(label), _room(folder.total_bytes, folder.free_bytes, wording))
+        yield Row(wording.say(label), _free_memory(folder.total_bytes, folder.free_bytes, wording))
 
 
-def _room(total: int | None, free: int | None, wording: Wording) -> str:
+def _free_memory(total: int | None, free: int | None, wording: Wording) -> str:
     if total is None:
         return ""
     return format_size(total) if free is None else wording.say(texts.FREE_OF, free=format_size(free), total=format_size(total))

@@ -244,7 +244,7 @@ def _wrapped(spans: Sequence[Span], width: int, lead: str = "", style: Style = S
     available = max(4, width - max(cell_len(lead), cell_len(under)))
     line = StyledLine().append(lead, _COLOURS[style])
     used = 0
-    for group in _unbroken(_words(spans, available), available):
+    for group in _unbroken(_pieces(spans, available), available):
         if used and used + cell_len("".join(text for text, _ in group).rstrip(" ")) > available:
             yield line
             line, used = StyledLine().append(under, _COLOURS[style]), 0
@@ -271,7 +271,7 @@ def _unbroken(pieces: Iterable[tuple[str, str]], width: int) -> Iterator[list[tu
         yield group
 
 
-def _words(spans: Sequence[Span], width: int) -> Iterator[tuple[str, str]]:
+def _pieces(spans: Sequence[Span], width: int) -> Iterator[tuple[str, str]]:
     """Pieces between which a line may break: Latin words with the blanks after them, Chinese characters with their marks."""
     pieces: list[list[str]] = []
     glue = False

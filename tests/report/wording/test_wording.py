@@ -36,7 +36,11 @@ TEXTS = {
     for module in iter_modules(package.__path__)
     for attribute, value in vars(import_module(f"{package.__name__}.{module.name}")).items()
     for name, text in texts(f"{module.name}.{attribute}", value)
-} | {f"missing_info.{number}.{name}": text for number, one in enumerate(QUESTIONS) for name, text in (("what", one.what), ("how", one.how))}
+} | {
+    f"missing_info.{number}.{name}": text
+    for number, question in enumerate(QUESTIONS)
+    for name, text in (("what", question.what), ("how", question.how))
+}
 
 
 def forms(text: Text | Counted) -> tuple[str, ...]:
