@@ -36,8 +36,8 @@ checks:
     pytest.param("offload_params", True, True, id="a device that is only said to be there"),
 ])  # fmt: skip
 def test_a_value_is_kept_where_it_fits(name: str, value: Scalar, kept: Scalar) -> None:
-    found = fitting(name, value)
-    assert (found, type(found)) == (kept, type(kept))
+    setting = fitting(name, value)
+    assert (setting, type(setting)) == (kept, type(kept))
 
 
 @pytest.mark.parametrize(("number", "size"), [

@@ -52,7 +52,7 @@ def card(size: int, held: int = 0) -> tuple[Gpu, ...]:
 ])  # fmt: skip
 def test_a_change_of_the_machine_is_named(before: dict[str, Any], after: dict[str, Any], wanted: tuple[str, str]) -> None:
     result = found(machine(**before), machine(**after))
-    assert wanted in [(one.id, one.effect) for one in result.changes]
+    assert wanted in [(change.id, change.effect) for change in result.changes]
     assert result.matters
 
 
@@ -75,7 +75,7 @@ def test_what_only_one_side_says_is_listed_as_unknown() -> None:
 def test_what_is_wrong_now_and_was_not_goes_first() -> None:
     before = machine(gpus=card(48 * GIB), variables={"PYTORCH_NO_CUDA_MEMORY_CACHING": "0"})
     after = machine(gpus=card(48 * GIB), variables={"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
-    assert next(one.id for one in found(before, after).changes) == "allocator-cache-is-off"
+    assert next(change.id for change in found(before, after).changes) == "allocator-cache-is-off"
 
 
 def test_what_is_wrong_now_and_may_have_been_before_is_no_change() -> None:
@@ -90,8 +90,8 @@ def test_what_fills_the_memory_that_ran_out_goes_first() -> None:
     before: dict[str, str | int | float | bool] = {"failed": "shm", "host.shm_bytes": 16 * GIB, "training.micro_batch": 2}
     after: dict[str, str | int | float | bool] = {"failed": "shm", "host.shm_bytes": GIB, "training.micro_batch": 4}
     ordered = most_suspicious_first(changes(RULES, before, after), "shm")
-    assert [one.change.id for one in ordered] == ["size-of-shm", "micro-batch"]
-    assert [one.change.id for one in most_suspicious_first(ordered, "card")] == ["micro-batch", "size-of-shm"]
+    assert [suspect.change.id for suspect in ordered] == ["size-of-shm", "micro-batch"]
+    assert [suspect.change.id for suspect in most_suspicious_first(ordered, "card")] == ["micro-batch", "size-of-shm"]
 
 
 def line(number: int, size: int, rank: int | None = None, **fields: int) -> Event:
@@ -105,8 +105,8 @@ def line(number: int, size: int, rank: int | None = None, **fields: int) -> Even
     pytest.param([], [(1, 20), (2, 22)], [], id="one log prints nothing"),
 ])  # fmt: skip
 def test_lines_of_one_kind_are_laid_beside_each_other(before: list[Any], after: list[Any], points: list[Any]) -> None:
-    series = same_moments([line(*one) for one in before], [line(*one) for one in after])
-    assert [(point.at, point.before, point.after) for one in series for point in one.points] == points
+    series = same_moments([line(*figures) for figures in before], [line(*figures) for figures in after])
+    assert [(point.at, point.before, point.after) for figures in series for point in figures.points] == points
 
 
 def test_steps_that_are_printed_decide_which_lines_belong_together() -> None:
@@ -169,12 +169,12 @@ BESIDE = ("--config", "last-week.yaml", "today.yaml", "--env", "last-week-env.tx
 def test_two_runs_with_their_configs_and_machines() -> None:
     done = run("last-week.log", "today.log", *BESIDE, "--format", "json")
     answer = json.loads(done.stdout)
-    ids = [one["id"] for one in answer["changes"]]
+    ids = [entry["id"] for entry in answer["changes"]]
     assert done.returncode == 1
     assert ids[:2] == ["sequence-length", "expandable-segments"]
     assert {"transformers-logits-in-fp32", "lora-rank", "accelerate-retries-in-small-steps"} <= set(ids)
     assert answer["series"][0]["effect"] == "tighter"
-    assert [one["expected_bytes"] for one in answer["estimates"]] == sorted(one["expected_bytes"] for one in answer["estimates"])
+    assert [entry["expected_bytes"] for entry in answer["estimates"]] == sorted(entry["expected_bytes"] for entry in answer["estimates"])
     assert (answer["before"]["memory_failure"], answer["after"]["memory_failure"]) == ("no", "yes")
 
 

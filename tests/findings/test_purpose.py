@@ -33,8 +33,8 @@ def read(log: str) -> Diagnosis:
     return diagnose_logs(["run.log"], pack(), text=log.encode())
 
 
-def fixes(found: Diagnosis) -> set[str]:
-    return {fix.id for finding in found.findings for fix in finding.fixes}
+def fixes(diagnosis: Diagnosis) -> set[str]:
+    return {fix.id for finding in diagnosis.findings for fix in finding.fixes}
 
 
 MLX = "RuntimeError: [METAL] Command buffer execution failed: Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)\n"
@@ -64,10 +64,10 @@ TRAINING = [
 
 @pytest.mark.parametrize("log", ANSWERING)
 def test_a_program_that_only_answers_hears_nothing_of_training(log: str) -> None:
-    found = read(log)
-    assert found.findings
-    assert not fixes(found) & OF_TRAINING
-    assert "per_device_train_batch_size" not in str(found.findings)
+    diagnosis = read(log)
+    assert diagnosis.findings
+    assert not fixes(diagnosis) & OF_TRAINING
+    assert "per_device_train_batch_size" not in str(diagnosis.findings)
 
 
 @pytest.mark.parametrize("log", TRAINING)
@@ -76,8 +76,8 @@ def test_all_others_hear_of_checkpointing(log: str) -> None:
 
 
 def test_a_printed_setting_of_training_outweighs_frames_of_generation() -> None:
-    found = read(f"per_device_train_batch_size: 4\n{GENERATE}")
-    assert "inference-fills-card" not in {one.id for one in found.findings}
+    diagnosis = read(f"per_device_train_batch_size: 4\n{GENERATE}")
+    assert "inference-fills-card" not in {finding.id for finding in diagnosis.findings}
 
 
 @pytest.mark.parametrize("log", [
@@ -85,7 +85,7 @@ def test_a_printed_setting_of_training_outweighs_frames_of_generation() -> None:
     pytest.param("ResourceExhaustedError: OOM when allocating tensor with shape[48,112,112,96] and type float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc\n", id="TensorFlow"),
 ])  # fmt: skip
 def test_what_only_pytorch_has_is_not_told_to_others(log: str) -> None:
-    found = fixes(read(log))
-    assert "smaller-batch" in found
+    ids = fixes(read(log))
+    assert "smaller-batch" in ids
     assert "per_device_train_batch_size" not in str(read(log).findings)
-    assert not found & {"zero2-zero3", "fsdp-full-shard", "optimizer-8bit-paged", "quantise-4bit-8bit"}
+    assert not ids & {"zero2-zero3", "fsdp-full-shard", "optimizer-8bit-paged", "quantise-4bit-8bit"}

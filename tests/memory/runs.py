@@ -18,9 +18,9 @@ from oomdoctor.setups.server import server_program
 
 def known(name: str) -> Shape:
     """A shape of the table."""
-    found = model_shape(name)
-    assert found is not None
-    return found
+    shape = model_shape(name)
+    assert shape is not None
+    return shape
 
 
 def lora(rank: int = 8, targets: str = "q k v o gate up down") -> Adapters:

@@ -19,9 +19,9 @@ FSDP = Layout(engine="fsdp2", cards=8, stage=3)
 
 
 def test_a_matrix_is_on_the_card_in_16_bit_until_it_is_packed() -> None:
-    found = loading.loading(run(weights="nf4"))
-    assert found is not None
-    assert found.bytes == 2 * 3584 * 18944
+    result = loading.loading(run(weights="nf4"))
+    assert result is not None
+    assert result.bytes == 2 * 3584 * 18944
 
 
 @pytest.mark.parametrize("weights", [pytest.param("bf16", id="16 bit"), pytest.param("gptq-int4", id="packed before")])
@@ -30,9 +30,9 @@ def test_what_is_not_changed_is_loaded_to_its_place(weights: str) -> None:
 
 
 def test_a_model_on_the_card_before_it_is_cut_can_be_there_as_a_whole() -> None:
-    found = loading.loading(run(layout=FSDP))
-    assert found is not None
-    assert found.high == pytest.approx(WHOLE * 7 / 8, rel=1e-6)
+    result = loading.loading(run(layout=FSDP))
+    assert result is not None
+    assert result.high == pytest.approx(WHOLE * 7 / 8, rel=1e-6)
     cut = loading.loading(run(layout=replace(FSDP, meta_init=True)))
     assert cut is not None
     assert cut.high < WHOLE / 4
@@ -65,9 +65,9 @@ def test_a_small_model_is_one_file() -> None:
 
 def test_zero_3_gathers_one_module_and_the_host_has_them_all() -> None:
     setup = run(layout=zero(3, 8))
-    found = saving.saving(setup)
-    assert found is not None
-    assert found.bytes == 2 * parameters.embedding(setup.shape)
+    result = saving.saving(setup)
+    assert result is not None
+    assert result.bytes == 2 * parameters.embedding(setup.shape)
     assert estimate(setup).host_saving == WHOLE
 
 
@@ -83,19 +83,19 @@ def test_a_whole_checkpoint_of_fsdp_has_the_states_too() -> None:
     pytest.param({"layout": Layout(engine="ddp", cards=8)}, id="DDP"),
 ])  # fmt: skip
 def test_nothing_is_gathered(changes: dict[str, Any]) -> None:
-    found = estimate(run(**changes))
-    assert found.host_saving == 0
-    assert "save" not in [phase.name for phase in found.phases]
+    result = estimate(run(**changes))
+    assert result.host_saving == 0
+    assert "save" not in [phase.name for phase in result.phases]
 
 
 def test_joining_adapters_takes_the_product_of_a_pair() -> None:
     setup = run(adapters=lora(), merges=True)
-    found = saving.merging(setup)
-    assert found is not None
-    assert found.bytes == (4 + 2) * 3584 * 18944
+    result = saving.merging(setup)
+    assert result is not None
+    assert result.bytes == (4 + 2) * 3584 * 18944
     packed = saving.merging(run(adapters=lora(), merges=True, weights="nf4"))
     assert packed is not None
-    assert packed.bytes > found.bytes
+    assert packed.bytes > result.bytes
 
 
 def test_nothing_is_joined_in_full_training_or_unasked() -> None:

@@ -74,10 +74,10 @@ SETUPS = st.builds(
 @settings(max_examples=200, deadline=None)
 @given(SETUPS)
 def test_parts_add_up_and_the_range_holds_the_figure(setup: Setup) -> None:
-    found = estimate(setup)
-    assert found.expected == sum(found.terms.values()) == max(phase.bytes for phase in found.phases)
-    assert 0 <= found.low <= found.expected <= found.high
-    assert all(0 <= term.low <= term.bytes <= term.high for phase in found.phases for term in phase.terms)
+    result = estimate(setup)
+    assert result.expected == sum(result.terms.values()) == max(phase.bytes for phase in result.phases)
+    assert 0 <= result.low <= result.expected <= result.high
+    assert all(0 <= term.low <= term.bytes <= term.high for phase in result.phases for term in phase.terms)
 
 
 @settings(max_examples=300, deadline=None)

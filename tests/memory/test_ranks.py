@@ -32,8 +32,8 @@ def parts(setup: Setup) -> list[Placement]:
 
 
 def on_cards(model: str, cards: int) -> list[tuple[int, int, float, bool, bool]]:
-    found = parts(run(model, layout=Layout(engine="device_map", cards=cards)))
-    return [(one.first, one.last, one.layers, one.embeds, one.scores) for one in found]
+    held = parts(run(model, layout=Layout(engine="device_map", cards=cards)))
+    return [(part.first, part.last, part.layers, part.embeds, part.scores) for part in held]
 
 
 @pytest.mark.parametrize(("model", "cards", "expected"), [
@@ -156,37 +156,37 @@ def test_pipelines_of_torch_keep_whole_gradients_between_micro_batches() -> None
     assert optimizer.gradients(middle).bytes == pytest.approx(4 * (count.total(middle.shape) - ends) / 8, rel=1e-6)
 
 
-def everywhere(found: Estimate) -> int:
+def everywhere(result: Estimate) -> int:
     """The weights of all cards that have one copy of the model between them."""
     out = 0
-    for one in found.ranks:
-        assert one.setup.placement is not None
-        out += weights.weights(one.setup).bytes * (one.setup.placement.last - one.setup.placement.first + 1)
+    for rank in result.ranks:
+        assert rank.setup.placement is not None
+        out += weights.weights(rank.setup).bytes * (rank.setup.placement.last - rank.setup.placement.first + 1)
     return out
 
 
 @settings(max_examples=200, deadline=None)
 @given(UNLIKE_SETUPS)
 def test_no_card_is_fuller_than_the_fullest(setup: Setup) -> None:
-    for found in (estimate(setup), needed(setup)):
-        assert found.expected == max(one.expected for one in found.ranks) == sum(found.terms.values())
-        assert found.low == max(one.low for one in found.ranks)
-        assert found.high == max(one.high for one in found.ranks)
-        assert found.low <= found.expected <= found.high
-        assert found.setup == setup
+    for result in (estimate(setup), needed(setup)):
+        assert result.expected == max(rank.expected for rank in result.ranks) == sum(result.terms.values())
+        assert result.low == max(rank.low for rank in result.ranks)
+        assert result.high == max(rank.high for rank in result.ranks)
+        assert result.low <= result.expected <= result.high
+        assert result.setup == setup
 
 
 @settings(max_examples=200, deadline=None)
 @given(CUT_SETUPS)
 def test_all_cards_together_have_the_whole_model(setup: Setup) -> None:
-    found = estimate(setup)
-    covered = [number for one in parts(setup) for number in range(one.first, one.last + 1)]
+    result = estimate(setup)
+    covered = [number for part in parts(setup) for number in range(part.first, part.last + 1)]
     assert covered == list(range(len(covered))) and len(covered) <= setup.layout.stages
-    assert sum(one.layers * (one.last - one.first + 1) for one in parts(setup)) == pytest.approx(setup.shape.layers)
-    assert sum(one.embeds for one in parts(setup)) == sum(one.scores for one in parts(setup)) == 1
+    assert sum(part.layers * (part.last - part.first + 1) for part in parts(setup)) == pytest.approx(setup.shape.layers)
+    assert sum(part.embeds for part in parts(setup)) == sum(part.scores for part in parts(setup)) == 1
     whole = weights.stored(setup) / setup.layout.tensor / setup.layout.sharded(weights.SHARDS_ALL)
     copy = 0 if weights.head(setup) or setup.layout.engine == "device_map" else weights.embedding(setup)
-    assert everywhere(found) == pytest.approx(whole + copy / setup.layout.tensor / setup.layout.sharded(weights.SHARDS_ALL), rel=1e-6)
+    assert everywhere(result) == pytest.approx(whole + copy / setup.layout.tensor / setup.layout.sharded(weights.SHARDS_ALL), rel=1e-6)
 
 
 @settings(max_examples=100, deadline=None)
@@ -200,4 +200,4 @@ def test_more_stages_never_raise_the_weights_of_the_first(setup: Setup, stages: 
 @given(CUT_SETUPS)
 def test_where_no_part_is_named_an_upper_bound_is_meant(setup: Setup) -> None:
     if setup.layout.engine != "device_map":
-        assert all(weights.weights(one).bytes <= weights.weights(setup).bytes for one in ranks(setup))
+        assert all(weights.weights(rank).bytes <= weights.weights(setup).bytes for rank in ranks(setup))

@@ -27,6 +27,6 @@ def anything(fix: str) -> bool:  # noqa: ARG001 - what a framework has is asked 
 
 def a_card(name: str = "RTX 4090") -> MemoryBudget:
     """A card by its name."""
-    found = card_named(name)
-    assert found is not None
-    return memory_budget(found)
+    card = card_named(name)
+    assert card is not None
+    return memory_budget(card)

@@ -20,9 +20,9 @@ from oomdoctor.planning.framework_keys import measure_keys
     pytest.param("torchtitan", ["context-parallel", "tensor-parallel", "pipeline-parallel"], ["quantise-4bit-8bit"], id="torchtitan has all three"),
 ])  # fmt: skip
 def test_what_a_framework_has(framework: str | None, there: list[str], not_there: list[str]) -> None:
-    own = measure_keys(load_pack(), None, {}, framework)
-    assert [fix for fix in there if not own.has(fix)] == []
-    assert [fix for fix in not_there if own.has(fix)] == []
+    keys = measure_keys(load_pack(), None, {}, framework)
+    assert [fix for fix in there if not keys.has(fix)] == []
+    assert [fix for fix in not_there if keys.has(fix)] == []
 
 
 @pytest.mark.parametrize(("facts", "there"), [
@@ -46,5 +46,5 @@ def test_the_trainer_splits_samples_with_the_layers_that_can(facts: dict[str, in
                  id="buffers stand in DeepSpeed's file"),
 ])  # fmt: skip
 def test_a_measure_in_the_keys_of_the_run(framework: str, measure: Measure, expected: dict[str, str]) -> None:
-    own = measure_keys(load_pack(), None, {}, framework)
-    assert {one.key: one.to for one in own.of_measure(measure).settings} == expected
+    keys = measure_keys(load_pack(), None, {}, framework)
+    assert {setting.key: setting.to for setting in keys.of_measure(measure).settings} == expected

@@ -44,14 +44,14 @@ def fixes(plan: Plan[Estimate]) -> list[str]:
     ),
 ])  # fmt: skip
 def test_the_smallest_change_comes_first(run: Setup, card: str, first: list[str]) -> None:
-    found = plans(run_space(run, a_card(card)))
-    assert found.fits != "yes"
-    assert fixes(found.plans[0]) == first
+    result = plans(run_space(run, a_card(card)))
+    assert result.fits != "yes"
+    assert fixes(result.plans[0]) == first
 
 
 def test_a_run_that_fits_is_left_alone() -> None:
-    found = plans(run_space(a_run(load_bits=4), a_card("A100-80GB")))
-    assert (found.fits, found.plans, found.obstacle) == ("yes", (), None)
+    result = plans(run_space(a_run(load_bits=4), a_card("A100-80GB")))
+    assert (result.fits, result.plans, result.obstacle) == ("yes", (), None)
 
 
 def test_samples_are_cut_only_where_nothing_else_helps() -> None:
@@ -64,12 +64,12 @@ def test_samples_are_cut_only_where_nothing_else_helps() -> None:
 
 
 def test_where_nothing_fits_the_smallest_card_and_count_are_named() -> None:
-    found = plans(run_space(a_run("Qwen/Qwen2.5-72B", cards=2), a_card("4GB")))
-    assert found.plans == ()
-    assert found.obstacle is not None
-    assert found.obstacle.closest.outcome.high > found.budget.usable
-    assert found.obstacle.card is not None
-    assert found.obstacle.cards is None or found.obstacle.cards > 2
+    result = plans(run_space(a_run("Qwen/Qwen2.5-72B", cards=2), a_card("4GB")))
+    assert result.plans == ()
+    assert result.obstacle is not None
+    assert result.obstacle.closest.outcome.high > result.budget.usable
+    assert result.obstacle.card is not None
+    assert result.obstacle.cards is None or result.obstacle.cards > 2
 
 
 def test_a_card_without_triton_gets_no_fused_loss() -> None:
@@ -81,6 +81,6 @@ def test_a_card_without_triton_gets_no_fused_loss() -> None:
 
 def test_only_what_the_framework_has_is_offered() -> None:
     run = a_run(micro_batch=8, cards=4)
-    found = plans(run_space(run, a_card(), lambda fix: fix not in ("quantise-4bit-8bit", "zero2-zero3")), top=50)
-    assert found.plans
-    assert not {fix for plan in found.plans for fix in fixes(plan)} & {"quantise-4bit-8bit", "zero2-zero3"}
+    result = plans(run_space(run, a_card(), lambda fix: fix not in ("quantise-4bit-8bit", "zero2-zero3")), top=50)
+    assert result.plans
+    assert not {fix for plan in result.plans for fix in fixes(plan)} & {"quantise-4bit-8bit", "zero2-zero3"}

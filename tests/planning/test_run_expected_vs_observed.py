@@ -61,33 +61,33 @@ def of(log: str, tmp_path: object = None, model: str = "models/ours", batch: int
     return diagnose_logs(["train.log"], load_pack(), text=log.encode(), config=config)
 
 
-def fixes(found: Diagnosis) -> dict[str, Fix]:
-    return {fix.id: fix for finding in found.findings for fix in finding.fixes}
+def fixes(diagnosis: Diagnosis) -> dict[str, Fix]:
+    return {fix.id: fix for finding in diagnosis.findings for fix in finding.fixes}
 
 
 def test_the_number_of_parameters_tells_the_model(tmp_path: object) -> None:
-    found = of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"), tmp_path).case.estimate
-    assert found is not None
-    assert found.estimate.setup.shape.name == "Qwen/Qwen2.5-7B"
-    assert found.estimate.setup.adapters is not None
-    assert found.estimate.setup.adapters.count == 20_185_088
-    assert found.is_told
+    expected = of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"), tmp_path).case.estimate
+    assert expected is not None
+    assert expected.estimate.setup.shape.name == "Qwen/Qwen2.5-7B"
+    assert expected.estimate.setup.adapters is not None
+    assert expected.estimate.setup.adapters.count == 20_185_088
+    assert expected.is_told
 
 
 def test_expected_stands_beside_seen(tmp_path: object) -> None:
-    found = of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"), tmp_path).case.estimate
-    assert found is not None
-    assert found.at is not None
-    assert found.at.phase == "forward"
-    assert found.at.low <= found.at.expected <= found.at.high
-    assert found.at.seen == pytest.approx((21.70 + 1.16) * (1 << 30), rel=1e-3)
-    assert found.budget is not None
-    assert found.budget.outside == pytest.approx((22.62 - 21.70) * (1 << 30) - 419.04 * (1 << 20), rel=1e-3)
+    expected = of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"), tmp_path).case.estimate
+    assert expected is not None
+    assert expected.at is not None
+    assert expected.at.phase == "forward"
+    assert expected.at.low <= expected.at.expected <= expected.at.high
+    assert expected.at.seen == pytest.approx((21.70 + 1.16) * (1 << 30), rel=1e-3)
+    assert expected.budget is not None
+    assert expected.budget.outside == pytest.approx((22.62 - 21.70) * (1 << 30) - 419.04 * (1 << 20), rel=1e-3)
 
 
 def test_a_fix_says_what_it_frees_and_whether_the_run_would_fit(tmp_path: object) -> None:
-    own = fixes(of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"), tmp_path))
-    batch = own["smaller-batch"]
+    by_id = fixes(of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"), tmp_path))
+    batch = by_id["smaller-batch"]
     assert batch.fits == "yes"
     assert batch.frees_bytes is not None
     assert batch.frees_bytes > 4 << 30
@@ -95,18 +95,18 @@ def test_a_fix_says_what_it_frees_and_whether_the_run_would_fit(tmp_path: object
 
 def test_a_run_that_should_have_fitted_gets_no_promise(tmp_path: object) -> None:
     full = FAILURE.replace("23.65", "79.15").replace("22.62", "78.12").replace("21.70", "77.20")
-    found = of(PARAMETERS + TRACE + full.format(asked="1.16 GiB"), tmp_path)
-    assert found.case.estimate is not None
-    assert found.case.estimate.fits == "yes"
-    assert fixes(found)["smaller-batch"].frees_bytes
-    assert {fix.fits for fix in fixes(found).values()} <= {None, "no"}
+    diagnosis = of(PARAMETERS + TRACE + full.format(asked="1.16 GiB"), tmp_path)
+    assert diagnosis.case.estimate is not None
+    assert diagnosis.case.estimate.fits == "yes"
+    assert fixes(diagnosis)["smaller-batch"].frees_bytes
+    assert {fix.fits for fix in fixes(diagnosis).values()} <= {None, "no"}
 
 
 def test_without_batch_and_length_nothing_is_compared() -> None:
-    found = of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"))
-    assert found.case.estimate is not None
-    assert (found.case.estimate.is_told, found.case.estimate.at) == (False, None)
-    assert {fix.fits for fix in fixes(found).values()} == {None}
+    diagnosis = of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"))
+    assert diagnosis.case.estimate is not None
+    assert (diagnosis.case.estimate.is_told, diagnosis.case.estimate.at) == (False, None)
+    assert {fix.fits for fix in fixes(diagnosis).values()} == {None}
 
 
 @pytest.mark.parametrize("log", [
@@ -135,15 +135,15 @@ def test_json_has_the_estimate_and_what_was_seen(tmp_path: object) -> None:
     pytest.param("zh", ["按设置推算，此刻张量应占", "这样改之后应该放得下。"], id="Chinese"),
 ])  # fmt: skip
 def test_the_report_says_it(tmp_path: object, lang: str, words: list[str]) -> None:
-    said = render(compose(of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"), tmp_path), Wording(lang), "0"))
-    assert [word for word in words if word not in said] == []
+    report = render(compose(of(PARAMETERS + TRACE + FAILURE.format(asked="1.16 GiB"), tmp_path), Wording(lang), "0"))
+    assert [word for word in words if word not in report] == []
 
 
 def test_weights_that_exceed_the_card_are_the_finding() -> None:
     log = "trainable params: 8,650,752 || all params: 14,778,684,416\n" + FAILURE.format(asked="136.00 MiB")
-    found = of(log)
-    assert found.findings[0].id == "weights-exceed-card"
-    assert "27.5" in found.findings[0].why.en
+    diagnosis = of(log)
+    assert diagnosis.findings[0].id == "weights-exceed-card"
+    assert "27.5" in diagnosis.findings[0].why.en
 
 
 @pytest.mark.parametrize("log", [

@@ -90,9 +90,9 @@ def test_smaller_batches_keep_the_samples_of_an_update_and_are_few(batch: int, a
     pytest.param(a_run(cards=4), [["fsdp-full-shard", "offload-params"]], [], id="FSDP can be begun with the weights on the host"),
 ])  # fmt: skip
 def test_what_is_offered(run: Setup, there: list[list[str]], not_there: list[list[str]]) -> None:
-    found = offered(run)
-    assert [one for one in there if one not in found] == []
-    assert [one for one in not_there if one in found] == []
+    names = offered(run)
+    assert [name for name in there if name not in names] == []
+    assert [name for name in not_there if name in names] == []
 
 
 @pytest.mark.parametrize(("taken", "not_taken"), [

@@ -69,15 +69,15 @@ def test_no_plan_holds_another_one(run: Setup, budget: MemoryBudget) -> None:
 @given(RUNS, BUDGETS)
 def test_no_plan_that_is_shown_is_dominated_and_none_gets_lost(run: Setup, budget: MemoryBudget) -> None:
     space = run_space(run, budget)
-    found, costs = search(space).plans, space.costs
-    shown = undominated(space, found)
+    every, costs = search(space).plans, space.costs
+    shown = undominated(space, every)
     for plan in shown:
         better = [
-            other for other in found if costs(other) != costs(plan) and all(a <= b for a, b in zip(costs(other), costs(plan), strict=True))
+            other for other in every if costs(other) != costs(plan) and all(a <= b for a, b in zip(costs(other), costs(plan), strict=True))
         ]
         assert better == []
-    for plan in found:
-        assert any(all(a <= b for a, b in zip(costs(one), costs(plan), strict=True)) for one in shown)
+    for plan in every:
+        assert any(all(a <= b for a, b in zip(costs(cheaper), costs(plan), strict=True)) for cheaper in shown)
 
 
 @settings(max_examples=40)
@@ -106,9 +106,9 @@ def test_the_order_does_not_depend_on_the_run() -> None:
 
 def test_a_run_that_cannot_fit_says_what_comes_nearest() -> None:
     run, budget = a_run("Qwen/Qwen2.5-72B"), a_card("8GB")
-    found = search(run_space(run, budget))
-    assert found.plans == ()
-    assert found.closest.outcome.high < needed(run, budget).high
+    result = search(run_space(run, budget))
+    assert result.plans == ()
+    assert result.closest.outcome.high < needed(run, budget).high
 
 
 def test_each_change_of_a_plan_says_the_accumulation_that_all_lead_to() -> None:

@@ -48,52 +48,52 @@ def short_of_a_request(length: int = 40960, cache: float = 4.34, more: str = "",
     return engine + LOADED + CACHE.format(cache=cache) + more + said
 
 
-def fixes(found: Diagnosis) -> dict[str, Fix]:
-    return {fix.id: fix for finding in found.findings for fix in finding.fixes}
+def fixes(diagnosis: Diagnosis) -> dict[str, Fix]:
+    return {fix.id: fix for finding in diagnosis.findings for fix in finding.fixes}
 
 
 def test_the_engine_names_the_model_and_the_request_is_what_vllm_says() -> None:
-    found = of(short_of_a_request()).case.served
-    assert found is not None
-    assert found.expected.setup.shape.name == "Qwen/Qwen3-8B"
-    assert found.expected.request == pytest.approx(5.625 * GIB, rel=1e-3)
-    assert found.served.failed_check is not None
-    assert found.served.failed_check.name == "request"
-    assert found.seen["kv cache"] == pytest.approx(4.34 * GIB, rel=1e-3)
+    served = of(short_of_a_request()).case.served
+    assert served is not None
+    assert served.expected.setup.shape.name == "Qwen/Qwen3-8B"
+    assert served.expected.request == pytest.approx(5.625 * GIB, rel=1e-3)
+    assert served.served.failed_check is not None
+    assert served.served.failed_check.name == "request"
+    assert served.seen["kv cache"] == pytest.approx(4.34 * GIB, rel=1e-3)
 
 
 def test_a_card_that_is_not_named_is_worked_out_from_the_cache() -> None:
-    found = of(short_of_a_request()).case.served
-    assert found is not None
-    assert not found.total_is_known
-    assert 20 * GIB < found.expected.total < 25 * GIB
-    assert found.expected.server.memory_fraction == 0.9
+    served = of(short_of_a_request()).case.served
+    assert served is not None
+    assert not served.total_is_known
+    assert 20 * GIB < served.expected.total < 25 * GIB
+    assert served.expected.server.memory_fraction == 0.9
 
 
 def test_the_card_of_the_profile_goes_first_and_its_parts_stand_beside_ours() -> None:
-    found = of(short_of_a_request(more=PROFILE, version="0.7.2")).case.served
-    assert found is not None
-    assert found.total_is_known
-    assert found.expected.total == pytest.approx(23.55 * GIB, rel=1e-3)
-    assert {name: round(size / GIB, 2) for name, size in found.seen.items()} == {
+    served = of(short_of_a_request(more=PROFILE, version="0.7.2")).case.served
+    assert served is not None
+    assert served.total_is_known
+    assert served.expected.total == pytest.approx(23.55 * GIB, rel=1e-3)
+    assert {name: round(size / GIB, 2) for name, size in served.seen.items()} == {
         "weights": 15.27, "outside torch": 0.11, "working set": 1.48, "kv cache": 4.34,
     }  # fmt: skip
-    weights, step = found.expected.terms[0], found.expected.terms[2]
-    assert weights.low <= found.seen["weights"] <= weights.high
-    assert step.low <= found.seen["working set"] <= step.high * 1.05
+    weights, step = served.expected.terms[0], served.expected.terms[2]
+    assert weights.low <= served.seen["weights"] <= weights.high
+    assert step.low <= served.seen["working set"] <= step.high * 1.05
 
 
 def test_a_shorter_request_is_promised_and_a_longer_list_of_changes_is_weighed() -> None:
-    own = fixes(of(short_of_a_request()))
-    assert own["serving-memory"].fits == "yes"
-    assert own["serving-memory"].frees_bytes
-    assert own["quantise-4bit-8bit"].fits == "yes"
+    by_id = fixes(of(short_of_a_request()))
+    assert by_id["serving-memory"].fits == "yes"
+    assert by_id["serving-memory"].frees_bytes
+    assert by_id["quantise-4bit-8bit"].fits == "yes"
 
 
 def test_a_slightly_larger_share_is_not_promised_where_it_is_not_enough() -> None:
-    own = fixes(of(short_of_a_request(cache=1.10)))
-    assert own["serving-memory"].fits == "yes"
-    assert "raise-serving-share" not in own or own["raise-serving-share"].fits != "yes"
+    by_id = fixes(of(short_of_a_request(cache=1.10)))
+    assert by_id["serving-memory"].fits == "yes"
+    assert "raise-serving-share" not in by_id or by_id["raise-serving-share"].fits != "yes"
 
 
 @pytest.mark.parametrize("log", [
@@ -119,8 +119,8 @@ def test_json_has_the_budget_and_what_was_seen() -> None:
     pytest.param("zh", ["服务的显存预算", "日志显示 15.27 GiB", "按这些数字，会卡在这里", "这样改之后应该放得下。"], id="Chinese"),
 ])  # fmt: skip
 def test_the_report_says_it(lang: str, words: list[str]) -> None:
-    said = render(compose(of(short_of_a_request()), Wording(lang), "0"))
-    assert [word for word in words if word not in said.replace("\\", "")] == []
+    report = render(compose(of(short_of_a_request()), Wording(lang), "0"))
+    assert [word for word in words if word not in report.replace("\\", "")] == []
 
 
 def test_sglang_is_read_from_its_arguments() -> None:

@@ -45,7 +45,7 @@ def measures_of(now: Deployment) -> set[str]:
 
 
 def settings_of(now: Deployment) -> list[set[str]]:
-    return [{name for measure in one.measures for name, _ in measure.sets} for one in plans(now, top=20).plans]
+    return [{name for measure in plan.measures for name, _ in measure.sets} for plan in plans(now, top=20).plans]
 
 
 @pytest.mark.parametrize(("now", "offered"), [
@@ -62,8 +62,8 @@ def test_what_helps_alone(now: Deployment, offered: set[str]) -> None:
 
 
 def test_a_server_that_starts_is_left_alone() -> None:
-    found = plans(a_server())
-    assert (found.now.starts, found.plans, found.obstacle) == ("yes", (), None)
+    result = plans(a_server())
+    assert (result.now.starts, result.plans, result.obstacle) == ("yes", (), None)
 
 
 def test_one_card_is_not_spread_and_a_packed_model_is_not_packed_again() -> None:
@@ -73,11 +73,11 @@ def test_one_card_is_not_spread_and_a_packed_model_is_not_packed_again() -> None
 
 
 def test_where_nothing_helps_a_card_and_a_number_are_named() -> None:
-    found = plans(a_server("Qwen/Qwen2.5-72B", card=11.7))
-    assert found.plans == ()
-    assert found.obstacle is not None
-    assert found.obstacle.cards is not None
-    more = a_server("Qwen/Qwen2.5-72B", card=11.7, cards=found.obstacle.cards)
+    result = plans(a_server("Qwen/Qwen2.5-72B", card=11.7))
+    assert result.plans == ()
+    assert result.obstacle is not None
+    assert result.obstacle.cards is not None
+    more = a_server("Qwen/Qwen2.5-72B", card=11.7, cards=result.obstacle.cards)
     assert plans(more).plans
 
 
@@ -91,11 +91,11 @@ def test_where_nothing_helps_a_card_and_a_number_are_named() -> None:
 )
 def test_every_plan_starts_and_needs_all_of_its_changes(model: str, program: str, share: float, card: float, length: int) -> None:
     now = a_server(model, card=card, program=a_program(program), memory_fraction=share, length=length)
-    found = plans(now, top=50)
-    sets = [{(name, value) for measure in one.measures for name, value in measure.sets} for one in found.plans]
-    assert all(one.outcome.starts == "yes" for one in found.plans)
-    assert not any(one < other for one, other in combinations(sets, 2))
-    assert found.now.starts == "yes" or bool(found.plans) is (found.obstacle is None)
+    result = plans(now, top=50)
+    sets = [{(name, value) for measure in plan.measures for name, value in measure.sets} for plan in result.plans]
+    assert all(plan.outcome.starts == "yes" for plan in result.plans)
+    assert not any(plan < other for plan, other in combinations(sets, 2))
+    assert result.now.starts == "yes" or bool(result.plans) is (result.obstacle is None)
 
 
 def test_every_measure_of_a_server_is_offered_to_some_server() -> None:
@@ -121,14 +121,14 @@ def planned(*args: str) -> Any:
 
 def test_a_plan_is_written_in_the_options_of_the_command(script: str) -> None:
     done = planned(script, "--gpu", "RTX 4090", "--format", "json")
-    found = json.loads(done.output)
-    assert (done.exit_code, found["schema"], found["fits"]) == (0, "oomdoctor/plan/v1", "no")
-    written = {one["key"]: one for plan in found["plans"] for measure in plan["measures"] for one in measure["settings"]}
+    answer = json.loads(done.output)
+    assert (done.exit_code, answer["schema"], answer["fits"]) == (0, "oomdoctor/plan/v1", "no")
+    written = {setting["key"]: setting for plan in answer["plans"] for measure in plan["measures"] for setting in measure["settings"]}
     length = written["--max-model-len"]
     assert (length["line"], length["from"]) == (1, "128000")
     assert int(length["to"]) % 256 == 0
     assert written["--kv-cache-dtype"]["to"] == "fp8"
-    assert all(plan["server"]["starts"] == "yes" for plan in found["plans"])
+    assert all(plan["server"]["starts"] == "yes" for plan in answer["plans"])
 
 
 @pytest.mark.parametrize(("lang", "words"), [

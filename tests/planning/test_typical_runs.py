@@ -118,8 +118,8 @@ def llamafactory(
     ),
 ])  # fmt: skip
 def test_the_first_plan(name: str, text: str, options: list[str], settings: dict[str, str], tmp_path: Path) -> None:
-    found = planned(name, text, [*options, "--model", "meta-llama/Llama-3.1-8B"] if text is TORCHTUNE else options, tmp_path)
-    assert {one["key"]: one["to"] for measure in found["plans"][0]["measures"] for one in measure["settings"]} == settings
+    answer = planned(name, text, [*options, "--model", "meta-llama/Llama-3.1-8B"] if text is TORCHTUNE else options, tmp_path)
+    assert {setting["key"]: setting["to"] for measure in answer["plans"][0]["measures"] for setting in measure["settings"]} == settings
 
 
 @pytest.mark.parametrize(("named", "first"), [
@@ -144,5 +144,5 @@ def test_where_nothing_fits_the_cards_that_would_do_come_with_a_plan(tmp_path: P
 def planned(name: str, text: str, options: list[str], tmp_path: Path) -> dict[str, Any]:
     path = tmp_path / name
     path.write_text(text)
-    found: dict[str, Any] = json.loads(CliRunner().invoke(cli, ["plan", str(path), *options, "--format", "json"]).output)
-    return found
+    answer: dict[str, Any] = json.loads(CliRunner().invoke(cli, ["plan", str(path), *options, "--format", "json"]).output)
+    return answer

@@ -39,7 +39,7 @@ def recogniser() -> Recogniser:
     return Recogniser(pack())
 
 
-@pytest.mark.parametrize("loaded", [pytest.param(one, id=one.record.id) for one in rules().signatures])
+@pytest.mark.parametrize("loaded", [pytest.param(loaded, id=loaded.record.id) for loaded in rules().signatures])
 def test_signature_recognises_its_examples_and_only_them(loaded: LoadedSignature) -> None:
     assert list(check_signature(loaded, recogniser())) == []
 
@@ -49,13 +49,13 @@ def test_problem_explains_its_examples_and_only_them(number: int) -> None:
     assert list(check_problem(*rules().problems[number], pack())) == []
 
 
-@pytest.mark.parametrize("change", [pytest.param(one, id=one.id) for _, one in rules().changes])
+@pytest.mark.parametrize("change", [pytest.param(record, id=record.id) for _, record in rules().changes])
 def test_a_change_means_what_its_examples_say(change: ChangeRecord) -> None:
     assert list(check_change("", change)) == []
 
 
 @pytest.mark.parametrize("record", [
-    pytest.param(one.record, id=one.record.id) for one in rules().signatures if one.record.kind != "context" and one.record.outcome == "failure"
+    pytest.param(loaded.record, id=loaded.record.id) for loaded in rules().signatures if loaded.record.kind != "context" and loaded.record.outcome == "failure"
 ])  # fmt: skip
 def test_a_message_of_a_failure_has_a_meaning(record: SignatureRecord) -> None:
     """Whoever adds a message names it in a problem too: "memory ran out" without a finding leaves the reader alone."""
@@ -66,21 +66,21 @@ def test_a_message_of_a_failure_has_a_meaning(record: SignatureRecord) -> None:
 
 def test_no_rule_is_too_eager_too_slow_or_without_proof() -> None:
     healthy = (ROOT / "healthy.txt").read_text(encoding="utf-8").splitlines()
-    assert [f"{one.id}: {one.why}" for one in lint_rules(rules(), healthy, expand)] == []
+    assert [f"{issue.id}: {issue.why}" for issue in lint_rules(rules(), healthy, expand)] == []
 
 
 def test_every_family_that_a_rule_names_exists() -> None:
-    assert {one.record.family for one in rules().signatures if one.record.family} <= set(FAMILIES)
+    assert {loaded.record.family for loaded in rules().signatures if loaded.record.family} <= set(FAMILIES)
 
 
 def test_texts_are_in_both_languages() -> None:
-    texts = [text for _, one in rules().problems for text in (one.title, one.why)]
-    texts += [text for _, one in rules().fixes for text in (one.title, one.how)]
+    texts = [text for _, record in rules().problems for text in (record.title, record.why)]
+    texts += [text for _, record in rules().fixes for text in (record.title, record.how)]
     assert [text.zh for text in texts if not any("\u4e00" <= char <= "\u9fff" for char in text.zh)] == []
 
 
 def test_every_fix_that_changes_something_says_where_or_how() -> None:
-    empty = [one.id for _, one in rules().fixes if not one.settings and not one.command and len(one.how.en) < 20]
+    empty = [record.id for _, record in rules().fixes if not record.settings and not record.command and len(record.how.en) < 20]
     assert empty == []
 
 

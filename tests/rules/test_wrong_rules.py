@@ -203,9 +203,9 @@ NAMES = [
 def test_a_misspelt_name_is_refused_with_the_name_that_was_meant(
     file: str, old: str, new: str, line: int, meant: str, tmp_path: Path
 ) -> None:
-    found = complaints(write(tmp_path, file, old, new))
-    assert [(path, at) for path, at, _ in found[:1]] == [(str(tmp_path / file), line)], found
-    assert f"did you mean '{meant}'?" in found[0][2]
+    refused = complaints(write(tmp_path, file, old, new))
+    assert [(path, at) for path, at, _ in refused[:1]] == [(str(tmp_path / file), line)], refused
+    assert f"did you mean '{meant}'?" in refused[0][2]
 
 
 @pytest.mark.parametrize(("file", "old", "new", "line", "says"), [
@@ -234,9 +234,9 @@ def test_a_misspelt_name_is_refused_with_the_name_that_was_meant(
     pytest.param("tables/cuda_minimum.csv", ",notes", "", 2, "2 cells in a table of 3 columns", id="a cell that is missing"),
 ])  # fmt: skip
 def test_a_mistake_is_refused_where_it_stands(file: str, old: str, new: str, line: int, says: str, tmp_path: Path) -> None:
-    found = complaints(write(tmp_path, file, old, new))
-    assert [(path, at) for path, at, _ in found[:1]] == [(str(tmp_path / file), line)], found
-    assert says in found[0][2]
+    refused = complaints(write(tmp_path, file, old, new))
+    assert [(path, at) for path, at, _ in refused[:1]] == [(str(tmp_path / file), line)], refused
+    assert says in refused[0][2]
 
 
 @pytest.mark.parametrize(("file", "old", "new", "line", "meant"), NAMES[:37])
