@@ -8,7 +8,7 @@ from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.event import Event, Value
 from oomdoctor.case.plan import Fit, Fits, MemoryBudget
 from oomdoctor.case.setup import Setup
-from oomdoctor.knowledge.tables.cards import Card, card_named, version
+from oomdoctor.knowledge.tables.cards import Card, card_named, parse_capability
 from oomdoctor.memory.estimate import needed as needed_of
 
 _USABLE = 0.97
@@ -17,7 +17,7 @@ _USABLE = 0.97
 
 def memory_budget(card: Card) -> MemoryBudget:
     """Return the budget of a card."""
-    return MemoryBudget(card.name, card.bytes, int(card.bytes * _USABLE), version(card.capability))
+    return MemoryBudget(card.name, card.bytes, int(card.bytes * _USABLE), parse_capability(card.capability))
 
 
 def budget_from_log(root: Event, log: Mapping[str, Value]) -> MemoryBudget | None:
@@ -30,7 +30,7 @@ def budget_from_log(root: Event, log: Mapping[str, Value]) -> MemoryBudget | Non
     outside = max(0, (process or 0) - (allocated or 0) - (reserved or 0)) if known else 0
     name = str(log.get("log.gpu_name", ""))
     card = card_named(name) if name else None
-    return MemoryBudget(name, total, int(total * _USABLE) - outside, version(card.capability if card else ""), outside or None)
+    return MemoryBudget(name, total, int(total * _USABLE) - outside, parse_capability(card.capability if card else ""), outside or None)
 
 
 def needed(setup: Setup, budget: MemoryBudget) -> Estimate:

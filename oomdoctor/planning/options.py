@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from oomdoctor.case.plan import RISKS, Measure
 from oomdoctor.case.settings import Scalar
-from oomdoctor.knowledge.tables.cards import version
+from oomdoctor.knowledge.tables.cards import parse_capability
 from oomdoctor.knowledge.tables.csv_table import table
 
 Candidate = TypeVar("Candidate")
@@ -96,7 +96,7 @@ def measure_cost(name: str) -> MeasureCost:
     """Return the row of a measure."""
     row = next(row for row in table("measures") if row["measure"] == name)
     names: tuple[str, ...] = RISKS
-    return MeasureCost(row["fix"], names.index(row["risk"]), int(row["effort"]), version(row["capability"]))
+    return MeasureCost(row["fix"], names.index(row["risk"]), int(row["effort"]), parse_capability(row["capability"]))
 
 
 @cache

@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.units import GIB, MIB
-from oomdoctor.versions import parse_version
 
 _NOISE = re.compile(r"nvidia|geforce|tesla|quadro|generation|[\s_-]+")
 _SIZE = re.compile(r"(\d{1,4})\s*(?:gib|gb|g)\b", re.IGNORECASE)
@@ -36,7 +35,7 @@ def card_named(written: str) -> Card | None:
     sizes = {gigabytes for row in rows for gigabytes in row.gigabytes if size is None or gigabytes == int(size[1])}
     if len(sizes) != 1:
         return None
-    oldest = min((row.capability for row in rows), key=version)
+    oldest = min((row.capability for row in rows), key=parse_capability)
     return Card(rows[0].names[0] if size is None else written, _usable(sizes.pop()), oldest)
 
 
@@ -50,16 +49,15 @@ def sizes() -> list[Card]:
     """Return one card of each size, the smallest first: the newest of that size, memory that is shared with the CPU left out."""
     newest: dict[int, tuple[tuple[int, ...], str]] = {}
     for row in table("cards"):
-        made = version(row["compute_capability"])
+        made = parse_capability(row["compute_capability"])
         for size in row["memory_gb"].split("|") if row["unified"] == "no" and row["memory_gb"] else ():
             newest[int(float(size))] = max(newest.get(int(float(size)), ((), "")), (made, row["names"].split("|")[0]))
     return [Card(f"{name} ({size} GB)", _usable(size)) for size, (_, name) in sorted(newest.items())]
 
 
-def version(capability: str) -> tuple[int, ...]:
-    """Return a compute capability as something that can be ordered; an empty text is the least."""
-    known = parse_version(capability)
-    return () if known is None else known.release
+def parse_capability(text: str) -> tuple[int, ...]:
+    """Return a compute capability of a table as its two numbers, which can be ordered; of an empty text none, which is the least."""
+    return tuple(map(int, text.split("."))) if text else ()
 
 
 def _named(written: str) -> list[_Row]:
