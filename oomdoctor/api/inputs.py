@@ -9,6 +9,7 @@ from typing import Union
 
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.environment import Environment
+from oomdoctor.case.gap import Gap
 from oomdoctor.errors import UsageError
 from oomdoctor.machine.match_log import MachineSource
 
@@ -66,9 +67,21 @@ def machine_source(machine: Machine) -> MachineSource | None:
 
 def unread_lines(diagnosis: Diagnosis) -> tuple[str, ...]:
     """Return why nothing at all could be read, a line for each input; no line where something was read."""
-    if any(source.size for source in diagnosis.case.sources):
+    case = diagnosis.case
+    if any(source.size for source in case.sources):
         return ()
-    return tuple(f"{gap.what}: {gap.why}" + (f" ({gap.how})" if gap.how else "") for gap in diagnosis.case.gaps[:_GAPS])
+    empty = tuple(f"{source.name}: empty" for source in case.sources[:_GAPS] if source.complete)
+    return (*map(_gap_line, case.gaps[:_GAPS]), *empty) or ("no log was found there",)
+
+
+def partly_unread_lines(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """Return which inputs could not be read, or not to their end, and why, a line for each."""
+    lines = tuple(_gap_line(gap) for gap in diagnosis.case.gaps if gap.what in diagnosis.case.not_read)
+    return lines if len(lines) <= _GAPS else (*lines[:_GAPS], f"and {len(lines) - _GAPS} more that could not be read")
+
+
+def _gap_line(gap: Gap) -> str:
+    return f"{gap.what}: {gap.why}" + (f" ({gap.how})" if gap.how else "")
 
 
 def _this_machine() -> Environment:

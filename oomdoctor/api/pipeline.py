@@ -135,6 +135,7 @@ def _diagnosis(
         served=server.served_run if server is not None else None,
         unread=sum(read.unread for read in reads),
         gaps=(*missing, *unread, *beside.gaps, *(gap for read in reads for gap in read.gaps)),
+        not_read=(*(gap.what for gap in missing), *(read.source.name for read in reads if not read.source.complete)),
     )
     return Diagnosis(case=case, findings=_run_first(judged, pack) if beside.facts else judged)
 

@@ -64,3 +64,5 @@ class Case(Struct, frozen=True, kw_only=True):
     unread: int = 0
     """Messages that were counted and not parsed, because thousands like them were."""
     gaps: tuple[Gap, ...] = ()
+    not_read: tuple[str, ...] = ()
+    """Inputs that could not be read, or not to their end; the gaps of these names say why."""

@@ -10,7 +10,7 @@ import click
 
 from oomdoctor import __version__
 from oomdoctor.api.diagnose import diagnose as diagnose_run
-from oomdoctor.api.inputs import default_jobs, unread_lines
+from oomdoctor.api.inputs import default_jobs, partly_unread_lines, unread_lines
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.cli.options import EXIT_ZERO, MACHINE, NO_REDACT, RULES, config_option, format_option, language_option, output_option
 from oomdoctor.cli.output import complain, locale_language, show, write
@@ -30,7 +30,7 @@ FORMATS = ("terminal", "markdown", "json", "html")
 
 
 @click.command()
-@click.argument("paths", nargs=-1, type=click.Path())
+@click.argument("paths", nargs=-1, type=click.Path(readable=False))
 @format_option(FORMATS, "report")
 @click.option("--reply", is_flag=True, help="A short answer to the reporter, in the reporter's language, as Markdown to paste.")
 @config_option("A config file or launch script of the run (repeatable).")
@@ -71,7 +71,8 @@ def diagnose(
       pbpaste | oomdoctor diagnose - --format markdown --lang zh
       pbpaste | oomdoctor diagnose - --reply
 
-    Exit status: 0 no memory failure, 1 a memory failure (certain or possible), 2 could not run.
+    Exit status: 0 no memory failure, 1 a memory failure (certain or possible), 2 could not run, or could not read all of
+    what shows no failure. What could not be read is named on standard error.
     """
     logs = log_paths(paths)
     beginning = _beginning(logs, include, exclude) if reply else b""
@@ -115,11 +116,17 @@ def answer(diagnosis: Diagnosis, lang: str | None, pasted: bytes, *, redact: boo
 
 
 def exit_with_verdict(diagnosis: Diagnosis, *, exit_zero: bool) -> None:
-    """End with status 2 where nothing could be read, and with 1 where memory failed; standard error says why nothing was read."""
-    if unread := unread_lines(diagnosis):
-        complain(unread)
+    """End with 1 where memory failed, and with 2 where nothing says so and an input was not read; standard error names what was not.
+
+    A failure that was seen stays one, whatever else could not be read; that there was none is said of what was read alone.
+    """
+    nothing = unread_lines(diagnosis)
+    unread = nothing or partly_unread_lines(diagnosis)
+    complain(unread)
+    has_failed = diagnosis.case.verdict.memory_failure != "no"
+    if nothing or (unread and not has_failed):
         sys.exit(2)
-    if diagnosis.case.verdict.memory_failure != "no" and not exit_zero:
+    if has_failed and not exit_zero:
         sys.exit(1)
 
 

@@ -110,6 +110,9 @@ def _write(changes: ConfigFix, output: str | None, wording: Wording, *, ask: boo
 def _agrees(text: str) -> bool:
     try:
         return click.confirm(text)
-    except click.Abort:
+    except click.Abort as end:
         click.echo()
+        # click makes one of both: Ctrl-C ends the command, no answer is a no.
+        if isinstance(end.__context__, KeyboardInterrupt):
+            raise
         return False

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import sys
+from collections.abc import Iterable
+from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
 import click
 
 from oomdoctor import __version__
+from oomdoctor.cli.options import SuggestingGroup
 from oomdoctor.errors import OomdoctorError
 
 COMMANDS = {
@@ -26,12 +30,14 @@ COMMANDS = {
     "rules": "List, show, test, start and print rules.",
 }
 
-
+_INTERRUPTED = 130
+_BROKEN_PIPE = 141
+"""What shells report of a program that SIGINT or SIGPIPE ended: 128 and the number of the signal."""
 _COLLECT_AFTER = 50_000
 """Objects between two searches for circular garbage: a short process makes little of it, and searching takes 3 % of its time."""
 
 
-class _Commands(click.Group):
+class _Commands(SuggestingGroup):
     """A group that imports a command's module only when it is used, so that starting stays fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's interface
@@ -50,6 +56,19 @@ class _Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command; where its reader has gone away, it ends as quietly as it would by SIGPIPE (click makes a 1 of it)."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            sys.exit(_BROKEN_PIPE)
+
+    def meant(self, ctx: click.Context, word: str) -> str | None:
+        """Return what was meant where the log itself stands in the place of the command; else the nearest command."""
+        if word == "-" or os.path.exists(word) or os.path.splitext(word)[1] or "/" in word:
+            return f"oomdoctor diagnose {word}"
+        return super().meant(ctx, word)
+
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", prog_name="oomdoctor", message="%(prog)s %(version)s")
@@ -67,25 +86,43 @@ def cli() -> None:
 
 
 def main() -> NoReturn:
-    """Run the command line; wrong use ends with status 2 and a clear line."""
+    """Run the command line: wrong use and output that cannot be written end with status 2 and a clear line, Ctrl-C with 130."""
     gc.set_threshold(_COLLECT_AFTER)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
     try:
-        cli.main(prog_name="oomdoctor", standalone_mode=True)
+        status = cli.main(prog_name="oomdoctor", standalone_mode=False)
+        _flush()
     except OomdoctorError as error:
-        import_module("oomdoctor.cli.output").complain(error.lines)
-        _leave(2)
+        status = _complain(error.lines, 2)
+    except click.ClickException as error:
+        error.show()
+        status = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        status = _complain(("interrupted",), _INTERRUPTED)
+    except OSError as error:
+        # Commands tell of the files that they read and write; what is left, and has no name, is the place where their text goes.
+        if error.filename is not None:
+            raise
+        status = _complain((f"cannot write to standard output: {(error.strerror or str(error)).lower()}",), 2)
     except SystemExit as end:
-        if isinstance(end.code, int):
-            _leave(end.code)
-        raise
-    _leave(0)
+        status = end.code
+    _leave(status if isinstance(status, int) else 0)
+
+
+def _complain(lines: Iterable[str], status: int) -> int:
+    import_module("oomdoctor.cli.output").complain(lines)
+    return status
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
 
 
 def _leave(status: int) -> NoReturn:
     """End the process without taking it apart object by object, which is a tenth of the time of a short run."""
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except (OSError, ValueError, AttributeError):
-        sys.exit(status)
+    with suppress(OSError, ValueError):
+        _flush()
     os._exit(status)

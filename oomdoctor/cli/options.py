@@ -9,6 +9,35 @@ import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+_LIKE = 0.4
+"""Words that are as like as this may be the same word, mistyped."""
+
+
+class SuggestingGroup(click.Group):
+    """A group that says which command was meant by one that it does not have."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command, and what is left for it."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            meant = self.meant(ctx, args[0])
+            if meant is None:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean `{meant}`?", ctx) from None
+
+    def meant(self, ctx: click.Context, word: str) -> str | None:
+        """Return the command that is spelled nearly like this; None where none is."""
+        near = max(self.list_commands(ctx), key=lambda name: _likeness(word.lower(), name), default="")
+        return f"{ctx.command_path} {near}" if _likeness(word.lower(), near) >= _LIKE else None
+
+
+def _likeness(first: str, second: str) -> float:
+    """Return how many pairs of neighbouring letters two words share, from 0 to 1 (Dice); difflib takes longer to load than a start may."""
+    pairs = [{word[at : at + 2] for at in range(len(word) - 1)} for word in (first, second)]
+    return 2 * len(pairs[0] & pairs[1]) / max(1, len(pairs[0]) + len(pairs[1]))
+
+
 RULES = click.option("--rules", type=click.Path(exists=True, file_okay=False), help="Lay the rules in this folder over the built-in ones.")
 NO_REDACT = click.option("--no-redact", is_flag=True, help="Keep user and host names, paths, addresses and tokens as they are.")
 EXIT_ZERO = click.option("--exit-zero", is_flag=True, help="End with status 0 also when a memory failure was found.")

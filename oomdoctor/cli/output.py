@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -12,6 +13,9 @@ from oomdoctor.errors import UsageError
 from oomdoctor.report.document import Document
 from oomdoctor.report.safety.redact import redact as hide
 from oomdoctor.report.safety.sanitize import clean_line
+
+_PLAIN = dict(zip("│▸▾▲…·≈≥≤×–—“”‘’█▓▒░▞▚▤▥▦▧▨▩", "|>v^.-~><x--\"\"''#=+:%xo&@*$^")) | {"→": "->"}
+"""For terminals whose encoding lacks them; the fills of a bar stay apart."""
 
 
 def show(document: Document, format_: str, *, to_terminal: bool, full: bool = False, redact: bool = False) -> str:
@@ -29,15 +33,16 @@ def show(document: Document, format_: str, *, to_terminal: bool, full: bool = Fa
 
 def is_coloured() -> bool:
     """Return whether standard output shows colours, and nobody asked for none."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return sys.stdout is not None and sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def write(text: str, output: str | None) -> None:
-    """Write a text to its file, or to standard output. Raise UsageError where the file cannot be written."""
+    """Write a text to its file in UTF-8, or to standard output in its encoding. Raise UsageError where the file cannot be written."""
     if output is None:
-        data = text.encode("utf-8", "replace")
+        if sys.stdout is None:
+            raise UsageError("standard output is closed; --output FILE writes to a file")
         sys.stdout.flush()
-        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.write(text.encode(_encoding(text), "nearest"))
         sys.stdout.buffer.flush()
         return
     try:
@@ -45,6 +50,21 @@ def write(text: str, output: str | None) -> None:
             file.write(text)
     except OSError as error:
         raise UsageError(f"cannot write {output}: {(error.strerror or str(error)).lower()}") from error
+
+
+def _encoding(text: str) -> str:
+    """Return the encoding of standard output; a text for programs (JSON, HTML) is UTF-8 wherever it goes."""
+    return "utf-8" if text.startswith(("{", "<!")) else sys.stdout.encoding or "utf-8"
+
+
+def _nearest(error: UnicodeError) -> tuple[str, int]:
+    """Return what is written instead of characters that an encoding lacks, each as wide as they are."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(_PLAIN.get(char, "?") for char in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error("nearest", _nearest)
 
 
 def complain(lines: Iterable[str]) -> None:
@@ -65,5 +85,6 @@ def _width() -> int:
     try:
         columns = int(named) if named.isdecimal() and int(named) else os.get_terminal_size(sys.stdout.fileno()).columns
     except (OSError, ValueError, AttributeError):
-        columns = 80
-    return max(40, min(columns, 120))
+        columns = 0
+    # A terminal that does not know its width says 0.
+    return max(40, min(columns or 80, 120))

@@ -12,7 +12,7 @@ from oomdoctor.api.inputs import default_jobs
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.cli.clipboard import copy
 from oomdoctor.cli.diagnose import exit_with_verdict, log_paths
-from oomdoctor.cli.options import EXIT_ZERO, MACHINE, NO_REDACT, RULES, language_option, output_option
+from oomdoctor.cli.options import EXIT_ZERO, MACHINE, NO_REDACT, RULES, config_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.cli.progress import Progress
 from oomdoctor.errors import UsageError
@@ -32,7 +32,7 @@ PROJECTS = (
 
 
 @click.command()
-@click.argument("paths", nargs=-1, type=click.Path())
+@click.argument("paths", nargs=-1, type=click.Path(readable=False))
 @click.option(
     "--for",
     "for_",
@@ -42,7 +42,7 @@ PROJECTS = (
     metavar="github|plain|PROJECT",
     help=f"Markdown for any issue, plain text, or the bug form of {', '.join(PROJECTS[:-1])} or {PROJECTS[-1]}.",
 )
-@click.option("--config", multiple=True, type=click.Path(), metavar="FILE", help="A config file or launch script of the run (repeatable).")
+@config_option("A config file or launch script of the run (repeatable).")
 @MACHINE
 @output_option("report")
 @click.option("--copy", "copies", is_flag=True, help="Put the report on the clipboard too, by the terminal's own escape (OSC 52).")
@@ -77,7 +77,8 @@ def report(
       oomdoctor report train.log --for pytorch --copy
       oomdoctor report train.log --for plain
 
-    Exit status: 0 no memory failure, 1 a memory failure (certain or possible), 2 could not run.
+    Exit status: 0 no memory failure, 1 a memory failure (certain or possible), 2 could not run, or could not read all of
+    what shows no failure.
     """
     with Progress() as progress:
         diagnosis = diagnose(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from oomdoctor.cli.options import SuggestingGroup
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.pack import PROBLEMS, builtin_rules, load_pack
@@ -76,7 +77,7 @@ _ONE = {"fixes": "fix"}
 _TEMPLATES = {"signature": _SIGNATURE, "problem": _PROBLEM, "fix": _FIX}
 
 
-@click.group(context_settings=_HELP)
+@click.group(cls=SuggestingGroup, context_settings=_HELP)
 def rules() -> None:
     """List, show, test, start and print rules.
 
