@@ -22,6 +22,9 @@ _FULL = 0.97
 _END = ("signal", "exit_code")
 _STRONG = frozenset({Certainty.CERTAIN, Certainty.LIKELY})
 _ORDER = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.POSSIBLE: 2, None: 3}
+_NO_MEMORY_HAS = 1 << 50
+_BEYOND_NUMBERS = "torch-cuda-oom-1eb"
+"""Torch prints no figure for a request of an exbibyte or more (c10/cuda/CUDACachingAllocator.cpp, `one_exa_bytes`)."""
 _FIGURES = ("requested_bytes", "total_bytes", "free_bytes", "allocated_bytes", "anon_rss_bytes", "total_vm_bytes")
 
 
@@ -30,7 +33,7 @@ def find_incidents(events: Sequence[Event], went_on: Callable[[Event], bool]) ->
 
     `went_on` tells of an event whether its source shows progress after it.
     """
-    ordered = order_events(events)
+    ordered = [_without_garbage(event) for event in order_events(events)]
     failures = [event for event in ordered if event.is_failure]
     last = max((_position(event) for event in failures if not event.caught), default=("", -1))
     survived = {id(event) for event in failures if _is_survived(event, last, went_on)}
@@ -136,6 +139,14 @@ def _group_memory_incidents(
         also = [event for event in handled if _group(event) == _group(members[0])]
         out.append(_make_incident(_find_root(members), [*members, *also], sorted(following, key=_position)))
     return tuple(out)
+
+
+def _without_garbage(event: Event) -> Event:
+    """Return a request beyond all memory that there is as what it is: a size read from garbage or a wrong shape, and no shortage."""
+    beyond = "requested_bytes" not in event.fields and event.signature == _BEYOND_NUMBERS
+    if event.is_failure and (beyond or (event.size("requested_bytes") or 0) >= _NO_MEMORY_HAS):
+        return replace(event, kind=Kind.LOOK_ALIKE)
+    return event
 
 
 def _is_faint(event: Event) -> bool:

@@ -95,7 +95,8 @@ def _diagnosis(
         read = by_source[event.place.source]
         before = read.before.get(event.place.offset)
         end = event.place.offset + len(event.text) - (read.source.size - len(read.last))
-        return before is not None and went_on(before, read.last[max(0, end) :], _PROGRESS_STEPS)
+        after = read.last[max(0, end) :]
+        return before is not None and (went_on(before, after, _PROGRESS_STEPS) or (event.caught and _was_handled(after)))
 
     log = log_facts(events, pack.frameworks)
     beside = _run_machine(machine, events, log)
@@ -182,13 +183,22 @@ def _run_first(judged: Sequence[Finding], pack: Pack) -> tuple[Finding, ...]:
     return (*(finding for finding in judged if finding.id not in machine), *about)
 
 
+def _was_handled(after: bytes) -> bool:
+    from oomdoctor.parse.ending import was_handled  # noqa: PLC0415 - few programs handle a refusal
+
+    return was_handled(after)
+
+
 def _verdict_of_ending(decided: Verdict, log: dict[str, Value], reads: Sequence[SourceEvents]) -> tuple[Verdict, dict[str, Value]]:
     """Return the verdict and the facts where no message is known: a log that ends with an error is not called fine."""
     from oomdoctor.parse.ending import find_log_ending  # noqa: PLC0415 - only where no message was found
 
-    ending = next((ending for read in reads if (ending := find_log_ending(read.last)) is not None), None)
-    if ending is None:
+    endings = [ending for read in reads if (ending := find_log_ending(read.last)) is not None]
+    if not endings:
         return decided, log
+    ending = next((ending for ending in endings if not ending.survived), endings[0])
+    if ending.survived:
+        return Verdict(memory_failure="no", kind=Kind.NONE, certainty=Certainty.LIKELY, survived=True, reason="survived"), log
     log = {**log, "log.last_error": ending.text}
     if not ending.speaks_of_memory:
         return replace(decided, certainty=Certainty.LIKELY, reason="other-error"), log

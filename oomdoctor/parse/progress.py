@@ -33,7 +33,12 @@ def went_on(before: bytes, after: bytes, steps: int) -> bool:
     start, end = find_last_steps(before), find_last_steps(after)
     if any(end[kind] - start[kind] >= steps for kind in start.keys() & end.keys()):
         return True
-    return _rises(after) or len(_LOSS.findall(after)) >= _LOSSES
+    return runs(after)
+
+
+def runs(data: bytes) -> bool:
+    """Return whether a piece of a log shows a run at work: a counter that rises, or lines of metrics."""
+    return _rises(data) or len(_LOSS.findall(data)) >= _LOSSES
 
 
 def _rises(data: bytes) -> bool:
