@@ -28,6 +28,7 @@ from oomdoctor.incidents import decide_verdict, find_incidents
 from oomdoctor.ingest.sources import MissingSource
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.machine.match_log import MachineSource, find_log_traces, lasting_facts, match_log, missing_log_facts
+from oomdoctor.parse.ending import find_log_ending, was_handled
 from oomdoctor.parse.progress import went_on
 from oomdoctor.parse.reading import Early, LogReader, Progress, SourceEvents
 from oomdoctor.parse.recogniser import Recogniser
@@ -96,7 +97,7 @@ def _diagnosis(
         before = read.before.get(event.place.offset)
         end = event.place.offset + len(event.text) - (read.source.size - len(read.last))
         after = read.last[max(0, end) :]
-        return before is not None and (went_on(before, after, _PROGRESS_STEPS) or (event.caught and _was_handled(after)))
+        return before is not None and (went_on(before, after, _PROGRESS_STEPS) or (event.caught and was_handled(after)))
 
     log = log_facts(events, pack.frameworks)
     beside = _run_machine(machine, events, log)
@@ -183,16 +184,8 @@ def _run_first(judged: Sequence[Finding], pack: Pack) -> tuple[Finding, ...]:
     return (*(finding for finding in judged if finding.id not in machine), *about)
 
 
-def _was_handled(after: bytes) -> bool:
-    from oomdoctor.parse.ending import was_handled  # noqa: PLC0415 - few programs handle a refusal
-
-    return was_handled(after)
-
-
 def _verdict_of_ending(decided: Verdict, log: dict[str, Value], reads: Sequence[SourceEvents]) -> tuple[Verdict, dict[str, Value]]:
     """Return the verdict and the facts where no message is known: a log that ends with an error is not called fine."""
-    from oomdoctor.parse.ending import find_log_ending  # noqa: PLC0415 - only where no message was found
-
     endings = [ending for read in reads if (ending := find_log_ending(read.last)) is not None]
     if not endings:
         return decided, log

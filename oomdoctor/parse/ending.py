@@ -2,6 +2,8 @@
 
 It keeps "no failure was found" from being said of a log that plainly ends with one, and a failure from being said of a log in
 which only the words stand: what counts is whether the line is a program's error, and whether the run went on after it.
+
+Patterns are kept as texts, which `re` compiles when they are first used: most logs hold a known message and none of these.
 """
 
 from __future__ import annotations
@@ -19,40 +21,36 @@ _REACH = 8 << 10
 """An error further from the end is not what the log ends with."""
 _LEAD = r"(?:\[[^\[\]\n]{1,40}\]:?\s?|(?i:error|fatal|critical|exception)\b[:\s]{1,3}){0,4}"
 """What stands before an error in a line: a headline's label, a logger's place, a level."""
-_ERROR = re.compile(
+_ERROR = (
     _LEAD + r"(?:(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Failure|Fault|Interrupt)\b(?=:|\s{0,4}$)"
     r"|[^\n]{0,80}\bfatal error\b|[\w./-]{1,60}: error: \S"
     r"|(?:[Ff]atal|FATAL)(?: [\w ]{0,30})?: \S|terminate called after|Segmentation fault|Aborted|panic: \S)"
 )
 _CUT = "Traceback (most recent call last)"
-_REFUSED = re.compile(
+_REFUSED = (
     r"(?i:out of (?:\w{1,12} )?memory|(?:not enough|insufficient|no available) (?:\w{1,12} )?memory|(?:cannot|can't|could not|unable to|failed to) allocate|less than desired)"
     r"|\bOOM\b|内存不足|显存不足"
 )
 _FEW = 4
 """So few lines are what somebody quotes of a failure: what speaks of a refusal in them is one."""
-_SIGN = re.compile(
-    r"(?i)\b(?:error|fatal|critical|severe|failed|failure|cannot|can't|could not|unable|abort\w*|exit(?:ing|ed)?|stopp(?:ed|ing)|terminat\w+)\b|\bE\d{4} |失败|错误|终止"
-)
+_SIGN = r"(?i)\b(?:error|fatal|critical|severe|failed|failure|cannot|can't|could not|unable|abort\w*|exit(?:ing|ed)?|stopp(?:ed|ing)|terminat\w+)\b|\bE\d{4} |失败|错误|终止"
 """What makes a line of the last few an error in a longer log."""
-_MEMORY = re.compile(
+_MEMORY = (
     r"(?i:out[ -]of[ -](?:\w{1,12} )?memory|(?:not enough|insufficient|no|low on|exhausted?) (?:\w{1,12} )?memory|memory (?:is )?exhausted)"
     r"|(?i:memory (?:is not|isn't) enough|requires more (?:\w{1,12} )?memory|max size of memory|(?:attempting|trying) to (?:allocate|reserve|malloc)\b)"
     r"|(?i:(?:allocat|reserv)\w{0,6} (?:\w{1,12} ){0,3}(?:memory|buffer)|memory alloc\w{0,8} (?:fail|error))|\bOOM\b|[Bb]ad_?[Aa]lloc|内存不足|显存不足|显存溢出|内存溢出"
 )
-_DEVICE = re.compile(r"(?i:cuda|gpu|hip\b|rocm|npu|xpu|mps|device|vram|cublas|cudnn|nccl)|显存|显卡")
-_WELL = re.compile(
+_DEVICE = r"(?i:cuda|gpu|hip\b|rocm|npu|xpu|mps|device|vram|cublas|cudnn|nccl)|显存|显卡"
+_WELL = (
     r"(?i)\b(?:training|run|job|evaluation|inference|fine-?tuning|build|all (?:\w+ ){0,2}\w+) (?:is |has |was )?(?:completed?|done|finished|success\w*|ended|passed|terminated normally)\b"
     r"|^\W{0,8}(?:done|finished|completed|success(?:ful(?:ly)?)?|bye)\b|\bfinished successfully\b|\bcompleted successfully\b|\bexit(?:ed)?(?: with)? (?:code|status)[:= ]{1,3}0\b|\b0 fail(?:ed|ures)\b"
     r"|\b\d{1,7} passed\b(?!.{0,40}\bfailed)|(?<!mergency )\b(?:model|checkpoint|weights|adapter|results?|picture|image|output) (?:was |has been )?(?:saved|written)\b|\bsav(?:ed|ing) (?:the )?(?:final|best) "
     r"|^\s{0,4}ok\b|训练(?:完成|结束)|保存(?:完成|成功)|运行结束"
 )
 """What a program prints that ends well."""
-_READY = re.compile(
-    r"(?i)\bepoch\b.{0,30}\b(?:done|loss|acc\w*|finished)|\bloss\b[\"']?\s{0,3}[:=]?\s{0,3}\d|\bstep\s{0,2}\d+\b|\b(?:server|service|application) (?:is )?(?:listening|started|ready|startup complete|running on)|\blistening (?:on|at)\b|\bn_slots\b|\bit/s\b|\btok(?:ens)?/s\b|\bprompt executed\b"
-)
+_READY = r"(?i)\bepoch\b.{0,30}\b(?:done|loss|acc\w*|finished)|\bloss\b[\"']?\s{0,3}[:=]?\s{0,3}\d|\bstep\s{0,2}\d+\b|\b(?:server|service|application) (?:is )?(?:listening|started|ready|startup complete|running on)|\blistening (?:on|at)\b|\bn_slots\b|\bit/s\b|\btok(?:ens)?/s\b|\bprompt executed\b"
 """What a program prints that is at work."""
-_COMMIT = re.compile(r"commit [0-9a-f]{4,40}\b")
+_COMMIT = r"commit [0-9a-f]{4,40}\b"
 _LONGEST = 300
 _AROUND = 4
 """A program says within so many lines after a refusal what it does about it."""
@@ -86,51 +84,52 @@ def was_handled(after: bytes) -> bool:
     """Return whether a program that said it would go on did: something that is no error stands behind what it said."""
     texts = [line.text for line in clean_lines(after[:_REACH], 0) if line.text.strip()]
     said = next((number for number, text in enumerate(texts[:_AROUND]) if is_handled(text)), None)
-    if said is None or any(map(_ERROR.match, texts)) or any(text.startswith(_CUT) for text in texts):
+    if said is None or any(re.match(_ERROR, text) for text in texts) or any(text.startswith(_CUT) for text in texts):
         return False
-    return any(_READY.search(text) or _WELL.search(text) for text in texts[said + 1 :])
+    return any(re.search(_READY, text) or re.search(_WELL, text) for text in texts[said + 1 :])
 
 
 def _goes_on(texts: Sequence[str]) -> bool:
     """Return whether a program handles the failure that the first of these lines states: it says so, or it is at work or ends well after it."""
     after = texts[1:]
-    if any(_ERROR.match(text) for text in after):
+    if any(re.match(_ERROR, text) for text in after):
         return False
-    said = any(map(is_handled, after[:_AROUND])) and any(_READY.search(text) for text in after)
+    said = any(map(is_handled, after[:_AROUND])) and any(re.search(_READY, text) for text in after)
     return said or is_handled(texts[0]) or _is_alive(after)
 
 
 def _is_alive(after: Sequence[str]) -> bool:
-    return any(_WELL.search(text) for text in after) or runs("\n".join(after).encode())
+    return any(re.search(_WELL, text) for text in after) or runs("\n".join(after).encode())
 
 
 def _last_error(texts: Sequence[str]) -> int | None:
     """Return the number of the last line that is an error; a counter of errors is none."""
-    errors = ((number, match) for number, text in enumerate(texts) if (match := _ERROR.match(text)))
+    errors = ((number, match) for number, text in enumerate(texts) if (match := re.match(_ERROR, text)))
     return max(
-        (number for number, match in errors if not (_MEMORY.search(match[0]) and is_counted(texts[number][match.end() :]))), default=None
+        (number for number, match in errors if not (re.search(_MEMORY, match[0]) and is_counted(texts[number][match.end() :]))),
+        default=None,
     )
 
 
 def _stated(texts: Sequence[str]) -> LogEnding | None:
     """Return the last refusal that a line states without the name of an error."""
-    written = any(_COMMIT.match(text) for text in texts)
+    written = any(re.match(_COMMIT, text) for text in texts)
     for number in range(len(texts) - 1, -1, -1):
         text = texts[number]
-        refused = _REFUSED.search(text)
+        refused = re.search(_REFUSED, text)
         if refused is None or is_mention(text, refused.start(), refused.end()) or (written and text.startswith("    ")):
             continue
         ending = _ending(text)
-        if _goes_on(texts[number:]) or any(_READY.search(later) for later in texts[number + 1 :]):
+        if _goes_on(texts[number:]) or any(re.search(_READY, later) for later in texts[number + 1 :]):
             return _survived(ending)
-        if len(texts) <= _FEW or (number >= len(texts) - _FEW and _SIGN.search(text)):
+        if len(texts) <= _FEW or (number >= len(texts) - _FEW and re.search(_SIGN, text)):
             return ending
         return None
     return None
 
 
 def _ending(error: str) -> LogEnding:
-    return LogEnding(error[:_LONGEST], bool(_MEMORY.search(error) or _REFUSED.search(error)), _DEVICE.search(error) is not None)
+    return LogEnding(error[:_LONGEST], bool(re.search(_MEMORY, error) or re.search(_REFUSED, error)), re.search(_DEVICE, error) is not None)
 
 
 def _survived(ending: LogEnding) -> LogEnding:

@@ -2,13 +2,15 @@
 
 Programs also print that nothing ran out, what to do if it did, that they try again with less, how often it happened (0 times),
 the name of a test, the title of a change. Each of these is a form of its own below; none of them is a failure.
+
+Patterns are kept as texts, which `re` compiles when they are first used: few logs need them.
 """
 
 from __future__ import annotations
 
 import re
 
-_HANDLED = re.compile(
+_HANDLED = (
     r"(?i)(?<!try )(?<!consider )(?<!by )(?<!recommend )(?<!suggest )(?<!after )(?<!such as )(?<!like )(?<!include )(?<!or )"
     r"(?![^\n.;]{1,60}\b(?:may|might|can|could|should|would|helps?|recommended)\b)"
     r"\b(?:(?:auto[- ]?)?retrying\b|will retry\b|retry (?:with|in|\d)|trying (?:again|with)\b|falling back\b|fell back\b|will fall back\b"
@@ -17,29 +19,27 @@ _HANDLED = re.compile(
     r"|(?:freeing|clearing|emptying) (?:the |some )?(?:\w{1,10} )?(?:cache|memory)\b|offloading to\b|continuing\b|resuming\b)"
     r"|重试|自动(?:减半|降低|减小|调整|切换)|跳过|已恢复|回退到|改用|继续(?:训练|运行)"
 )
-_DENIED = re.compile(
+_DENIED = (
     r"(?i:(?:\b(?:no|not|never|without|avoid\w{0,3}|prevent\w{0,3}|zero|0|isn't|didn't|doesn't|don't|hasn't|wasn't)|没有|未|无|不会|不再|避免|防止)"
     r"(?:[ \"'`*]{1,3}[\w%-]{1,20}){0,3}[ \"'`*]{0,3}|(?:没有|未|无|不会|不再|避免|防止)[\u4e00-\u9fff]{0,6}\s?)$"
 )
 """Before the words: no OOM, did not run out of memory."""
-_SUPPOSED = re.compile(
+_SUPPOSED = (
     r"(?i)\b(?:if|unless|in case|in the event|when(?:ever)? (?:you|it|a (?:run|job)|the (?:run|job|trainer|program|process) (?:hits|runs)|running|hitting)"
     r"|(?:should|may|might|could|can|would|will)\b(?!['’]t|\s{1,3}(?:not|no longer|any\w*|some\w*|you|we|i)\b)|to (?:avoid|prevent|reduce|mitigate|handle|catch|detect|simulate|reproduce)"
     r"|otherwise|risk of|likely to|prone to|expect(?:ed)? (?:an? )?)\b|^\W{0,8}(?:tip|hint|note|nb|usage|example|faq|todo)\b\s{0,2}[:：]"
     r"|如果|若|假如|万一|可能|以免|一旦|^\W{0,8}(?:提示|注意|说明|建议)\s{0,2}[:：]"
 )
 """Before the words: if you run out of memory, may be out of memory."""
-_COUNTED = re.compile(
-    r"(?i)[\w ()/\"'-]{0,40}[\"']?\s{0,3}[:=|]\s{0,3}[\"']?(?:0(?![.\d]|\s?(?:b(?:ytes)?|[kmgt]i?b)\b)|none|no|false|off|disabled|enabled|never|n/a|passed|ok|true|on)\b"
-)
+_COUNTED = r"(?i)[\w ()/\"'-]{0,40}[\"']?\s{0,3}[:=|]\s{0,3}[\"']?(?:0(?![.\d]|\s?(?:b(?:ytes)?|[kmgt]i?b)\b)|none|no|false|off|disabled|enabled|never|n/a|passed|ok|true|on)\b"
 """After them: OOM count: 0, oom_retry=true."""
-_NAMED = re.compile(
+_NAMED = (
     r"(?i)[-_ ]?(?:killer\b(?! (?:killed|invoked|terminated|reaped))|scores?\b|adj\b|handl\w*|guards?\b|protect\w*|prevention|checks?\b|tests?\b|retr\w+|thresholds?\b|watch\w*"
     r"|monitor\w*|detect(?:or|ion)\w*|fix(?:es|ed)?\b|count(?:s|er|ers)?\b|events?\b|rates?\b|polic\w+|safe\w*|free\b|bugs?\b|issues?\b|faq\b|hooks?\b|observer|callback|recovery|margin|budget"
     r"|section|chapter|page|handling|warnings?\b|mitigation|resilien\w+)"
 )
 """After them: OOM killer, OOM protection."""
-_WRITTEN = re.compile(
+_WRITTEN = (
     r"(?i)^\s{0,12}(?:[-*+•]\s{1,3}|\d{1,3}[.)]\s|[0-9a-f]{7,40}\s|#\d{1,6}:?\s|\[[ x\w.#-]{1,12}\]:?\s|#{1,6}\s|>\s){0,3}\**(?:(?:bug)?fix(?:e[sd]|ing)?|feat(?:ure)?s?|docs?|chore|perf|refactor|tests?|merge|revert"
     r"|add(?:s|ed)?|improve[sd]?|clarif(?:y|ies|ied)|document(?:s|ed)?|updated?|remove[sd]?|resolve[sd]?|close[sd]?|handle[sd]?|catch(?:es)?|support(?:s|ed)?)\b"
     r"(?![^\n]{0,80}\b(?:failed|failure|error:))"
@@ -47,34 +47,34 @@ _WRITTEN = re.compile(
     r"|\bit would be (?:great|nice|good|helpful|useful)\b|\b(?:a lot of|many|some|new) (?:users|people)\b|\b(?:CLOSED|MERGED|WONTFIX)\b|^\s{0,8}\|[^|\n]{1,80}\|"
 )
 """Titles of changes, lists, tables and documents."""
-_CODE = re.compile(
+_CODE = (
     r"^\s{0,40}(?:[+-]\s{0,40})?(?:except|raise|return|if|elif|assert|throw|catch|print|printf|echo|def|self\.|logg?(?:er|ing)?\.\w+|warnings?\.warn)\b[^\n]{0,200}[(\[\"'`:{]"
     r"|^\s{0,40}(?:#(?!#)|//|/\*|\*\s|<!--)|^\s{0,40}[\w.]{1,60} = (?:[rbf]{0,2}[\"']|[(\[{])"
     r"|::test_|\b(?:PASSED|SKIPPED|XFAIL)\b|\.{3}\s?ok$|^\s{0,4}[✓✔√]|^\s{0,4}ok \d"
 )
 """Source code, and what runners of tests print."""
-_SENTENCE = re.compile(r"[.;!?]\s|[。；！？]")
+_SENTENCE = r"[.;!?]\s|[。；！？]"
 
 
 def is_handled(line: str) -> bool:
     """Return whether a line says that the program goes on in another way: again, with less, without this sample."""
-    return _HANDLED.search(line) is not None
+    return re.search(_HANDLED, line) is not None
 
 
 def is_mention(line: str, start: int, end: int) -> bool:
     """Return whether the words `line[start:end]` name a failure without stating it: none happened, one might, somebody wrote of one."""
-    before = _SENTENCE.split(line[:start])[-1]
+    before = re.split(_SENTENCE, line[:start])[-1]
     after = line[end:]
     return (
-        _DENIED.search(before) is not None
-        or _SUPPOSED.search(before) is not None
+        re.search(_DENIED, before) is not None
+        or re.search(_SUPPOSED, before) is not None
         or is_counted(after)
-        or _NAMED.match(after) is not None
-        or _WRITTEN.search(line) is not None
-        or _CODE.search(line) is not None
+        or re.match(_NAMED, after) is not None
+        or re.search(_WRITTEN, line) is not None
+        or re.search(_CODE, line) is not None
     )
 
 
 def is_counted(after: str) -> bool:
     """Return whether what follows the words makes them a counter or a switch."""
-    return _COUNTED.match(after) is not None
+    return re.match(_COUNTED, after) is not None
