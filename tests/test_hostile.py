@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
 import os
 import re
 import subprocess
@@ -20,8 +22,8 @@ import pytest
 import oomdoctor
 from oomdoctor.api import pipeline
 from oomdoctor.case.diagnosis import Diagnosis
-from oomdoctor.ingest import streams
-from oomdoctor.ingest.sources import expand_sources
+from oomdoctor.ingest import compression, streams
+from oomdoctor.ingest.sources import MissingSource, expand_sources
 from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.report.diagnosis.compose import compose
 from oomdoctor.report.render.html import render as html
@@ -87,28 +89,84 @@ def test_the_failure_is_found(data: bytes) -> None:
         assert len(report) < 200_000, form
 
 
-@pytest.mark.parametrize("data", [
-    pytest.param(b"", id="an empty log"),
-    pytest.param(b"\0" * (1 << 20), id="only NUL bytes"),
-    pytest.param(bytes(range(256)) * 4000, id="every byte there is"),
-    pytest.param(b"x" * (10 << 20), id="one line of ten megabytes"),
-    pytest.param(b"PK\x03\x04" + bytes(range(256)), id="the beginning of a zip"),
-    pytest.param(b"\x1f\x8b", id="the beginning of gzip and nothing more"),
-    pytest.param(b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x80 #\0\\", id="gzip and then junk"),
-    pytest.param(gzip.compress(b"PK\x03\x04" + bytes(99)), id="a zip in gzip"),
-    pytest.param(b"\x80\x04\x95\x20\0\0\0\0\0\0\0\x8c\x05posix\x94\x8c\x06system\x94\x93\x94", id="a pickle that wants to run code"),
-    pytest.param(b"\x7fELF" + os.urandom(4096), id="a program"),
+@pytest.mark.parametrize(("data", "failure"), [
+    pytest.param(b"", "no", id="an empty log"),
+    pytest.param(b"\0" * (1 << 20), "no", id="only NUL bytes"),
+    pytest.param(bytes(range(256)) * 4000, "no", id="every byte there is"),
+    pytest.param(b"x" * (10 << 20), "no", id="one line of ten megabytes"),
+    pytest.param(b"\x80\x04\x95\x20\0\0\0\0\0\0\0\x8c\x05posix\x94\x8c\x06system\x94\x93\x94", "no", id="a pickle that wants to run code"),
+    pytest.param(b"\x7fELF" + os.urandom(4096), "no", id="a program"),
+    pytest.param(b"PK\x03\x04" + bytes(range(256)), "possible", id="the beginning of a zip: it is not read"),
+    pytest.param(b"\x1f\x8b", "possible", id="the beginning of gzip and nothing more: its rest was not read"),
+    pytest.param(b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x80 #\0\\", "possible", id="gzip and then junk"),
+    pytest.param(gzip.compress(b"PK\x03\x04" + bytes(99)), "possible", id="a zip in gzip"),
 ])  # fmt: skip
-def test_there_is_nothing_to_find(data: bytes) -> None:
+def test_there_is_nothing_to_find(data: bytes, failure: str) -> None:
     found = diagnosis(data)
-    assert found.case.verdict.memory_failure == "no"
+    assert found.case.verdict.memory_failure == failure
     assert set(reports(found)) == {"json", "markdown", "html", "terminal"}
+
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}
+HEALTHY = "".join(f"step {step} loss 1.{step * 7919 % 1000}\n" for step in range(3000)).encode()
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "cut in half": lambda data: data[: len(data) // 2],
+    "cut before its last byte": lambda data: data[:-1],
+    "with a wrong checksum": lambda data: data[:-12] + bytes(byte ^ 0xFF for byte in data[-12:-4]) + data[-4:],
+    "with a changed byte": lambda data: data[: len(data) // 3] + bytes([data[len(data) // 3] ^ 0x10]) + data[len(data) // 3 + 1 :],
+    "with garbage behind it": lambda data: data + b"\x07garbage\xfe" * 9,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("packer", PACKERS)
+def test_a_damaged_archive_is_never_called_fine(packer: str, damage: str) -> None:
+    verdict = diagnosis(DAMAGES[damage](PACKERS[packer](HEALTHY))).case.verdict
+    assert (verdict.memory_failure, verdict.certainty.value) == ("possible", "possible")
+
+
+@pytest.mark.parametrize("damage", ["cut before its last byte", "with garbage behind it"])
+@pytest.mark.parametrize("packer", PACKERS)
+def test_what_can_be_read_of_a_damaged_archive_is_read(packer: str, damage: str) -> None:
+    found = diagnosis(DAMAGES[damage](PACKERS[packer](HEALTHY + OOM.encode())))
+    assert said(found)[0] == "yes" and len(found.case.gaps) == 1
+
+
+def test_behind_a_damaged_member_the_next_is_read() -> None:
+    first = PACKERS["gzip"](HEALTHY)
+    assert said(diagnosis(first[: len(first) // 2] + PACKERS["gzip"](OOM.encode())))[0] == "yes"
+
+
+STEPS = HEALTHY[: 40 << 10].decode()
+
+
+@pytest.mark.parametrize("data", [
+    *(pytest.param((STEPS + OOM).encode(name), id=f"{name} without a mark") for name in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")),
+    pytest.param((STEPS + OOM).encode("utf-32"), id="UTF-32 with its mark"),
+    pytest.param(STEPS.encode() + OOM.encode("utf-16-le"), id="UTF-16 behind UTF-8, as a shell appends it"),
+    pytest.param(STEPS.encode() + OOM.encode("utf-16"), id="the same with a mark"),
+    pytest.param(STEPS.encode("utf-16") + OOM.encode(), id="UTF-8 behind UTF-16"),
+    pytest.param(b"\xfe\xff" + STEPS.encode("utf-16-be") + b"\n" + OOM.encode(), id="UTF-8 behind UTF-16 of the other order"),
+    pytest.param(STEPS.encode("utf-16") + STEPS.encode() + OOM.encode("utf-16-le"), id="from one to the other and back"),
+    pytest.param("训练开始，加载模型权重，请稍候。\n".encode("utf-16") + OOM.encode("utf-16-le"), id="ideographs before it"),
+    pytest.param("CUDA 内存不足。尝试分配 2.00 GiB\n".encode("gbk"), id="GBK"),
+    pytest.param(OOM.replace(" ", "\u00a0").encode(), id="no-break blanks"),
+    pytest.param(OOM.replace(" ", "&nbsp;").encode(), id="no-break blanks of HTML"),
+    pytest.param(OOM.replace("memory", "mem\u00adory").replace("GPU", "G\u200dPU").encode(), id="soft hyphens and joiners"),
+])  # fmt: skip
+@pytest.mark.parametrize("way", ["as text", "as a file", "in an archive"])
+def test_a_message_in_any_encoding_is_read(data: bytes, way: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(gzip.compress(data) if way == "in an archive" else data)
+    found = diagnosis(data) if way == "as text" else pipeline.diagnose_logs([str(path)], pack())
+    assert said(found)[0] == "yes"
+    assert found.case.incidents[0].root.size("requested_bytes") == 2 << 30
 
 
 @pytest.mark.parametrize(("text", "failure", "gaps"), [
     pytest.param("\ud800", "no", 0, id="a lone surrogate"),
     pytest.param(OOM + "\udcff", "yes", 0, id="an escaped byte"),
-    pytest.param("PK\x03\x04" + OOM, "no", 1, id="like a zip: it is not read, and the report says so"),
+    pytest.param("PK\x03\x04" + OOM, "possible", 1, id="like a zip: it is not read, and the report says so"),
     pytest.param("\x1f\x8b" + OOM, "yes", 0, id="like gzip: a text is not unpacked"),
 ])  # fmt: skip
 def test_a_pasted_text_is_never_an_error(text: str, failure: str, gaps: int) -> None:
@@ -257,6 +315,30 @@ def test_a_loop_of_links(tmp_path: Path) -> None:
     assert len(gaps(str(tmp_path / "a.log"))) == 1
 
 
+def test_what_is_no_file_in_a_folder_is_named_and_left_out(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.log")
+    (tmp_path / "endless.log").symlink_to("/dev/zero")
+    (tmp_path / "run.log").write_text("step 1\n")
+    found = pipeline.diagnose_logs(list(expand_sources([str(tmp_path)])), pack())
+    assert [source.name for source in found.case.sources] == [str(tmp_path / "run.log")]
+    assert found.case.verdict.memory_failure == "no"  # a pipe is no log that was not read
+    assert [(gap.what, gap.why.rpartition("(")[2]) for gap in found.case.gaps] == [(f"{tmp_path}/endless.log, {tmp_path}/pipe.log", "2)")]
+
+
+@pytest.mark.parametrize("folder", ["/proc", "/sys"])
+def test_the_files_of_the_kernel_are_left_alone(folder: str) -> None:
+    if not os.path.isdir(folder):
+        pytest.skip("no such folder here")
+    assert [source.name for source in expand_sources([folder]) if isinstance(source, MissingSource)] == [folder]
+
+
+def test_a_file_without_end_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    with path.open("wb") as file:
+        file.truncate(2 << 40)
+    assert [why.partition(":")[0] for _, why in gaps(str(path))] == ["larger than 1 TiB"]
+
+
 def test_a_folder_without_permission_is_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0)
@@ -335,7 +417,7 @@ def test_one_broken_log_among_many_stops_nothing(jobs: int, tmp_path: Path) -> N
 
 
 def test_a_bomb_on_disk_ends_as_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "_BOMB", 4 << 20)
+    monkeypatch.setattr(compression, "LARGEST", 4 << 20)
     path = tmp_path / "bomb.log.gz"
     path.write_bytes(gzip.compress(OOM.encode() + b"\n" + b"\0" * (64 << 20)))
     assert path.stat().st_size < 100_000

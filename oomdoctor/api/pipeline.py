@@ -74,7 +74,7 @@ def diagnose_logs(
     may have run. `version` returns the path from which a config file is read: its own, or that of a copy of what it was.
     """
     reading = LogReader(pack, jobs=jobs, progress=progress, early=early)
-    missing = [Gap(what=name.name, why=name.reason) for name in names if isinstance(name, MissingSource)]
+    missing = [name for name in names if isinstance(name, MissingSource)]
     present = [name for name in names if isinstance(name, str)]
     reads = [reading.read_one(present[0], text)] if text is not None else reading.read(present)
     return _diagnosis(reads, missing, pack, reading.recogniser, config, machine, version)
@@ -82,7 +82,7 @@ def diagnose_logs(
 
 def _diagnosis(
     reads: list[SourceEvents],
-    missing: list[Gap],
+    missing: list[MissingSource],
     pack: Pack,
     recogniser: Recogniser,
     config: Sequence[str],
@@ -107,9 +107,12 @@ def _diagnosis(
     failures = tuple(_with_figures(incident, events, values) for incident in find_incidents(events, progressed))
     decided = decide_verdict(failures)
     if not any(read.source.size for read in reads):
-        decided = replace(decided, reason="nothing-read")
+        decided = replace(decided, certainty=Certainty.POSSIBLE, reason="nothing-read")
     elif not failures:
         decided, log = _verdict_of_ending(decided, log, reads)
+    absent = tuple(Gap(what=name.name, why=name.reason) for name in missing)
+    if any(name.is_log for name in missing) or not all(read.source.complete for read in reads):
+        decided = _verdict_of_a_part(decided)
     server = _expected_server(failures, settings, log, values, pack)
     expected = _expected_run(failures, settings, log, values) if server is None else None
     all_facts = {**beside.facts, **facts(failures, decided, values)}
@@ -136,8 +139,8 @@ def _diagnosis(
         estimate=expected.expected if expected is not None else None,
         served=server.served_run if server is not None else None,
         unread=sum(read.unread for read in reads),
-        gaps=(*missing, *unread, *beside.gaps, *(gap for read in reads for gap in read.gaps)),
-        not_read=(*(gap.what for gap in missing), *(read.source.name for read in reads if not read.source.complete)),
+        gaps=(*absent, *unread, *beside.gaps, *(gap for read in reads for gap in read.gaps)),
+        not_read=(*(name.name for name in missing if name.is_log), *(read.source.name for read in reads if not read.source.complete)),
     )
     return Diagnosis(case=case, findings=_run_first(judged, pack) if beside.facts else judged)
 
@@ -200,6 +203,15 @@ def _verdict_of_ending(decided: Verdict, log: dict[str, Value], reads: Sequence[
         memory_failure="possible", kind=kind, certainty=Certainty.POSSIBLE, reason="unknown-memory-error", settle="unknown-error"
     )
     return possible, log
+
+
+def _verdict_of_a_part(decided: Verdict) -> Verdict:
+    """Return the verdict where not all of the logs could be read: what is not known to have failed may have."""
+    if decided.memory_failure != "no":
+        return decided
+    if decided.reason == "nothing-read":
+        return replace(decided, memory_failure="possible")
+    return replace(decided, memory_failure="possible", certainty=Certainty.POSSIBLE, reason="not-read-whole", settle="unread-rest")
 
 
 def _settings(

@@ -7,6 +7,8 @@ import glob
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import cache
 
 from msgspec import Struct
 
@@ -71,6 +73,8 @@ _NOT_LOGS = frozenset(
     ]
 )
 """Left out of folders (a file that is named itself is always read): source code, documents, weights, data."""
+_MOST_FILES = 100_000
+_NAMED = 3
 _HIDDEN_FOLDERS = (".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", "venv", ".mypy_cache", ".pytest_cache", ".ruff_cache")
 
 
@@ -79,6 +83,8 @@ class MissingSource(Struct, frozen=True):
 
     name: str
     reason: str
+    is_log: bool = True
+    """Whether a log may be missing with it; not so for a pipe, a socket or a device in a folder."""
 
 
 def expand_sources(paths: Sequence[str], include: Sequence[str] = (), exclude: Sequence[str] = ()) -> Iterator[str | MissingSource]:
@@ -123,16 +129,54 @@ def _glob(path: str) -> list[str]:
 
 def _walk(root: str, include: Sequence[str], exclude: Sequence[str]) -> Iterator[str | MissingSource]:
     broken: list[OSError] = []
+    special: list[str] = []
+    count = 0
     for folder, folders, names in os.walk(root, onerror=broken.append):
+        if _is_of_the_kernel(folder):
+            folders.clear()
+            yield MissingSource(folder, "files of the kernel or of devices, not logs", is_log=False)
+            continue
         folders[:] = sorted(folder_name for folder_name in folders if folder_name not in _HIDDEN_FOLDERS)
         for name in sorted(names):
             full = os.path.join(folder, name)
-            if _wanted(name, os.path.relpath(full, root), include, exclude) and _is_plain(full):
+            if not _wanted(name, os.path.relpath(full, root), include, exclude):
+                continue
+            is_plain = _is_plain(full)
+            if is_plain:
+                count += 1
+                if count > _MOST_FILES:
+                    yield MissingSource(root, f"more than {_MOST_FILES:,} files; the rest was not read")
+                    return
                 yield full
+            elif is_plain is not None:
+                special.append(full)
         while broken:
             yield _cannot_enter(broken.pop(), root)
     while broken:
         yield _cannot_enter(broken.pop(), root)
+    if special:
+        named = ", ".join(special[:_NAMED]) + (" ..." if special[_NAMED:] else "")
+        yield MissingSource(named, f"pipes, sockets and devices in the folder were left out ({len(special)})", is_log=False)
+
+
+def _is_of_the_kernel(folder: str) -> bool:
+    """Return whether a folder lies in a file system that the kernel makes up: reading there can wait, or never end."""
+    try:
+        return os.stat(folder).st_dev in _kernel_devices()
+    except OSError:
+        return False
+
+
+@cache
+def _kernel_devices() -> frozenset[int]:
+    """Return the file systems of `/proc`, `/sys` and `/dev`, unless one of them is that of everything."""
+    found = set()
+    for path in ("/proc", "/sys", "/dev"):
+        with suppress(OSError):
+            found.add(os.stat(path).st_dev)
+    with suppress(OSError):
+        found.discard(os.stat("/").st_dev)
+    return frozenset(found)
 
 
 def _cannot_enter(why: OSError, root: str) -> MissingSource:
@@ -152,9 +196,9 @@ def _matches(name: str, relative: str, globs: Sequence[str]) -> bool:
     return any(fnmatch.fnmatch(name, glob) or fnmatch.fnmatch(relative, glob) for glob in globs)
 
 
-def _is_plain(path: str) -> bool:
-    """Return whether it is an ordinary file; pipes and devices inside folders are not opened."""
+def _is_plain(path: str) -> bool | None:
+    """Return whether it is an ordinary file; pipes and devices inside folders are not opened. None for a link to nothing."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
-        return False
+        return None

@@ -6,7 +6,6 @@ memory does not depend on the size of what is read. What cannot be read is `Unre
 
 from __future__ import annotations
 
-import codecs
 import errno
 import io
 import os
@@ -17,13 +16,18 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-_FIRST = 8
-"""Bytes that tell what a source is."""
+from oomdoctor.ingest.compression import MissingDecompressor, Unpacked, compression, maker
+from oomdoctor.ingest.encodings import SAMPLE, AsUtf8, Watched, is_wide, with_plain_blanks
+
+_SHORT = 64 << 10
+"""Of a source up to this size, and of the beginning of a stream, every byte is looked at before it is read."""
+_LOOKS = 4
+"""In so many places a larger file is looked at for text in UTF-16."""
+_LARGEST = 1 << 40
 _FIRST_BYTES_S = 10.0
 _NESTED = 3
-_BOMB = 64 << 30
-"""Decompressed bytes after which an archive is left alone: no training log is larger, and a bomb stops here."""
 
 
 class Reader(Protocol):
@@ -74,8 +78,11 @@ def open_path(path: str) -> Opened | Unreadable:
         if not stat.S_ISREG(mode.st_mode):
             os.close(handle)
             return Unreadable("a device, not a log", "give the log file itself, or pipe it in with -")
-        first = os.pread(handle, _FIRST, 0) if hasattr(os, "pread") else b""
+        if mode.st_size > _LARGEST:
+            os.close(handle)
+            return Unreadable(f"larger than {_LARGEST >> 40} TiB: no log, or a file without end", "give the part of it that matters")
         broken: list[str] = []
+        first = os.pread(handle, _SHORT if mode.st_size <= _SHORT else SAMPLE, 0) if hasattr(os, "pread") else b""
         return _wrap(_Descriptor(handle, broken), mode.st_size, handle, lambda: os.close(handle), first, broken)
     except OSError as why:
         os.close(handle)
@@ -84,7 +91,7 @@ def open_path(path: str) -> Opened | Unreadable:
 
 def open_bytes(data: bytes) -> Opened | Unreadable:
     """Bytes at hand as a source, decompressed like a file."""
-    return _wrap(io.BytesIO(data), None, None, lambda: None, data[:_FIRST])
+    return _wrap(io.BytesIO(data), None, None, lambda: None, data[:_SHORT])
 
 
 def wrap_bytes(data: bytes) -> Opened:
@@ -141,123 +148,47 @@ def _wrap(
     broken = broken if broken is not None else getattr(reader, "_broken", [])
     if not first:
         reader = _Ahead(reader)
-        first = reader.peek(_FIRST)
+        first = reader.peek(_SHORT)
     for _ in range(_NESTED):
-        name = _compression(first)
-        if name is None:
+        packed = compression(first)
+        if packed is None:
             break
-        plain = _decompressor(name, reader)
-        if isinstance(plain, Unreadable):
+        try:
+            make = maker(packed.name)
+        except MissingDecompressor:
             close()
-            return plain
-        reader = _Ahead(_Guarded(plain, name, broken))
-        first = reader.peek(_FIRST)
+            return Unreadable("zstandard is not installed", 'pip install "oomdoctor[compression]"')
+        reader = _Ahead(Unpacked(reader, packed, make, broken))
+        first = reader.peek(_SHORT)
         size = descriptor = None
     else:
-        if _compression(first) is not None:
+        if compression(first) is not None:
             broken.append("an archive in an archive in an archive: the inner ones were not opened")
             reader = _Ahead(_Nothing())
             first = b""
-    if first[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        reader = _Utf16(reader)
-        size = descriptor = None
     if first[:4] == b"PK\x03\x04":
         close()
         return Unreadable("a zip archive", "unpack it and give the folder")
-    return Opened(reader, size, descriptor, close, broken)
+    return _as_plain_utf8(Opened(reader, size, descriptor, close, broken), first)
 
 
-_MAGIC = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ\x00", "xz"), (b"BZh", "bzip2"))
+def _as_plain_utf8(opened: Opened, first: bytes) -> Opened:
+    """Return the source with wide text as UTF-8 and, where it is short, with blanks of one byte."""
+    if _has_wide_text(opened, first):
+        return replace(opened, reader=AsUtf8(opened.reader), size=None, descriptor=None)
+    if len(first) < _SHORT and (opened.size is None or opened.size == len(first)):
+        plain = with_plain_blanks(first)
+        return opened if plain is first else replace(opened, reader=io.BytesIO(plain), size=opened.size and len(plain), descriptor=None)
+    return opened if opened.size is not None else replace(opened, reader=Watched(opened.reader))
 
 
-def _compression(first: bytes) -> str | None:
-    return next((name for magic, name in _MAGIC if first.startswith(magic)), None)
-
-
-def _decompressor(name: str, reader: Any) -> Any:
-    if name == "gzip":
-        try:
-            from isal import igzip  # noqa: PLC0415 - three times as fast where it is installed
-
-            return igzip.IGzipFile(fileobj=reader)  # type: ignore[no-untyped-call,unused-ignore]
-        except ImportError:
-            import gzip  # noqa: PLC0415 - only for such a file
-
-            return gzip.GzipFile(fileobj=reader)
-    if name == "xz":
-        import lzma  # noqa: PLC0415 - only for such a file
-
-        return lzma.LZMAFile(reader)
-    if name == "bzip2":
-        import bz2  # noqa: PLC0415 - only for such a file
-
-        return bz2.BZ2File(reader)
-    try:
-        import zstandard  # noqa: PLC0415 - only for such a file, and it may not be installed
-    except ImportError:
-        return Unreadable("zstandard is not installed", 'pip install "oomdoctor[compression]"')
-    return _Zstd(reader, zstandard)
-
-
-class _Zstd:
-    """Zstandard frames as a Reader; its own stream reader does not say when the rest of a frame is missing.
-
-    Input goes in by the kilobyte: four bytes of it can be 128 KiB of output, so no more than 32 MiB are held at once.
-    """
-
-    def __init__(self, reader: Any, zstandard: Any) -> None:
-        # A frame may ask for a window of its own size; 128 MiB is what `zstd` itself accepts without --long.
-        self._decompressor = zstandard.ZstdDecompressor(max_window_size=128 << 20)
-        self._reader = reader
-        self._frame: Any = None
-        self._held = memoryview(b"")
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        while not self._held:
-            data = b""
-            if self._frame is not None and self._frame.eof:
-                data = self._frame.unused_data
-                self._frame = None
-            data = data or self._reader.read(1024)
-            if not data:
-                if self._frame is not None:
-                    raise EOFError("the last frame is not complete")
-                return 0
-            if self._frame is None:
-                self._frame = self._decompressor.decompressobj()
-            self._held = memoryview(self._frame.decompress(data))
-        part = self._held[: len(buffer)]
-        buffer[: len(part)] = part
-        self._held = self._held[len(part) :]
-        return len(part)
-
-
-class _Guarded:
-    """A decompressor whose damage and greed end the stream instead of the program."""
-
-    def __init__(self, plain: Any, name: str, broken: list[str]) -> None:
-        self._plain = plain
-        self._name = name
-        self._broken = broken
-        self._given = 0
-        self._ended = False
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        if self._ended:
-            return 0
-        try:
-            count = self._plain.readinto(buffer)
-        except Exception as why:  # noqa: BLE001 - gzip, isal, zstandard, lzma and bz2 each raise errors of their own
-            return self._end(f"the {self._name} data is damaged or cut off ({why or type(why).__name__})")
-        self._given += count
-        if self._given > _BOMB:
-            return self._end(f"the {self._name} data unpacks to more than {_BOMB >> 30} GiB; the rest was not read")
-        return int(count)
-
-    def _end(self, why: str) -> int:
-        self._broken.append(why)
-        self._ended = True
-        return 0
+def _has_wide_text(opened: Opened, first: bytes) -> bool:
+    if is_wide(first):
+        return True
+    if opened.descriptor is None or not opened.size or opened.size <= len(first):
+        return False
+    end = max(0, opened.size - SAMPLE)
+    return any(is_wide(os.pread(opened.descriptor, SAMPLE, end * look // (_LOOKS - 1))) for look in range(1, _LOOKS))
 
 
 class _Nothing:
@@ -292,28 +223,6 @@ class _Ahead:
         """For a decompressor that reads from this one."""
         buffer = bytearray(size if 0 <= size <= 1 << 20 else 1 << 20)
         return bytes(buffer[: self.readinto(memoryview(buffer))])
-
-
-class _Utf16:
-    """UTF-16 with a byte order mark, as UTF-8."""
-
-    def __init__(self, reader: Any) -> None:
-        self._reader = reader
-        self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
-        self._held = memoryview(b"")
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        while not self._held:
-            raw = bytearray(max(1 << 16, len(buffer)))
-            count = self._reader.readinto(memoryview(raw))
-            text = self._decoder.decode(memoryview(raw)[:count], final=not count)
-            self._held = memoryview(text.encode("utf-8", "replace"))
-            if not count and not self._held:
-                return 0
-        part = self._held[: len(buffer)]
-        buffer[: len(part)] = part
-        self._held = self._held[len(part) :]
-        return len(part)
 
 
 def _reason(why: OSError) -> str:

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oomdoctor.ingest import streams
+from oomdoctor.ingest import compression, streams
+from oomdoctor.ingest.encodings import is_wide, with_plain_blanks
 from oomdoctor.ingest.streams import Opened, Unreadable, open_bytes, open_path
 
 zstandard = importlib.import_module("zstandard") if importlib.util.find_spec("zstandard") else None
@@ -144,7 +145,7 @@ def test_archives_nested_too_deep_are_left_alone(pack: Pack) -> None:
 
 @EACH
 def test_a_decompression_bomb_is_cut_off(pack: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "_BOMB", 2 << 20)
+    monkeypatch.setattr(compression, "LARGEST", 2 << 20)
     bomb = pack(b"\0" * (24 << 20))
     assert len(bomb) < 1 << 20
     opened = opened_bytes(bomb)
@@ -152,7 +153,7 @@ def test_a_decompression_bomb_is_cut_off(pack: Pack, monkeypatch: pytest.MonkeyP
 
 
 def test_a_bomb_in_a_bomb_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "_BOMB", 2 << 20)
+    monkeypatch.setattr(compression, "LARGEST", 2 << 20)
     opened = opened_bytes(gzip.compress(gzip.compress(b"\0" * (64 << 20))))
     assert len(read(opened)) <= 2 << 20 and len(opened.broken) == 1
 
@@ -204,14 +205,17 @@ def test_utf_16_that_is_cut_off(tail: bytes) -> None:
 @settings(max_examples=80, deadline=None)
 @given(
     data=st.one_of(st.binary(max_size=3000), st.text(max_size=600).map(str.encode)).filter(
-        lambda data: not data.startswith((b"\x1f\x8b", b"BZh", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"\xff\xfe", b"\xfe\xff"))
+        lambda data: (
+            not data.startswith((b"\x1f\x8b", b"BZh", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"\xff\xfe", b"\xfe\xff"))
+            and not is_wide(data)
+        )
     ),
     name=st.sampled_from([None, *PACKERS]),
     size=st.integers(1, 4000),
 )
 def test_every_byte_comes_through_for_any_buffer(data: bytes, name: str | None, size: int) -> None:
     opened = opened_bytes(data if name is None else PACKERS[name](data))
-    assert read(opened, size) == data and opened.broken == []
+    assert read(opened, size) == with_plain_blanks(data) and opened.broken == []
 
 
 @pytest.mark.parametrize(("make", "reason"), [

@@ -77,6 +77,7 @@ def _fill(
         what=_what(root, title, wording),
         code=_exit_code(root, wording),
         read=_read(case, wording) if case else "",
+        unread=_unread(case) if case and reason == "not-read-whole" else "",
         error=clean_line(str(case.facts.get("log.last_error", "")), 200) if case else "",
     )
     return text if wording.is_chinese else text[:1].upper() + text[1:]
@@ -205,6 +206,12 @@ def _read(case: Case, wording: Wording) -> str:
     if len(case.sources) == 1:
         return case.sources[0].name + wording.comma + size
     return wording.count(labels.FILES, len(case.sources), size=size)
+
+
+def _unread(case: Case) -> str:
+    """Return what could not be read, and why; of several the first."""
+    gap = next((gap for gap in case.gaps if gap.what in case.not_read), None)
+    return "" if gap is None else f"{gap.what}: {gap.why}"
 
 
 def plain(text: Text | None, wording: Wording) -> str | None:

@@ -52,6 +52,10 @@ REASONS: Mapping[str, Text] = {
         "Possibly memory ran out: what was read ends with an error that speaks of memory and that no rule knows: {error}",
         "可能是内存或显存不足：读到的内容以一条提到内存的错误结束，但没有规则认识它：{error}",
     ),
+    "not-read-whole": Text(
+        "Not decided: what was read ({read}) shows no memory failure, but not all of it could be read. {unread}",
+        "还不能判断：读到的部分（{read}）没有内存或显存不足，但有内容没能读出来。{unread}",
+    ),
     "nothing-read": Text("Nothing could be read, so nothing can be said yet.", "没有读到任何内容，暂时无法判断。"),
     "generic-yes": Text("{sure}memory ran out{place}{phase}{figures}.", "{place}{phase}{sure}内存或显存不足{figures}。"),
     "generic-no": Text("No memory failure.", "不是内存或显存不足。"),
@@ -93,6 +97,10 @@ SETTLE: Mapping[str, Text] = {
         "read the log of rank {rank}, which failed first: the launcher and the other ranks only report that it was gone. "
         "`oomdoctor diagnose LOGDIR` reads the logs of all ranks together",
         "看 rank {rank} 的日志，它最先出错：启动器和其他 rank 只是报告它已经退出。`oomdoctor diagnose 日志目录` 会把所有 rank 的日志一起读",
+    ),
+    "unread-rest": Text(
+        "get what is missing, copy the file again or unpack it where it was written, and diagnose the whole",
+        "补上没读到的部分（重新拷贝文件，或在写出它的机器上解压），再诊断一次",
     ),
     "survived-later": Text(
         "see whether the run went on after this: a later step, a saved checkpoint or an exit code of 0 means that it was handled",
