@@ -6,6 +6,7 @@ How a new value follows from an old one is a word of the rule, never a formula:
 - `divide`: the old value divided by `by`, not below `least`
 - `at-most`, `at-least`: `to`, unless the old value keeps that bound already
 - `fitting`: what `facts` say would fit, rounded down to a multiple of `by`; without them like `at-most`
+- `raise`: the largest of `facts` times `by`, in whole steps of `unit`; where none is known, `to` as an example
 - `option`: one option `name:value` of a variable that holds several; the others stay
 - `keep-batch`: accumulation steps that make up for a smaller `micro_batch`
 """
@@ -21,12 +22,16 @@ from oomdoctor.case.settings import ProposedSetting, RunConfig, WrittenSetting
 from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import Fact
 from oomdoctor.knowledge.records.fix import SettingRecord
+from oomdoctor.units import GIB, MIB
 
 WORLD = ("training.world_size", "log.world_size", "log.num_processes", "log.nproc_per_node")
 """The facts that say how many processes train together; the first that is known counts."""
 _NUMBER = re.compile(r"-?\d{1,15}(?:,\d{3}){0,5}(?:\.\d{1,9})?")
 _OPTION = re.compile(r"[^,\[\]]{1,80}(?:\[[^\[\]]{0,200}\])?")
 _LARGEST = 1e18
+_STEPS = ((256, 32), (64, 16), (16, 4))
+"""Above so many GiB sizes are asked for in steps of so many."""
+_MEGA = str.maketrans("Gg", "Mm")
 _ELSEWHERE = "auto"
 """DeepSpeed's word for a value that the framework above it sets."""
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
@@ -120,7 +125,7 @@ def _old(row: SettingRecord, facts: Mapping[str, Fact], config: ConfigInForce) -
     name, tail, means = row.sets, _tail(row.key), row.means or row.to
     given = _given(row, config)
     shared = next((value for part in ("training", "log") if name and (value := facts.get(f"{part}.{name}")) is not None), None)
-    printed = facts.get(f"log.{tail}", facts.get(row.was or "")) if given is None else _fact(given.value)
+    printed = facts.get(f"log.{tail}", _was(row, facts)) if given is None else _fact(given.value)
     if shared is None and printed is None and row.default is not None and config.framework == row.framework:
         return _Old(row.default, means, default=True)
     if shared is None:
@@ -128,6 +133,12 @@ def _old(row: SettingRecord, facts: Mapping[str, Fact], config: ConfigInForce) -
     if printed is None and not row.means:
         printed = shared
     return _Old(shared, means, _shown(printed), given)
+
+
+def _was(row: SettingRecord, facts: Mapping[str, Fact]) -> Fact:
+    """Return the value in force that a fact states, written as the row writes its own."""
+    value = facts.get(row.was or "")
+    return _in_unit(value, row.unit) if row.unit is not None and isinstance(value, int) else value
 
 
 def _given(row: SettingRecord, config: ConfigInForce) -> WrittenSetting | None:
@@ -152,6 +163,7 @@ def _change(row: SettingRecord, old: _Old, facts: Mapping[str, Fact]) -> Setting
 
 def _setting(row: SettingRecord, old: _Old, to: str, note: Text | None = None) -> ProposedSetting:
     place = old.given
+    open_size = row.change == "raise" and to == row.to
     return ProposedSetting(
         framework=row.framework,
         key=row.key,
@@ -160,7 +172,7 @@ def _setting(row: SettingRecord, old: _Old, to: str, note: Text | None = None) -
         file=place.file if place else None,
         line=place.line if place else None,
         note=note or (_by_default(row) if old.default else _dated(row)),
-        example=row.example,
+        example=row.example or open_size,
         sets=row.sets,
         dated=bool(row.since or row.until),
     )
@@ -169,6 +181,8 @@ def _setting(row: SettingRecord, old: _Old, to: str, note: Text | None = None) -
 def _new(row: SettingRecord, old: _Old, facts: Mapping[str, Fact]) -> str | None:
     """Return the value to write; the old one where that keeps the bound already."""
     was, bound, word = number(old.value), number(old.goal), row.change
+    if word == "raise":
+        return _raised(row, facts)
     if word == "option":
         return _with_option(None if old.value is None else str(old.value), row.to)
     if word == "fitting" and (fitting := _fitting(row, facts)) is not None:
@@ -193,6 +207,23 @@ def _fitting(row: SettingRecord, facts: Mapping[str, Fact]) -> tuple[float, floa
     fits, step = known[0] / known[1] if len(known) > 1 else known[0], float(row.by)
     # A tenth of a millionth keeps 0.3 from becoming 0.25 because 0.3 / 0.05 is not quite 6.
     return round(int(fits / step + 1e-7) * step, 6), step
+
+
+def _raised(row: SettingRecord, facts: Mapping[str, Fact]) -> str:
+    """Return the size that leaves room above all that is known, rounded up; the example of the row where nothing is."""
+    sizes = [size for name in row.facts if (size := number(facts.get(name)))]
+    if not sizes or row.unit is None:
+        return row.to
+    size = max(sizes) * row.by / GIB
+    step = next((step for least, step in _STEPS if size > least), 1)
+    return _in_unit(-int(-size // step) * step * GIB, row.unit)
+
+
+def _in_unit(size: int, unit: str) -> str:
+    """Return a size as a program writes it; below a GiB in MiB."""
+    if unit == "python":
+        return f"{-(-size // GIB)} * 1024**3"
+    return str(size // MIB) if unit == "MiB" else f"{size // GIB}{unit}" if not size % GIB else f"{size // MIB}{unit.translate(_MEGA)}"
 
 
 def _with_option(old: str | None, option: str) -> str:

@@ -21,6 +21,7 @@ from oomdoctor.findings.derived import derived
 from oomdoctor.findings.engine import findings
 from oomdoctor.findings.facts import facts, log_facts
 from oomdoctor.findings.failure_step import failure_step
+from oomdoctor.findings.host_memory import host_memory
 from oomdoctor.findings.ledger import ledger
 from oomdoctor.findings.tensor_match import request_reading
 from oomdoctor.findings.workload import inference_facts
@@ -116,6 +117,8 @@ def _diagnosis(
     server = _expected_server(failures, settings, log, values, pack)
     expected = _expected_run(failures, settings, log, values) if server is None else None
     all_facts = {**beside.facts, **facts(failures, decided, values)}
+    if failures and failures[0].kind is Kind.HOST_OOM:
+        all_facts.update(host_memory(events, all_facts))
     all_facts.update(failure_step(_last_step(failures, by_source), all_facts))
     all_facts.update(expected.facts() if expected is not None else {})
     programs = {signature.id: signature.program for signature in recogniser.signatures.values()}

@@ -12,7 +12,10 @@ TermName = Literal[
     "weights", "gradients", "optimizer states", "activations", "logits", "kv cache", "allocator slack", "evaluation", "loading",
     "host memory", "other processes",
 ]  # fmt: skip
-ChangeName = Literal["divide", "at-most", "at-least", "fitting", "option", "keep-batch"]
+ChangeName = Literal["divide", "at-most", "at-least", "fitting", "raise", "option", "keep-batch"]
+UnitName = Literal["Gi", "G", "g", "gb", "MiB", "python"]
+"""How a program writes a size of memory: what stands behind a number of GiB; with `MiB` the number alone, in MiB, with
+`python` an expression of bytes."""
 
 
 class SettingRecord(Record, frozen=True, kw_only=True):
@@ -36,11 +39,13 @@ class SettingRecord(Record, frozen=True, kw_only=True):
     least: Annotated[int, Meta(ge=0)] | None = None
     """Where `divide` stops; `to` where it is not given."""
     by: Annotated[float, Meta(gt=0)] = 2
-    """What `divide` divides by, and what `fitting` rounds down to."""
+    """What `divide` divides by, what `raise` multiplies with, and what `fitting` rounds down to."""
+    unit: UnitName | None = None
+    """How `raise` writes its size."""
     along: bool = False
     """Whether it only goes along with another row, and is not the point of the fix."""
     facts: Annotated[list[str], Meta(max_length=2)] = []
-    """What `fitting` reads: one fact, or two whose quotient counts."""
+    """What `fitting` reads: one fact, or two whose quotient counts; of those that `raise` reads the largest counts."""
     was: str | None = None
     """A fact that states the value in force, where neither config nor log has it under this key."""
     example: bool = False

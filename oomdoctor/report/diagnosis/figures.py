@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from oomdoctor.case.event import Event
+from oomdoctor.case.event import Event, Kind
 from oomdoctor.case.incident import LedgerEntry
 from oomdoctor.report.document import Bar, Row, Slice, Style
 from oomdoctor.report.safety.sanitize import clean_line
@@ -16,6 +16,7 @@ from oomdoctor.units import format_share, format_size
 _MOST_ROWS = 12
 _MOST_SLICES = 8
 _ACCENT = {"requested_bytes": Style.STRONG, "free_bytes": Style.GOOD, "other_process_bytes": Style.WARN}
+_OF_THE_HOST = {"total_bytes": "host_total_bytes"}
 _PART_STYLE = {"free": Style.GOOD, "other processes": Style.WARN, "unaccounted": Style.DIM}
 
 
@@ -29,8 +30,9 @@ def figure_rows(root: Event, drawn: tuple[LedgerEntry, ...], wording: Wording) -
     in_bar = {part.bytes for part in drawn}
     names = [name for name in sizes if name == "requested_bytes" or sizes[name] not in in_bar]
     named = [name for name in FIGURES if name in names]
+    of_host = root.kind is Kind.HOST_OOM
     others = sorted(name for name in names if name not in FIGURES)
-    return tuple(_row(name, sizes[name], total, wording) for name in [*named, *others][:_MOST_ROWS])
+    return tuple(_row(name, sizes[name], total, wording, of_host=of_host) for name in [*named, *others][:_MOST_ROWS])
 
 
 def ledger_bars(ledger: tuple[LedgerEntry, ...], wording: Wording) -> list[Bar]:
@@ -50,8 +52,8 @@ def _sizes(root: Event) -> Mapping[str, int]:
     return sizes
 
 
-def _row(name: str, size: int, total: int | None, wording: Wording) -> Row:
-    known = FIGURES.get(name)
+def _row(name: str, size: int, total: int | None, wording: Wording, *, of_host: bool) -> Row:
+    known = FIGURES.get(_OF_THE_HOST.get(name, name) if of_host else name)
     label = wording.say(known) if known else clean_line(name.removesuffix("_bytes").replace("_", " "), 40)
     share = format_share(size / total) if total else ""
     return Row(label, format_size(size), share, _ACCENT.get(name, Style.PLAIN))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oomdoctor.case.event import Event, Place
+from oomdoctor.case.event import Event, Kind, Place
 from oomdoctor.case.incident import Incident
 from oomdoctor.report.wording import labels
 from oomdoctor.report.wording.wording import Wording
@@ -39,7 +39,8 @@ def place_text(place: Place, wording: Wording) -> str:
 def repetition_text(incident: Incident, wording: Wording) -> str:
     """Say where else and how often a failure was seen: `The same on ranks 0, 1, 2 and 5 more; seen 16 times in all`."""
     ranks = {*incident.ranks, *(event.rank for event in incident.repeats if event.rank is not None)} - {incident.root.rank}
-    times = max(incident.count, len(incident.repeats) + 1)
+    # One kill of the host is reported by several messages: the killer, the launcher, the scheduler.
+    times = incident.count if incident.kind is Kind.HOST_OOM else max(incident.count, len(incident.repeats) + 1)
     if ranks and times > len(ranks) + 1:
         return wording.say(labels.SAME_BOTH, ranks=_ranks(sorted(ranks), wording), n=times)
     if ranks:

@@ -11,7 +11,12 @@ def bare(text: str) -> str:
 
 
 def setting_line(key: str, value: str) -> str:
-    """Return a setting as a person types it: an option, a variable, an argument in code, or a line of a config."""
+    """Return a setting as a person types it: an option, a variable, an argument in code, or a line of a config.
+
+    A key that ends with `=` (`qsub -l mem=`), and Java's `-Xmx`, have their value right behind them.
+    """
+    if key.endswith(("=", "-Xmx")):
+        return key + value
     if key.rpartition(" ")[2].startswith("-"):
         return f"{key} {value}".rstrip()
     if key.endswith(")"):

@@ -1,0 +1,31 @@
+"""What the log says of the host's memory beside the message that failed: the limit that held, and the most that was used.
+
+A limit is asked for once and stands elsewhere than the kill: in the description of a pod, in the head of a batch script, in the
+scheduler's own account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from oomdoctor.case.event import Event, Kind
+from oomdoctor.findings.conditions import Fact
+
+_LIMITS = ("host_limit_bytes", "limit_bytes")
+_USED = ("max_rss_bytes", "used_bytes", "anon_rss_bytes")
+_OF_THE_NODE = ("threshold", "node", "node_ip")
+"""Figures beside it are those of a whole machine, and no limit that anybody set."""
+
+
+def host_memory(events: Iterable[Event], known: Mapping[str, Fact]) -> dict[str, Fact]:
+    """Return `derived.host_limit_bytes` and `derived.host_used_bytes`, each the largest that is named."""
+    spoken = [event for event in events if event.kind in (Kind.HOST_OOM, Kind.CONTEXT) and not any(name in event.fields for name in _OF_THE_NODE)]
+    limits = [size for event in spoken for name in _LIMITS if _names(event, name) and (size := event.size(name))]
+    used = [size for event in spoken for name in _USED if _names(event, name) and (size := event.size(name))]
+    sizes = {"derived.host_limit_bytes": max(limits, default=None), "derived.host_used_bytes": max(used, default=None)}
+    return {name: size for name, size in sizes.items() if size is not None and name not in known}
+
+
+def _names(event: Event, name: str) -> bool:
+    """Return whether a figure of this name is one of the host: context speaks of cards as well."""
+    return event.kind is Kind.HOST_OOM or name in ("host_limit_bytes", "max_rss_bytes")
