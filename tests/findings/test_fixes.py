@@ -35,7 +35,7 @@ MIB, GIB = 1 << 20, 1 << 30
 FULL_CARD: dict[str, Fact] = {"event.requested_bytes": 300 * MIB, "event.free_bytes": 100 * MIB, "derived.unallocated_share": 0.01}
 SHARED = sorted({name for record in load_pack().records(FRAMEWORKS) for name in record.settings})
 """The names that all frameworks share, as configs give them."""
-DEEPER = {"deepspeed", "fsdp", "accelerate", "environment", "pytorch"}
+DEEPER = {"deepspeed", "fsdp", "accelerate", *(record.framework for record in load_pack().frameworks if record.always)}
 """What a person may edit below the framework."""
 
 
@@ -406,7 +406,8 @@ def test_every_fix_says_what_it_is(record: FixRecord) -> None:
 def test_every_row_uses_the_words_of_its_fix(record: FixRecord) -> None:
     for row in record.settings:
         assert row.sets is None or row.sets in SHARED
-        assert (row.change == "fitting") == bool(row.facts)
+        assert (row.change in ("fitting", "raise")) == bool(row.facts)
+        assert (row.change == "raise") == (row.unit is not None) or row.example
         assert row.change != "keep-batch" or (row.sets == "accumulation" and row.along)
     assert any(not row.along for row in record.settings)
 
@@ -515,12 +516,5 @@ def test_any_value_is_met_with_calm(facts: dict[str, Fact], name: str, framework
     found = advised(name, facts=facts if framework is None else {**facts, "training.framework": framework})
     for fix in found.fixes:
         assert all(one.before is None or one.before != one.to for one in fix.settings)
-        assert framework is None or {one.framework for one in fix.settings} <= {
-            framework,
-            "deepspeed",
-            "fsdp",
-            "accelerate",
-            "environment",
-            "pytorch",
-        }
+        assert framework is None or {one.framework for one in fix.settings} <= {framework, *DEEPER}
         assert lines(fix.settings, "zh") is not None

@@ -93,6 +93,8 @@ SITUATIONS = [
               "job-memory-limit", "raise-container-memory-limit", "bsub -M <N>G"),
     Situation("a container of docker reached its limit", "$ docker run --gpus all --memory=32g img python fit.py\n" + MEMCG.format(group="/docker/4af09c11d0ab"),
               "container-memory-limit", "raise-container-memory-limit", "docker run --memory 40g"),
+    Situation("a group of the kernel that nobody names", MEMCG.format(group="/user.slice/job7"),
+              "container-memory-limit", "raise-container-memory-limit", "memory.max: 40G"),
     Situation("YARN counts what is beside the heap", "Reason: Container killed by YARN for exceeding memory limits. 12.2 GB of 12 GB physical memory used. "
               "Consider boosting spark.executor.memoryOverhead.\n",
               "executor-container-limit", "spark-memory", "spark.executor.memoryOverhead: 4g"),

@@ -15,6 +15,7 @@ from oomdoctor.configs.readers.read import read_config
 from oomdoctor.configs.resolve import resolve_config
 from oomdoctor.findings.facts import facts
 from oomdoctor.findings.failure_step import failure_step
+from oomdoctor.findings.host_memory import host_memory
 from oomdoctor.knowledge.fact_names import DERIVED, INCIDENT, VERDICT, FactNames, fact_names
 from oomdoctor.knowledge.load import load_rules
 from oomdoctor.knowledge.pack import builtin_rules, load_pack
@@ -41,7 +42,8 @@ def of_logs() -> frozenset[str]:
             if example.environment is None:
                 case = pipeline.diagnose_logs(["example.log"], load_pack(), text=example.log.encode()).case
                 settings = case.training.facts() if case.training is not None else {}
-                out |= {*facts(case.incidents, case.verdict, {**case.facts, **settings})}
+                known = facts(case.incidents, case.verdict, {**case.facts, **settings})
+                out |= {*known, *host_memory(case.events, known)}
     return frozenset(out)
 
 

@@ -64,6 +64,7 @@ CHANGE: Mapping[str, Text] = {
     "at-least": Text("at least", "不低于"),
     "fitting": Text("or what fits", "或放得下的值"),
     "keep-batch": Text("× the same", "× 同样倍数"),
+    "raise": Text("what was seen × {by}", "所见用量 × {by}"),
 }
 SINCE = Text("from {version}", "{version} 起")
 UNTIL = Text("up to {version}", "到 {version} 为止")
