@@ -13,15 +13,13 @@ from oomdoctor.findings.conditions import Fact
 
 _LIMITS = ("host_limit_bytes", "limit_bytes")
 _USED = ("max_rss_bytes", "used_bytes", "anon_rss_bytes")
-_OF_THE_NODE = ("threshold", "node", "node_ip")
+_OF_THE_NODE = frozenset({"threshold", "node", "node_ip"})
 """Figures beside it are those of a whole machine, and no limit that anybody set."""
 
 
 def host_memory(events: Iterable[Event], known: Mapping[str, Fact]) -> dict[str, Fact]:
     """Return `derived.host_limit_bytes` and `derived.host_used_bytes`, each the largest that is named."""
-    spoken = [
-        event for event in events if event.kind in (Kind.HOST_OOM, Kind.CONTEXT) and not any(name in event.fields for name in _OF_THE_NODE)
-    ]
+    spoken = [event for event in events if event.kind in (Kind.HOST_OOM, Kind.CONTEXT) and not event.fields.keys() & _OF_THE_NODE]
     limits = [size for event in spoken for name in _LIMITS if _names(event, name) and (size := event.size(name))]
     used = [size for event in spoken for name in _USED if _names(event, name) and (size := event.size(name))]
     sizes = {"derived.host_limit_bytes": max(limits, default=None), "derived.host_used_bytes": max(used, default=None)}
