@@ -241,6 +241,35 @@ def test_a_name_that_is_no_unicode(form: str, to_file: bool, tmp_path: Path) -> 
     assert ('"requested_bytes":2147483648' in report.replace(" ", "")) if form == "json" else ("2.00 GiB" in report)
 
 
+@pytest.mark.parametrize(("order", "link"), [
+    *(pytest.param(["diagnose"], link, id=f"diagnose, {link}") for link in ("itself", "a symbolic link", "another spelling", "a log in the folder")),
+    *(pytest.param(order.split(), "a hard link", id=f"{order}, a hard link")
+      for order in ("diagnose", "diagnose --reply", "report", "check", "estimate", "plan", "compare", "env --from")),
+])  # fmt: skip
+def test_no_command_writes_over_what_it_read(order: list[str], link: str, tmp_path: Path) -> None:
+    is_config = order[0] in ("check", "estimate", "plan")
+    log, other = tmp_path / ("run.yaml" if is_config else "run.log"), tmp_path / "other"
+    log.write_text(
+        "model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\nfinetuning_type: lora\nbf16: true\n"
+        if is_config
+        else f"PyTorch version: 2.6.0+cu124\nOS: Ubuntu 22.04.4 LTS (x86_64)\n{OOM}\n"
+    )
+    before = log.read_bytes()
+    output = {"itself": log, "another spelling": tmp_path / "." / ".." / tmp_path.name / log.name}.get(link, other)
+    if link == "a symbolic link":
+        other.symlink_to(log)
+    elif link == "a hard link":
+        os.link(log, other)
+    elif link == "a log in the folder":
+        output = log
+    inputs = [str(tmp_path if link == "a log in the folder" else log)] * (2 if order[0] == "compare" else 1)
+    card = ["--gpu", "RTX 4090"] if order[0] == "plan" else []
+    done = command([*order, *inputs, *card, "-o", str(output)], tmp_path / "cache")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr.decode()
+    assert b"not overwritten" in done.stderr
+    assert log.read_bytes() == before
+
+
 @pytest.mark.parametrize("form", ["terminal", "markdown", "html"])
 def test_markup_of_a_log_stays_text(form: str, tmp_path: Path) -> None:
     path = tmp_path / "run.log"

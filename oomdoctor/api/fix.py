@@ -77,7 +77,10 @@ def files_to_write(changes: ConfigFix, folder: Path | None = None) -> dict[str, 
     """
     if folder is None:
         return changes.applied.files
-    os.makedirs(folder, exist_ok=True)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as why:
+        raise UsageError(f"cannot write {os.fspath(folder)}: {(why.strerror or str(why)).lower()}") from why
     files: dict[str, bytes] = {}
     for path, data in changes.applied.files.items():
         place = os.path.join(folder, os.path.basename(path))

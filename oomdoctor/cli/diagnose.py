@@ -94,7 +94,7 @@ def diagnose(
         text = answer(diagnosis, lang, beginning, redact=not no_redact)
     else:
         text = render(diagnosis, format_, Wording(lang or locale_language(os.environ)), redact=not no_redact, to_terminal=output is None)
-    write(text, output)
+    write(text, output, [source.name for source in diagnosis.case.sources])
     exit_with_verdict(diagnosis, exit_zero=exit_zero)
 
 
@@ -123,7 +123,8 @@ def exit_with_verdict(diagnosis: Diagnosis, *, exit_zero: bool) -> None:
     nothing = unread_lines(diagnosis)
     unread = nothing or partly_unread_lines(diagnosis)
     complain(unread)
-    has_failed = diagnosis.case.verdict.memory_failure != "no"
+    verdict = diagnosis.case.verdict
+    has_failed = verdict.memory_failure != "no" and verdict.settle != "unread-rest"
     if nothing or (unread and not has_failed):
         sys.exit(2)
     if has_failed and not exit_zero:

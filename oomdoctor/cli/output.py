@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import click
 
@@ -36,8 +36,11 @@ def is_coloured() -> bool:
     return sys.stdout is not None and sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def write(text: str, output: str | None) -> None:
-    """Write a text to its file in UTF-8, or to standard output in its encoding. Raise UsageError where the file cannot be written."""
+def write(text: str, output: str | None, inputs: Iterable[str] = ()) -> None:
+    """Write a text to its file in UTF-8, or to standard output in its encoding.
+
+    Raise UsageError where the file cannot be written, or is one of the inputs or of the files that the command line names.
+    """
     if output is None:
         if sys.stdout is None:
             raise UsageError("standard output is closed; --output FILE writes to a file")
@@ -45,11 +48,30 @@ def write(text: str, output: str | None) -> None:
         sys.stdout.buffer.write(text.encode(_encoding(text), "nearest"))
         sys.stdout.buffer.flush()
         return
+    from oomdoctor.configs.edit.store import write_whole  # noqa: PLC0415 - most reports go to standard output
+
+    if any(_is_same_file(output, name) for name in (*_named(), *inputs)):
+        raise UsageError(f"--output {output}: this file was read, and is not overwritten")
     try:
-        with open(output, "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise UsageError(f"cannot write {output}: {(error.strerror or str(error)).lower()}") from error
+        write_whole(output, text.encode("utf-8", "replace"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot write {output}: {(getattr(error, 'strerror', None) or str(error)).lower()}") from error
+
+
+def _named() -> Iterator[str]:
+    """Yield what the command line names besides the output, files among them."""
+    context = click.get_current_context(silent=True)
+    for name, value in context.params.items() if context is not None else ():
+        if name != "output":
+            yield from (text for text in (value if isinstance(value, tuple) else (value,)) if isinstance(text, str))
+
+
+def _is_same_file(output: str, name: str) -> bool:
+    """Return whether two names mean one plain file, whatever links lead to it."""
+    try:
+        return os.path.isfile(output) and os.path.samefile(output, name)
+    except (OSError, ValueError):
+        return False
 
 
 def _encoding(text: str) -> str:

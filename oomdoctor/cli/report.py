@@ -94,7 +94,7 @@ def report(
         text = _form(diagnosis, for_, load_pack(over=rules), wording, is_asked=lang is not None, redact=not no_redact)
     else:
         text = _issue(diagnosis, "markdown" if for_ == "github" else "terminal", wording, redact=not no_redact)
-    write(text, output)
+    write(text, output, [source.name for source in diagnosis.case.sources])
     if copies:
         _copy(text)
     exit_with_verdict(diagnosis, exit_zero=exit_zero)

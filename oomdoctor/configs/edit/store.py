@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -12,6 +14,8 @@ from oomdoctor.errors import UsageError
 BACKUP = ".bak-"
 _NUMBER = re.compile(r"\d{1,6}\Z")
 _MOST = 100_000
+_NAME = 200
+"""So much of a name is kept in that of the file beside it, which must not be too long itself."""
 _LARGEST = 16 << 20
 """Bytes; a larger file is no config, and none is held in memory."""
 
@@ -31,24 +35,54 @@ def write_files(files: Mapping[str, bytes], before: Mapping[str, bytes]) -> dict
 
     Raise UsageError, with nothing replaced, where a file changed since it was read, or a folder cannot be written.
     """
-    ready: list[tuple[str, str, bool]] = []
+    ready: list[tuple[str, str]] = []
     copies: dict[str, str] = {}
+    placed = 0
     try:
         for path, data in files.items():
             if read_file(path) != before.get(path):
                 raise UsageError(f"{path} was changed by someone else in the meantime; nothing was written")
-            ready.append((_beside(os.path.realpath(path), data, private=path in before), path, path in before))
-        for temporary, path, replaced in ready:
-            if replaced:
+            ready.append((_beside(os.path.realpath(path), data, private=path in before), path))
+        for path in files:
+            if path in before:
                 copies[path] = _copy(path, before[path])
-            _put(temporary, path, replaced=replaced)
+        for temporary, path in ready:
+            _put(temporary, path, replaced=path in before)
+            placed += 1
     except OSError as why:
         raise UsageError(f"cannot write {why.filename or ''}: {(why.strerror or str(why)).lower()}") from why
     finally:
-        for temporary, _, _ in ready:
-            if os.path.lexists(temporary):
-                os.unlink(temporary)
+        unneeded = [copies[path] for _, path in ready[placed:] if path in copies]
+        for left in [*(temporary for temporary, _ in ready[placed:]), *unneeded]:
+            with suppress(OSError):
+                os.unlink(left)
     return copies
+
+
+def write_whole(path: str, data: bytes) -> None:
+    """Put `data` in place of a file, whole or not at all. Raise OSError where that fails; the old file is then as it was.
+
+    What is no plain file, such as a pipe, and a file in a folder where none can be made, is written in place.
+    """
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        status = None
+    target = os.path.realpath(path)
+    if status is not None and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+    if status is None or (stat.S_ISREG(status.st_mode) and os.access(os.path.dirname(target), os.W_OK)):
+        temporary = _beside(target, data, private=status is not None)
+        try:
+            if status is not None:
+                _same_rights(temporary, status)
+            os.replace(temporary, target)
+        except OSError:
+            os.unlink(temporary)
+            raise
+        return
+    with open(path, "wb") as file:
+        file.write(data)
 
 
 def version_at(path: str, moment: float | None) -> str:
@@ -71,12 +105,22 @@ def last_modified(paths: list[str]) -> float | None:
 
 def _beside(path: str, data: bytes, *, private: bool) -> str:
     """Return a new file with this content in the folder of `path`, on the disk before its name counts; `private` until it has its mode."""
-    temporary = f"{path}.oomdoctor-{os.getpid()}"
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)[:_NAME]}.oomdoctor-{os.getpid()}")
+    _new(temporary, data, 0o600 if private else 0o666)
     return temporary
+
+
+def _new(path: str, data: bytes, mode: int) -> None:
+    """Write a file that is not there yet, and leave none where that fails."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb", buffering=0) as file:
+        try:
+            written = 0
+            while written < len(data):
+                written += file.write(data[written:])
+            os.fsync(file.fileno())
+        except OSError:
+            os.unlink(path)
+            raise
 
 
 def _put(temporary: str, path: str, *, replaced: bool) -> None:
@@ -96,11 +140,9 @@ def _copy(path: str, data: bytes) -> str:
     for number in range(start, start + _MOST):
         copy = f"{path}{BACKUP}{number}"
         try:
-            descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            _new(copy, data, 0o600)
         except FileExistsError:
             continue
-        with open(descriptor, "wb") as file:
-            file.write(data)
         _same_rights(copy, status)
         os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns))
         return copy

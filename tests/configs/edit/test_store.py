@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from oomdoctor.configs.edit.store import last_modified, read_file, version_at, write_files
 from oomdoctor.errors import UsageError
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -116,3 +120,39 @@ def test_the_youngest_of_several_logs_counts(config: Path) -> None:
     assert last_modified([str(config), str(other), "-", "nowhere"]) == 2000
     assert last_modified(["-"]) is None
     assert read_file("nowhere") is None
+
+
+def on_a_full_disk(arguments: list[str], folder: Path, most: int) -> subprocess.CompletedProcess[str]:
+    """Run the command where no file may grow above so many bytes, which fails as a full disk does: in the middle of a write."""
+    program = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most})); from oomdoctor.cli.main import main; main()"
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"}
+    call = [sys.executable, "-c", program, *arguments]
+    return subprocess.run(call, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+@pytest.mark.parametrize("beside", [False, True], ids=["in its place", "in another folder"])
+def test_a_full_disk_leaves_the_config_as_it_was(beside: bool, tmp_path: Path) -> None:
+    config = tmp_path / "sft.yaml"
+    text = "model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\nfinetuning_type: lora\nper_device_train_batch_size: 64\ncutoff_len: 8192\nbf16: true\n"
+    config.write_text(text + "# a remark that makes the file longer than what fits\n" * 20)
+    before = config.read_bytes()
+    more = ["-o", "changed"] if beside else []
+    done = on_a_full_disk(["fix", "sft.yaml", "--gpu", "RTX 4090", "--yes", *more], tmp_path, 512)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert len(done.stderr.splitlines()) == 1 and "too large" in done.stderr
+    assert config.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file() and "cache" not in path.parts) == ["sft.yaml"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+def test_a_full_disk_leaves_the_old_report(tmp_path: Path) -> None:
+    (tmp_path / "run.log").write_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n")
+    (tmp_path / "report.md").write_text("the old report\n")
+    done = on_a_full_disk(["diagnose", "run.log", "-f", "html", "-o", "report.md"], tmp_path, 300)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert (tmp_path / "report.md").read_text() == "the old report\n"
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["report.md", "run.log"]
