@@ -29,13 +29,15 @@ from oomdoctor.incidents import decide_verdict, find_incidents
 from oomdoctor.ingest.sources import MissingSource
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.machine.match_log import MachineSource, find_log_traces, lasting_facts, match_log, missing_log_facts
-from oomdoctor.parse.ending import find_log_ending, was_handled
+from oomdoctor.parse.ending import find_log_ending, speaks_of_a_card, was_handled
 from oomdoctor.parse.progress import went_on
+from oomdoctor.parse.prose import says_shortage
 from oomdoctor.parse.reading import Early, LogReader, Progress, SourceEvents
 from oomdoctor.parse.recogniser import Recogniser
 
 if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment
+    from oomdoctor.case.expected import Told
     from oomdoctor.planning.run_expected_vs_observed import RunExpectedVsObserved
     from oomdoctor.planning.server_expected_vs_observed import ServerExpectedVsObserved
 
@@ -111,6 +113,8 @@ def _diagnosis(
         decided = replace(decided, certainty=Certainty.POSSIBLE, reason="nothing-read")
     elif not failures:
         decided, log = _verdict_of_ending(decided, log, reads)
+    told = _told(decided, reads, settings, log, pack) if not failures else None
+    decided = _verdict_of_told(decided, told)
     absent = tuple(Gap(what=name.name, why=name.reason) for name in missing)
     if any(name.is_log for name in missing) or not all(read.source.complete for read in reads):
         decided = _verdict_of_a_part(decided)
@@ -141,6 +145,7 @@ def _diagnosis(
         environment_note=beside.note,
         estimate=expected.expected if expected is not None else None,
         served=server.served_run if server is not None else None,
+        told=told,
         unread=sum(read.unread for read in reads),
         gaps=(*absent, *unread, *beside.gaps, *(gap for read in reads for gap in read.gaps)),
         not_read=(*(name.name for name in missing if name.is_log), *(read.source.name for read in reads if not read.source.complete)),
@@ -215,6 +220,27 @@ def _verdict_of_a_part(decided: Verdict) -> Verdict:
     if decided.reason == "nothing-read":
         return replace(decided, memory_failure="possible")
     return replace(decided, memory_failure="possible", certainty=Certainty.POSSIBLE, reason="not-read-whole", settle="unread-rest")
+
+
+def _told(decided: Verdict, reads: Sequence[SourceEvents], settings: RunConfig | None, log: Mapping[str, Value], pack: Pack) -> Told | None:
+    """Return what somebody says of a run, where the text is short and holds no failure of a log."""
+    read = reads[0] if len(reads) == 1 else None
+    if read is None or decided.reason not in ("none", "unknown-memory-error") or not 0 < read.source.size <= len(read.last):
+        return None
+    text = read.last.decode("utf-8", "replace")
+    if not says_shortage(text):
+        return None
+    from oomdoctor.planning.told.told_plans import judge_told  # noqa: PLC0415 - most inputs are logs
+
+    return judge_told(text, settings, log, pack)
+
+
+def _verdict_of_told(decided: Verdict, told: Told | None) -> Verdict:
+    """Return the verdict on what somebody says: no log states it, so that it is possible and no more."""
+    if told is None:
+        return decided
+    kind = Kind.DEVICE_OOM if told.card is not None or speaks_of_a_card(told.text) else Kind.HOST_OOM
+    return Verdict(memory_failure="possible", kind=kind, certainty=Certainty.POSSIBLE, reason="told")
 
 
 def _settings(

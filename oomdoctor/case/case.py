@@ -13,7 +13,7 @@ from oomdoctor.case.incident import Incident
 
 if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment
-    from oomdoctor.case.expected import Expected
+    from oomdoctor.case.expected import Expected, Told
     from oomdoctor.case.serving import ServedRun
     from oomdoctor.case.settings import RunConfig
     from oomdoctor.case.text import Text
@@ -61,6 +61,8 @@ class Case(Struct, frozen=True, kw_only=True):
     """What the arithmetic says of the run; None where its model is not known."""
     served: ServedRun | None = None
     """What it says of a server, in place of `estimate`."""
+    told: Told | None = None
+    """What somebody says of a run without a log; None where there is one, or nobody says that memory ran out."""
     unread: int = 0
     """Messages that were counted and not parsed, because thousands like them were."""
     gaps: tuple[Gap, ...] = ()

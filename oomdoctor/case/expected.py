@@ -1,11 +1,13 @@
-"""What the arithmetic says of a failed run, beside what was seen."""
+"""What the arithmetic says of a failed run, beside what was seen, and of a run that somebody describes without a log."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
 from oomdoctor.case.estimate import Assumption, Estimate
-from oomdoctor.case.plan import Fits, MemoryBudget
+from oomdoctor.case.plan import Fits, MemoryBudget, Plans
+from oomdoctor.case.settings import ProposedSetting
+from oomdoctor.case.text import Text
 
 
 class AtFailure(Struct, frozen=True, kw_only=True):
@@ -32,3 +34,28 @@ class Expected(Struct, frozen=True, kw_only=True):
     """Whether method, batch and length are known and not taken from defaults."""
     at: AtFailure | None = None
     """None where the moment or the figures of the failure are not known."""
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """One change of a plan, in words and in keys."""
+
+    title: Text
+    settings: tuple[ProposedSetting, ...] = ()
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """What a text without a log says."""
+
+    text: str
+    """The line that says that memory ran out."""
+    model: str | None
+    card: str | None
+    """As it was written."""
+    card_is_known: bool
+    """Whether that means cards of one size."""
+    method_is_told: bool
+    """Whether it says what is done with the model."""
+    plans: Plans[Estimate] | None = None
+    """Whether it fits and what would make it fit; None where model, card or method are not told."""
+    changes: tuple[Change, ...] = ()
+    """The smallest plan, or what comes closest where nothing is enough."""

@@ -111,8 +111,9 @@ def answer(diagnosis: Diagnosis, lang: str | None, pasted: bytes, *, redact: boo
     """Return the answer to the reporter: in `lang`, else in the language of what was pasted, else in the locale's."""
     from oomdoctor.report.issue.reply import compose_reply, language_of  # noqa: PLC0415 - few ask for it
 
-    wording = Wording(lang or language_of(pasted.decode("utf-8", "replace")) or locale_language(os.environ))
-    return show(compose_reply(diagnosis, wording, __version__), "markdown", to_terminal=False, redact=redact)
+    text = pasted.decode("utf-8", "replace")
+    wording = Wording(lang or language_of(text) or locale_language(os.environ))
+    return show(compose_reply(diagnosis, wording, __version__, text), "markdown", to_terminal=False, redact=redact)
 
 
 def exit_with_verdict(diagnosis: Diagnosis, *, exit_zero: bool) -> None:

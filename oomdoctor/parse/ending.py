@@ -80,13 +80,18 @@ def find_log_ending(last: bytes) -> LogEnding | None:
     return _stated(texts)
 
 
+def speaks_of_a_card(text: str) -> bool:
+    """Return whether a text names the memory of a card and not only memory."""
+    return re.search(_DEVICE, text) is not None
+
+
 def was_handled(after: bytes) -> bool:
     """Return whether a program that said it would go on did: something that is no error stands behind what it said."""
     texts = [line.text for line in clean_lines(after[:_REACH], 0) if line.text.strip()]
-    said = next((number for number, text in enumerate(texts[:_AROUND]) if is_handled(text)), None)
-    if said is None or any(re.match(_ERROR, text) for text in texts) or any(text.startswith(_CUT) for text in texts):
+    announced = next((number for number, text in enumerate(texts[:_AROUND]) if is_handled(text)), None)
+    if announced is None or any(re.match(_ERROR, text) for text in texts) or any(text.startswith(_CUT) for text in texts):
         return False
-    return any(re.search(_READY, text) or re.search(_WELL, text) for text in texts[said + 1 :])
+    return any(re.search(_READY, text) or re.search(_WELL, text) for text in texts[announced + 1 :])
 
 
 def _goes_on(texts: Sequence[str]) -> bool:
@@ -94,8 +99,8 @@ def _goes_on(texts: Sequence[str]) -> bool:
     after = texts[1:]
     if any(re.match(_ERROR, text) for text in after):
         return False
-    said = any(map(is_handled, after[:_AROUND])) and any(re.search(_READY, text) for text in after)
-    return said or is_handled(texts[0]) or _is_alive(after)
+    announced = any(map(is_handled, after[:_AROUND])) and any(re.search(_READY, text) for text in after)
+    return announced or is_handled(texts[0]) or _is_alive(after)
 
 
 def _is_alive(after: Sequence[str]) -> bool:
@@ -129,7 +134,7 @@ def _stated(texts: Sequence[str]) -> LogEnding | None:
 
 
 def _ending(error: str) -> LogEnding:
-    return LogEnding(error[:_LONGEST], bool(re.search(_MEMORY, error) or re.search(_REFUSED, error)), re.search(_DEVICE, error) is not None)
+    return LogEnding(error[:_LONGEST], bool(re.search(_MEMORY, error) or re.search(_REFUSED, error)), speaks_of_a_card(error))
 
 
 def _survived(ending: LogEnding) -> LogEnding:

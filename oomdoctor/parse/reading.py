@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from oomdoctor.case.case import Source
-from oomdoctor.case.event import Event
+from oomdoctor.case.event import Event, Kind
 from oomdoctor.case.gap import Gap
 from oomdoctor.ingest.prefilter import FindPrefilter, make_prefilter
 from oomdoctor.ingest.streams import Opened, Unreadable, open_bytes, open_path, wrap_bytes
@@ -66,6 +66,11 @@ class SourceEvents(Struct):
     last: bytes = b""
     unread: int = 0
     gaps: list[Gap] = field(default_factory=list)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a message of it speaks of a failure, known or looking like one, and not only of the run."""
+        return any(event.kind is not Kind.CONTEXT for event in self.events)
 
 
 class LogReader:
@@ -155,7 +160,9 @@ class LogReader:
             self._end_of_stream(done, engines, collector)
         read.source = replace(read.source, size=done.end)
         collector.finish(read, [done.counts])
-        if collector.handled or not read.events:
+        if not tally.limited:
+            read.unread = 0
+        if collector.handled or not read.failed:
             read.last = last if size is None else _read_end(opened, done.end)
 
     def _end_of_stream(self, done: Walk, engines: Engines, collector: _EventCollector) -> None:
@@ -199,7 +206,7 @@ class LogReader:
         read.source = replace(read.source, size=size)
         whole.finish(read, counts)
         read.events = _numbered(read.events, descriptor, size)
-        if whole.handled or not read.events:
+        if whole.handled or not read.failed:
             read.last = _read_end(opened, size)
 
 

@@ -112,7 +112,34 @@ def test_a_survived_shortage_is_not_asked_about() -> None:
 
 def test_where_nothing_failed_the_whole_log_is_asked_for() -> None:
     reply = shown(compose_reply(of_text("all is well\n"), Wording("en"), "0"))
-    assert "shows no failure" in reply and "log of every rank" in reply and "Worth trying" not in reply
+    assert "shows no failure" in reply and "from the start of the run to its last line" in reply and "Worth trying" not in reply
+
+
+NO_LOG = "the log as text"
+
+
+@pytest.mark.parametrize(("text", "parts", "absent"), [
+    pytest.param("After an upgrade I get\n\nImportError: cannot import name 'a' from 'b'\n", ["This is not a lack of memory", "ImportError", "the whole traceback"], ["every rank"], id="another error is named"),
+    pytest.param("It dies.\n\nTraceback (most recent call last):\n  File \"a.py\", line 2, in f\nAttributeError: 'X' object has no attribute 'y'\n", ["AttributeError"], ["the whole traceback"], id="a traceback that is there is not asked for"),
+    pytest.param("training is OOM, 24GB card, 7B model, urgent", ["You write that memory ran out", NO_LOG, "launch command"], ["nvidia-smi"], id="nothing but words, and the card is told"),
+    pytest.param("training is OOM, please help", ["You write that memory ran out", NO_LOG, "launch command", "which model"], [], id="nothing but words"),
+    pytest.param("My run is OOM.\n\n$ python train.py --rows 4\n", [NO_LOG], ["launch command"], id="the command is there"),
+    pytest.param("### Feature request\nHalve the batch when a run is out of memory.\n", ["asks for a change"], [NO_LOG, "please add"], id="a wish"),
+    pytest.param("Docs: the out of memory page has a dead link\n", ["asks for a change"], [NO_LOG], id="a request about documents"),
+    pytest.param("Loss is NaN after 90 steps. No OOM.\n", ["shows no failure"], ["You write that memory ran out"], id="another trouble"),
+    pytest.param("LoRA of GLM-4-9B on one RTX 4090 24GB with batch 8 and length 4096 is OOM", ["By arithmetic", "does not fit", "What fills the card", NO_LOG], ["which model", "nvidia-smi"], id="a run that is told is worked out"),
+    pytest.param(f"PyTorch version: 2.6.0+cu124\ntransformers==4.50.0\n\n```\n{OOM}\n```\n", ["GPU memory ran out"], ["collect_env", "pip list"], id="versions that are there are not asked for"),
+])  # fmt: skip
+def test_an_answer_fits_what_was_posted(text: str, parts: list[str], absent: list[str]) -> None:
+    reply = shown(compose_reply(of_text(text), Wording("en"), "0", text))
+    assert [part for part in parts if part not in reply] == []
+    assert [part for part in absent if part in reply] == []
+
+
+def test_a_run_that_is_told_in_chinese_is_answered_in_chinese() -> None:
+    text = "求助：4090 24G 跑 Qwen2.5-7B 全量微调，爆显存，怎么办？"
+    reply = shown(compose_reply(of_text(text), Wording(language_of(text) or "en"), "0", text))
+    assert "放不下" in reply and "占用显存的是" in reply and "日志" in reply
 
 
 def test_an_open_verdict_says_what_would_settle_it_and_does_not_ask_for_it_again() -> None:
@@ -125,6 +152,7 @@ def test_an_open_verdict_says_what_would_settle_it_and_does_not_ask_for_it_again
     pytest.param("RuntimeError: x\n\n请问这是什么原因", "zh", id="a question below it"),
     pytest.param("我用 LLaMA-Factory 微调 GLM-4-9B，batch size 为 1 也 OOM，求助", "zh", id="Chinese with names in Latin letters"),
     pytest.param("Training dies.\n```\n[INFO] 样本：你好，请介绍一下你自己。\n```\nAny idea?", None, id="Chinese data inside the log of an English report"),
+    pytest.param("### Reproduction\n```text\n训练到一半就报错退出了，请问怎么解决？\nRuntimeError: x\n```\n", "zh", id="a question in the block of a form"),
     pytest.param("CUDA out of memory\n", None, id="a log alone"),
     pytest.param("File \"/home/张三/train.py\", line 3, in main", None, id="a name in a path"),
     pytest.param("", None, id="nothing"),

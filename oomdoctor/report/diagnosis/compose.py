@@ -50,7 +50,7 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
         blocks += _seen(first, wording)
         blocks += _figures(first, wording)
         blocks += beside_seen(case.estimate, wording)
-        blocks += _budget(case, wording)
+    blocks += _budget(case, wording)
     blocks += _meaning(diagnosis.findings, first, wording)
     blocks += config_issue_blocks(case.training, wording)
     blocks += steps(diagnosis.findings, wording)
@@ -68,11 +68,11 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
 
 
 def _budget(case: Case, wording: Wording) -> Iterator[Block]:
-    """Show what a server did with its share of the card."""
-    if case.served is not None:
-        from oomdoctor.report.diagnosis.serving_expected import beside_printed  # noqa: PLC0415 - few logs are of servers
+    """Show what a server did with its share of the card, or what the arithmetic says of a run without a log."""
+    if case.served is not None or case.told is not None:
+        from oomdoctor.report.diagnosis.told import budget_blocks  # noqa: PLC0415 - few logs are of servers, and most inputs are logs
 
-        yield from beside_printed(case.served, wording)
+        yield from budget_blocks(case, wording)
 
 
 def _verdict(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
@@ -89,7 +89,7 @@ def _verdict(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
 
 
 def _has_certainty(verdict: Verdict) -> bool:
-    return verdict.reason not in ("none", "nothing-read") and verdict.kind.value != "none"
+    return verdict.reason not in ("none", "nothing-read", "told") and verdict.kind.value != "none"
 
 
 def _seen(incident: Incident, wording: Wording) -> Iterator[Block]:

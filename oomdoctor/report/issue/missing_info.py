@@ -6,19 +6,22 @@ those three come first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from msgspec import Struct
 
 from oomdoctor.case.case import Case
 from oomdoctor.case.event import Kind
 from oomdoctor.case.text import Text
+from oomdoctor.report.wording import reply as texts
+from oomdoctor.report.wording.wording import Wording
 
 _DEVICE = frozenset({Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM})
 _HOST = frozenset({Kind.HOST_OOM})
 _SHM = frozenset({Kind.SHM_OOM})
 _LOOKS = frozenset({Kind.LOOK_ALIKE, Kind.KERNEL_RESOURCE})
-_OPEN = frozenset({Kind.CONSEQUENCE, Kind.NONE})
+_OPEN = frozenset({Kind.CONSEQUENCE})
 _VERSIONS = "python -m torch.utils.collect_env"
 
 
@@ -109,16 +112,78 @@ QUESTIONS = (
 )
 
 
-def missing_info(case: Case) -> Iterator[MissingInfo]:
-    """Yield what is not known of a case and would help, the most telling first."""
-    known = _known(case)
+_ANY = frozenset(Kind)
+_COMMAND = MissingInfo(
+    what=Text("the launch command and the config file, whole", "完整的启动命令和配置文件"),
+    how=Text("as text, no picture", "贴文本，不要截图"),
+    kinds=_ANY,
+    known_by=("told.command",),
+)
+NO_LOG = (
+    MissingInfo(
+        what=Text("the log as text, from the start of the run to its last line", "文本形式的日志，从启动到最后一行"),
+        how=Text("in a code block, or as a file", "放在代码块里，或作为附件"),
+        kinds=_ANY,
+    ),
+    _COMMAND,
+    MissingInfo(
+        what=Text("which model, and how it is trained or served", "用的是哪个模型，怎样训练或部署"),
+        how=Text("its full name", "写出模型全名"),
+        kinds=_ANY,
+        known_by=("told.model",),
+    ),
+    MissingInfo(
+        what=Text("which card, and how many", "什么显卡，几张"),
+        how=Text("`nvidia-smi`", "`nvidia-smi`"),
+        kinds=_ANY,
+        known_by=("told.card", "event.total_bytes", "log.bus_id"),
+    ),
+)
+"""What to ask somebody who shows no log of a failure."""
+OTHER_ERROR = (
+    MissingInfo(
+        what=Text("the whole traceback", "完整的 traceback"),
+        how=Text("from `Traceback` to the last line", "从 `Traceback` 到最后一行"),
+        kinds=_ANY,
+        known_by=("told.traceback",),
+    ),
+    _COMMAND,
+    MissingInfo(
+        what=Text("versions of the packages", "各个包的版本"),
+        how=Text("`pip list`", "`pip list`"),
+        kinds=_ANY,
+        known_by=("log.torch_version", "log.transformers_version", "log.vllm_version"),
+    ),
+)
+"""What to ask where something else failed and no rule knows it."""
+_SETS: Mapping[str, tuple[MissingInfo, ...]] = {"told": NO_LOG, "none": NO_LOG, "other-error": OTHER_ERROR}
+_WANTED = 3
+
+
+def missing_info(case: Case, held: frozenset[str] = frozenset()) -> Iterator[MissingInfo]:
+    """Yield what is not known of a case and would help, the most telling first; `held` names what stands in the text around its log."""
+    known = _known(case) | held
+    if not case.incidents and case.verdict.reason in _SETS:
+        yield from (question for question in _SETS[case.verdict.reason] if not known & set(question.known_by))
+        return
     kind = case.verdict.kind if case.verdict.kind is not Kind.NONE or not case.incidents else case.incidents[0].kind
     yield from (question for question in QUESTIONS if kind in question.kinds and not known & set(question.known_by))
+
+
+def wanted_list(case: Case, wording: Wording, held: frozenset[str] = frozenset(), most: int = _WANTED) -> str:
+    """Return what to ask for as part of a sentence; empty where nothing is missing."""
+    requests = (
+        wording.say(texts.ASKED, what=wording.say(question.what), how=wording.say(question.how)) for question in missing_info(case, held)
+    )
+    return wording.say(texts.AND).join(islice(requests, most))
 
 
 def _known(case: Case) -> set[str]:
     """Return the names of the facts that the case holds, and of what makes a question needless (it is asked already, another system)."""
     known = {*case.facts, f"settle.{case.verdict.settle}"}
+    if case.told is not None:
+        told = {"told.model": case.told.model is not None and case.told.method_is_told, "told.card": case.told.card_is_known}
+        known |= {name for name, is_known in told.items() if is_known}
     if case.training is not None:
         known |= {f"training.{name}" for name in case.training.settings.known()}
     if case.incidents:

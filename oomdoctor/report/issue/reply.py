@@ -14,10 +14,14 @@ from oomdoctor.case.diagnosis import Diagnosis, Finding, Fix
 from oomdoctor.case.event import Kind, Place
 from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.knowledge.tables.titles import framework_title
+from oomdoctor.parse.prose import is_wish
 from oomdoctor.report.diagnosis.headline import settle_text, summary
 from oomdoctor.report.diagnosis.places import place_text
+from oomdoctor.report.diagnosis.told import told_blocks
 from oomdoctor.report.document import Block, Document, Paragraph, Span, Step, Steps, Style
-from oomdoctor.report.issue.missing_info import missing_info
+from oomdoctor.report.issue.held_facts import held_facts
+from oomdoctor.report.issue.missing_info import wanted_list
+from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import labels
 from oomdoctor.report.wording import reply as texts
 from oomdoctor.report.wording.phrases import bare, setting_line, spans
@@ -25,20 +29,26 @@ from oomdoctor.report.wording.wording import Wording
 
 _STEPS = 3
 _ASKED = 2
+_ASKED_FIRST = 3
+_TRACEBACK = "Traceback"
 _KEYS = 2
 _SENTENCES = 2
 _FENCED = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.M | re.S)
 _CHINESE = re.compile("[\u4e00-\u9fff]")
 _LATIN = re.compile("[A-Za-z]")
 _SENTENCE_SIGNS = re.compile("[，。！？；：、]")
+_ASKS = re.compile(r"^(?!\s*(?:\[|\d{2,4}[-/:]|INFO|WARN|ERROR|DEBUG))[^\n]*(?:请问|求助|求教|怎么|如何|为什么|帮忙|解决|吗[？?]|谢谢)")
 _CHINESE_LINE = 6
 _SAMPLE = 200_000
 
 
-def compose_reply(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
-    """Compose the answer."""
+def compose_reply(diagnosis: Diagnosis, wording: Wording, version: str, text: str = "") -> Document:
+    """Compose the answer; `text` is what the reporter wrote, so that nobody is asked for what stands in it."""
     case, findings = diagnosis.case, diagnosis.findings
-    blocks: list[Block] = [_shown(diagnosis, wording)]
+    wish = not case.incidents and case.verdict.reason == "none" and is_wish(text)
+    blocks: list[Block] = [_shown(diagnosis, wording, wish=wish)]
+    if case.told is not None:
+        blocks += told_blocks(case.told, wording, heading=False)
     check = settle_text(case, wording)
     if check is not None:
         blocks.append(Paragraph(spans(wording.say(texts.SETTLE, check=check))))
@@ -49,15 +59,18 @@ def compose_reply(diagnosis: Diagnosis, wording: Wording, version: str) -> Docum
     if steps:
         lead = texts.AVOID if case.verdict.survived else texts.TRY if len(steps) > 1 else texts.TRY_ONE
         blocks += [Paragraph((Span(wording.say(lead)),)), Steps(steps)]
-    if not case.verdict.survived:
-        blocks += _missing_info(case, wording, first=not steps)
+    if not case.verdict.survived and not wish:
+        answered = bool(steps) or (case.told is not None and bool(case.told.changes))
+        blocks += _missing_info(case, wording, held_facts(text), first=not answered)
     return Document(title=f"oomdoctor {version}", blocks=tuple(blocks), lang=wording.lang)
 
 
 def language_of(text: str) -> str | None:
     """`zh` where somebody writes Chinese sentences around the log, else None: a log alone says nothing about its reader."""
-    prose = _FENCED.sub("", text[:_SAMPLE])
-    return "zh" if any(_is_chinese(line) for line in prose.splitlines()) else None
+    sample = text[:_SAMPLE]
+    outside = any(_is_chinese(line) for line in _FENCED.sub("", sample).splitlines())
+    # Forms put what a person writes into a block of text.
+    return "zh" if outside or any(_is_chinese(line) and _ASKS.search(line) for line in sample.splitlines()) else None
 
 
 def _is_chinese(line: str) -> bool:
@@ -66,11 +79,11 @@ def _is_chinese(line: str) -> bool:
     return chinese >= _CHINESE_LINE and (chinese > latin or (4 * chinese >= latin and _SENTENCE_SIGNS.search(line) is not None))
 
 
-def _shown(diagnosis: Diagnosis, wording: Wording) -> Paragraph:
+def _shown(diagnosis: Diagnosis, wording: Wording, *, wish: bool) -> Paragraph:
     """Thanks, and what the log shows with its place."""
     case = diagnosis.case
     if not case.incidents:
-        verdict = wording.say(texts.UNREAD if case.verdict.reason == "nothing-read" else texts.NOTHING)
+        verdict = _without_incident(case, wording, wish=wish) or summary(diagnosis, wording)
     elif case.verdict.kind is Kind.LOOK_ALIKE and diagnosis.findings:
         verdict = wording.say(texts.NOT_MEMORY, what=bare(wording.say(diagnosis.findings[0].title)))
     else:
@@ -79,6 +92,19 @@ def _shown(diagnosis: Diagnosis, wording: Wording) -> Paragraph:
     if case.incidents:
         pieces.append(Span(_place(case.incidents[0].root.place, wording), Style.DIM))
     return Paragraph(tuple(pieces))
+
+
+def _without_incident(case: Case, wording: Wording, *, wish: bool) -> str | None:
+    """Return what to say where no known message was found; None where the verdict says it."""
+    reason = case.verdict.reason
+    if wish:
+        return wording.say(texts.WISH)
+    if reason == "told":
+        return wording.say(texts.TOLD)
+    if reason == "other-error":
+        error = clean_line(str(case.facts.get("log.last_error", "")), 200)
+        return wording.say(texts.CUT if error.startswith(_TRACEBACK) else texts.OTHER_ERROR, error=bare(error))
+    return wording.say(texts.UNREAD if reason == "nothing-read" else texts.NOTHING) if reason in ("nothing-read", "none") else None
 
 
 def _place(place: Place, wording: Wording) -> str:
@@ -154,10 +180,7 @@ def _where(setting: ProposedSetting) -> str:
     return ", ".join(part for part in (name, place) if part)
 
 
-def _missing_info(case: Case, wording: Wording, *, first: bool) -> Iterator[Block]:
-    requests = [
-        wording.say(texts.ASKED, what=wording.say(question.what), how=wording.say(question.how)) for question in missing_info(case)
-    ][:_ASKED]
-    if requests:
-        listed = wording.say(texts.AND).join(requests)
+def _missing_info(case: Case, wording: Wording, held: frozenset[str], *, first: bool) -> Iterator[Block]:
+    listed = wanted_list(case, wording, held, _ASKED if case.incidents else _ASKED_FIRST)
+    if listed:
         yield Paragraph(spans(wording.say(texts.ASK_FIRST if first else texts.ASK, list=listed)))

@@ -39,6 +39,7 @@ CORRECTED = Text("Common advice that does not hold", "常见但不成立的说�
 PARTLY = Text("Common advice that holds only in part", "只对了一部分的说法")
 CORRECTED_SAYS = Text("“{source}” says: {says}. ", "《{source}》说：{says}。")
 CORRECTION = Text("In fact: {correction}", "实际上：{correction}")
+WANTED = Text("To say more, it would help to see: {list}.", "要进一步判断，还需要：{list}。")
 FOLLOWED = Text("What followed ({n})", "随后发生的（{n} 条）")
 OTHERS = Text("Other failures ({n})", "其他失败（{n} 个）")
 OTHER_LEDGERS = Text("Where other memory went", "其他内存的去向")

@@ -9,6 +9,19 @@ from oomdoctor.case.text import Text
 THANKS = Text("Thank you for the report.", "感谢反馈。")
 NOT_MEMORY = Text("This is not a lack of memory. {what}.", "这不是内存或显存不足：{what}。")
 NOTHING = Text("The text that was posted shows no failure.", "贴出的内容里没有看到失败。")
+OTHER_ERROR = Text(
+    "This is not a lack of memory. What was posted ends with another error: {error}.",
+    "这不是内存或显存不足。贴出的内容以另一个错误结束：{error}。",
+)
+CUT = Text(
+    "No lack of memory is shown: what was posted ends inside a traceback, and the last line, which names the error, is missing.",
+    "没有看到内存或显存不足：贴出的 traceback 不完整，缺少写明错误的最后一行。",
+)
+TOLD = Text("You write that memory ran out; what was posted holds no log of it yet.", "你提到内存或显存不够，但还没有贴出相应的日志。")
+WISH = Text(
+    "It asks for a change and reports no failure, so there is nothing to diagnose.",
+    "这是一条改进建议，没有报告失败，因此没有需要诊断的内容。",
+)
 UNREAD = Text("Nothing of the report could be read.", "没有读到任何内容。")
 PLACE = Text("({place})", "（{place}）")
 LINE = Text("(line {n})", "（第 {n} 行）")

@@ -56,6 +56,10 @@ REASONS: Mapping[str, Text] = {
         "Not decided: what was read ({read}) shows no memory failure, but not all of it could be read. {unread}",
         "还不能判断：读到的部分（{read}）没有内存或显存不足，但有内容没能读出来。{unread}",
     ),
+    "told": Text(
+        "Possibly memory ran out: the text says so, but shows no message of a program.",
+        "可能是内存或显存不足：文中这样说，但没有贴出程序的报错。",
+    ),
     "nothing-read": Text("Nothing could be read, so nothing can be said yet.", "没有读到任何内容，暂时无法判断。"),
     "generic-yes": Text("{sure}memory ran out{place}{phase}{figures}.", "{place}{phase}{sure}内存或显存不足{figures}。"),
     "generic-no": Text("No memory failure.", "不是内存或显存不足。"),

@@ -1,0 +1,1 @@
+"""Runs that somebody describes in words."""

@@ -1,0 +1,95 @@
+"""What the arithmetic says of a run that somebody describes without a log: does it fit, what fills it, what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oomdoctor.case.case import Case
+from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.expected import Told
+from oomdoctor.case.plan import Fit, Plans
+from oomdoctor.case.text import Text
+from oomdoctor.report.diagnosis.expected import range_of
+from oomdoctor.report.diagnosis.serving_expected import beside_printed
+from oomdoctor.report.diagnosis.steps import settings
+from oomdoctor.report.document import Block, Heading, Paragraph, Span, Step, Steps, Style
+from oomdoctor.report.issue.missing_info import wanted_list
+from oomdoctor.report.memory.estimate import part_name
+from oomdoctor.report.memory.fits import fits_line
+from oomdoctor.report.wording import labels
+from oomdoctor.report.wording.phrases import spans
+from oomdoctor.report.wording.wording import Wording
+from oomdoctor.units import format_size
+
+_PARTS = 4
+_SETTINGS = 4
+_LEAD = Text("By arithmetic, from what is told: ", "按文中所说的配置推算：")
+_FILLS = Text("What fills the card: {parts}.", "占用显存的是：{parts}。")
+_PART = Text("{name} {size}", "{name} {size}")
+_FITS_SO = Text(
+    "So something that was not told fills the card: another process, longer samples, a bigger batch, an evaluation. The log tells which.",
+    "所以另有文中没提到的东西占满了显存：别的进程、更长的样本、更大的批，或者评测阶段。日志可以说明是哪一种。",
+)
+_WITH = Text("All of it together takes {sizes}.", "全部改完后需要 {sizes}。")
+_CLOSEST = Text("No settings are sure to be enough; these come closest, at {sizes}.", "没有一定够用的设置组合；以上最接近，需要 {sizes}。")
+_CARDS = Text("With {n} of these cards there is a plan that fits.", "用 {n} 张这样的卡就有放得下的方案。")
+_BIGGER = Text("Without any change it fits on a card like {card}.", "什么都不改，换成 {card} 这样的卡也放得下。")
+_ASSUMED = Text("Not told, so assumed: {list}.", "文中没有说明，按此假设：{list}。")
+
+
+def budget_blocks(case: Case, wording: Wording) -> Iterator[Block]:
+    """Yield what the arithmetic says beside a log of a server, or in place of a log."""
+    if case.served is not None:
+        yield from beside_printed(case.served, wording)
+    if case.told is not None:
+        yield from told_blocks(case.told, wording)
+        listed = wanted_list(case, wording)
+        if listed:
+            yield Paragraph(spans(wording.say(labels.WANTED, list=listed)))
+
+
+def told_blocks(told: Told, wording: Wording, *, heading: bool = True) -> Iterator[Block]:
+    """Yield the answer of the arithmetic; nothing where model, card or method are not told."""
+    plans = told.plans
+    if plans is None:
+        return
+    fit = Fit(budget=plans.budget, needed=plans.now, fits=plans.fits)
+    yield Paragraph((Span(wording.say(_LEAD)), *fits_line(fit, wording)))
+    yield Paragraph((Span(wording.say(_FILLS, parts=_parts(plans.now, wording))), *_fits_so(plans, wording)))
+    assumed = [wording.say(assumption.text) for assumption in plans.now.assumptions if assumption.is_question]
+    if assumed:
+        yield Paragraph((Span(wording.say(_ASSUMED, list=wording.listed(assumed)), Style.DIM),))
+    if told.changes:
+        if heading:
+            yield Heading(wording.say(labels.NEXT))
+        yield Steps(
+            tuple(
+                Step(title=wording.sentence(wording.say(change.title)), settings=tuple(settings(change.settings, wording, _SETTINGS)))
+                for change in told.changes
+            )
+        )
+        yield Paragraph((Span(wording.blank.join(_outcome(plans, wording))),))
+
+
+def _fits_so(plans: Plans[Estimate], wording: Wording) -> Iterator[Span]:
+    if plans.fits == "yes":
+        yield Span(wording.blank + wording.say(_FITS_SO))
+
+
+def _parts(estimate: Estimate, wording: Wording) -> str:
+    largest = sorted(estimate.peak.terms, key=lambda term: -term.bytes)[:_PARTS]
+    return wording.item_comma.join(
+        wording.say(_PART, name=part_name(term.name, wording), size=format_size(term.bytes)) for term in largest if term.bytes
+    )
+
+
+def _outcome(plans: Plans[Estimate], wording: Wording) -> Iterator[str]:
+    """Yield what the changes come to, and what else would be enough."""
+    obstacle = plans.obstacle
+    outcome = plans.plans[0].outcome if plans.plans else obstacle.closest.outcome if obstacle is not None else plans.now
+    sizes = range_of(outcome.expected, outcome.low, outcome.high, wording)
+    yield wording.say(_WITH if plans.plans else _CLOSEST, sizes=sizes)
+    if obstacle is not None and obstacle.cards is not None:
+        yield wording.say(_CARDS, n=obstacle.cards)
+    if obstacle is not None and obstacle.card_now is not None:
+        yield wording.say(_BIGGER, card=obstacle.card_now)

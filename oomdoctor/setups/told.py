@@ -1,0 +1,169 @@
+"""A run that somebody describes in words: which model, on which card, trained how; what is not said stays unknown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+from oomdoctor.case.settings import RunSettings
+from oomdoctor.case.shape import Shape
+from oomdoctor.knowledge.tables.cards import Card, card_named
+from oomdoctor.knowledge.tables.shapes import model_shape
+from oomdoctor.setups.nearest_model import nearest_model, size_in
+
+_MOST = 16 << 10
+"""So much of a text is read: what a run is stands at its beginning."""
+_TRIED = 60
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,80}(?<![.\-/])")
+_SIZE = re.compile(r"(?i)(?<![a-z0-9.])\d{1,4}(?:\.\d{1,3})?b(?![a-z0-9])")
+_EXPERTS = re.compile(r"(?i)a\d{1,3}(?:\.\d)?b|\dx\d")
+_LETTERS = re.compile(r"^((?:[\w.-]{1,60}/)?[A-Za-z]{2,20})-?(\d)")
+_MAKER = r"(?:(?:NVIDIA|GeForce|RTX|GTX|Tesla|Quadro|AMD|Radeon|Instinct)[ -]){0,3}"
+_CARD = re.compile(
+    rf"(?:(?<![A-Za-z0-9.])|(?<=\d[xX])){_MAKER}(?:[A-Z]{{1,3}}\d{{1,4}}[A-Z]{{0,2}}|[2-5]0[5-9]0|[12]0[1-8]0)"
+    r"(?:[ -]?(?:Ti|SUPER|Ada|D|XTX|NVL|SXM\d?|PCIe))?(?P<size>[ -]?[(（]?\d{1,3} ?G(?:i?B)?)?(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
+_MEMORY = re.compile(
+    r"(?i)(?<![\d.])(\d{1,3}) ?G(?:i?B)?[ -]?(?:的)?(?:of )?(?:显存|显卡|卡|card|gpu|vram|video memory)"
+    r"|(?:显存|显卡|\bvram|\bgpu|\bcard)[ :：是为(（]{0,3}(?:of |with |has )?(\d{1,3}) ?G(?:i?B)?\b"
+)
+_NUMBERS = {
+    name: number
+    for number, names in enumerate(("", "one single 单 一", "two 双 两", "three 三", "four 四", "", "six", "", "eight 八"))
+    for name in names.split()
+}
+_NAMED = r"\d{1,3}|one|single|two|three|four|six|eight"
+_KIND = rf"{_MAKER}(?:[A-Z]{{1,3}}\d|\d{{4}})"
+_COUNT = re.compile(
+    rf"(?i)(?<![\w.])(?P<times>\d{{1,3}}) ?[x×*] ?{_KIND}"
+    r"|(?:[A-Z]\d{1,4}\w{0,3}|\d{4}(?: ?Ti)?)(?: ?\(?\d{2,3} ?GB?\)?)? ?[x×*] ?(?P<after>\d{1,3})(?!\d)"
+    r"|(?P<chinese>\d{1,3}|[单一双两三四八]) ?(?:张|块|卡)"
+    rf"|\b(?P<word>{_NAMED}) (?:[\w-]{{1,12}} ){{0,3}}?(?:gpus?|cards?)\b|\b(?P<named>one|single|two|three|four|six|eight) {_KIND}"
+)
+_METHODS: Mapping[str, str] = {
+    "qlora": r"\bq-?lora\b|\b(?:4[- ]?bit|nf4|int4)[ -](?:q?lora|training|fine-?tun)|4 ?(?:bit|比特|位)量化微调",
+    "dora": r"\bdora\b",
+    "lora": r"\blora\b",
+    "freeze": r"\bfreeze (?:tuning|training)\b|冻结微调",
+    "full": r"\bfull(?:[- ]?(?:parameters?|params?|weights?|model))?[- ](?:fine-?tun\w*|sft|training|tuning)|\bfull[- ]?(?:param\w*|ft)\b"
+    r"|\bpre-?train(?:ing|s)?\b|全量|全参|预训练",
+}
+_ANSWERS = r"(?i)\b(?:inference|infer|generat(?:e|ing|ion)|serv(?:e|ing)|deploy\w*|chat(?:ting)?)\b|推理|部署"
+_TRAINS = r"(?i)\b(?:train\w*|fine-?tun\w*|sft|dpo|grpo|ppo|lora)\b|微调|训练"
+_BATCH = re.compile(
+    r"(?i)\b(?:micro[ _-]?|per[ _-]device[ _-](?:train[ _-])?)?batch(?:[ _-]?size)?"
+    r"(?: (?:of|is|was|to|per (?:gpu|card|device)))?[ :=：是为]{0,3}(\d{1,4})\b"
+    r"|\bbs ?[=:]? ?(\d{1,4})\b|批(?:大小|次)?(?:为|是|：)? ?(\d{1,4})"
+)
+_LENGTH = re.compile(
+    r"(?i)(?:\b(?:max[ _-]?)?(?:seq(?:uence)?[ _-]?)?len(?:gth)?\b|\bcutoff(?:_len)?\b|\bmax[ _-]?length\b|\bcontext\b|长度|上下文)"
+    r"[^\d\n]{0,12}(\d{1,6}) ?(k)?\b|(?<![\w.])(\d{1,6}) ?(k)?[ -]?(?:tokens?|context|ctx)\b"
+)
+_CHECKPOINTS = re.compile(r"(?i)gradient[ _-]checkpointing|梯度检查点|梯度检查")
+_OFF = re.compile(r"(?i)\b(?:without|no|not|off|disabled?|false)\b[^\n.]{0,20}$|^[^\n.,;]{0,20}\b(?:off|disabled?|false)\b|^关|未开")
+_ZERO = re.compile(r"(?i)\bzero[ _-]?(?:stage[ _-]?)?([0-3])\b|\bds_z([0-3])")
+_FSDP = r"(?i)\bfsdp2?\b"
+
+
+class ToldRun(Struct, frozen=True, kw_only=True):
+    """What a text says of a run."""
+
+    settings: RunSettings
+    shape: Shape | None
+    """The model, by its name, else a model of the size that is told."""
+    card: Card | None
+    card_name: str | None
+    """As it stands in the text; known where the name means cards of several sizes."""
+    cards: int
+
+    @property
+    def method_is_told(self) -> bool:
+        """Whether the text says what is done with the model."""
+        return self.settings.finetuning is not None or self.settings.method is not None
+
+
+def read_told(text: str) -> ToldRun:
+    """Return the run that a text describes."""
+    text = text[:_MOST]
+    name, shape = _model(text)
+    card_name, card = _card(text)
+    settings = RunSettings(
+        model=name,
+        method="serve" if re.search(_ANSWERS, text) and not re.search(_TRAINS, text) else None,
+        finetuning=next((method for method, form in _METHODS.items() if re.search(f"(?i){form}", text)), None),
+        micro_batch=_first_number(_BATCH, text),
+        sequence_length=_length(text),
+        gradient_checkpointing=_checkpointing(text),
+        zero_stage=_first_number(_ZERO, text),
+        fsdp=True if re.search(_FSDP, text) else None,
+    )
+    return ToldRun(settings=settings, shape=shape, card=card, card_name=card_name, cards=_count(text))
+
+
+def _model(text: str) -> tuple[str | None, Shape | None]:
+    words = _WORD.findall(text)
+    sized = [number for number, word in enumerate(words) if _SIZE.search(word)][:_TRIED]
+    for number in sized:
+        for start in range(max(0, number - 2), number + 1):
+            for name in _spellings("-".join(words[start : number + 1])):
+                if (shape := model_shape(name)) is not None:
+                    return name, shape
+    told = {size: words[number] for number in sized if not _EXPERTS.search(words[number]) and (size := size_in(words[number]))}
+    if len(told) != 1:
+        return None, None
+    ((size, name),) = told.items()
+    return name, nearest_model(size, name)
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """Yield a name as it stands, and with and without the dash before its version."""
+    yield name
+    yield _LETTERS.sub(r"\1-\2", name)
+    yield _LETTERS.sub(r"\1\2", name)
+
+
+def _card(text: str) -> tuple[str | None, Card | None]:
+    named = None
+    for number, match in enumerate(_CARD.finditer(text)):
+        if number >= _TRIED:
+            break
+        written = match[0].replace("(", "").replace("（", "").strip()
+        card = card_named(written) or card_named(written[: match.end() - match.start() - len(match["size"] or "")])
+        if card is not None:
+            return written, card
+        if named is None and (match["size"] or re.match(r"(?i)(?:nvidia|geforce|rtx|gtx|tesla|quadro|a[18]00|h[128]00)", written)):
+            named = written
+    sizes = {f"{size}GB" for pair in _MEMORY.findall(text) if (size := pair[0] or pair[1])}
+    if len(sizes) == 1:
+        size = sizes.pop()
+        return (f"{named} {size}" if named else size), (card_named(f"{named} {size}") if named else None) or card_named(size)
+    return named, None
+
+
+def _count(text: str) -> int:
+    match = _COUNT.search(text)
+    written = next((part for part in match.groups() if part), "1").lower() if match else "1"
+    return max(1, _NUMBERS.get(written) or int(written))
+
+
+def _first_number(form: re.Pattern[str], text: str) -> int | None:
+    match = form.search(text)
+    return next((int(part) for part in match.groups() if part), None) if match else None
+
+
+def _length(text: str) -> int | None:
+    match = _LENGTH.search(text)
+    if match is None:
+        return None
+    length = int(match[1] or match[3]) * (1024 if match[2] or match[4] else 1)
+    return length if length >= 16 else None
+
+
+def _checkpointing(text: str) -> bool | None:
+    match = _CHECKPOINTS.search(text)
+    if match is None:
+        return None
+    return not (_OFF.search(text[max(0, match.start() - 40) : match.start()]) or _OFF.search(text[match.end() : match.end() + 30]))

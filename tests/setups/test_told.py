@@ -1,0 +1,50 @@
+"""A run in somebody's words: model, card, how many, how trained; what is not said stays unknown."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oomdoctor.setups.told import read_told
+
+
+@pytest.mark.parametrize(("text", "model", "card", "cards", "finetuning"), [
+    pytest.param("GLM-4V-9B LoRA on one A100 80 GB goes out of memory", "GLM-4V-9B", "A100 80 GB", 1, "lora", id="in one sentence"),
+    pytest.param("4090 24G 跑 Qwen2.5-7B 全量微调 爆显存", "Qwen2.5-7B", "4090 24G", 1, "full", id="in Chinese"),
+    pytest.param("full fine-tuning of Llama 3.1 8B, 2x A100 80GB", "Llama-3.1-8B", "A100 80GB", 2, "full", id="a name with blanks, cards with a times sign"),
+    pytest.param("QLoRA, Qwen2.5 14B, a single RTX 3090", "Qwen2.5-14B", "RTX 3090", 1, "qlora", id="a single card"),
+    pytest.param("用两张 V100 32G LoRA 微调 glm4-9b", "glm-4-9b", "V100 32G", 2, "lora", id="two cards in Chinese, a dash left out"),
+    pytest.param("RTX 3060 显存 12G，chatglm3-6b lora", "chatglm3-6b", "RTX 3060 12GB", 1, "lora", id="a card whose size is told apart from it"),
+    pytest.param("lora of a 7B model, 24GB card", "7B", "24GB", 1, "lora", id="only sizes"),
+    pytest.param("4-bit LoRA of mistral 7b with four RTX 4090 cards", "mistral-7b", "RTX 4090", 4, "qlora", id="a number in words"),
+    pytest.param("my training fails", None, None, 1, None, id="nothing told"),
+    pytest.param("7B or 13B, which of them?", None, None, 1, None, id="two sizes are none"),
+    pytest.param("Qwen9-30B-A3B full training", None, None, 1, "full", id="a mixture of experts is as large as nothing here"),
+])  # fmt: skip
+def test_what_is_told(text: str, model: str | None, card: str | None, cards: int, finetuning: str | None) -> None:
+    run = read_told(text)
+    assert (run.settings.model, run.card_name, run.cards, run.settings.finetuning) == (model, card, cards, finetuning)
+    assert (run.shape is None) == (model is None)
+
+
+@pytest.mark.parametrize(("text", "batch", "length", "checkpointing"), [
+    pytest.param("batch size 4, length 2048, gradient checkpointing on", 4, 2048, True, id="numbers behind their names"),
+    pytest.param("bs=2, 8k context, without gradient checkpointing", 2, 8192, False, id="short forms"),
+    pytest.param("batch 1", 1, None, None, id="the batch alone"),
+    pytest.param("批大小 8，长度 4096，开了梯度检查点", 8, 4096, True, id="in Chinese"),
+    pytest.param("step 12 of 900, 16 bit", None, None, None, id="other numbers"),
+])  # fmt: skip
+def test_the_numbers_that_are_told(text: str, batch: int | None, length: int | None, checkpointing: bool | None) -> None:
+    settings = read_told(text).settings
+    assert (settings.micro_batch, settings.sequence_length, settings.gradient_checkpointing) == (batch, length, checkpointing)
+
+
+def test_a_card_of_several_sizes_is_named_and_not_known() -> None:
+    run = read_told("LoRA of Qwen2.5-7B on an A800")
+    assert (run.card_name, run.card) == ("A800", None)
+
+
+@given(st.text(max_size=400))
+def test_any_text_tells_something_or_nothing(text: str) -> None:
+    assert read_told(text).cards >= 1
