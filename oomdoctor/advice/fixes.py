@@ -28,6 +28,8 @@ _NOT_ENOUGH = 6.0
 _UNKNOWN_NEED = 1.0
 _NO_KEY = 2.0
 """The same where the framework found has no setting for it, and code must be written."""
+_AT_HAND = 1.5
+"""How many places a fix moves forward whose setting stands in a file at hand: the run has the mechanism, one value changes."""
 
 
 class Advice(Struct, frozen=True):
@@ -118,6 +120,8 @@ def _ranked(
         behind += _NOT_ENOUGH
     if fix.settings and not settings and framework(known, pack.frameworks) is not None:
         behind += _NO_KEY
+    if any(setting.file is not None for setting in settings):
+        behind -= _AT_HAND
     filled = Fix(
         id=fix.id,
         title=fill_template(fix.title, facts),

@@ -9,18 +9,22 @@ from oomdoctor.knowledge.records.fix import SettingRecord
 from oomdoctor.knowledge.records.framework import FrameworkCore
 
 _NOTHING = ("", "none", "null", "false", "no")
-_LIKELY = 2
 
 
 def framework(known: KnownFacts, frameworks: Sequence[FrameworkCore]) -> str | None:
     """Return the framework that runs; a layer only where nothing above it is known."""
-    root = known.programs.get(known.roots[0].signature, "") if known.roots else ""
+    root = _failed(known)
     facts = known.facts
     failed = next((record.framework for record in frameworks if root in record.messages), None)
     reported = (facts.get("training.framework"), facts.get("log.framework"), failed, facts.get("incident.inference"))
     names = [str(name) for name in reported if name]
     layers = {record.framework for record in frameworks if record.layer}
     return next((name for name in names if name not in layers), names[0] if names else None)
+
+
+def _failed(known: KnownFacts) -> str:
+    """Return the program whose message the failure is."""
+    return known.programs.get(known.roots[0].signature, "") if known.roots else ""
 
 
 def layers(facts: Mapping[str, Fact], frameworks: Sequence[FrameworkCore]) -> tuple[str, ...]:
@@ -38,14 +42,13 @@ def rows_for_run(
 ) -> list[SettingRecord]:
     """Return the rows for this run; `written` says in whose config a setting stands.
 
-    What the framework itself sets is not shown once more for a layer below it, unless it is written there. With the framework
-    unknown the two that people use most are shown, never all of them.
+    What the framework itself sets is not shown once more for a layer below it, unless it is written there. Where the framework is
+    unknown only the program whose message ended the run has rows: a key that a program does not know is worse than none.
     """
     named = list(dict.fromkeys(row.framework for row in rows))
     running = framework(known, frameworks)
     always = [record.framework for record in frameworks if record.always]
-    below = {record.framework for record in frameworks if record.layer} | set(always)
-    first = [name for name in named if name not in below][:_LIKELY] if running is None else [_with_rows(running, named, frameworks)]
+    first = [_failed(known) if running is None else _with_rows(running, named, frameworks)]
     tiers = [first, *([layer] for layer in (*layers(known.facts, frameworks), *always) if layer not in first)]
     tier = {name: number for number, names in enumerate(tiers) for name in names}
     near = sorted((row for row in rows if row.framework in tier and _holds(row, known)), key=lambda row: tier[row.framework])

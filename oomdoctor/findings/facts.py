@@ -12,6 +12,8 @@ from oomdoctor.findings.conditions import Fact
 from oomdoctor.findings.series import memory_series, series_shape
 from oomdoctor.knowledge.records.framework import FrameworkCore
 
+_RUNS = "runs"
+"""The field of what names a framework (knowledge/rows/program_marks.py)."""
 _SHARDS = "hf-checkpoint-shards"
 _VISION = re.compile(r"vis(?:ual|ion)|image|pixel", re.IGNORECASE)
 
@@ -26,6 +28,7 @@ def log_facts(events: Sequence[Event], frameworks: Sequence[FrameworkCore]) -> d
         if event.kind is Kind.CONTEXT:
             for name, value in event.fields.items():
                 out[f"log.{name}"] = value
+    out.pop(f"log.{_RUNS}", None)
     bars = sum(event.signature == _SHARDS and event.fields.get("load_percent") == 100 for event in events)
     if bars:
         out["log.shard_bars"] = bars
@@ -37,20 +40,18 @@ def log_facts(events: Sequence[Event], frameworks: Sequence[FrameworkCore]) -> d
         out["log.series_highest_bytes"] = max(series)
     if any(event.frame and _VISION.search(event.frame) for event in events):
         out["log.vision"] = "true"
-    framework = _named_framework(_naming(events), frameworks)
+    framework = _named_framework(events, frameworks)
     if framework is not None:
         out["log.framework"] = framework
     return out
 
 
-def _named_framework(texts: Sequence[str], frameworks: Sequence[FrameworkCore]) -> str | None:
-    """Return the outermost framework that frames and messages name."""
-    patterns = sorted(
-        ((framework.in_logs.order, framework.framework, framework.in_logs.pattern) for framework in frameworks if framework.in_logs)
-        if texts
-        else ()
-    )
-    return next((name for _, name, pattern in patterns if any(map(re.compile(pattern).search, texts))), None)
+def _named_framework(events: Sequence[Event], frameworks: Sequence[FrameworkCore]) -> str | None:
+    """Return the outermost framework that the log shows: by what only it prints, or named in frames and messages known otherwise."""
+    shown = {event.fields.get(_RUNS) for event in events} - {None}
+    texts = _naming(events)
+    named = sorted((record.in_logs.order, record.framework, record.in_logs.pattern) for record in frameworks if record.in_logs)
+    return next((name for _, name, pattern in named if name in shown or (pattern and any(map(re.compile(pattern).search, texts)))), None)
 
 
 def _against_the_series(root: Event, log: Mapping[str, Fact]) -> dict[str, Fact]:

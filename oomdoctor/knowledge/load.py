@@ -12,8 +12,6 @@ from msgspec.structs import replace
 from oomdoctor.case.settings import RunSettings
 from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.conditions import WrittenCondition, fault, parts, plain
-from oomdoctor.knowledge.framework_rows import with_framework_rows
-from oomdoctor.knowledge.log_settings import signature_of
 from oomdoctor.knowledge.records.cause import CauseFile
 from oomdoctor.knowledge.records.change import ChangeFile
 from oomdoctor.knowledge.records.check import CheckFile
@@ -29,6 +27,9 @@ from oomdoctor.knowledge.records.signature import SignatureFile
 from oomdoctor.knowledge.records.source import SourceFile
 from oomdoctor.knowledge.records.template import TemplateRecord
 from oomdoctor.knowledge.references import wrong_references
+from oomdoctor.knowledge.rows.framework_rows import with_framework_rows
+from oomdoctor.knowledge.rows.log_settings import signature_of
+from oomdoctor.knowledge.rows.program_marks import signature_of_marks
 from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
 from oomdoctor.knowledge.yaml_file import YamlFile, convert, did_you_mean, place_of_word, read_yaml
 
@@ -71,7 +72,10 @@ def _read_folder(root: Path, known: Mapping[str, WrittenCondition]) -> RuleSet:
     named = {**known, **load_conditions(root / "conditions.yaml")}
     frameworks = _frameworks(root / "frameworks", named)
     signatures = [signature for path in sorted((root / "signatures").rglob("*.yaml")) for signature in load_signatures(path)]
-    signatures += [LoadedSignature(framework.framework, path, record) for path, framework in frameworks for record in framework.signatures]
+    for path, framework in frameworks:
+        marks = signature_of_marks(framework)
+        own = [*framework.signatures, *([marks] if marks else [])]
+        signatures += [LoadedSignature(framework.framework, path, record) for record in own]
     _unique([(signature.path, signature.record.id) for signature in signatures])
     problems = _records(root / "problems", ProblemRecord, named)
     fixes = _records(root / "fixes", FixRecord, named)

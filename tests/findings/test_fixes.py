@@ -126,7 +126,7 @@ LLAMAFACTORY: dict[str, Fact] = {"training.framework": "llamafactory"}
         ["per_device_train_batch_size: 2 → 1", "gradient_accumulation_steps: × 2"], id="TRL takes the settings of Transformers",
     ),
     pytest.param(
-        "smaller-batch", {}, ["per_device_train_batch_size: 1", "per_device_train_batch_size: 1"], id="an unknown framework shows the two likeliest",
+        "smaller-batch", {"log.per_device_train_batch_size": "8"}, [], id="an unknown program gets no key of another",
     ),
     pytest.param("shorter-sequences", {**LLAMAFACTORY, "training.sequence_length": 4096}, ["cutoff_len: 4096 → 2048"], id="the length is halved"),
     pytest.param("shorter-sequences", {**LLAMAFACTORY, "training.sequence_length": "2,048"}, ["cutoff_len: 2,048 → 1024"], id="numbers with commas are numbers"),

@@ -10,10 +10,10 @@ import pytest
 
 from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.load import load_signatures
-from oomdoctor.knowledge.log_settings import signature_of
 from oomdoctor.knowledge.pattern import expand
 from oomdoctor.knowledge.records.log_setting import LogSettingRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
+from oomdoctor.knowledge.rows.log_settings import signature_of
 
 
 def signature(**row: object) -> SignatureRecord:

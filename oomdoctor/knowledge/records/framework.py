@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from oomdoctor.knowledge.records.base import Plain, Record, RecordKind
 from oomdoctor.knowledge.records.condition import Condition
-from oomdoctor.knowledge.records.signature import SignatureRecord
+from oomdoctor.knowledge.records.signature import PurposeName, SignatureRecord
 
 
 class FromKey(Record, frozen=True, kw_only=True):
@@ -36,12 +36,35 @@ class KeyTable(Record, frozen=True, kw_only=True):
     spans: list[KeySpan]
 
 
-class LogPattern(Record, frozen=True, kw_only=True):
-    """What names a framework in frames and messages."""
+class LogLine(Record, frozen=True, kw_only=True):
+    """A line that only one program prints."""
 
-    pattern: str
+    literal: str
+    """A rare piece of it, as in signatures."""
+    pattern: str | None = None
+    """The line, where the piece alone does not tell."""
+    like: str
+    """An example."""
+
+
+class LogMarks(Record, frozen=True, kw_only=True):
+    """What names a framework in logs; knowledge/rows/program_marks.py says what counts as a frame or a command."""
+
     order: int = 50
     """Of several that are named the lowest counts: the outermost, as it is its config that a person edits."""
+    pattern: str | None = None
+    """What names it in messages and last frames that are known otherwise."""
+    frames: list[str] = []
+    """Folders of its code: `torchtune`, or `megatron/core` where the first name alone is not its own."""
+    scripts: list[str] = []
+    """Scripts of its own, beside those of `programs`."""
+    commands: list[str] = []
+    """What a command begins with, beside `programs`."""
+    programs: bool = True
+    """Whether what stands under `programs` names it in logs too: a script named `finetune.py` is anybody's."""
+    lines: list[LogLine] = []
+    purpose: PurposeName | None = None
+    """What its runs are for, where that is always the same."""
 
 
 class WriteRecord(Record, frozen=True, kw_only=True):
@@ -110,7 +133,7 @@ class FrameworkCore(Record, frozen=True, kw_only=True, omit_defaults=True):
     title: str
     names: list[str] = []
     """Other names that people and programs give it."""
-    in_logs: LogPattern | None = None
+    in_logs: LogMarks | None = None
     messages: list[str] = []
     """Programs whose own message shows that this framework's settings count."""
     falls_back_to: list[str] = []
