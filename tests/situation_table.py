@@ -18,8 +18,8 @@ FOLDER = Path(__file__).parent / "situations"
 NONE = "none"
 """What a row expects first where nothing is wrong: no finding, or no advice."""
 ANY = "any"
-EVERYWHERE = {"pytorch", "environment"}
-"""Whose keys are no program's: PyTorch's calls and variables of the environment."""
+EVERYWHERE = {"pytorch", "environment", "python", "shell", "linux"}
+"""Whose keys are no program's: calls of PyTorch and Python, variables of the environment, the shell and the kernel."""
 LAYERS = {"deepspeed", "fsdp", "accelerate"}
 """What other trainers are started with or run on; its keys count where the trainer is one of `LAYERED`."""
 LAYERED = {
