@@ -1,4 +1,7 @@
-"""The catalogue of known message formats: each gives the right signature, the right class and every figure."""
+"""The catalogue of known message formats: each gives the right signature, the right class and every figure.
+
+The second table, `foreign_messages.yaml`, holds what other programs print: each is read as `diagnose` reads it, and the verdict is judged.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from oomdoctor.api import pipeline
+from oomdoctor.case.case import Case
 from oomdoctor.case.event import Event
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.parse import reading
@@ -30,10 +36,45 @@ MISSED = {
 SAME = {"root_rank": "rank", "root_exit_code": "exit_code", "root_pid": "pid"}
 """The catalogue's second name for a field that has one name here."""
 
+FOREIGN = [
+    pytest.param(row, id=f"{group['program']}: {row['text'].splitlines()[0][:60]}")
+    for group in yaml.safe_load((Path(__file__).parent / "foreign_messages.yaml").read_text(encoding="utf-8"))
+    for row in group["rows"]
+]
+POWERS = {"KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4}
+
 
 @cache
 def recogniser() -> Recogniser:
     return Recogniser(load_pack())
+
+
+@pytest.mark.parametrize("row", FOREIGN)
+def test_foreign_message(row: dict[str, Any]) -> None:
+    case = pipeline.diagnose_logs(["foreign"], load_pack(), text=row["text"].encode()).case
+    assert said(case) == row["is"], [event.signature for event in case.events]
+    for name, size in row.get("fields", {}).items():
+        assert in_bytes(size) in found(list(case.events), name), name
+
+
+def said(case: Case) -> str:
+    """Return the verdict in the words of the table."""
+    kind = case.verdict.kind.value
+    return {"yes": kind, "possible": f"{kind}?", "no": "none"}[case.verdict.memory_failure]
+
+
+def in_bytes(size: int | str) -> int:
+    """Return a size of the table, `12.5 GiB`, as a number."""
+    if isinstance(size, int):
+        return size
+    number, unit = size.split()
+    return round(float(number) * 1024 ** POWERS[unit])
+
+
+def test_the_foreign_table_is_wide() -> None:
+    programs = yaml.safe_load((Path(__file__).parent / "foreign_messages.yaml").read_text(encoding="utf-8"))
+    assert len(programs) >= 40
+    assert len(FOREIGN) >= 250
 
 
 @pytest.mark.parametrize("message", [pytest.param(one, id=one["id"]) for one in MESSAGES if one["id"] not in MISSED])

@@ -41,7 +41,7 @@ _PREFIX = re.compile(
     r"\s{0,8}(?:"
     r"(?:\[\][ ])?\[?(?:rank|default)[ =]?(?P<rank>\d{1,5})\]:?[ ]?"  # copying a line often loses its first character
     r"|rank ?(?P<rank2>\d{1,5}):[ ]"
-    r"|(?P<srun>\d{1,4}):[ ]{1,2}(?=\S)"
+    r"|(?P<srun>\d{1,4}):[ ](?=[ ]?\S|[ ]{16,60}:[ ])"
     r"|\((?P<worker>[A-Za-z_][^\s()]{0,80}?)?(?:[ ]?rank=(?P<rank3>\d{1,5}))?[ ]?\bpid=(?P<pid>\d{1,8})(?:,[ ]?ip=[\w.:]{1,45})?\)[ ]?"
     r"|\((?:raylet|gcs_server|autoscaler)(?:[ ,][^()]{0,60})?\)[ ]"
     r"|(?!slurm|srun)(?:[a-z][a-z0-9]{0,20}(?:-[a-z0-9]{1,30}){0,6}-[a-z0-9]{0,30}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Set
 
-from oomdoctor.case.event import Event, Kind, Place, Value
+from oomdoctor.case.event import Certainty, Event, Kind, Place, Value
 from oomdoctor.ingest.clean import Flow, Line, split_flows
 from oomdoctor.ingest.windows import CONTEXT, FAILURES, Quota, Window
 from oomdoctor.knowledge.pack import Pack
@@ -14,6 +14,7 @@ from oomdoctor.parse.families.registry import load_family
 from oomdoctor.parse.signature import Match, Signature
 
 _LONGEST_TEXT = 1500
+_SURE = (None, Certainty.POSSIBLE, Certainty.LIKELY, Certainty.CERTAIN)
 _LONG_LINE = 1500
 
 
@@ -67,6 +68,7 @@ class Recogniser:
                 if known is None or len(match.fields) > len(known[0].fields):
                     messages[key] = (match, flow)
         kept = self._without_doubles([(match, flow) for match, flow in messages.values() if not _is_code(flow.text, match.start)])
+        kept = self._without_general(kept)
         out = [self._event(match, flow, window, source) for match, flow in kept]
         out.sort(key=lambda event: event.place.offset)
         return out
@@ -106,6 +108,19 @@ class Recogniser:
                 for other, at in messages
             )
             if not covered:
+                kept.append((match, flow))
+        return kept
+
+    def _without_general(self, messages: list[tuple[Match, Flow]]) -> list[tuple[Match, Flow]]:
+        """Without the sentences of many programs where one program's own message says the same as surely on the same lines."""
+        if not any(self.signatures[match.signature].general for match, _ in messages):
+            return messages
+        own = [(self.signatures[match.signature], *_line_span(match, flow)) for match, flow in messages]
+        kept = []
+        for match, flow in messages:
+            general = self.signatures[match.signature]
+            first, last = _line_span(match, flow)
+            if not general.general or not any(start <= last and first <= end and _explains(other, general) for other, start, end in own):
                 kept.append((match, flow))
         return kept
 
@@ -149,6 +164,20 @@ class Recogniser:
             frame=trace.frame,
             caught=memory and traceback.is_caught(flow.text, match.start, match.end),
         )
+
+
+def _explains(own: Signature, general: Signature) -> bool:
+    """Return whether a program's own message leaves nothing to a sentence of many programs."""
+    return (
+        not own.general
+        and own.kind not in (Kind.CONTEXT, Kind.CONSEQUENCE)
+        and _SURE.index(own.certainty) >= _SURE.index(general.certainty)
+    )
+
+
+def _line_span(match: Match, flow: Flow) -> tuple[int, int]:
+    """Return where the first and the last line of a message start in the source."""
+    return flow.line_at(match.start).offset, flow.line_at(max(match.start, match.end - 1)).offset
 
 
 def _offset(window: Window, text: str, start: int, line: Line) -> int:

@@ -27,7 +27,7 @@ class Signature:
     """One message that a program prints, ready to be matched; its pattern is compiled when first used."""
 
     __slots__ = (
-        "_compiled", "_needs", "_pattern", "certainty", "family", "id", "kind", "literals", "outcome", "program", "purpose", "set",
+        "_compiled", "_needs", "_pattern", "certainty", "family", "general", "id", "kind", "literals", "outcome", "program", "purpose", "set",
         "unit",
     )  # fmt: skip
 
@@ -38,6 +38,7 @@ class Signature:
         self.kind = Kind(core.kind)
         self.certainty = Certainty(core.certainty) if core.certainty else None
         self.outcome = Outcome(core.outcome)
+        self.general = core.general
         self.literals = core.literals
         self.family: str | None = core.family
         self.set: Mapping[str, Value] = core.set

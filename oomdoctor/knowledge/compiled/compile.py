@@ -105,6 +105,7 @@ def matching(loaded: LoadedSignature) -> SignatureCore:
         kind=record.kind,
         certainty=record.certainty,
         outcome=record.outcome,
+        general=record.general,
         literals=record.literals,
         pattern=expression,
         needs=None if expression is None else fragments(expression),

@@ -36,6 +36,8 @@ class SignatureRecord(Record, frozen=True, kw_only=True):
     kind: KindName
     certainty: CertaintyName | None = None
     outcome: Literal["failure", "pressure"] = "failure"
+    general: bool = False
+    """A sentence that many programs print: it gives way to every other message on its lines."""
     literals: Annotated[list[str], Meta(min_length=1)]
     pattern: str | None = None
     family: FamilyName | None = None
@@ -70,6 +72,7 @@ class SignatureCore(Struct, frozen=True, kw_only=True, omit_defaults=True):
     certainty: CertaintyName | None = None
     purpose: PurposeName | None = None
     outcome: Literal["failure", "pressure"] = "failure"
+    general: bool = False
     pattern: str | None = None
     """The regular expression, with the names for numbers and sizes spelt out."""
     needs: list[str] | None = None

@@ -14,7 +14,7 @@ from oomdoctor.parse.signature import Match
 _PADDING = re.compile(r" {10,}")
 _KILLED = re.compile(
     r"(?P<memcg>Memory cgroup out of memory: |memory cgroup out of memory: )?(?P<oom>Out of memory(?: \([^)\n]{1,60}\))?: )?"
-    r"Kill(?P<ed>ed)? process (?P<pid>\d{1,9}),? (?:UID \d{1,9},? ?)?\((?P<comm>[^)\n]{1,64})\)(?:,? score (?P<score>\d{1,9}))?"
+    r"[Kk]ill(?P<ed>ed)? process (?P<pid>\d{1,9}),? (?:UID \d{1,9},? ?)?\((?P<comm>[^)\n]{1,64})\)(?:,? score (?P<score>\d{1,9}))?"
 )
 _NUMBERS = {
     "total_vm_bytes": re.compile(r"total-vm:(\d{1,15})kB"),

@@ -58,7 +58,7 @@ _NEW = (  # from 2.1: GPU 0 has a total capacity of T of which F is free. ...
     {
         "requested_bytes": _REQUESTED,
         "total_bytes": rf"total\s+capaci?ty\s+of\s+{_SIZE}",
-        "free_bytes": rf"of\s+which\s+{_SIZE}\s+is\s+free",
+        "free_bytes": rf"of\s+which\s+{_SIZE}\s*is\s+free",
         "process_bytes": rf"this\s+process\s+has\s+{_SIZE}\s+memory\s+in\s+use",
         "limit_bytes": rf"{_SIZE}\s+allowed\s*;",
         "allocated_bytes": rf"(?:allocated\s+memory|\.{{3}}|…)\s+{_SIZE}\s+is\s+allocated\b",
@@ -73,7 +73,7 @@ _ASYNC = (  # cudaMallocAsync: one fact a line
         "requested_bytes": rf"Requested\s*:\s*{_SIZE}",
         "total_bytes": rf"Device\s+limit\s*:\s*{_SIZE}",
         "free_bytes": rf"Free\s+\(according\s+to\s+CUDA\)\s*:\s*{_SIZE}",
-        "limit_bytes": rf"user-supplied\s+memory\s+fraction\)\s*:\s*{_SIZE}",
+        "limit_bytes": rf"user-supplied\s+memory\s+fraction\)(?:\s*|[^\n]{{0,60}}\n(?:[^\n]{{0,60}}\n)?[^\n]{{0,160}}?\s):\s*{_SIZE}",
     }
 )
 _MPS = {
@@ -84,7 +84,10 @@ _MPS = {
 }
 _CLAUSES = {"old": _OLD, "new": _NEW, "async": _ASYNC, "mps": _MPS}
 _TRIED = re.compile(_REQUESTED)
-_DEVICE = re.compile(r"\b(?:GPU|NPU|XPU|MLU|MUSA|GCU)\s+(\d{1,4})(?:\s*;|\s+has\b)|on\s+device\s+(\d{1,4})\b|device\s+id:\s*(\d{1,4})")
+_DEVICE = re.compile(
+    r"\b(?:GPU|NPU|XPU|MLU|MUSA|GCU)\s+(\d{1,4})(?:\s*;|\s+has\b)|on\s+device\s+(\d{1,4})\b|device\s+id:\s*(\d{1,4})"
+    r"|\b[A-Za-z]{2,12}\s+(\d{1,4})\s+has\s+a\s+total\s+capaci?ty"
+)
 _OLD_DEVICE = re.compile(r"\(GPU\s+\d{1,4};")
 _DEVICE_LOST = re.compile(
     r"Tried\s+to\s+allocate\s+\d[\d.]{0,24}\s*(?:bytes|[KMGT]iB)\.\s+GPU(?:\s+has\s+a\s+total|[^\S\n]{0,3}(?:\Z|[^\w\s]|\n))"
