@@ -34,7 +34,7 @@ _SUPPOSED = (
 _COUNTED = r"(?i)[\w ()/\"'-]{0,40}[\"']?\s{0,3}[:=|]\s{0,3}[\"']?(?:0(?![.\d]|\s?(?:b(?:ytes)?|[kmgt]i?b)\b)|none|no|false|off|disabled|enabled|never|n/a|passed|ok|true|on)\b"
 """After them: OOM count: 0, oom_retry=true."""
 _NAMED = (
-    r"(?i)[-_ ]?(?:killer\b(?! (?:killed|invoked|terminated|reaped))|scores?\b|adj\b|handl\w*|guards?\b|protect\w*|prevention|checks?\b|tests?\b|retr\w+|thresholds?\b|watch\w*"
+    r"(?i)[-_ )]{0,2}(?:killer\b(?! (?:killed|invoked|terminated|reaped))|scores?\b|adj\b|handl\w*|guards?\b|protect\w*|prevention|checks?\b|tests?\b|retr\w+|thresholds?\b|watch\w*"
     r"|monitor\w*|detect(?:or|ion)\w*|fix(?:es|ed)?\b|count(?:s|er|ers)?\b|events?\b|rates?\b|polic\w+|safe\w*|free\b|bugs?\b|issues?\b|faq\b|hooks?\b|observer|callback|recovery|margin|budget"
     r"|section|chapter|page|handling|warnings?\b|mitigation|resilien\w+)"
 )
