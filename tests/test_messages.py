@@ -68,7 +68,7 @@ def in_bytes(size: int | str) -> int:
     if isinstance(size, int):
         return size
     number, unit = size.split()
-    return round(float(number) * 1024 ** POWERS[unit])
+    return round(float(number) * (1 << 10 * POWERS[unit]))
 
 
 def test_the_foreign_table_is_wide() -> None:

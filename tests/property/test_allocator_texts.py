@@ -147,7 +147,7 @@ def drawn_message(draw: st.DrawFn) -> tuple[str, str, Figures]:
     def size(name: str) -> str:
         number = f"{draw(st.integers(1, 102399)) / 100:.2f}"
         unit = draw(st.sampled_from([" KiB", " MiB", " MiB", " GiB", " GiB"]))
-        said[name] = round(float(number) * 1024 ** UNITS[unit])
+        said[name] = round(float(number) * (1 << 10 * UNITS[unit]))
         return number + unit
 
     return form, FORMS[form](size), said
