@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
 _LONGEST = 100
+_CLAUSE = re.compile(r"(===|==|!=|>=|<=|~=|>|<)\s*(\S+)")
 _NUMBERS = re.compile(r"v?([0-9]{1,9}(?:\.[0-9]{1,9}){0,5})(?![0-9])")
 
 
@@ -51,6 +52,32 @@ def within(version: str | None, since: str | None = None, until: str | None = No
         return None
     first, last = parse_version(since), parse_version(until)
     return (first is None or known >= first) and (last is None or series(known, len(last.release)) <= last.release)
+
+
+def satisfies(version: str | None, specifier: str) -> bool | None:
+    """Return whether a version is one that a requirement asks for (`>=0.21,<0.22`); None where the version is unknown.
+
+    packaging's own specifiers take as long to load as all the rest that a requirement needs.
+    """
+    known = parse_version(version)
+    return None if known is None else all(_meets(known, clause.strip()) for clause in specifier.split(",") if clause.strip())
+
+
+def _meets(version: Version, clause: str) -> bool:
+    match = _CLAUSE.fullmatch(clause)
+    asked = parse_version(match[2].removesuffix(".*")) if match else None
+    if match is None or asked is None:
+        return True
+    operator, text = match[1], match[2]
+    is_series = text.endswith(".*")
+    same = series(version, len(asked.release)) == asked.release if is_series else version.public == asked.public
+    if operator in ("==", "==="):
+        return same
+    if operator == "!=":
+        return not same
+    if operator == "~=":
+        return version >= asked and series(version, len(asked.release) - 1) == asked.release[:-1]
+    return {">=": version >= asked, "<=": version <= asked or same, ">": version > asked and not same, "<": version < asked}[operator]
 
 
 def series(version: Version, numbers: int) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 import click
 
@@ -12,19 +13,22 @@ from oomdoctor import __version__
 from oomdoctor.api.diagnose import diagnose as diagnose_run
 from oomdoctor.api.inputs import default_jobs, partly_unread_lines, unread_lines
 from oomdoctor.case.diagnosis import Diagnosis
-from oomdoctor.cli.options import EXIT_ZERO, MACHINE, NO_REDACT, RULES, config_option, format_option, language_option, output_option
+from oomdoctor.cli.options import EXIT_ZERO, FULL, MACHINE, NO_REDACT, RULES, config_option, format_option, language_option, output_option
 from oomdoctor.cli.output import complain, locale_language, show, write
 from oomdoctor.cli.progress import Progress
 from oomdoctor.errors import UsageError
 from oomdoctor.ingest.sources import expand_sources
 from oomdoctor.ingest.streams import stdin_is_terminal
 from oomdoctor.report.diagnosis.compose import compose
+from oomdoctor.report.diagnosis.steps import TIGHTEST
 from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wording.wording import Wording
 
 _PASTED = 64 << 20
 """The longest text from standard input that is answered; a log of this size comes as a file."""
 _BEGINNING = 200_000
+_SCREEN = 40
+"""Lines that a report on a terminal may have; where it would have more, less of it is told and more folded."""
 
 FORMATS = ("terminal", "markdown", "json", "html")
 
@@ -32,6 +36,7 @@ FORMATS = ("terminal", "markdown", "json", "html")
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(readable=False))
 @format_option(FORMATS, "report")
+@FULL
 @click.option("--reply", is_flag=True, help="A short answer to the reporter, in the reporter's language, as Markdown to paste.")
 @config_option("A config file or launch script of the run (repeatable).")
 @output_option("report")
@@ -46,6 +51,7 @@ FORMATS = ("terminal", "markdown", "json", "html")
 def diagnose(
     paths: tuple[str, ...],
     format_: str,
+    full: bool,
     reply: bool,
     config: tuple[str, ...],
     output: str | None,
@@ -93,18 +99,26 @@ def diagnose(
     if reply:
         text = answer(diagnosis, lang, beginning, redact=not no_redact)
     else:
-        text = render(diagnosis, format_, Wording(lang or locale_language(os.environ)), redact=not no_redact, to_terminal=output is None)
+        wording = Wording(lang or locale_language(os.environ))
+        text = render(diagnosis, format_, wording, redact=not no_redact, to_terminal=output is None, full=full)
     write(text, output, [source.name for source in diagnosis.case.sources])
     exit_with_verdict(diagnosis, exit_zero=exit_zero)
 
 
-def render(diagnosis: Diagnosis, format_: str, wording: Wording, *, redact: bool, to_terminal: bool) -> str:
+def render(diagnosis: Diagnosis, format_: str, wording: Wording, *, redact: bool, to_terminal: bool, full: bool = False) -> str:
     """Return the report as text."""
     if format_ == "json":
         from oomdoctor.report.wire.diagnosis import convert_diagnosis  # noqa: PLC0415 - a tenth of the start of the other formats
 
         return json_text(convert_diagnosis(diagnosis, wording, __version__), redact=redact)
-    return show(compose(diagnosis, wording, __version__), format_, to_terminal=to_terminal, redact=redact)
+    said = partial(show, format_=format_, to_terminal=to_terminal, full=full)
+    text = said(compose(diagnosis, wording, __version__), redact=redact)
+    if format_ != "terminal" or full or text.count("\n") <= _SCREEN:
+        return text
+    # Taking names out changes no line by much, and takes longer than the rest: only the form that fits is looked over.
+    forms = (compose(diagnosis, wording, __version__, tightness) for tightness in range(1, TIGHTEST + 1))
+    form = next((form for form in forms if said(form).count("\n") <= _SCREEN), compose(diagnosis, wording, __version__, TIGHTEST))
+    return said(form, redact=redact)
 
 
 def answer(diagnosis: Diagnosis, lang: str | None, pasted: bytes, *, redact: bool) -> str:

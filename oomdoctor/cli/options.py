@@ -41,6 +41,7 @@ def _likeness(first: str, second: str) -> float:
 RULES = click.option("--rules", type=click.Path(exists=True, file_okay=False), help="Lay the rules in this folder over the built-in ones.")
 NO_REDACT = click.option("--no-redact", is_flag=True, help="Keep user and host names, paths, addresses and tokens as they are.")
 EXIT_ZERO = click.option("--exit-zero", is_flag=True, help="End with status 0 also when a memory failure was found.")
+FULL = click.option("--full", is_flag=True, help="On a terminal, open what is folded (the lines with ▸).")
 MACHINE = click.option(
     "--env",
     default="auto",

@@ -18,8 +18,11 @@ _PLAIN = dict(zip("│▸▾▲…·≈≥≤×–—“”‘’█▓▒░▞
 """For terminals whose encoding lacks them; the fills of a bar stay apart."""
 
 
-def show(document: Document, format_: str, *, to_terminal: bool, full: bool = False, redact: bool = False) -> str:
-    """Return a document as `terminal`, `markdown` or `html`; `full` opens what a terminal folds, `redact` takes names and secrets out."""
+def show(document: Document, format_: str, *, to_terminal: bool, full: bool | None = None, redact: bool = False) -> str:
+    """Return a document as `terminal`, `markdown` or `html`; `redact` takes names and secrets out.
+
+    `full` opens what a terminal folds; where it is False and not None, the report ends with the option that does.
+    """
     if redact:
         document = hide(document)
     if format_ in ("markdown", "html"):
@@ -28,7 +31,9 @@ def show(document: Document, format_: str, *, to_terminal: bool, full: bool = Fa
         return markdown.render(document) if format_ == "markdown" else html.render(document)
     from oomdoctor.report.render.terminal import render as terminal  # noqa: PLC0415 - loads rich
 
-    return terminal(document, width=_width(), color=to_terminal and is_coloured(), full=full)
+    return terminal(
+        document, width=_width(), color=to_terminal and is_coloured(), full=bool(full), opened_by="" if full is None else "--full"
+    )
 
 
 def is_coloured() -> bool:

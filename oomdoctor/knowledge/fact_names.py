@@ -55,17 +55,19 @@ HOST: Final = frozenset({
     "cgroup_kills", "cgroup_limit_bytes", "cgroup_share", "cgroup_used_bytes", "disk_free_bytes", "in_container", "shm_bytes",
     "shm_free_bytes",
 })  # fmt: skip
+_CONFLICT = ("count", "found", "needs", "package", "pairs", "specifier", "version")
 SOFTWARE: Final = frozenset({
     "driver_branch", "driver_covers_torch", "driver_cuda", "driver_kernel_version", "driver_knows_cuda_of_torch", "driver_message",
     "driver_minimum", "driver_state", "driver_version", "nvml_differs_from_kernel", "nvml_library", "nvml_library_version",
     "nvml_missing", "nvml_missing_count", "python_kind", "python_version", "torch_architectures", "torch_backend", "torch_cuda",
     "torch_hip", "torch_runs", "torch_version", "twice.count", "twice.name", "twice.other", "twice.used",
+    *(f"{of}.{name}" for of in ("clash", "mismatch") for name in _CONFLICT),
 })  # fmt: skip
 CARD: Final = frozenset({
-    "architecture", "bf16_native", "capability_major", "fp16_rate", "held_bytes", "held_share", "holders", "in_torch_build", "processes",
-    "used_share",
+    "architecture", "bf16_native", "capability_major", "cuda_of_torch_has_code", "cuda_since", "fp16_rate", "held_bytes", "held_share",
+    "holders", "in_torch_build", "processes", "used_share",
 })  # fmt: skip
-CARDS: Final = frozenset({"gpu", "fullest", "damaged", "uncovered", "emulating", "busy"})
+CARDS: Final = frozenset({"gpu", "fullest", "damaged", "uncovered", "foreign", "emulating", "busy"})
 COUNTS: Final = frozenset({"gpu_count", "gpu_names", "visible_gpu_count", *(f"{card}.count" for card in CARDS - {"gpu", "fullest"})})
 """machine/facts.py: an environment, beside the plain fields of its parts."""
 

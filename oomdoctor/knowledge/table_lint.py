@@ -13,13 +13,16 @@ from oomdoctor.knowledge.yaml_file import did_you_mean
 TABLES: Mapping[str, str] = {
     "activation_functions": "names inside:number inside_autocast:number keeps_output:yes-or-no source",
     "cards": "names compute_capability:version unified:yes-or-no memory_gb:numbers source",
-    "compute_capabilities": "compute_capability:version architecture bf16_native:yes-or-no fp16_rate source",
+    "compute_capabilities": (
+        "compute_capability:version architecture bf16_native:yes-or-no fp16_rate cuda_since:version cuda_until:version? source"
+    ),
     "cuda_minimum": "cuda:version driver:version source",
     "driver_branches": "branch:version cuda:version source",
     "measures": "measure fix:fix risk effort:number capability:version? general:yes-or-no source",
     "nvml_symbols": "symbol driver:version torch_from:version required:yes-or-no source",
     "optimizers": "name names states:number? bytes_per_param:number? foreach:yes-or-no paged:yes-or-no in_backward:yes-or-no source",
     "packages": "name why source",
+    "requirements": "package since:version until:version needs specifier binds:yes-or-no source",
     "shipped_files": "name zero_stage:number offload_optimizer? offload_params? source",
     "throughput": "name value:number source",
     "torch_releases": "torch:version cuda:version arch_list date? source",

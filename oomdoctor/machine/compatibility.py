@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from oomdoctor.knowledge.tables.csv_table import table
-from oomdoctor.versions import parse_version
+from oomdoctor.versions import parse_version, within
 
 _CODE = re.compile(r"(?P<kind>sm|compute)_(?P<major>\d{1,2})(?P<minor>\d)(?P<suffix>[af]?)")
 """`sm_86` is 8.6, `sm_120` is 12.0."""
@@ -42,6 +42,25 @@ def has_code(capability: str | None, architectures: Sequence[str]) -> bool | Non
         return None
     card = (version.major, version.minor)
     return any(_runs(code["kind"], code["suffix"], (int(code["major"]), int(code["minor"])), card) for code in codes)
+
+
+def can_have_code(capability: str | None, cuda: str | None) -> bool | None:
+    """Return False where no compiler of a CUDA version makes code for a card: it came before the card, or has dropped it.
+
+    None where it can: which of them a build has is another question. PTX, which a newer card could run, is in no wheel of the PyTorch
+    index that is older than the card.
+    """
+    card, built = parse_version(capability), parse_version(cuda)
+    rows = [row for row in table("compute_capabilities") if card and _is_below(row["compute_capability"], card.release)]
+    if built is None or not rows:
+        return None
+    return None if any(within(cuda, row["cuda_since"], row["cuda_until"] or None) for row in rows) else False
+
+
+def _is_below(capability: str, card: tuple[int, ...]) -> bool:
+    """Return whether code for a compute capability runs on a card: the same major version, the same or an older minor one."""
+    major, minor = (int(number) for number in capability.split("."))
+    return major == card[0] and minor <= card[1]
 
 
 def _runs(kind: str, suffix: str, code: tuple[int, int], card: tuple[int, int]) -> bool:

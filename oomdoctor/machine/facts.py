@@ -7,7 +7,7 @@ one that the run sees, `environment.fullest.*` of the one with the most memory i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Union
 
 from msgspec.structs import asdict
@@ -15,7 +15,9 @@ from msgspec.structs import asdict
 from oomdoctor.case.environment import Environment, Gpu, Host, Package, TorchBuild
 from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.machine.cards import complete_card
-from oomdoctor.machine.compatibility import find_minimum_driver, find_newest_cuda, has_code
+from oomdoctor.machine.collect.torch_build import released_architectures
+from oomdoctor.machine.compatibility import can_have_code, find_minimum_driver, find_newest_cuda, has_code
+from oomdoctor.machine.conflicts import Conflict, find_conflicts
 from oomdoctor.versions import at_least, parse_version, within
 
 Fact = Union[str, int, float, bool]
@@ -26,10 +28,12 @@ Card = Mapping[str, Union[Fact, None]]
 _SIGHTS: Mapping[str, Callable[[Card], bool | None]] = {
     "damaged": lambda card: _any(card.get("ecc_uncorrected"), card.get("repair_pending")),
     "uncovered": lambda card: _not(card.get("in_torch_build")),
+    "foreign": lambda card: _not(card.get("cuda_of_torch_has_code")),
     "emulating": lambda card: _not(card.get("bf16_native")),
     "busy": lambda card: _any(card.get("processes")),
 }
 """What a rule may ask about any card of several; None where it is not known of a card."""
+_PAIRS = 6
 
 
 def environment_facts(environment: Environment) -> Facts:
@@ -42,6 +46,7 @@ def environment_facts(environment: Environment) -> Facts:
         **_cards(environment),
         **{f"package.{_plain(name)}": package.version for name, package in environment.packages.items()},
         **_shadowed(environment.packages),
+        **_conflicts(environment),
         **{f"variable.{name}": value for name, value in environment.variables.items()},
         **{f"launcher.{name}": value for name, value in environment.launcher.items()},
     }
@@ -76,13 +81,18 @@ def _torch(environment: Environment) -> Mapping[str, Fact | None]:
         "torch_cuda": build.cuda,
         "torch_hip": build.hip,
         "torch_backend": build.backend,
-        "torch_architectures": " ".join(build.arch_list) or None,
+        "torch_architectures": " ".join(_architectures(build)) or None,
     }
     if run is not None:
         answers = {f"torch_{name}": value for name, value in asdict(run).items() if isinstance(value, (str, int, bool))}
         out.update(answers)
         out["torch_runs"] = bool(run.imports)
     return out
+
+
+def _architectures(build: TorchBuild) -> Sequence[str]:
+    """Return for which cards a build has code: what it says of itself, else what the table of releases says of it."""
+    return build.arch_list or (released_architectures(build, table("torch_releases")) if build.cuda else ())
 
 
 def _driver(environment: Environment) -> Mapping[str, Fact | None]:
@@ -156,13 +166,18 @@ def _card(gpu: Gpu, environment: Environment) -> Mapping[str, Fact | None]:
     row = next((row for row in older if parse_version(row["compute_capability"]) == capability), None)
     held = sum(process.used_bytes or 0 for process in gpu.processes) or None
     build = environment.torch or TorchBuild()
+    architectures = _architectures(build)
+    # Builds of other makers carry PTX for cards to come; those of the PyTorch index are told by their local version.
+    cuda = build.cuda if not architectures and "+cu" in (build.version or "") else None
     return {
         **{name: value for name, value in asdict(gpu).items() if isinstance(value, (str, int, bool))},
         "capability_major": capability.major if capability else None,
         "bf16_native": older[-1]["bf16_native"] == "yes" if older else None,
         "fp16_rate": row["fp16_rate"] if row else None,
         "architecture": gpu.architecture or (row["architecture"] if row else None),
-        "in_torch_build": has_code(gpu.compute_capability, build.arch_list) if capability else None,
+        "in_torch_build": has_code(gpu.compute_capability, architectures) if capability else None,
+        "cuda_of_torch_has_code": can_have_code(gpu.compute_capability, cuda) if capability else None,
+        "cuda_since": row["cuda_since"] if row else None,
         "processes": len(gpu.processes) if gpu.processes_known or gpu.processes else None,
         "held_bytes": held,
         "held_share": _share(held, gpu.total_bytes),
@@ -187,6 +202,24 @@ def _shadowed(packages: Mapping[str, Package]) -> Mapping[str, Fact | None]:
         "twice.used": packages[first].version,
         "twice.other": ", ".join(packages[first].shadowed),
     }
+
+
+def _conflicts(environment: Environment) -> Mapping[str, Fact | None]:
+    """Return which packages ask for other versions than there are: `clash` where one is compiled for another, `mismatch` else."""
+    packages = environment.packages
+    found = find_conflicts(packages, environment.torch.cuda if environment.torch else None)
+    return {
+        **_listed("clash", [conflict for conflict in found if conflict.binds], packages),
+        **_listed("mismatch", [conflict for conflict in found if not conflict.binds], packages),
+    }
+
+
+def _listed(name: str, conflicts: Sequence[Conflict], packages: Mapping[str, Package]) -> Mapping[str, Fact | None]:
+    if not conflicts:
+        return {f"{name}.count": 0 if len(packages) > 1 else None}
+    first = conflicts[0]
+    named = {f"{name}.{key}": value for key, value in asdict(first).items() if isinstance(value, str)}
+    return {f"{name}.count": len(conflicts), **named, f"{name}.pairs": "; ".join(str(conflict) for conflict in conflicts[:_PAIRS])}
 
 
 def _share(part: int | None, whole: int | None) -> float | None:

@@ -175,3 +175,37 @@ def test_a_mistyped_command_is_answered_with_the_right_one(arguments: list[str],
 
 def test_a_word_like_no_command_gets_no_suggestion() -> None:
     assert b"Did you mean" not in run("xylophone").stderr
+
+
+LONG = """\
+***** Running training *****
+  Num examples = 52,002
+  Instantaneous batch size per device = 8
+  Gradient Accumulation steps = 4
+{'loss': 1.92, 'grad_norm': 0.71, 'learning_rate': 2e-05, 'epoch': 0.01}
+Traceback (most recent call last):
+  File "/opt/train/trainer.py", line 310, in training_step
+    loss = self.compute_loss(model, inputs)
+  File "/opt/lib/transformers/loss/loss_utils.py", line 36, in fixed_cross_entropy
+    loss = nn.functional.cross_entropy(source, target)
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.64 GiB. GPU 0 has a total capacity of 23.64 GiB of which 2.10 GiB is free. \
+Including non-PyTorch memory, this process has 21.53 GiB memory in use. Of the allocated memory 20.11 GiB is allocated by PyTorch, and 0.98 GiB \
+is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
+"""
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("columns", ["80", "100"])
+def test_a_report_fits_one_screen_and_full_opens_the_rest(language: str, columns: str) -> None:
+    arguments = ["diagnose", "-", "--lang", language, "--env", "none"]
+    short = run(*arguments, text=LONG, COLUMNS=columns).stdout.decode()
+    whole = run(*arguments, "--full", text=LONG, COLUMNS=columns).stdout.decode()
+    assert short.count("\n") <= 40 < whole.count("\n")
+    assert "▸" in short and short.rstrip().endswith("▸ --full")
+    assert "▸" not in whole
+
+
+def test_the_same_report_names_the_same_first_step_on_a_screen_and_in_full() -> None:
+    short, whole = (run("diagnose", "-", "--env", "none", *more, text=LONG).stdout.decode() for more in ([], ["--full"]))
+    firsts = [next(line for line in text.splitlines() if line.startswith("  1. ")) for text in (short, whole)]
+    assert firsts[0] == firsts[1]

@@ -10,7 +10,7 @@ from oomdoctor.case.environment import Gpu
 from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.machine.cards import complete_card, mark_visible
 from oomdoctor.machine.collect.nvml_library import required_symbols
-from oomdoctor.machine.compatibility import find_minimum_driver, find_newest_cuda, has_code
+from oomdoctor.machine.compatibility import can_have_code, find_minimum_driver, find_newest_cuda, has_code
 from oomdoctor.versions import at_least
 
 
@@ -144,3 +144,24 @@ def test_every_row_of_a_table_has_a_source() -> None:
         "variables",
     ):
         assert all(row["source"] for row in table(name)), name
+
+
+@pytest.mark.parametrize(
+    ("card", "cuda", "can"),
+    [
+        pytest.param("12.0", "12.1", False, id="a card that came after the compiler"),
+        pytest.param("12.0", "12.8", None, id="the first compiler that knows it"),
+        pytest.param("12.1", "12.8", None, id="code for 12.0 runs on 12.1"),
+        pytest.param("10.3", "12.6", False, id="B300 before CUDA 12.8"),
+        pytest.param("8.9", "11.7", None, id="code for 8.6 runs on 8.9"),
+        pytest.param("9.0", "11.7", False, id="nothing of 8.x runs on 9.0"),
+        pytest.param("7.0", "13.0", False, id="a V100 after its compiler was dropped"),
+        pytest.param("6.1", "12.9", None, id="a P4 in the last that has it"),
+        pytest.param("7.5", "13.2", None, id="a T4 is in the newest"),
+        pytest.param("99.0", "13.0", None, id="a card that is not in the table"),
+        pytest.param("12.0", None, None, id="an unknown CUDA"),
+        pytest.param(None, "12.1", None, id="an unknown card"),
+    ],
+)
+def test_a_compiler_that_cannot_make_code_for_a_card(card: str | None, cuda: str | None, can: bool | None) -> None:
+    assert can_have_code(card, cuda) is can

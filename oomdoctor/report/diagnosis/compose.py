@@ -28,10 +28,13 @@ from oomdoctor.report.wording.wording import Wording
 
 _FINDINGS = 3
 _TOLD = 2
-_SENTENCES = 2
-"""Of the findings after the first; the whole of them is folded."""
+_SENTENCES = ((None, 2), (3, 1), (3, 1), (2, 1), (2, 1))
+"""Of the first finding and of those after it, for each tightness; the whole of them is folded."""
+_TELLS_ONE = 3
+"""From this tightness on only the first finding is told, and no advice is corrected."""
 _CORRECTIONS = 1
 _FOLLOWED = 8
+_LONG_PATH = 60
 _OTHERS = 8
 _GAPS = 5
 _CITES = 20
@@ -41,8 +44,8 @@ _NOT_RIGHT = ("wrong", "partly")
 _VERDICT = {"yes": Style.BAD, "possible": Style.WARN, "no": Style.GOOD}
 
 
-def compose(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
-    """Compose the whole report, the verdict first."""
+def compose(diagnosis: Diagnosis, wording: Wording, version: str, tightness: int = 0) -> Document:
+    """Compose the whole report, the verdict first; `tightness` (0 to `TIGHTEST`) says how much of it is folded to fit a screen."""
     case = diagnosis.case
     first = case.incidents[0] if case.incidents else None
     blocks: list[Block] = [*_verdict(diagnosis, wording)]
@@ -51,12 +54,12 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str) -> Document:
         blocks += _figures(first, wording)
         blocks += beside_seen(case.estimate, wording)
     blocks += _budget(case, wording)
-    blocks += _meaning(diagnosis.findings, first, wording)
+    blocks += _meaning(diagnosis.findings, first, wording, tightness)
     blocks += config_issue_blocks(case.training, wording)
-    blocks += steps(diagnosis.findings, wording)
-    blocks += not_this(diagnosis.findings, wording)
+    blocks += steps(diagnosis.findings, wording, tightness)
+    blocks += not_this(diagnosis.findings, wording, tightness)
     warned = any(finding.not_this for finding in diagnosis.findings) or bool(case.training and case.training.issues)
-    blocks += _citations(diagnosis.findings, wording, corrects=not warned)
+    blocks += _citations(diagnosis.findings, wording, corrects=not warned and tightness < _TELLS_ONE)
     if first is not None:
         blocks += _followed(first, wording)
     blocks += _others(case.incidents[1:], wording)
@@ -96,10 +99,16 @@ def _seen(incident: Incident, wording: Wording) -> Iterator[Block]:
     root = incident.root
     yield Heading(wording.say(labels.SEEN))
     yield Quote(where=event_place(root, wording), text=root.text)
-    frame = wording.say(labels.FRAME, frame=clean_line(root.frame, 300)) if root.frame else ""
+    frame = wording.say(labels.FRAME, frame=_short_frame(clean_line(root.frame, 300))) if root.frame else ""
     again = repetition_text(incident, wording)
     if frame or again:
         yield Paragraph((Span(frame, Style.DIM), Span(wording.blank if frame and again else ""), Span(again)))
+
+
+def _short_frame(frame: str) -> str:
+    """Return a frame with no more of a long path than tells which file it is."""
+    path, _, rest = frame.partition(" in ")
+    return f"…/{'/'.join(path.split('/')[-3:])} in {rest}" if len(path) > _LONG_PATH and path.count("/") > 3 else frame
 
 
 def _figures(incident: Incident, wording: Wording) -> Iterator[Block]:
@@ -114,7 +123,7 @@ def _figures(incident: Incident, wording: Wording) -> Iterator[Block]:
         yield Folded(wording.say(labels.OTHER_LEDGERS), tuple(drawn[1:]), gist=_listed([bar.title for bar in drawn[1:]], wording))
 
 
-def _meaning(findings: Sequence[Finding], first: Incident | None, wording: Wording) -> Iterator[Block]:
+def _meaning(findings: Sequence[Finding], first: Incident | None, wording: Wording, tightness: int) -> Iterator[Block]:
     if not findings:
         return
     seen = first.root.place if first else None
@@ -123,21 +132,23 @@ def _meaning(findings: Sequence[Finding], first: Incident | None, wording: Wordi
     rest: list[Finding] = []
     for number, finding in enumerate(findings[:_FINDINGS]):
         # Of several possible readings only the first is told; the others are named.
-        tells = number == 0 or (number < _TOLD and finding.confidence is not Certainty.POSSIBLE)
+        tells = number == 0 or (number < _TOLD and finding.confidence is not Certainty.POSSIBLE and tightness < _TELLS_ONE)
         (shown if tells else rest).append(finding)
-    for number, finding in enumerate(shown):
-        yield from _finding(finding, seen, wording, sentences=_SENTENCES if number else None)
+    told = [tuple(_finding(finding, seen, wording, sentences)) for finding, sentences in zip(shown, _SENTENCES[tightness])]
+    yield from (block for blocks in told for block in blocks)
     if rest:
         lead = labels.ALSO_POSSIBLE if all(finding.confidence is Certainty.POSSIBLE for finding in rest) else labels.ALSO
         yield Paragraph(
             (Span(wording.say(lead), Style.DIM), *spans(_alternatives([wording.say(finding.title) for finding in rest], wording)))
         )
+    whole = tuple(_finding(findings[0], seen, wording))
+    cut = whole if whole != told[0] else ()
     others = findings[1:]
-    if others:
+    if cut or others:
         blocks = tuple(block for finding in others[:_OTHERS] for block in _finding(finding, seen, wording))
         yield Folded(
-            wording.say(labels.MORE_FINDINGS, n=len(others)),
-            (*blocks, *_rest(len(others) - _OTHERS, wording)),
+            wording.say(labels.MORE_FINDINGS, n=len(others)) if others else wording.say(labels.MORE_MEANING),
+            (*cut, *blocks, *_rest(len(others) - _OTHERS, wording)),
             _listed([wording.say(f.title) for f in others], wording),
         )
 

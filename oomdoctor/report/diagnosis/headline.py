@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from oomdoctor.case.case import Case
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.event import Certainty, Event, Kind
@@ -15,6 +17,9 @@ from oomdoctor.units import format_size
 
 _DEVICES = {"npu": "NPU", "mps": "MPS", "tpu": "TPU", "xpu": "XPU", "mlu": "MLU", "musa": "MUSA", "gcu": "GCU", "hpu": "HPU"}
 _GPU_KINDS = frozenset({Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM})
+
+_SEAM = re.compile(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z])|(?<=[A-Za-z])(?=[\u4e00-\u9fff])")
+"""Where Chinese and Latin words meet, which a blank keeps apart."""
 
 
 def summary(diagnosis: Diagnosis, wording: Wording) -> str:
@@ -80,7 +85,7 @@ def _fill(
         unread=_unread(case) if case and reason == "not-read-whole" else "",
         error=clean_line(str(case.facts.get("log.last_error", "")), 200) if case else "",
     )
-    return text if wording.is_chinese else text[:1].upper() + text[1:]
+    return _SEAM.sub(" ", text) if wording.is_chinese else text[:1].upper() + text[1:]
 
 
 def _memory(incident: Incident | None, wording: Wording) -> str:

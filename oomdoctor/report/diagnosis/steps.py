@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from oomdoctor.advice.fixes import unique_fixes
 from oomdoctor.case.diagnosis import Finding, Fix, NotThis
 from oomdoctor.case.settings import ProposedSetting
@@ -16,7 +18,10 @@ from oomdoctor.report.wording.phrases import bare, setting_line, spans
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_size
 
-_SHORT = 3
+_SHORT = (3, 2, 1, 0, 0)
+"""Steps after the first that are told in short, for each tightness."""
+TIGHTEST = len(_SHORT) - 1
+"""How little a report can tell outside of what is folded; 0 is the most."""
 _FOLDED = 12
 _SETTINGS = 4
 _SETTINGS_SHORT = 2
@@ -25,41 +30,48 @@ _NOT_THIS = 1
 _SETTLED = ("yes", "no")
 
 
-def steps(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
+def steps(findings: Sequence[Finding], wording: Wording, tightness: int) -> Iterator[Block]:
     """Yield the best step in full, a few more in short, the rest folded."""
     fixes = unique_fixes(findings)
     if fixes:
         yield Heading(wording.say(labels.NEXT))
-        yield Steps((full_step(fixes[0], wording),))
-        yield from _others(fixes[1:], wording)
+        yield Steps((full_step(fixes[0], wording) if tightness < TIGHTEST else _short_step(fixes[0], wording),))
+        yield from _others(fixes, wording, _SHORT[tightness], told=0 if tightness == TIGHTEST else 1)
     already = already_set(findings)
     if already:
         yield Paragraph(spans(wording.say(labels.ALREADY, lines=wording.comma.join(f"`{line}`" for line in already[:_ALREADY]))))
 
 
-def not_this(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
-    """Advice that people are likely to meet and that is wrong here."""
+def not_this(findings: Sequence[Finding], wording: Wording, tightness: int) -> Iterator[Block]:
+    """Advice that people are likely to meet and that is wrong here: one of it in full or in a sentence, the rest folded."""
     wrong = list({advice.advice: advice for finding in findings for advice in finding.not_this}.values())
     if not wrong:
         return
-    yield Heading(wording.say(labels.NOT_THIS))
-    yield from (_wrong(advice, wording) for advice in wrong[:_NOT_THIS])
-    rest = wrong[_NOT_THIS:]
+    shown = wrong[: 0 if _SHORT[tightness] < _NOT_THIS else _NOT_THIS]
+    if shown:
+        yield Heading(wording.say(labels.NOT_THIS))
+        yield from (_wrong(advice, wording, sentences=1 if tightness else None) for advice in shown)
+    rest = wrong if tightness else wrong[len(shown) :]
     if rest:
-        gist = wording.semicolon.join(bare(wording.say(advice.advice)) for advice in rest)
-        yield Folded(wording.say(labels.NOR_THIS, n=len(rest)), tuple(_wrong(advice, wording) for advice in rest), clean_line(gist, 160))
+        gist = wording.semicolon.join(bare(wording.say(advice.advice)) for advice in wrong[len(shown) :])
+        blocks = tuple(_wrong(advice, wording) for advice in rest)
+        title = wording.say(labels.NOT_THIS if rest == wrong else labels.NOR_THIS, n=len(rest))
+        yield Folded(title, blocks, clean_line(gist, 160))
 
 
-def _others(fixes: Sequence[Fix], wording: Wording) -> Iterator[Block]:
-    if not fixes:
+def _others(fixes: Sequence[Fix], wording: Wording, short: int, told: int) -> Iterator[Block]:
+    """Yield what follows the first fix; the details of all of which not all was `told` are folded."""
+    rest = fixes[told:]
+    if not rest:
         return
-    yield Paragraph((Span(wording.say(labels.THEN), Style.DIM),))
-    yield Steps(tuple(_brief(fix, wording) for fix in fixes[:_SHORT]), first=2)
-    title = wording.say(labels.DETAILS if len(fixes) > 1 else labels.DETAIL, first=2, last=1 + len(fixes))
-    blocks: list[Block] = [Steps(tuple(full_step(fix, wording) for fix in fixes[:_FOLDED]), first=2)]
-    if len(fixes) > _FOLDED:
-        blocks.append(Paragraph((Span(wording.say(labels.AND_MORE, n=len(fixes) - _FOLDED), Style.DIM),)))
-    gist = wording.semicolon.join(bare(wording.say(fix.title)) for fix in fixes[_SHORT:])
+    if short and fixes[1:]:
+        yield Paragraph((Span(wording.say(labels.THEN), Style.DIM),))
+        yield Steps(tuple(_brief(fix, wording) for fix in fixes[1 : 1 + short]), first=2)
+    title = wording.say(labels.DETAILS if len(rest) > 1 else labels.DETAIL, first=1 + told, last=len(fixes))
+    blocks: list[Block] = [Steps(tuple(full_step(fix, wording) for fix in rest[:_FOLDED]), first=1 + told)]
+    if len(rest) > _FOLDED:
+        blocks.append(Paragraph((Span(wording.say(labels.AND_MORE, n=len(rest) - _FOLDED), Style.DIM),)))
+    gist = wording.semicolon.join(bare(wording.say(fix.title)) for fix in fixes[1 + short :])
     yield Folded(title, tuple(blocks), clean_line(gist, 160))
 
 
@@ -80,6 +92,13 @@ def full_step(fix: Fix, wording: Wording) -> Step:
     )
 
 
+def _short_step(fix: Fix, wording: Wording) -> Step:
+    """Return the first step where there is no space for all of it: how in a sentence, and what it needs."""
+    step = full_step(fix, wording)
+    how = spans(wording.first_sentences(wording.say(fix.how), 1))
+    return replace(step, text=how, note=spans("".join(_needs(fix, wording))))
+
+
 def _brief(fix: Fix, wording: Wording) -> Step:
     """Return a step in a line or two: whether it is enough, what and where; how only if there is nothing to type."""
     enough = [wording.say(labels.FITS[fix.fits])] if fix.fits in _SETTLED else []
@@ -87,7 +106,7 @@ def _brief(fix: Fix, wording: Wording) -> Step:
     return Step(
         title=wording.sentence(wording.say(fix.title)),
         text=spans(wording.blank.join([*enough, *how])) if enough or how else (),
-        settings=tuple(settings(fix.settings, wording, _SETTINGS_SHORT)),
+        settings=tuple(_first_settings(fix.settings, wording)),
         command=fix.command or "",
         note=spans("".join(_needs(fix, wording))),
     )
@@ -111,15 +130,21 @@ def _needs(fix: Fix, wording: Wording) -> Iterator[str]:
         yield wording.say(labels.NEEDS) + wording.comma.join(bare(wording.say(need)) for need in fix.needs) + wording.stop
 
 
-def settings(proposed: Sequence[ProposedSetting], wording: Wording, most: int) -> Iterator[Row]:
-    """Yield settings as lines to type, each with the file where it stands."""
-    label = ""
-    for setting in proposed[:most]:
+def _first_settings(proposed: Sequence[ProposedSetting], wording: Wording) -> Iterator[Row]:
+    """Yield the settings of the first place alone, and how many there are for others."""
+    first = [setting for setting in proposed if _place(setting, wording) == _place(proposed[0], wording)]
+    yield from settings(first, wording, _SETTINGS_SHORT, left_out=len(proposed) - len(first))
+
+
+def settings(proposed: Sequence[ProposedSetting], wording: Wording, most: int, left_out: int = 0) -> Iterator[Row]:
+    """Yield settings as lines to type, each with the file where it stands; the last says how many more there are."""
+    label, left_out = "", left_out + max(0, len(proposed) - most)
+    for number, setting in enumerate(proposed[:most], 1):
         name = _place(setting, wording)
-        yield Row("" if name == label else name, *_line(setting, wording), style=Style.CODE)
+        line, note = _line(setting, wording)
+        more = wording.say(labels.SETTINGS_MORE, n=left_out) if left_out and number == min(most, len(proposed)) else ""
+        yield Row("" if name == label else name, line, wording.semicolon.join(part for part in (note, more) if part), style=Style.CODE)
         label = name
-    if len(proposed) > most:
-        yield Row("", wording.say(labels.SETTINGS_MORE, n=len(proposed) - most), style=Style.DIM)
 
 
 def _place(setting: ProposedSetting, wording: Wording) -> str:
@@ -140,6 +165,7 @@ def _line(setting: ProposedSetting, wording: Wording) -> tuple[str, str]:
     return f"{setting_line(setting.key, setting.before)} → {setting.to}", "".join(notes)
 
 
-def _wrong(advice: NotThis, wording: Wording) -> Paragraph:
-    colon = wording.colon
-    return Paragraph((Span(bare(wording.say(advice.advice)), Style.STRONG), Span(colon), *spans(wording.say(advice.why))))
+def _wrong(advice: NotThis, wording: Wording, sentences: int | None = None) -> Paragraph:
+    why = wording.say(advice.why)
+    said = wording.first_sentences(why, sentences) if sentences else why
+    return Paragraph((Span(bare(wording.say(advice.advice)), Style.STRONG), Span(wording.colon), *spans(said)))

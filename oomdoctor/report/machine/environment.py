@@ -38,7 +38,7 @@ def compose_environment(
     """Compose the report. `facts` are the environment's own; `name` is the file that it was read from."""
     grave = [finding for finding in findings if finding.severity != "note"]
     blocks = [
-        *_verdict(findings, wording),
+        *_verdict(findings, environment, wording),
         *_findings(grave, texts.FOUND, wording),
         *_what_to_do(grave, wording),
         *_findings([finding for finding in findings if finding.severity == "note"], texts.NOTES, wording),
@@ -61,14 +61,26 @@ def _section(title: Text, rows: Iterable[Row], wording: Wording) -> Iterator[Blo
         yield Facts(known)
 
 
-def _verdict(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
+def _verdict(findings: Sequence[Finding], environment: Environment, wording: Wording) -> Iterator[Block]:
     errors, warnings = (sum(finding.severity == severity for finding in findings) for severity in ("error", "warning"))
     if errors:
         yield Paragraph((Span(wording.count(texts.ERRORS, errors), Style.BAD),))
     elif warnings:
         yield Paragraph((Span(wording.count(texts.WARNINGS, warnings), Style.WARN),))
+    elif missing := _not_judged(environment):
+        yield Paragraph((Span(wording.say(missing), Style.WARN),))
     else:
         yield Paragraph((Span(wording.say(texts.GOOD), Style.GOOD),))
+
+
+def _not_judged(environment: Environment) -> Text | None:
+    """Return what is missing of what a run needs, so that nothing can be called fine; None where torch and a card are there."""
+    has_torch = environment.torch is not None or "torch" in environment.packages
+    if environment.gpus:
+        return None if has_torch else texts.CARD_ALONE
+    if environment.gpus_known or environment.driver.state == "no-library":
+        return texts.TORCH_WITHOUT_CARD if has_torch else texts.NEITHER
+    return texts.TORCH_ALONE if has_torch else texts.NOTHING
 
 
 def _findings(findings: Sequence[Finding], title: Text, wording: Wording) -> Iterator[Block]:
@@ -196,7 +208,8 @@ def _torch_facts(run: TorchRun, wording: Wording) -> Iterator[str]:
         yield clean_line(run.error, 200)
     if run.cuda_available is not None:
         count = run.device_count or 0
-        yield wording.count(texts.SEES, count) if count else wording.say(texts.SEES_NONE)
+        some = wording.count(texts.SEES, count) if count else wording.say(texts.SEES_SOME)
+        yield some if run.cuda_available else wording.say(texts.SEES_NONE)
     if run.allocator_backend:
         yield wording.say(texts.ALLOCATOR, value=run.allocator_backend)
     if run.nccl:

@@ -35,11 +35,13 @@ _NOT_FIRST = frozenset("，。、；：？！）》」』】”’…,.;:?!)]}%"
 _NOT_LAST = frozenset("（《「『【“‘([{")
 
 
-def render(document: Document, *, width: int, color: bool, full: bool = False) -> str:
-    """Render the report for a terminal of `width` cells; `full` opens what is folded."""
+def render(document: Document, *, width: int, color: bool, full: bool = False, opened_by: str = "") -> str:
+    """Render the report for a terminal of `width` cells; `full` opens what is folded, and `opened_by` is the option that does so."""
     width = max(_NARROWEST, min(width, _WIDEST))
     lines = list(_blocks(document.blocks, width, full))
-    lines += [StyledLine(), *_wrapped([Span(document.title, Style.DIM)], width)]
+    has_folded = opened_by and not full and any(isinstance(block, Folded) for block in document.blocks)
+    title = document.title + (f" · ▸ {opened_by}" if has_folded else "")
+    lines += [StyledLine(), *_wrapped([Span(title, Style.DIM)], width)]
     return "".join(line.render(color=color) + "\n" for line in lines)
 
 

@@ -9,6 +9,27 @@ from oomdoctor.report.wording.wording import Counted, Wording
 
 THIS_MACHINE = Text("this machine", "这台机器")
 GOOD = Text("Nothing here keeps a run from working.", "没有发现会妨碍运行的问题。")
+NEITHER = Text(
+    "There is no card here, and this interpreter has no torch: nothing can be said about a run yet. `--python PATH` names the run's "
+    "interpreter, `--from FILE` reads another machine.",
+    "这里没有显卡，这个解释器里也没有 torch，因此还无法判断能不能运行。用 `--python 路径` 指定运行所用的解释器，"
+    "用 `--from 文件` 读取另一台机器的信息。",
+)
+TORCH_WITHOUT_CARD = Text(
+    "No card was found here, so a run would use the CPU. Nothing else stands out.",
+    "这里没有找到显卡，程序只能在 CPU 上跑。其他方面没有发现问题。",
+)
+CARD_ALONE = Text(
+    "No torch was found, so it cannot be said whether one would use the card. `--python PATH` names the run's interpreter.",
+    "没有找到 torch，无法判断它能不能用上显卡。用 `--python 路径` 指定运行所用的解释器。",
+)
+TORCH_ALONE = Text(
+    "Nothing that is shown keeps a run from working; which card it is for is not shown.",
+    "就给出的内容看没有问题；但没有给出显卡型号，无法判断是否配套。",
+)
+NOTHING = Text(
+    "Neither a card nor torch is shown, so nothing can be said about a run.", "没有给出显卡，也没有给出 torch，无法判断能不能运行。"
+)
 ERRORS = Counted("{n} thing here will make a run fail.", "{n} things here will make a run fail.", "有 {n} 个问题会导致运行失败。")
 WARNINGS = Counted(
     "Nothing here makes a run fail; {n} thing is worth a look.",
@@ -72,6 +93,7 @@ SHM = Text("/dev/shm", "/dev/shm")
 DISK = Text("Disk here", "当前目录所在磁盘")
 TORCH_SAID = Text("torch itself", "torch 自己说")
 SEES = Counted("sees {n} card", "sees {n} cards", "看到 {n} 张卡")
+SEES_SOME = Text("CUDA is available", "CUDA 可用")
 SEES_NONE = Text("sees no card", "看不到显卡")
 ALLOCATOR = Text("allocator {value}", "分配器 {value}")
 MISSING = Text("missing", "缺少")
@@ -83,6 +105,7 @@ DEEP = Text("oomdoctor env --deep asks torch itself", "oomdoctor env --deep 会�
 FINE_FACTS: tuple[tuple[str, object, Text], ...] = (
     ("environment.driver_covers_torch", True, Text("the driver is new enough for torch", "驱动满足 torch 的要求")),
     ("environment.nvml_missing_count", 0, Text("NVML has every function that torch looks up", "NVML 具备 torch 要查询的全部函数")),
+    ("environment.clash.count", 0, Text("the packages that are compiled for torch match it", "依赖 torch 编译的包与它配套")),
     ("environment.uncovered.count", 0, Text("torch has code for the cards", "torch 含有这些显卡的代码")),
     ("environment.emulating.count", 0, Text("bf16 is native", "原生支持 bf16")),
     ("environment.busy.count", 0, Text("no other process uses the cards", "显卡上没有其他进程")),
