@@ -10,7 +10,9 @@ from typing import Any
 from msgspec import Struct
 
 from oomdoctor.knowledge.pattern import sre_constants, sre_parse
+from oomdoctor.knowledge.pattern_cost import tries
 from oomdoctor.knowledge.records.change import ChangeRecord
+from oomdoctor.knowledge.records.condition import AllOf, AnyOf, Condition, NotThat, TextCondition
 from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.knowledge.references import Wrong, wrong_references
 from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
@@ -20,6 +22,10 @@ from oomdoctor.knowledge.yaml_file import place_of_word
 _LETTERS = 6
 _LONG = 2000
 """A repetition that may run further than this is as good as unbounded."""
+_MOST_TRIES = 2_000_000
+"""Some hundredths of a second at each place of a text; the patterns of the rules stay below half of it."""
+_MANY_GROUPS = 80
+_LONGEST_PATTERN = 20_000
 _REPEATS = (sre_constants.MAX_REPEAT, sre_constants.MIN_REPEAT)
 
 
@@ -38,6 +44,10 @@ def lint_rules(rules: RuleSet, healthy: Sequence[str], expand: Callable[[str], s
     for loaded in rules.signatures:
         for why, word in signature_faults(loaded, healthy, expand):
             yield issue_at(Wrong(loaded.path, loaded.record.id, why, word))
+    for path, id_, pattern in other_patterns(rules):
+        fault = broken(pattern) or unbounded(pattern)
+        if fault is not None:
+            yield issue_at(Wrong(path, id_, fault, "text"))
     for path, change in rules.changes:
         for why in _change(change):
             yield issue_at(Wrong(path, change.id, why))
@@ -46,6 +56,25 @@ def lint_rules(rules: RuleSet, healthy: Sequence[str], expand: Callable[[str], s
     for file in table_files(Path(rules.root)) if rules.root else ():
         for line, wrong in wrong_table(file, fixes):
             yield RuleIssue(wrong.path, line, 1, wrong.id, wrong.why)
+
+
+def other_patterns(rules: RuleSet) -> Iterator[tuple[str, str, str]]:
+    """Yield the patterns that are not of signatures: the file, the id of the record, and the pattern."""
+    for path, problem in rules.problems:
+        yield from ((path, problem.id, pattern) for pattern in _texts(problem.when))
+    for path, framework in rules.frameworks:
+        if framework.in_logs is not None and framework.in_logs.pattern is not None:
+            yield path, framework.framework, framework.in_logs.pattern
+
+
+def _texts(when: Condition) -> Iterator[str]:
+    if isinstance(when, TextCondition):
+        yield when.pattern
+    elif isinstance(when, NotThat):
+        yield from _texts(when.part)
+    elif isinstance(when, (AllOf, AnyOf)):
+        for part in when.parts:
+            yield from _texts(part)
 
 
 def issue_at(wrong: Wrong) -> RuleIssue:
@@ -85,15 +114,45 @@ def _literals(record: SignatureRecord, healthy: Sequence[str]) -> Iterator[tuple
 
 def slow(pattern: str) -> Iterator[str]:
     """Yield why a regular expression could take more than linear time."""
-    try:
-        tree = sre_parse.parse(pattern, re.MULTILINE)
-    except re.error as why:
-        yield f"the pattern is not a regular expression: {why}"
+    wrong = broken(pattern)
+    if wrong is not None:
+        yield wrong
         return
+    tree = sre_parse.parse(pattern, re.MULTILINE)
     if _nested(tree, inside=False):
         yield "a repetition inside a long repetition: time could grow with the square of the line or worse"
     if any(_endless(tree)):
         yield "an unbounded repetition of anything: give it an upper bound such as {0,300}"
+    many = unbounded(pattern)
+    if many is not None:
+        yield many
+
+
+def broken(pattern: str) -> str | None:
+    """Return why a pattern cannot be used at all; None where it can."""
+    if len(pattern) > _LONGEST_PATTERN:
+        return f"the pattern is longer than {_LONGEST_PATTERN:,} signs"
+    try:
+        re.compile(pattern, re.MULTILINE)
+        if pattern.count("(") > _MANY_GROUPS:
+            tries(pattern)  # it goes deeper into a pattern than compiling does
+    except (re.error, OverflowError) as why:
+        return f"the pattern is not a regular expression: {why}"
+    except RecursionError:
+        return "the pattern is nested deeper than a pattern can be"
+    return None
+
+
+def unbounded(pattern: str) -> str | None:
+    """Return why a pattern could take for ever on one text; None where it cannot."""
+    count = tries(pattern)
+    if count <= _MOST_TRIES:
+        return None
+    often = "more than a million million" if count > 1e12 else f"{count:,.0f}"
+    return (
+        f"it may try {often} ways at one place of a text: what repeats must not begin like what follows it, "
+        "and the branches of a choice that repeats must begin differently"
+    )
 
 
 def _nested(tree: Any, *, inside: bool) -> bool:

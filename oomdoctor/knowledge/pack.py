@@ -189,7 +189,8 @@ def _cached_pack(folder: str, cache: str | None = None, over: str | None = None)
             pass  # damaged in the cache: it is made again
     from oomdoctor.knowledge.compiled.compile import compile_pack  # noqa: PLC0415 - only compiling pays for YAML, lint and pathlib
 
-    data = compile_pack(folder, over)
+    own = [named for named in (over, folder) if named is not None and named != builtin_rules()]
+    data = compile_pack(folder, over, own=own)
     cached.keep(name, data, cache)
     return Pack(data)
 

@@ -20,6 +20,8 @@ _AT = re.compile(r"^(?P<why>.*?)(?: - at `(?P<path>(?:key in )?\$.*)`)?$", re.S)
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 _MAX_BYTES = 4 << 20
 _DEEPEST = 60
+_LARGEST = 200_000
+"""Values in a file, each alias counted as what it stands for."""
 
 
 class YamlFile(Struct, frozen=True):
@@ -54,6 +56,7 @@ def read_yaml(path: Path) -> YamlFile:
     if len(data) > _MAX_BYTES:
         raise RuleError(str(path), 1, 1, "is larger than a rule file can be (4 MiB)")
     try:
+        _measure(str(path), text)
         loader = _LOADER(text)
         try:
             node = loader.get_single_node()
@@ -66,10 +69,34 @@ def read_yaml(path: Path) -> YamlFile:
     except yaml.YAMLError as why:
         mark = getattr(why, "problem_mark", None)
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        raise RuleError(str(path), line, column, str(getattr(why, "problem", None) or why)) from why
+        raise RuleError(str(path), line, column, " ".join(str(getattr(why, "problem", None) or why).split())) from why
     if repeated is not None:
         raise RuleError(str(path), *_mark(repeated), f"the key '{repeated.value}' stands here twice")
     return YamlFile(str(path), node, value)
+
+
+def _measure(path: str, text: str) -> None:
+    """Raise RuleError at what is nested too deep, or grows too large by its aliases: neither is built then."""
+    sizes: dict[str, int] = {}
+    open_: list[tuple[str | None, int]] = []
+    for event in yaml.parse(text, Loader=_LOADER):
+        size = 1
+        if isinstance(event, yaml.CollectionStartEvent):
+            open_.append((event.anchor, 1))
+            if len(open_) > _DEEPEST:
+                raise RuleError(path, *_mark(event), "is nested deeper than a rule can be")
+            continue
+        if isinstance(event, yaml.AliasEvent):
+            size = sizes.get(event.anchor or "", 1)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, size = open_.pop()
+            sizes[anchor or ""] = size
+        elif isinstance(event, yaml.ScalarEvent):
+            sizes[event.anchor or ""] = 1
+        if open_ and isinstance(event, (yaml.NodeEvent, yaml.CollectionEndEvent)):
+            open_[-1] = (open_[-1][0], open_[-1][1] + size)
+            if open_[-1][1] > _LARGEST:
+                raise RuleError(path, *_mark(event), "grows larger by its aliases than a rule file can be")
 
 
 def convert(file: YamlFile, shape: type[T], value: Any, base: str = "$") -> T:

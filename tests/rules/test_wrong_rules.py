@@ -9,6 +9,8 @@ import pytest
 from oomdoctor.api.rules import try_rules
 from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.load import load_rules
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.knowledge.yaml_file import read_yaml
 
 FILES = {
     "signatures/farm.yaml": """\
@@ -245,3 +247,49 @@ def test_such_rules_do_not_load(file: str, old: str, new: str, line: int, meant:
         load_rules(write(tmp_path, file, old, new))
     assert (raised.value.path, raised.value.line) == (str(tmp_path / file), line)
     assert f"did you mean '{meant}'?" in raised.value.why
+
+
+PATTERN = "farm: card is full: (?P<requested_bytes>{size}) wanted, (?P<queue>{word})"
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefghijkl", "bcdefghijklm")
+)
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    pytest.param(FILES[SIGNATURE].replace(PATTERN, PATTERN + "("), "not a regular expression", id="a group without an end"),
+    pytest.param(FILES[SIGNATURE].replace(PATTERN, PATTERN + "(" * 50_000 + ")" * 50_000), "longer than", id="a pattern of 50,000 groups"),
+    pytest.param(FILES[SIGNATURE].replace(PATTERN, PATTERN + "(?:x|xx){1,60}!"), "ways at one place", id="a pattern that hangs"),
+])  # fmt: skip
+def test_a_pack_of_ones_own_that_means_harm_is_refused(text: str, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "pack" / "signatures" / "farm.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(RuleError) as raised:
+        load_pack(cache=str(tmp_path / "cache"), over=str(tmp_path / "pack"))
+    assert raised.value.path == str(file) and says in raised.value.why and "\n" not in raised.value.why
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    pytest.param("a: " + "[" * 50_000 + "]" * 50_000, "nested deeper", id="lists 50,000 deep"),
+    pytest.param("- " * 50_000 + "a\n", "nested deeper", id="dashes 50,000 deep"),
+    pytest.param("".join(" " * depth + "a:\n" for depth in range(500)), "nested deeper", id="keys 500 deep"),
+    pytest.param(BOMB, "grows larger by its aliases", id="a bomb of aliases"),
+    pytest.param("a: &a [*a]\n", "nested deeper", id="an alias of itself"),
+    pytest.param("\x00\x01", "not allowed", id="bytes that are no text"),
+    pytest.param("signatures: [\n", "did not find", id="a list without an end"),
+])  # fmt: skip
+def test_a_file_that_means_harm_is_one_line(text: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "farm.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(RuleError) as raised:
+        read_yaml(tmp_path / "farm.yaml")
+    assert says in raised.value.why and "\n" not in raised.value.why
+
+
+def test_text_conditions_of_such_a_pack_are_looked_at_too(tmp_path: Path) -> None:
+    file = tmp_path / "pack" / "problems" / "farm-other.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        FILES["problems/farm/farm-other.yaml"].replace("{event: farm-card-full}", "{text: 'x(?:a|aa){1,60}!'}"), encoding="utf-8"
+    )
+    with pytest.raises(RuleError, match="ways at one place"):
+        load_pack(cache=str(tmp_path / "cache"), over=str(tmp_path / "pack"))

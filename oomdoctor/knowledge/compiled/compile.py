@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.json import encode
 from msgspec.structs import replace
 
+from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.compiled.format import FORMAT, PackEntry, PackHead, PackLine, PackMatching
+from oomdoctor.knowledge.lint import broken, other_patterns, unbounded
 from oomdoctor.knowledge.load import load_rules
 from oomdoctor.knowledge.pattern import expand, fragments
 from oomdoctor.knowledge.records.condition import AllOf, AnyOf, Condition, NotThat, TextCondition
@@ -18,11 +21,28 @@ from oomdoctor.knowledge.records.framework import FrameworkCore, FrameworkRecord
 from oomdoctor.knowledge.records.problem import ProblemCore
 from oomdoctor.knowledge.records.signature import SignatureCore
 from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
+from oomdoctor.knowledge.yaml_file import place_of_word
 
 
-def compile_pack(root: str, over: str | None = None) -> bytes:
-    """Return the rule files below `root`, with those below `over` laid over them, checked and packed."""
-    return packed(load_rules(Path(root), None if over is None else Path(over)), root)
+def compile_pack(root: str, over: str | None = None, *, own: Sequence[str] = ()) -> bytes:
+    """Return the rule files below `root`, with those below `over` laid over them, checked and packed.
+
+    `own` are folders of which every pattern is looked at, too; those of the built-in rules are held by a test.
+    """
+    rules = load_rules(Path(root), None if over is None else Path(over))
+    if own:
+        _check_patterns(rules, tuple(f"{os.path.abspath(folder)}{os.sep}" for folder in own))
+    return packed(rules, root)
+
+
+def _check_patterns(rules: RuleSet, folders: tuple[str, ...]) -> None:
+    """Raise RuleError at the first pattern of these folders that is broken or could hang."""
+    named = [(loaded.path, loaded.record.id, expand(loaded.record.pattern)) for loaded in rules.signatures if loaded.record.pattern]
+    for path, id_, pattern in (*named, *other_patterns(rules)):
+        if os.path.abspath(path).startswith(folders):
+            why = broken(pattern) or unbounded(pattern)
+            if why is not None:
+                raise RuleError(path, *place_of_word(path, id_, "pattern"), f"{id_}: {why}")
 
 
 def packed(rules: RuleSet, root: str) -> bytes:
