@@ -6,7 +6,7 @@ How a new value follows from an old one is a word of the rule, never a formula:
 - `divide`: the old value divided by `by`, not below `least`
 - `at-most`, `at-least`: `to`, unless the old value keeps that bound already
 - `fitting`: what `facts` say would fit, rounded down to a multiple of `by`; without them like `at-most`
-- `raise`: the largest of `facts` times `by`, in whole steps of `unit`; where none is known, `to` as an example
+- `raise`: the largest of `facts` times `by`, in whole steps of `unit` where it has one; where none is known, `to`, with a unit as an example
 - `option`: one option `name:value` of a variable that holds several; the others stay
 - `keep-batch`: accumulation steps that make up for a smaller `micro_batch`
 """
@@ -163,7 +163,7 @@ def _change(row: SettingRecord, old: _Old, facts: Mapping[str, Fact]) -> Setting
 
 def _setting(row: SettingRecord, old: _Old, to: str, note: Text | None = None) -> ProposedSetting:
     place = old.given
-    open_size = row.change == "raise" and to == row.to
+    open_size = row.unit is not None and row.change == "raise" and to == row.to
     return ProposedSetting(
         framework=row.framework,
         key=row.key,
@@ -212,8 +212,10 @@ def _fitting(row: SettingRecord, facts: Mapping[str, Fact]) -> tuple[float, floa
 def _raised(row: SettingRecord, facts: Mapping[str, Fact]) -> str:
     """Return the size that leaves room above all that is known, rounded up; the example of the row where nothing is."""
     sizes = [size for name in row.facts if (size := number(facts.get(name)))]
-    if not sizes or row.unit is None:
+    if not sizes:
         return row.to
+    if row.unit is None:
+        return _digits(round(max(sizes) * row.by, 2))
     size = max(sizes) * row.by / GIB
     step = next((step for least, step in _STEPS if size > least), 1)
     return _in_unit(-int(-size // step) * step * GIB, row.unit)

@@ -23,6 +23,7 @@ from oomdoctor.findings.facts import facts, log_facts
 from oomdoctor.findings.failure_step import failure_step
 from oomdoctor.findings.host_memory import host_memory
 from oomdoctor.findings.ledger import ledger
+from oomdoctor.findings.serving_share import default_share, serving_share
 from oomdoctor.findings.tensor_match import request_reading
 from oomdoctor.findings.workload import inference_facts
 from oomdoctor.incidents import decide_verdict, find_incidents
@@ -128,6 +129,9 @@ def _diagnosis(
     programs = {signature.id: signature.program for signature in recogniser.signatures.values()}
     purposes = {signature.id: signature.purpose for signature in recogniser.signatures.values() if signature.purpose is not None}
     all_facts.update(inference_facts(failures, events, programs, purposes, values))
+    if failures and failures[0].kind is Kind.DEVICE_OOM:
+        own = server.served_run.expected.server.memory_fraction if server is not None else default_share(all_facts, pack)
+        all_facts.update(serving_share(all_facts, own))
     if failures:
         all_facts["incident.program"] = programs[failures[0].root.signature]
     known = KnownFacts(all_facts, _samples(events), programs, tuple(failure.root for failure in failures[:1]))

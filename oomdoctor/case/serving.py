@@ -143,3 +143,5 @@ class ServedRun(Struct, frozen=True, kw_only=True):
     """What the log shows of the parts, by the names of terms, and of the cache as `kv cache`. Bytes of one card."""
     total_is_known: bool
     """Whether the log tells the size of the card; else it was worked out from what was seen."""
+    has_served: bool = False
+    """Whether the log shows that it had started and answered."""

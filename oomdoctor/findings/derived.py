@@ -87,6 +87,8 @@ def _covers(event: Event) -> Figures:
 def _cache(event: Event) -> Figures:
     """Return how many times the KV cache that there is one request of the full length needs."""
     needed, available = event.size("kv_needed_bytes"), event.size("kv_available_bytes")
+    if needed is None:
+        needed, available = event.size("max_model_len"), event.size("kv_capacity_tokens") or event.size("estimated_max_len")
     return {"kv_needed_times": round(needed / available, 2)} if needed and available and available > 0 else {}
 
 

@@ -16,7 +16,7 @@ from oomdoctor.knowledge.pack import Pack
 
 
 def weigh_fixes(findings: Iterable[Finding], pack: Pack, weigh: Callable[[Fix, Mapping[str, Scalar]], Fix]) -> tuple[Finding, ...]:
-    """Return the findings with what their fixes would free.
+    """Return the findings with what their fixes would free; a fix that frees nothing here is left out.
 
     `weigh` does so for a fix and the settings that it changes, by the names that all frameworks share.
     """
@@ -28,7 +28,12 @@ def weigh_fixes(findings: Iterable[Finding], pack: Pack, weigh: Callable[[Fix, M
             weighed[fix.id] = weigh(fix, changes) if changes else fix
         return weighed[fix.id]
 
-    return tuple(replace(finding, fixes=tuple(map(weigh_once, finding.fixes))) for finding in findings)
+    return tuple(replace(finding, fixes=_useful(tuple(map(weigh_once, finding.fixes)))) for finding in findings)
+
+
+def _useful(fixes: tuple[Fix, ...]) -> tuple[Fix, ...]:
+    """Return the fixes without those of which the memory model says that they free nothing, unless nothing else is left."""
+    return tuple(fix for fix in fixes if fix.frees_bytes != 0) or fixes
 
 
 def fix_settings(fix: Fix, pack: Pack) -> dict[str, Scalar]:

@@ -56,8 +56,10 @@ class ServerExpectedVsObserved(Struct, frozen=True):
         if (changed.cache, changed.checks) == (before.cache, before.checks):
             return fix
         then = _with_observed_cache(changed, before, self.served_run.seen)
-        # Where the memory model does not explain the failure it promises nothing.
-        return replace(fix, frees_bytes=_gained(now, then), fits=None if now.starts == "yes" else then.starts)
+        if now.failed_check is None:
+            # Where the memory model does not explain the failure it promises nothing.
+            return fix
+        return replace(fix, frees_bytes=_gained(now, then), fits=then.starts)
 
 
 def server_expected_vs_observed(
@@ -74,7 +76,13 @@ def server_expected_vs_observed(
         return None
     card = CardLookup(str(log.get("log.gpu_name", "")), total)
     expected = serve_run(run, log, run.shape, record, card)
-    served = ServedRun(served=_with_observed_cache(expected, expected, seen), expected=expected, seen=seen, total_is_known=is_known)
+    served = ServedRun(
+        served=_with_observed_cache(expected, expected, seen),
+        expected=expected,
+        seen=seen,
+        total_is_known=is_known,
+        has_served="log.serving" in log,
+    )
     return ServerExpectedVsObserved(run, log, run.shape, record, card, served)
 
 

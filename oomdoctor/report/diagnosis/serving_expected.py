@@ -26,6 +26,13 @@ def _judged(served_run: ServedRun, wording: Wording) -> str:
     if check is not None:
         failure = shortage(check, wording)
         return f"按这些数字，{failure}" if wording.is_chinese else f"By these figures {failure[0].lower()}{failure[1:]}"
+    if served_run.has_served:
+        return wording.say(
+            Text(
+                "By these figures it starts, and it had answered: what failed was asked for on top of them.",
+                "按这些数字能够启动，而且服务已经应答过：失败的是此外又申请的部分。",
+            )
+        )
     missing = wording.say(
         Text(
             "By these figures {} should have started: something else was on the card, or took more than is counted here.",

@@ -1,0 +1,95 @@
+"""The share of a card that a server should take, from the share that it took and what the log says of the failure.
+
+A server fills its share with cache before it serves. Too high a share leaves nothing for what comes beside it, and one below the
+weights does not start at all: a value that helps lies between what was lacking and what the weights need.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from oomdoctor.findings.conditions import Fact
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.framework import WriteRecord
+from oomdoctor.knowledge.records.server import SERVERS
+from oomdoctor.units import GIB
+from oomdoctor.versions import within
+
+_IN_FORCE = (
+    "event.utilization", "training.memory_share", "log.gpu_memory_utilization", "log.mem_fraction_static", "log.memory_share",
+    "log.utilization",
+)  # fmt: skip
+_ROOM = GIB // 2
+"""Left beside what was lacking: the next request is rarely the last."""
+_LEAST_STEP, _STEP = 0.03, 0.1
+"""How far a share is lowered at least, and where no figure says how far."""
+_CACHE = 0.05
+"""The part of the card that a cache needs beside the weights to serve at all."""
+_RISE = 0.04
+"""How far a share is raised where no figure says how far."""
+_HIGHEST = 0.95
+"""What contexts and libraries need is outside of any share."""
+
+
+def serving_share(facts: Mapping[str, Fact], default: float | None) -> dict[str, Fact]:
+    """Return `derived.lower_share` and `derived.higher_share`, as far as figures tell them; `default` is the program's own share."""
+    share = next((value for name in _IN_FORCE if (value := _number(facts.get(name))) is not None), default)
+    total = _number(facts.get("event.total_bytes")) or _number(facts.get("log.total_bytes"))
+    weights = _number(facts.get("log.weights_bytes"))
+    if share is None or not 0 < share <= 1:
+        return {}
+    least = weights / total + _CACHE if weights and total else _CACHE
+    lower, higher = max(_lower(facts, share, total), -_down(-least)), _higher(facts, share, total, weights)
+    out: dict[str, Fact] = {"derived.share": share}
+    if lower < share:
+        out["derived.lower_share"] = lower
+    if higher is not None and share < higher <= _HIGHEST:
+        out["derived.higher_share"] = higher
+    return out
+
+
+def default_share(facts: Mapping[str, Fact], pack: Pack) -> float | None:
+    """Return the share that the server takes where nobody says anything; None where no server is named, or its share depends on the card."""
+    name = str(facts.get("log.framework") or facts.get("incident.inference") or "")
+    server = pack.record(SERVERS, name) if name in pack.names("servers") else None
+    if server is not None:
+        version = facts.get(f"log.{name}_version")
+        known = None if version is None else str(version)
+        shares = (row for row in server.defaults.memory_share or () if within(known, row.since, row.until) is not False)
+        return next((float(row.value) for row in shares), None)
+    framework = pack.framework(name) if name else None
+    written = framework.writes.get("memory_share") if framework is not None else None
+    return _number(written.default) if isinstance(written, WriteRecord) else None
+
+
+def _lower(facts: Mapping[str, Fact], share: float, total: float | None) -> float:
+    """Return the share that leaves what was lacking: what is free at a start, or less by the request that failed."""
+    requested, free = _number(facts.get("event.requested_bytes")), _number(facts.get("event.free_bytes"))
+    if total and free is not None and "event.utilization" in facts:
+        return _down(free / total)
+    if total and free is not None and requested is not None:
+        return _down(share - max(_LEAST_STEP, (max(0.0, requested - free) + _ROOM) / total))
+    suggested = _number(facts.get("log.suggested_share"))
+    return suggested if suggested is not None and suggested < share else _down(share - _STEP)
+
+
+def _higher(facts: Mapping[str, Fact], share: float, total: float | None, weights: float | None) -> float | None:
+    """Return the share with which the cache holds one request; without figures a little more, where weights leave room."""
+    needed, available = _number(facts.get("event.kv_needed_bytes")), _number(facts.get("event.kv_available_bytes"))
+    if needed and available is not None and total:
+        return -_down(-(share + (needed - available) / total + 0.01))
+    if needed or (weights and total and weights / total + _CACHE > _HIGHEST):
+        return None
+    return min(_HIGHEST, _down(share + _RISE))
+
+
+def _down(share: float) -> float:
+    return math.floor(share * 100 + 1e-6) / 100
+
+
+def _number(value: Fact) -> float | None:
+    try:
+        return None if value is None or isinstance(value, bool) else float(str(value))
+    except ValueError:
+        return None
