@@ -6,7 +6,7 @@ How a new value follows from an old one is a word of the rule, never a formula:
 - `divide`: the old value divided by `by`, not below `least`
 - `at-most`, `at-least`: `to`, unless the old value keeps that bound already
 - `fitting`: what `facts` say would fit, rounded down to a multiple of `by`; without them like `at-most`
-- `raise`: the largest of `facts` times `by`, in whole steps of `unit` where it has one; where none is known, `to`, with a unit as an example
+- `raise`: the largest of `facts` times `by`, in whole steps of its `unit`; where none is known, `to`, with a unit as an example
 - `option`: one option `name:value` of a variable that holds several; the others stay
 - `keep-batch`: accumulation steps that make up for a smaller `micro_batch`
 """
@@ -182,7 +182,9 @@ def _new(row: SettingRecord, old: _Old, facts: Mapping[str, Fact]) -> str | None
     """Return the value to write; the old one where that keeps the bound already."""
     was, bound, word = number(old.value), number(old.goal), row.change
     if word == "raise":
-        return _raised(row, facts)
+        raised = _raised(row, facts)
+        higher = number(raised)
+        return str(old.value) if was is not None and higher is not None and was >= higher else raised
     if word == "option":
         return _with_option(None if old.value is None else str(old.value), row.to)
     if word == "fitting" and (fitting := _fitting(row, facts)) is not None:

@@ -85,11 +85,14 @@ def _covers(event: Event) -> Figures:
 
 
 def _cache(event: Event) -> Figures:
-    """Return how many times the KV cache that there is one request of the full length needs."""
+    """Return how many times the KV cache that there is one request of the full length needs, and the length that it holds."""
     needed, available = event.size("kv_needed_bytes"), event.size("kv_available_bytes")
+    lengths = (event.size(name) for name in ("estimated_max_len", "kv_capacity_tokens", "kv_tokens"))
+    length = next((size for size in lengths if size), None)
     if needed is None:
-        needed, available = event.size("max_model_len"), event.size("kv_capacity_tokens") or event.size("estimated_max_len")
-    return {"kv_needed_times": round(needed / available, 2)} if needed and available and available > 0 else {}
+        needed, available = event.size("max_model_len"), length
+    out: Figures = {"kv_needed_times": round(needed / available, 2)} if needed and available and available > 0 else {}
+    return out if length is None else {**out, "fitting_length": length}
 
 
 def _neighbours(event: Event) -> Figures:

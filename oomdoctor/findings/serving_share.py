@@ -28,6 +28,8 @@ _CACHE = 0.05
 """The part of the card that a cache needs beside the weights to serve at all."""
 _RISE = 0.04
 """How far a share is raised where no figure says how far."""
+_USUAL = 0.9
+"""What servers take by default, or nearly: less is somebody's own choice."""
 _HIGHEST = 0.95
 """What contexts and libraries need is outside of any share."""
 
@@ -50,7 +52,7 @@ def serving_share(facts: Mapping[str, Fact], default: float | None) -> dict[str,
 
 
 def default_share(facts: Mapping[str, Fact], pack: Pack) -> float | None:
-    """Return the share that the server takes where nobody says anything; None where no server is named, or its share depends on the card."""
+    """Return the share that a server takes where nobody says anything; None without a server, or where the card decides it."""
     name = str(facts.get("log.framework") or facts.get("incident.inference") or "")
     server = pack.record(SERVERS, name) if name in pack.names("servers") else None
     if server is not None:
@@ -81,7 +83,7 @@ def _higher(facts: Mapping[str, Fact], share: float, total: float | None, weight
         return -_down(-(share + (needed - available) / total + 0.01))
     if needed or (weights and total and weights / total + _CACHE > _HIGHEST):
         return None
-    return min(_HIGHEST, _down(share + _RISE))
+    return min(_HIGHEST, max(_USUAL, _down(share + _RISE)))
 
 
 def _down(share: float) -> float:

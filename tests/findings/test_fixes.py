@@ -210,25 +210,27 @@ SERVER = {"event.free_bytes": int(11.83 * GIB), "event.total_bytes": int(47.41 *
 
 @pytest.mark.parametrize(("name", "facts", "expected"), [
     pytest.param(
-        "lower-serving-share", {**SERVER, "event.utilization": "0.9"}, ["--gpu-memory-utilization 0.9 → 0.24"], id="the share that was free at the start",
+        "lower-serving-share", {"derived.share": 0.9, "derived.lower_share": 0.24}, ["--gpu-memory-utilization 0.9 → 0.24"],
+        id="the share that was free at the start",
     ),
-    pytest.param("lower-serving-share", SERVER, ["--gpu-memory-utilization 0.6"], id="what is free after loading says nothing about the start"),
+    pytest.param("lower-serving-share", {"derived.share": 0.9}, [], id="weights that leave no lower share"),
+    pytest.param("lower-serving-share", SERVER, ["--gpu-memory-utilization 0.8"], id="what is free after loading says nothing about the start"),
     pytest.param("lower-serving-share", {"training.memory_share": 0.5}, [], id="a small share is not made larger"),
     pytest.param("raise-serving-share", {"training.memory_share": 0.9}, ["--gpu-memory-utilization 0.9 → 0.95"], id="more of the card"),
     pytest.param("raise-serving-share", {"training.memory_share": 0.97}, [], id="a large share is not made smaller"),
     pytest.param(
-        "serving-memory", {"event.estimated_max_len": 30368, "event.max_model_len": 131072},
+        "serving-memory", {"derived.fitting_length": 30368, "event.max_model_len": 131072},
         ["--max-model-len 131072 → 30208", "--max-num-seqs 16", "--max-num-batched-tokens 2048", "--kv-cache-dtype fp8", "--enforce-eager"],
         id="the length that the server says would fit",
     ),
     pytest.param(
         "serving-memory",
-        {"event.kv_capacity_tokens": 9000, "training.max_num_seqs": 8, "training.max_batched_tokens": 2048, "training.kv_cache_dtype": "fp8",
+        {"derived.fitting_length": 9000, "training.max_num_seqs": 8, "training.max_batched_tokens": 2048, "training.kv_cache_dtype": "fp8",
          "training.enforce_eager": True},
         ["--max-model-len 8960"], id="what is set is not shown",
     ),
     pytest.param(
-        "serving-memory", {"event.kv_capacity_tokens": 100, "training.max_num_seqs": 8, "training.max_batched_tokens": 2048,
+        "serving-memory", {"derived.fitting_length": 100, "training.max_num_seqs": 8, "training.max_batched_tokens": 2048,
                            "training.kv_cache_dtype": "fp8", "training.enforce_eager": True},
         [], id="where nothing useful would fit no length is named",
     ),

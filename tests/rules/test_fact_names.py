@@ -16,6 +16,7 @@ from oomdoctor.configs.resolve import resolve_config
 from oomdoctor.findings.facts import facts
 from oomdoctor.findings.failure_step import failure_step
 from oomdoctor.findings.host_memory import host_memory
+from oomdoctor.findings.serving_share import serving_share
 from oomdoctor.knowledge.fact_names import DERIVED, INCIDENT, VERDICT, FactNames, fact_names
 from oomdoctor.knowledge.load import load_rules
 from oomdoctor.knowledge.pack import builtin_rules, load_pack
@@ -43,7 +44,7 @@ def of_logs() -> frozenset[str]:
                 case = pipeline.diagnose_logs(["example.log"], load_pack(), text=example.log.encode()).case
                 settings = case.training.facts() if case.training is not None else {}
                 known = facts(case.incidents, case.verdict, {**case.facts, **settings})
-                out |= {*known, *host_memory(case.events, known)}
+                out |= {*known, *host_memory(case.events, known), *serving_share(known, None)}
     return frozenset(out)
 
 
