@@ -69,7 +69,7 @@ SITUATIONS = [
               "dummy requests. Please try lowering `max_num_seqs` or `gpu_memory_utilization` when initializing the engine.\n",
               "server-start-out-of-memory", "lower-serving-share", "--gpu-memory-utilization 0.8"),
     Situation("SGLang takes requests back: more cache, not the allocator", ARGUMENTS.format(share="0.85") + "[2026-03-02 11:01:13 TP0] KV cache pool is full. Retract requests. "
-              "#retracted_reqs: 12, #new_token_ratio: 0.6121 -> 1.0000\n", "requests-preempted", "raise-serving-share", "--mem-fraction-static 0.89"),
+              "#retracted_reqs: 12, #new_token_ratio: 0.6121 -> 1.0000\n", "requests-preempted", "raise-serving-share", "--mem-fraction-static 0.9"),
     Situation("vLLM puts requests back", VLLM + "WARNING 03-02 10:11:12 scheduler.py:1754] Sequence group 87 is preempted by PreemptionMode.RECOMPUTE mode because there is not "
               "enough KV cache space. This can affect the end-to-end performance. Increase gpu_memory_utilization or tensor_parallel_size to provide more KV cache memory. "
               "total_num_cumulative_preemption=51\n", "requests-preempted", "raise-serving-share", "--gpu-memory-utilization 0.94"),
@@ -126,7 +126,8 @@ RAISED = [
                                    "event.kv_available_bytes": 2 * GIB}, 0.94),
     ("never so far that nothing is left outside", {"log.gpu_memory_utilization": 0.9, "event.total_bytes": 40 * GIB, "event.kv_needed_bytes": 9 * GIB,
                                                    "event.kv_available_bytes": 2 * GIB}, None),
-    ("a little where no figure says how far", {"log.mem_fraction_static": 0.8}, 0.84),
+    ("a little where no figure says how far", {"log.mem_fraction_static": 0.9}, 0.94),
+    ("to what servers take by default where somebody chose less", {"log.mem_fraction_static": 0.7}, 0.9),
     ("not where the weights fill the card", {"log.mem_fraction_static": 0.9, "event.total_bytes": 24 * GIB, "log.weights_bytes": 23 * GIB}, None),
 ]  # fmt: skip
 
