@@ -27,7 +27,7 @@ _TENSORFLOW = re.compile(
     r"(?:\s+on\s+(?P<device>/job:\S{1,120}?))?(?:\s+by\s+allocator\s+(?P<allocator>\w{1,60}))?(?=[\s\[.,\"'{]|$)"
 )
 _OP = re.compile(r"\[Op:(\w{1,80})\]")
-_DEVICE = re.compile(r"device:GPU:(\d{1,3})|\bGPU_(\d{1,3})_bfc")
+_DEVICE = re.compile(r"device:(?!CPU)[A-Z]{2,5}:(\d{1,3})|\bGPU_(\d{1,3})_bfc")
 _BYTES = {
     "bool": 1, "int8": 1, "uint8": 1, "float8": 1, "|u1": 1, "|b1": 1, "int16": 2, "uint16": 2, "float16": 2, "half": 2, "bfloat16": 2,
     "int32": 4, "uint32": 4, "float32": 4, "float": 4, "int64": 8, "uint64": 8, "float64": 8, "double": 8, "complex64": 8,

@@ -24,8 +24,11 @@ _START = re.compile(
     r"|(?P<buffer>Invalid\s+buffer\s+size:\s+(?=\d))"
     r"|(?P<block>Current\s+platform\s+can\s+NOT\s+allocate\s+memory\s+block\b)"
     r"|(?P<address>\[ExpandableSegmentVA\]\s+Failed\s+to\s+reserve)"
+    r"|(?P<headless>\b[A-Za-z]{2,12}\s+\d{1,4}\s+has\s+a\s+total\s+capaci?ty\s+of\s+(?=\d))"
 )
 _LONGEST = 6000
+_HEAD = 2000
+"""The first sentence stands so near before the others; without one, whoever copied the message lost it."""
 _EXCEPTION = re.compile(
     r"([A-Za-z_][\w.:]{0,80}(?:Error|Exception|Warning))(?:['’]?\s+what\(\))?:\s*(?:Capture cuda graph failed:\s*)?\Z|Exception during processing !!!\s*\Z"
 )
@@ -143,6 +146,8 @@ def _messages(text: str) -> Iterator[tuple[int, int, re.Match[str]]]:
     """(start, end, what it starts with); a head and the `Tried to allocate` after it are one message."""
     starts: list[re.Match[str]] = []
     for start in _START.finditer(text):
+        if start["headless"] and starts and start.start() - starts[-1].start() <= _HEAD:
+            continue
         if start["tried"] and starts and not starts[-1]["tried"] and start.start() - starts[-1].start() <= 400:
             if not _TRIED.search(text, starts[-1].start(), start.start()):
                 continue
@@ -218,6 +223,8 @@ def _name(body: str, lead: re.Match[str], fields: dict[str, Value], headed: bool
         if _EXCEEDS.match(body):
             return "torch-cuda-oom-mallocasync"
         return "torch-cuda-oom-mallocasync-truncated" if headed and _CUT_DEVICE.match(body) else None
+    if lead["headless"]:
+        return "torch-oom-headless" if "free_bytes" in fields else None
     device = lead["device"] or ""
     requested = fields.get("requested_bytes")
     if re.search(r"more\s+than\s+1EB\s+memory", body[:120]):
