@@ -9,13 +9,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.advice.fixes import with_advice
-from oomdoctor.case.case import Case, Verdict
+from oomdoctor.case.case import Case, RunLine, Verdict
 from oomdoctor.case.diagnosis import Diagnosis, Finding
 from oomdoctor.case.event import Certainty, Event, Kind, Value
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.settings import RunConfig
 from oomdoctor.case.text import Text
+from oomdoctor.comparing.several_runs import common_path, name_runs, split_by_run, verdict_of_runs
 from oomdoctor.findings.conditions import Fact, KnownFacts
 from oomdoctor.findings.derived import derived
 from oomdoctor.findings.engine import findings
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 _PROGRESS_STEPS = 2
 _SAMPLES = 24
 _ON_THE_CARD = (Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM)
+_JUDGED = 24
+"""Up to so many runs each gets findings of its own; of more, the first of each failure."""
 _MODEL = ("training.model", "log.model_name_or_path", "log.all_params")
 """Facts that can tell which model it is."""
 
@@ -81,7 +84,89 @@ def diagnose_logs(
     missing = [name for name in names if isinstance(name, MissingSource)]
     present = [name for name in names if isinstance(name, str)]
     reads = [reading.read_one(present[0], text)] if text is not None else reading.read(present)
+    runs = split_by_run(reads, _story) if len(reads) > 1 and not config else [reads]
+    if len(runs) > 1:
+        return _several(runs, missing, lambda run: _diagnosis(run, [], pack, reading.recogniser, config, machine, version))
     return _diagnosis(reads, missing, pack, reading.recogniser, config, machine, version)
+
+
+def _story(read: SourceEvents) -> str | None:
+    """Return what a log by itself failed with, as far as that tells it from others."""
+    failure = next((event for event in read.events if event.is_failure or event.kind is Kind.LOOK_ALIKE), None)
+    if failure is not None:
+        return failure.kind.value
+    ending = find_log_ending(read.last) if read.last else None
+    return None if ending is None or ending.survived else ending.text.split(":")[0]
+
+
+def _several(
+    runs: Sequence[list[SourceEvents]], missing: Sequence[MissingSource], diagnose_run: Callable[[list[SourceEvents]], Diagnosis]
+) -> Diagnosis:
+    """Return a diagnosis with a line for each run, and one in full only where one failed: what a run failed with says nothing of others."""
+    names = name_runs([[read.source.name for read in run] for run in runs])
+    titles: dict[str | None, Text | None] = {}
+    lines: list[RunLine] = []
+    for name, run in zip(names, runs):
+        line = _line(name, run)
+        failure = line.incident.root.signature if line.incident is not None else None
+        if failure is not None and (failure not in titles or len(runs) <= _JUDGED):
+            judged = diagnose_run(run).findings
+            titles[failure] = judged[0].title if judged else None
+        lines.append(replace(line, title=titles.get(failure)))
+    failed = [run for line, run in zip(lines, runs) if line.failed]
+    if len(failed) <= 1:
+        # The others only went well: what there is to say is said of this one, or of all.
+        diagnosis = diagnose_run(failed[0] if failed else [read for run in runs for read in run])
+        return replace(diagnosis, case=replace(diagnosis.case, runs=tuple(lines) if failed else ()))
+    decided = verdict_of_runs(lines)
+    if any(name.is_log for name in missing):
+        decided = _verdict_of_a_part(decided)
+    reads = [read for run in runs for read in run]
+    case = Case(
+        sources=tuple(read.source for read in reads),
+        events=tuple(event for read in reads for event in read.events),
+        incidents=tuple(line.incident for line in lines if line.incident is not None),
+        verdict=decided,
+        runs=tuple(lines),
+        unread=sum(read.unread for read in reads),
+        gaps=(*(Gap(what=name.name, why=name.reason) for name in missing), *(gap for read in reads for gap in read.gaps)),
+        not_read=(*(name.name for name in missing if name.is_log), *(read.source.name for read in reads if not read.source.complete)),
+    )
+    return Diagnosis(case=case, findings=())
+
+
+def _line(name: str, run: list[SourceEvents]) -> RunLine:
+    """Return what a run by itself came to."""
+    events = [event for read in run for event in read.events]
+    failures = find_incidents(events, _progress_of(run)) if events else ()
+    decided, log = decide_verdict(failures), dict[str, Value]()
+    if not failures:
+        decided, log = _verdict_of_ending(decided, log, run)
+    if not all(read.source.complete for read in run):
+        decided = _verdict_of_a_part(decided)
+    error = log.get("log.last_error")
+    return RunLine(
+        name=name,
+        path=common_path([read.source.name for read in run]),
+        sources=tuple(read.source.name for read in run),
+        verdict=decided,
+        incident=failures[0] if failures else None,
+        error=None if error is None else str(error),
+    )
+
+
+def _progress_of(reads: Sequence[SourceEvents]) -> Callable[[Event], bool]:
+    """Return what tells of an event whether its log shows progress after it."""
+    by_source = {read.source.name: read for read in reads}
+
+    def progressed(event: Event) -> bool:
+        read = by_source[event.place.source]
+        before = read.before.get(event.place.offset)
+        end = event.place.offset + len(event.text) - (read.source.size - len(read.last))
+        after = read.last[max(0, end) :]
+        return before is not None and (went_on(before, after, _PROGRESS_STEPS) or (event.caught and was_handled(after)))
+
+    return progressed
 
 
 def _diagnosis(
@@ -95,20 +180,12 @@ def _diagnosis(
 ) -> Diagnosis:
     by_source = {read.source.name: read for read in reads}
     events = [event for read in reads for event in read.events]
-
-    def progressed(event: Event) -> bool:
-        read = by_source[event.place.source]
-        before = read.before.get(event.place.offset)
-        end = event.place.offset + len(event.text) - (read.source.size - len(read.last))
-        after = read.last[max(0, end) :]
-        return before is not None and (went_on(before, after, _PROGRESS_STEPS) or (event.caught and was_handled(after)))
-
     log = log_facts(events, pack.frameworks)
     beside = _run_machine(machine, events, log)
     log = {**beside.log_facts, **log}
     settings, unread = _settings(config, version, events, log, pack)
     values = {**log, **(settings.facts() if settings is not None else {})}
-    failures = tuple(_with_figures(incident, events, values) for incident in find_incidents(events, progressed))
+    failures = tuple(_with_figures(incident, events, values) for incident in find_incidents(events, _progress_of(reads)))
     decided = decide_verdict(failures)
     if not any(read.source.size for read in reads):
         decided = replace(decided, certainty=Certainty.POSSIBLE, reason="nothing-read")

@@ -42,6 +42,32 @@ class Source(Struct, frozen=True, kw_only=True):
     complete: bool = True
 
 
+SEVERAL_RUNS = "several-runs"
+"""The reason of a verdict over runs of which more than one failed."""
+
+
+class RunLine(Struct, frozen=True, kw_only=True):
+    """One of several runs in a line."""
+
+    name: str
+    """What its logs have in common."""
+    path: str
+    """The folder or file that they stand in."""
+    sources: tuple[str, ...]
+    verdict: Verdict
+    incident: Incident | None = None
+    """The failure that decides the verdict."""
+    error: str | None = None
+    """The error that its logs end with where no message is known."""
+    title: Text | None = None
+    """The first finding; None where there is none."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether it did not end well: memory, something else, or nobody knows."""
+        return self.verdict.memory_failure != "no" or (not self.verdict.survived and (self.incident is not None or self.error is not None))
+
+
 class Case(Struct, frozen=True, kw_only=True):
     """One run: what its logs state, in order, and what is missing."""
 
@@ -61,6 +87,8 @@ class Case(Struct, frozen=True, kw_only=True):
     """What the arithmetic says of the run; None where its model is not known."""
     served: ServedRun | None = None
     """What it says of a server, in place of `estimate`."""
+    runs: tuple[RunLine, ...] = ()
+    """The runs that were told apart; empty where what was given belongs to one. Then `incidents` are those of all of them."""
     told: Told | None = None
     """What somebody says of a run without a log; None where there is one, or nobody says that memory ran out."""
     unread: int = 0

@@ -66,7 +66,8 @@ def diagnose(
 ) -> None:
     """Say whether memory ran out in a run, what failed first, where the memory went, and what to change.
 
-    PATHS are the logs of one run: files (also .gz, .zst, .xz, .bz2), folders, globs, or - for standard input.
+    PATHS are the logs of one run: files (also .gz, .zst, .xz, .bz2), folders, globs, or - for standard input. Attempts and jobs
+    that are numbered, and many logs that failed each in its own way, are told apart: then there is a line for each.
 
     \b
     Examples:

@@ -50,6 +50,16 @@ _WELL = (
 """What a program prints that ends well."""
 _READY = r"(?i)\bepoch\b.{0,30}\b(?:done|loss|acc\w*|finished)|\bloss\b[\"']?\s{0,3}[:=]?\s{0,3}\d|\bstep\s{0,2}\d+\b|\b(?:server|service|application) (?:is )?(?:listening|started|ready|startup complete|running on)|\blistening (?:on|at)\b|\bn_slots\b|\bit/s\b|\btok(?:ens)?/s\b|\bprompt executed\b"
 """What a program prints that is at work."""
+_NAMES = (b"Error", b"Exception", b"Failure", b"Fault", b"Interrupt")
+_SIGNS = (
+    *(name + end for name in _NAMES for end in (b":", b"\n", b"\r", b" \n", b"\x1b")),
+    b"fatal error", b"atal: ", b"FATAL", b"error: ", b"terminate called", b"Segmentation", b"Aborted", b"panic:", _CUT.encode(),
+    b"ut of memory", b"UT OF MEMORY", b"nough ", b"NOUGH ", b"nsufficient ", b"NSUFFICIENT ", b"o available ", b"not allocate", b"n't allocate",
+    b"to allocate", b"less than desired", b"OOM", "不足".encode(),
+)  # fmt: skip
+"""One of these stands in all that is an error or a refusal; looking for them is a hundred times cheaper."""
+_OF_A_KIND = (b"ut of ", b" memory")
+"""Both stand in `out of device memory`."""
 _COMMIT = r"commit [0-9a-f]{4,40}\b"
 _LONGEST = 300
 _AROUND = 4
@@ -68,7 +78,10 @@ class LogEnding(Struct, frozen=True):
 
 def find_log_ending(last: bytes) -> LogEnding | None:
     """Return the error that the last bytes of a log end with, or a refusal of memory that the program survived; None where there is neither."""
-    texts = [line.text for line in clean_lines(last[-_REACH:], 0) if line.text.strip()]
+    end = last[-_REACH:]
+    if not _may_tell(end + b"\n"):
+        return None
+    texts = [line.text for line in clean_lines(end, 0) if line.text.strip()]
     at = _last_error(texts)
     if at is not None:
         ending = _ending(texts[at])
@@ -78,6 +91,11 @@ def find_log_ending(last: bytes) -> LogEnding | None:
     if any(text.startswith(_CUT) for text in texts):
         return LogEnding(_CUT, False, False)
     return _stated(texts)
+
+
+def _may_tell(end: bytes) -> bool:
+    """Return whether an error or a refusal may stand in the end of a log: a first, cheap look."""
+    return any(sign in end for sign in _SIGNS) or all(sign in end for sign in _OF_A_KIND)
 
 
 def speaks_of_a_card(text: str) -> bool:
@@ -118,6 +136,8 @@ def _last_error(texts: Sequence[str]) -> int | None:
 
 def _stated(texts: Sequence[str]) -> LogEnding | None:
     """Return the last refusal that a line states without the name of an error."""
+    if not re.search(_REFUSED, "\n".join(texts)):
+        return None
     written = any(re.match(_COMMIT, text) for text in texts)
     for number in range(len(texts) - 1, -1, -1):
         text = texts[number]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from oomdoctor.case.case import Case, Verdict
+from oomdoctor.case.case import SEVERAL_RUNS, Case, Verdict
 from oomdoctor.case.diagnosis import Cite, Diagnosis, Finding
 from oomdoctor.case.event import Certainty, Place
 from oomdoctor.case.incident import Incident
@@ -18,6 +18,7 @@ from oomdoctor.report.diagnosis.expected import beside_seen
 from oomdoctor.report.diagnosis.figures import figure_rows, ledger_bars
 from oomdoctor.report.diagnosis.headline import incident_sentence, settle_text, summary
 from oomdoctor.report.diagnosis.places import event_place, place_text, repetition_text
+from oomdoctor.report.diagnosis.runs import runs_blocks
 from oomdoctor.report.diagnosis.steps import not_this, steps
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.safety.sanitize import clean_line
@@ -47,8 +48,11 @@ _VERDICT = {"yes": Style.BAD, "possible": Style.WARN, "no": Style.GOOD}
 def compose(diagnosis: Diagnosis, wording: Wording, version: str, tightness: int = 0) -> Document:
     """Compose the whole report, the verdict first; `tightness` (0 to `TIGHTEST`) says how much of it is folded to fit a screen."""
     case = diagnosis.case
-    first = case.incidents[0] if case.incidents else None
+    several = case.verdict.reason == SEVERAL_RUNS
+    first = case.incidents[0] if case.incidents and not several else None
     blocks: list[Block] = [*_verdict(diagnosis, wording)]
+    if case.runs:
+        blocks += runs_blocks(case, wording)
     if first is not None:
         blocks += _seen(first, wording)
         blocks += _figures(first, wording)
@@ -62,7 +66,7 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str, tightness: int
     blocks += _citations(diagnosis.findings, wording, corrects=not warned and tightness < _TELLS_ONE)
     if first is not None:
         blocks += _followed(first, wording)
-    blocks += _others(case.incidents[1:], wording)
+    blocks += _others(() if several else case.incidents[1:], wording)
     blocks += _machine(diagnosis, wording)
     blocks += _unknown(case, wording)
     # What is folded comes last, together: a screen is read from the top, and these are its index.
@@ -92,7 +96,7 @@ def _verdict(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
 
 
 def _has_certainty(verdict: Verdict) -> bool:
-    return verdict.reason not in ("none", "nothing-read", "told") and verdict.kind.value != "none"
+    return verdict.reason not in ("none", "nothing-read", "told", SEVERAL_RUNS) and verdict.kind.value != "none"
 
 
 def _seen(incident: Incident, wording: Wording) -> Iterator[Block]:

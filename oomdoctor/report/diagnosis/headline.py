@@ -83,9 +83,18 @@ def _fill(
         code=_exit_code(root, wording),
         read=_read(case, wording) if case else "",
         unread=_unread(case) if case and reason == "not-read-whole" else "",
+        **(_runs(case, wording) if case and case.runs else {}),
         error=clean_line(str(case.facts.get("log.last_error", "")), 200) if case else "",
     )
     return _SEAM.sub(" ", text) if wording.is_chinese else text[:1].upper() + text[1:]
+
+
+def _runs(case: Case, wording: Wording) -> dict[str, object]:
+    """Return how many of several runs came to what."""
+    outcomes = [line.verdict.memory_failure for line in case.runs if line.failed]
+    parts = [(labels.RUNS_YES, "yes"), (labels.RUNS_POSSIBLE, "possible"), (labels.RUNS_OTHER, "no")]
+    counts = [wording.count(label, outcomes.count(outcome)) for label, outcome in parts if outcome in outcomes]
+    return {"runs": wording.count(labels.RUNS, len(case.runs)), "counts": wording.comma.join(counts)}
 
 
 def _memory(incident: Incident | None, wording: Wording) -> str:

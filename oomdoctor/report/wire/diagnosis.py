@@ -8,7 +8,7 @@ from math import isfinite
 from msgspec import UNSET, UnsetType, to_builtins
 from msgspec.structs import asdict, replace
 
-from oomdoctor.case.case import Case, Source, Verdict
+from oomdoctor.case.case import Case, RunLine, Source, Verdict
 from oomdoctor.case.diagnosis import Cite, Diagnosis, Evidence, Finding, Fix, NotThis
 from oomdoctor.case.event import Event, Value
 from oomdoctor.case.expected import AtFailure, Expected
@@ -22,6 +22,7 @@ from oomdoctor.report.wire.estimate import convert_estimate
 from oomdoctor.report.wire.estimate_v1 import AtFailureV1, EstimateV1, ExpectedV1
 from oomdoctor.report.wire.report_v1 import (
     FOLLOWED_LIMIT,
+    RUNS_LIMIT,
     CiteV1,
     ConfigSettingV1,
     EventV1,
@@ -34,6 +35,7 @@ from oomdoctor.report.wire.report_v1 import (
     NotThisV1,
     ReportV1,
     RunConfigV1,
+    RunV1,
     SourceV1,
     VerdictV1,
 )
@@ -65,6 +67,23 @@ def convert_diagnosis(diagnosis: Diagnosis, wording: Wording, version: str) -> R
         estimate=_estimate(case, wording),
         findings=tuple(_finding(finding, wording) for finding in diagnosis.findings),
         gaps=tuple(gap(missing) for missing in case.gaps),
+        runs=tuple(_run(line, wording) for line in case.runs[:RUNS_LIMIT]),
+        runs_more=max(0, len(case.runs) - RUNS_LIMIT),
+    )
+
+
+def _run(line: RunLine, wording: Wording) -> RunV1:
+    return RunV1(
+        name=clean_line(line.name, 400),
+        sources=tuple(clean_line(source, 1000) for source in line.sources[:FOLLOWED_LIMIT]),
+        memory_failure=line.verdict.memory_failure,
+        kind=line.verdict.kind,
+        certainty=line.verdict.certainty,
+        survived=line.verdict.survived,
+        reason=clean_line(line.verdict.reason, 80),
+        signature=None if line.incident is None else line.incident.root.signature,
+        error=None if line.error is None else clean_line(line.error, 400),
+        title=plain(line.title, wording),
     )
 
 

@@ -22,6 +22,7 @@ _SIZES = {"patternProperties": {"_bytes$": {"type": ["integer", "array", "null"]
 Fields = Annotated[dict[str, FieldValue], Meta(extra_json_schema=_SIZES)]
 _NOTE = {"properties": {"note": {"type": "string"}}}
 FOLLOWED_LIMIT = 50
+RUNS_LIMIT = 1000
 
 
 class VerdictV1(Struct, frozen=True, kw_only=True):
@@ -197,6 +198,26 @@ class FindingV1(Struct, frozen=True, kw_only=True):
     cites: tuple[CiteV1, ...]
 
 
+class RunV1(Struct, frozen=True, kw_only=True):
+    """One of several runs."""
+
+    name: str
+    """What its logs have in common."""
+    sources: tuple[str, ...]
+    memory_failure: Answer
+    kind: Kind
+    certainty: Certainty
+    survived: bool
+    reason: str
+    """Why, as a key."""
+    signature: str | None
+    """The message that decides it; null where no message is known."""
+    error: str | None
+    """The error that its logs end with where no message is known."""
+    title: str | None
+    """The first finding."""
+
+
 class ReportV1(Struct, frozen=True, kw_only=True):
     """A report of oomdoctor: one diagnosis."""
 
@@ -225,3 +246,7 @@ class ReportV1(Struct, frozen=True, kw_only=True):
     """Judgements of rules, the root first."""
     gaps: tuple[GapV1, ...]
     """What is not known."""
+    runs: Annotated[tuple[RunV1, ...], Meta(max_length=RUNS_LIMIT)] = ()
+    """The runs that were told apart, in their order; empty where what was given belongs to one."""
+    runs_more: Count = 0
+    """How many runs were left out."""

@@ -91,6 +91,10 @@ UNREAD = Counted(
     "另有 {n} 条同类报错，只计了数，没有逐条解析",
 )
 INCOMPLETE = Text("{name} was not read to its end", "{name} 没有读到末尾")
+RUNS = Counted("{n} run", "{n} runs", "{n} 次运行")
+RUNS_YES = Counted("in {n} memory ran out", "in {n} memory ran out", "{n} 次内存或显存不足")
+RUNS_POSSIBLE = Counted("in {n} it possibly did", "in {n} it possibly did", "{n} 次可能是内存或显存不足")
+RUNS_OTHER = Counted("{n} ended with another error", "{n} ended with other errors", "{n} 次以其他错误结束")
 FILES = Counted("{n} file, {size}", "{n} files, {size}", "{n} 个文件，{size}")
 AND_FILES = Counted("{name} and {n} more file", "{name} and {n} more files", "{name} 以及另外 {n} 个文件")
 INPUT = Text("the input", "输入")

@@ -56,6 +56,7 @@ REASONS: Mapping[str, Text] = {
         "Not decided: what was read ({read}) shows no memory failure, but not all of it could be read. {unread}",
         "还不能判断：读到的部分（{read}）没有内存或显存不足，但有内容没能读出来。{unread}",
     ),
+    "several-runs": Text("{runs} were told apart: {counts}.", "共分出 {runs}：{counts}。"),
     "told": Text(
         "Possibly memory ran out: the text says so, but shows no message of a program.",
         "可能是内存或显存不足：文中这样说，但没有贴出程序的报错。",

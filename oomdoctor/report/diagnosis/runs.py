@@ -1,0 +1,91 @@
+"""Several runs in one answer: a line for each, or for each kind of failure where there are many."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from oomdoctor.case.case import SEVERAL_RUNS, Case, RunLine
+from oomdoctor.case.text import Text
+from oomdoctor.report.diagnosis.headline import incident_sentence
+from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Style
+from oomdoctor.report.safety.sanitize import clean_line
+from oomdoctor.report.wording import labels
+from oomdoctor.report.wording.phrases import bare, spans
+from oomdoctor.report.wording.wording import Counted, Wording
+
+_LINES = 24
+"""More runs than that are told by what they failed with."""
+_NAMED = 3
+_KINDS = 16
+_ORDER = {"yes": 0, "possible": 1, "no": 2}
+_STYLE = {"yes": Style.BAD, "possible": Style.WARN}
+_RUNS = Text("The runs", "各次运行")
+_NOTHING = Text("no failure found", "没有发现失败")
+_HANDLED = Text("memory ran short, and it went on", "内存或显存一度不足，但已自行处理")
+_UNREAD = Text("not all of it could be read", "没有读完")
+_ENDS = Text("another error: {error}", "另一个错误：{error}")
+_OPEN = Text("an error that speaks of memory: {error}", "一条提到内存的错误：{error}")
+_MANY = Counted("{n} log", "{n} runs", "{n} 次运行")
+_MORE = Text("{names} and {n} more", "{names} 以及另外 {n} 个")
+_ONE = Text("For one of them in full: `oomdoctor diagnose {name}`.", "要看其中一次的完整诊断：`oomdoctor diagnose {name}`。")
+
+
+def runs_blocks(case: Case, wording: Wording) -> Iterator[Block]:
+    """Yield the table of the runs, the failed ones first, and how to see one in full."""
+    yield Heading(wording.say(_RUNS))
+    lines = sorted(case.runs, key=_rank)
+    rows = [_row(line, wording) for line in lines] if len(lines) <= _LINES else list(_counted_rows(lines, wording))
+    yield Facts(tuple(rows[: _LINES if len(lines) <= _LINES else _KINDS]))
+    if len(lines) > _LINES and len(rows) > _KINDS:
+        yield Paragraph((Span(wording.say(labels.AND_MORE, n=len(rows) - _KINDS), Style.DIM),))
+    first = lines[0]
+    if case.verdict.reason == SEVERAL_RUNS:
+        name = first.sources[0] if len(first.sources) == 1 else first.path
+        yield Paragraph(spans(wording.say(_ONE, name=clean_line(name, 200))))
+
+
+def _rank(line: RunLine) -> tuple[int, int]:
+    """Return where a run stands in the table: failures of memory, then what may be one, then other errors, then the rest."""
+    return _ORDER[line.verdict.memory_failure], 0 if line.failed else 1
+
+
+def _row(line: RunLine, wording: Wording) -> Row:
+    cause = "" if line.title is None or line.verdict.survived else bare(wording.say(line.title))
+    return Row(
+        label=clean_line(line.name, 60),
+        value=_outcome(line, wording),
+        note=cause,
+        style=_STYLE.get(line.verdict.memory_failure, Style.PLAIN),
+    )
+
+
+def _outcome(line: RunLine, wording: Wording) -> str:
+    """Return what a run came to, as part of a table."""
+    error = clean_line(line.error or "", 120)
+    if line.verdict.reason == "unknown-memory-error":
+        return wording.say(_OPEN, error=error)
+    if line.error is not None:
+        return wording.say(_ENDS, error=error)
+    if line.verdict.survived:
+        return wording.say(_HANDLED)
+    if line.incident is None:
+        return wording.say(_NOTHING if line.verdict.memory_failure == "no" else _UNREAD)
+    if line.verdict.kind.value == "look-alike":
+        return clean_line(line.incident.root.text.strip().rsplit("\n", 1)[-1], 120)
+    return bare(incident_sentence(line.incident, wording))
+
+
+def _counted_rows(lines: Sequence[RunLine], wording: Wording) -> Iterator[Row]:
+    """Yield a row for each kind of outcome, with how many runs came to it and the first of their names."""
+    groups: dict[str, list[RunLine]] = {}
+    for line in lines:
+        signature = line.incident.root.signature if line.incident is not None else re.sub(r"\d+", "#", line.error or "")
+        groups.setdefault(f"{_rank(line)} {signature}", []).append(line)
+    for members in groups.values():
+        names = wording.item_comma.join(clean_line(line.name, 60) for line in members[:_NAMED])
+        more = len(members) - _NAMED
+        row = _row(members[0], wording)
+        note = wording.say(_MORE, names=names, n=more) if more > 0 else names
+        title = f"{row.note}{wording.semicolon}" if row.note else ""
+        yield Row(label=wording.count(_MANY, len(members)), value=row.value, note=title + note, style=row.style)
