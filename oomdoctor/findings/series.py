@@ -11,6 +11,9 @@ _FIELDS = (
     "memory_bytes",
 )  # fmt: skip
 _SHORTEST = 5
+_SHORTEST_LINE = 4
+_EVEN = 1.5
+"""Four figures are enough where they rise evenly: the largest rise is at most this multiple of the smallest."""
 _STEP = 0.01
 """A change below this share of the highest value is noise."""
 
@@ -29,10 +32,10 @@ def memory_series(events: Sequence[Event]) -> list[int]:
 
 def series_shape(values: Sequence[int]) -> str:
     """Return `none`, `flat`, `staircase` or `growth`: a staircase rises a few times and stands between, growth rises at most points."""
-    if len(values) < _SHORTEST:
-        return "none"
-    least = max(max(values) * _STEP, 1)
     changes = [after - before for before, after in zip(values, values[1:])]
+    least = max(max(values, default=0) * _STEP, 1)
+    if len(values) < _SHORTEST:
+        return "growth" if len(values) == _SHORTEST_LINE and least < max(changes) <= _EVEN * min(changes) else "none"
     ups = sum(change > least for change in changes)
     downs = sum(change < -least for change in changes)
     if max(values) - min(values) <= 3 * least:

@@ -20,6 +20,8 @@ from oomdoctor.knowledge.table_lint import table_files, wrong_table
 from oomdoctor.knowledge.yaml_file import place_of_word
 
 _LETTERS = 6
+_RARE = 2
+"""How many letters one outside of ASCII counts for: few logs hold any."""
 _LONG = 2000
 """A repetition that may run further than this is as good as unbounded."""
 _MOST_TRIES = 2_000_000
@@ -104,7 +106,7 @@ def signature_faults(loaded: LoadedSignature, healthy: Sequence[str], expand: Ca
 
 def _literals(record: SignatureRecord, healthy: Sequence[str]) -> Iterator[tuple[str, str]]:
     for literal in record.literals:
-        if len(re.findall(r"[^\W_]", literal)) < _LETTERS:
+        if sum(1 if letter.isascii() else _RARE for letter in re.findall(r"[^\W_]", literal)) < _LETTERS:
             yield f"the literal {literal!r} is too short: at least {_LETTERS} letters or digits", "literals"
         if record.kind != "context":
             line = next((line for line in healthy if literal in line), None)

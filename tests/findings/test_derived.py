@@ -77,7 +77,8 @@ def test_more_allocated_than_the_card_has_leaves_the_rest_unknown() -> None:
 
 @pytest.mark.parametrize(("values", "wanted"), [
     ([10, 10, 10, 10, 10, 10], "flat"), ([10, 10, 12, 12, 12, 15, 15, 15, 15, 18], "staircase"),
-    ([10, 11, 12, 13, 14, 15, 16], "growth"), ([10, 12], "none"), ([10, 18, 11, 19, 10, 18, 12], "none"), ([20, 18, 16, 14, 12, 10], "none"),
+    ([10, 11, 12, 13, 14, 15, 16], "growth"), ([10, 12], "none"), ([3, 6, 10, 13], "growth"),
+    ([3, 6, 6, 13], "none"), ([3, 6, 10], "none"), ([], "none"), ([10, 18, 11, 19, 10, 18, 12], "none"), ([20, 18, 16, 14, 12, 10], "none"),
 ])  # fmt: skip
 def test_shape_of_a_series(values: list[int], wanted: str) -> None:
     assert series_shape([value * GIB for value in values]) == wanted
