@@ -28,6 +28,7 @@ from oomdoctor.findings.serving_share import default_share, serving_share
 from oomdoctor.findings.tensor_match import request_reading
 from oomdoctor.findings.workload import inference_facts
 from oomdoctor.incidents import decide_verdict, find_incidents
+from oomdoctor.ingest.clean import clean_lines
 from oomdoctor.ingest.sources import MissingSource
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.machine.match_log import MachineSource, find_log_traces, lasting_facts, match_log, missing_log_facts
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
 _PROGRESS_STEPS = 2
 _SAMPLES = 24
+_OWN_BARS = ("model-load", "data-loading", "evaluation", "generation")
+"""Phases whose bars count no training steps, often without a name."""
 _ON_THE_CARD = (Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM)
 _JUDGED = 24
 """Up to so many runs each gets findings of its own; of more, the first of each failure."""
@@ -185,7 +188,8 @@ def _diagnosis(
     log = {**beside.log_facts, **log}
     settings, unread = _settings(config, version, events, log, pack)
     values = {**log, **(settings.facts() if settings is not None else {})}
-    failures = tuple(_with_figures(incident, events, values) for incident in find_incidents(events, _progress_of(reads)))
+    found = find_incidents(events, _progress_of(reads))
+    failures = tuple(_with_surroundings(_with_figures(incident, events, values), by_source) for incident in found)
     decided = decide_verdict(failures)
     if not any(read.source.size for read in reads):
         decided = replace(decided, certainty=Certainty.POSSIBLE, reason="nothing-read")
@@ -354,6 +358,16 @@ def _samples(events: Sequence[Event]) -> list[Event]:
 def _with_figures(incident: Incident, events: Sequence[Event], settings: Mapping[str, Fact]) -> Incident:
     figures = {**derived(incident.root), **request_reading(incident.root, settings)}
     return replace(incident, derived=figures, ledger=ledger(incident.root, events))
+
+
+def _with_surroundings(incident: Incident, by_source: Mapping[str, SourceEvents]) -> Incident:
+    """Return an incident with what stands before it in its log: the frames of its writer, and how many steps had passed."""
+    place = incident.root.place
+    read = by_source[place.source]
+    lines = clean_lines(read.tracebacks.get(place.offset, b""), 0)
+    traceback = "\n".join(line.text for line in lines if line.rank in (None, incident.root.rank)).rstrip()
+    passed = None if (incident.phase or incident.root.phase) in _OWN_BARS else read.passed.get(place.offset)
+    return replace(incident, steps_passed=passed, traceback=traceback)
 
 
 def _last_step(failures: Sequence[Incident], by_source: Mapping[str, SourceEvents]) -> int | None:

@@ -32,6 +32,10 @@ class Incident(Struct, frozen=True, kw_only=True):
     consequences: tuple[Event, ...] = ()
     survived: bool = False
     phase: str | None = None
+    steps_passed: int | None = None
+    """How many training steps the log shows before it."""
+    traceback: str = ""
+    """The frames that lead to it, as its writer printed them, without the message."""
     ranks: tuple[int, ...] = ()
     gpus: tuple[int, ...] = ()
     derived: Mapping[str, int | float | str | None] = field(default_factory=dict)

@@ -26,7 +26,7 @@ from oomdoctor.report.wording.wording import Wording
 
 PROJECTS = (
     "pytorch", "transformers", "accelerate", "deepspeed", "llamafactory", "glm-4", "vllm", "axolotl", "unsloth", "ms-swift", "torchtitan",
-    "ollama",
+    "trl", "verl", "sglang", "ollama", "llama-cpp", "comfyui",
 )  # fmt: skip
 """The projects with a form in rules/forms; listed here so that --help reads no rules."""
 

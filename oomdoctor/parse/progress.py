@@ -13,6 +13,12 @@ _STEPS = re.compile(
     re.MULTILINE,
 )
 
+_OTHER_BARS = re.compile(
+    rb"(?i)\bload|shard|\bmap\b|filter|token|download|upload|generat|sampling|saving|convert|fetch|evaluat|validat|predict|test|captur|"
+    rb"pack|cach|compil|warm|examples?/s|B/s\]|it/s, examples"
+)
+"""What stands on the line of a bar that counts no training steps."""
+_AT_ITS_END = re.compile(rb"\b(\d+)/\1\b")
 _LOSS = re.compile(rb"\b[Ll]oss[\"']?\s{0,3}[:=]\s{0,3}\d{1,6}\.\d")
 _LOSSES = 2
 """So many metric lines after an error are a run that goes on."""
@@ -26,6 +32,20 @@ def find_last_steps(data: bytes) -> dict[str, int]:
         if kind is not None:
             steps[kind] = int(counter[kind])
     return steps
+
+
+def find_steps_passed(data: bytes) -> int | None:
+    """Return how many training steps the last counter in a piece of a log shows.
+
+    Bars of loading, of data and of evaluation do not count, and no bar that is at its end: what failed came after it.
+    """
+    passed = None
+    for counter in _STEPS.finditer(data):
+        line = data[max(data.rfind(b"\n", 0, counter.start()), data.rfind(b"\r", 0, counter.start())) + 1 : counter.end() + 60]
+        kind = counter.lastgroup
+        if kind is not None and not _AT_ITS_END.search(counter[0]) and not _OTHER_BARS.search(line.partition(b"\n")[0]):
+            passed = int(counter[kind])
+    return passed
 
 
 def went_on(before: bytes, after: bytes, steps: int) -> bool:

@@ -32,13 +32,15 @@ from oomdoctor.ingest.windows import (
     walk_windows,
 )
 from oomdoctor.knowledge.pack import Pack
-from oomdoctor.parse.progress import find_last_steps
+from oomdoctor.parse.progress import find_last_steps, find_steps_passed
 from oomdoctor.parse.recogniser import Recogniser
+from oomdoctor.parse.traceback import whole_traceback
 
 _LAST = 64 << 10
 """How much of a source's end is kept where it must be seen whether a run went on."""
 _MOST_EVENTS = 20_000
 _MOST_STEPS = 64
+_MOST_TRACEBACKS = 8
 _BEFORE = 4 << 10
 """So much before a failure shows how far the run had come."""
 _WITH_CONTEXT = 64
@@ -63,6 +65,10 @@ class SourceEvents(Struct):
     """Offset of a failure -> what stands before it, to see progress after it."""
     steps: dict[int, int] = field(default_factory=dict)
     """Offset of a failure -> the last step that progress showed before it."""
+    passed: dict[int, int] = field(default_factory=dict)
+    """Offset of a failure -> how many training steps had passed."""
+    tracebacks: dict[int, bytes] = field(default_factory=dict)
+    """Offset of a failure -> the traceback that ends in it, of the first few."""
     last: bytes = b""
     unread: int = 0
     gaps: list[Gap] = field(default_factory=list)
@@ -219,6 +225,8 @@ class _EventCollector:
         self.events: dict[tuple[str, int, str], Event] = {}
         self.before: dict[int, bytes] = {}
         self.steps: dict[int, int] = {}
+        self.passed: dict[int, int] = {}
+        self.tracebacks: dict[int, bytes] = {}
         self.handled = False
 
     def window(self, window: Window) -> None:
@@ -234,10 +242,15 @@ class _EventCollector:
 
     def _progress(self, window: Window, event: Event) -> None:
         """Return how far the run had come; what stands before a failure is kept where nothing says that the program ended with it."""
-        before = (window.before + window.raw[: max(0, event.place.offset - window.base)])[-_BEFORE:]
+        reached = window.before + window.raw[: max(0, event.place.offset - window.base)]
+        before = reached[-_BEFORE:]
         steps = find_last_steps(before)
         if steps:
             self.steps[event.place.offset] = max(steps.values())
+        if len(self.tracebacks) < _MOST_TRACEBACKS and (traceback := whole_traceback(reached)):
+            self.tracebacks[event.place.offset] = traceback
+        if (passed := find_steps_passed(reached)) is not None:
+            self.passed[event.place.offset] = passed
         if event.caught or event.frame is None:
             self.handled = True
             self.before[event.place.offset] = before
@@ -246,12 +259,14 @@ class _EventCollector:
         self.events = {**other.events, **self.events}
         self.before.update(other.before)
         self.steps.update(other.steps)
+        self.passed.update(other.passed)
+        self.tracebacks.update(other.tracebacks)
         self.handled = self.handled or other.handled
 
     def finish(self, read: SourceEvents, counts: list[list[int]]) -> None:
         read.events = sorted(self.events.values(), key=lambda event: event.place.offset)
         read.before = self.before
-        read.steps = self.steps
+        read.steps, read.passed, read.tracebacks = self.steps, self.passed, self.tracebacks
         total = counts[0] if len(counts) == 1 else [sum(column) for column in zip(*counts)]
         if any(total):
             failing = [count for count, quota in zip(total, self._recogniser.quotas) if count and not quota.sampled]

@@ -85,6 +85,17 @@ def find_traceback(before: bytes, after: bytes, rank: int | None) -> TracebackCo
     return context
 
 
+def whole_traceback(before: bytes) -> bytes:
+    """Return the traceback that ends where a message begins, from its head on; empty where there is none."""
+    near = before[-_REACH:]
+    at = near.rfind(_HEAD)
+    if at < 0 or not _FRAME_SIGN.search(near, at):
+        return b""
+    start = max(near.rfind(b"\n", 0, at), near.rfind(b"\r", 0, at)) + 1
+    # A rank before it belongs to it, a progress bar that has no end does not.
+    return near[at if b"%|" in near[start:at] else start :]
+
+
 def _is_validating(before: bytes) -> bool:
     """Return whether the last progress bar is one of a validation and not at its end."""
     at = before.rfind(b"%|")

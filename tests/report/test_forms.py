@@ -53,7 +53,7 @@ CUDA_VISIBLE_DEVICES=0,1
 """
 LISTED = [
     "accelerate", "axolotl", "bitsandbytes", "datasets", "deepspeed", "flash-attn", "flashinfer-python", "huggingface-hub", "llamafactory",
-    "ms-swift", "numpy", "peft", "safetensors", "torchvision", "transformers", "triton", "trl", "unsloth", "unsloth-zoo", "vllm",
+    "liger-kernel", "ms-swift", "numpy", "peft", "ray", "safetensors", "sgl-kernel", "sglang", "torchao", "torchvision", "transformers", "triton", "trl", "unsloth", "unsloth-zoo", "verl", "vllm",
 ]  # fmt: skip
 NEVER = {"torch_hip", "launcher", "container", "commit.axolotl", "package.ollama", "wsl"}
 """Not of this machine: it has no ROCM, no WSL and no container; the others come from logs, or from an install out of git."""
@@ -83,6 +83,14 @@ HEADINGS = {
     ],
     "ms-swift": ["Checklist / 检查清单*", "Bug Description / Bug 描述*", "How to Reproduce / 如何复现*", "Additional Information / 补充信息"],
     "torchtitan": ["Bug description*", "Versions*"],
+    "sglang": ["Checklist", "Describe the bug*", "Reproduction*", "Environment*"],
+    "trl": ["System Info*", "Information", "Tasks", "Reproduction*", "Expected behavior*"],
+    "verl": ["System Info*", "Information", "Tasks", "Reproduction*", "Expected behavior*"],
+    "llama-cpp": [
+        "Name and Version*", "Operating systems*", "GGML backends*", "Hardware*", "Models", "Problem description & steps to reproduce*",
+        "First Bad Commit", "Relevant log output*",
+    ],
+    "comfyui": ["Expected Behavior*", "Actual Behavior*", "Steps to Reproduce*", "Debug Logs*", "Other"],
     "ollama": ["What is the issue?*", "Relevant log output", "OS", "GPU", "CPU", "Ollama version"],
 }  # fmt: skip
 """The fields of each form as its repository has them; a star where the form requires it."""
@@ -221,3 +229,28 @@ def test_the_page_of_the_documents_is_made_of_the_rules(bless: bool) -> None:
     if bless:
         page.write_text(made, encoding="utf-8")
     assert page.read_text(encoding="utf-8") == made
+
+
+TRACED = (
+    b"model_name_or_path: Qwen/Qwen2.5-7B-Instruct\n  6%|6         | 311/4876 [10:44<2:37:01,  2.06s/it]"
+    b'Traceback (most recent call last):\n  File "/opt/bin/llamafactory-cli", line 8, in <module>\n    sys.exit(main())\n' + LOG
+)
+WITH_TRACEBACK = ["llamafactory", "sglang", "trl", "verl", "llama-cpp", "comfyui"]
+
+
+@pytest.mark.parametrize("project", WITH_TRACEBACK)
+def test_the_traceback_stands_in_it_from_its_head_on(project: str) -> None:
+    text = filled(project, diagnosed(None, TRACED))
+    assert 'Traceback (most recent call last):\n  File "/opt/bin/llamafactory-cli", line 8, in <module>' in text
+    assert "311/4876" not in text
+
+
+@pytest.mark.parametrize("project", ["llamafactory", "llama-cpp"])
+def test_the_model_stands_in_it_or_is_asked_for(project: str) -> None:
+    assert "Model: `Qwen/Qwen2.5-7B-Instruct`" in filled(project, diagnosed(None, TRACED))
+    assert "(please fill in: the model, by its full name)" in filled(project, BARE)
+
+
+def test_a_form_does_not_ask_for_versions_that_the_machine_tells() -> None:
+    assert "versions of torch" in filled("llamafactory", BARE)
+    assert "versions of" not in filled("llamafactory", FULL)

@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from oomdoctor.knowledge.records.base import Id, Record, RecordKind, TextRecord
 
-PartName = Literal["summary", "message", "figures", "findings", "fixes", "settings", "missing"]
+PartName = Literal["summary", "message", "traceback", "figures", "findings", "fixes", "model", "settings", "missing"]
 
 
 class OptionRecord(Record, frozen=True, kw_only=True, rename={"value": "is"}):

@@ -104,9 +104,10 @@ def _seen(incident: Incident, wording: Wording) -> Iterator[Block]:
     yield Heading(wording.say(labels.SEEN))
     yield Quote(where=event_place(root, wording), text=root.text)
     frame = wording.say(labels.FRAME, frame=_short_frame(clean_line(root.frame, 300))) if root.frame else ""
-    again = repetition_text(incident, wording)
-    if frame or again:
-        yield Paragraph((Span(frame, Style.DIM), Span(wording.blank if frame and again else ""), Span(again)))
+    passed = wording.count(labels.STEPS_PASSED, incident.steps_passed) if incident.steps_passed else ""
+    after = wording.blank.join(part for part in (passed, repetition_text(incident, wording)) if part)
+    if frame or after:
+        yield Paragraph((Span(frame, Style.DIM), Span(wording.blank if frame and after else ""), Span(after)))
 
 
 def _short_frame(frame: str) -> str:

@@ -22,6 +22,9 @@ from oomdoctor.report.wording.wording import Wording
 _SETTINGS = 12
 _FIXES = 3
 _LABELS = 3
+_FRAMES = 60
+_OUTER = 10
+"""Lines of a traceback in a form, and how many of them are its first."""
 
 
 def compose_form(diagnosis: Diagnosis, project: ProjectForm, wording: Wording, version: str) -> Document:
@@ -93,6 +96,28 @@ def _message(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
         yield from message_blocks(incident, wording)
 
 
+def _traceback(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
+    """Yield the frames that lead to the first failure; of very many the outermost and the innermost."""
+    lines = diagnosis.case.incidents[0].traceback.split("\n") if diagnosis.case.incidents else []
+    left_out = len(lines) - _FRAMES
+    if left_out > 0:
+        lines = [*lines[:_OUTER], wording.say(texts.LINES_LEFT_OUT, n=left_out), *lines[_OUTER - _FRAMES :]]
+    if any(lines):
+        yield Quote("", "\n".join(lines))
+
+
+def _model(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
+    """Yield the model that the settings or the log name; ask for it where nothing does."""
+    case = diagnosis.case
+    told = case.told.model if case.told is not None else None
+    named = (case.training.settings.model if case.training is not None else None) or told
+    yield (
+        Paragraph((Span(wording.say(texts.MODEL)), Span(str(named), Style.CODE)))
+        if named
+        else _ask(wording.say(texts.WHICH_MODEL), wording)
+    )
+
+
 def _figures(diagnosis: Diagnosis, wording: Wording) -> Iterator[Block]:
     for incident in diagnosis.case.incidents[:1]:
         yield from ledger_blocks(incident, wording)
@@ -132,6 +157,8 @@ def _table(title: Text, rows: Sequence[Row], wording: Wording) -> Iterator[Block
 _PARTS: Mapping[str, Callable[[Diagnosis, Wording], Iterator[Block]]] = {
     "summary": _summary,
     "message": _message,
+    "traceback": _traceback,
+    "model": _model,
     "figures": _figures,
     "findings": _findings,
     "fixes": _fixes,

@@ -15,6 +15,8 @@ Each field of each form, in the form's order. "The person" is asked in the text,
 _PARTS = {
     "summary": "what happened",
     "message": "the message, word by word",
+    "traceback": "the traceback",
+    "model": "the model",
     "figures": "where the memory went",
     "findings": "what it points to",
     "fixes": "what may help",

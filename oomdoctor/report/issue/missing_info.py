@@ -184,6 +184,10 @@ def _known(case: Case) -> set[str]:
     if case.told is not None:
         told = {"told.model": case.told.model is not None and case.told.method_is_told, "told.card": case.told.card_is_known}
         known |= {name for name, is_known in told.items() if is_known}
+    if case.environment is not None:
+        installed = {f"log.{name.replace('-', '_')}_version" for name in case.environment.packages}
+        known |= installed | ({"log.torch_version"} if case.environment.torch is not None else set())
+        known |= {"log.bus_id"} if case.environment.gpus else set()
     if case.training is not None:
         known |= {f"training.{name}" for name in case.training.settings.known()}
     if case.incidents:
