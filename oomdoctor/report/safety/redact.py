@@ -7,13 +7,19 @@ host or user that one line names is replaced in the other lines as well, where i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 
 from oomdoctor.report.document import Document, map_text
-from oomdoctor.report.safety.secret_patterns import RULES, SecretPattern, has_digit, is_host, is_user
+from oomdoctor.report.safety.plain_view import PlainView, plain_views
+from oomdoctor.report.safety.secret_patterns import KEYS, RULES, SecretPattern, has_digit, is_host, is_random, is_user
 
 _PLACEHOLDER = re.compile(r"<(user|host|ip|mac|email|token|phone|id)-(\d{1,6})>")
+_CONTINUED = re.compile(
+    r"(?P<token><(?:token|id)-\d{1,6}>)(?: |\n[ \t|>]{0,8})(?P<rest>-?[A-Za-z0-9][A-Za-z0-9+/_.%~-]{5,4000}={0,2})(?![\w=])"
+)
+"""A token that a terminal cut at its edge, and what became of the cut on one line."""
 _VERSION = re.compile(r"\d{1,3}(?:\.\d{1,4}){3}")
 _ROUNDS = 12
 _KEYS: Mapping[str, str] = {"host": "host", "hostname": "host", "node": "host", "master_addr": "host", "user": "user", "ip": "ip"}
@@ -22,7 +28,8 @@ _KEYS: Mapping[str, str] = {"host": "host", "hostname": "host", "node": "host", 
 class Placeholders:
     """The secrets of one report and what stands for each."""
 
-    def __init__(self) -> None:
+    def __init__(self, rules: Sequence[SecretPattern] = RULES) -> None:
+        self._rules = rules
         self._names: dict[tuple[str, str], str] = {}
         self._counts: dict[str, int] = {}
         self._done: dict[str, str] = {}
@@ -37,7 +44,8 @@ class Placeholders:
             for kind, number in _PLACEHOLDER.findall(text):
                 self._counts[kind] = max(self._counts.get(kind, 0), int(number))
         everything = "\n".join(texts).lower()
-        rules = [rule for rule in RULES if any(need in everything for need in rule.needs)]
+        views = [view.text.lower() for text in texts for view in plain_views(text)]
+        rules = [rule for rule in self._rules if any(need in part for need in rule.needs for part in (everything, *views))]
         self._without.update(text for text in texts if self._by_rules(text, rules) == text)
         self._done.clear()
 
@@ -64,22 +72,37 @@ class Placeholders:
             text = changed
         return text
 
-    def _by_rules(self, text: str, rules: Iterable[SecretPattern] = RULES) -> str:
+    def _by_rules(self, text: str, rules: Iterable[SecretPattern] | None = None) -> str:
+        rules = self._rules if rules is None else rules
         lower = text.lower()
+        for view in plain_views(text):
+            text = self._through(view, text, rules)
+            if text.lower() != lower:
+                return self._by_rules(text, rules)  # the places of the other views have moved
         for rule in rules:
             if any(map(lower.__contains__, rule.needs)):
                 text = rule.compiled().sub(partial(self._replaced, rule), text)
+        return _CONTINUED.sub(_without_rest, text) if "<token-" in text or "<id-" in text else text
+
+    def _through(self, view: PlainView, text: str, rules: Iterable[SecretPattern]) -> str:
+        """Return the text without the secrets that its view shows: those of one rule, the last first; the rest is for the next round."""
+        lower = view.text.lower()
+        for rule in rules:
+            if not any(map(lower.__contains__, rule.needs)):
+                continue
+            found = [part for match in rule.compiled().finditer(view.text) for part in _secrets(rule, match)]
+            for kind, start, end in sorted(found, key=itemgetter(1), reverse=True):
+                first, last = view.span(start, end)
+                text = text[:first] + self.placeholder(kind, view.text[start:end]) + text[last:]
+            if found:
+                break
         return text
 
     def _replaced(self, rule: SecretPattern, match: re.Match[str]) -> str:
         """Replace the groups of a match, the last first so that the places of the others stay right."""
-        whole, start = match[0], match.start()
-        for kind in sorted((kind for kind, secret in match.groupdict().items() if secret), key=match.start, reverse=True):
-            secret = match[kind]
-            holds = is_user if kind == "user" else rule.holds
-            if not holds(secret):
-                continue
-            whole = whole[: match.start(kind) - start] + self.placeholder(kind, secret) + whole[match.end(kind) - start :]
+        whole, begin = match[0], match.start()
+        for kind, start, end in _secrets(rule, match):
+            whole = whole[: start - begin] + self.placeholder(kind, match[kind]) + whole[end - begin :]
         return whole
 
     def _known_elsewhere(self, text: str) -> str:
@@ -91,9 +114,20 @@ class Placeholders:
         return pattern.sub(lambda match: self._names["host" if match["host"] else "user", match["host"] or match["user"]], text)
 
 
-def redact(document: Document) -> Document:
-    """Return the document without secrets."""
-    placeholders = Placeholders()
+def _secrets(rule: SecretPattern, match: re.Match[str]) -> list[tuple[str, int, int]]:
+    """Return the secrets of a match with their places, the last first."""
+    kinds = sorted((kind for kind, secret in match.groupdict().items() if secret), key=match.start, reverse=True)
+    return [(kind, *match.span(kind)) for kind in kinds if (is_user if kind == "user" else rule.holds)(match[kind])]
+
+
+def _without_rest(match: re.Match[str]) -> str:
+    """Return the placeholder of a token alone where what follows a line's end or a blank is the rest of it."""
+    return match["token"] if is_random(match["rest"]) else match[0]
+
+
+def redact(document: Document, *, only_keys: bool = False) -> Document:
+    """Return the document without secrets; with `only_keys` people, machines and paths stay."""
+    placeholders = Placeholders(KEYS if only_keys else RULES)
     texts: list[str] = []
 
     def collect(text: str) -> str:
@@ -105,9 +139,9 @@ def redact(document: Document) -> Document:
     return map_text(document, placeholders.redact)
 
 
-def redact_text(text: str) -> str:
-    """One text without secrets."""
-    placeholders = Placeholders()
+def redact_text(text: str, *, only_keys: bool = False) -> str:
+    """One text without secrets; with `only_keys` people, machines and paths stay."""
+    placeholders = Placeholders(KEYS if only_keys else RULES)
     placeholders.learn([text])
     return placeholders.redact(text)
 

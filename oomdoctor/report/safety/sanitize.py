@@ -13,7 +13,7 @@ _ESCAPES = re.compile(
 _BREAKS = re.compile(r"\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _FORBIDDEN = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f"
-    "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # zero width, bidi, annotations
+    "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # zero width, bidi, annotations
     "\U000e0000-\U000e007f]"
 )
 _BROKEN = re.compile("[\ud800-\udfff\ufffe\uffff]")

@@ -1,0 +1,87 @@
+"""A text as a reader of it would undo its encoding, with the way back to the text as it stands.
+
+Percent escapes, entities, escapes of JSON and characters that nobody sees stand between the signs of a secret and hide its form.
+In the view they are undone, and what is found there is replaced where it stands in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+_INVISIBLE = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f"
+_HINTS = ("%", "&", "\\", "\x1b")
+_ENCODED = re.compile(
+    r"(?:%[0-9A-Fa-f]{2}){1,2000}"
+    r"|&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|amp|lt|gt|quot|apos|nbsp|sol|commat|colon|equals);"
+    r"|\\(?:u[0-9A-Fa-f]{4}|[\\/\"'])"
+    r"|(?:\x1b|\\(?:x1b|033|e)|\^\[)\[[0-9;]{0,20}m"
+)
+_UNSEEN = re.compile(f"[{_INVISIBLE}]{{1,200}}")
+_LEVELS = 3
+"""JSON in JSON, and an address in the value of an address in a log line."""
+
+
+class PlainView:
+    """The undone text, and for each of its signs where that sign stands in the original."""
+
+    def __init__(self, text: str, places: list[tuple[int, int]]) -> None:
+        self.text = text
+        self._places = places
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return where a part of the view, which is not empty, stands in the original."""
+        return self._places[start][0], self._places[end - 1][1]
+
+
+def plain_views(text: str) -> list[PlainView]:
+    """Return the views of a text, the one in which most is undone first; none where nothing is encoded."""
+    views: list[PlainView] = []
+    if text.isascii() and not any(hint in text for hint in _HINTS):
+        return views
+    places = [(at, at + 1) for at in range(len(text))]
+    for pattern in (_UNSEEN, *(_ENCODED,) * _LEVELS):
+        undone, spans = _undone(text, pattern)
+        if undone == text:
+            continue
+        places = [(places[start][0], places[end - 1][1]) for start, end in spans]
+        text = undone
+        views.insert(0, PlainView(text, places))
+    return views
+
+
+def _undone(text: str, pattern: re.Pattern[str]) -> tuple[str, list[tuple[int, int]]]:
+    """Return a text with one level of encoding undone, and where each sign of it stood."""
+    parts: list[str] = []
+    spans: list[tuple[int, int]] = []
+    at = 0
+    for match in pattern.finditer(text):
+        parts.append(text[at : match.start()])
+        spans += ((place, place + 1) for place in range(at, match.start()))
+        for piece, start, end in _signs(match[0]):
+            parts.append(piece)
+            spans.append((match.start() + start, match.start() + end))
+        at = match.end()
+    parts.append(text[at:])
+    spans += ((place, place + 1) for place in range(at, len(text)))
+    return "".join(parts), spans
+
+
+def _signs(encoded: str) -> list[tuple[str, int, int]]:
+    """Return the signs behind an escape, each with its place in it; none behind what nobody sees."""
+    if encoded[0] == "%":
+        try:
+            decoded = bytes.fromhex(encoded.replace("%", "")).decode()
+        except UnicodeDecodeError:
+            return [(sign, at, at + 1) for at, sign in enumerate(encoded)]
+        out, at = [], 0
+        for sign in decoded:
+            out.append((sign, at, at + 3 * len(sign.encode())))
+            at = out[-1][2]
+        return out
+    if encoded[0] == "&":
+        sign = unescape(encoded)
+        return [(sign, 0, len(encoded))] if len(sign) == 1 else [(char, at, at + 1) for at, char in enumerate(encoded)]
+    if encoded[0] == "\\" and encoded[1] == "u":
+        return [(chr(int(encoded[2:], 16)), 0, len(encoded))]
+    return [(encoded[1], 0, 2)] if encoded[0] == "\\" and len(encoded) == 2 else []
