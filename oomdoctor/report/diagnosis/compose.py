@@ -21,6 +21,7 @@ from oomdoctor.report.diagnosis.places import event_place, place_text, repetitio
 from oomdoctor.report.diagnosis.runs import runs_blocks
 from oomdoctor.report.diagnosis.steps import not_this, steps
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
+from oomdoctor.report.safety.redact import redact_text
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import labels
 from oomdoctor.report.wording.phrases import bare, spans
@@ -111,9 +112,14 @@ def _seen(incident: Incident, wording: Wording) -> Iterator[Block]:
 
 
 def _short_frame(frame: str) -> str:
-    """Return a frame with no more of a long path than tells which file it is."""
+    """Return a frame with no more of a long path than tells which file it is.
+
+    What shows itself as a secret only by the whole path is left whole, or nothing would take it out later.
+    """
     path, _, rest = frame.partition(" in ")
-    return f"…/{'/'.join(path.split('/')[-3:])} in {rest}" if len(path) > _LONG_PATH and path.count("/") > 3 else frame
+    end = "/" + "/".join(path.split("/")[-3:])
+    is_long = len(path) > _LONG_PATH and path.count("/") > 3
+    return f"…{end} in {rest}" if is_long and redact_text(path).endswith(end) else frame
 
 
 def _figures(incident: Incident, wording: Wording) -> Iterator[Block]:
