@@ -26,7 +26,7 @@ which is what is known of the cause, and large enough that of two neighbours the
 _NOT_ENOUGH = 6.0
 """The same for a fix that would free less than is missing."""
 _UNKNOWN_NEED = 1.0
-_NO_KEY = 2.0
+_NO_KEY = 3.5
 """The same where the framework found has no setting for it, and code must be written."""
 _AT_HAND = 1.5
 """How many places a fix moves forward whose setting stands in a file at hand: the run has the mechanism, one value changes."""
@@ -118,7 +118,7 @@ def _ranked(
     behind = place + _HARM[fix.harm] + _UNKNOWN_NEED * bool(needs)
     if size is not None and lacking is not None and size < lacking:
         behind += _NOT_ENOUGH
-    if fix.settings and not settings and framework(known, pack.frameworks) is not None:
+    if any(not row.example for row in fix.settings) and not settings and framework(known, pack.frameworks) is not None:
         behind += _NO_KEY
     if any(setting.file is not None for setting in settings):
         behind -= _AT_HAND

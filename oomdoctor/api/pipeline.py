@@ -26,7 +26,7 @@ from oomdoctor.findings.host_memory import host_memory
 from oomdoctor.findings.ledger import ledger
 from oomdoctor.findings.serving_share import default_share, serving_share
 from oomdoctor.findings.tensor_match import request_reading
-from oomdoctor.findings.workload import inference_facts
+from oomdoctor.findings.workload import inference_facts, works_on
 from oomdoctor.incidents import decide_verdict, find_incidents
 from oomdoctor.ingest.clean import clean_lines
 from oomdoctor.ingest.sources import MissingSource
@@ -210,6 +210,7 @@ def _diagnosis(
     programs = {signature.id: signature.program for signature in recogniser.signatures.values()}
     purposes = {signature.id: signature.purpose for signature in recogniser.signatures.values() if signature.purpose is not None}
     all_facts.update(inference_facts(failures, events, programs, purposes, values))
+    all_facts.update(works_on(all_facts, pack.frameworks))
     if failures and failures[0].kind is Kind.DEVICE_OOM:
         own = server.served_run.expected.server.memory_fraction if server is not None else default_share(all_facts, pack)
         all_facts.update(serving_share(all_facts, own))

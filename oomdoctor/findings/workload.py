@@ -1,4 +1,4 @@
-"""Whether the program that failed only answers: what helps a training run is wrong advice there."""
+"""What the program that failed does: what helps a training run is wrong advice where one only answers, and tokens are no pictures."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from oomdoctor.case.event import Event
 from oomdoctor.case.incident import Incident
 from oomdoctor.findings.conditions import Fact
+from oomdoctor.knowledge.records.framework import FrameworkCore
 
 _OF_TRAINING = ("backward", "optimizer-step", "evaluation", "checkpoint-save")
 """Phases that only training runs have."""
@@ -35,6 +36,14 @@ def inference_facts(
     answering = (event for event in events if purposes.get(event.signature) == "inference")
     named = next((event.fields.get("inference", programs[event.signature]) for event in answering), None)
     return {} if named is None else {"incident.inference": str(named)}
+
+
+def works_on(known: Mapping[str, Fact], frameworks: Sequence[FrameworkCore]) -> dict[str, Fact]:
+    """Return `incident.works_on`: text, pictures or sound, where the program that runs has models of one kind only."""
+    kinds = {record.framework: record.works_on for record in frameworks if record.works_on}
+    names = (known.get(name) for name in ("training.framework", "log.framework", "incident.inference"))
+    kind = next((kinds[str(name)] for name in names if name in kinds), None)
+    return {"incident.works_on": kind} if kind else {}
 
 
 def _trains(known: Mapping[str, Fact]) -> bool:

@@ -34,7 +34,9 @@ DERIVED: Final = frozenset({
     "unaccounted_bytes", "unaccounted_share", "unallocated_bytes", "unallocated_share", "whole_pool_refused",
 })  # fmt: skip
 """findings/derived.py, failure_step.py, tensor_match.py, host_memory.py, serving_share.py, facts.py: what follows from a message."""
-INCIDENT: Final = frozenset({"certainty", "count", "frame", "inference", "kind", "phase", "program", "ranks", "signature", "survived"})
+INCIDENT: Final = frozenset({
+    "certainty", "count", "frame", "inference", "kind", "phase", "program", "ranks", "signature", "survived", "works_on",
+})  # fmt: skip
 """findings/facts.py, workload.py and api/: the first failure."""
 VERDICT: Final = frozenset({"kind", "memory_failure"})
 LOG: Final = frozenset({
