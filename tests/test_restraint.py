@@ -58,6 +58,17 @@ HEALTHY = [
     pytest.param("## Docs: the out of memory page has a dead link\nPlease update it.\n", id="a request about documents"),
     pytest.param("### Feature request\nIt would be great if runs that are out of memory were told so by mail.\n", id="a wish"),
     pytest.param("Loss is NaN after 90 steps. No OOM.\n", id="another trouble, and none of memory"),
+    pytest.param("# 3.2\n- out of memory in the sampler no longer stops the server\n- faster\n", id="a list of changes"),
+    pytest.param("1a2b3c4 reduce peaks: out of memory with 70B\n5d6e7f8 next\n", id="a log of changes, each behind its number"),
+    pytest.param("pool.c:99:    die(\"cannot allocate %zu bytes\", n);\n", id="what grep prints"),
+    pytest.param("11 EAGAIN Try again\n12 ENOMEM Cannot allocate memory\n", id="a table of error numbers"),
+    pytest.param("watchd[30]: looking for out of memory conditions\nready\n", id="what a watcher looks for"),
+    pytest.param("常见问题\n问：显存不足怎么办？\n答：减小批大小。\n", id="questions and answers in Chinese"),
+    pytest.param("the model is too large (not enough memory), so part of it is on the host\nanswer: 4\n", id="a part on the host"),
+    pytest.param("[W] trial 4: out of memory; pruned\n[I] trial 5 finished with value 0.3\n", id="a trial that was pruned"),
+    pytest.param("CUDA out of memory. Tried to allocate 1.20 GiB\nusing batch size 26\nEpoch 1/3 loss 1.2\nEpoch 2/3 loss 1.1\n", id="a known message in a search for the batch size"),
+    pytest.param("oom_events_total{pod=\"a\"} 0\n# HELP oom_events_total out of memory events\n", id="metrics of a cluster"),
+    pytest.param("mode=fast\nOOM retries enabled, margin 5%\nserver is listening on port 8000\n", id="a server that is ready"),
 ]  # fmt: skip
 
 
@@ -79,6 +90,15 @@ def test_a_word_is_no_alarm(log: str) -> None:
     pytest.param("Failed to load the model\nModel loading was stopped due to insufficient system resources.\n", id="a desktop program that refuses to load a model"),
     pytest.param("Error: 0 of 4 workers ready: out of memory: 0 bytes left\n", id="noughts that are no counters"),
     pytest.param("training is OOM on my box, 24 GB, please help\n", id="somebody who says so"),
+    pytest.param("step 1\nstep 2\nstep 3\nstep 4\nfarm: out of memory\n", id="a longer log that ends with the words"),
+    pytest.param("terminate called after throwing an instance of 'farm::full'\n  what():  out of memory\n", id="what a C++ program threw, in its own line"),
+    pytest.param("10:00:01 | CRITICAL | farm:run - not enough memory, exiting\n", id="columns of a logger"),
+    pytest.param("FarmOOMError: device 0 is full\n", id="in the name of an error"),
+    pytest.param("thread 'main' panicked at src/a.rs:3: out of memory\n", id="a panic"),
+    pytest.param("GPU 0 ran out of memory while it was handling request 3, shutting down\n", id="a number that denies nothing"),
+    pytest.param("FarmError: the pool is out of memory. Reducing the batch size may help.\n", id="advice is no handling"),
+    pytest.param("not enough memory. Try reducing the batch.\n", id="advice behind the failure"),
+    pytest.param("time=\"10:00:01\" level=fatal msg=\"cannot allocate 12 GB on device 0\"\n", id="keys and values"),
 ])  # fmt: skip
 def test_a_failure_is_an_alarm(log: str) -> None:
     assert verdict(log).memory_failure in ("yes", "possible")

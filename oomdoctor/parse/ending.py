@@ -24,12 +24,14 @@ _LEAD = r"(?:\[[^\[\]\n]{1,40}\]:?\s?|(?i:error|fatal|critical|exception)\b[:\s]
 _ERROR = (
     _LEAD + r"(?:(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Failure|Fault|Interrupt)\b(?=:|\s{0,4}$)"
     r"|[^\n]{0,80}\bfatal error\b|[\w./-]{1,60}: error: \S"
-    r"|(?:[Ff]atal|FATAL)(?: [\w ]{0,30})?: \S|terminate called after|Segmentation fault|Aborted|panic: \S)"
+    r"|(?:[Ff]atal|FATAL)(?: [\w ]{0,30})?: \S|terminate called after|Segmentation fault|Aborted|panic: \S|thread '[^'\n]{0,40}' panicked)"
 )
+_WHAT = "what():"
+"""C++ says in a line of its own what was thrown."""
 _CUT = "Traceback (most recent call last)"
 _REFUSED = (
     r"(?i:out of (?:\w{1,12} )?memory|(?:not enough|insufficient|no available) (?:\w{1,12} )?memory|(?:cannot|can't|could not|unable to|failed to) allocate|less than desired)"
-    r"|\bOOM\b|内存不足|显存不足"
+    r"|\bOOM\b|\bbad_alloc\b|\bMemoryError\b|\bOutOfMemory(?:Error|Exception)\b|内存不足|显存不足"
 )
 _FEW = 4
 """So few lines are what somebody quotes of a failure: what speaks of a refusal in them is one."""
@@ -38,12 +40,12 @@ _SIGN = r"(?i)\b(?:error|fatal|critical|severe|failed|failure|cannot|can't|could
 _MEMORY = (
     r"(?i:out[ -]of[ -](?:\w{1,12} )?memory|(?:not enough|insufficient|no|low on|exhausted?) (?:\w{1,12} )?memory|memory (?:is )?exhausted)"
     r"|(?i:memory (?:is not|isn't) enough|requires more (?:\w{1,12} )?memory|max size of memory|(?:attempting|trying) to (?:allocate|reserve|malloc)\b)"
-    r"|(?i:(?:allocat|reserv)\w{0,6} (?:\w{1,12} ){0,3}(?:memory|buffer)|memory alloc\w{0,8} (?:fail|error))|\bOOM\b|[Bb]ad_?[Aa]lloc|内存不足|显存不足|显存溢出|内存溢出"
+    r"|(?i:(?:allocat|reserv)\w{0,6} (?:\w{1,12} ){0,3}(?:memory|buffer)|memory alloc\w{0,8} (?:fail|error))|OOM(?:Error|Exception)?\b|OutOfMemory|[Bb]ad_?[Aa]lloc|内存不足|显存不足|显存溢出|内存溢出"
 )
 _DEVICE = r"(?i:cuda|gpu|hip\b|rocm|npu|xpu|mps|device|vram|cublas|cudnn|nccl)|显存|显卡"
 _WELL = (
     r"(?i)\b(?:training|run|job|evaluation|inference|fine-?tuning|build|all (?:\w+ ){0,2}\w+) (?:is |has |was )?(?:completed?|done|finished|success\w*|ended|passed|terminated normally)\b"
-    r"|^\W{0,8}(?:done|finished|completed|success(?:ful(?:ly)?)?|bye)\b|\bfinished successfully\b|\bcompleted successfully\b|\bexit(?:ed)?(?: with)? (?:code|status)[:= ]{1,3}0\b|\b0 fail(?:ed|ures)\b"
+    r"|^\W{0,8}(?:done|finished|completed|success(?:ful(?:ly)?)?|bye)\b|\bfinished successfully\b|\bcompleted successfully\b|\bfinished with\b|\bexit(?:ed)?(?: with)? (?:code|status)[:= ]{1,3}0\b|\b0 fail(?:ed|ures)\b"
     r"|\b\d{1,7} passed\b(?!.{0,40}\bfailed)|(?<!mergency )\b(?:model|checkpoint|weights|adapter|results?|picture|image|output) (?:was |has been )?(?:saved|written)\b|\bsav(?:ed|ing) (?:the )?(?:final|best) "
     r"|^\s{0,4}ok\b|训练(?:完成|结束)|保存(?:完成|成功)|运行结束"
 )
@@ -55,11 +57,12 @@ _SIGNS = (
     *(name + end for name in _NAMES for end in (b":", b"\n", b"\r", b" \n", b"\x1b")),
     b"fatal error", b"atal: ", b"FATAL", b"error: ", b"terminate called", b"Segmentation", b"Aborted", b"panic:", _CUT.encode(),
     b"ut of memory", b"UT OF MEMORY", b"nough ", b"NOUGH ", b"nsufficient ", b"NSUFFICIENT ", b"o available ", b"not allocate", b"n't allocate",
-    b"to allocate", b"less than desired", b"OOM", "不足".encode(),
+    b"to allocate", b"less than desired", b"OOM", b"bad_alloc", b"MemoryError", b"OutOfMemory", b"panicked", "不足".encode(),
 )  # fmt: skip
 """One of these stands in all that is an error or a refusal; looking for them is a hundred times cheaper."""
 _OF_A_KIND = (b"ut of ", b" memory")
 """Both stand in `out of device memory`."""
+_QUESTION = r"[?？]\s{0,4}$"
 _COMMIT = r"commit [0-9a-f]{4,40}\b"
 _LONGEST = 300
 _AROUND = 4
@@ -84,7 +87,7 @@ def find_log_ending(last: bytes) -> LogEnding | None:
     texts = [line.text for line in clean_lines(end, 0) if line.text.strip()]
     at = _last_error(texts)
     if at is not None:
-        ending = _ending(texts[at])
+        ending = _ending(" ".join([texts[at], *(text.strip() for text in texts[at + 1 : at + 2] if text.lstrip().startswith(_WHAT))]))
         if not _goes_on(texts[at:]):
             return ending
         return _survived(ending) if ending.speaks_of_memory else None
@@ -142,12 +145,18 @@ def _stated(texts: Sequence[str]) -> LogEnding | None:
     for number in range(len(texts) - 1, -1, -1):
         text = texts[number]
         refused = re.search(_REFUSED, text)
-        if refused is None or is_mention(text, refused.start(), refused.end()) or (written and text.startswith("    ")):
+        if (
+            refused is None
+            or re.search(_QUESTION, text)
+            or is_mention(text, refused.start(), refused.end())
+            or (written and text.startswith("    "))
+        ):
             continue
         ending = _ending(text)
         if _goes_on(texts[number:]) or any(re.search(_READY, later) for later in texts[number + 1 :]):
             return _survived(ending)
-        if len(texts) <= _FEW or (number >= len(texts) - _FEW and re.search(_SIGN, text)):
+        is_last = number == len(texts) - 1
+        if len(texts) <= _FEW or is_last or (number >= len(texts) - _FEW and re.search(_SIGN, text)):
             return ending
         return None
     return None

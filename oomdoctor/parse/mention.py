@@ -15,13 +15,13 @@ _HANDLED = (
     r"(?![^\n.;]{1,60}\b(?:may|might|can|could|should|would|helps?|recommended)\b)"
     r"\b(?:(?:auto[- ]?)?retrying\b|will retry\b|retry (?:with|in|\d)|trying (?:again|with)\b|falling back\b|fell back\b|will fall back\b"
     r"|(?:reduc|lower|halv|shrink|decreas|splitt|scal)ing\b|(?:reduced|lowered|halved|decreased) (?:to|from|by)\b|split (?:into|in two)\b"
-    r"|skipp(?:ing|ed)\b|switch(?:ing|ed) to\b|recover(?:ing|ed)\b|(?<!un)handled\b|ignor(?:ing|ed)\b|evict(?:ing|ed)\b|preempt(?:ing|ed)\b"
+    r"|skipp(?:ing|ed)\b|switch(?:ing|ed) to\b|recover(?:ing|ed)\b|(?<!un)handled\b|ignor(?:ing|ed)\b|prun(?:ing|ed)\b|discard(?:ing|ed)\b|so (?:part|some|only|fewer|less)\b|evict(?:ing|ed)\b|preempt(?:ing|ed)\b"
     r"|(?:freeing|clearing|emptying) (?:the |some )?(?:\w{1,10} )?(?:cache|memory)\b|offloading to\b|continuing\b|resuming\b)"
     r"|重试|自动(?:减半|降低|减小|调整|切换)|跳过|已恢复|回退到|改用|继续(?:训练|运行)"
 )
 _DENIED = (
-    r"(?i:(?:\b(?:no|not|never|without|avoid\w{0,3}|prevent\w{0,3}|zero|0|isn't|didn't|doesn't|don't|hasn't|wasn't)|没有|未|无|不会|不再|避免|防止)"
-    r"(?:[ \"'`*]{1,3}[\w%-]{1,20}){0,3}[ \"'`*]{0,3}|(?:没有|未|无|不会|不再|避免|防止)[\u4e00-\u9fff]{0,6}\s?)$"
+    r"(?i:(?:\b(?:no|not|never|without|avoid\w{0,3}|prevent\w{0,3}|isn't|didn't|doesn't|don't|hasn't|wasn't)|没有|未|无|不会|不再|避免|防止)"
+    r"(?:[ \"'`*]{1,3}[\w%-]{1,20}){0,3}[ \"'`*]{0,3}|(?:没有|未|无|不会|不再|避免|防止)[\u4e00-\u9fff]{0,6}\s?|\b(?:zero|0) )$"
 )
 """Before the words: no OOM, did not run out of memory."""
 _SUPPOSED = (
@@ -36,7 +36,7 @@ _COUNTED = r"(?i)[\w ()/\"'-]{0,40}[\"']?\s{0,3}[:=|]\s{0,3}[\"']?(?:0(?![.\d]|\
 _NAMED = (
     r"(?i)[-_ )]{0,2}(?:killer\b(?! (?:killed|invoked|terminated|reaped))|scores?\b|adj\b|handl\w*|guards?\b|protect\w*|prevention|checks?\b|tests?\b|retr\w+|thresholds?\b|watch\w*"
     r"|monitor\w*|detect(?:or|ion)\w*|fix(?:es|ed)?\b|count(?:s|er|ers)?\b|events?\b|rates?\b|polic\w+|safe\w*|free\b|bugs?\b|issues?\b|faq\b|hooks?\b|observer|callback|recovery|margin|budget"
-    r"|section|chapter|page|handling|warnings?\b|mitigation|resilien\w+)"
+    r"|section|chapter|page|handling|conditions?|situations?|scenarios?|warnings?\b|mitigation|resilien\w+)"
 )
 """After them: OOM killer, OOM protection."""
 _WRITTEN = (
@@ -44,9 +44,13 @@ _WRITTEN = (
     r"|add(?:s|ed)?|improve[sd]?|clarif(?:y|ies|ied)|document(?:s|ed)?|updated?|remove[sd]?|resolve[sd]?|close[sd]?|handle[sd]?|catch(?:es)?|support(?:s|ed)?)\b"
     r"(?![^\n]{0,80}\b(?:failed|failure|error:))"
     r"|\b(?:faq|readme|changelog|tutorial|documentation|release notes?|feature request|dead (?:link|page)|cookbook|blog|paper|talk|lecture)\b"
-    r"|\bit would be (?:great|nice|good|helpful|useful)\b|\b(?:a lot of|many|some|new) (?:users|people)\b|\b(?:CLOSED|MERGED|WONTFIX)\b|^\s{0,8}\|[^|\n]{1,80}\|"
+    r"|\bit would be (?:great|nice|good|helpful|useful)\b|\b(?:a lot of|many|some|new) (?:users|people)\b|\b(?:CLOSED|MERGED|WONTFIX)\b|^\s{0,8}\|[^|\n]{1,80}\|[^|\n]{1,80}\|"
 )
 """Titles of changes, lists, tables and documents."""
+_LISTED = r"^\s{0,12}[-*+•]\s{1,3}\S|^\s{0,4}(?=[0-9a-f]{0,39}[a-f])(?=[a-f]{0,39}[0-9])[0-9a-f]{7,40}\s|^\s{0,8}(?:\d{1,3}\s{1,8})?ENOMEM\s{1,8}[A-Z]"
+"""Lines of a list, of a log of changes, of a table of error numbers."""
+_ARGUMENT = r"(?<![\w.])[a-z_][\w.]{0,40}\((?:\w{1,30},\s?)?[rbfu]?[\"'][^\"'\n]{0,80}$"
+"""Before the words: the text that a call in source code prints."""
 _CODE = (
     r"^\s{0,40}(?:[+-]\s{0,40})?(?:except|raise|return|if|elif|assert|throw|catch|print|printf|echo|def|self\.|logg?(?:er|ing)?\.\w+|warnings?\.warn)\b[^\n]{0,200}[(\[\"'`:{]"
     r"|^\s{0,40}(?:#(?!#)|//|/\*|\*\s|<!--)|^\s{0,40}[\w.]{1,60} = (?:[rbf]{0,2}[\"']|[(\[{])"
@@ -71,6 +75,8 @@ def is_mention(line: str, start: int, end: int) -> bool:
         or is_counted(after)
         or re.match(_NAMED, after) is not None
         or re.search(_WRITTEN, line) is not None
+        or re.search(_LISTED, line) is not None
+        or re.search(_ARGUMENT, before) is not None
         or re.search(_CODE, line) is not None
     )
 

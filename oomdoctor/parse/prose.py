@@ -18,7 +18,7 @@ _PERSON = (
 )
 _WISH = (
     r"(?im)^\W{0,8}(?:\[?(?:feature(?: request)?|enhancement|rfc|proposal|docs?|documentation|typo)\]?)\b\s{0,2}(?:[:：]|$)|\bit would be (?:great|nice|good|helpful|useful)\b"
-    r"|\bfeature request\b|\bdead (?:link|page)\b|^\W{0,8}(?:功能(?:请求|建议)|文档(?:问题|建议)?)\s{0,2}(?:[:：]|$)"
+    r"|\bFAQ\b|^\W{0,4}Q[.:]|常见问题|^\W{0,4}问[:：]|\bfeature request\b|\bdead (?:link|page)\b|^\W{0,8}(?:功能(?:请求|建议)|文档(?:问题|建议)?)\s{0,2}(?:[:：]|$)"
 )
 
 
