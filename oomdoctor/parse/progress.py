@@ -8,7 +8,6 @@ _STEPS = re.compile(
     rb"\|\s{0,3}(?P<bar>\d{1,9})/\d{1,9} \["  # tqdm
     rb"|\b(?:global_step|iteration|iter|step)[\"']?\s{0,3}[:=/ ]\s{0,3}(?P<step>\d{1,9})\b"
     rb"|\bEpoch ?:?\[?\d{1,5}(?:/\d{1,5})?\]? ?[\[(](?P<batch>\d{1,9})/\d{1,9}[\])]"
-    rb"|^\s{0,6}(?:Epoch|epoch) ?:?\[?(?P<epoch>\d{1,5})/\d{1,5}"
     rb"|, it (?P<it>\d{1,9}),"  # a line of figures: epoch 2, it 5210, loss ...
     rb"|^\s{0,6}(?P<keras>\d{1,9})/\d{1,9} \[[=>.]{5,60}\]",
     re.MULTILINE,
@@ -21,6 +20,7 @@ _OTHER_BARS = re.compile(
 """What stands on the line of a bar that counts no training steps."""
 _AT_ITS_END = re.compile(rb"\b(\d+)/\1\b")
 _LOSS = re.compile(rb"\b[Ll]oss[\"']?(?:\s{0,3}[:=]\s{0,3}|\s{1,3})\d{1,6}\.\d")
+_EPOCH = re.compile(rb"^\s{0,6}[Ee]poch ?:?\[?(\d{1,5})/\d{1,5}", re.MULTILINE)
 _LOSSES = 2
 """So many metric lines after an error are a run that goes on."""
 
@@ -59,7 +59,7 @@ def went_on(before: bytes, after: bytes, steps: int) -> bool:
 
 def runs(data: bytes) -> bool:
     """Return whether a piece of a log shows a run at work: a counter that rises, or lines of metrics."""
-    return _rises(data) or len(_LOSS.findall(data)) >= _LOSSES
+    return _rises(data) or len(set(_EPOCH.findall(data))) > 1 or len(_LOSS.findall(data)) >= _LOSSES
 
 
 def _rises(data: bytes) -> bool:
