@@ -13,12 +13,15 @@ from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.report.handbook.page import contents_page, rule_page
+from oomdoctor.report.handbook.page import contents_page, found_page, rule_page
 from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wire.explain import convert_pages
 from oomdoctor.report.wording.wording import Wording
 
 _LONGEST = 20_000
+_FEW = 3
+"""More words than this are a piece of a message."""
+_SHOWN = 80
 
 
 @click.command()
@@ -31,7 +34,8 @@ def explain(terms: tuple[str, ...], format_: str, output: str | None, lang: str 
     """Explain a problem, a fix, a cause, a message or a source: what it is, why it happens, what to do, what does not help.
 
     ID is an id of a report or of `oomdoctor rules list`, an area such as `device`, or `fixes`, `signatures`, `sources`.
-    TEXT is a piece of a message: the page of that message is shown. Without either, the areas are listed.
+    TEXT is a piece of a message: the page of that message is shown; or a few words: the pages that speak of them are listed.
+    Without either, the areas are listed.
 
     \b
     Examples:
@@ -39,19 +43,31 @@ def explain(terms: tuple[str, ...], format_: str, output: str | None, lang: str 
       oomdoctor explain fragmentation
       oomdoctor explain smaller-batch --lang zh
       oomdoctor explain 'CUDA out of memory'
+      oomdoctor explain 显存碎片 --lang zh
       oomdoctor explain article-nvml-assert --format markdown
 
     Exit status: 0, or 2 where nothing has that name.
     """
     book = Book(load_pack(over=rules))
-    text = " ".join(terms)[:_LONGEST]
-    name = page_id(book, text) if text.strip() else None
-    write(_page(book, name, format_, Wording(lang or locale_language(os.environ)), to_terminal=output is None), output)
+    text = " ".join(terms)[:_LONGEST].strip()
+    wording = Wording(lang or locale_language(os.environ))
+    found = [] if format_ == "json" or not text else found_pages(book, text)
+    if found:
+        write(show(found_page(book, found, text[:_SHOWN], wording, __version__), format_, to_terminal=output is None, full=True), output)
+        return
+    write(_page(book, page_id(book, text) if text else None, format_, wording, to_terminal=output is None), output)
+
+
+def found_pages(book: Book, text: str) -> list[str]:
+    """Return the ids of the pages that speak of a few words; none where the words are an id or a message."""
+    if book.part_of(_spelled(text)) is not None or len(text.split()) > _FEW or _message(book, text) is not None:
+        return []
+    return book.search(text)
 
 
 def page_id(book: Book, text: str) -> str:
     """Return the id that a text is, or the message that stands in it. Raise UsageError with what is near where there is none."""
-    spelled = text.strip().lower().replace(" ", "-").replace("_", "-")
+    spelled = _spelled(text)
     if book.part_of(spelled) is not None:
         return spelled
     message = _message(book, text) or book.with_example(text) or book.with_literal(text)
@@ -62,6 +78,10 @@ def page_id(book: Book, text: str) -> str:
         f"nothing is called '{text.strip()[:80]}'"
         + (f"; near it: {', '.join(near)}" if near else "; `oomdoctor explain` lists what there is")
     )
+
+
+def _spelled(text: str) -> str:
+    return text.strip().lower().replace(" ", "-").replace("_", "-")
 
 
 def _message(book: Book, text: str) -> str | None:

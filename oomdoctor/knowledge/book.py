@@ -5,6 +5,7 @@ A diagnosis never imports this module; it is for reading the knowledge itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import cached_property
@@ -24,6 +25,9 @@ T = TypeVar("T", bound=Record)
 
 PARTS = ("problems", "fixes", "signatures", "sources")
 _KINDS: tuple[RecordKind[Any], ...] = (PROBLEMS, FIXES, SIGNATURES, SOURCES)
+_WORDS = re.compile(r"[a-z0-9_.+-]{2,}|[\u4e00-\u9fff]+")
+_LONG_CHINESE = 4
+_CALLED = 100
 
 
 class Book:
@@ -133,6 +137,25 @@ class Book:
         in_name = [name for name in names if len(word) > 2 and dashed in name]
         return list(dict.fromkeys([*close, *in_name, *in_title]))[:most]
 
+    def search(self, text: str, most: int = 12) -> list[str]:
+        """Return the problems and fixes that speak of all words of a text, those that name them in their titles first."""
+        words = [part for word in _WORDS.findall(text.lower()) for part in _parts(word)]
+        plain = " ".join(text.lower().split())
+        scores = {record.id: _CALLED for record in self.problems.values() if plain in (name.lower() for name in record.called)}
+        for name, title, body in self._texts:
+            found = [4 if word in title else 1 if word in body else 0 for word in words]
+            if found and all(found):
+                scores[name] = scores.get(name, 0) + sum(found)
+        return sorted(scores, key=lambda name: -scores[name])[:most]
+
+    @cached_property
+    def _texts(self) -> list[tuple[str, str, str]]:
+        """The id, the title and the text of every problem and fix, in both languages and in small letters; the common problems first."""
+        problems = sorted(self.problems.values(), key=lambda record: "environment" in self.pack.path(PROBLEMS.part, record.id))
+        written = [(record.id, record.title, record.why) for record in problems]
+        written += [(record.id, record.title, record.how) for record in self.fixes.values()]
+        return [(name, f"{name} {title.en} {title.zh}".lower(), f"{text.en} {text.zh}".lower()) for name, title, text in written]
+
     def with_example(self, text: str) -> str | None:
         """Return the signature with the shortest example that holds a text of several words: most likely the message that it is from."""
         text = " ".join(text.lower().split())
@@ -155,6 +178,14 @@ class Book:
             if lengths and core.kind != "context":
                 longest[core.id] = max(lengths)
         return max(longest, key=longest.__getitem__, default=None)
+
+
+def _parts(word: str) -> Iterator[str]:
+    """Yield a Latin word as it is, and of a longer Chinese one each pair of characters: nothing tells where its words end."""
+    if word[0] < "\u4e00" or len(word) < _LONG_CHINESE:
+        yield word
+    else:
+        yield from (word[at : at + 2] for at in range(0, len(word) - 1, 2))
 
 
 def _known(record: T | None, name: str) -> T:

@@ -157,3 +157,28 @@ def test_json_gives_the_records_and_the_fixes_that_they_name() -> None:
 
 def test_every_area_has_a_text() -> None:
     assert set(AREAS) >= set(book().areas)
+
+
+@pytest.mark.parametrize(("text", "first"), [
+    pytest.param("显存不足", "device-memory-full", id="what Chinese users call it"),
+    pytest.param("爆显存", "device-memory-full", id="and what they call it among themselves"),
+    pytest.param("显存碎片", "fragmentation", id="fragmentation in Chinese"),
+    pytest.param("内存不足", "host-ram-exhausted", id="memory of the host"),
+    pytest.param("共享内存", "shm-too-small", id="shared memory"),
+    pytest.param("梯度检查点", "activations-are-kept", id="words of a text, not of a title"),
+    pytest.param("out of memory", "device-memory-full", id="words that stand in hundreds of messages"),
+    pytest.param("OOM", "device-memory-full", id="in capitals"),
+    pytest.param("显存泄漏", "memory-grows", id="a leak"),
+    pytest.param("被杀", "killed-without-a-word", id="a process that vanished"),
+])  # fmt: skip
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_few_words_find_the_pages_that_speak_of_them(text: str, first: str, lang: str) -> None:
+    status, said = run(text, "--lang", lang)
+    lines = [line.split()[0] for line in said.splitlines() if line.startswith("  ") and line.strip()]
+    assert (status, lines[0]) == (0, first)
+
+
+def test_words_of_which_no_page_speaks_are_answered_with_what_is_near() -> None:
+    status, said = run("量子纠缠态")
+    assert status != 0
+    assert "nothing is called" in said

@@ -37,6 +37,8 @@ class ProblemRecord(Record, frozen=True, kw_only=True):
     rank: int = 50
     """Among findings of equal confidence the lower rank comes first: specific problems low, general ones high."""
     title: TextRecord
+    called: list[str] = []
+    """What people look for when they mean it, in any language (`oomdoctor explain`)."""
     when: Condition
     why: TextRecord
     fixes: list[str] = []

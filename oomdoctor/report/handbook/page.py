@@ -5,7 +5,7 @@ The example of a page is run through the tool itself, so its figures and its exp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from oomdoctor.knowledge.book import Book
 from oomdoctor.report.document import Block, Document, Facts, Heading, Paragraph, Row
@@ -60,6 +60,16 @@ def contents_page(book: Book, wording: Wording, version: str) -> Document:
         Paragraph(spans(wording.say(handbook.HINT))),
     ]
     return _document(blocks, "explain", wording, version)
+
+
+def found_page(book: Book, names: Sequence[str], text: str, wording: Wording, version: str) -> Document:
+    """Return the problems and fixes that speak of a text, a line each."""
+    problems = [Row(name, wording.say(book.problems[name].title)) for name in names if name in book.problems]
+    fixes = [Row(name, wording.say(book.fixes[name].title)) for name in names if name not in book.problems]
+    blocks: list[Block] = []
+    for title, rows in ((handbook.FOUND_PROBLEMS, problems), (handbook.FOUND_FIXES, fixes)):
+        blocks += [Heading(wording.say(title, text=text)), Facts(tuple(rows))] if rows else []
+    return _document([*blocks, Paragraph(spans(wording.say(handbook.HINT)))], f"explain {text}", wording, version)
 
 
 def listing_blocks(book: Book, name: str, wording: Wording) -> Iterator[Block]:

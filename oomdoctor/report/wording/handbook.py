@@ -97,6 +97,8 @@ PART_PROBLEMS = Text("problems", "问题")
 PART_FIXES = Text("what to change, with the key of each framework", "改什么，各框架对应的参数")
 PART_SIGNATURES = Text("messages of {n} programs", "{n} 个程序的报错")
 PART_SOURCES = Text("cited documents; five of them are articles, checked claim by claim", "引用的文档，其中五篇文章逐条核对过")
+FOUND_PROBLEMS = Text("Problems that speak of “{text}”", "提到“{text}”的问题")
+FOUND_FIXES = Text("What to change", "可以改什么")
 HINT = Text(
     "Continue with `oomdoctor explain NAME`: an area, an id, or a quoted message.",
     "继续查看：`oomdoctor explain 名字`，可以是领域、编号，也可以是一段报错原文。",
