@@ -30,7 +30,7 @@ _BEGINNING = 200_000
 _SCREEN = 40
 """Lines that a report on a terminal may have; where it would have more, less of it is told and more folded."""
 
-FORMATS = ("terminal", "markdown", "json", "html")
+FORMATS = ("terminal", "markdown", "json", "html", "sarif")
 
 
 @click.command()
@@ -112,6 +112,10 @@ def render(diagnosis: Diagnosis, format_: str, wording: Wording, *, redact: bool
         from oomdoctor.report.wire.diagnosis import convert_diagnosis  # noqa: PLC0415 - a tenth of the start of the other formats
 
         return json_text(convert_diagnosis(diagnosis, wording, __version__), redact=redact)
+    if format_ == "sarif":
+        from oomdoctor.report.wire.sarif import convert_findings  # noqa: PLC0415 - few ask for it
+
+        return json_text(convert_findings(diagnosis, wording, __version__), redact=redact)
     said = partial(show, format_=format_, to_terminal=to_terminal, full=full)
     text = said(compose(diagnosis, wording, __version__), redact=redact)
     if format_ != "terminal" or full or text.count("\n") <= _SCREEN:

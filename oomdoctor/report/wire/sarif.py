@@ -1,21 +1,28 @@
-"""Convert complaints about configs to SARIF 2.1.0 (OASIS), which code hosts show beside the lines of a change."""
+"""Convert complaints about configs, and what a log shows, to SARIF 2.1.0 (OASIS), which code hosts show beside lines."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
+from oomdoctor.case.diagnosis import Diagnosis, Finding
+from oomdoctor.case.event import Certainty, Place
 from oomdoctor.case.settings import ConfigIssue, Severity
+from oomdoctor.report.diagnosis.headline import settle_text, summary
 from oomdoctor.report.safety.sanitize import clean, clean_line
 from oomdoctor.report.wording import labels
+from oomdoctor.report.wording.phrases import bare
 from oomdoctor.report.wording.wording import Wording
 
 _LONG = 2000
+_FINDINGS = 8
+_LEVELS: Mapping[str, Severity] = {"yes": "error", "possible": "warning"}
+"""By whether memory failed; what failed otherwise is a note, for this tool judges memory."""
 
 
 class SarifMessage(Struct, frozen=True):
@@ -55,7 +62,8 @@ class SarifPhysicalLocation(Struct, frozen=True, rename="camel"):
     """The file and the line of a complaint."""
 
     artifact_location: SarifArtifactLocation
-    region: SarifRegion
+    region: SarifRegion | UnsetType = UNSET
+    """Left out where no line was counted."""
 
 
 class SarifLocation(Struct, frozen=True, rename="camel"):
@@ -105,12 +113,70 @@ class SarifLog(Struct, frozen=True, kw_only=True):
     runs: tuple[SarifRun, ...]
 
 
+class _Complaint(Struct, frozen=True, kw_only=True):
+    """What is said of one line, whether of a config or of a log."""
+
+    id: str
+    level: Severity
+    what: str
+    why: str
+    write: str | None = None
+    file: str
+    line: int | None
+    key: str
+
+
 def convert_config_issues(issues: Sequence[ConfigIssue], wording: Wording, version: str) -> SarifLog:
     """Convert complaints to one run of one tool; each kind of complaint is a rule."""
-    kinds = {issue.id: issue for issue in reversed(issues)}
-    ids = list(dict.fromkeys(issue.id for issue in issues))
+    return _log([_of_config(issue, wording) for issue in issues], wording, version)
+
+
+def convert_findings(diagnosis: Diagnosis, wording: Wording, version: str) -> SarifLog:
+    """Convert a diagnosis: its verdict, what it means, and what is wrong in the config, each at its line; nothing where nothing failed."""
+    case = diagnosis.case
+    complaints = [_of_config(issue, wording) for issue in (case.training.issues if case.training is not None else ())]
+    if not case.incidents:
+        return _log(complaints, wording, version)
+    first = case.incidents[0]
+    level: Severity = _LEVELS.get(case.verdict.memory_failure, "note")
+    settle = settle_text(case, wording)
+    why = wording.say(labels.SETTLE) + settle if settle else clean_line(first.root.text, 400)
+    verdict = _at(first.root.place, id=first.kind.value, level=level, what=summary(diagnosis, wording), why=why, key=first.root.signature)
+    found = [_of_finding(finding, first.root.place, wording) for finding in diagnosis.findings[:_FINDINGS]]
+    return _log([verdict, *found, *complaints], wording, version)
+
+
+def _of_finding(finding: Finding, root: Place, wording: Wording) -> _Complaint:
+    place = finding.evidence[0].place if finding.evidence else root
+    level: Severity = "error" if finding.severity == "error" and finding.confidence is not Certainty.POSSIBLE else "warning"
+    fix = next((wording.say(labels.NEXT) + wording.colon + wording.say(fix.title) for fix in finding.fixes), None)
+    what = bare(wording.say(finding.title)) + wording.aside(wording.say(labels.CONFIDENCE[finding.confidence.value]))
+    level = "note" if finding.severity == "note" else level
+    return _at(place, id=finding.id, level=level, what=what, why=wording.say(finding.why), key=finding.id, first=fix)
+
+
+def _at(place: Place, *, id: str, level: Severity, what: str, why: str, key: str, first: str | None = None) -> _Complaint:  # noqa: A002
+    return _Complaint(id=id, level=level, what=what, why=why, write=first, file=place.source, line=place.line, key=key)
+
+
+def _of_config(issue: ConfigIssue, wording: Wording) -> _Complaint:
+    return _Complaint(
+        id=issue.id,
+        level=issue.severity,
+        what=wording.say(issue.what),
+        why=wording.say(issue.why),
+        write=None if issue.replacement is None else wording.say(labels.WRITE_INSTEAD) + clean_line(issue.replacement, 400),
+        file=issue.file,
+        line=max(1, issue.line),
+        key=issue.key,
+    )
+
+
+def _log(complaints: Sequence[_Complaint], wording: Wording, version: str) -> SarifLog:
+    kinds = {complaint.id: complaint for complaint in reversed(complaints)}
+    ids = list(dict.fromkeys(complaint.id for complaint in complaints))
     driver = SarifDriver(name="oomdoctor", semantic_version=version, rules=tuple(_rule(kinds[id_], wording) for id_ in ids))
-    results = tuple(_result(issue, ids.index(issue.id), wording) for issue in issues)
+    results = tuple(_result(complaint, ids.index(complaint.id), wording) for complaint in complaints)
     return SarifLog(
         schema="https://json.schemastore.org/sarif-2.1.0.json",
         version="2.1.0",
@@ -118,26 +184,26 @@ def convert_config_issues(issues: Sequence[ConfigIssue], wording: Wording, versi
     )
 
 
-def _rule(issue: ConfigIssue, wording: Wording) -> SarifRule:
+def _rule(complaint: _Complaint, wording: Wording) -> SarifRule:
     return SarifRule(
-        id=issue.id,
-        short_description=SarifMessage(issue.id.replace("-", " ")),
-        full_description=_message(wording.sentence(wording.say(issue.why))),
-        default_configuration=SarifConfiguration(issue.severity),
+        id=complaint.id,
+        short_description=SarifMessage(complaint.id.replace("-", " ")),
+        full_description=_message(wording.sentence(complaint.why)),
+        default_configuration=SarifConfiguration(complaint.level),
     )
 
 
-def _result(issue: ConfigIssue, rule: int, wording: Wording) -> SarifResult:
-    text = wording.sentence(wording.say(issue.what)) + wording.blank + wording.sentence(wording.say(issue.why))
-    if issue.replacement is not None:
-        text += f"{wording.blank}{wording.say(labels.WRITE_INSTEAD)}{clean_line(issue.replacement, 400)}{wording.stop}"
+def _result(complaint: _Complaint, rule: int, wording: Wording) -> SarifResult:
+    text = wording.blank.join(wording.sentence(part) for part in (complaint.what, complaint.why, complaint.write) if part)
+    region = UNSET if complaint.line is None else SarifRegion(complaint.line)
+    named = complaint.file not in ("", "-")
     return SarifResult(
-        rule_id=issue.id,
+        rule_id=complaint.id,
         rule_index=rule,
-        level=issue.severity,
+        level=complaint.level,
         message=_message(text),
-        locations=(SarifLocation(SarifPhysicalLocation(SarifArtifactLocation(_uri(issue.file)), SarifRegion(max(1, issue.line)))),),
-        partial_fingerprints={"complaint/v1": clean_line(f"{issue.id}:{issue.key}", 400)},
+        locations=(SarifLocation(SarifPhysicalLocation(SarifArtifactLocation(_uri(complaint.file)), region)),) if named else (),
+        partial_fingerprints={"complaint/v1": clean_line(f"{complaint.id}:{complaint.key}", 400)},
     )
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import jsonschema
 import pytest
 
+from oomdoctor.api.diagnose import diagnose
 from oomdoctor.case.settings import ConfigIssue
 from oomdoctor.case.text import Text
 from oomdoctor.report.wire.encode import json_text
-from oomdoctor.report.wire.sarif import convert_config_issues
+from oomdoctor.report.wire.sarif import convert_config_issues, convert_findings
 from oomdoctor.report.wording.wording import Wording
 
 MESSAGE = {
@@ -119,3 +120,37 @@ def test_a_message_says_what_why_and_what_to_write() -> None:
 def test_a_file_is_named_as_a_code_host_knows_it(file: str, uri: str) -> None:
     result = sarif((issue(file=file),))["runs"][0]["results"][0]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
+
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 15.50 GiB of which 1.25 GiB is free."
+
+
+def of_log(text: str, name: str = "logs/train.log", lang: str = "en") -> Any:
+    return json.loads(json_text(convert_findings(diagnose(text.encode(), name=name), Wording(lang), "1.2.3"), redact=True))
+
+
+@pytest.mark.parametrize(("text", "level"), [
+    pytest.param(f"step 1\n{OOM}\n", "error", id="memory ran out"),
+    pytest.param("step 1\nKilled\n", "warning", id="perhaps it did"),
+    pytest.param("RuntimeError: CUDA error: device-side assert triggered\n", "note", id="something else failed"),
+    pytest.param("step 1\ndone\n", None, id="nothing failed"),
+    pytest.param("", None, id="an empty log"),
+])  # fmt: skip
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_diagnosis_is_sarif_with_the_verdict_first(text: str, level: str | None, lang: str) -> None:
+    log = of_log(text, lang=lang)
+    jsonschema.validate(log, LOG)
+    results = log["runs"][0]["results"]
+    assert [entry["level"] for entry in results[:1]] == ([] if level is None else [level])
+
+
+def test_a_finding_points_at_its_line_and_says_what_to_do_first() -> None:
+    results = of_log(f"step 1\n{OOM}\n")["runs"][0]["results"]
+    assert [entry["locations"][0]["physicalLocation"]["region"]["startLine"] for entry in results] == [2] * len(results)
+    assert [entry["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for entry in results] == ["logs/train.log"] * len(results)
+    assert "2.00 GiB" in results[0]["message"]["text"]
+    assert "(possible)" in results[1]["message"]["text"] or "(likely)" in results[1]["message"]["text"]
+
+
+def test_what_came_from_standard_input_has_no_place() -> None:
+    assert of_log(OOM, name="-")["runs"][0]["results"][0]["locations"] == []
