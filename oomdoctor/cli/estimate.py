@@ -114,9 +114,9 @@ def _render(run: RunEstimate, format_: str, wording: Wording, *, to_terminal: bo
     memory = run.estimate
     if format_ in ("json", "jsonl"):
         report = convert_served(memory, wording) if isinstance(memory, Served) else convert_estimate(memory, wording, run.fit)
-        return json_text(report, line=format_ == "jsonl")
+        return json_text(report, line=format_ == "jsonl", only_keys=True)
     if isinstance(memory, Served):
         document = compose_server(memory, wording, __version__)
     else:
         document = compose(memory, wording, __version__, run.fit)
-    return show(document, format_, to_terminal=to_terminal)
+    return show(document, format_, to_terminal=to_terminal, only_keys=True)

@@ -18,13 +18,15 @@ _PLAIN = dict(zip("│▸▾▲…·≈≥≤×–—“”‘’█▓▒░▞
 """For terminals whose encoding lacks them; the fills of a bar stay apart."""
 
 
-def show(document: Document, format_: str, *, to_terminal: bool, full: bool | None = None, redact: bool = False) -> str:
-    """Return a document as `terminal`, `markdown` or `html`; `redact` takes names and secrets out.
+def show(
+    document: Document, format_: str, *, to_terminal: bool, full: bool | None = None, redact: bool = False, only_keys: bool = False
+) -> str:
+    """Return a document as `terminal`, `markdown` or `html`; `redact` takes names and secrets out, `only_keys` keys and passwords alone.
 
     `full` opens what a terminal folds; where it is False and not None, the report ends with the option that does.
     """
-    if redact:
-        document = hide(document)
+    if redact or only_keys:
+        document = hide(document, only_keys=only_keys and not redact)
     if format_ in ("markdown", "html"):
         from oomdoctor.report.render import html, markdown  # noqa: PLC0415 - a tenth of the start of a terminal's answer
 

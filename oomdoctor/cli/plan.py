@@ -75,8 +75,8 @@ def _render(plans: AnyPlans, pack: Pack, format_: str, wording: Wording, *, to_t
     assumptions = plans.now.assumptions
     if is_of_server(plans):
         if format_ == "json":
-            return json_text(convert_served_plans(plans, assumptions, wording))
-        return show(compose_server(plans, assumptions, wording, __version__), format_, to_terminal=to_terminal)
+            return json_text(convert_served_plans(plans, assumptions, wording), only_keys=True)
+        return show(compose_server(plans, assumptions, wording, __version__), format_, to_terminal=to_terminal, only_keys=True)
     if format_ == "json":
-        return json_text(convert_plans(plans, assumptions, wording))
-    return show(compose(plans, assumptions, pack, wording, __version__), format_, to_terminal=to_terminal)
+        return json_text(convert_plans(plans, assumptions, wording), only_keys=True)
+    return show(compose(plans, assumptions, pack, wording, __version__), format_, to_terminal=to_terminal, only_keys=True)

@@ -187,3 +187,20 @@ def test_a_bar_without_parts_is_drawn_as_nothing() -> None:
 def test_rich_is_for_the_terminal_only(module: str) -> None:
     code = f"import sys, oomdoctor.report.{module}; sys.exit(any(name.split('.')[0] == 'rich' for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("text", "link"), [
+    pytest.param("see https://example.com/x", "https://example.com", id="an address"),
+    pytest.param("see www.example.com", "www.example.com", id="an address without its protocol"),
+    pytest.param("/data/3b13453bbf0a4a1d2c9e3b13453bbf0a4a1d2c9e/run", "3b13453bbf0a4a1d2c9e3b13453bbf0a4a1d2c9e", id="a hash in a path"),
+    pytest.param("at 3b13453", "3b13453", id="a short hash"),
+    pytest.param("GH-123 and #123 and @somebody", "GH-123", id="the number of an issue"),
+])  # fmt: skip
+def test_nothing_of_a_log_becomes_a_link_in_markdown(text: str, link: str) -> None:
+    shown = markdown.escaped(text)
+    assert link not in shown and shown.replace("<!-- -->", "") == text
+
+
+@pytest.mark.parametrize("text", ["2147483648 bytes", "1234567 of 7654321", "defaced facade", "torch 2.6.0", "0x7f3a9c1e5b2d"])
+def test_numbers_and_words_are_no_hashes(text: str) -> None:
+    assert markdown.escaped(text) == text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +16,13 @@ from hypothesis import strategies as st
 from report.secrets_planted import ALL, FORMS, MACHINES, MORE, PASSWORDS, PEOPLE, TOKENS, Planted, wrapped
 
 from oomdoctor.api import pipeline
+from oomdoctor.api.check import check
+from oomdoctor.api.fix import fix
 from oomdoctor.case.comparison import Side
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.environment import Driver, Environment, Folder, Gpu, GpuProcess, Host, Package, Python, TorchBuild, TorchRun
 from oomdoctor.case.gap import Gap
+from oomdoctor.cli.check import _render as checked
 from oomdoctor.cli.compare import render as compared
 from oomdoctor.cli.diagnose import answer
 from oomdoctor.cli.diagnose import render as diagnosed
@@ -31,6 +35,7 @@ from oomdoctor.machine.collect.variables import collect_variables
 from oomdoctor.machine.findings import environment_findings
 from oomdoctor.machine.match_log import MachineSource
 from oomdoctor.report.document import Document, Paragraph, Quote, Span
+from oomdoctor.report.edits.fix import render as fixed
 from oomdoctor.report.safety.redact import redact, redact_text, redact_values
 from oomdoctor.report.safety.sanitize import clean
 from oomdoctor.report.wording.wording import Wording
@@ -246,3 +251,31 @@ READABLE = [
 @pytest.mark.parametrize("text", READABLE)
 def test_figures_versions_and_names_of_packages_stay(text: str) -> None:
     assert redact_text(text) == text
+
+
+def config_with(planted: Planted, folder: Path) -> Path:
+    """A config that has to be changed, with the text beside every line that is changed."""
+    lines = [
+        "model_name_or_path: Qwen/Qwen2.5-7B",
+        "stage: sft",
+        "finetuning_type: lora",
+        "per_device_train_batch_size: 64",
+        "cutoff_len: 8192",
+    ]
+    text = json.dumps(planted.text, ensure_ascii=False)
+    path = folder / "sft.yaml"
+    path.write_text("".join(f"{line}\n# {planted.text.splitlines()[0]}\nhub_token_{number}: {text}\n" for number, line in enumerate(lines)))
+    return path
+
+
+@pytest.mark.parametrize("planted", [pytest.param(planted, id=planted.kind) for planted in [*TOKENS, *PASSWORDS, *MORE[:53]][::4]])
+def test_no_key_of_a_config_is_shown_by_the_commands_that_read_it(planted: Planted, tmp_path: Path) -> None:
+    """Names and paths are the person's own there, and are needed."""
+    path = str(config_with(planted, tmp_path))
+    result, changes = check(path, gpu="RTX 4090"), fix(path, gpu="RTX 4090", review=True)
+    shown_in = {
+        format_: checked(result, format_, Wording("en"), to_terminal=False) for format_ in ("terminal", "markdown", "json", "sarif")
+    }
+    shown_in["fix"] = fixed(changes.applied, changes.before, changes.choice, changes.plans, Wording("en"), color=False)
+    assert "hub_token_" in shown_in["fix"] and "-per_device_train_batch_size: 64" in shown_in["fix"]
+    assert {name: text for name, text in shown_in.items() if shown(planted.secret, text)} == {}

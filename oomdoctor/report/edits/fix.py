@@ -1,4 +1,7 @@
-"""What `oomdoctor fix` would change, or changed: the difference, then each step in a line, then what is left for a person."""
+"""What `oomdoctor fix` would change, or changed: the difference, then each step in a line, then what is left for a person.
+
+Keys and passwords that stand beside a changed line are shown as placeholders; names and paths stay, as they are the person's own.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ from oomdoctor.configs.proposals.choice import Choice
 from oomdoctor.configs.proposals.proposal import Proposal
 from oomdoctor.report.diagnosis.expected import range_of
 from oomdoctor.report.render.styled_line import StyledLine
-from oomdoctor.report.safety.sanitize import clean_line
+from oomdoctor.report.safety.redact import Placeholders
+from oomdoctor.report.safety.sanitize import clean_line, without_unseen
+from oomdoctor.report.safety.secret_patterns import KEYS
 from oomdoctor.report.wording import edits as texts
 from oomdoctor.report.wording import labels
 from oomdoctor.report.wording.wording import Wording
@@ -44,7 +49,9 @@ def render(
     ]
     if not lines:
         lines = [StyledLine(wording.say(texts.NOTHING))]
-    return "".join(line.render(color=color) + "\n" for line in lines)
+    placeholders = Placeholders(KEYS)
+    placeholders.learn(line.plain for line in lines)
+    return "".join(line.mapped(placeholders.redact).render(color=color) + "\n" for line in lines)
 
 
 def written_text(copies: Mapping[str, str], new: Sequence[str], wording: Wording) -> str:
@@ -75,7 +82,7 @@ def _differences(settled: AppliedProposals, before: Mapping[str, bytes]) -> Iter
 
 
 def _harmless(line: str) -> str:
-    return "".join(char if char == "\t" or char.isprintable() else "\ufffd" for char in line)
+    return "".join(char if char == "\t" or char.isprintable() else "\ufffd" for char in without_unseen(line))
 
 
 def _steps(settled: AppliedProposals, plans: AnyPlans | None, wording: Wording) -> Iterator[StyledLine]:

@@ -15,6 +15,11 @@ from oomdoctor.units import format_share
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>|~$&]")
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 _REFERENCE = re.compile(r"([@#])(?=\w)")
+_AUTOLINK = re.compile(
+    r"(?<!\w)(?:(?:https?|ftp)(?=://)|www(?=\.)|GH(?=-\d)"
+    r"|(?=[0-9a-f]{0,39}[0-9])(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{6}(?=[0-9a-f]{1,34}(?!\w)))"
+)
+"""What code hosts turn into links without being asked: addresses, hashes of commits, short names of issues."""
 _MARKER = re.compile(r"\A(\s*)([-+=]|\d{1,9}(?=[.)])|#)")
 _LINK = re.compile(r"https?://[^\s<>\"'`|\\]{1,500}\Z")
 _CELLS = 40
@@ -66,7 +71,7 @@ def _span(span: Span) -> str:
 def escaped(text: str) -> str:
     """Text that means itself: no emphasis, no link, no mention."""
     escaped = _SPECIAL.sub(lambda match: _entity(match[0]), text)
-    return _REFERENCE.sub(r"\1<!-- -->", escaped)
+    return _AUTOLINK.sub(r"\g<0><!-- -->", _REFERENCE.sub(r"\1<!-- -->", escaped))
 
 
 def _entity(char: str) -> str:
@@ -144,4 +149,4 @@ def _folded(block: Folded) -> str:
 
 
 def _summary(text: str) -> str:
-    return _REFERENCE.sub(r"\1<!-- -->", text.translate(_ENTITIES))
+    return _AUTOLINK.sub(r"\g<0><!-- -->", _REFERENCE.sub(r"\1<!-- -->", text.translate(_ENTITIES)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from click import style
 from rich.cells import cell_len
@@ -36,6 +36,13 @@ class StyledLine:
         """Itself, with the pieces of another line."""
         self._pieces += other._pieces
         return self
+
+    def mapped(self, change: Callable[[str], str]) -> StyledLine:
+        """Return a line with every piece changed."""
+        out = StyledLine()
+        for text, look in self._pieces:
+            out.append(change(text), look)
+        return out
 
     def cut(self, characters: int) -> StyledLine:
         """Its first characters, without blanks at their end."""

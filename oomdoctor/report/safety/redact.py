@@ -7,9 +7,10 @@ host or user that one line names is replaced in the other lines as well, where i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
+from typing import cast
 
 from oomdoctor.report.document import Document, map_text
 from oomdoctor.report.safety.plain_view import PlainView, plain_views
@@ -146,13 +147,26 @@ def redact_text(text: str, *, only_keys: bool = False) -> str:
     return placeholders.redact(text)
 
 
-def redact_values(value: dict[str, object]) -> dict[str, object]:
-    """Take the secrets out of the texts of a tree of dicts, lists and tuples; a text under the key `host` is one in any case."""
-    placeholders = Placeholders()
+def redact_values(value: dict[str, object], *, only_keys: bool = False) -> dict[str, object]:
+    """Take the secrets out of the texts of a tree of dicts, lists and tuples; a text under the key `host` is one in any case.
+
+    With `only_keys` people, machines and paths stay.
+    """
+    placeholders = Placeholders(KEYS if only_keys else RULES)
     placeholders.learn(_texts(value))
+    if only_keys:
+        return cast(dict[str, object], _mapped(value, placeholders.redact))
     for kind, secret in _keyed(value):
         placeholders.placeholder(kind, secret)
     return {key: _replaced_values(item, placeholders, key) for key, item in value.items()}
+
+
+def _mapped(value: object, change: Callable[[str], str]) -> object:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: _mapped(item, change) for key, item in value.items()}
+    return [_mapped(item, change) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _texts(value: object) -> Iterable[str]:

@@ -37,6 +37,11 @@ def clean_line(text: str, limit: int) -> str:
     return cut(_BLANKS.sub(" ", clean(text, limit * 2)).strip(), limit)
 
 
+def without_unseen(text: str) -> str:
+    """`text` without escapes and without the characters that have no width or turn the order round; its blanks stay."""
+    return text if text.isascii() and text.isprintable() else _FORBIDDEN.sub("", _ESCAPES.sub("", text))
+
+
 def cut(text: str, limit: int) -> str:
     """Return the first `limit` characters, with a mark where something is missing."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + _CUT

@@ -104,6 +104,8 @@ def _rule(needs: str, *pattern: str, holds: Callable[[str], bool] = _always) -> 
 
 _PASSWORD = r"(?:passw(?:or)?d|passphrase|\bpwd|(?-i:_PASS|_PWD))"
 _SECRET = r"(?:secret|api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|credentials?)"
+_NO_KEY = r"(?![\w-]{1,60}[:=]\s)"
+"""What follows a key is not another key with a value of its own."""
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _NOT_OF_TEXT = "".join(f"(?<!{prefix}_)" for prefix in ("pad", "eos", "bos", "unk", "sep", "cls", "new", "num", "per"))
 """Before `token`: those of a tokenizer are no secrets."""
@@ -163,14 +165,14 @@ _KEYS = (
     _rule(
         "pass|secret|api|access|account|private|credential|pwd",
         # A value does not begin like a path or a key's first line; further on it may hold anything that ends no value.
-        rf"(?i)(?:{_PASSWORD}|{_SECRET})[\w-]{{0,24}}{_IS}(?!-{{4}})(?P<token>[^\s\"',;&<>(){{}}\[\]/][^\s\"',;&<>(){{}}\[\]]{{3,4000}})",
+        rf"(?i)(?:{_PASSWORD}|{_SECRET})[\w-]{{0,24}}{_IS}(?!-{{4}}){_NO_KEY}(?P<token>[^\s\"',;&<>(){{}}\[\]/][^\s\"',;&<>(){{}}\[\]]{{3,4000}})",
         holds=_is_value,
     ),
     _rule(
         "pass|secret|key",
         rf"(?i)(?<!\S)--?[\w.-]{{0,40}}(?:{_PASSWORD}|{_SECRET})\s{{1,4}}[\"']?(?P<token>[^\s\"'<>/-][^\s\"'<>]{{3,200}})",
     ),
-    _rule("token", rf"(?i){_NOT_OF_TEXT}token{_IS}(?P<token>[\w.+/=-]{{8,4000}})", holds=_is_key),
+    _rule("token", rf"(?i){_NOT_OF_TEXT}token(?:[_-]\w{{1,12}})?{_IS}{_NO_KEY}(?P<token>[\w.+/=-]{{8,4000}})", holds=_is_key),
     _rule("token", rf"(?i)(?<!\S)--?[\w.-]{{0,40}}{_NOT_OF_TEXT}token\s{{1,4}}[\"']?(?P<token>[\w.+/=-]{{8,200}})", holds=_is_key),
     _rule("login|key|wandb", r"(?i)(?:login|key|wandb[^\n]{0,40}?)[\s:=\"']{1,4}(?P<token>[0-9a-f]{16,64})(?![0-9a-f])", holds=is_random),
     _rule("auth", r"\"auth\"\s{0,4}:\s{0,4}\"(?P<token>[A-Za-z0-9+/=]{8,4000})"),

@@ -11,12 +11,15 @@ from msgspec.json import format as indented
 from oomdoctor.report.safety.redact import redact_values
 
 
-def json_text(report: object, *, redact: bool = False, line: bool = False) -> str:
-    """Return a report as JSON, indented by one blank, or with `line` on one line; `redact` takes the secrets out of it."""
+def json_text(report: object, *, redact: bool = False, only_keys: bool = False, line: bool = False) -> str:
+    """Return a report as JSON, indented by one blank, or with `line` on one line.
+
+    `redact` takes the secrets out of it, with `only_keys` keys and passwords alone.
+    """
     indent = 0 if line else 1
     value = report
-    if redact:
-        value = redact_values(cast(dict[str, object], to_builtins(report)))
+    if redact or only_keys:
+        value = redact_values(cast(dict[str, object], to_builtins(report)), only_keys=only_keys and not redact)
     try:
         return indented(encode(value), indent=indent).decode() + "\n"
     except UnicodeEncodeError:  # the name of a file can hold bytes that are no text
