@@ -176,6 +176,7 @@ def _make_incident(root: Event, members: Sequence[Event], consequences: Sequence
         count=sum(event.signature == root.signature for event in members) or 1,
         consequences=tuple(consequences),
         phase=root.phase or next((event.phase for event in members if event.phase), None),
+        computes=root.computes or next((event.computes for event in members if event.computes), None),
         ranks=tuple(ranks),
         gpus=tuple(gpus),
     )

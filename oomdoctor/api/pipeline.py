@@ -24,6 +24,7 @@ from oomdoctor.findings.facts import facts, log_facts
 from oomdoctor.findings.failure_step import failure_step
 from oomdoctor.findings.host_memory import host_memory
 from oomdoctor.findings.ledger import ledger
+from oomdoctor.findings.open_cause import open_cause
 from oomdoctor.findings.serving_share import default_share, serving_share
 from oomdoctor.findings.tensor_match import request_reading
 from oomdoctor.findings.workload import inference_facts, works_on
@@ -217,7 +218,8 @@ def _diagnosis(
     if failures:
         all_facts["incident.program"] = programs[failures[0].root.signature]
     known = KnownFacts(all_facts, _samples(events), programs, tuple(failure.root for failure in failures[:1]))
-    judged = with_advice(findings(pack, known), pack, known, settings)
+    explained = findings(pack, known)
+    judged = with_advice(explained, pack, known, settings)
     for comparison in (expected, server):
         judged = comparison.weigh(judged, pack) if comparison is not None else judged
     case = Case(
@@ -236,7 +238,9 @@ def _diagnosis(
         gaps=(*absent, *unread, *beside.gaps, *(gap for read in reads for gap in read.gaps)),
         not_read=(*(name.name for name in missing if name.is_log), *(read.source.name for read in reads if not read.source.complete)),
     )
-    return Diagnosis(case=case, findings=_run_first(judged, pack) if beside.facts else judged)
+    return Diagnosis(
+        case=case, findings=_run_first(judged, pack) if beside.facts else judged, open_cause=open_cause(explained, pack, known)
+    )
 
 
 def _expected_run(

@@ -51,7 +51,13 @@ def try_rules(root: Path, paths: Sequence[Path] = ()) -> RulesTrial:
 def _files(rules: RuleSet) -> dict[str, list[str]]:
     """Return the file of each rule, by kind."""
     kinds = ("problems", "fixes", "frameworks", "servers", "checks", "changes", "forms", "sheets", "templates")
-    lists = {"sources": rules.sources, "causes": rules.causes, "conditions": rules.conditions}
+    lists = {
+        "sources": rules.sources,
+        "causes": rules.causes,
+        "computations": rules.computations,
+        "evidence": rules.evidence,
+        "conditions": rules.conditions,
+    }
     return {
         "signatures": [loaded.path for loaded in rules.signatures],
         **{kind: [path for path, _ in getattr(rules, kind)] for kind in kinds},

@@ -61,6 +61,15 @@ class Evidence(Struct, frozen=True, kw_only=True):
     text: str
 
 
+class Sign(Struct, frozen=True, kw_only=True):
+    """Something that was seen and speaks for an explanation or against it."""
+
+    id: str
+    says: Text
+    weight: float
+    """What it adds to the logarithm of the odds; below 0 it speaks against."""
+
+
 class Finding(Struct, frozen=True, kw_only=True):
     """A rule's judgement, with its texts filled in; a saved report needs no rule pack."""
 
@@ -68,6 +77,10 @@ class Finding(Struct, frozen=True, kw_only=True):
     cause: str | None
     severity: str
     confidence: Certainty
+    probability: float | None = None
+    """Of an explanation among all others, 0 to 1; None for a statement, which competes with none."""
+    signs: tuple[Sign, ...] = ()
+    """What speaks for it and against it, beside its own conditions; the weightiest first."""
     title: Text
     why: Text
     evidence: tuple[Evidence, ...] = ()
@@ -79,8 +92,19 @@ class Finding(Struct, frozen=True, kw_only=True):
     cites: tuple[Cite, ...] = ()
 
 
+class OpenCause(Struct, frozen=True, kw_only=True):
+    """That the log cannot tell the cause, which readings remain, and the one piece of evidence that settles it."""
+
+    findings: tuple[str, ...]
+    """The readings, the most probable first."""
+    settled_by: Text
+    command: str | None
+    """What gets the evidence."""
+
+
 class Diagnosis(Struct, frozen=True, kw_only=True):
     """What `oomdoctor diagnose` knows at the end."""
 
     case: Case
     findings: tuple[Finding, ...]
+    open_cause: OpenCause | None = None

@@ -41,6 +41,11 @@ class Certainty(str, Enum):
     LIKELY = "likely"
     POSSIBLE = "possible"
 
+    @classmethod
+    def of(cls, probability: float) -> Certainty:
+        """Return the word for a probability: what is certain is right 95 times of 100, what is likely 75."""
+        return cls.CERTAIN if probability >= 0.95 else cls.LIKELY if probability >= 0.75 else cls.POSSIBLE
+
 
 class Outcome(str, Enum):
     """Whether the program that prints the message gives up (failure) or may go on (pressure)."""
@@ -81,6 +86,8 @@ class Event(Struct, frozen=True, kw_only=True):
     phase: str | None = None
     frame: str | None = None
     """The innermost frame of the traceback that the message ends, `file:line in function`."""
+    computes: str | None = None
+    """What the innermost frames say was being computed (rules/computations.yaml)."""
     caught: bool = False
     """The words around it say that the program handled it (skipped the batch, retried)."""
 

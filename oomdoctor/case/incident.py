@@ -36,6 +36,8 @@ class Incident(Struct, frozen=True, kw_only=True):
     """How many training steps the log shows before it."""
     traceback: str = ""
     """The frames that lead to it, as its writer printed them, without the message."""
+    computes: str | None = None
+    """What was being computed; None where no frame tells."""
     ranks: tuple[int, ...] = ()
     gpus: tuple[int, ...] = ()
     derived: Mapping[str, int | float | str | None] = field(default_factory=dict)

@@ -1,17 +1,23 @@
-"""Rules over a case: which problems hold, in which order, with their texts filled in."""
+"""Rules over a case: which problems hold, how probable each explanation is, with their texts filled in."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from msgspec import Struct
 
-from oomdoctor.case.diagnosis import Cite, Evidence, Finding
+from oomdoctor.case.diagnosis import Cite, Evidence, Finding, Sign
 from oomdoctor.case.event import Certainty, Event
 from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import ConditionResult, KnownFacts, evaluate
+from oomdoctor.findings.explanations import Explanation, WeighedExplanation, weigh
 from oomdoctor.findings.template import fill_template
 from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.evidence import EVIDENCE
 from oomdoctor.knowledge.records.problem import CiteRecord, ProblemCore, ProblemRecord
 
+_FIRST = 20
+"""A statement of this rank or below comes before explanations that are only possible: what is missing decides more than guesses."""
 _ORDER = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.POSSIBLE: 2}
 
 
@@ -19,25 +25,56 @@ class _MatchedRule(Struct, frozen=True):
     core: ProblemCore
     result: ConditionResult
     confidence: Certainty
+    weighed: WeighedExplanation | None = None
 
 
 def findings(pack: Pack, known: KnownFacts) -> tuple[Finding, ...]:
-    """Judge a case by the rules: the problems that hold, the most certain and most specific first, without advice."""
-    matched = []
-    for core in pack.problems:
-        result = evaluate(core.when, known)
-        if result.truth or (result.truth is None and result.events):
-            matched.append(_MatchedRule(core, result, _confidence(Certainty(core.confidence), result)))
-    silenced = {name for rule in matched if rule.result.truth for name in rule.core.silences}
-    matched = [rule for rule in matched if rule.core.id not in silenced]
-    matched.sort(key=lambda rule: (not rule.result.truth, rule.core.rank, _ORDER[rule.confidence]))
-    return tuple(_finding(pack, problem, rule, known) for rule in matched if (problem := pack.problem(rule.core.id)) is not None)
+    """Judge a case by the rules: explanations, the most probable first, then statements and what is not known, without advice."""
+    results = [(core, evaluate(core.when, known)) for core in pack.problems]
+    silenced = {name for core, result in results if result.truth for name in core.silences}
+    holding = [(core, result) for core, result in results if result.truth and core.id not in silenced]
+    unsure = [(core, result) for core, result in results if result.truth is None and result.events and core.id not in silenced]
+    explanations, statements = _explanations(pack, known, holding), _statements(holding)
+    told = any(rule.confidence is not Certainty.POSSIBLE for rule in explanations)
+    before = [] if told else [rule for rule in statements if rule.core.rank <= _FIRST]
+    rules = [
+        *before,
+        *explanations,
+        *(rule for rule in statements if rule not in before),
+        *(_MatchedRule(core, result, Certainty.POSSIBLE) for core, result in unsure),
+    ]
+    return tuple(_finding(pack, problem, rule, known) for rule in rules if (problem := pack.problem(rule.core.id)) is not None)
 
 
-def _confidence(of_rule: Certainty, result: ConditionResult) -> Certainty:
-    """Return how sure a rule may be: never more than it says, nor than the surest message that it stands on."""
-    if not result.truth:
-        return Certainty.POSSIBLE
+def _explanations(pack: Pack, known: KnownFacts, holding: Sequence[tuple[ProblemCore, ConditionResult]]) -> list[_MatchedRule]:
+    """Return the explanations of the failure, the most probable first."""
+    rules = {core.id: (core, result) for core, result in holding if core.weight is not None}
+    explanations = [Explanation(core.id, core.cause, core.weight) for core, _ in rules.values() if core.weight is not None]
+    weighed = weigh(explanations, _seen(pack, known)) if explanations else []
+    return [
+        _MatchedRule(core, result, _capped(Certainty.of(explanation.probability), result), explanation)
+        for explanation in weighed
+        for core, result in (rules[explanation.problem],)
+    ]
+
+
+def _seen(pack: Pack, known: KnownFacts) -> Mapping[str, Mapping[str, float]]:
+    """Return the evidence that holds, with its weights."""
+    return {core.id: core.weights for core in pack.evidence if evaluate(core.when, known).truth}
+
+
+def _statements(holding: Sequence[tuple[ProblemCore, ConditionResult]]) -> list[_MatchedRule]:
+    """Return what is stated beside the explanations."""
+    stated = [
+        _MatchedRule(core, result, _capped(Certainty(core.confidence), result))
+        for core, result in holding
+        if core.weight is None and core.confidence is not None
+    ]
+    return sorted(stated, key=lambda rule: (rule.core.rank, _ORDER[rule.confidence]))
+
+
+def _capped(of_rule: Certainty, result: ConditionResult) -> Certainty:
+    """Return how sure a rule may be: never more than the surest message that it stands on."""
     surest = min((event.certainty for event in result.events if event.certainty), key=_ORDER.__getitem__, default=of_rule)
     return max(of_rule, surest, key=_ORDER.__getitem__)
 
@@ -48,12 +85,20 @@ def _finding(pack: Pack, problem: ProblemRecord, rule: _MatchedRule, known: Know
         cause=problem.cause,
         severity=problem.severity,
         confidence=rule.confidence,
+        probability=None if rule.weighed is None else round(rule.weighed.probability, 3),
+        signs=() if rule.weighed is None else tuple(_signs(pack, rule.weighed)),
         title=fill_template(problem.title, known.facts),
         why=fill_template(problem.why, known.facts),
         evidence=tuple(_evidence(event) for event in (rule.result.events or known.roots)[:3]),
         unknowns=tuple(Text(f"certain if {name} is known", f"若已知 {name} 即可确定") for name in rule.result.missing),
         cites=tuple(cite for cited in problem.cites if (cite := _cite(pack, cited)) is not None),
     )
+
+
+def _signs(pack: Pack, weighed: WeighedExplanation) -> list[Sign]:
+    """Return what speaks for an explanation and against it, the weightiest first."""
+    signs = sorted(weighed.signs, key=lambda sign: -abs(sign[1]))
+    return [Sign(id=name, says=record.says, weight=weight) for name, weight in signs if (record := pack.record(EVIDENCE, name)) is not None]
 
 
 def _evidence(event: Event) -> Evidence:

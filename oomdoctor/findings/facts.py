@@ -15,7 +15,6 @@ from oomdoctor.knowledge.records.framework import FrameworkCore
 _RUNS = "runs"
 """The field of what names a framework (knowledge/rows/program_marks.py)."""
 _SHARDS = "hf-checkpoint-shards"
-_VISION = re.compile(r"vis(?:ual|ion)|image|pixel", re.IGNORECASE)
 
 
 def log_facts(events: Sequence[Event], frameworks: Sequence[FrameworkCore]) -> dict[str, Value]:
@@ -38,7 +37,7 @@ def log_facts(events: Sequence[Event], frameworks: Sequence[FrameworkCore]) -> d
     if series_shape(series) != "none":
         out["log.memory_series"] = series_shape(series)
         out["log.series_highest_bytes"] = max(series)
-    if any(event.frame and _VISION.search(event.frame) for event in events):
+    if any(event.computes == "picture-encoder" for event in events):
         out["log.vision"] = "true"
     framework = _named_framework(events, frameworks)
     if framework is not None:
@@ -99,6 +98,7 @@ def facts(incidents: Sequence[Incident], verdict: Verdict, log: Mapping[str, Fac
         out["incident.survived"] = first.survived
         out["incident.signature"] = first.root.signature
         out["incident.phase"] = first.phase
+        out["incident.computes"] = first.computes
         out["incident.frame"] = first.root.frame
         out["incident.count"] = first.count
         out["incident.ranks"] = len(first.ranks)

@@ -11,6 +11,14 @@ from oomdoctor.knowledge.records.framework import FrameworkCore
 
 _OF_TRAINING = ("backward", "optimizer-step", "evaluation", "checkpoint-save")
 """Phases that only training runs have."""
+_TRAINING_SETTINGS = frozenset(
+    f"training.{name}"
+    for name in (
+        "accumulation", "eval_batch", "finetuning", "fsdp", "gradient_checkpointing", "lora_rank", "micro_batch", "optimizer", "packing",
+        "zero_stage",
+    )
+)  # fmt: skip
+"""Settings that a program which only answers does not have."""
 
 
 def inference_facts(
@@ -47,5 +55,5 @@ def works_on(known: Mapping[str, Fact], frameworks: Sequence[FrameworkCore]) -> 
 
 
 def _trains(known: Mapping[str, Fact]) -> bool:
-    """Return whether a config of the run is one of training."""
-    return known.get("training.method") != "serve" and any(name.startswith("training.") for name in known)
+    """Return whether the settings of the run are those of training."""
+    return known.get("training.method") != "serve" and not known.keys().isdisjoint(_TRAINING_SETTINGS)

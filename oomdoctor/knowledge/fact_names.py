@@ -35,7 +35,7 @@ DERIVED: Final = frozenset({
 })  # fmt: skip
 """findings/derived.py, failure_step.py, tensor_match.py, host_memory.py, serving_share.py, facts.py: what follows from a message."""
 INCIDENT: Final = frozenset({
-    "certainty", "count", "frame", "inference", "kind", "phase", "program", "ranks", "signature", "survived", "works_on",
+    "certainty", "computes", "count", "frame", "inference", "kind", "phase", "program", "ranks", "signature", "survived", "works_on",
 })  # fmt: skip
 """findings/facts.py, workload.py and api/: the first failure."""
 VERDICT: Final = frozenset({"kind", "memory_failure"})
@@ -169,6 +169,7 @@ def fact_names(rules: RuleSet) -> FactNames:
             "incident.certainty": frozenset(certainty.value for certainty in Certainty),
             "incident.signature": frozenset(loaded.record.id for loaded in rules.signatures),
             "incident.program": frozenset(loaded.program for loaded in rules.signatures),
+            "incident.computes": frozenset(record.id for record in rules.computations),
             "incident.phase": PHASES,
             "derived.request_kind": REQUEST_KINDS,
         },

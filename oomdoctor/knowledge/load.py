@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,16 +12,16 @@ from msgspec.structs import replace
 from oomdoctor.case.settings import RunSettings
 from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.conditions import WrittenCondition, fault, parts, plain
-from oomdoctor.knowledge.records.cause import CauseFile
 from oomdoctor.knowledge.records.change import ChangeFile
 from oomdoctor.knowledge.records.check import CheckFile
 from oomdoctor.knowledge.records.condition import tagged_condition
+from oomdoctor.knowledge.records.evidence import ComputationFile, EvidenceFile
 from oomdoctor.knowledge.records.fix import FixRecord
 from oomdoctor.knowledge.records.form import FormRecord, SheetRecord
 from oomdoctor.knowledge.records.framework import FrameworkRecord, FromKey
 from oomdoctor.knowledge.records.log_setting import LogSettingRecord
 from oomdoctor.knowledge.records.named_condition import ConditionFile
-from oomdoctor.knowledge.records.problem import ProblemRecord
+from oomdoctor.knowledge.records.problem import CauseFile, ProblemRecord
 from oomdoctor.knowledge.records.server import ServerRecord
 from oomdoctor.knowledge.records.signature import SignatureFile
 from oomdoctor.knowledge.records.source import SourceFile
@@ -64,7 +64,7 @@ def load_records(root: Path, over: Path | None = None) -> RuleSet:
         rules = _laid_over(rules, _read_folder(over, rules.conditions))
     frameworks = _with_log_settings(rules.frameworks)
     fixes = tuple((path, with_framework_rows(fix, [framework for _, framework in frameworks])) for path, fix in rules.fixes)
-    return replace(rules, problems=_with_groups(rules.problems), frameworks=frameworks, fixes=fixes)
+    return replace(rules, frameworks=frameworks, fixes=fixes)
 
 
 def _read_folder(root: Path, known: Mapping[str, WrittenCondition]) -> RuleSet:
@@ -107,6 +107,8 @@ def _read_folder(root: Path, known: Mapping[str, WrittenCondition]) -> RuleSet:
         templates=templates,
         changes=changes,
         causes=tuple(load_file(causes, CauseFile).causes) if (causes := root / "causes.yaml").is_file() else (),
+        computations=tuple(load_file(told, ComputationFile).computations) if (told := root / "computations.yaml").is_file() else (),
+        evidence=tuple(_record(read_yaml(weighed), EvidenceFile, named).evidence) if (weighed := root / "evidence.yaml").is_file() else (),
         conditions=named,
         root=str(root),
     )
@@ -131,7 +133,7 @@ def _laid_over(rules: RuleSet, over: RuleSet) -> RuleSet:
         frameworks=merged("frameworks", lambda item: str(item[1].framework)),
         servers=merged("servers", lambda item: str(item[1].server)),
         **{name: merged(name, lambda item: str(item[1].id)) for name in kinds},
-        **{name: merged(name, lambda item: str(item.id)) for name in ("sources", "causes")},
+        **{name: merged(name, lambda item: str(item.id)) for name in ("sources", "causes", "computations", "evidence")},
         conditions=over.conditions,
     )
 
@@ -198,20 +200,6 @@ def _with_conditions(file: YamlFile, value: Any, at: str, named: Mapping[str, Wr
             for key, inner in value.items()
         }
     return value
-
-
-def _with_groups(problems: Sequence[tuple[str, ProblemRecord]]) -> tuple[tuple[str, ProblemRecord], ...]:
-    """Return the problems with each silenced group spelt out as its members."""
-    groups: dict[str, list[str]] = {}
-    for _, problem in problems:
-        if problem.group is not None:
-            groups.setdefault(problem.group, []).append(problem.id)
-
-    def spelt(problem: ProblemRecord) -> ProblemRecord:
-        names = [name for given in problem.silences for name in groups.get(given, [given]) if name != problem.id]
-        return replace(problem, silences=list(dict.fromkeys(names)))
-
-    return tuple((path, spelt(problem)) for path, problem in problems)
 
 
 def load_signatures(path: Path) -> list[LoadedSignature]:

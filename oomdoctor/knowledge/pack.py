@@ -22,6 +22,7 @@ from msgspec.json import decode
 from oomdoctor import cache as cached
 from oomdoctor.knowledge.compiled.format import FORMAT, PackEntry, PackFormat, PackHead, PackLine, PackMatching
 from oomdoctor.knowledge.records.base import Record, RecordKind
+from oomdoctor.knowledge.records.evidence import ComputationCore, EvidenceCore
 from oomdoctor.knowledge.records.fix import FixRecord, NotThisRecord
 from oomdoctor.knowledge.records.framework import FRAMEWORKS, FrameworkCore, FrameworkRecord
 from oomdoctor.knowledge.records.problem import ProblemCore, ProblemRecord
@@ -77,6 +78,16 @@ class Pack:
     def problems(self) -> list[ProblemCore]:
         """Return what deciding needs of every problem."""
         return self._matching.problems
+
+    @property
+    def evidence(self) -> list[EvidenceCore]:
+        """Return what weighing needs of all evidence."""
+        return self._matching.evidence
+
+    @functools.cached_property
+    def computations(self) -> list[ComputationCore]:
+        """Return how tracebacks show what was being computed."""
+        return decode(self._line(self._head.computations), type=list[ComputationCore])
 
     @functools.cached_property
     def frameworks(self) -> list[FrameworkCore]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
 from typing import get_args
 
 from msgspec import Struct
@@ -25,6 +26,7 @@ from oomdoctor.knowledge.records.condition import (
     NotThat,
     TextCondition,
 )  # fmt: skip
+from oomdoctor.knowledge.records.evidence import EvidenceRecord
 from oomdoctor.knowledge.records.fix import FixRecord, SettingRecord
 from oomdoctor.knowledge.records.form import FormRecord
 from oomdoctor.knowledge.records.framework import FrameworkRecord, WriteRecord
@@ -60,7 +62,6 @@ class _Names(Struct, frozen=True):
     written: frozenset[tuple[str, str]]
     """Frameworks and the keys that they write for fixes, which are checked where they stand."""
     problems: frozenset[str]
-    groups: frozenset[str]
     fixes: frozenset[str]
     sources: dict[str, set[str]]
     """Source -> its claims."""
@@ -75,6 +76,8 @@ def wrong_references(rules: RuleSet) -> Iterator[Wrong]:
         yield from _within(loaded.path, loaded.record.id, _signature(loaded.record))
     for path, problem in rules.problems:
         yield from _within(path, problem.id, _problem(problem, names))
+    for evidence in rules.evidence:
+        yield from _within(str(Path(rules.root) / "evidence.yaml"), evidence.id, _evidence(evidence, names))
     for path, fix in rules.fixes:
         yield from _within(path, fix.id, _fix(fix, names))
     for path, check in rules.checks:
@@ -112,7 +115,6 @@ def _names(rules: RuleSet) -> _Names:
         frameworks=frozenset(framework.framework for _, framework in rules.frameworks),
         written=frozenset((framework.framework, way.key) for _, framework in rules.frameworks for way in _ways(framework)),
         problems=frozenset(problem.id for _, problem in rules.problems),
-        groups=frozenset(problem.group for _, problem in rules.problems if problem.group),
         fixes=frozenset(fix.id for _, fix in rules.fixes),
         sources={source.id: {claim.id for claim in source.claims} for source in rules.sources},
         causes=frozenset(cause.id for cause in rules.causes),
@@ -155,12 +157,19 @@ def _problem(record: ProblemRecord, names: _Names) -> Iterator[_Mistake]:
     yield from _placeholders((record.title, record.why), scope, names)
     if record.cause is not None and names.causes:
         yield _unknown("cause", record.cause, names.causes)
+    if (record.weight is None) == (record.confidence is None):
+        yield "has a weight where it explains a failure, and a confidence where it states something else; one of them", "confidence"
     yield from (_unknown("fix", name, names.fixes) for name in record.fixes)
-    yield from (_unknown("problem or group", name, names.problems | names.groups) for name in record.silences)
+    yield from (_unknown("problem", name, names.problems) for name in record.silences)
     for cite in record.cites:
         yield _unknown("source", cite.source, names.sources)
         if cite.claim is not None and cite.source in names.sources:
             yield _unknown(f"claim of {cite.source}", cite.claim, names.sources[cite.source])
+
+
+def _evidence(record: EvidenceRecord, names: _Names) -> Iterator[_Mistake]:
+    yield from _condition(record.when, names.facts.case, names)
+    yield from (_unknown("cause or problem", name, names.causes | names.problems) for name in record.weights)
 
 
 def _fix(record: FixRecord, names: _Names) -> Iterator[_Mistake]:

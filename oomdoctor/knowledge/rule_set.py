@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from oomdoctor.knowledge.conditions import WrittenCondition
-from oomdoctor.knowledge.records.cause import CauseRecord
 from oomdoctor.knowledge.records.change import ChangeRecord
 from oomdoctor.knowledge.records.check import CheckRecord
+from oomdoctor.knowledge.records.evidence import ComputationRecord, EvidenceRecord
 from oomdoctor.knowledge.records.fix import FixRecord
 from oomdoctor.knowledge.records.form import FormRecord, SheetRecord
 from oomdoctor.knowledge.records.framework import FrameworkRecord
-from oomdoctor.knowledge.records.problem import ProblemRecord
+from oomdoctor.knowledge.records.problem import CauseRecord, ProblemRecord
 from oomdoctor.knowledge.records.server import ServerRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.knowledge.records.source import SourceRecord
@@ -43,6 +43,8 @@ class RuleSet(Struct, frozen=True):
     templates: tuple[tuple[str, TemplateRecord], ...] = ()
     changes: tuple[tuple[str, ChangeRecord], ...] = ()
     causes: tuple[CauseRecord, ...] = ()
+    computations: tuple[ComputationRecord, ...] = ()
+    evidence: tuple[EvidenceRecord, ...] = ()
     conditions: Mapping[str, WrittenCondition] = {}
     """The conditions that have names, plain."""
     root: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Set
 
@@ -10,6 +11,7 @@ from oomdoctor.ingest.clean import Flow, Line, split_flows
 from oomdoctor.ingest.windows import CONTEXT, FAILURES, Quota, Window
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.parse import traceback
+from oomdoctor.parse.computation import ComputationFinder
 from oomdoctor.parse.families.registry import load_family
 from oomdoctor.parse.signature import Match, Signature
 
@@ -45,6 +47,10 @@ class Recogniser:
         if signatures is None:
             signatures = self._behind[literal] = [self._signature(number) for number in self._pack.behind[literal]]
         return signatures
+
+    @functools.cached_property
+    def _computations(self) -> ComputationFinder:
+        return ComputationFinder(self._pack.computations)
 
     def _signature(self, number: int) -> Signature:
         if number not in self._by_number:
@@ -162,6 +168,7 @@ class Recogniser:
             time=line.time,
             phase=trace.phase,
             frame=trace.frame,
+            computes=self._computations.find(trace.text, window.before + window.raw[: max(0, at)]) if memory else None,
             caught=memory and traceback.is_caught(flow.text, match.start, match.end),
         )
 

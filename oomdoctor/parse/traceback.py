@@ -69,6 +69,8 @@ class TracebackContext(Struct, frozen=True):
 
     phase: str | None
     frame: str | None
+    text: bytes = b""
+    """Its frames and source lines."""
 
 
 def find_traceback(before: bytes, after: bytes, rank: int | None) -> TracebackContext:
@@ -159,7 +161,7 @@ def _told(data: bytes, frames: list[re.Match[bytes]]) -> TracebackContext:
     text = data[frames[0].start() : frames[-1].end() + 300]
     loads_data = any(_DATA.search(frame[0]) for frame in frames[-_LAST_FRAMES:])
     phase = "data-loading" if loads_data else next((name for name, form in _PHASES if form.search(text)), None)
-    return TracebackContext(phase, _describe(frames[-1]))
+    return TracebackContext(phase, _describe(frames[-1]), text)
 
 
 def _frames(data: bytes, start: int) -> list[re.Match[bytes]]:

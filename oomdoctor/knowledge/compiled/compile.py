@@ -16,6 +16,7 @@ from oomdoctor.knowledge.lint import broken, other_patterns, unbounded
 from oomdoctor.knowledge.load import load_rules
 from oomdoctor.knowledge.pattern import expand, fragments
 from oomdoctor.knowledge.records.condition import AllOf, AnyOf, Condition, NotThat, TextCondition
+from oomdoctor.knowledge.records.evidence import ComputationCore, EvidenceCore
 from oomdoctor.knowledge.records.fix import NotThisRecord
 from oomdoctor.knowledge.records.framework import FrameworkCore, FrameworkRecord
 from oomdoctor.knowledge.records.problem import ProblemCore
@@ -73,6 +74,9 @@ def packed(rules: RuleSet, root: str) -> bytes:
         "forms": {record.id: entry(record, path) for path, record in rules.forms},
         "sheets": {record.id: entry(record, path) for path, record in rules.sheets},
         "templates": {record.id: entry(record, path) for path, record in rules.templates},
+        "causes": {record.id: entry(record) for record in rules.causes},
+        "computations": {record.id: entry(record) for record in rules.computations},
+        "evidence": {record.id: entry(record) for record in rules.evidence},
         "changes": {record.id: entry(record, path) for path, record in rules.changes},
     }
     cores = [matching(loaded) for loaded in rules.signatures]
@@ -86,13 +90,16 @@ def packed(rules: RuleSet, root: str) -> bytes:
         families={name: [number for number, core in enumerate(cores) if core.family == name] for name in families},
         cores=[put(core) for core in cores],
         problems=[
-            ProblemCore(record.id, with_needs(record.when), record.confidence, record.rank, record.silences) for _, record in rules.problems
+            ProblemCore(record.id, with_needs(record.when), record.cause, record.weight, record.confidence, record.rank, record.silences)
+            for _, record in rules.problems
         ],
+        evidence=[EvidenceCore(record.id, with_needs(record.when), record.weights) for record in rules.evidence],
     )
     head = PackHead(
         format=FORMAT,
         check=0,
         matching=put(matched),
+        computations=put([ComputationCore(record.id, record.pattern) for record in rules.computations]),
         frameworks=put([_framework_core(record) for _, record in rules.frameworks]),
         parts={part: put(index) for part, index in indexes.items()},
     )

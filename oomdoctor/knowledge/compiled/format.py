@@ -2,9 +2,10 @@
 
 from msgspec import Struct
 
+from oomdoctor.knowledge.records.evidence import EvidenceCore
 from oomdoctor.knowledge.records.problem import ProblemCore
 
-FORMAT = 12
+FORMAT = 13
 """Raised with every change of what a pack holds, so that no older one is read."""
 
 
@@ -30,6 +31,7 @@ class PackMatching(Struct, frozen=True):
     families: dict[str, list[int]]
     cores: list[PackLine]
     problems: list[ProblemCore]
+    evidence: list[EvidenceCore]
 
 
 class PackHead(Struct, frozen=True):
@@ -39,6 +41,7 @@ class PackHead(Struct, frozen=True):
     check: int
     """The checksum of all other lines."""
     matching: PackLine
+    computations: PackLine
     frameworks: PackLine
     parts: dict[str, PackLine]
     """For each part of the pack its index, which maps ids to entries."""

@@ -1,10 +1,12 @@
-"""The shape of rules/problems: what a failure means."""
+"""The shape of rules/problems, what a failure means, and of rules/causes.yaml, why runs fail."""
 
+import math
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from oomdoctor.knowledge.records.base import Id, Record, TextRecord
+from oomdoctor.case.event import Certainty
+from oomdoctor.knowledge.records.base import Id, Record, RecordKind, TextRecord
 from oomdoctor.knowledge.records.condition import Condition
 from oomdoctor.knowledge.records.signature import CertaintyName
 
@@ -33,9 +35,14 @@ class ProblemRecord(Record, frozen=True, kw_only=True):
     id: Id
     cause: str | None = None
     severity: Literal["error", "warning", "note"] = "error"
-    confidence: CertaintyName
+    weight: float | None = None
+    """For an explanation of a failure: the natural logarithm of the odds that its cause is the right one, against everything that no
+    rule names, before other evidence is weighed: 4.5 is as good as certain where nothing else explains the failure, 2.5 likely,
+    0 an even bet."""
+    confidence: CertaintyName | None = None
+    """For a statement, which competes with no explanation: how sure it is."""
     rank: int = 50
-    """Among findings of equal confidence the lower rank comes first: specific problems low, general ones high."""
+    """Where a statement stands among the others: the lower first."""
     title: TextRecord
     called: list[str] = []
     """What people look for when they mean it, in any language (`oomdoctor explain`)."""
@@ -43,12 +50,17 @@ class ProblemRecord(Record, frozen=True, kw_only=True):
     why: TextRecord
     fixes: list[str] = []
     silences: list[str] = []
-    """Problems, or groups of them, that this one leaves nothing to say."""
-    group: str | None = None
-    """A name for problems that are silenced together: the readings of figures that any better explanation replaces."""
+    """More general problems, to which this one leaves nothing to say. What decides between causes is evidence, not this list."""
     cites: list[CiteRecord] = []
     examples: Annotated[list[CaseExample], Meta(min_length=1)]
     near_misses: Annotated[list[CaseExample], Meta(min_length=1)]
+
+    @property
+    def alone(self) -> Certainty:
+        """Return how sure it is where nothing else explains the failure."""
+        if self.weight is None:
+            return Certainty(self.confidence or "possible")
+        return Certainty.of(1 / (1 + math.exp(-self.weight)))
 
 
 class ProblemCore(Struct, frozen=True):
@@ -56,6 +68,38 @@ class ProblemCore(Struct, frozen=True):
 
     id: str
     when: Condition
-    confidence: CertaintyName
+    cause: str | None
+    weight: float | None
+    confidence: CertaintyName | None
     rank: int
     silences: list[str]
+
+
+class SettledBy(Record, frozen=True, kw_only=True):
+    """The evidence that tells whether a cause is the right one."""
+
+    says: TextRecord
+    """What to look at, and what it shows."""
+    command: str | None = None
+    """What gets it."""
+    unless: list[str] = []
+    """Facts of which one is enough: nobody is asked for what a log holds."""
+
+
+class CauseRecord(Record, frozen=True, kw_only=True):
+    """A cause; several problems can be forms of one."""
+
+    id: Id
+    says: TextRecord
+    """What is wrong, in one sentence."""
+    settled_by: SettledBy | None = None
+    """What tells whether it is this cause, where a log cannot."""
+
+
+class CauseFile(Record, frozen=True, kw_only=True):
+    """The file rules/causes.yaml."""
+
+    causes: list[CauseRecord]
+
+
+CAUSES = RecordKind("causes", CauseRecord)

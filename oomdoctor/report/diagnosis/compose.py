@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from oomdoctor.case.case import SEVERAL_RUNS, Case, Verdict
-from oomdoctor.case.diagnosis import Cite, Diagnosis, Finding
+from oomdoctor.case.diagnosis import Cite, Diagnosis, Finding, OpenCause, Sign
 from oomdoctor.case.event import Certainty, Place
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.text import Text
@@ -60,6 +60,7 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str, tightness: int
         blocks += beside_seen(case.estimate, wording)
     blocks += _budget(case, wording)
     blocks += _meaning(diagnosis.findings, first, wording, tightness)
+    blocks += _open_cause(diagnosis.open_cause, wording)
     blocks += config_issue_blocks(case.training, wording)
     blocks += steps(diagnosis.findings, wording, tightness)
     blocks += not_this(diagnosis.findings, wording, tightness)
@@ -164,6 +165,31 @@ def _meaning(findings: Sequence[Finding], first: Incident | None, wording: Wordi
         )
 
 
+def _open_cause(open_cause: OpenCause | None, wording: Wording) -> Iterator[Block]:
+    """Say in one line that the log cannot tell the cause, and what settles it."""
+    if open_cause is not None:
+        command = f"`{open_cause.command}`" if open_cause.command else ""
+        yield Paragraph(
+            (
+                Span(wording.say(labels.OPEN_CAUSE), Style.STRONG),
+                *spans(bare(wording.say(open_cause.settled_by)) + (wording.colon + command if command else wording.stop)),
+            )
+        )
+
+
+def _signs(signs: Sequence[Sign], wording: Wording) -> str:
+    """Return what speaks for a finding and against it, in a sentence each."""
+    told = [
+        wording.say(label) + wording.listed([bare(wording.say(sign.says)) for sign in listed]) + wording.stop
+        for label, listed in (
+            (labels.SIGNS_FOR, [sign for sign in signs if sign.weight > 0]),
+            (labels.SIGNS_AGAINST, [sign for sign in signs if sign.weight < 0]),
+        )
+        if listed
+    ]
+    return "".join(wording.blank + text for text in told)
+
+
 def _alternatives(titles: Sequence[str], wording: Wording) -> str:
     """Titles as parts of one sentence."""
     if wording.is_chinese:
@@ -183,6 +209,8 @@ def _finding(finding: Finding, seen: Place | None, wording: Wording, sentences: 
         Span(aside + (wording.say(Text(". ", "："))), Style.DIM),
         *spans(wording.first_sentences(why, sentences) if sentences else why),
     ]
+    if sentences is None and finding.signs:
+        pieces.append(Span(_signs(finding.signs, wording), Style.DIM))
     if finding.unknowns:
         unknown = wording.semicolon.join(bare(wording.say(text)) for text in finding.unknowns[:_GAPS])
         pieces.append(Span(wording.blank + wording.say(labels.UNKNOWNS) + unknown + wording.stop, Style.DIM))

@@ -63,7 +63,7 @@ def _problem(book: Book, record: ProblemRecord, wording: Wording) -> Iterator[st
     about = [wording.say(handbook.CAUSE, name=record.cause)] if record.cause else []
     yield f"### {record.id}"
     yield f"**{escaped(bare(wording.say(record.title)))}**  \n" + escaped(
-        " · ".join([wording.say(handbook.CONFIDENCE[record.confidence]), *about])
+        " · ".join([wording.say(handbook.CONFIDENCE[record.alone.value]), *about])
     )
     yield _prose(explained(record, diagnose_example(book, record.examples[0]), wording))
     fixes = [_link("fixes", fix.id, wording.say(fix.title), wording) for fix in book.fixes_of(record)]

@@ -28,7 +28,8 @@ def problem_blocks(book: Book, record: ProblemRecord, wording: Wording) -> Itera
     yield Heading(wording.say(handbook.WHY_EXAMPLE if "{" in record.why.en else handbook.WHY))
     yield Paragraph(spans(explained(record, diagnosis, wording)))
     yield Heading(wording.say(handbook.HOW_SURE))
-    yield Paragraph((Span(wording.say(handbook.SURE[record.confidence]) + wording.blank + wording.say(handbook.SURE_UNKNOWN)),))
+    competes = wording.blank + wording.say(handbook.COMPETES) if record.weight is not None else ""
+    yield Paragraph((Span(wording.say(handbook.SURE[record.alone.value]) + competes + wording.blank + wording.say(handbook.SURE_UNKNOWN)),))
     yield Facts(tuple(Row("", line, style=Style.CODE) for line in conditions(record.when)))
     yield from example_blocks(
         example_text(record.examples[0]),

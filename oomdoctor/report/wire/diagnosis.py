@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType, to_builtins
 from msgspec.structs import asdict, replace
 
 from oomdoctor.case.case import Case, RunLine, Source, Verdict
-from oomdoctor.case.diagnosis import Cite, Diagnosis, Evidence, Finding, Fix, NotThis
+from oomdoctor.case.diagnosis import Cite, Diagnosis, Evidence, Finding, Fix, NotThis, OpenCause
 from oomdoctor.case.event import Event, Value
 from oomdoctor.case.expected import AtFailure, Expected
 from oomdoctor.case.incident import Incident, LedgerEntry
@@ -33,9 +33,11 @@ from oomdoctor.report.wire.report_v1 import (
     IncidentV1,
     LedgerEntryV1,
     NotThisV1,
+    OpenCauseV1,
     ReportV1,
     RunConfigV1,
     RunV1,
+    SignV1,
     SourceV1,
     VerdictV1,
 )
@@ -66,6 +68,7 @@ def convert_diagnosis(diagnosis: Diagnosis, wording: Wording, version: str) -> R
         training=_training(case, wording),
         estimate=_estimate(case, wording),
         findings=tuple(_finding(finding, wording) for finding in diagnosis.findings),
+        open_cause=_open_cause(diagnosis.open_cause, wording),
         gaps=tuple(gap(missing) for missing in case.gaps),
         runs=tuple(_run(line, wording) for line in case.runs[:RUNS_LIMIT]),
         runs_more=max(0, len(case.runs) - RUNS_LIMIT),
@@ -248,6 +251,8 @@ def _finding(finding: Finding, wording: Wording) -> FindingV1:
         cause=finding.cause,
         severity=finding.severity,
         confidence=finding.confidence,
+        probability=finding.probability,
+        signs=tuple(SignV1(id=sign.id, says=_plain(sign.says, wording), weight=round(sign.weight, 2)) for sign in finding.signs),
         title=_plain(finding.title, wording),
         why=_plain(finding.why, wording),
         evidence=tuple(_evidence(evidence) for evidence in finding.evidence),
@@ -257,6 +262,12 @@ def _finding(finding: Finding, wording: Wording) -> FindingV1:
         not_this=tuple(_not_this(advice, wording) for advice in finding.not_this),
         cites=tuple(_cite(cite, wording) for cite in finding.cites),
     )
+
+
+def _open_cause(open_cause: OpenCause | None, wording: Wording) -> OpenCauseV1 | None:
+    if open_cause is None:
+        return None
+    return OpenCauseV1(findings=open_cause.findings, settled_by=_plain(open_cause.settled_by, wording), command=open_cause.command)
 
 
 def _evidence(evidence: Evidence) -> EvidenceV1:

@@ -179,6 +179,24 @@ class CiteV1(Struct, frozen=True, kw_only=True):
     correction: str | None
 
 
+class SignV1(Struct, frozen=True, kw_only=True):
+    """Something that was seen and speaks for an explanation or against it."""
+
+    id: str
+    says: str
+    weight: float
+    """What it adds to the natural logarithm of the odds; below 0 it speaks against."""
+
+
+class OpenCauseV1(Struct, frozen=True, kw_only=True):
+    """That the log cannot tell the cause: the readings that remain, and what settles it."""
+
+    findings: tuple[str, ...]
+    """Ids of findings, the most probable first."""
+    settled_by: str
+    command: str | None
+
+
 class FindingV1(Struct, frozen=True, kw_only=True):
     """A rule's judgement."""
 
@@ -186,6 +204,10 @@ class FindingV1(Struct, frozen=True, kw_only=True):
     cause: str | None
     severity: str
     confidence: Certainty
+    probability: Annotated[float, Meta(ge=0, le=1)] | None
+    """Among all explanations of the failure; null for a statement, which competes with none."""
+    signs: tuple[SignV1, ...]
+    """What speaks for it and against it, beside its own conditions."""
     title: str
     why: str
     evidence: tuple[EvidenceV1, ...]
@@ -244,6 +266,8 @@ class ReportV1(Struct, frozen=True, kw_only=True):
     """What the run should have taken, where its model is known."""
     findings: tuple[FindingV1, ...]
     """Judgements of rules, the root first."""
+    open_cause: OpenCauseV1 | None
+    """Where the log cannot tell the cause."""
     gaps: tuple[GapV1, ...]
     """What is not known."""
     runs: Annotated[tuple[RunV1, ...], Meta(max_length=RUNS_LIMIT)] = ()

@@ -25,6 +25,10 @@ CONFIDENCE: Mapping[str, Text] = {
     "likely": Text("likely", "很可能"),
     "possible": Text("possible", "有可能"),
 }
+COMPETES = Text(
+    "Less so where something else explains the failure as well, or other evidence speaks against it.",
+    "若同时有别的解释，或有证据不支持它，把握就小一些。",
+)
 SURE_UNKNOWN = Text(
     "Where one of them is not known, the report says “possible” and names what is missing.",
     "其中某一项未知时，报告只说“有可能”，并写明缺的是什么。",

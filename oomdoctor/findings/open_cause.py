@@ -1,0 +1,29 @@
+"""Where a log cannot tell the cause: which readings remain, and the one piece of evidence that settles it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from oomdoctor.case.diagnosis import Finding, OpenCause
+from oomdoctor.case.event import Certainty
+from oomdoctor.findings.conditions import KnownFacts
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.problem import CAUSES
+
+_READINGS = 3
+
+
+def open_cause(findings: Sequence[Finding], pack: Pack, known: KnownFacts) -> OpenCause | None:
+    """Return the readings and what settles them; None where one is at least likely, or nothing is known that would tell.
+
+    Nobody is asked for what the log holds: evidence that is known already is passed over.
+    """
+    readings = [finding for finding in findings if finding.probability is not None][:_READINGS]
+    if not readings or readings[0].confidence is not Certainty.POSSIBLE:
+        return None
+    causes = [pack.record(CAUSES, finding.cause) for finding in readings if finding.cause is not None]
+    settling = [cause.settled_by for cause in causes if cause is not None and cause.settled_by is not None]
+    settled_by = next((settled for settled in settling if all(known.facts.get(fact) is None for fact in settled.unless)), None)
+    if settled_by is None:
+        return None
+    return OpenCause(findings=tuple(finding.id for finding in readings), settled_by=settled_by.says, command=settled_by.command)

@@ -1,0 +1,43 @@
+"""What a program was computing when it failed: the innermost frame or source line before the message that names something known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from oomdoctor.knowledge.records.evidence import ComputationCore
+
+_REACH = 6 << 10
+_MOST_LINES = 80
+_SOURCE = re.compile(rb"\s{2,20}\S")
+_KEPT = 4096
+
+
+class ComputationFinder:
+    """Finds what tracebacks compute; lines that were seen before are not searched again, for ranks fail in the same place."""
+
+    def __init__(self, computations: Sequence[ComputationCore]) -> None:
+        self._forms = [(computation.id, re.compile(computation.pattern.encode())) for computation in computations]
+        self._known: dict[bytes, str | None] = {}
+
+    def find(self, traceback: bytes, before: bytes) -> str | None:
+        """Return what a traceback computes; where there is none, what the source lines that end `before` do."""
+        lines = traceback[-_REACH:].split(b"\n") if traceback else _source_lines(before)
+        named = (self._named(line) for line in reversed(lines[-_MOST_LINES:]))
+        return next((computation for computation in named if computation is not None), None)
+
+    def _named(self, line: bytes) -> str | None:
+        if line not in self._known:
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            self._known[line] = next((name for name, form in self._forms if form.search(line)), None)
+        return self._known[line]
+
+
+def _source_lines(before: bytes) -> list[bytes]:
+    """Return the indented lines right before a message: the end of a traceback whose frames are not in the log."""
+    lines = before[-_REACH:].rstrip(b"\n").split(b"\n")
+    first = len(lines)
+    while first > 0 and len(lines) - first < _MOST_LINES and _SOURCE.match(lines[first - 1]):
+        first -= 1
+    return lines[first:]
