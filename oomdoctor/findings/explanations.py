@@ -3,7 +3,7 @@
 Each problem that holds brings its own weight: the natural logarithm of the odds that its cause is the right one, against everything
 that no rule names. Evidence adds to the weights of causes. Problems with the same cause are forms of one explanation, of which the
 strongest counts. The probability of a cause is its odds over the sum of all odds, where what no rule names has the odds 1.
-The weights are checked by leaving out reports: bench/causes.py.
+The weights are data of the rules.
 """
 
 from __future__ import annotations
