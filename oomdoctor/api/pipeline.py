@@ -35,7 +35,7 @@ from oomdoctor.knowledge.pack import Pack
 from oomdoctor.machine.match_log import MachineSource, find_log_traces, lasting_facts, match_log, missing_log_facts
 from oomdoctor.parse.ending import find_log_ending, speaks_of_a_card, was_handled
 from oomdoctor.parse.progress import went_on
-from oomdoctor.parse.prose import says_shortage
+from oomdoctor.parse.prose import is_killed, says_shortage
 from oomdoctor.parse.reading import Early, LogReader, Progress, SourceEvents
 from oomdoctor.parse.recogniser import Recogniser
 
@@ -329,7 +329,8 @@ def _verdict_of_told(decided: Verdict, told: Told | None) -> Verdict:
     """Return the verdict on what somebody says: no log states it, so that it is possible and no more."""
     if told is None:
         return decided
-    kind = Kind.DEVICE_OOM if told.card is not None or speaks_of_a_card(told.text) else Kind.HOST_OOM
+    on_the_card = not is_killed(told.text) and (told.card is not None or speaks_of_a_card(told.text))
+    kind = Kind.DEVICE_OOM if on_the_card else Kind.HOST_OOM
     return Verdict(memory_failure="possible", kind=kind, certainty=Certainty.POSSIBLE, reason="told")
 
 

@@ -10,6 +10,7 @@ _MOST = 32 << 10
 """A longer text is a log."""
 _SAID = (
     r"\b(?:CUDA )?OOM(?:s|ed|ing|'s)?\b|(?i:\bout[ -]of[ -](?:\w{1,12} )?(?:v?ram|memory)\b|\b(?:not|isn't|is not) (?:have )?enough (?:\w{1,12} )?(?:v?ram|memory)\b)"
+    r"|(?i:\b(?:is|was|gets?|got|being) (?:\w{1,10} )?killed\b)|被(?:系统)?(?:杀|kill|Kill)"
     r"|[爆炸](?:了)?(?:显存|内存)|(?:显存|内存)(?:就|又|会|总是|直接|也)?(?:爆|炸|不足|不够|溢出)"
 )
 _PERSON = (
@@ -17,7 +18,7 @@ _PERSON = (
     r"|我|请问|求助|求教|怎么|如何|帮忙|吗|为什么|为啥|谢谢|大佬|各位|？"
 )
 _WISH = (
-    r"(?im)^\W{0,8}(?:\[?(?:feature(?: request)?|enhancement|rfc|proposal|docs?|documentation|typo)\]?)\b\s{0,2}(?:[:：]|$)|\bit would be (?:great|nice|good|helpful|useful)\b"
+    r"(?im)^\W{0,8}\[(?:feature(?: request)?|enhancement|rfc|proposal|docs?|documentation)\]|^\W{0,8}(?:\[?(?:feature(?: request)?|enhancement|rfc|proposal|docs?|documentation|typo)\]?)\b\s{0,2}(?:[:：]|$)|\bit would be (?:great|nice|good|helpful|useful)\b"
     r"|\bFAQ\b|^\W{0,4}Q[.:]|常见问题|^\W{0,4}问[:：]|\bfeature request\b|\bdead (?:link|page)\b|^\W{0,8}(?:功能(?:请求|建议)|文档(?:问题|建议)?)\s{0,2}(?:[:：]|$)"
 )
 
@@ -39,6 +40,11 @@ def find_said_shortage(text: str, *, describes_a_run: bool = False) -> str | Non
         if match and not is_mention(line, match.start(), match.end()) and (describes_a_run or re.search(_PERSON, line)):
             return line.strip()
     return None
+
+
+def is_killed(line: str) -> bool:
+    """Return whether a line speaks of a process that was killed, which is a matter of the host's memory."""
+    return re.search(r"(?i)\bkilled\b|被(?:系统)?(?:杀|kill)", line) is not None
 
 
 def is_wish(text: str) -> bool:

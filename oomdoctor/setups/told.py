@@ -63,7 +63,9 @@ _LENGTH = re.compile(
     r"[^\d\n]{0,12}(\d{1,6}) ?(k)?\b|(?<![\w.])(\d{1,6}) ?(k)?[ -]?(?:tokens?|context|ctx)\b"
 )
 _CHECKPOINTS = re.compile(r"(?i)gradient[ _-]checkpointing|梯度检查点|梯度检查")
-_OFF = re.compile(r"(?i)\b(?:without|no|not|off|disabled?|false)\b[^\n.]{0,20}$|^[^\n.,;]{0,20}\b(?:off|disabled?|false)\b|^关|未开")
+_OFF = re.compile(
+    r"(?i)\b(?:without|no|not|off|disabled?|false)\b[^\n.]{0,20}$|^[^\n.,;]{0,20}\b(?:not|isn't|off|disabled?|false)\b|^关|未开"
+)
 _ZERO = re.compile(r"(?i)\bzero[ _-]?(?:stage[ _-]?)?([0-3])\b|\bds_z([0-3])")
 _FSDP = r"(?i)\bfsdp2?\b"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 
 from msgspec.structs import replace
 
@@ -12,7 +14,7 @@ from oomdoctor.case.expected import Change, Told
 from oomdoctor.case.plan import Plans
 from oomdoctor.case.settings import RunConfig, RunSettings
 from oomdoctor.knowledge.pack import Pack
-from oomdoctor.parse.prose import find_said_shortage
+from oomdoctor.parse.prose import find_said_shortage, is_killed
 from oomdoctor.planning.framework_keys import measure_keys
 from oomdoctor.planning.memory_budget import memory_budget
 from oomdoctor.planning.plans import plans
@@ -20,6 +22,8 @@ from oomdoctor.planning.run_space import run_space
 from oomdoctor.setups.from_settings import setup_from_settings
 from oomdoctor.setups.told import ToldRun, read_told
 
+_WORTHWHILE = 0.9
+"""What lowers the need by less than a tenth, and is not enough, is no advice."""
 _SHORT = 2000
 """A text of this length that names a model and a card is about a run; a longer one may be a document."""
 
@@ -33,7 +37,7 @@ def judge_told(text: str, config: RunConfig | None, log: Mapping[str, Value], pa
     line = find_said_shortage(text, describes_a_run=described)
     if line is None:
         return None
-    outcome = _plans(run, config, log, pack)
+    outcome = None if is_killed(line) else _plans(run, config, log, text, pack)
     return Told(
         text=line,
         model=run.settings.model,
@@ -45,26 +49,43 @@ def judge_told(text: str, config: RunConfig | None, log: Mapping[str, Value], pa
     )
 
 
-def _plans(run: ToldRun, config: RunConfig | None, log: Mapping[str, Value], pack: Pack) -> Plans[Estimate] | None:
+def _plans(run: ToldRun, config: RunConfig | None, log: Mapping[str, Value], text: str, pack: Pack) -> Plans[Estimate] | None:
     """Return whether the run fits and the smallest plan with which it does; None where model, card or method are not told."""
     if run.shape is None or run.card is None or not run.method_is_told:
         return None
     settings = _with_told(config.settings if config else RunSettings(), run.settings)
-    framework = (config.framework if config else None) or log.get("log.framework")
-    setup, assumptions = setup_from_settings(settings, run.shape, str(framework) if framework else None, run.cards)
+    framework = (config.framework if config else None) or str(log.get("log.framework") or "") or _named_framework(text, pack)
+    setup, assumptions = setup_from_settings(settings, run.shape, framework, run.cards)
     budget = memory_budget(run.card)
-    keys = measure_keys(pack, config, log, str(framework) if framework else None)
+    keys = measure_keys(pack, replace(config or RunConfig(), framework=framework, settings=settings), log, framework)
     outcome = keys.with_keys(plans(run_space(setup, budget, keys.has), top=1))
     return replace(outcome, now=replace(outcome.now, assumptions=assumptions))
+
+
+def _named_framework(text: str, pack: Pack) -> str | None:
+    """Return the framework that a text names, or shows by a command; none that runs below another."""
+    marks = sorted(
+        ((record.in_logs.order, record) for record in pack.frameworks if record.in_logs is not None and record.layer is None),
+        key=itemgetter(0),
+    )
+    for _, record in marks:
+        names = "|".join(re.escape(name) for name in (record.framework, record.title, *record.names))
+        pattern = record.in_logs.pattern if record.in_logs else None
+        if re.search(rf"(?i)(?<![\w/-])(?:{names})(?![\w/-])", text) or (pattern and re.search(pattern, text)):
+            return record.framework
+    return None
 
 
 def _changes(outcome: Plans[Estimate], pack: Pack) -> Iterator[Change]:
     """Yield the changes of the smallest plan, or of what comes closest."""
     plan = outcome.plans[0] if outcome.plans else outcome.obstacle.closest if outcome.obstacle is not None else None
-    for measure in plan.measures if plan is not None else ():
-        record = pack.fix(measure.fix)
+    if plan is None or plan.outcome.expected > _WORTHWHILE * outcome.now.expected:
+        return
+    for fix in dict.fromkeys(measure.fix for measure in plan.measures):
+        record = pack.fix(fix)
         if record is not None:
-            yield Change(title=record.title, settings=measure.settings)
+            settings = tuple(setting for measure in plan.measures if measure.fix == fix for setting in measure.settings)
+            yield Change(title=record.title, settings=settings)
 
 
 def _with_told(settings: RunSettings, told: RunSettings) -> RunSettings:

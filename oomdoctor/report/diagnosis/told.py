@@ -32,6 +32,12 @@ _FITS_SO = Text(
 )
 _WITH = Text("All of it together takes {sizes}.", "全部改完后需要 {sizes}。")
 _CLOSEST = Text("No settings are sure to be enough; these come closest, at {sizes}.", "没有一定够用的设置组合；以上最接近，需要 {sizes}。")
+_FOUR_BITS = 0.28
+"""4 bits and their scales (AWQ, GPTQ, Q4_K_M: 4.25 to 4.85 bits a weight), of 16."""
+_PACKED = Text(
+    "The weights alone do not fit; in 4 bits (AWQ, GPTQ, GGUF) they take about {size}. Else a smaller model.",
+    "光是权重就放不下；用 4 位量化版本（AWQ、GPTQ、GGUF）约需 {size}。否则换小一些的模型。",
+)
 _CARDS = Text("With {n} of these cards there is a plan that fits.", "用 {n} 张这样的卡就有放得下的方案。")
 _BIGGER = Text("Without any change it fits on a card like {card}.", "什么都不改，换成 {card} 这样的卡也放得下。")
 _ASSUMED = Text("Not told, so assumed: {list}.", "文中没有说明，按此假设：{list}。")
@@ -59,6 +65,9 @@ def told_blocks(told: Told, wording: Wording, *, heading: bool = True) -> Iterat
     assumed = [wording.say(assumption.text) for assumption in plans.now.assumptions if assumption.is_question]
     if assumed:
         yield Paragraph((Span(wording.say(_ASSUMED, list=wording.listed(assumed)), Style.DIM),))
+    obstacle = plans.obstacle
+    if obstacle is not None and not told.changes:
+        yield Paragraph((Span(wording.blank.join(_enough(plans, wording))),))
     if told.changes:
         if heading:
             yield Heading(wording.say(labels.NEXT))
@@ -89,7 +98,17 @@ def _outcome(plans: Plans[Estimate], wording: Wording) -> Iterator[str]:
     outcome = plans.plans[0].outcome if plans.plans else obstacle.closest.outcome if obstacle is not None else plans.now
     sizes = range_of(outcome.expected, outcome.low, outcome.high, wording)
     yield wording.say(_WITH if plans.plans else _CLOSEST, sizes=sizes)
-    if obstacle is not None and obstacle.cards is not None:
+    yield from _enough(plans, wording)
+
+
+def _enough(plans: Plans[Estimate], wording: Wording) -> Iterator[str]:
+    """Yield what would be enough where no settings are: fewer bits, more cards, another card."""
+    obstacle, now = plans.obstacle, plans.now
+    if obstacle is None:
+        return
+    if now.setup.task == "infer" and now.terms.get("weights", 0) > plans.budget.usable and not now.setup.weights.packed:
+        yield wording.say(_PACKED, size=format_size(int(now.terms["weights"] * _FOUR_BITS)))
+    if obstacle.cards is not None:
         yield wording.say(_CARDS, n=obstacle.cards)
-    if obstacle is not None and obstacle.card_now is not None:
+    if obstacle.card_now is not None:
         yield wording.say(_BIGGER, card=obstacle.card_now)
