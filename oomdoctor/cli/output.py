@@ -9,11 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import click
 
+from oomdoctor.case.text import Text
 from oomdoctor.errors import UsageError
 from oomdoctor.report.document import Document
 from oomdoctor.report.safety.redact import redact as hide
 from oomdoctor.report.safety.sanitize import clean_line
 
+_OPENED = Text("--full opens ▸", "加 --full 展开 ▸")
 _PLAIN = dict(zip("│▸▾▲…·≈≥≤×–—“”‘’█▓▒░▞▚▤▥▦▧▨▩", "|>v^.-~><x--\"\"''#=+:%xo&@*$^")) | {"→": "->"}
 """For terminals whose encoding lacks them; the fills of a bar stay apart."""
 
@@ -34,7 +36,11 @@ def show(
     from oomdoctor.report.render.terminal import render as terminal  # noqa: PLC0415 - loads rich
 
     return terminal(
-        document, width=_width(), color=to_terminal and is_coloured(), full=bool(full), opened_by="" if full is None else "--full"
+        document,
+        width=_width(),
+        color=to_terminal and is_coloured(),
+        full=bool(full),
+        opened_by="" if full is None else _OPENED.get(document.lang),
     )
 
 

@@ -11,10 +11,11 @@ from report import samples
 from oomdoctor.case.case import Verdict
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.event import Certainty, Kind
+from oomdoctor.knowledge.pack import SIGNATURES, load_pack
 from oomdoctor.report.diagnosis.compose import compose
 from oomdoctor.report.diagnosis.headline import settle_text, summary
 from oomdoctor.report.document import Bar, Facts, Folded, Heading, Paragraph, Quote, Steps
-from oomdoctor.report.wording.texts import SETTLE
+from oomdoctor.report.wording.texts import FIGURES, SETTLE
 from oomdoctor.report.wording.wording import Wording
 
 SUMMARIES = [
@@ -172,3 +173,16 @@ def test_unknown_keys_fall_back() -> None:
     case = replace(base.case, verdict=verdict)
     assert summary(replace(base, case=case), Wording("en")).startswith("Possibly memory ran out")
     assert settle_text(case, Wording("en")) == SETTLE["generic"].en
+
+
+def test_every_figure_that_a_message_can_print_has_a_name_in_both_languages() -> None:
+    pack = load_pack()
+    printed = {
+        name
+        for record in pack.records(SIGNATURES)
+        if record.kind != "context"
+        for example in record.examples
+        for name, value in example.fields.items()
+        if name.endswith("_bytes") and isinstance(value, int)
+    }
+    assert sorted(printed - set(FIGURES)) == []

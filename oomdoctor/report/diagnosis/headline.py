@@ -101,9 +101,14 @@ def _memory(incident: Incident | None, wording: Wording) -> str:
     if incident is None or not incident.kind.is_memory:
         return wording.say(labels.ANY_MEMORY)
     if incident.kind in _GPU_KINDS:
-        device = next((_DEVICES[part] for part in incident.root.signature.split("-") if part in _DEVICES), None)
+        device = _device(incident)
         return wording.say(labels.MEMORY_DEVICE, device=device) if device else wording.say(labels.MEMORY_GPU)
     return wording.say(labels.MEMORY_SHM if incident.kind is Kind.SHM_OOM else labels.MEMORY_HOST)
+
+
+def _device(incident: Incident) -> str | None:
+    """Return what an accelerator is called that is no GPU; None for GPUs."""
+    return next((_DEVICES[part] for part in incident.root.signature.split("-") if part in _DEVICES), None)
 
 
 def _place(incident: Incident | None, wording: Wording) -> str:
@@ -114,7 +119,9 @@ def _place(incident: Incident | None, wording: Wording) -> str:
     gpu = root.fields.get("gpu_index")
     if not isinstance(gpu, int):
         gpu = incident.gpus[0] if len(incident.gpus) == 1 and len(incident.ranks) <= 1 else None
-    parts = [wording.say(label, n=n) for label, n in ((labels.RANK, root.rank), (labels.GPU, gpu)) if n is not None]
+    rank = [wording.say(labels.RANK, n=root.rank)] if root.rank is not None else []
+    card = [wording.say(labels.GPU, n=gpu).replace("GPU", _device(incident) or "GPU")] if gpu is not None else []
+    parts = [*rank, *card]
     if not parts:
         return ""
     if wording.is_chinese:

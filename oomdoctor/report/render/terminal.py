@@ -36,11 +36,11 @@ _NOT_LAST = frozenset("（《「『【“‘([{")
 
 
 def render(document: Document, *, width: int, color: bool, full: bool = False, opened_by: str = "") -> str:
-    """Render the report for a terminal of `width` cells; `full` opens what is folded, and `opened_by` is the option that does so."""
+    """Render the report for a terminal of `width` cells; `full` opens what is folded, and `opened_by` says how that is done."""
     width = max(_NARROWEST, min(width, _WIDEST))
     lines = list(_blocks(document.blocks, width, full))
     has_folded = opened_by and not full and any(isinstance(block, Folded) for block in document.blocks)
-    title = document.title + (f" · ▸ {opened_by}" if has_folded else "")
+    title = document.title + (f" · {opened_by}" if has_folded else "")
     lines += [StyledLine(), *_wrapped([Span(title, Style.DIM)], width)]
     return "".join(line.render(color=color) + "\n" for line in lines)
 
