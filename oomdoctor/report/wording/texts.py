@@ -132,7 +132,7 @@ PHASES: Mapping[str, Text] = {
     "checkpoint-load": Text("while loading a checkpoint", "在加载检查点时"),
     "generation": Text("during generation", "在生成时"),
     "inference": Text("during inference", "在推理时"),
-    "kv-cache-allocation": Text("while reserving the KV 缓存", "在分配 KV 缓存时"),
+    "kv-cache-allocation": Text("while reserving the KV cache", "在分配 KV 缓存时"),
     "graph-capture": Text("while capturing CUDA graphs", "在捕获 CUDA graph 时"),
     "profiling": Text("during the profiling run", "在显存预跑（profiling）时"),
     "compile": Text("while compiling", "在编译时"),
