@@ -30,7 +30,7 @@ _WHAT = "what():"
 """C++ says in a line of its own what was thrown."""
 _CUT = "Traceback (most recent call last)"
 _REFUSED = (
-    r"(?i:out of (?:\w{1,12} )?memory|(?:not enough|insufficient|no available) (?:\w{1,12} )?memory|(?:cannot|can't|could not|unable to|failed to) allocate|less than desired)"
+    r"(?i:out of (?:\w{1,12} )?memory|(?:not enough|insufficient|no available) (?:\w{1,12} )?memory|(?:cannot|can't|could not|unable to|failed to) allocate(?! (?:[\w-]{1,20} ){0,4}(?:cores?|cpus?|gpus?|nodes?|ports?|pty|tty|ip|address(?:es)?|slots?|jobs?|licen[cs]es?)\b)|less than desired)"
     r"|\bOOM\b|\bbad_alloc\b|\bMemoryError\b|\bOutOfMemory(?:Error|Exception)\b|内存不足|显存不足"
 )
 _FEW = 4

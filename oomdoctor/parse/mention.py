@@ -21,7 +21,7 @@ _HANDLED = (
 )
 _DENIED = (
     r"(?i:(?:\b(?:no|not|never|without|avoid\w{0,3}|prevent\w{0,3}|isn't|didn't|doesn't|don't|hasn't|wasn't)|没有|未|无|不会|不再|避免|防止)"
-    r"(?:[ \"'`*]{1,3}[\w%-]{1,20}){0,3}[ \"'`*]{0,3}|(?:没有|未|无|不会|不再|避免|防止)[\u4e00-\u9fff]{0,6}\s?|\b(?:zero|0) )$"
+    r"(?:[ \"'`*]{1,3}[\w%-]{1,20}){0,3}[ \"'`*]{0,3}|(?:没有|未|无|不会|不再|避免|防止)[\u4e00-\u9fff]{0,6}\s?|\b(?<!non-)(?:zero|0) )$"
 )
 """Before the words: no OOM, did not run out of memory."""
 _SUPPOSED = (

@@ -13,9 +13,12 @@ from oomdoctor.knowledge.pack import Pack
 from oomdoctor.parse import traceback
 from oomdoctor.parse.computation import ComputationFinder
 from oomdoctor.parse.families.registry import load_family
+from oomdoctor.parse.mention import is_handled, is_mention
 from oomdoctor.parse.signature import Match, Signature
 
 _LONGEST_TEXT = 1500
+_REMARK = r"\W{0,4}(?:INFO|DEBUG|TRACE|[Ii]nfo|[Dd]ebug|[Tt]race)\b"
+"""What a program says at a level below a warning is no failure of its own."""
 _SURE = (None, Certainty.POSSIBLE, Certainty.LIKELY, Certainty.CERTAIN)
 _LONG_LINE = 1500
 
@@ -73,8 +76,8 @@ class Recogniser:
                 known = messages.get(key)
                 if known is None or len(match.fields) > len(known[0].fields):
                     messages[key] = (match, flow)
-        kept = self._without_doubles([(match, flow) for match, flow in messages.values() if not _is_code(flow.text, match.start)])
-        kept = self._without_general(kept)
+        found = [(match, flow) for match, flow in messages.values() if not _is_code(flow.text, match.start)]
+        kept = self._without_doubles(self._without_general(found))
         out = [self._event(match, flow, window, source) for match, flow in kept]
         out.sort(key=lambda event: event.place.offset)
         return out
@@ -118,7 +121,7 @@ class Recogniser:
         return kept
 
     def _without_general(self, messages: list[tuple[Match, Flow]]) -> list[tuple[Match, Flow]]:
-        """Without the sentences of many programs where one program's own message says the same as surely on the same lines."""
+        """Without the sentences of many programs that only mention a failure, or where one program's own message says the same as surely."""
         if not any(self.signatures[match.signature].general for match, _ in messages):
             return messages
         own = [(self.signatures[match.signature], *_line_span(match, flow)) for match, flow in messages]
@@ -126,8 +129,12 @@ class Recogniser:
         for match, flow in messages:
             general = self.signatures[match.signature]
             first, last = _line_span(match, flow)
-            if not general.general or not any(start <= last and first <= end and _explains(other, general) for other, start, end in own):
-                kept.append((match, flow))
+            if general.general and (
+                _only_mentions(match, flow, general)
+                or any(start <= last and first <= end and _explains(other, general) for other, start, end in own)
+            ):
+                continue
+            kept.append((match, flow))
         return kept
 
     @staticmethod
@@ -171,6 +178,16 @@ class Recogniser:
             computes=self._computations.find(trace.text, window.before + window.raw[: max(0, at)]) if memory else None,
             caught=memory and traceback.is_caught(flow.text, match.start, match.end),
         )
+
+
+def _only_mentions(match: Match, flow: Flow, general: Signature) -> bool:
+    """Return whether a line only speaks of what a likely sentence of many programs says, or says that the program goes on."""
+    if general.certainty is Certainty.CERTAIN:
+        return False
+    start = flow.text.rfind("\n", 0, match.end - 1) + 1
+    end = flow.text.find("\n", match.end)
+    line = flow.text[start : end if end >= 0 else len(flow.text)][:_LONGEST_TEXT]
+    return re.match(_REMARK, line) is not None or is_handled(line) or is_mention(line, max(0, match.start - start), match.end - start)
 
 
 def _explains(own: Signature, general: Signature) -> bool:

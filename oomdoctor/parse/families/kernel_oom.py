@@ -30,6 +30,8 @@ _INVOKED = re.compile(r"(?P<comm>[^\n\[\]]{1,64}?) invoked oom-killer: gfp_mask=
 _CONSTRAINT = re.compile(r"oom-kill:constraint=(?P<constraint>CONSTRAINT_\w{1,20})(?P<rest>[^\n]{0,1500})")
 _TASK = re.compile(r",task=(?P<task>[^,\n]{1,64}),pid=(?P<pid>\d{1,9})")
 _REAPED = re.compile(r"oom_reaper: reaped process (?P<pid>\d{1,9}) \((?P<comm>[^)\n]{1,64})\)")
+_FULL = 0.9
+"""Below that the group that is listed is not the one that was full."""
 _USAGE = re.compile(r"memory: usage (?P<used>\d{1,15})kB, limit (?P<limit>\d{1,15})kB, failcnt \d")
 
 
@@ -65,7 +67,7 @@ def _line(line: str, offset: int, width: int) -> Iterator[Match]:
     if reaped:
         yield Match("kernel-oom-reaper", offset, end, {"pid": int(reaped["pid"]), "comm": reaped["comm"], **_numbers(line)})
     usage = _USAGE.search(line)
-    if usage:
+    if usage and int(usage["used"]) >= int(usage["limit"]) * _FULL:
         sizes: dict[str, Value] = {"used_bytes": int(usage["used"]) * 1024, "limit_bytes": int(usage["limit"]) * 1024}
         yield Match("memcg-usage-limit", offset, end, sizes)
 
