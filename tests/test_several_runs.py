@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from report.published import validate
 
 from oomdoctor.api.diagnose import diagnose
 from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.cli.main import cli as main
 from oomdoctor.ingest.runs import group_by_run
 from oomdoctor.report.diagnosis.compose import compose
 from oomdoctor.report.render.markdown import render as markdown
@@ -97,7 +100,22 @@ def test_many_runs_are_counted_by_what_they_failed_with(tmp_path: Path, lang: st
 
 def test_json_has_a_line_for_each_run(tmp_path: Path) -> None:
     diagnosis = of(tmp_path, {"slurm-10.out": OOM.format(gpu=0), "slurm-11.out": DIVIDED})
-    runs = json.loads(json_text(convert_diagnosis(diagnosis, Wording("en"), "0"), redact=False))["runs"]
+    report = json.loads(json_text(convert_diagnosis(diagnosis, Wording("en"), "0"), redact=False))
+    validate(report)
+    runs = report["runs"]
     assert [(run["name"], run["memory_failure"], run["error"]) for run in runs] == [
         ("slurm-10", "yes", None), ("slurm-11", "no", "ZeroDivisionError: division by zero"),
     ]  # fmt: skip
+
+
+def test_an_issue_is_about_one_run_and_an_answer_about_all(tmp_path: Path) -> None:
+    of(tmp_path, {"slurm-10.out": DIVIDED, "slurm-11.out": OOM.format(gpu=0)})
+    issue = CliRunner().invoke(main, ["report", str(tmp_path), "--env", "none", "--lang", "en"])
+    assert (issue.exit_code, "slurm-11" in issue.stderr, "3.00 GiB" in issue.stdout, "ZeroDivisionError" in issue.stdout) == (
+        1,
+        True,
+        True,
+        False,
+    )
+    answer = CliRunner().invoke(main, ["diagnose", str(tmp_path), "--env", "none", "--lang", "en", "--reply"]).stdout
+    assert "2 runs were told apart" in answer and "ZeroDivisionError" in answer and "please add" not in answer

@@ -189,8 +189,8 @@ def _diagnosis(
     log = {**beside.log_facts, **log}
     settings, unread = _settings(config, version, events, log, pack)
     values = {**log, **(settings.facts() if settings is not None else {})}
-    found = find_incidents(events, _progress_of(reads))
-    failures = tuple(_with_surroundings(_with_figures(incident, events, values), by_source) for incident in found)
+    incidents = find_incidents(events, _progress_of(reads))
+    failures = tuple(_with_surroundings(_with_figures(incident, events, values), by_source) for incident in incidents)
     decided = decide_verdict(failures)
     if not any(read.source.size for read in reads):
         decided = replace(decided, certainty=Certainty.POSSIBLE, reason="nothing-read")

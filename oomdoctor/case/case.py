@@ -68,6 +68,14 @@ class RunLine(Struct, frozen=True, kw_only=True):
         return self.verdict.memory_failure != "no" or (not self.verdict.survived and (self.incident is not None or self.error is not None))
 
 
+_WORST = {"yes": 0, "possible": 1, "no": 2}
+
+
+def worst_first(line: RunLine) -> tuple[int, int]:
+    """Return where a run stands among several: failures of memory, then what may be one, then other errors, then the rest."""
+    return _WORST[line.verdict.memory_failure], 0 if line.failed else 1
+
+
 class Case(Struct, frozen=True, kw_only=True):
     """One run: what its logs state, in order, and what is missing."""
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 import click
 
 from oomdoctor import __version__
 from oomdoctor.api.diagnose import diagnose
 from oomdoctor.api.inputs import default_jobs
+from oomdoctor.case.case import SEVERAL_RUNS, worst_first
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.cli.clipboard import copy
 from oomdoctor.cli.diagnose import exit_with_verdict, log_paths
 from oomdoctor.cli.options import EXIT_ZERO, MACHINE, NO_REDACT, RULES, config_option, language_option, output_option
-from oomdoctor.cli.output import locale_language, show, write
+from oomdoctor.cli.output import complain, locale_language, show, write
 from oomdoctor.cli.progress import Progress
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack, load_pack
@@ -81,14 +83,20 @@ def report(
     what shows no failure.
     """
     with Progress() as progress:
-        diagnosis = diagnose(
-            log_paths(paths),
+        read = partial(
+            diagnose,
             config=config,
             environment=None if env == "none" else env,
             rules=rules,
             jobs=default_jobs(),
             progress=progress.read,
         )
+        diagnosis = read(log_paths(paths))
+        if diagnosis.case.verdict.reason == SEVERAL_RUNS:
+            # An issue is about one run.
+            run = min(diagnosis.case.runs, key=worst_first)
+            complain([f"several runs failed, each in its own way; this report is about {run.name}"])
+            diagnosis = read(run.sources)
     wording = Wording(lang or locale_language(os.environ))
     if for_ in PROJECTS:
         text = _form(diagnosis, for_, load_pack(over=rules), wording, is_asked=lang is not None, redact=not no_redact)

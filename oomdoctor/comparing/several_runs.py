@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Union
 
-from oomdoctor.case.case import SEVERAL_RUNS, RunLine, Verdict
+from oomdoctor.case.case import SEVERAL_RUNS, RunLine, Verdict, worst_first
 from oomdoctor.case.event import Certainty, Kind
 from oomdoctor.ingest.runs import group_by_run, has_rank, name_of_run, stem_of
 from oomdoctor.parse.reading import SourceEvents
 
 _MANY = 6
 """From so many logs on, failures that have nothing in common are those of different runs, whatever the logs are called."""
-_WORST = {"yes": 0, "possible": 1, "no": 2}
 
 Story = Callable[[SourceEvents], Union[str, None]]
 """What a log by itself failed with; None where it did not fail, or only with others."""
@@ -61,6 +60,6 @@ def _common_parts(paths: Sequence[Sequence[str]]) -> list[str]:
 
 def verdict_of_runs(lines: Sequence[RunLine]) -> Verdict:
     """Return the verdict over several runs: the worst of theirs, and nothing certain, as they have nothing to do with each other."""
-    worst = min(lines, key=lambda line: _WORST[line.verdict.memory_failure]).verdict
+    worst = min(lines, key=worst_first).verdict
     certainty = Certainty.LIKELY if worst.certainty is Certainty.CERTAIN else worst.certainty
     return Verdict(memory_failure=worst.memory_failure, kind=worst.kind, certainty=certainty, survived=worst.survived, reason=SEVERAL_RUNS)

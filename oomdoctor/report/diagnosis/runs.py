@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from oomdoctor.case.case import SEVERAL_RUNS, Case, RunLine
+from oomdoctor.case.case import SEVERAL_RUNS, Case, RunLine, worst_first
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.headline import incident_sentence
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Style
@@ -18,7 +18,6 @@ _LINES = 24
 """More runs than that are told by what they failed with."""
 _NAMED = 3
 _KINDS = 16
-_ORDER = {"yes": 0, "possible": 1, "no": 2}
 _STYLE = {"yes": Style.BAD, "possible": Style.WARN}
 _RUNS = Text("The runs", "各次运行")
 _NOTHING = Text("no failure found", "没有发现失败")
@@ -31,10 +30,11 @@ _MORE = Text("{names} and {n} more", "{names} 以及另外 {n} 个")
 _ONE = Text("For one of them in full: `oomdoctor diagnose {name}`.", "要看其中一次的完整诊断：`oomdoctor diagnose {name}`。")
 
 
-def runs_blocks(case: Case, wording: Wording) -> Iterator[Block]:
+def runs_blocks(case: Case, wording: Wording, *, heading: bool = True) -> Iterator[Block]:
     """Yield the table of the runs, the failed ones first, and how to see one in full."""
-    yield Heading(wording.say(_RUNS))
-    lines = sorted(case.runs, key=_rank)
+    if heading:
+        yield Heading(wording.say(_RUNS))
+    lines = sorted(case.runs, key=worst_first)
     rows = [_row(line, wording) for line in lines] if len(lines) <= _LINES else list(_counted_rows(lines, wording))
     yield Facts(tuple(rows[: _LINES if len(lines) <= _LINES else _KINDS]))
     if len(lines) > _LINES and len(rows) > _KINDS:
@@ -43,11 +43,6 @@ def runs_blocks(case: Case, wording: Wording) -> Iterator[Block]:
     if case.verdict.reason == SEVERAL_RUNS:
         name = first.sources[0] if len(first.sources) == 1 else first.path
         yield Paragraph(spans(wording.say(_ONE, name=clean_line(name, 200))))
-
-
-def _rank(line: RunLine) -> tuple[int, int]:
-    """Return where a run stands in the table: failures of memory, then what may be one, then other errors, then the rest."""
-    return _ORDER[line.verdict.memory_failure], 0 if line.failed else 1
 
 
 def _row(line: RunLine, wording: Wording) -> Row:
@@ -81,7 +76,7 @@ def _counted_rows(lines: Sequence[RunLine], wording: Wording) -> Iterator[Row]:
     groups: dict[str, list[RunLine]] = {}
     for line in lines:
         signature = line.incident.root.signature if line.incident is not None else re.sub(r"\d+", "#", line.error or "")
-        groups.setdefault(f"{_rank(line)} {signature}", []).append(line)
+        groups.setdefault(f"{worst_first(line)} {signature}", []).append(line)
     for members in groups.values():
         names = wording.item_comma.join(clean_line(line.name, 60) for line in members[:_NAMED])
         more = len(members) - _NAMED

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.advice.fixes import unique_fixes
-from oomdoctor.case.case import Case
+from oomdoctor.case.case import SEVERAL_RUNS, Case
 from oomdoctor.case.diagnosis import Diagnosis, Finding, Fix
 from oomdoctor.case.event import Kind, Place
 from oomdoctor.case.settings import ProposedSetting
@@ -17,6 +17,7 @@ from oomdoctor.knowledge.tables.titles import framework_title
 from oomdoctor.parse.prose import is_wish
 from oomdoctor.report.diagnosis.headline import settle_text, summary
 from oomdoctor.report.diagnosis.places import place_text
+from oomdoctor.report.diagnosis.runs import runs_blocks
 from oomdoctor.report.diagnosis.told import told_blocks
 from oomdoctor.report.document import Block, Document, Paragraph, Span, Step, Steps, Style
 from oomdoctor.report.issue.held_facts import held_facts
@@ -47,6 +48,8 @@ def compose_reply(diagnosis: Diagnosis, wording: Wording, version: str, text: st
     case, findings = diagnosis.case, diagnosis.findings
     wish = not case.incidents and case.verdict.reason == "none" and is_wish(text)
     blocks: list[Block] = [_shown(diagnosis, wording, wish=wish)]
+    if case.verdict.reason == SEVERAL_RUNS:
+        return Document(title=f"oomdoctor {version}", blocks=(*blocks, *runs_blocks(case, wording, heading=False)), lang=wording.lang)
     if case.told is not None:
         blocks += told_blocks(case.told, wording, heading=False)
     check = settle_text(case, wording)
@@ -89,7 +92,7 @@ def _shown(diagnosis: Diagnosis, wording: Wording, *, wish: bool) -> Paragraph:
     else:
         verdict = summary(diagnosis, wording)
     pieces = [Span(wording.say(texts.THANKS) + wording.blank), Span(verdict)]
-    if case.incidents:
+    if case.incidents and case.verdict.reason != SEVERAL_RUNS:
         pieces.append(Span(_place(case.incidents[0].root.place, wording), Style.DIM))
     return Paragraph(tuple(pieces))
 

@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 from oomdoctor.case.case import Case, RunLine, Source, Verdict
 from oomdoctor.case.diagnosis import Cite, Diagnosis, Evidence, Finding, Fix, NotThis, OpenCause
 from oomdoctor.case.event import Event, Value
-from oomdoctor.case.expected import AtFailure, Expected
+from oomdoctor.case.expected import AtFailure, Expected, Told
 from oomdoctor.case.incident import Incident, LedgerEntry
 from oomdoctor.case.plan import Fit, Fits
 from oomdoctor.case.settings import RunConfig, Scalar, WrittenSetting
@@ -20,6 +20,7 @@ from oomdoctor.report.diagnosis.headline import plain, settle_text, summary
 from oomdoctor.report.safety.sanitize import clean, clean_line
 from oomdoctor.report.wire.estimate import convert_estimate
 from oomdoctor.report.wire.estimate_v1 import AtFailureV1, EstimateV1, ExpectedV1
+from oomdoctor.report.wire.plan import convert_plans
 from oomdoctor.report.wire.report_v1 import (
     FOLLOWED_LIMIT,
     RUNS_LIMIT,
@@ -39,6 +40,7 @@ from oomdoctor.report.wire.report_v1 import (
     RunV1,
     SignV1,
     SourceV1,
+    ToldV1,
     VerdictV1,
 )
 from oomdoctor.report.wire.serving import convert_served
@@ -70,8 +72,19 @@ def convert_diagnosis(diagnosis: Diagnosis, wording: Wording, version: str) -> R
         findings=tuple(_finding(finding, wording) for finding in diagnosis.findings),
         open_cause=_open_cause(diagnosis.open_cause, wording),
         gaps=tuple(gap(missing) for missing in case.gaps),
+        told=None if case.told is None else _told(case.told, wording),
         runs=tuple(_run(line, wording) for line in case.runs[:RUNS_LIMIT]),
         runs_more=max(0, len(case.runs) - RUNS_LIMIT),
+    )
+
+
+def _told(told: Told, wording: Wording) -> ToldV1:
+    plans = told.plans
+    return ToldV1(
+        text=clean_line(told.text, 400),
+        model=None if told.model is None else clean_line(told.model, 200),
+        card=None if told.card is None else clean_line(told.card, 200),
+        plan=None if plans is None else convert_plans(plans, plans.now.assumptions, wording),
     )
 
 

@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from oomdoctor.case.event import Certainty, Kind, Outcome
 from oomdoctor.report.wire.estimate_v1 import ExpectedV1
+from oomdoctor.report.wire.plan_v1 import PlansV1
 from oomdoctor.report.wire.settings_v1 import ConfigIssueV1, Count, GapV1, LineNumber, SettingV1
 
 Tag = Literal["oomdoctor/report/v1"]
@@ -220,6 +221,19 @@ class FindingV1(Struct, frozen=True, kw_only=True):
     cites: tuple[CiteV1, ...]
 
 
+class ToldV1(Struct, frozen=True, kw_only=True):
+    """What a text without a log says of a run."""
+
+    text: str
+    """The line that says that memory ran out."""
+    model: str | None
+    card: str | None
+    plan: PlansV1 | None
+    """Whether it fits and what would make it fit, as `oomdoctor plan --format json` writes it.
+
+    Null where model, card or method are not told."""
+
+
 class RunV1(Struct, frozen=True, kw_only=True):
     """One of several runs."""
 
@@ -270,6 +284,8 @@ class ReportV1(Struct, frozen=True, kw_only=True):
     """Where the log cannot tell the cause."""
     gaps: tuple[GapV1, ...]
     """What is not known."""
+    told: ToldV1 | None = None
+    """What somebody says of a run without a log."""
     runs: Annotated[tuple[RunV1, ...], Meta(max_length=RUNS_LIMIT)] = ()
     """The runs that were told apart, in their order; empty where what was given belongs to one."""
     runs_more: Count = 0

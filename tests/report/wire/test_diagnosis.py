@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from report import samples
 from report.published import validate
 
+from oomdoctor.api.diagnose import diagnose
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.report.diagnosis.headline import summary
 from oomdoctor.report.wire.diagnosis import convert_diagnosis
@@ -27,6 +28,16 @@ def _report(diagnosis: Diagnosis, *, redact: bool = False, lang: str = "en") -> 
 @pytest.mark.parametrize("sample", samples.ALL.values(), ids=samples.ALL)
 def test_every_report_fits_the_schema(sample: Callable[[], Diagnosis], lang: str, redact: bool) -> None:
     validate(_report(sample(), redact=redact, lang=lang))
+
+
+@pytest.mark.parametrize("text", [
+    pytest.param("LoRA of Qwen2.5-7B on one RTX 4090 24GB with batch 8 is OOM", id="a run that is told"),
+    pytest.param("my training is OOM, please help", id="a run of which nothing is told"),
+])  # fmt: skip
+def test_a_text_without_a_log_fits_the_schema(text: str) -> None:
+    report = _report(diagnose(text))
+    validate(report)
+    assert (report["told"]["text"], report["verdict"]["reason"]) == (text, "told")
 
 
 def test_the_contract() -> None:
