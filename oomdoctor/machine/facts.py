@@ -171,6 +171,7 @@ def _card(gpu: Gpu, environment: Environment) -> Mapping[str, Fact | None]:
     cuda = build.cuda if not architectures and "+cu" in (build.version or "") else None
     return {
         **{name: value for name, value in asdict(gpu).items() if isinstance(value, (str, int, bool))},
+        "free_bytes": gpu.free_bytes if gpu.free_bytes is not None else _difference(gpu.total_bytes, gpu.used_bytes),
         "capability_major": capability.major if capability else None,
         "bf16_native": older[-1]["bf16_native"] == "yes" if older else None,
         "fp16_rate": row["fp16_rate"] if row else None,
@@ -220,6 +221,10 @@ def _listed(name: str, conflicts: Sequence[Conflict], packages: Mapping[str, Pac
     first = conflicts[0]
     named = {f"{name}.{key}": value for key, value in asdict(first).items() if isinstance(value, str)}
     return {f"{name}.count": len(conflicts), **named, f"{name}.pairs": "; ".join(str(conflict) for conflict in conflicts[:_PAIRS])}
+
+
+def _difference(whole: int | None, part: int | None) -> int | None:
+    return whole - part if whole is not None and part is not None and whole >= part else None
 
 
 def _share(part: int | None, whole: int | None) -> float | None:

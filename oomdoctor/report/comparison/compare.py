@@ -63,7 +63,7 @@ def _verdict(comparison: Comparison, wording: Wording) -> Iterator[Block]:
     elif comparison.matters:
         yield Paragraph((Span(wording.say(texts.SERIES), Style.WARN),))
     else:
-        yield Paragraph((Span(wording.say(texts.NOTHING, n=comparison.compared), Style.GOOD),))
+        yield Paragraph((Span(wording.count(texts.NOTHING, comparison.compared), Style.GOOD),))
 
 
 def _sides(comparison: Comparison, wording: Wording) -> Iterator[Block]:

@@ -28,7 +28,8 @@ _SEVERITIES = {
 _MANY = {"error": "errors", "warning": "warnings", "note": "notes"}
 _SHOWN = 100
 _UNKNOWN_FRAMEWORK = Text(
-    "The framework of these settings is not known, so few of them could be checked: ", "不知道这是哪个框架的配置，能检查的不多："
+    "The framework of these settings is not known, so only a few could be checked; in those: ",
+    "不知道这是哪个框架的配置，能检查的不多；就查过的而言：",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from oomdoctor.case.text import Text
+from oomdoctor.report.wording.wording import Counted
 
 TITLE = Text("oomdoctor {version} · what changed", "oomdoctor {version} · 变化对比")
 CARD_NAME = Text("card", "显卡")
@@ -13,7 +14,8 @@ MANY = Text("{n} changes leave less room; the most suspicious is {first}.", "有
 MAY = Text("Nothing clearly leaves less room; what changed may matter.", "没有明显减少余量的变化；以下变化可能有影响。")
 LOOSER = Text("What changed leaves more room, not less.", "已知的变化只会增加余量。")
 SERIES = Text("No setting that matters is known to have changed, but memory did.", "没有发现有影响的设置变化，但显存确实不同了。")
-NOTHING = Text(
+NOTHING = Counted(
+    "Nothing changed that is known to matter for memory; {n} fact was compared.",
     "Nothing changed that is known to matter for memory; {n} facts were compared.",
     "没有发现会影响显存或内存的变化；共比较了 {n} 项。",
 )
