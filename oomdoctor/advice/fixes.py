@@ -59,6 +59,12 @@ def unique_fixes(findings: Sequence[Finding]) -> list[Fix]:
     return list(fixes.values())
 
 
+def _has_keys(known: KnownFacts, pack: Pack) -> bool:
+    """Return whether the framework that runs has a config or options, and is not a library that is set in code."""
+    running = framework(known, pack.frameworks)
+    return running is not None and not any(record.in_code for record in pack.frameworks if record.framework == running)
+
+
 def _advised(finding: Finding, problem: ProblemRecord | None, pack: Pack, known: KnownFacts, training: RunConfig | None) -> Finding:
     if problem is None:
         return finding
@@ -118,7 +124,7 @@ def _ranked(
     behind = place + _HARM[fix.harm] + _UNKNOWN_NEED * bool(needs)
     if size is not None and lacking is not None and size < lacking:
         behind += _NOT_ENOUGH
-    if any(not row.example for row in fix.settings) and not settings and framework(known, pack.frameworks) is not None:
+    if any(not row.example for row in fix.settings) and not settings and _has_keys(known, pack):
         behind += _NO_KEY
     if any(setting.file is not None for setting in settings):
         behind -= _AT_HAND

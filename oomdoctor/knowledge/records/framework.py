@@ -142,6 +142,8 @@ class FrameworkCore(Record, frozen=True, kw_only=True, omit_defaults=True):
     """For a program that runs below another framework."""
     always: bool = False
     """Whether its settings are shown in every run."""
+    in_code: bool = False
+    """Whether its settings stand in code: a measure without a key is as near as one with it."""
     works_on: Literal["text", "pictures", "sound"] | None = None
     """What its models read, where that is always the same: a length in tokens and logits are matters of text."""
 
