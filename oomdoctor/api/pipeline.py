@@ -27,7 +27,7 @@ from oomdoctor.findings.ledger import ledger
 from oomdoctor.findings.open_cause import open_cause
 from oomdoctor.findings.serving_share import default_share, serving_share
 from oomdoctor.findings.tensor_match import request_reading
-from oomdoctor.findings.workload import inference_facts, works_on
+from oomdoctor.findings.workload import inference_facts, quantised, works_on
 from oomdoctor.incidents import decide_verdict, find_incidents
 from oomdoctor.ingest.clean import clean_lines
 from oomdoctor.ingest.sources import MissingSource
@@ -212,6 +212,7 @@ def _diagnosis(
     purposes = {signature.id: signature.purpose for signature in recogniser.signatures.values() if signature.purpose is not None}
     all_facts.update(inference_facts(failures, events, programs, purposes, values))
     all_facts.update(works_on(all_facts, pack.frameworks))
+    all_facts.update(quantised(all_facts, (event.text for event in events if event.kind is Kind.CONTEXT)))
     if failures and failures[0].kind is Kind.DEVICE_OOM:
         own = server.served_run.expected.server.memory_fraction if server is not None else default_share(all_facts, pack)
         all_facts.update(serving_share(all_facts, own))

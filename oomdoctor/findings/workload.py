@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 from oomdoctor.case.event import Event
 from oomdoctor.case.incident import Incident
@@ -19,6 +20,13 @@ _TRAINING_SETTINGS = frozenset(
     )
 )  # fmt: skip
 """Settings that a program which only answers does not have."""
+_MODELS = ("training.model", "log.model_name_or_path", "log.model", "log.base_model")
+_QUANTISED = re.compile(
+    r"[-_./ ](?:awq|gptq|exl[23]|bnb-?4bit|4bit|int4|nf4|mxfp4|nvfp4|fp8|w4a16|w8a8|"
+    r"i?q[2-8]_(?:[01k]|k_[sml]|xx?s|nl|m)(?:_\w{1,3})?)(?![a-z])",
+    re.IGNORECASE,
+)
+"""Names of formats in names of models and files."""
 
 
 def inference_facts(
@@ -52,6 +60,16 @@ def works_on(known: Mapping[str, Fact], frameworks: Sequence[FrameworkCore]) -> 
     names = (known.get(name) for name in ("training.framework", "log.framework", "incident.inference"))
     kind = next((kinds[str(name)] for name in names if name in kinds), None)
     return {"incident.works_on": kind} if kind else {}
+
+
+def quantised(known: Mapping[str, Fact], texts: Iterable[str]) -> dict[str, Fact]:
+    """Return `incident.quantised`: how the weights are quantised already, by the name of the model or what a program prints of it."""
+    named = str(known.get("training.quantization", "")).lower()
+    if named and named not in ("none", "null", "false"):
+        return {"incident.quantised": named}
+    names = (str(known[name]) for name in _MODELS if known.get(name))
+    found = next((match for text in (*names, *texts) if (match := _QUANTISED.search(text)) is not None), None)
+    return {} if found is None else {"incident.quantised": found[0].strip("-_. ").lower()}
 
 
 def _trains(known: Mapping[str, Fact]) -> bool:

@@ -35,7 +35,8 @@ DERIVED: Final = frozenset({
 })  # fmt: skip
 """findings/derived.py, failure_step.py, tensor_match.py, host_memory.py, serving_share.py, facts.py: what follows from a message."""
 INCIDENT: Final = frozenset({
-    "certainty", "computes", "count", "frame", "inference", "kind", "phase", "program", "ranks", "signature", "survived", "works_on",
+    "certainty", "computes", "count", "frame", "inference", "kind", "phase", "program", "quantised", "ranks", "signature", "survived",
+    "works_on",
 })  # fmt: skip
 """findings/facts.py, workload.py and api/: the first failure."""
 VERDICT: Final = frozenset({"kind", "memory_failure"})

@@ -210,3 +210,47 @@ def test_a_trainer_of_pictures_gets_no_advice_on_tokens(shown: str, message: str
     fixes = {fix.id for finding in found.findings for fix in finding.fixes}
     assert not fixes & {"shorter-sequences", "fused-cross-entropy", "packing-and-length-grouping", "quantise-4bit-8bit"}
     assert "smaller-training-pictures" in fixes
+
+
+SAVING = f'  File "{SITE}/transformers/trainer.py", line 3820, in save_model\n'
+
+
+@pytest.mark.parametrize(("shown", "keys"), [
+    pytest.param(SAVING + f'  File "{SITE}/torch/distributed/fsdp/_state_dict_utils.py", line 716, in _post_state_dict_hook', {"FullStateDictConfig(offload_to_cpu)", "FullStateDictConfig(rank0_only)"}, id="FSDP gathers the whole state"),
+    pytest.param(SAVING + f'  File "{SITE}/deepspeed/runtime/engine.py", line 3550, in _zero3_consolidated_16bit_state_dict', {"zero_optimization.stage3_gather_16bit_weights_on_model_save"}, id="ZeRO-3 gathers it with a key of its own"),
+    pytest.param(f'  File "/root/LLaMA-Factory/src/llamafactory/train/tuner.py", line 155, in export_model\n    model.save_pretrained(\n  File "{SITE}/peft/tuners/lora/layer.py", line 620, in merge', {"export_device"}, id="an adapter is merged"),
+])  # fmt: skip
+def test_what_saves_is_told_in_its_own_keys(shown: str, keys: set[str]) -> None:
+    found = diagnosed(f"{shown}\n{NEW}\n")
+    assert {setting.key for setting in found.findings[0].fixes[0].settings} == keys
+
+
+LOADS = "Loading checkpoint shards:  40%|####      | 2/5 [00:09<00:13,  4.61s/it]\n" + frame(
+    f"{SITE}/transformers/modeling_utils.py", "from_pretrained"
+)
+
+
+@pytest.mark.parametrize("shown", [
+    pytest.param("llamafactory-cli train --model_name_or_path local/base-14b --quantization_bit 4 --finetuning_type lora", id="4 bit are set"),
+    pytest.param("llamafactory-cli train --model_name_or_path local/base-14b-GPTQ-Int4 --finetuning_type lora", id="the name says GPTQ"),
+    pytest.param("llamafactory-cli train --model_name_or_path local/base-14b-AWQ --finetuning_type lora", id="the name says AWQ"),
+])  # fmt: skip
+def test_what_is_quantised_is_told_neither_four_bit_nor_sixteen(shown: str) -> None:
+    found = diagnosed(f"{shown}\n{LOADS}\n{NEW}\n")
+    assert not {fix.id for finding in found.findings for fix in finding.fixes} & {"quantise-4bit-8bit", "half-precision"}
+
+
+def test_what_is_in_sixteen_bit_is_told_four() -> None:
+    found = diagnosed(f"llamafactory-cli train --model_name_or_path local/base-14b --finetuning_type lora\n{LOADS}\n{NEW}\n")
+    assert "quantise-4bit-8bit" in {fix.id for finding in found.findings for fix in finding.fixes}
+
+
+@pytest.mark.parametrize(("model", "leads"), [
+    pytest.param("glm-4v-9b", True, id="a model with a tower, the frame in the language model"),
+    pytest.param("glm-4-9b-chat", False, id="the same frame of a text model"),
+])  # fmt: skip
+def test_a_tower_counts_wherever_the_frame_is(model: str, leads: bool) -> None:
+    run = f"torchrun --nproc_per_node=1 finetune.py data/fix /models/{model} configs/lora.yaml\n***** Running training *****\n"
+    found = diagnosed(run + frame(f"/root/.cache/huggingface/modules/transformers_modules/{model}/modeling_chatglm.py") + f"\n{NEW}\n")
+    assert (found.findings[0].id == "vision-tower-in-memory") is leads
+    assert {setting.framework for fix in found.findings[0].fixes for setting in fix.settings} <= own("glm4")

@@ -20,8 +20,11 @@ _AT = r"(?:[\"']?, line \d|:\d{1,6}\b|\(\d{1,6}\)| in \w)"
 """What follows a file in a frame or a warning: Python's, rich's and IPython's forms."""
 _BEGUN = r"(?:\bpython[\d.]{0,6}|\btorchrun|\b(?:launch|deepspeed|srun|uv run))(?=[ '\"])[^\n]{0,200}?"
 """What starts a script, and the options of a launcher."""
-_COMMAND = r"(?:^[ \t]{0,8}(?:\S{0,60}[$#>%] |\+ |\d{1,7} )?|[\\/]bin[\\/]|\bsrun [^\n]{0,80}? |\b[Cc](?:OMMAND|MD|ommand)\b\W{1,4})"
-"""What stands before a command: the start of a line, a prompt, a trace of the shell."""
+_COMMAND = (
+    r"(?:^[ \t]{0,8}(?:\S{0,60}[$#>%] |\+ |\d{1,7} )?(?:[A-Z_]{2,40}=\S{0,80} ){0,6}"
+    r"|[\\/]bin[\\/]|\bsrun [^\n]{0,80}? |\b[Cc](?:OMMAND|MD|ommand)\b\W{1,4})"
+)
+"""What stands before a command: the start of a line, a prompt, a trace of the shell, variables."""
 _MODULE = "python -m "
 
 
