@@ -47,6 +47,11 @@ def of(folder: Path, logs: Mapping[str, str]) -> Diagnosis:
     pytest.param(["seed_1/train.log", "seed_2/train.log"], 2, id="seeds"),
     pytest.param(["2026-01-05_10-00-00/train.log", "2026-01-06_10-00-00/train.log"], 2, id="folders that are named by time"),
     pytest.param(["exp3/rank0.log", "exp3/rank1.log"], 1, id="one experiment"),
+    pytest.param(["exp3_rank0.log", "exp3_rank1.log"], 1, id="ranks in one name with the experiment"),
+    pytest.param(["job_7_node1.out", "job_7_node2.out"], 1, id="nodes in one name with the job"),
+    pytest.param(["wandb/run-20260105_101112-a1b2/output.log", "wandb/run-20260106_101112-c3d4/output.log"], 2, id="runs that are named by time"),
+    pytest.param(["outputs/2026-01-05/10-00-00/train.log", "outputs/2026-01-05/11-30-00/train.log"], 2, id="folders of a day"),
+    pytest.param(["session_x/logs/worker-ab-01000000-77.err", "session_x/logs/worker-cd-01000000-78.err", "session_x/logs/raylet.out"], 1, id="one session"),
     pytest.param(["lightning_logs/version_0/out.log", "lightning_logs/version_1/out.log"], 2, id="versions"),
 ])  # fmt: skip
 def test_names_tell_runs_apart(names: list[str], runs: int) -> None:
@@ -69,6 +74,7 @@ def test_each_run_has_its_own_verdict(tmp_path: Path, logs: Mapping[str, str], o
     pytest.param({f"rank{n}.log": (f"[rank{n}]: " + OOM.format(gpu=n)) if n < 3 else WELL for n in range(8)}, id="rank files"),
     pytest.param({"train.out": WELL.replace("Training completed.", ""), "train.err": OOM.format(gpu=0)}, id="two streams"),
     pytest.param({"launcher.log": LAUNCHER, **{f"worker-{n}.log": OOM.format(gpu=n) if n == 4 else DIVIDED if n == 5 else "ok" for n in range(8)}}, id="workers that fail each in its own way"),
+    pytest.param({f"t{n}x.log": OOM.format(gpu=0) if n == 3 else "ConnectionResetError: [Errno 104] Connection reset by peer" for n in range(8)}, id="one failure and its echoes in processes without a number"),
     pytest.param({f"p{n}.log": OOM.format(gpu=0) if n % 2 else WELL for n in range(8)}, id="one failure in many logs"),
 ])  # fmt: skip
 def test_the_logs_of_one_run_are_one_case(tmp_path: Path, logs: Mapping[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,8 @@ _SAMPLES = 24
 _OWN_BARS = ("model-load", "data-loading", "evaluation", "generation")
 """Phases whose bars count no training steps, often without a name."""
 _ON_THE_CARD = (Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM)
+_ECHO = r"(?i)connection|broken ?pipe|eof|time(?:d )?out|cancel|interrupt|distributed|nccl|gloo|peer|worker|actor|rank|child|terminat|exit"
+"""What the rest of a run ends with when one of its processes failed."""
 _JUDGED = 24
 """Up to so many runs each gets findings of its own; of more, the first of each failure."""
 _MODEL = ("training.model", "log.model_name_or_path", "log.all_params")
@@ -100,7 +103,7 @@ def _story(read: SourceEvents) -> str | None:
     if failure is not None:
         return failure.kind.value
     ending = find_log_ending(read.last) if read.last else None
-    return None if ending is None or ending.survived else ending.text.split(":")[0]
+    return None if ending is None or ending.survived or re.search(_ECHO, ending.text) else ending.text.split(":")[0]
 
 
 def _several(

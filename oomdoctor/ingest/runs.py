@@ -7,11 +7,11 @@ import re
 from collections.abc import Sequence
 
 _RUN = (
-    r"(?i)(?<![a-z])(?:attempt|try|retry|restart|trial|run|exp(?:eriment)?|job|slurm|version|sweep|seed|fold|sample|build|pipeline)"
-    r"[._-]?(?:id[._-]?)?\d\w{0,30}(?=$|[^A-Za-z0-9])"
+    r"(?i)(?<![a-z])(?:attempt|try|retry|restart|trial|run|exp(?:eriment)?|job|slurm(?![_-]\d{1,12}_\d)|version|sweep|seed|fold|sample|build|pipeline)"
+    r"[._-]?(?:id[._-]?)?\d[0-9A-Za-z]{0,20}(?:_\d{4,8})?(?=$|[^A-Za-z0-9])|slurm[_-]\d{1,12}_\d{1,6}(?=$|\D)"
 )
 """What numbers runs in names: an attempt, a job, a seed."""
-_STARTED = r"\d{4}-?\d\d-?\d\d[T_ -]?\d\d[-:_]?\d\d(?:[-:_]?\d\d)?"
+_STARTED = r"\d{4}-?\d\d-?\d\d[T_ -]?\d\d[-:_]?\d\d(?:[-:_]?\d\d)?|\d\d-\d\d-\d\d"
 """A folder that is named after the time at which its run began."""
 _RANK = (
     r"(?i)(?<![a-z])(?:(?:local|global|node)?[._-]?rank|worker|node|host|proc(?:ess)?|pid|gpu|device|cuda|npu|task|replica|pod|trainer|actor|dp|tp|pp|ep"
