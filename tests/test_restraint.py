@@ -67,6 +67,11 @@ HEALTHY = [
     pytest.param("the model is too large (not enough memory), so part of it is on the host\nanswer: 4\n", id="a part on the host"),
     pytest.param("[W] trial 4: out of memory; pruned\n[I] trial 5 finished with value 0.3\n", id="a trial that was pruned"),
     pytest.param("CUDA out of memory. Tried to allocate 1.20 GiB\nusing batch size 26\nEpoch 1/3 loss 1.2\nEpoch 2/3 loss 1.1\n", id="a known message in a search for the batch size"),
+    pytest.param("task: set the score so that OOM does not end the shell\nchanged=1\n", id="what does not happen"),
+    pytest.param("memory_limit = 8Gi # OOM below 6Gi\n1 added\n", id="a comment behind a setting"),
+    pytest.param("batch,gb,status\n64,12.1,ok\n128,,OOM\n", id="cells of a table"),
+    pytest.param("3 of 40 trials ran out of memory and were discarded\nbest loss 0.21\n", id="trials that were discarded"),
+    pytest.param("tiles: 8 GB could not be allocated, trying another way\nepoch 1 done\n", id="another way of doing it"),
     pytest.param("oom_events_total{pod=\"a\"} 0\n# HELP oom_events_total out of memory events\n", id="metrics of a cluster"),
     pytest.param("mode=fast\nOOM retries enabled, margin 5%\nserver is listening on port 8000\n", id="a server that is ready"),
 ]  # fmt: skip

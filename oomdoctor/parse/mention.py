@@ -47,10 +47,12 @@ _WRITTEN = (
     r"|\bit would be (?:great|nice|good|helpful|useful)\b|\b(?:a lot of|many|some|new) (?:users|people)\b|\b(?:CLOSED|MERGED|WONTFIX)\b|^\s{0,8}\|[^|\n]{1,80}\|[^|\n]{1,80}\|"
 )
 """Titles of changes, lists, tables and documents."""
-_LISTED = r"^\s{0,12}[-*+•]\s{1,3}\S|^\s{0,4}(?=[0-9a-f]{0,39}[a-f])(?=[a-f]{0,39}[0-9])[0-9a-f]{7,40}\s|^\s{0,8}(?:\d{1,3}\s{1,8})?ENOMEM\s{1,8}[A-Z]"
-"""Lines of a list, of a log of changes, of a table of error numbers."""
-_ARGUMENT = r"(?<![\w.])[a-z_][\w.]{0,40}\((?:\w{1,30},\s?)?[rbfu]?[\"'][^\"'\n]{0,80}$"
-"""Before the words: the text that a call in source code prints."""
+_LISTED = r"^\s{0,12}[-*+•]\s{1,3}\S|^\s{0,4}(?=[0-9a-f]{0,39}[a-f])(?=[a-f]{0,39}[0-9])[0-9a-f]{7,40}\s|^\s{0,8}(?:\d{1,3}\s{1,8})?ENOMEM\s{1,8}[A-Z]|^[\w.%-]{0,30}(?:[,;\t][\w.%-]{0,30}){2,30}$"
+"""Lines of a list, of a log of changes, of a table of error numbers or of bare cells."""
+_ARGUMENT = r"(?<![\w.])[a-z_][\w.]{0,40}\((?:\w{1,30},\s?)?[rbfu]?[\"'][^\"'\n]{0,80}$|\S\s{1,4}#\s[^#\"'\n]{0,80}$"
+"""Before the words: the text that a call in source code prints, or the sign of a comment behind a setting."""
+_UNDONE = r"(?i)\s(?:does not|doesn't|do not|don't|will not|won't|cannot|can't|never|is not|isn't)\b"
+"""After them: OOM does not happen."""
 _CODE = (
     r"^\s{0,40}(?:[+-]\s{0,40})?(?:except|raise|return|if|elif|assert|throw|catch|print|printf|echo|def|self\.|logg?(?:er|ing)?\.\w+|warnings?\.warn)\b[^\n]{0,200}[(\[\"'`:{]"
     r"|^\s{0,40}(?:#(?!#)|//|/\*|\*\s|<!--)|^\s{0,40}[\w.]{1,60} = (?:[rbf]{0,2}[\"']|[(\[{])"
@@ -77,6 +79,7 @@ def is_mention(line: str, start: int, end: int) -> bool:
         or re.search(_WRITTEN, line) is not None
         or re.search(_LISTED, line) is not None
         or re.search(_ARGUMENT, before) is not None
+        or re.match(_UNDONE, after) is not None
         or re.search(_CODE, line) is not None
     )
 
