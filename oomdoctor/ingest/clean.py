@@ -25,8 +25,6 @@ _CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127, *range(128, 1
 _BIDI = dict.fromkeys((*range(8234, 8239), *range(8294, 8298), 8206, 8207))
 _JOINERS = dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x2060, 0x2065)))
 _DROP = {**_CONTROLS, **_BIDI, **_JOINERS}
-_CHINESE = re.compile(r"(?=.{0,20000}[^\0-\x7f].{0,20000}[^\0-\x7f])[\0-\x7f\u2010-\u203b\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]*")
-"""Two ideographs or marks of Chinese at least, and nothing else that is not ASCII: other bytes make rarer characters of GBK."""
 _ENTITIES = (("&gt;", ">"), ("&lt;", "<"), ("&quot;", '"'), ("&#39;", "'"), ("&#x27;", "'"), ("&nbsp;", " "), ("&amp;", "&"))
 _TAG = re.compile(r"</?(?:span|div|pre|code|p|font|b|i|a|td|tr|samp|tt|em|strong)(?:\s[^<>\n]{0,200})?/?>")
 _BREAK = re.compile(r"<br\s{0,2}/?>")
@@ -132,8 +130,7 @@ def clean_lines(raw: bytes, base: int) -> list[Line]:
     repeated = ""
     whole = raw.decode("utf-8", "replace")
     is_plain = not any(odd.search(whole) for odd in _ODD)
-    decoded = _decoded if "\ufffd" in whole else _utf8
-    pieces = [(decoded(piece), offset) for piece, offset in _physical(raw, base)]
+    pieces = [(piece.decode("utf-8", "replace"), offset) for piece, offset in _physical(raw, base)]
     edge = max((len(text) for text, _ in pieces), default=0)
     reported = 0
     for text, offset in pieces:
@@ -152,22 +149,6 @@ def clean_lines(raw: bytes, base: int) -> list[Line]:
                 line = replace(line, rank=out[-1].rank, worker=out[-1].worker)
             out.append(line)
     return out
-
-
-def _utf8(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace")
-
-
-def _decoded(raw: bytes) -> str:
-    """Return a line that may be in GBK, as programs on Chinese Windows write them; what is neither that nor UTF-8 keeps its holes."""
-    text = _utf8(raw)
-    if "\ufffd" not in text:
-        return text
-    try:
-        chinese = raw.decode("gb18030")
-    except UnicodeDecodeError:
-        return text
-    return chinese if _CHINESE.fullmatch(chinese) else text
 
 
 def _physical(raw: bytes, base: int) -> list[tuple[bytes, int]]:

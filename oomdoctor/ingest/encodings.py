@@ -15,11 +15,14 @@ _WIDE = (
     rb"(?P<utf_32_le>\xff\xfe\0\0|(?:@\0\0\0){4})|(?P<utf_32_be>\0\0\xfe\xff|(?:\0\0\0@){4})"
     rb"|(?P<utf_16_le>\xff\xfe|(?:@\0){8})|(?P<utf_16_be>\xfe\xff|(?:\0@){8})"
 ).replace(b"@", _PLAIN)
-_NARROW = _PLAIN + rb"{32}"
+_NARROW, _HALF = b"p" * 32, b"p" * 8
 """So many plain bytes in a row are no ideographs in UTF-16."""
+_PLAIN_OR_NOT = bytes(ord("p") if byte in b"\t\n\r" or 0x20 <= byte <= 0x7E else 0 for byte in range(256))
+_CHINESE = r"(?=[^\n]{0,20000}[^\0-\x7f][^\n]{0,20000}[^\0-\x7f])[\0-\x7f\u2010-\u203b\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]*"
+"""Two ideographs or marks of Chinese at least, and nothing else that is not ASCII: other bytes make rarer characters of GBK."""
 _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _RAW = 64 << 10
-_STEP = 8 << 10
+_LONGEST_LINE = 1 << 20
 _KEPT = 64
 """So many bytes wait for what follows: a run that begins in them is seen whole."""
 
@@ -42,20 +45,79 @@ def with_plain_blanks(data: bytes) -> bytes:
     return data
 
 
+def has_gbk(sample: bytes) -> bool:
+    """Return whether a whole line in some bytes of a text is Chinese in GBK, as programs on Chinese Windows write it."""
+    if sample.isascii() or "\ufffd" not in sample.decode("utf-8", "replace").strip("\ufffd"):
+        return False
+    return any(_from_gbk(line) is not None for line in sample.split(b"\n")[1:-1] or [sample])
+
+
+def gbk_as_utf8(data: bytes) -> bytes:
+    """Return a text with its lines in GBK as UTF-8, and all others as they are."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return b"\n".join(line if (chinese := _from_gbk(line)) is None else chinese for line in data.split(b"\n"))
+    return data
+
+
+def _from_gbk(line: bytes) -> bytes | None:
+    """Return a line in GBK as UTF-8; None for all others, also for UTF-8 that is cut or damaged."""
+    if line.isascii():
+        return None
+    text = line.decode("utf-8", "replace")
+    holes = text.count("\ufffd")
+    if not holes or 2 * holes <= sum(char > "\x7f" for char in text):
+        return None
+    try:
+        chinese = line.decode("gb18030")
+    except UnicodeDecodeError:
+        return None
+    return chinese.encode() if re.fullmatch(_CHINESE, chinese) else None
+
+
+class GbkAsUtf8:
+    """A reader of lines of which some are in GBK, as UTF-8; `data` was read of it already."""
+
+    def __init__(self, reader: Any, data: bytes = b"") -> None:
+        self._reader = reader
+        self._rest = data
+        self._held = memoryview(b"")
+        self._has_ended = False
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        """Fill the buffer from its start and return how many bytes of it."""
+        while not self._held and not self._has_ended:
+            raw = bytearray(_RAW)
+            count = self._reader.readinto(memoryview(raw)) or 0
+            data = self._rest + raw[:count]
+            self._has_ended = not count
+            end = len(data) if self._has_ended or len(data) > _LONGEST_LINE else data.rfind(b"\n") + 1
+            self._rest = data[end:]
+            self._held = memoryview(gbk_as_utf8(data[:end]))
+        part = self._held[: len(buffer)]
+        buffer[: len(part)] = part
+        self._held = self._held[len(part) :]
+        return len(part)
+
+
 class Watched:
-    """A stream that is looked at here and there while it passes; from where it turns wide it comes as UTF-8."""
+    """A stream that is looked at here and there while it passes; what is no UTF-8 comes as such from there on."""
 
     def __init__(self, reader: Any) -> None:
         self._reader = reader
-        self._is_narrow = True
+        self._is_utf8 = True
 
     def readinto(self, buffer: memoryview, /) -> int:
         """Fill the buffer from its start and return how many bytes of it."""
         count = int(self._reader.readinto(buffer) or 0)
-        if self._is_narrow and any(is_wide(bytes(buffer[at : at + SAMPLE])) for at in (0, count >> 1, max(0, count - SAMPLE))):
-            self._is_narrow = False
-            self._reader = AsUtf8(self._reader, bytes(buffer[:count]))
-            count = int(self._reader.readinto(buffer))
+        if self._is_utf8:
+            sample = bytes(buffer[max(0, count - SAMPLE) : count])
+            change = AsUtf8 if is_wide(sample) else GbkAsUtf8 if has_gbk(sample) else None
+            if change is not None:
+                self._is_utf8 = False
+                self._reader = change(self._reader, bytes(buffer[:count]))
+                count = int(self._reader.readinto(buffer))
         return count
 
 
@@ -89,21 +151,19 @@ class AsUtf8:
         """Return some text up to where its width changes at the latest; empty where more must be read first."""
         if self._decoder is None:
             return self._narrow()
-        head = self._data[:_STEP]
-        if len(head) == _STEP and not head[self._zeros :: self._width].strip(b"\0"):  # nothing but ASCII, so nothing narrow
-            self._data = self._data[_STEP:]
-            return self._decoder.decode(head).encode()
-        found = re.compile(_NARROW).search(self._data, 0, _STEP + _KEPT)
-        if found is not None:
-            end = found.start()
-        else:
-            end = len(self._data) if self._has_ended else min(_STEP, max(0, len(self._data) - _KEPT))
+        end = len(self._data) if self._has_ended else max(0, len(self._data) - _KEPT)
+        found = False
+        # The lane of NUL bytes shows quickly that nothing narrow is there.
+        if _HALF in self._data[self._zeros :: self._width].translate(_PLAIN_OR_NOT):
+            start = self._data.translate(_PLAIN_OR_NOT).find(_NARROW)
+            found = 0 <= start < end
+            end = start if found else end
         end += -end % self._width  # a character that begins before the narrow text belongs to the wide one
         part, self._data = self._data[:end], self._data[end:]
-        text = self._decoder.decode(part, found is not None or self._has_ended).encode("utf-8", "replace")
-        if found is not None:
+        text = self._decoder.decode(part, found or self._has_ended).encode("utf-8", "replace")
+        if found:
             self._decoder = None
-        return text or (self._narrow() if found is not None else b"")
+        return text or (self._narrow() if found else b"")
 
     def _narrow(self) -> bytes:
         """Return the bytes before the next wide text."""

@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.ingest.compression import MissingDecompressor, Unpacked, compression, maker
-from oomdoctor.ingest.encodings import SAMPLE, AsUtf8, Watched, is_wide, with_plain_blanks
+from oomdoctor.ingest.encodings import SAMPLE, AsUtf8, GbkAsUtf8, Watched, gbk_as_utf8, has_gbk, is_wide, with_plain_blanks
 
 _SHORT = 64 << 10
 """Of a source up to this size, and of the beginning of a stream, every byte is looked at before it is read."""
@@ -174,21 +174,23 @@ def _wrap(
 
 def _as_plain_utf8(opened: Opened, first: bytes) -> Opened:
     """Return the source with wide text as UTF-8 and, where it is short, with blanks of one byte."""
-    if _has_wide_text(opened, first):
+    samples = _samples(opened, first)
+    if any(map(is_wide, samples)):
         return replace(opened, reader=AsUtf8(opened.reader), size=None, descriptor=None)
     if len(first) < _SHORT and (opened.size is None or opened.size == len(first)):
-        plain = with_plain_blanks(first)
+        plain = with_plain_blanks(gbk_as_utf8(first))
         return opened if plain is first else replace(opened, reader=io.BytesIO(plain), size=opened.size and len(plain), descriptor=None)
+    if any(map(has_gbk, samples)):
+        return replace(opened, reader=GbkAsUtf8(opened.reader), size=None, descriptor=None)
     return opened if opened.size is not None else replace(opened, reader=Watched(opened.reader))
 
 
-def _has_wide_text(opened: Opened, first: bytes) -> bool:
-    if is_wide(first):
-        return True
+def _samples(opened: Opened, first: bytes) -> list[bytes]:
+    """Return the beginning of a source, and of a larger file some bytes further on and at its end."""
     if opened.descriptor is None or not opened.size or opened.size <= len(first):
-        return False
+        return [first]
     end = max(0, opened.size - SAMPLE)
-    return any(is_wide(os.pread(opened.descriptor, SAMPLE, end * look // (_LOOKS - 1))) for look in range(1, _LOOKS))
+    return [first, *(os.pread(opened.descriptor, SAMPLE, end * look // (_LOOKS - 1)) for look in range(1, _LOOKS))]
 
 
 class _Nothing:

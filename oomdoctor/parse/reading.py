@@ -276,16 +276,11 @@ class _EventCollector:
 def make_engines(recogniser: Recogniser, size: int | None) -> Engines:
     """Return the prefilters of all literals and of those of failures, for an input of `size` bytes."""
     literals, quotas = recogniser.literals, recogniser.quotas
-    numbers = list(range(len(literals)))
-    # Chinese Windows writes its messages in GBK.
-    chinese = [(number, literal.decode().encode("gb18030")) for number, literal in enumerate(literals) if not literal.isascii()]
-    every = make_prefilter([*literals, *(text for _, text in chinese)], [*numbers, *(number for number, _ in chinese)], size)
+    everywhere = [number for number, quota in enumerate(quotas) if not quota.sampled]
+    every = make_prefilter(literals, list(range(len(literals))), size)
     if isinstance(every, FindPrefilter) or (size is not None and size <= 1 << 20):
         return Engines(every, every, recogniser.longest)  # the first MiB gets all literals anyway
-    everywhere = [(number, literals[number]) for number in numbers if not quotas[number].sampled]
-    everywhere += [(number, text) for number, text in chinese if not quotas[number].sampled]
-    failures = make_prefilter([text for _, text in everywhere], [number for number, _ in everywhere], size)
-    return Engines(every, failures, recogniser.longest)
+    return Engines(every, make_prefilter([literals[number] for number in everywhere], everywhere, size), recogniser.longest)
 
 
 def read_events(text: str, recogniser: Recogniser) -> list[Event]:

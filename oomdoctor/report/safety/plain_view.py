@@ -7,17 +7,16 @@ In the view they are undone, and what is found there is replaced where it stands
 from __future__ import annotations
 
 import re
-from html import unescape
 
 _INVISIBLE = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f"
 _HINTS = ("%", "&", "\\", "\x1b")
-_ENCODED = re.compile(
+_ENCODED = (
     r"(?:%[0-9A-Fa-f]{2}){1,2000}"
     r"|&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|amp|lt|gt|quot|apos|nbsp|sol|commat|colon|equals);"
     r"|\\(?:u[0-9A-Fa-f]{4}|[\\/\"'])"
     r"|(?:\x1b|\\(?:x1b|033|e)|\^\[)\[[0-9;]{0,20}m"
 )
-_UNSEEN = re.compile(f"[{_INVISIBLE}]{{1,200}}")
+_UNSEEN = f"[{_INVISIBLE}]{{1,200}}"
 _LEVELS = 3
 """JSON in JSON, and an address in the value of an address in a log line."""
 
@@ -50,12 +49,12 @@ def plain_views(text: str) -> list[PlainView]:
     return views
 
 
-def _undone(text: str, pattern: re.Pattern[str]) -> tuple[str, list[tuple[int, int]]]:
+def _undone(text: str, pattern: str) -> tuple[str, list[tuple[int, int]]]:
     """Return a text with one level of encoding undone, and where each sign of it stood."""
     parts: list[str] = []
     spans: list[tuple[int, int]] = []
     at = 0
-    for match in pattern.finditer(text):
+    for match in re.finditer(pattern, text):
         parts.append(text[at : match.start()])
         spans += ((place, place + 1) for place in range(at, match.start()))
         for piece, start, end in _signs(match[0]):
@@ -80,6 +79,8 @@ def _signs(encoded: str) -> list[tuple[str, int, int]]:
             at = out[-1][2]
         return out
     if encoded[0] == "&":
+        from html import unescape  # noqa: PLC0415 - its table of names is large, and entities are rare
+
         sign = unescape(encoded)
         return [(sign, 0, len(encoded))] if len(sign) == 1 else [(char, at, at + 1) for at, char in enumerate(encoded)]
     if encoded[0] == "\\" and encoded[1] == "u":

@@ -17,9 +17,7 @@ from oomdoctor.report.safety.plain_view import PlainView, plain_views
 from oomdoctor.report.safety.secret_patterns import KEYS, RULES, SecretPattern, has_digit, is_host, is_random, is_user
 
 _PLACEHOLDER = re.compile(r"<(user|host|ip|mac|email|token|phone|id)-(\d{1,6})>")
-_CONTINUED = re.compile(
-    r"(?P<token><(?:token|id)-\d{1,6}>)(?: |\n[ \t|>]{0,8})(?P<rest>-?[A-Za-z0-9][A-Za-z0-9+/_.%~-]{5,4000}={0,2})(?![\w=])"
-)
+_CONTINUED = r"(?P<token><(?:token|id)-\d{1,6}>)(?: |\n[ \t|>]{0,8})(?P<rest>-?[A-Za-z0-9][A-Za-z0-9+/_.%~-]{5,4000}={0,2})(?![\w=])"
 """A token that a terminal cut at its edge, and what became of the cut on one line."""
 _VERSION = re.compile(r"\d{1,3}(?:\.\d{1,4}){3}")
 _ROUNDS = 12
@@ -83,7 +81,7 @@ class Placeholders:
         for rule in rules:
             if any(map(lower.__contains__, rule.needs)):
                 text = rule.compiled().sub(partial(self._replaced, rule), text)
-        return _CONTINUED.sub(_without_rest, text) if "<token-" in text or "<id-" in text else text
+        return re.sub(_CONTINUED, _without_rest, text) if "<token-" in text or "<id-" in text else text
 
     def _through(self, view: PlainView, text: str, rules: Iterable[SecretPattern]) -> str:
         """Return the text without the secrets that its view shows: those of one rule, the last first; the rest is for the next round."""
