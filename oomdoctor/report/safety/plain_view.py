@@ -7,6 +7,7 @@ In the view they are undone, and what is found there is replaced where it stands
 from __future__ import annotations
 
 import re
+import sys
 
 _INVISIBLE = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f"
 _HINTS = ("%", "&", "\\", "\x1b")
@@ -17,6 +18,7 @@ _ENCODED = (
     r"|(?:\x1b|\\(?:x1b|033|e)|\^\[)\[[0-9;]{0,20}m"
 )
 _UNSEEN = f"[{_INVISIBLE}]{{1,200}}"
+_NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "nbsp": " ", "sol": "/", "commat": "@", "colon": ":", "equals": "="}
 _LEVELS = 3
 """JSON in JSON, and an address in the value of an address in a log line."""
 
@@ -79,10 +81,9 @@ def _signs(encoded: str) -> list[tuple[str, int, int]]:
             at = out[-1][2]
         return out
     if encoded[0] == "&":
-        from html import unescape  # noqa: PLC0415 - its table of names is large, and entities are rare
-
-        sign = unescape(encoded)
-        return [(sign, 0, len(encoded))] if len(sign) == 1 else [(char, at, at + 1) for at, char in enumerate(encoded)]
+        name = encoded[1:-1]
+        number = int(name[2:], 16) if name[:2] in ("#x", "#X") else int(name[1:]) if name[0] == "#" else ord(_NAMED[name])
+        return [(chr(number) if number < sys.maxunicode else "\ufffd", 0, len(encoded))]
     if encoded[0] == "\\" and encoded[1] == "u":
         return [(chr(int(encoded[2:], 16)), 0, len(encoded))]
     return [(encoded[1], 0, 2)] if encoded[0] == "\\" and len(encoded) == 2 else []
