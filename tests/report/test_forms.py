@@ -208,7 +208,8 @@ def test_every_fact_of_a_field_or_box_can_be_known(project: str) -> None:
     ],
 )
 def test_what_is_known_is_written_as_the_form_wants_it(project: str, line: str) -> None:
-    assert line in filled(project)
+    # A comment that shows nothing keeps a code host from making a link of a hash.
+    assert line in filled(project).replace("<!-- -->", "")
 
 
 @pytest.mark.parametrize("project", PROJECTS)

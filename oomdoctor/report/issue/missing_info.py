@@ -195,6 +195,6 @@ def _known(case: Case) -> set[str]:
         known |= {f"event.{name}" for name in first.root.fields}
         if "windows" in first.root.signature:
             known.add("machine.windows")
-        if first.phase or first.root.phase:
+        if first.phase or first.root.phase or first.steps_passed:
             known.add("incident.phase")
     return known
