@@ -32,14 +32,14 @@ _PHASES = (
     ("checkpoint-save", re.compile(
         rb"save_checkpoint|save_model|save_pretrained|_save_(?!evaluate)|(?<!load_)state_dict\b|torch[/\\]serialization|save_file|_write_file"
     )),
-    ("evaluation", re.compile(rb"\bin evaluat|evaluation_loop|eval_step|validation_step|\bin validat|prediction_step|prediction_loop|run_eval|\bin test\b")),
+    ("evaluation", re.compile(rb"\bin evaluat|evaluation_loop|eval_step|validation_step|\bin (?:log_)?validat|prediction_step|prediction_loop|run_eval|\bin test\b")),
     ("generation", re.compile(rb"generation/utils|\bin generate|generate_sequences|_sample\b|/sampler|denois|vae_decode|decode_latents")),
     ("optimizer-step", re.compile(rb"torch/optim/|optimizers?/\w{1,40}\.py|initialize_optimizer_states|optimizer_step|\bin _?init_states|_foreach_")),
     ("backward", re.compile(rb"\bin backward|autograd/__init__|run_backward|\.backward\(")),
     ("forward", re.compile(rb"\bin pre_forward")),  # offloading hooks place tensors with the function that loads a model
     ("model-load", re.compile(
         rb"from_pretrained|load_state_dict|load_model|load_checkpoint|load_weights|_load_pretrained|create_model|init_device|device_put|"
-        rb"set_module_tensor_to_device|dispatch_model|_load_state_dict_into_meta_model"
+        rb"set_module_tensor_to_device|dispatch_model|_load_state_dict_into_meta_model|\bin create_weights"
     )),
     ("forward", re.compile(rb"\bin forward|_call_impl|_forward_micro_batch|compute_log_prob|compute_loss|training_step|nn/functional")),
 )  # fmt: skip
