@@ -187,7 +187,7 @@ def _diagnosis(
 ) -> Diagnosis:
     by_source = {read.source.name: read for read in reads}
     events = [event for read in reads for event in read.events]
-    log = log_facts(events, pack.frameworks)
+    log = log_facts(events, pack.frameworks, [read.last for read in reads])
     beside = _run_machine(machine, events, log)
     log = {**beside.log_facts, **log}
     settings, unread = _settings(config, version, events, log, pack)

@@ -10,17 +10,19 @@ from oomdoctor.case.event import Event, Kind, Value, card_share
 from oomdoctor.case.incident import Incident
 from oomdoctor.findings.conditions import Fact
 from oomdoctor.findings.series import memory_series, series_shape
-from oomdoctor.knowledge.records.framework import FrameworkCore
+from oomdoctor.knowledge.records.framework import FrameworkCore, LogMarks
 
 _RUNS = "runs"
 """The field of what names a framework (knowledge/rows/program_marks.py)."""
+_TAIL = 20_000
+"""Bytes at the end of a log in which a framework is looked for by what it prints all the time."""
 _SHARDS = "hf-checkpoint-shards"
 
 
-def log_facts(events: Sequence[Event], frameworks: Sequence[FrameworkCore]) -> dict[str, Value]:
+def log_facts(events: Sequence[Event], frameworks: Sequence[FrameworkCore], tails: Sequence[bytes] = ()) -> dict[str, Value]:
     """Return what messages of context show of the run's settings and machine, as `log.<name>`.
 
-    The last value of each field, and what several messages show together.
+    The last value of each field, and what several messages show together. `tails` are the ends of the logs.
     """
     out: dict[str, Value] = {}
     for event in events:
@@ -39,18 +41,26 @@ def log_facts(events: Sequence[Event], frameworks: Sequence[FrameworkCore]) -> d
         out["log.series_highest_bytes"] = max(series)
     if any(event.computes == "picture-encoder" for event in events):
         out["log.vision"] = "true"
-    framework = _named_framework(events, frameworks)
+    framework = _named_framework(events, frameworks, tails)
     if framework is not None:
         out["log.framework"] = framework
     return out
 
 
-def _named_framework(events: Sequence[Event], frameworks: Sequence[FrameworkCore]) -> str | None:
+def _named_framework(events: Sequence[Event], frameworks: Sequence[FrameworkCore], tails: Sequence[bytes]) -> str | None:
     """Return the outermost framework that the log shows: by what only it prints, or named in frames and messages known otherwise."""
-    shown = {event.fields.get(_RUNS) for event in events} - {None}
-    texts = _naming(events)
-    named = sorted((record.in_logs.order, record.framework, record.in_logs.pattern) for record in frameworks if record.in_logs)
-    return next((name for _, name, pattern in named if name in shown or (pattern and any(map(re.compile(pattern).search, texts)))), None)
+    shown, texts = {event.fields.get(_RUNS) for event in events}, _naming(events)
+    ends = [tail[-_TAIL:].decode("utf-8", "replace") for tail in tails]
+
+    def is_shown(name: str, marks: LogMarks) -> bool:
+        return (
+            name in shown
+            or (marks.pattern is not None and any(map(re.compile(marks.pattern).search, texts)))
+            or (marks.tail is not None and any(map(re.compile(marks.tail).search, ends)))
+        )
+
+    named = sorted((record.in_logs.order, record.framework, record.in_logs) for record in frameworks if record.in_logs)
+    return next((name for _, name, marks in named if is_shown(name, marks)), None)
 
 
 def _against_the_series(root: Event, log: Mapping[str, Fact]) -> dict[str, Fact]:

@@ -239,8 +239,8 @@ def _framework(record: FrameworkRecord, names: _Names) -> Iterator[_Mistake]:
         if way.when is not None:
             yield from _condition(way.when, names.facts.case, names)
     yield from (_fact(name, names.facts.case, names) for name in (record.layer.facts if record.layer is not None else ()))
-    if record.in_logs is not None and record.in_logs.pattern is not None:
-        yield _no_pattern(record.in_logs.pattern)
+    if record.in_logs is not None:
+        yield from (_no_pattern(pattern) for pattern in (record.in_logs.pattern, record.in_logs.tail) if pattern is not None)
     for table in (*([record.keys] if record.keys else []), *record.options.values()):
         yield from map(_no_version, table.versions)
         spans = (version for span in table.spans for version in (span.since, span.until))

@@ -54,6 +54,8 @@ class LogMarks(Record, frozen=True, kw_only=True):
     """Of several that are named the lowest counts: the outermost, as it is its config that a person edits."""
     pattern: str | None = None
     """What names it in messages and last frames that are known otherwise."""
+    tail: str | None = None
+    """What it prints so often that it is only looked for at the end of a log."""
     frames: list[str] = []
     """Folders of its code: `torchtune`, or `megatron/core` where the first name alone is not its own."""
     scripts: list[str] = []
