@@ -19,7 +19,7 @@ from oomdoctor.report.diagnosis.figures import figure_rows, ledger_bars
 from oomdoctor.report.diagnosis.headline import incident_sentence, settle_text, summary
 from oomdoctor.report.diagnosis.places import event_place, place_text, repetition_text
 from oomdoctor.report.diagnosis.runs import runs_blocks
-from oomdoctor.report.diagnosis.steps import not_this, steps
+from oomdoctor.report.diagnosis.steps import TIGHTEST, not_this, steps
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.safety.redact import redact_text
 from oomdoctor.report.safety.sanitize import clean_line
@@ -30,7 +30,7 @@ from oomdoctor.report.wording.wording import Wording
 
 _FINDINGS = 3
 _TOLD = 2
-_SENTENCES = ((None, 2), (3, 1), (3, 1), (2, 1), (2, 1))
+_SENTENCES = ((None, 2), (3, 1), (3, 1), (2, 1), (1, 1))
 """Of the first finding and of those after it, for each tightness; the whole of them is folded."""
 _TELLS_ONE = 3
 """From this tightness on only the first finding is told, and no advice is corrected."""
@@ -65,7 +65,9 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str, tightness: int
     blocks += steps(diagnosis.findings, wording, tightness)
     blocks += not_this(diagnosis.findings, wording, tightness)
     warned = any(finding.not_this for finding in diagnosis.findings) or bool(case.training and case.training.issues)
-    blocks += _citations(diagnosis.findings, wording, corrects=not warned and tightness < _TELLS_ONE)
+    # Of the tightest form --full shows the sources, too.
+    if tightness < TIGHTEST:
+        blocks += _citations(diagnosis.findings, wording, corrects=not warned and tightness < _TELLS_ONE)
     if first is not None:
         blocks += _followed(first, wording)
     blocks += _others(() if several else case.incidents[1:], wording)
