@@ -14,9 +14,9 @@ import pytest
 import yaml
 from situation_table import FOLDER, Row, diagnosis, misses, rows
 
-FIRST = 0.93
+FIRST = 0.94
 """At least this share of first findings is right."""
-ADVICE = 0.82
+ADVICE = 0.84
 """At least this share of first advice is right: the fix, whose keys it shows, and what must stand there."""
 
 TABLE = list(rows())
