@@ -15,12 +15,14 @@ from oomdoctor.configs.resolve import resolve_config
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.change import ChangeRecord
 from oomdoctor.knowledge.records.check import CheckExample, CheckRecord
+from oomdoctor.knowledge.records.evidence import ComputationRecord, EvidenceRecord
 from oomdoctor.knowledge.records.problem import CaseExample, ProblemRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.knowledge.references import Wrong
 from oomdoctor.knowledge.rule_set import LoadedSignature
 from oomdoctor.machine.findings import environment_findings_of_json
 from oomdoctor.parse import reading
+from oomdoctor.parse.computation import ComputationFinder
 from oomdoctor.parse.recogniser import Recogniser
 
 
@@ -55,6 +57,27 @@ def check_problem(path: str, problem: ProblemRecord, pack: Pack) -> Iterator[Wro
             others = ", ".join(finding.id for finding in findings) or "nothing"
             why = f"example '{example.name}': expected {example.expect}, came to {outcome} (findings: {others})"
             yield Wrong(path, problem.id, why, f"name: {example.name}")
+
+
+def check_evidence(path: str, evidence: EvidenceRecord, pack: Pack) -> Iterator[Wrong]:
+    """Yield what the examples of a piece of evidence show to be wrong with it."""
+    for example in [*evidence.examples, *evidence.near_misses]:
+        seen = pipeline.diagnose_logs(["example.log"], pack, text=example.log.encode()).evidence
+        outcome = "match" if evidence.id in seen else "none"
+        if outcome != example.expect:
+            why = f"example '{example.name}': expected {example.expect}, came to {outcome}"
+            yield Wrong(path, evidence.id, why, f"name: {example.name}")
+
+
+def check_computation(path: str, computation: ComputationRecord, finder: ComputationFinder) -> Iterator[Wrong]:
+    """Yield what the examples of a computation show to be wrong with it."""
+    for text in computation.examples:
+        name = finder.find(text.encode(), b"")
+        if name != computation.id:
+            yield Wrong(path, computation.id, f"is not what its example computes ({name or 'nothing'} is): {_short(text)}")
+    for text in computation.near_misses:
+        if finder.find(text.encode(), b"") == computation.id:
+            yield Wrong(path, computation.id, f"fires on a near miss: {_short(text)}")
 
 
 def check_change(path: str, change: ChangeRecord) -> Iterator[Wrong]:

@@ -20,7 +20,7 @@ from oomdoctor.case.text import Text
 from oomdoctor.comparing.several_runs import common_path, name_runs, split_by_run, verdict_of_runs
 from oomdoctor.findings.conditions import Fact, KnownFacts
 from oomdoctor.findings.derived import derived
-from oomdoctor.findings.engine import findings
+from oomdoctor.findings.engine import evidence_seen, findings
 from oomdoctor.findings.facts import facts, log_facts
 from oomdoctor.findings.failure_step import failure_step
 from oomdoctor.findings.host_memory import host_memory
@@ -222,7 +222,8 @@ def _diagnosis(
     if failures:
         all_facts["incident.program"] = programs[failures[0].root.signature]
     known = KnownFacts(all_facts, _samples(events), programs, tuple(failure.root for failure in failures[:1]))
-    explained = findings(pack, known)
+    seen = evidence_seen(pack, known) if failures else {}
+    explained = findings(pack, known, seen)
     judged = with_advice(explained, pack, known, settings)
     for comparison in (expected, server):
         judged = comparison.weigh(judged, pack) if comparison is not None else judged
@@ -243,7 +244,10 @@ def _diagnosis(
         not_read=(*(name.name for name in missing if name.is_log), *(read.source.name for read in reads if not read.source.complete)),
     )
     return Diagnosis(
-        case=case, findings=_run_first(judged, pack) if beside.facts else judged, open_cause=open_cause(explained, pack, known)
+        case=case,
+        findings=_run_first(judged, pack) if beside.facts else judged,
+        evidence=tuple(seen),
+        open_cause=open_cause(explained, pack, known),
     )
 
 

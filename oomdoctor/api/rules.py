@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from oomdoctor.api.examples import check_change, check_check, check_problem, check_signature
+from oomdoctor.api.examples import check_change, check_check, check_computation, check_evidence, check_problem, check_signature
 from oomdoctor.knowledge.compiled.compile import packed
 from oomdoctor.knowledge.lint import RuleIssue, issue_at, lint_rules
 from oomdoctor.knowledge.load import add_file, load_records
@@ -16,6 +16,7 @@ from oomdoctor.knowledge.pattern import expand
 from oomdoctor.knowledge.references import Wrong
 from oomdoctor.knowledge.rule_set import RuleSet
 from oomdoctor.knowledge.table_lint import table_files
+from oomdoctor.parse.computation import ComputationFinder
 from oomdoctor.parse.recogniser import Recogniser
 
 
@@ -75,6 +76,12 @@ def _examples(rules: RuleSet, chosen: Callable[[str], bool]) -> Iterator[Wrong]:
     for path, problem in rules.problems:
         if chosen(path):
             yield from check_problem(path, problem, pack)
+    evidence, computations = (str(Path(rules.root) / f"{name}.yaml") for name in ("evidence", "computations"))
+    finder = ComputationFinder(pack.computations)
+    for record in rules.evidence if chosen(evidence) else ():
+        yield from check_evidence(evidence, record, pack)
+    for computation in rules.computations if chosen(computations) else ():
+        yield from check_computation(computations, computation, finder)
     for path, check in rules.checks:
         if chosen(path):
             yield from check_check(path, check, pack)

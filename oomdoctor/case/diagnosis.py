@@ -107,4 +107,6 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
 
     case: Case
     findings: tuple[Finding, ...]
+    evidence: tuple[str, ...] = ()
+    """What was seen of rules/evidence.yaml, whether a finding that is told rests on it or not."""
     open_cause: OpenCause | None = None

@@ -18,6 +18,7 @@ from oomdoctor.knowledge.records.problem import CiteRecord, ProblemCore, Problem
 
 _FIRST = 20
 """A statement of this rank or below comes before explanations that are only possible: what is missing decides more than guesses."""
+_NO_EVIDENCE: Mapping[str, Mapping[str, float]] = {}
 _ORDER = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.POSSIBLE: 2}
 
 
@@ -28,13 +29,21 @@ class _MatchedRule(Struct, frozen=True):
     weighed: WeighedExplanation | None = None
 
 
-def findings(pack: Pack, known: KnownFacts) -> tuple[Finding, ...]:
-    """Judge a case by the rules: explanations, the most probable first, then statements and what is not known, without advice."""
+def evidence_seen(pack: Pack, known: KnownFacts) -> Mapping[str, Mapping[str, float]]:
+    """Return the evidence that holds in a case, with its weights."""
+    return {core.id: core.weights for core in pack.evidence if evaluate(core.when, known).truth}
+
+
+def findings(pack: Pack, known: KnownFacts, seen: Mapping[str, Mapping[str, float]] = _NO_EVIDENCE) -> tuple[Finding, ...]:
+    """Judge a case by the rules: explanations, the most probable first, then statements and what is not known, without advice.
+
+    `seen` is the evidence that weighs the explanations.
+    """
     results = [(core, evaluate(core.when, known)) for core in pack.problems]
     silenced = {name for core, result in results if result.truth for name in core.silences}
     holding = [(core, result) for core, result in results if result.truth and core.id not in silenced]
     unsure = [(core, result) for core, result in results if result.truth is None and result.events and core.id not in silenced]
-    explanations, statements = _explanations(pack, known, holding), _statements(holding)
+    explanations, statements = _explanations(holding, seen), _statements(holding)
     told = any(rule.confidence is not Certainty.POSSIBLE for rule in explanations)
     before = [] if told else [rule for rule in statements if rule.core.rank <= _FIRST]
     rules = [
@@ -46,21 +55,16 @@ def findings(pack: Pack, known: KnownFacts) -> tuple[Finding, ...]:
     return tuple(_finding(pack, problem, rule, known) for rule in rules if (problem := pack.problem(rule.core.id)) is not None)
 
 
-def _explanations(pack: Pack, known: KnownFacts, holding: Sequence[tuple[ProblemCore, ConditionResult]]) -> list[_MatchedRule]:
+def _explanations(holding: Sequence[tuple[ProblemCore, ConditionResult]], seen: Mapping[str, Mapping[str, float]]) -> list[_MatchedRule]:
     """Return the explanations of the failure, the most probable first."""
     rules = {core.id: (core, result) for core, result in holding if core.weight is not None}
     explanations = [Explanation(core.id, core.cause, core.weight) for core, _ in rules.values() if core.weight is not None]
-    weighed = weigh(explanations, _seen(pack, known)) if explanations else []
+    weighed = weigh(explanations, seen)
     return [
         _MatchedRule(core, result, _capped(Certainty.of(explanation.probability), result), explanation)
         for explanation in weighed
         for core, result in (rules[explanation.problem],)
     ]
-
-
-def _seen(pack: Pack, known: KnownFacts) -> Mapping[str, Mapping[str, float]]:
-    """Return the evidence that holds, with its weights."""
-    return {core.id: core.weights for core in pack.evidence if evaluate(core.when, known).truth}
 
 
 def _statements(holding: Sequence[tuple[ProblemCore, ConditionResult]]) -> list[_MatchedRule]:

@@ -42,6 +42,7 @@ _MOST_EVENTS = 20_000
 _MOST_STEPS = 64
 _MOST_TRACEBACKS = 8
 _BEFORE = 4 << 10
+_BAR = 300
 """So much before a failure shows how far the run had come."""
 _WITH_CONTEXT = 64
 """Of very many logs only the first are searched for settings and memory series."""
@@ -244,7 +245,8 @@ class _EventCollector:
         """Return how far the run had come; what stands before a failure is kept where nothing says that the program ended with it."""
         reached = window.before + window.raw[: max(0, event.place.offset - window.base)]
         before = reached[-_BEFORE:]
-        steps = find_last_steps(before)
+        # A bar and the message can share a line: the text of an event begins where its line does.
+        steps = find_last_steps(before + event.text[:_BAR].encode())
         if steps:
             self.steps[event.place.offset] = max(steps.values())
         if len(self.tracebacks) < _MOST_TRACEBACKS and (traceback := whole_traceback(reached)):

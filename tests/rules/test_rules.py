@@ -8,16 +8,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from oomdoctor.api.examples import check_change, check_problem, check_signature
+from oomdoctor.api.examples import check_change, check_computation, check_evidence, check_problem, check_signature
 from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.knowledge.lint import lint_rules
 from oomdoctor.knowledge.load import load_rules, rule_files
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
 from oomdoctor.knowledge.pattern import expand
 from oomdoctor.knowledge.records.change import ChangeRecord
+from oomdoctor.knowledge.records.evidence import ComputationRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
 from oomdoctor.knowledge.yaml_file import read_yaml
+from oomdoctor.parse.computation import ComputationFinder
 from oomdoctor.parse.families.registry import FAMILIES
 from oomdoctor.parse.recogniser import Recogniser
 
@@ -47,6 +49,16 @@ def test_signature_recognises_its_examples_and_only_them(loaded: LoadedSignature
 @pytest.mark.parametrize("number", [pytest.param(number, id=problem.id) for number, (_, problem) in enumerate(rules().problems)])
 def test_problem_explains_its_examples_and_only_them(number: int) -> None:
     assert list(check_problem(*rules().problems[number], pack())) == []
+
+
+@pytest.mark.parametrize("number", [pytest.param(number, id=evidence.id) for number, evidence in enumerate(rules().evidence)])
+def test_evidence_is_a_sign_in_its_examples_and_only_there(number: int) -> None:
+    assert list(check_evidence("", rules().evidence[number], pack())) == []
+
+
+@pytest.mark.parametrize("computation", [pytest.param(record, id=record.id) for record in rules().computations])
+def test_a_computation_is_told_by_its_examples_and_only_them(computation: ComputationRecord) -> None:
+    assert list(check_computation("", computation, ComputationFinder(pack().computations))) == []
 
 
 @pytest.mark.parametrize("change", [pytest.param(record, id=record.id) for _, record in rules().changes])
