@@ -36,7 +36,7 @@ signatures:
 _PROBLEM = """\
 id: NAME
 severity: error           # error warning note
-confidence: likely        # certain likely possible
+weight: 2.2               # as good as likely where nothing else explains the failure; 4.5 certain, 0 an even bet
 title: {en: 'What is wrong, in one line', zh: 一句话说明出了什么问题}
 when:
   all:
