@@ -47,7 +47,7 @@ Caching allocator config: expandable_segments:True
 - System RAM: 125.51 GB
 - GPU number: 2
 - GPU memory: 23.64GB
-- Git commit: 012345<!-- -->6789abcdef
+- Git commit: 0123456789abcdef
 shared memory (/dev/shm) size .... 62.76 GB
 CUDA_VISIBLE_DEVICES=0,1
 """
@@ -195,7 +195,7 @@ def test_every_fact_of_a_field_or_box_can_be_known(project: str) -> None:
         pytest.param("pytorch", "GPU 1: NVIDIA GeForce RTX 4090", id="each card on its line"),
         pytest.param("transformers", "- Platform: Linux-5.15.0-105-generic-x86_64-with-glibc2.35", id="the platform as Python writes it"),
         pytest.param("llamafactory", "- GPU memory: 23.64GB", id="the card's memory as LLaMA-Factory writes it"),
-        pytest.param("llamafactory", "- Git commit: 012345<!-- -->6789abcdef", id="the commit"),
+        pytest.param("llamafactory", "- Git commit: 0123456789abcdef", id="the commit"),
         pytest.param("accelerate", "```Shell\n- `Accelerate` version: 1.2.3", id="a field that renders as a shell's output"),
         pytest.param("vllm", "<details>\n<summary>The output of <code>python collect_env.py</code></summary>", id="a folded environment"),
         pytest.param("deepspeed", "- GPU count and types: 2 x NVIDIA GeForce RTX 4090 (23.64 GiB)", id="cards in one line"),
