@@ -29,6 +29,7 @@ from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.tables.cards import card_named
 from oomdoctor.planning.framework_keys import measure_keys
 from oomdoctor.planning.plan_request import PlanRequest, plan_request
+from oomdoctor.planning.told.smallest_plan import PLAN
 
 _SHOWN = 5
 """Plans that `oomdoctor plan` shows; theirs are the numbers that --plan takes."""
@@ -67,8 +68,9 @@ class ConfigRun:
         settings = RunSettings() if run is None else run.settings
         settings = settings if gpus is None else replace(settings, world_size=gpus)
         findings = () if self._diagnosis is None else self._diagnosis.findings
-        applicable = [[fix for fix in finding.fixes if fix.settings] for finding in findings]
-        fixes = [fix for fix in unique_fixes(findings) if fix.settings]
+        # The first plan stands among the plans.
+        applicable = [[fix for fix in finding.fixes if fix.settings and fix.id != PLAN] for finding in findings]
+        fixes = [fix for fix in unique_fixes(findings) if fix.settings and fix.id != PLAN]
         return ProposalSelection(
             corrections=self._corrections(),
             fixes=[fix_proposal(fix, self._targets, settings, self._pack, self._folder) for fix in fixes],

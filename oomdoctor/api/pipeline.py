@@ -227,6 +227,8 @@ def _diagnosis(
     judged = with_advice(explained, pack, known, settings)
     for comparison in (expected, server):
         judged = comparison.weigh(judged, pack) if comparison is not None else judged
+    if expected is not None:
+        judged = _plan_first(judged, expected, settings, log, failures[0], pack)
     case = Case(
         sources=tuple(read.source for read in reads),
         events=tuple(events),
@@ -260,6 +262,22 @@ def _expected_run(
     from oomdoctor.planning.run_expected_vs_observed import run_expected_vs_observed  # noqa: PLC0415 - most logs do not tell the model
 
     return run_expected_vs_observed(settings, log, failures[0])
+
+
+def _plan_first(
+    judged: Sequence[Finding],
+    run: RunExpectedVsObserved,
+    settings: RunConfig | None,
+    log: Mapping[str, Value],
+    failure: Incident,
+    pack: Pack,
+) -> tuple[Finding, ...]:
+    """Return the findings with the smallest plan that fits as the first thing to do, where model, card and settings are told."""
+    if not run.expected.is_told or run.expected.budget is None:
+        return tuple(judged)
+    from oomdoctor.planning.told.smallest_plan import with_smallest_plan  # noqa: PLC0415 - as above
+
+    return with_smallest_plan(judged, run.expected, settings, log, failure, pack)
 
 
 def _expected_server(
