@@ -65,19 +65,19 @@ def satisfies(version: str | None, specifier: str) -> bool | None:
 
 def _meets(version: Version, clause: str) -> bool:
     match = _CLAUSE.fullmatch(clause)
-    asked = parse_version(match[2].removesuffix(".*")) if match else None
-    if match is None or asked is None:
+    bound = parse_version(match[2].removesuffix(".*")) if match else None
+    if match is None or bound is None:
         return True
     operator, text = match[1], match[2]
     is_series = text.endswith(".*")
-    same = series(version, len(asked.release)) == asked.release if is_series else version.public == asked.public
+    same = series(version, len(bound.release)) == bound.release if is_series else version.public == bound.public
     if operator in ("==", "==="):
         return same
     if operator == "!=":
         return not same
     if operator == "~=":
-        return version >= asked and series(version, len(asked.release) - 1) == asked.release[:-1]
-    return {">=": version >= asked, "<=": version <= asked or same, ">": version > asked and not same, "<": version < asked}[operator]
+        return version >= bound and series(version, len(bound.release) - 1) == bound.release[:-1]
+    return {">=": version >= bound, "<=": version <= bound or same, ">": version > bound and not same, "<": version < bound}[operator]
 
 
 def series(version: Version, numbers: int) -> tuple[int, ...]:

@@ -116,14 +116,14 @@ def render(diagnosis: Diagnosis, format_: str, wording: Wording, *, redact: bool
         from oomdoctor.report.wire.sarif import convert_findings  # noqa: PLC0415 - few ask for it
 
         return json_text(convert_findings(diagnosis, wording, __version__), redact=redact)
-    said = partial(show, format_=format_, to_terminal=to_terminal, full=full)
-    text = said(compose(diagnosis, wording, __version__), redact=redact)
+    shown = partial(show, format_=format_, to_terminal=to_terminal, full=full)
+    text = shown(compose(diagnosis, wording, __version__), redact=redact)
     if format_ != "terminal" or full or text.count("\n") <= _SCREEN:
         return text
     # Taking names out changes no line by much, and takes longer than the rest: only the form that fits is looked over.
     forms = (compose(diagnosis, wording, __version__, tightness) for tightness in range(1, TIGHTEST + 1))
-    form = next((form for form in forms if said(form).count("\n") <= _SCREEN), compose(diagnosis, wording, __version__, TIGHTEST))
-    return said(form, redact=redact)
+    form = next((form for form in forms if shown(form).count("\n") <= _SCREEN), compose(diagnosis, wording, __version__, TIGHTEST))
+    return shown(form, redact=redact)
 
 
 def answer(diagnosis: Diagnosis, lang: str | None, pasted: bytes, *, redact: bool) -> str:

@@ -51,9 +51,9 @@ def explain(terms: tuple[str, ...], format_: str, output: str | None, lang: str 
     book = Book(load_pack(over=rules))
     text = " ".join(terms)[:_LONGEST].strip()
     wording = Wording(lang or locale_language(os.environ))
-    found = [] if format_ == "json" or not text else found_pages(book, text)
-    if found:
-        write(show(found_page(book, found, text[:_SHOWN], wording, __version__), format_, to_terminal=output is None, full=True), output)
+    pages = [] if format_ == "json" or not text else found_pages(book, text)
+    if pages:
+        write(show(found_page(book, pages, text[:_SHOWN], wording, __version__), format_, to_terminal=output is None, full=True), output)
         return
     write(_page(book, page_id(book, text) if text else None, format_, wording, to_terminal=output is None), output)
 

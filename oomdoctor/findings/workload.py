@@ -68,8 +68,8 @@ def quantised(known: Mapping[str, Fact], texts: Iterable[str]) -> dict[str, Fact
     if named and named not in ("none", "null", "false"):
         return {"incident.quantised": named}
     names = (str(known[name]) for name in _MODELS if known.get(name))
-    found = next((match for text in (*names, *texts) if (match := _QUANTISED.search(text)) is not None), None)
-    return {} if found is None else {"incident.quantised": found[0].strip("-_. ").lower()}
+    match = next((hit for text in (*names, *texts) if (hit := _QUANTISED.search(text)) is not None), None)
+    return {} if match is None else {"incident.quantised": match[0].strip("-_. ").lower()}
 
 
 def _trains(known: Mapping[str, Fact]) -> bool:

@@ -173,12 +173,12 @@ class Unpacked:
         if not self._data:
             self._has_ended = True
             return b""
-        found = re.search(self._packed.member, self._data)
-        at = 0 if self._is_first else found.start() if found is not None else len(self._data)
+        member = re.search(self._packed.member, self._data)
+        at = 0 if self._is_first else member.start() if member is not None else len(self._data)
         if not at:
             self._member, self._is_first, self._is_lost = self._make(), False, False
             return b""
-        if found is None and more:
+        if member is None and more:
             at = max(0, at - 16)  # the first bytes of a member may stand here, and the rest of them in what is read next
         between, self._data = self._data[:at], self._data[at:]
         if self._is_lost or not between.strip(b"\0"):

@@ -160,30 +160,30 @@ class AsUtf8:
         if self._decoder is None:
             return self._narrow()
         end = len(self._data) if self._has_ended else max(0, len(self._data) - _KEPT)
-        found = False
+        is_marked = False
         if _may_be_narrow(self._data):
             start = self._data.translate(_PLAIN_OR_NOT).find(_NARROW)
-            found = 0 <= start < end
-            end = start if found else end
+            is_marked = 0 <= start < end
+            end = start if is_marked else end
         end += -end % self._width  # a character that begins before the narrow text belongs to the wide one
         part, self._data = self._data[:end], self._data[end:]
-        text = self._decoder.decode(part, found or self._has_ended).encode("utf-8", "replace")
-        if found:
+        text = self._decoder.decode(part, is_marked or self._has_ended).encode("utf-8", "replace")
+        if is_marked:
             self._decoder = None
-        return text or (self._narrow() if found else b"")
+        return text or (self._narrow() if is_marked else b"")
 
     def _narrow(self) -> bytes:
         """Return the bytes before the next wide text."""
         marked = [at for mark in (b"\0", *_MARKS) if (at := self._data.find(mark)) >= 0]
-        found = re.compile(_WIDE).search(self._data, max(0, min(marked) - 1)) if marked else None
-        if found is not None:
-            end = found.start()
+        wide = re.compile(_WIDE).search(self._data, max(0, min(marked) - 1)) if marked else None
+        if wide is not None:
+            end = wide.start()
         else:
             end = len(self._data) if self._has_ended else max(0, len(self._data) - _KEPT)
         text, self._data = self._data[:end], self._data[end:]
-        if found is not None:
-            self._turn(str(found.lastgroup).replace("_", "-"))
-        return text or (self._piece() if found is not None else b"")
+        if wide is not None:
+            self._turn(str(wide.lastgroup).replace("_", "-"))
+        return text or (self._piece() if wide is not None else b"")
 
     def _turn(self, encoding: str) -> None:
         """Go on in a wide encoding, behind its mark."""

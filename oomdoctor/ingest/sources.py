@@ -170,13 +170,13 @@ def _is_of_the_kernel(folder: str) -> bool:
 @cache
 def _kernel_devices() -> frozenset[int]:
     """Return the file systems of `/proc`, `/sys` and `/dev`, unless one of them is that of everything."""
-    found = set()
+    devices = set()
     for path in ("/proc", "/sys", "/dev"):
         with suppress(OSError):
-            found.add(os.stat(path).st_dev)
+            devices.add(os.stat(path).st_dev)
     with suppress(OSError):
-        found.discard(os.stat("/").st_dev)
-    return frozenset(found)
+        devices.discard(os.stat("/").st_dev)
+    return frozenset(devices)
 
 
 def _cannot_enter(why: OSError, root: str) -> MissingSource:

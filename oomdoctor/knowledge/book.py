@@ -143,9 +143,9 @@ class Book:
         plain = " ".join(text.lower().split())
         scores = {record.id: _CALLED for record in self.problems.values() if plain in (name.lower() for name in record.called)}
         for name, title, body in self._texts:
-            found = [4 if word in title else 1 if word in body else 0 for word in words]
-            if found and all(found):
-                scores[name] = scores.get(name, 0) + sum(found)
+            points = [4 if word in title else 1 if word in body else 0 for word in words]
+            if points and all(points):
+                scores[name] = scores.get(name, 0) + sum(points)
         return sorted(scores, key=lambda name: -scores[name])[:most]
 
     @cached_property

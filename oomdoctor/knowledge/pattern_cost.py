@@ -136,21 +136,21 @@ def _length(items: list[Any]) -> int | None:
         if code in _REPEATS or code in _UNBACKED:
             if not isinstance(value, tuple) or value[0] != value[1]:
                 return None
-            one = _length(list(value[2]))
-            if one is None:
+            length = _length(list(value[2]))
+            if length is None:
                 return None
-            total += one * int(value[0])
+            total += length * int(value[0])
         elif code is codes.SUBPATTERN:
-            one = _length(list(value[-1]))
-            if one is None:
+            length = _length(list(value[-1]))
+            if length is None:
                 return None
-            total += one
+            total += length
         elif code is codes.BRANCH:
             lengths = {_length(list(branch)) for branch in value[1]}
-            one = lengths.pop()
-            if lengths or one is None:
+            length = lengths.pop()
+            if lengths or length is None:
                 return None
-            total += one
+            total += length
         elif code in (codes.LITERAL, codes.NOT_LITERAL, codes.ANY, codes.IN):
             total += 1
         elif code not in (codes.AT, codes.ASSERT, codes.ASSERT_NOT):
@@ -191,12 +191,12 @@ def _is_optional(code: Any, value: Any) -> bool:
 
 def _first(items: list[Any]) -> Signs:
     """Return the signs with which a match of items can begin."""
-    found: Signs = _NONE
+    signs: Signs = _NONE
     for code, value in items:
-        found |= _begins(code, value)
+        signs |= _begins(code, value)
         if not _is_optional(code, value):
             break
-    return found
+    return signs
 
 
 def _begins(code: Any, value: Any) -> Signs:

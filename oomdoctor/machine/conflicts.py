@@ -22,12 +22,12 @@ class Conflict(Struct, frozen=True):
     needs: str
     specifier: str
     """What it asks for, `==2.5.1`."""
-    found: str
+    installed: str
     binds: bool
     """Whether it is compiled for the other or checks it at its import, so that a run does not start."""
 
     def __str__(self) -> str:
-        return f"{self.package} {self.version}: {self.needs}{self.specifier} ≠ {self.found}"
+        return f"{self.package} {self.version}: {self.needs}{self.specifier} ≠ {self.installed}"
 
 
 def find_conflicts(packages: Mapping[str, Package], cuda: str | None = None) -> list[Conflict]:
@@ -36,28 +36,28 @@ def find_conflicts(packages: Mapping[str, Package], cuda: str | None = None) -> 
     Versions that the table does not know, and builds before a release, say nothing.
     """
     present = {**packages, _CUDA: Package(version=cuda)} if cuda else packages
-    asked: dict[tuple[str, str], list[Row]] = {}
+    rows_of: dict[tuple[str, str], list[Row]] = {}
     for row in table("requirements"):
         if row["package"] in present and row["needs"] in present:
-            asked.setdefault((row["package"], row["needs"]), []).append(row)
-    pairs = [_conflict(rows, present[package].version, present[needed].version) for (package, needed), rows in asked.items()]
+            rows_of.setdefault((row["package"], row["needs"]), []).append(row)
+    pairs = [_conflict(rows, present[package].version, present[needed].version) for (package, needed), rows in rows_of.items()]
     return sorted((conflict for conflict in pairs if conflict is not None), key=lambda conflict: not conflict.binds)
 
 
-def _conflict(rows: Sequence[Row], version: str, found: str) -> Conflict | None:
+def _conflict(rows: Sequence[Row], version: str, installed: str) -> Conflict | None:
     """Return how a version does not go with another, by the rows of such a pair; None where it does or nobody looked."""
-    if any(parsed is None or parsed.is_prerelease for parsed in map(parse_version, (version, found))):
+    if any(parsed is None or parsed.is_prerelease for parsed in map(parse_version, (version, installed))):
         return None
     exact = [row for row in rows if within(version, row["since"], row["until"])]
     for row in reversed(exact):
-        if not satisfies(found, row["specifier"]):
+        if not satisfies(installed, row["specifier"]):
             # A patch release of what a package was compiled for nearly always serves.
-            binds = row["binds"] == "yes" and not satisfies(found, _loosened(row["specifier"]))
-            return Conflict(row["package"], version, row["needs"], row["specifier"], found, binds)
+            binds = row["binds"] == "yes" and not satisfies(installed, _loosened(row["specifier"]))
+            return Conflict(row["package"], version, row["needs"], row["specifier"], installed, binds)
     # A patch that nobody looked at asks for what its neighbours do, but for the patch.
     near = [] if exact else [row for row in rows if row["binds"] == "yes" and _is_beside(version, row)]
-    if near and not any(satisfies(found, _loosened(row["specifier"])) for row in near):
-        return Conflict(near[-1]["package"], version, near[-1]["needs"], _loosened(near[-1]["specifier"]), found, binds=True)
+    if near and not any(satisfies(installed, _loosened(row["specifier"])) for row in near):
+        return Conflict(near[-1]["package"], version, near[-1]["needs"], _loosened(near[-1]["specifier"]), installed, binds=True)
     return None
 
 

@@ -208,10 +208,10 @@ def _shadowed(packages: Mapping[str, Package]) -> Mapping[str, Fact | None]:
 def _conflicts(environment: Environment) -> Mapping[str, Fact | None]:
     """Return which packages ask for other versions than there are: `clash` where one is compiled for another, `mismatch` else."""
     packages = environment.packages
-    found = find_conflicts(packages, environment.torch.cuda if environment.torch else None)
+    conflicts = find_conflicts(packages, environment.torch.cuda if environment.torch else None)
     return {
-        **_listed("clash", [conflict for conflict in found if conflict.binds], packages),
-        **_listed("mismatch", [conflict for conflict in found if not conflict.binds], packages),
+        **_listed("clash", [conflict for conflict in conflicts if conflict.binds], packages),
+        **_listed("mismatch", [conflict for conflict in conflicts if not conflict.binds], packages),
     }
 
 

@@ -76,8 +76,8 @@ class Recogniser:
                 known = messages.get(key)
                 if known is None or len(match.fields) > len(known[0].fields):
                     messages[key] = (match, flow)
-        found = [(match, flow) for match, flow in messages.values() if not _is_code(flow.text, match.start)]
-        kept = self._without_doubles(self._without_general(found))
+        real = [(match, flow) for match, flow in messages.values() if not _is_code(flow.text, match.start)]
+        kept = self._without_doubles(self._without_general(real))
         out = [self._event(match, flow, window, source) for match, flow in kept]
         out.sort(key=lambda event: event.place.offset)
         return out

@@ -69,8 +69,8 @@ def _plan(training: RunConfig | None, log: Mapping[str, Value], incident: Incide
         return None
     keys = measure_keys(pack, training, log, request.framework)
     budget = request.budget.minus_unexplained(request.unexplained)
-    found = keys.with_keys(plans(run_space(request.setup, budget, keys.has), top=1)).plans
-    return found[0] if found else None
+    fitting = keys.with_keys(plans(run_space(request.setup, budget, keys.has), top=1)).plans
+    return fitting[0] if fitting else None
 
 
 def _as_fix(plan: Plan[Estimate], expected: Expected, others: Sequence[Fix], pack: Pack) -> Fix:

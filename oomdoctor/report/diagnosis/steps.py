@@ -167,5 +167,5 @@ def _line(setting: ProposedSetting, wording: Wording) -> tuple[str, str]:
 
 def _wrong(advice: NotThis, wording: Wording, sentences: int | None = None) -> Paragraph:
     why = wording.say(advice.why)
-    said = wording.first_sentences(why, sentences) if sentences else why
-    return Paragraph((Span(bare(wording.say(advice.advice)), Style.STRONG), Span(wording.colon), *spans(said)))
+    sentences_told = wording.first_sentences(why, sentences) if sentences else why
+    return Paragraph((Span(bare(wording.say(advice.advice)), Style.STRONG), Span(wording.colon), *spans(sentences_told)))

@@ -89,11 +89,11 @@ class Placeholders:
         for rule in rules:
             if not any(map(lower.__contains__, rule.needs)):
                 continue
-            found = [part for match in rule.compiled().finditer(view.text) for part in _secrets(rule, match)]
-            for kind, start, end in sorted(found, key=itemgetter(1), reverse=True):
+            secrets = [part for match in rule.compiled().finditer(view.text) for part in _secrets(rule, match)]
+            for kind, start, end in sorted(secrets, key=itemgetter(1), reverse=True):
                 first, last = view.span(start, end)
                 text = text[:first] + self.placeholder(kind, view.text[start:end]) + text[last:]
-            if found:
+            if secrets:
                 break
         return text
 

@@ -142,8 +142,8 @@ def convert_findings(diagnosis: Diagnosis, wording: Wording, version: str) -> Sa
     settle = settle_text(case, wording)
     why = wording.say(labels.SETTLE) + settle if settle else clean_line(first.root.text, 400)
     verdict = _at(first.root.place, id=first.kind.value, level=level, what=summary(diagnosis, wording), why=why, key=first.root.signature)
-    found = [_of_finding(finding, first.root.place, wording) for finding in diagnosis.findings[:_FINDINGS]]
-    return _log([verdict, *found, *complaints], wording, version)
+    results = [_of_finding(finding, first.root.place, wording) for finding in diagnosis.findings[:_FINDINGS]]
+    return _log([verdict, *results, *complaints], wording, version)
 
 
 def _of_finding(finding: Finding, root: Place, wording: Wording) -> _Complaint:
@@ -172,11 +172,11 @@ def _of_config(issue: ConfigIssue, wording: Wording) -> _Complaint:
     )
 
 
-def _log(complaints: Sequence[_Complaint], wording: Wording, version: str) -> SarifLog:
-    kinds = {complaint.id: complaint for complaint in reversed(complaints)}
-    ids = list(dict.fromkeys(complaint.id for complaint in complaints))
+def _log(issues: Sequence[_Complaint], wording: Wording, version: str) -> SarifLog:
+    kinds = {issue.id: issue for issue in reversed(issues)}
+    ids = list(dict.fromkeys(issue.id for issue in issues))
     driver = SarifDriver(name="oomdoctor", semantic_version=version, rules=tuple(_rule(kinds[id_], wording) for id_ in ids))
-    results = tuple(_result(complaint, ids.index(complaint.id), wording) for complaint in complaints)
+    results = tuple(_result(issue, ids.index(issue.id), wording) for issue in issues)
     return SarifLog(
         schema="https://json.schemastore.org/sarif-2.1.0.json",
         version="2.1.0",
@@ -184,26 +184,26 @@ def _log(complaints: Sequence[_Complaint], wording: Wording, version: str) -> Sa
     )
 
 
-def _rule(complaint: _Complaint, wording: Wording) -> SarifRule:
+def _rule(issue: _Complaint, wording: Wording) -> SarifRule:
     return SarifRule(
-        id=complaint.id,
-        short_description=SarifMessage(complaint.id.replace("-", " ")),
-        full_description=_message(wording.sentence(complaint.why)),
-        default_configuration=SarifConfiguration(complaint.level),
+        id=issue.id,
+        short_description=SarifMessage(issue.id.replace("-", " ")),
+        full_description=_message(wording.sentence(issue.why)),
+        default_configuration=SarifConfiguration(issue.level),
     )
 
 
-def _result(complaint: _Complaint, rule: int, wording: Wording) -> SarifResult:
-    text = wording.blank.join(wording.sentence(part) for part in (complaint.what, complaint.why, complaint.write) if part)
-    region = UNSET if complaint.line is None else SarifRegion(complaint.line)
-    named = complaint.file not in ("", "-")
+def _result(issue: _Complaint, rule: int, wording: Wording) -> SarifResult:
+    text = wording.blank.join(wording.sentence(part) for part in (issue.what, issue.why, issue.write) if part)
+    region = UNSET if issue.line is None else SarifRegion(issue.line)
+    named = issue.file not in ("", "-")
     return SarifResult(
-        rule_id=complaint.id,
+        rule_id=issue.id,
         rule_index=rule,
-        level=complaint.level,
+        level=issue.level,
         message=_message(text),
-        locations=(SarifLocation(SarifPhysicalLocation(SarifArtifactLocation(_uri(complaint.file)), region)),) if named else (),
-        partial_fingerprints={"complaint/v1": clean_line(f"{complaint.id}:{complaint.key}", 400)},
+        locations=(SarifLocation(SarifPhysicalLocation(SarifArtifactLocation(_uri(issue.file)), region)),) if named else (),
+        partial_fingerprints={"complaint/v1": clean_line(f"{issue.id}:{issue.key}", 400)},
     )
 
 
