@@ -55,6 +55,8 @@ _ECHO = r"(?i)connection|broken ?pipe|eof|time(?:d )?out|cancel|interrupt|distri
 """What the rest of a run ends with when one of its processes failed."""
 _JUDGED = 24
 """Up to so many runs each gets findings of its own; of more, the first of each failure."""
+_NO_SETTING = {"runs", "sharded", "vision", "gradients", "answers", "computes"}
+"""Fields of messages of context that are no setting: what runs, and what it computes."""
 _MODEL = ("training.model", "log.model_name_or_path", "log.all_params")
 """Facts that can tell which model it is."""
 
@@ -364,7 +366,7 @@ def _settings(
     config: Sequence[str], version: Callable[[str], str] | None, events: Sequence[Event], log: Mapping[str, Value], pack: Pack
 ) -> tuple[RunConfig | None, list[Gap]]:
     """Return the settings of the run from its config files and its log, and which files could not be read."""
-    if not config and not any(event.kind is Kind.CONTEXT for event in events):
+    if not config and not any(event.kind is Kind.CONTEXT and event.fields.keys() - _NO_SETTING for event in events):
         return None, []
     from oomdoctor.configs.resolve import resolve_config  # noqa: PLC0415 - many logs show no setting
 

@@ -117,11 +117,10 @@ def render(diagnosis: Diagnosis, format_: str, wording: Wording, *, redact: bool
 
         return json_text(convert_findings(diagnosis, wording, __version__), redact=redact)
     shown = partial(show, format_=format_, to_terminal=to_terminal, full=full)
-    text = shown(compose(diagnosis, wording, __version__), redact=redact)
-    if format_ != "terminal" or full or text.count("\n") <= _SCREEN:
-        return text
+    if format_ != "terminal" or full:
+        return shown(compose(diagnosis, wording, __version__), redact=redact)
     # Taking names out changes no line by much, and takes longer than the rest: only the form that fits is looked over.
-    forms = (compose(diagnosis, wording, __version__, tightness) for tightness in range(1, TIGHTEST + 1))
+    forms = (compose(diagnosis, wording, __version__, tightness) for tightness in range(TIGHTEST + 1))
     form = next((form for form in forms if shown(form).count("\n") <= _SCREEN), compose(diagnosis, wording, __version__, TIGHTEST))
     return shown(form, redact=redact)
 

@@ -62,7 +62,7 @@ def expand(pattern: str) -> str:
     return "".join(out)
 
 
-def fragments(expression: str) -> list[str] | None:
+def fragments(expression: str, *, most: int = _MOST_CHOICES) -> list[str] | None:
     """Return texts of which every match of a regular expression holds at least one; None where there are no such texts.
 
     Looking for them is a hundred times cheaper than trying the expression, or compiling it.
@@ -70,18 +70,18 @@ def fragments(expression: str) -> list[str] | None:
     tree = sre_parse.parse(expression, re.MULTILINE)
     if tree.state.flags & re.IGNORECASE:
         return None
-    return _needed(tree)
+    return _needed(tree, most)
 
 
-def _needed(tree: Any) -> list[str] | None:
+def _needed(tree: Any, most: int) -> list[str] | None:
     """Return the longest run of plain characters, or where there is none the needed texts of each branch of one choice."""
     best = max(_runs(tree), key=len, default="")
     if len(best) >= _SHORTEST:
         return [best]
     for choice in _choices(tree):
-        needed = [_needed(branch) for branch in choice]
+        needed = [_needed(branch, most) for branch in choice]
         texts = [text for branch in needed for text in branch or ()]
-        if all(needed) and len(texts) <= _MOST_CHOICES:
+        if all(needed) and len(texts) <= most:
             return texts
     return None
 

@@ -17,7 +17,9 @@ class ComputationFinder:
     """Finds what tracebacks compute; lines that were seen before are not searched again, for ranks fail in the same place."""
 
     def __init__(self, computations: Sequence[ComputationCore]) -> None:
-        self._forms = [(computation.id, re.compile(computation.pattern.encode())) for computation in computations]
+        self._forms = [
+            (computation.id, [word.encode() for word in computation.needs], computation.pattern.encode()) for computation in computations
+        ]
         self._known: dict[bytes, str | None] = {}
 
     def find(self, traceback: bytes, before: bytes) -> str | None:
@@ -30,8 +32,13 @@ class ComputationFinder:
         if line not in self._known:
             if len(self._known) >= _KEPT:
                 self._known.clear()
-            self._known[line] = next((name for name, form in self._forms if form.search(line)), None)
+            self._known[line] = next((name for name, words, form in self._forms if _matches(form, words, line)), None)
         return self._known[line]
+
+
+def _matches(form: bytes, words: Sequence[bytes], line: bytes) -> bool:
+    """Return whether a line holds a form; one without its words is never compiled."""
+    return (not words or any(word in line for word in words)) and re.search(form, line) is not None
 
 
 def _source_lines(before: bytes) -> list[bytes]:

@@ -16,7 +16,7 @@ from oomdoctor.knowledge.lint import broken, other_patterns, unbounded
 from oomdoctor.knowledge.load import load_rules
 from oomdoctor.knowledge.pattern import expand, fragments
 from oomdoctor.knowledge.records.condition import AllOf, AnyOf, Condition, NotThat, TextCondition
-from oomdoctor.knowledge.records.evidence import ComputationCore, EvidenceCore
+from oomdoctor.knowledge.records.evidence import ComputationCore, ComputationRecord, EvidenceCore
 from oomdoctor.knowledge.records.fix import NotThisRecord
 from oomdoctor.knowledge.records.framework import FrameworkCore, FrameworkRecord
 from oomdoctor.knowledge.records.problem import ProblemCore
@@ -99,12 +99,16 @@ def packed(rules: RuleSet, root: str) -> bytes:
         format=FORMAT,
         check=0,
         matching=put(matched),
-        computations=put([ComputationCore(record.id, record.pattern) for record in rules.computations]),
+        computations=put([_computation_core(record) for record in rules.computations]),
         frameworks=put([_framework_core(record) for _, record in rules.frameworks]),
         parts={part: put(index) for part, index in indexes.items()},
     )
     rest = b"".join(lines)
     return encode(replace(head, check=zlib.crc32(rest))) + b"\n" + rest
+
+
+def _computation_core(record: ComputationRecord) -> ComputationCore:
+    return ComputationCore(record.id, record.pattern, record.words or fragments(record.pattern, most=16) or [])
 
 
 def _framework_core(record: FrameworkRecord) -> FrameworkCore:

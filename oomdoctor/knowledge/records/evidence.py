@@ -46,6 +46,8 @@ class ComputationRecord(Record, frozen=True, kw_only=True):
     """A noun: what is computed."""
     pattern: str
     """Within one line."""
+    words: list[str] = []
+    """Pieces of which one stands in every line that the pattern matches, where the pattern itself does not tell them."""
     source: str
     examples: Annotated[list[str], Meta(min_length=1)]
     near_misses: Annotated[list[str], Meta(min_length=1)]
@@ -62,6 +64,8 @@ class ComputationCore(Struct, frozen=True):
 
     id: str
     pattern: str
+    needs: list[str]
+    """Pieces of which one stands in every line that the pattern matches; empty where none is known."""
 
 
 EVIDENCE = RecordKind("evidence", EvidenceRecord)
