@@ -58,7 +58,7 @@ HOST: Final = frozenset({
     "cgroup_kills", "cgroup_limit_bytes", "cgroup_share", "cgroup_used_bytes", "disk_free_bytes", "in_container", "shm_bytes",
     "shm_free_bytes",
 })  # fmt: skip
-_CONFLICT = ("count", "found", "needs", "package", "pairs", "specifier", "version")
+_CONFLICT = ("count", "installed", "needs", "package", "pairs", "specifier", "version")
 SOFTWARE: Final = frozenset({
     "driver_branch", "driver_covers_torch", "driver_cuda", "driver_kernel_version", "driver_knows_cuda_of_torch", "driver_message",
     "driver_minimum", "driver_state", "driver_version", "nvml_differs_from_kernel", "nvml_library", "nvml_library_version",
