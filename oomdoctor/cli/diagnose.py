@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import partial
 
@@ -120,8 +121,9 @@ def render(diagnosis: Diagnosis, format_: str, wording: Wording, *, redact: bool
     if format_ != "terminal" or full:
         return shown(compose(diagnosis, wording, __version__), redact=redact)
     # Taking names out changes no line by much, and takes longer than the rest: only the form that fits is looked over.
-    forms = (compose(diagnosis, wording, __version__, tightness) for tightness in range(TIGHTEST + 1))
-    form = next((form for form in forms if shown(form).count("\n") <= _SCREEN), compose(diagnosis, wording, __version__, TIGHTEST))
+    forms = [compose(diagnosis, wording, __version__, tightness) for tightness in range(TIGHTEST + 1)]
+    loosest = bisect_left(forms, True, key=lambda form: shown(form).count("\n") <= _SCREEN)
+    form = forms[min(loosest, TIGHTEST)]
     return shown(form, redact=redact)
 
 
