@@ -23,6 +23,7 @@ def verdict(log: str) -> Verdict:
 HEALTHY = [
     pytest.param("12:00:01 INFO mem 30.2/32.0 GiB, no OOM so far\n12:10:01 INFO mem 30.4/32.0 GiB\n", id="a monitor that says that nothing ran out"),
     pytest.param("epoch 4 done\nOOM count: 0\n", id="a counter at nought"),
+    pytest.param("import torch\nAttributeError: module 'torch.cuda' has no attribute 'OutOfMemoryError'\n", id="a name that an old torch lacks"),
     pytest.param("gpu_util=97 oom_events=0 OOM=false\n", id="switches and counters of a metrics line"),
     pytest.param("Tip: lower --batch if you run out of memory.\nstarting up\n", id="a tip at the start"),
     pytest.param("usage: fit [-h] [--rows N]\nfit: error: unrecognized arguments: --row\nHint: use --rows if the job is out of memory\n", id="argparse, and a hint"),

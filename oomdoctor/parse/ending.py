@@ -67,6 +67,8 @@ _COMMIT = r"commit [0-9a-f]{4,40}\b"
 _LONGEST = 300
 _AROUND = 4
 """A program says within so many lines after a refusal what it does about it."""
+_LACKS_A_NAME = r"\bhas no attribute\b|\bcannot import name\b|\bNo module named\b|\bis not defined\b"
+"""An error about a name, which may be that of an error of memory."""
 
 
 class LogEnding(Struct, frozen=True):
@@ -163,7 +165,8 @@ def _stated(texts: Sequence[str]) -> LogEnding | None:
 
 
 def _ending(error: str) -> LogEnding:
-    return LogEnding(error[:_LONGEST], bool(re.search(_MEMORY, error) or re.search(_REFUSED, error)), speaks_of_a_card(error))
+    speaks_of_memory = re.search(_MEMORY, error) or re.search(_REFUSED, error)
+    return LogEnding(error[:_LONGEST], bool(speaks_of_memory) and not re.search(_LACKS_A_NAME, error), speaks_of_a_card(error))
 
 
 def _survived(ending: LogEnding) -> LogEnding:
