@@ -34,7 +34,7 @@ def frame(path: str, function: str = "forward", line: int = 211) -> str:
 SITE = "/opt/py/lib/python3.11/site-packages"
 PROGRAMS = [
     # (what is shown, the message, the framework, a key that is among the first three measures)
-    ("megatron-lm", "a frame", frame("/work/Megatron-LM/megatron/core/transformer/mlp.py"), NEW, "--micro-batch-size"),
+    ("megatron-lm", "a frame", frame("/opt/Megatron-LM/megatron/core/transformer/mlp.py"), NEW, "--micro-batch-size"),
     ("megatron-lm", "a command", "torchrun --nproc_per_node 8 pretrain_gpt.py --micro-batch-size 4 --seq-length 8192 --bf16", OLD, "--micro-batch-size"),
     ("megatron-lm", "its own line", "[before the start of training step] datetime: 2026-03-01 08:00:00", NEW, "--micro-batch-size"),
     ("torchtitan", "a frame", frame(f"{SITE}/torchtitan/models/llama3/model.py"), NEW, "training.local_batch_size"),
@@ -144,7 +144,7 @@ def test_a_program_is_known_and_its_keys_come_first(name: str, shown: str, messa
     pytest.param('  File "/home/u/verl-notes/torchtune_try/train.py", line 12, in <module>\n    main()', id="folders of a user"),
     pytest.param('  File "/data/vllm-env/lib/python3.11/site-packages/torch/nn/functional.py", line 12, in linear', id="an environment named after a server"),
     pytest.param('  File "/home/u/envs/llamafactory/lib/python3.11/site-packages/torch/nn/functional.py", line 12, in linear', id="an environment named after a trainer"),
-    pytest.param("cd /work/LLaMA-Factory && ls", id="a folder that is listed"),
+    pytest.param("cd /opt/LLaMA-Factory && ls", id="a folder that is listed"),
     pytest.param("Cloning into 'Megatron-LM'...", id="git"),
     pytest.param("see https://github.com/kohya-ss/sd-scripts/issues and https://docs.vllm.ai/en/latest/", id="addresses"),
     pytest.param("loading /models/unsloth/Llama-3.2-1B-Instruct-bnb-4bit", id="the name of a model"),
