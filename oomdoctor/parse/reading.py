@@ -236,7 +236,7 @@ class _EventCollector:
         for event in self._recogniser.events(window, self._source):
             key = (event.signature, event.place.offset, event.text[:200])
             known = self.events.get(key)
-            if known is None or len(event.fields) > len(known.fields):
+            if known is None or _told(event) > _told(known):
                 self.events[key] = event
             if event.is_failure and len(self.steps) < _MOST_STEPS:
                 self._progress(window, event)
@@ -273,6 +273,11 @@ class _EventCollector:
         if any(total):
             failing = [count for count, quota in zip(total, self._recogniser.quotas) if count and not quota.sampled]
             read.unread = max(0, max(failing, default=0) - len(read.events))
+
+
+def _told(event: Event) -> tuple[int, bool, bool]:
+    """Return how much an event tells: a window that ends soon after a message shows less of it than the next one."""
+    return len(event.fields), event.frame is not None, event.phase is not None
 
 
 def make_engines(recogniser: Recogniser, size: int | None) -> Engines:

@@ -140,6 +140,9 @@ def test_any_engine(made_of: Log, tmp_path: Path) -> None:
 @example(made_of=([(0, 0, 0)] * 11, 4))  # more failures than a MiB may show: the last of them count
 @example(made_of=([(0, 0, 0), (2, 0, 3425)], 4))  # context in the last MiB
 @example(made_of=([(0, 0, 0), (0, 0, 1973), (2, 2, 1107)], 4))  # a message cut by the start of a window
+@example(
+    made_of=([(0, 0, 0)] * 7 + [(0, 0, 285), (0, 0, 635), (0, 0, 2352), (9, 1, 503), (4, 3, 2081), (0, 0, 0), (2, 0, 0)], 2)
+)  # its frames
 @given(made_of=LOGS.map(lambda one: ([(message, noise, size % 4000) for message, noise, size in one[0]], one[1])))
 def test_a_compressed_log_and_a_pasted_one_give_what_the_file_gives(made_of: Log, tmp_path: Path) -> None:
     data = log(made_of)
