@@ -6,9 +6,10 @@ A corpus is a folder of NAME.log with NAME.json: `root_cause`, `confirmed`, `mem
 `context` `knowable_from_log`. `--aliases` maps other names of causes to ours, as {"causes": {ours: [others]}}.
 The situations of tests/situations take part in the fits, and are not scored.
 
-Two sets of weights are scored. `in use`: those of rules/. `left out`: for each fold the weights start from coarse words (a problem is
-certain, likely or an even bet; evidence is strong or weak) and are fitted to all other folds, by gradient steps towards the observed
-causes with a pull back to the words, so that no report has a part in the weights that judge it.
+Three sets of weights are scored. `in use`: those of rules/. `coarse words`: the same weights told in words (a problem is certain, likely,
+more likely than not, an even bet or remote; evidence is strong, plain or weak). `left out`: for each fold the weights start from the words
+and are fitted to all other folds, by gradient steps towards the observed causes with a pull back to the words, so that no report has a
+part in the fit that judges it.
 """
 
 from __future__ import annotations
@@ -35,9 +36,11 @@ from oomdoctor.knowledge.pack import Pack, load_pack
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-_STEPS, _RATE, _PULL = 60, 0.3, 0.1
-_WORDS = {Certainty.CERTAIN: 4.5, Certainty.LIKELY: 2.2, Certainty.POSSIBLE: 0.0}
-_STRONG, _WEAK = 3.0, 0.5
+_STEPS, _RATE, _PULL = 60, 0.3, 3.0
+_WORDS = (4.5, 2.2, 1.0, 0.0, -1.0)
+"""Weights of a problem that is certain, likely, more likely than not, an even bet, remote: probabilities of 0.99, 0.90, 0.73, 0.50, 0.27."""
+_STRENGTHS = (3.0, 1.5, 0.5)
+"""Weights of evidence that is strong, plain, weak: odds of 20, 4.5 and 1.6 to one."""
 
 Key = tuple[str, str]
 """(problem, "") for the weight of a problem, (evidence, cause or problem) for one of evidence."""
@@ -119,9 +122,9 @@ def _known(names: Sequence[Any], pack: Pack) -> KnownFacts | None:
     """Return what the rules are asked about for a log; None where no rule is asked."""
     asked: list[KnownFacts] = []
 
-    def note(pack: Pack, known: KnownFacts) -> Any:
+    def note(pack: Pack, known: KnownFacts, seen: Any) -> Any:
         asked.append(known)
-        return engine.findings(pack, known)
+        return engine.findings(pack, known, seen)
 
     before = pipeline.findings
     pipeline.findings = note
@@ -153,8 +156,8 @@ def _weights_in_use(pack: Pack) -> dict[Key, float]:
 def _coarse(key: Key, weight: float) -> float:
     """Return the word that a weight stands for, as a number."""
     if key[1]:
-        return math.copysign(_STRONG if abs(weight) >= (_STRONG + _WEAK) / 2 else _WEAK, weight)
-    return _WORDS[Certainty.of(1 / (1 + math.exp(-weight)))]
+        return math.copysign(min(_STRENGTHS, key=lambda strength: abs(strength - abs(weight))), weight)
+    return min(_WORDS, key=lambda word: abs(word - weight))
 
 
 def _fit(cases: Sequence[Case], start: Mapping[Key, float]) -> dict[Key, float]:
@@ -171,7 +174,7 @@ def _fit(cases: Sequence[Case], start: Mapping[Key, float]) -> dict[Key, float]:
                     if key in weights:
                         slope[key] = slope.get(key, 0.0) + error
         for key, weight in weights.items():
-            weights[key] = weight + _RATE * (slope.get(key, 0.0) / 4 - _PULL * 10 * (weight - start[key]))
+            weights[key] = weight + _RATE * (slope.get(key, 0.0) / 4 - _PULL * (weight - start[key]))
     return weights
 
 
