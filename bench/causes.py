@@ -38,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 _STEPS, _RATE, _PULL = 60, 0.3, 3.0
 _WORDS = (4.5, 2.2, 1.0, 0.0, -1.0)
-"""Weights of a problem that is certain, likely, more likely than not, an even bet, remote: probabilities of 0.99, 0.90, 0.73, 0.50, 0.27."""
+"""Weights of a problem that is certain, likely, more likely than not, an even bet, remote: 0.99, 0.90, 0.73, 0.50, 0.27 alone."""
 _STRENGTHS = (3.0, 1.5, 0.5)
 """Weights of evidence that is strong, plain, weak: odds of 20, 4.5 and 1.6 to one."""
 

@@ -19,7 +19,7 @@ LAYERS = (
     {"case"},
     {"knowledge", "ingest", "incidents"},
     {"findings", "memory", "parse"},
-    {"advice", "configs", "setups", "tracing"},
+    {"advice", "configs", "setups", "tracing", "verdicts"},
     {"machine", "planning"},
     {"comparing"},
     {"api"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,14 +9,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.advice.fixes import with_advice
-from oomdoctor.case.case import Case, RunLine, Verdict
+from oomdoctor.case.case import Case, Verdict
 from oomdoctor.case.diagnosis import Diagnosis, Finding
 from oomdoctor.case.event import Certainty, Event, Kind, Value
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.settings import RunConfig
 from oomdoctor.case.text import Text
-from oomdoctor.comparing.several_runs import common_path, name_runs, split_by_run, verdict_of_runs
+from oomdoctor.comparing.run_lines import diagnose_each, story_of
+from oomdoctor.comparing.several_runs import split_by_run
 from oomdoctor.findings.conditions import Fact, KnownFacts
 from oomdoctor.findings.derived import derived
 from oomdoctor.findings.engine import evidence_seen, findings
@@ -34,11 +34,10 @@ from oomdoctor.ingest.clean import clean_lines
 from oomdoctor.ingest.sources import MissingSource
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.machine.match_log import MachineSource, find_log_traces, lasting_facts, match_log, missing_log_facts
-from oomdoctor.parse.ending import find_log_ending, speaks_of_a_card, was_handled
-from oomdoctor.parse.progress import went_on
-from oomdoctor.parse.prose import is_killed, says_shortage
+from oomdoctor.parse.prose import says_shortage
 from oomdoctor.parse.reading import Early, LogReader, Progress, SourceEvents
 from oomdoctor.parse.recogniser import Recogniser
+from oomdoctor.verdicts import progress_after, verdict_of_a_part, verdict_of_ending, verdict_of_told
 
 if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment
@@ -46,15 +45,10 @@ if TYPE_CHECKING:
     from oomdoctor.planning.run_expected_vs_observed import RunExpectedVsObserved
     from oomdoctor.planning.server_expected_vs_observed import ServerExpectedVsObserved
 
-_PROGRESS_STEPS = 2
 _SAMPLES = 24
 _OWN_BARS = ("model-load", "data-loading", "evaluation", "generation")
 """Phases whose bars count no training steps, often without a name."""
 _ON_THE_CARD = (Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM)
-_ECHO = r"(?i)connection|broken ?pipe|eof|time(?:d )?out|cancel|interrupt|distributed|nccl|gloo|peer|worker|actor|rank|child|terminat|exit"
-"""What the rest of a run ends with when one of its processes failed."""
-_JUDGED = 24
-"""Up to so many runs each gets findings of its own; of more, the first of each failure."""
 _NO_SETTING = {"runs", "sharded", "vision", "gradients", "answers", "computes"}
 """Fields of messages of context that are no setting: what runs, and what it computes."""
 _MODEL = ("training.model", "log.model_name_or_path", "log.all_params")
@@ -93,89 +87,10 @@ def diagnose_logs(
     missing = [name for name in names if isinstance(name, MissingSource)]
     present = [name for name in names if isinstance(name, str)]
     reads = [reading.read_one(present[0], text)] if text is not None else reading.read(present)
-    runs = split_by_run(reads, _story) if len(reads) > 1 and not config else [reads]
+    runs = split_by_run(reads, story_of) if len(reads) > 1 and not config else [reads]
     if len(runs) > 1:
-        return _several(runs, missing, lambda run: _diagnosis(run, [], pack, reading.recogniser, config, machine, version))
+        return diagnose_each(runs, missing, lambda run: _diagnosis(run, [], pack, reading.recogniser, config, machine, version))
     return _diagnosis(reads, missing, pack, reading.recogniser, config, machine, version)
-
-
-def _story(read: SourceEvents) -> str | None:
-    """Return what a log by itself failed with, as far as that tells it from others."""
-    failure = next((event for event in read.events if event.is_failure or event.kind is Kind.LOOK_ALIKE), None)
-    if failure is not None:
-        return failure.kind.value
-    ending = find_log_ending(read.last) if read.last else None
-    return None if ending is None or ending.survived or re.search(_ECHO, ending.text) else ending.text.split(":")[0]
-
-
-def _several(
-    runs: Sequence[list[SourceEvents]], missing: Sequence[MissingSource], diagnose_run: Callable[[list[SourceEvents]], Diagnosis]
-) -> Diagnosis:
-    """Return a diagnosis with a line for each run, and one in full only where one failed: what a run failed with says nothing of others."""
-    names = name_runs([[read.source.name for read in run] for run in runs])
-    titles: dict[str | None, Text | None] = {}
-    lines: list[RunLine] = []
-    for name, run in zip(names, runs):
-        line = _line(name, run)
-        failure = line.incident.root.signature if line.incident is not None else None
-        if failure is not None and (failure not in titles or len(runs) <= _JUDGED):
-            judged = diagnose_run(run).findings
-            titles[failure] = judged[0].title if judged else None
-        lines.append(replace(line, title=titles.get(failure)))
-    failed = [run for line, run in zip(lines, runs) if line.failed]
-    if len(failed) <= 1:
-        # The others only went well: what there is to say is said of this one, or of all.
-        diagnosis = diagnose_run(failed[0] if failed else [read for run in runs for read in run])
-        return replace(diagnosis, case=replace(diagnosis.case, runs=tuple(lines) if failed else ()))
-    decided = verdict_of_runs(lines)
-    if any(name.is_log for name in missing):
-        decided = _verdict_of_a_part(decided)
-    reads = [read for run in runs for read in run]
-    case = Case(
-        sources=tuple(read.source for read in reads),
-        events=tuple(event for read in reads for event in read.events),
-        incidents=tuple(line.incident for line in lines if line.incident is not None),
-        verdict=decided,
-        runs=tuple(lines),
-        unread=sum(read.unread for read in reads),
-        gaps=(*(Gap(what=name.name, why=name.reason) for name in missing), *(gap for read in reads for gap in read.gaps)),
-        not_read=(*(name.name for name in missing if name.is_log), *(read.source.name for read in reads if not read.source.complete)),
-    )
-    return Diagnosis(case=case, findings=())
-
-
-def _line(name: str, run: list[SourceEvents]) -> RunLine:
-    """Return what a run by itself came to."""
-    events = [event for read in run for event in read.events]
-    failures = find_incidents(events, _progress_of(run)) if events else ()
-    decided, log = decide_verdict(failures), dict[str, Value]()
-    if not failures:
-        decided, log = _verdict_of_ending(decided, log, run)
-    if not all(read.source.complete for read in run):
-        decided = _verdict_of_a_part(decided)
-    error = log.get("log.last_error")
-    return RunLine(
-        name=name,
-        path=common_path([read.source.name for read in run]),
-        sources=tuple(read.source.name for read in run),
-        verdict=decided,
-        incident=failures[0] if failures else None,
-        error=None if error is None else str(error),
-    )
-
-
-def _progress_of(reads: Sequence[SourceEvents]) -> Callable[[Event], bool]:
-    """Return what tells of an event whether its log shows progress after it."""
-    by_source = {read.source.name: read for read in reads}
-
-    def progressed(event: Event) -> bool:
-        read = by_source[event.place.source]
-        before = read.before.get(event.place.offset)
-        end = event.place.offset + len(event.text) - (read.source.size - len(read.last))
-        after = read.last[max(0, end) :]
-        return before is not None and (went_on(before, after, _PROGRESS_STEPS) or (event.caught and was_handled(after)))
-
-    return progressed
 
 
 def _diagnosis(
@@ -194,36 +109,24 @@ def _diagnosis(
     log = {**beside.log_facts, **log}
     settings, unread = _settings(config, version, events, log, pack)
     values = {**log, **(settings.facts() if settings is not None else {})}
-    incidents = find_incidents(events, _progress_of(reads))
+    incidents = find_incidents(events, progress_after(reads))
     failures = tuple(_with_surroundings(_with_figures(incident, events, values), by_source) for incident in incidents)
     decided = decide_verdict(failures)
     if not any(read.source.size for read in reads):
         decided = replace(decided, certainty=Certainty.POSSIBLE, reason="nothing-read")
     elif not failures:
-        decided, log = _verdict_of_ending(decided, log, reads)
+        decided, log = verdict_of_ending(decided, log, reads)
     told = _told(decided, reads, settings, log, pack) if not failures else None
-    decided = _verdict_of_told(decided, told)
+    decided = verdict_of_told(decided, told)
     absent = tuple(Gap(what=name.name, why=name.reason) for name in missing)
     if any(name.is_log for name in missing) or not all(read.source.complete for read in reads):
-        decided = _verdict_of_a_part(decided)
+        decided = verdict_of_a_part(decided)
     server = _expected_server(failures, settings, log, values, pack)
     expected = _expected_run(failures, settings, log, values) if server is None else None
-    all_facts = {**beside.facts, **facts(failures, decided, values)}
-    if failures and failures[0].kind is Kind.HOST_OOM:
-        all_facts.update(host_memory(events, all_facts))
-    all_facts.update(failure_step(_last_step(failures, by_source), all_facts))
-    all_facts.update(expected.facts() if expected is not None else {})
-    programs = {signature.id: signature.program for signature in recogniser.signatures.values()}
-    purposes = {signature.id: signature.purpose for signature in recogniser.signatures.values() if signature.purpose is not None}
-    all_facts.update(inference_facts(failures, events, programs, purposes, values))
-    all_facts.update(works_on(all_facts, pack.frameworks))
-    all_facts.update(quantised(all_facts, (event.text for event in events if event.kind is Kind.CONTEXT)))
-    if failures and failures[0].kind is Kind.DEVICE_OOM:
-        own = server.served_run.expected.server.memory_fraction if server is not None else default_share(all_facts, pack)
-        all_facts.update(serving_share(all_facts, own))
-    if failures:
-        all_facts["incident.program"] = programs[failures[0].root.signature]
-    known = KnownFacts(all_facts, _samples(events), programs, tuple(failure.root for failure in failures[:1]))
+    read_facts = {**beside.facts, **facts(failures, decided, values)}
+    last_step = _last_step(failures, by_source)
+    all_facts = _all_facts(read_facts, failures, events, values, last_step, expected, server, recogniser, pack)
+    known = KnownFacts(all_facts, _samples(events), _programs(recogniser), tuple(failure.root for failure in failures[:1]))
     seen = evidence_seen(pack, known) if failures else {}
     explained = findings(pack, known, seen)
     judged = with_advice(explained, pack, known, settings)
@@ -253,6 +156,54 @@ def _diagnosis(
         evidence=tuple(seen),
         open_cause=open_cause(explained, pack, known),
     )
+
+
+def _all_facts(
+    read: Mapping[str, Fact],
+    failures: Sequence[Incident],
+    events: Sequence[Event],
+    values: Mapping[str, Fact],
+    last_step: int | None,
+    expected: RunExpectedVsObserved | None,
+    server: ServerExpectedVsObserved | None,
+    recogniser: Recogniser,
+    pack: Pack,
+) -> dict[str, Fact]:
+    """Return what rules may ask of a case: what was `read`, and what follows from it. Later facts build on the ones before."""
+    known = dict(read)
+    kind = failures[0].kind if failures else None
+    if kind is Kind.HOST_OOM:
+        known.update(host_memory(events, known))
+    known.update(failure_step(last_step, known))
+    known.update(expected.facts() if expected is not None else {})
+    purposes = {signature.id: signature.purpose for signature in recogniser.signatures.values() if signature.purpose is not None}
+    known.update(inference_facts(failures, events, _programs(recogniser), purposes, values))
+    known.update(works_on(known, pack.frameworks))
+    known.update(quantised(known, (event.text for event in events if event.kind is Kind.CONTEXT)))
+    if kind is Kind.DEVICE_OOM:
+        own = server.served_run.expected.server.memory_fraction if server is not None else default_share(known, pack)
+        known.update(serving_share(known, own))
+    if failures:
+        known["incident.program"] = _programs(recogniser)[failures[0].root.signature]
+    return known
+
+
+def _programs(recogniser: Recogniser) -> dict[str, str]:
+    """Return signature -> the program that prints it."""
+    return {signature.id: signature.program for signature in recogniser.signatures.values()}
+
+
+def _told(decided: Verdict, reads: Sequence[SourceEvents], settings: RunConfig | None, log: Mapping[str, Value], pack: Pack) -> Told | None:
+    """Return what somebody says of a run, where the text is short and holds no failure of a log."""
+    read = reads[0] if len(reads) == 1 else None
+    if read is None or decided.reason not in ("none", "unknown-memory-error") or not 0 < read.source.size <= len(read.last):
+        return None
+    text = read.last.decode("utf-8", "replace")
+    if not says_shortage(text):
+        return None
+    from oomdoctor.planning.told.told_plans import judge_told  # noqa: PLC0415 - most inputs are logs
+
+    return judge_told(text, settings, log, pack)
 
 
 def _expected_run(
@@ -311,55 +262,6 @@ def _run_first(judged: Sequence[Finding], pack: Pack) -> tuple[Finding, ...]:
     machine = {finding.id for finding in judged if finding.id in problems and "/environment/" in pack.path("problems", finding.id)}
     about = [finding for finding in judged if finding.id in machine and finding.severity != "note" and not finding.unknowns]
     return (*(finding for finding in judged if finding.id not in machine), *about)
-
-
-def _verdict_of_ending(decided: Verdict, log: dict[str, Value], reads: Sequence[SourceEvents]) -> tuple[Verdict, dict[str, Value]]:
-    """Return the verdict and the facts where no message is known: a log that ends with an error is not called fine."""
-    endings = [ending for read in reads if (ending := find_log_ending(read.last)) is not None]
-    if not endings:
-        return decided, log
-    ending = next((ending for ending in endings if not ending.survived), endings[0])
-    if ending.survived:
-        return Verdict(memory_failure="no", kind=Kind.NONE, certainty=Certainty.LIKELY, survived=True, reason="survived"), log
-    log = {**log, "log.last_error": ending.text}
-    if not ending.speaks_of_memory:
-        return replace(decided, certainty=Certainty.LIKELY, reason="other-error"), log
-    kind = Kind.DEVICE_OOM if ending.on_the_device else Kind.HOST_OOM
-    possible = Verdict(
-        memory_failure="possible", kind=kind, certainty=Certainty.POSSIBLE, reason="unknown-memory-error", settle="unknown-error"
-    )
-    return possible, log
-
-
-def _verdict_of_a_part(decided: Verdict) -> Verdict:
-    """Return the verdict where not all of the logs could be read: what is not known to have failed may have."""
-    if decided.memory_failure != "no":
-        return decided
-    if decided.reason == "nothing-read":
-        return replace(decided, memory_failure="possible")
-    return replace(decided, memory_failure="possible", certainty=Certainty.POSSIBLE, reason="not-read-whole", settle="unread-rest")
-
-
-def _told(decided: Verdict, reads: Sequence[SourceEvents], settings: RunConfig | None, log: Mapping[str, Value], pack: Pack) -> Told | None:
-    """Return what somebody says of a run, where the text is short and holds no failure of a log."""
-    read = reads[0] if len(reads) == 1 else None
-    if read is None or decided.reason not in ("none", "unknown-memory-error") or not 0 < read.source.size <= len(read.last):
-        return None
-    text = read.last.decode("utf-8", "replace")
-    if not says_shortage(text):
-        return None
-    from oomdoctor.planning.told.told_plans import judge_told  # noqa: PLC0415 - most inputs are logs
-
-    return judge_told(text, settings, log, pack)
-
-
-def _verdict_of_told(decided: Verdict, told: Told | None) -> Verdict:
-    """Return the verdict on what somebody says: no log states it, so that it is possible and no more."""
-    if told is None:
-        return decided
-    on_the_card = not is_killed(told.text) and (told.card is not None or speaks_of_a_card(told.text))
-    kind = Kind.DEVICE_OOM if on_the_card else Kind.HOST_OOM
-    return Verdict(memory_failure="possible", kind=kind, certainty=Certainty.POSSIBLE, reason="told")
 
 
 def _settings(

@@ -1,0 +1,90 @@
+"""The diagnosis of several runs: a line for each, and one in full only where one failed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from oomdoctor.case.case import Case, RunLine
+from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.case.event import Kind, Value
+from oomdoctor.case.gap import Gap
+from oomdoctor.case.text import Text
+from oomdoctor.comparing.several_runs import common_path, name_runs, verdict_of_runs
+from oomdoctor.incidents import decide_verdict, find_incidents
+from oomdoctor.ingest.sources import MissingSource
+from oomdoctor.parse.ending import find_log_ending
+from oomdoctor.parse.reading import SourceEvents
+from oomdoctor.verdicts import progress_after, verdict_of_a_part, verdict_of_ending
+
+_ECHO = r"(?i)connection|broken ?pipe|eof|time(?:d )?out|cancel|interrupt|distributed|nccl|gloo|peer|worker|actor|rank|child|terminat|exit"
+"""What the rest of a run ends with when one of its processes failed."""
+_JUDGED = 24
+"""Up to so many runs each gets findings of its own; of more, the first of each failure."""
+
+
+def story_of(read: SourceEvents) -> str | None:
+    """Return what a log by itself failed with, as far as that tells it from others."""
+    failure = next((event for event in read.events if event.is_failure or event.kind is Kind.LOOK_ALIKE), None)
+    if failure is not None:
+        return failure.kind.value
+    ending = find_log_ending(read.last) if read.last else None
+    return None if ending is None or ending.survived or re.search(_ECHO, ending.text) else ending.text.split(":")[0]
+
+
+def diagnose_each(
+    runs: Sequence[list[SourceEvents]], missing: Sequence[MissingSource], diagnose_run: Callable[[list[SourceEvents]], Diagnosis]
+) -> Diagnosis:
+    """Return a diagnosis with a line for each run, and one in full only where one failed: what a run failed with says nothing of others."""
+    names = name_runs([[read.source.name for read in run] for run in runs])
+    titles: dict[str | None, Text | None] = {}
+    lines: list[RunLine] = []
+    for name, run in zip(names, runs):
+        line = _line(name, run)
+        failure = line.incident.root.signature if line.incident is not None else None
+        if failure is not None and (failure not in titles or len(runs) <= _JUDGED):
+            judged = diagnose_run(run).findings
+            titles[failure] = judged[0].title if judged else None
+        lines.append(replace(line, title=titles.get(failure)))
+    failed = [run for line, run in zip(lines, runs) if line.failed]
+    if len(failed) <= 1:
+        # The others only went well: what there is to say is said of this one, or of all.
+        diagnosis = diagnose_run(failed[0] if failed else [read for run in runs for read in run])
+        return replace(diagnosis, case=replace(diagnosis.case, runs=tuple(lines) if failed else ()))
+    decided = verdict_of_runs(lines)
+    if any(name.is_log for name in missing):
+        decided = verdict_of_a_part(decided)
+    reads = [read for run in runs for read in run]
+    case = Case(
+        sources=tuple(read.source for read in reads),
+        events=tuple(event for read in reads for event in read.events),
+        incidents=tuple(line.incident for line in lines if line.incident is not None),
+        verdict=decided,
+        runs=tuple(lines),
+        unread=sum(read.unread for read in reads),
+        gaps=(*(Gap(what=name.name, why=name.reason) for name in missing), *(gap for read in reads for gap in read.gaps)),
+        not_read=(*(name.name for name in missing if name.is_log), *(read.source.name for read in reads if not read.source.complete)),
+    )
+    return Diagnosis(case=case, findings=())
+
+
+def _line(name: str, run: list[SourceEvents]) -> RunLine:
+    """Return what a run by itself came to."""
+    events = [event for read in run for event in read.events]
+    failures = find_incidents(events, progress_after(run)) if events else ()
+    decided, log = decide_verdict(failures), dict[str, Value]()
+    if not failures:
+        decided, log = verdict_of_ending(decided, log, run)
+    if not all(read.source.complete for read in run):
+        decided = verdict_of_a_part(decided)
+    error = log.get("log.last_error")
+    return RunLine(
+        name=name,
+        path=common_path([read.source.name for read in run]),
+        sources=tuple(read.source.name for read in run),
+        verdict=decided,
+        incident=failures[0] if failures else None,
+        error=None if error is None else str(error),
+    )
