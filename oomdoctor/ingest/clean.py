@@ -89,16 +89,19 @@ class Line(Struct, frozen=True):
 class Flow:
     """Lines of one writer, joined: what patterns are matched in."""
 
-    __slots__ = ("_starts", "lines", "rejoined", "text")
+    __slots__ = ("_starts", "joints", "lines", "text")
 
-    def __init__(self, lines: list[Line], joined: list[str], *, rejoined: bool = False) -> None:
+    def __init__(self, lines: list[Line], joined: list[str]) -> None:
         self.lines = lines
-        self.rejoined = rejoined
         self._starts: list[int] = []
+        self.joints: list[int] = []
+        """Where a line goes on in the text that a terminal had cut."""
         at = 0
         for text in joined:
             self._starts.append(at)
             at += len(text)
+            if not text.endswith("\n"):
+                self.joints.append(at)
         self.text = "".join(joined)
 
     def line_at(self, position: int) -> Line:
@@ -120,7 +123,7 @@ def split_flows(raw: bytes, base: int, *, rejoin: bool = True) -> list[Flow]:
         out.append(Flow(writer_lines, [line.text + "\n" for line in writer_lines]))
         rejoined = _rejoin(writer_lines) if rejoin else None
         if rejoined is not None:
-            out.append(Flow(writer_lines, rejoined, rejoined=True))
+            out.append(Flow(writer_lines, rejoined))
     return out
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+_VALUE = rb"[\"']?\s{0,3}[:=/ ]\s{0,3}"
 _STEPS = re.compile(
     rb"\|\s{0,3}(?P<bar>\d{1,9})/\d{1,9} \["  # tqdm
-    rb"|\b(?:global_step|iteration|iter|step)[\"']?\s{0,3}[:=/ ]\s{0,3}(?P<step>\d{1,9})\b"
-    rb"|\bEpoch ?:?\[?\d{1,5}(?:/\d{1,5})?\]? ?[\[(](?P<batch>\d{1,9})/\d{1,9}[\])]"
+    rb"|g(?<!\wg)lobal_step" + _VALUE + rb"(?P<step>\d{1,9})\b"
+    rb"|s(?<!\ws)tep" + _VALUE + rb"(?P<step2>\d{1,9})\b"
+    rb"|i(?<!\wi)ter(?:ation)?" + _VALUE + rb"(?P<step3>\d{1,9})\b"
+    rb"|E(?<!\wE)poch ?:?\[?\d{1,5}(?:/\d{1,5})?\]? ?[\[(](?P<batch>\d{1,9})/\d{1,9}[\])]"
     rb"|, it (?P<it>\d{1,9}),"  # a line of figures: epoch 2, it 5210, loss ...
-    rb"|^\s{0,6}(?P<keras>\d{1,9})/\d{1,9} \[[=>.]{5,60}\]",
-    re.MULTILINE,
+    rb"|\n\s{0,6}(?P<keras>\d{1,9})/\d{1,9} \[[=>.]{5,60}\]"
 )
+"""Each alternative begins with a character, and only then looks behind it: `re` searches for these, five times as fast."""
+_NEAR_THE_END = 2 << 10
 
 _OTHER_BARS = re.compile(
     rb"(?i)\bload|shard|\bmap\b|filter|token|download|upload|generat|sampling|saving|convert|fetch|evaluat|validat|predict|test|captur|"
@@ -27,12 +32,7 @@ _LOSSES = 2
 
 def find_last_steps(data: bytes) -> dict[str, int]:
     """Return the last counter of each kind in a piece of a log."""
-    steps: dict[str, int] = {}
-    for counter in _STEPS.finditer(data):
-        kind = counter.lastgroup
-        if kind is not None:
-            steps[kind] = int(counter[kind])
-    return steps
+    return dict(_counters(data))
 
 
 def find_steps_passed(data: bytes) -> int | None:
@@ -40,13 +40,32 @@ def find_steps_passed(data: bytes) -> int | None:
 
     Bars of loading, of data and of evaluation do not count, and no bar that is at its end: what failed came after it.
     """
-    passed = None
-    for counter in _STEPS.finditer(data):
-        line = data[max(data.rfind(b"\n", 0, counter.start()), data.rfind(b"\r", 0, counter.start())) + 1 : counter.end() + 60]
-        kind = counter.lastgroup
-        if kind is not None and not _AT_ITS_END.search(counter[0]) and not _OTHER_BARS.search(line.partition(b"\n")[0]):
-            passed = int(counter[kind])
-    return passed
+    data = b"\n" + data
+    end = len(data)
+    while end:
+        start = max(0, data.rfind(b"\n", 0, max(0, end - _NEAR_THE_END)))
+        for counter in reversed(list(_STEPS.finditer(data, start, end))):
+            if not _AT_ITS_END.search(counter[0]) and not _OTHER_BARS.search(_line(data, counter)):
+                return _value(counter)
+        end = start
+    return None
+
+
+def _counters(data: bytes) -> Iterator[tuple[str, int]]:
+    """Yield the kind and the value of every counter in a piece of a log."""
+    for counter in _STEPS.finditer(b"\n" + data):
+        yield str(counter.lastgroup).rstrip("23"), _value(counter)
+
+
+def _value(counter: re.Match[bytes]) -> int:
+    return int(counter[str(counter.lastgroup)])
+
+
+def _line(data: bytes, counter: re.Match[bytes]) -> bytes:
+    """Return the line of a counter, up to a little behind it."""
+    at = counter.start(str(counter.lastgroup))
+    start = data.rfind(b"\n", 0, at) + 1
+    return data[max(start, data.rfind(b"\r", start, at) + 1) : counter.end() + 60].partition(b"\n")[0]
 
 
 def went_on(before: bytes, after: bytes, steps: int) -> bool:
@@ -65,7 +84,6 @@ def runs(data: bytes) -> bool:
 def _rises(data: bytes) -> bool:
     """Return whether a counter that was not there before an error rises after it."""
     values: dict[str, list[int]] = {}
-    for counter in _STEPS.finditer(data):
-        if counter.lastgroup is not None:
-            values.setdefault(counter.lastgroup, []).append(int(counter[counter.lastgroup]))
+    for kind, value in _counters(data):
+        values.setdefault(kind, []).append(value)
     return any(rising[-1] > rising[0] for rising in values.values())

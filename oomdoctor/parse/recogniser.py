@@ -87,10 +87,11 @@ class Recogniser:
         for number in literals:
             for signature in self.behind(number):
                 candidates[signature.id] = signature
-        if flow.rejoined:
+        if flow.joints:
             # Here the text differs from the bytes that were searched: a literal may only now be whole.
+            joints = "\n".join(flow.text[max(0, at - self.longest) : at + self.longest] for at in flow.joints)
             for number, text in enumerate(self._pack.literals):
-                if text in flow.text:
+                if text in joints:
                     candidates.update((signature.id, signature) for signature in self.behind(number))
         families: dict[str, None] = {}
         for signature in candidates.values():

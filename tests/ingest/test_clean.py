@@ -93,8 +93,8 @@ def test_lines_that_a_terminal_cut_are_joined_in_a_second_reading() -> None:
     width = 80
     long = MESSAGE * 4
     raw = "\n".join(long[at : at + width] for at in range(0, len(long), width)).encode()
-    assert long in [flow.text.strip() for flow in split_flows(raw, 0) if flow.rejoined]
-    assert not any(flow.rejoined for flow in split_flows(raw, 0, rejoin=False))
+    assert long in [flow.text.strip() for flow in split_flows(raw, 0) if flow.joints]
+    assert not any(flow.joints for flow in split_flows(raw, 0, rejoin=False))
 
 
 @pytest.mark.parametrize(("lost", "joined"), [
@@ -103,7 +103,7 @@ def test_lines_that_a_terminal_cut_are_joined_in_a_second_reading() -> None:
 ])  # fmt: skip
 def test_blanks_that_were_lost_at_the_edge_come_back(lost: int, joined: bool) -> None:
     first, second, third = "a" * (80 - lost), "b" * 80, "the rest"
-    rejoined = [flow.text for flow in split_flows(f"{first}\n{second}\n{third}".encode(), 0) if flow.rejoined]
+    rejoined = [flow.text for flow in split_flows(f"{first}\n{second}\n{third}".encode(), 0) if flow.joints]
     assert rejoined == ([f"{first}{' ' * lost}{second}{third}\n"] if joined else [])
 
 
