@@ -17,8 +17,8 @@ from oomdoctor.units import GIB
 from oomdoctor.versions import within
 
 _IN_FORCE = (
-    "event.utilization", "training.memory_share", "log.gpu_memory_utilization", "log.mem_fraction_static", "log.memory_share",
-    "log.utilization",
+    "event.utilization", "event.mem_fraction_static", "training.memory_share", "log.gpu_memory_utilization", "log.mem_fraction_static",
+    "log.memory_share", "log.utilization",
 )  # fmt: skip
 _ROOM = GIB // 2
 """Left beside what was lacking: the next request is rarely the last."""
