@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from bisect import bisect_left
 from collections.abc import Sequence
-from functools import partial
 
 import click
 
@@ -117,14 +117,13 @@ def render(diagnosis: Diagnosis, format_: str, wording: Wording, *, redact: bool
         from oomdoctor.report.wire.sarif import convert_findings  # noqa: PLC0415 - few ask for it
 
         return json_text(convert_findings(diagnosis, wording, __version__), redact=redact)
-    shown = partial(show, format_=format_, to_terminal=to_terminal, full=full)
+    shown = functools.partial(show, format_=format_, to_terminal=to_terminal, full=full)
+    form = functools.cache(functools.partial(compose, diagnosis, wording, __version__))
     if format_ != "terminal" or full:
-        return shown(compose(diagnosis, wording, __version__), redact=redact)
+        return shown(form(0), redact=redact)
     # Taking names out changes no line by much, and takes longer than the rest: only the form that fits is looked over.
-    forms = [compose(diagnosis, wording, __version__, tightness) for tightness in range(TIGHTEST + 1)]
-    loosest = bisect_left(forms, True, key=lambda form: shown(form).count("\n") <= _SCREEN)
-    form = forms[min(loosest, TIGHTEST)]
-    return shown(form, redact=redact)
+    loosest = bisect_left(range(TIGHTEST), True, key=lambda tightness: shown(form(tightness)).count("\n") <= _SCREEN)
+    return shown(form(loosest), redact=redact)
 
 
 def answer(diagnosis: Diagnosis, lang: str | None, pasted: bytes, *, redact: bool) -> str:

@@ -21,10 +21,9 @@ _TRAINING_SETTINGS = frozenset(
 )  # fmt: skip
 """Settings that a program which only answers does not have."""
 _MODELS = ("training.model", "log.model_name_or_path", "log.model", "log.base_model")
-_QUANTISED = re.compile(
-    r"[-_./ ](?:awq|gptq|exl[23]|bnb-?4bit|4bit|int4|nf4|mxfp4|nvfp4|fp8|w4a16|w8a8|"
-    r"i?q[2-8]_(?:[01k]|k_[sml]|xx?s|nl|m)(?:_\w{1,3})?)(?![a-z])",
-    re.IGNORECASE,
+_QUANTISED = (
+    r"(?i)[-_./ ](?:awq|gptq|exl[23]|bnb-?4bit|4bit|int4|nf4|mxfp4|nvfp4|fp8|w4a16|w8a8|"
+    r"i?q[2-8]_(?:[01k]|k_[sml]|xx?s|nl|m)(?:_\w{1,3})?)(?![a-z])"
 )
 """Names of formats in names of models and files."""
 
@@ -68,7 +67,7 @@ def quantised(known: Mapping[str, Fact], texts: Iterable[str]) -> dict[str, Fact
     if named and named not in ("none", "null", "false"):
         return {"incident.quantised": named}
     names = (str(known[name]) for name in _MODELS if known.get(name))
-    match = next((hit for text in (*names, *texts) if (hit := _QUANTISED.search(text)) is not None), None)
+    match = next((hit for text in (*names, *texts) if (hit := re.search(_QUANTISED, text)) is not None), None)
     return {} if match is None else {"incident.quantised": match[0].strip("-_. ").lower()}
 
 

@@ -179,7 +179,9 @@ def _as_plain_utf8(opened: Opened, first: bytes) -> Opened:
         return replace(opened, reader=AsUtf8(opened.reader), size=None, descriptor=None)
     if len(first) < _SHORT and (opened.size is None or opened.size == len(first)):
         plain = with_plain_blanks(gbk_as_utf8(first))
-        return opened if plain is first else replace(opened, reader=io.BytesIO(plain), size=opened.size and len(plain), descriptor=None)
+        if plain is first and opened.size is not None:
+            return opened
+        return replace(opened, reader=io.BytesIO(plain), size=len(plain), descriptor=None)
     if any(map(has_gbk, samples)):
         return replace(opened, reader=GbkAsUtf8(opened.reader), size=None, descriptor=None)
     return opened if opened.size is not None else replace(opened, reader=Watched(opened.reader))

@@ -18,7 +18,7 @@ from oomdoctor.units import format_size
 _DEVICES = {"npu": "NPU", "mps": "MPS", "tpu": "TPU", "xpu": "XPU", "mlu": "MLU", "musa": "MUSA", "gcu": "GCU", "hpu": "HPU"}
 _GPU_KINDS = frozenset({Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM})
 
-_SEAM = re.compile(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z])|(?<=[A-Za-z])(?=[\u4e00-\u9fff])")
+_SEAM = r"(?<=[\u4e00-\u9fff])(?=[A-Za-z])|(?<=[A-Za-z])(?=[\u4e00-\u9fff])"
 """Where Chinese and Latin words meet, which a blank keeps apart."""
 
 
@@ -86,7 +86,7 @@ def _fill(
         **(_runs(case, wording) if case and case.runs else {}),
         error=clean_line(str(case.facts.get("log.last_error", "")), 200) if case else "",
     )
-    return _SEAM.sub(" ", text) if wording.is_chinese else text[:1].upper() + text[1:]
+    return re.sub(_SEAM, " ", text) if wording.is_chinese else text[:1].upper() + text[1:]
 
 
 def _runs(case: Case, wording: Wording) -> dict[str, object]:

@@ -5,6 +5,7 @@ Lines are broken here: Chinese has no blanks to break at.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len, chop_cells
@@ -244,17 +245,26 @@ def _wrapped(spans: Sequence[Span], width: int, lead: str = "", style: Style = S
     """Yield the spans on lines of at most `width` cells, the first after `lead`, the others after `under` or as many blanks."""
     under = under or " " * cell_len(lead)
     available = max(4, width - max(cell_len(lead), cell_len(under)))
-    line = StyledLine().append(lead, _COLOURS[style])
+    before = lead
+    for line in _broken(tuple(spans), available):
+        yield StyledLine(before, _COLOURS[style]).extend(line)
+        before = under
+
+
+@functools.lru_cache(maxsize=512)
+def _broken(spans: tuple[Span, ...], width: int) -> Sequence[StyledLine]:
+    """Break spans into lines of at most `width` cells, once: the forms of a report that are tried on a screen share most of them."""
+    lines = [StyledLine()]
     used = 0
-    for group in _unbroken(_pieces(spans, available), available):
-        if used and used + cell_len("".join(text for text, _ in group).rstrip(" ")) > available:
-            yield line
-            line, used = StyledLine().append(under, _COLOURS[style]), 0
+    for group in _unbroken(_pieces(spans, width), width):
+        if used and used + cell_len("".join(text for text, _ in group).rstrip(" ")) > width:
+            lines.append(StyledLine())
+            used = 0
         for text, colour in group:
             text = text if used else text.lstrip(" ")
-            line.append(text, colour)
+            lines[-1].append(text, colour)
             used += cell_len(text)
-    yield line
+    return lines
 
 
 def _unbroken(pieces: Iterable[tuple[str, str]], width: int) -> Iterator[list[tuple[str, str]]]:
