@@ -30,7 +30,7 @@ _WHAT = "what():"
 """C++ says in a line of its own what was thrown."""
 _CUT = "Traceback (most recent call last)"
 _REFUSED = (
-    r"(?i:out of (?:\w{1,12} )?memory|(?:not enough|insufficient|no available) (?:\w{1,12} )?memory|(?:cannot|can't|could not|unable to|failed to) allocate(?! (?:[\w-]{1,20} ){0,4}(?:cores?|cpus?|gpus?|nodes?|ports?|pty|tty|ip|address(?:es)?|slots?|jobs?|licen[cs]es?)\b)|less than desired)"
+    r"(?i:out of (?:\w{1,12} )?memory|(?:not enough|insufficient|no available) (?:\w{1,12} )?memory(?! (?:bandwidth|channels?|clock))|(?:cannot|can't|could not|unable to|failed to) allocate(?! (?:[\w-]{1,20} ){0,4}(?:cores?|cpus?|gpus?|nodes?|ports?|pty|tty|ip|address(?:es)?|slots?|jobs?|licen[cs]es?|resources?)\b)|less than desired)"
     r"|\bOOM\b|\bbad_alloc\b|\bMemoryError\b|\bOutOfMemory(?:Error|Exception)\b|内存不足|显存不足"
 )
 _FEW = 4
@@ -38,7 +38,7 @@ _FEW = 4
 _SIGN = r"(?i)\b(?:error|fatal|critical|severe|failed|failure|cannot|can't|could not|unable|abort\w*|exit(?:ing|ed)?|stopp(?:ed|ing)|terminat\w+)\b|\bE\d{4} |失败|错误|终止"
 """What makes a line of the last few an error in a longer log."""
 _MEMORY = (
-    r"(?i:out[ -]of[ -](?:\w{1,12} )?memory|(?:not enough|insufficient|no|low on|exhausted?) (?:\w{1,12} )?memory|memory (?:is )?exhausted)"
+    r"(?i:out[ -]of[ -](?:\w{1,12} )?memory|(?:not enough|insufficient|no|low on|exhausted?) (?:\w{1,12} )?memory(?! (?:bandwidth|channels?|clock))|memory (?:is )?exhausted)"
     r"|(?i:memory (?:is not|isn't) enough|requires more (?:\w{1,12} )?memory|max size of memory|(?:attempting|trying) to (?:allocate|reserve|malloc)\b)"
     r"|(?i:(?:allocat|reserv)\w{0,6} (?:\w{1,12} ){0,3}(?:memory|buffer)|memory alloc\w{0,8} (?:fail|error))|OOM(?:Error|Exception)?\b|OutOfMemory|[Bb]ad_?[Aa]lloc|内存不足|显存不足|显存溢出|内存溢出"
 )
@@ -90,7 +90,7 @@ def find_log_ending(last: bytes) -> LogEnding | None:
     at = _last_error(texts)
     if at is not None:
         ending = _ending(" ".join([texts[at], *(text.strip() for text in texts[at + 1 : at + 2] if text.lstrip().startswith(_WHAT))]))
-        if not _goes_on(texts[at:]):
+        if not goes_on(texts[at:]):
             return ending
         return _survived(ending) if ending.speaks_of_memory else None
     if any(text.startswith(_CUT) for text in texts):
@@ -117,7 +117,7 @@ def was_handled(after: bytes) -> bool:
     return any(re.search(_READY, text) or re.search(_WELL, text) for text in texts[announced + 1 :])
 
 
-def _goes_on(texts: Sequence[str]) -> bool:
+def goes_on(texts: Sequence[str]) -> bool:
     """Return whether a program handles the failure that the first of these lines states: it says so, or it is at work or ends well after it."""
     after = texts[1:]
     if any(re.match(_ERROR, text) for text in after):
@@ -155,7 +155,7 @@ def _stated(texts: Sequence[str]) -> LogEnding | None:
         ):
             continue
         ending = _ending(text)
-        if _goes_on(texts[number:]) or any(re.search(_READY, later) for later in texts[number + 1 :]):
+        if goes_on(texts[number:]) or any(re.search(_READY, later) for later in texts[number + 1 :]):
             return _survived(ending)
         is_last = number == len(texts) - 1
         if len(texts) <= _FEW or is_last or (number >= len(texts) - _FEW and re.search(_SIGN, text)):

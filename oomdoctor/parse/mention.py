@@ -19,6 +19,8 @@ _HANDLED = (
     r"|(?:freeing|clearing|emptying) (?:the |some )?(?:\w{1,10} )?(?:cache|memory)\b|offloading to\b|continuing\b|resuming\b)"
     r"|重试|自动(?:减半|降低|减小|调整|切换)|跳过|已恢复|回退到|改用|继续(?:训练|运行)"
 )
+_ADVICE = r"(?i)\b(?:we|please|you|i'd) (?:\w{1,12} )?(?:recommend|suggest|advise|should|may|might|can|could|try)\b|^\W{0,4}(?:please|consider|try)\b"
+"""What tells the reader what to do, and not what the program does."""
 _DENIED = (
     r"(?i:(?:\b(?:no|not|never|without|avoid\w{0,3}|prevent\w{0,3}|isn't|didn't|doesn't|don't|hasn't|wasn't)|没有|未|无|不会|不再|避免|防止)"
     r"(?:[ \"'`*]{1,3}[\w%-]{1,20}){0,3}[ \"'`*]{0,3}|(?:没有|未|无|不会|不再|避免|防止)[\u4e00-\u9fff]{0,6}\s?|\b(?<!non-)(?:zero|0) )$"
@@ -63,8 +65,10 @@ _SENTENCE = r"[.;!?]\s|[。；！？]"
 
 
 def is_handled(line: str) -> bool:
-    """Return whether a line says that the program goes on in another way: again, with less, without this sample."""
-    return re.search(_HANDLED, line) is not None
+    """Return whether a line says that the program goes on in another way: again, with less, without this sample. Advice is no such word."""
+    return re.search(_HANDLED, line) is not None and any(
+        re.search(_HANDLED, sentence) and not re.search(_ADVICE, sentence) for sentence in re.split(_SENTENCE, line)
+    )
 
 
 def is_mention(line: str, start: int, end: int) -> bool:

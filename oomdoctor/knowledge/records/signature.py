@@ -9,7 +9,7 @@ from oomdoctor.knowledge.records.base import Id, Record
 KindName = Literal["device-oom", "masked-device-oom", "host-oom", "shm-oom", "kernel-resource", "look-alike", "consequence", "context"]
 CertaintyName = Literal["certain", "likely", "possible"]
 FamilyName = Literal[
-    "torch-allocator", "translated", "nvml-assert", "kernel-oom", "nvidia-smi", "memory-summary", "elastic-box", "array-size"
+    "torch-allocator", "translated", "nvml-assert", "kernel-oom", "nvidia-smi", "memory-summary", "elastic-box", "array-size", "refusal"
 ]
 UnitName = Literal["KiB", "MiB", "GiB", "TiB"]
 PurposeName = Literal["training", "inference"]

@@ -15,6 +15,7 @@ FAMILIES = {
     "memory-summary": "memory_summary",
     "elastic-box": "elastic_box",
     "array-size": "array_size",
+    "refusal": "refusal",
 }
 _loaded: dict[str, Family] = {}
 
