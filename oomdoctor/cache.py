@@ -24,14 +24,12 @@ def read(name: str, path: str | None = None) -> bytes | None:
 
 def keep(name: str, data: bytes, path: str | None = None) -> None:
     """Keep data under a name (`kind-....`), and of the same kind only the newest."""
-    import tempfile  # noqa: PLC0415 - only when something was made
-
     path = folder() if path is None else path
     kind = name.partition("-")[0] + "-"
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path, prefix=kind, suffix=".new")
-        with os.fdopen(handle, "wb") as file:
+        temporary = os.path.join(path, f"{kind}{os.urandom(8).hex()}.new")
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(data)
         os.replace(temporary, os.path.join(path, name))
         kept = [os.path.join(path, entry) for entry in os.listdir(path) if entry.startswith(kind) and not entry.endswith(".new")]

@@ -189,8 +189,8 @@ FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2
 CONTROL_NAME = "run\x1b]0;owned\x07\x1b[31m\u202e.log"
 
 
-def command(arguments: Sequence[str | bytes], cache: Path, **more: str) -> subprocess.CompletedProcess[bytes]:
-    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8", **more}
+def command(arguments: Sequence[str | bytes]) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"}
     call: list[str | bytes] = [sys.executable, "-m", "oomdoctor", *arguments]
     return subprocess.run(call, env=environment, capture_output=True, timeout=HANG_S, check=False, stdin=subprocess.DEVNULL)
 
@@ -205,7 +205,7 @@ def test_no_escape_of_a_log_or_a_name_reaches_the_output(form: str, tmp_path: Pa
     ]
     lines += [f"Process {ESCAPES} name=py{ESCAPES}thon", f"Killed process 9 (py{ESCAPES}thon) total-vm:1kB, anon-rss:1kB, file-rss:0kB"]
     path.write_bytes("\n".join(lines).encode())
-    done = command(["diagnose", "--format", form, str(path), str(tmp_path / f"missing{CONTROL_NAME}")], tmp_path)
+    done = command(["diagnose", "--format", form, str(path), str(tmp_path / f"missing{CONTROL_NAME}")])
     assert done.returncode == 1, done.stderr.decode()
     assert FORBIDDEN.findall(done.stdout.decode()) == []
     assert FORBIDDEN.findall(done.stderr.decode()) == []
@@ -220,8 +220,8 @@ def test_no_escape_of_a_log_or_a_name_reaches_the_output(form: str, tmp_path: Pa
     pytest.param(["--output", f"nowhere/{CONTROL_NAME}", os.devnull], id="an output that cannot be written"),
     pytest.param([f"--{CONTROL_NAME}"], id="an option that does not exist"),
 ])  # fmt: skip
-def test_no_escape_of_an_argument_reaches_the_error(arguments: list[str], tmp_path: Path) -> None:
-    done = command(["diagnose", *arguments], tmp_path)
+def test_no_escape_of_an_argument_reaches_the_error(arguments: list[str]) -> None:
+    done = command(["diagnose", *arguments])
     assert done.returncode == 2
     assert done.stderr
     assert FORBIDDEN.findall(done.stderr.decode()) == []
@@ -237,7 +237,7 @@ def test_a_name_that_is_no_unicode(form: str, to_file: bool, tmp_path: Path) -> 
     except OSError:
         pytest.skip("the file system takes no such name")
     out = tmp_path / "report"
-    done = command(["diagnose", "--format", form, *(["--output", str(out)] if to_file else []), path], tmp_path)
+    done = command(["diagnose", "--format", form, *(["--output", str(out)] if to_file else []), path])
     assert done.returncode == 1, done.stderr.decode()
     report = (out.read_bytes() if to_file else done.stdout).decode()
     assert ('"requested_bytes":2147483648' in report.replace(" ", "")) if form == "json" else ("2.00 GiB" in report)
@@ -266,7 +266,7 @@ def test_no_command_writes_over_what_it_read(order: list[str], link: str, tmp_pa
         output = log
     inputs = [str(tmp_path if link == "a log in the folder" else log)] * (2 if order[0] == "compare" else 1)
     card = ["--gpu", "RTX 4090"] if order[0] == "plan" else []
-    done = command([*order, *inputs, *card, "-o", str(output)], tmp_path / "cache")
+    done = command([*order, *inputs, *card, "-o", str(output)])
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr.decode()
     assert b"not overwritten" in done.stderr
     assert log.read_bytes() == before
@@ -278,7 +278,7 @@ def test_markup_of_a_log_stays_text(form: str, tmp_path: Path) -> None:
     path.write_text(
         f"<script>alert(1)</script> <img src=x onerror=alert(1)>\n</code></pre><script>x()</script> {OOM} </pre><script>y()</script>\n```\n# head\n"
     )
-    done = command(["diagnose", "--format", form, str(path)], tmp_path)
+    done = command(["diagnose", "--format", form, str(path)])
     assert done.returncode == 1
     if form == "html":
         assert b"<script>x" not in done.stdout and b"<script>y" not in done.stdout and b"<img src=x" not in done.stdout
@@ -457,9 +457,9 @@ def test_a_bomb_on_disk_ends_as_a_gap(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(found.case.gaps) == 1 and not found.case.sources[0].complete
 
 
-def test_spliced_and_damaged_messages_crash_nothing(tmp_path: Path) -> None:
+def test_spliced_and_damaged_messages_crash_nothing() -> None:
     """Five hundred inputs of the fuzzer, the same each time; what keeps patterns linear is held by tests/test_patterns.py."""
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     call = [sys.executable, str(ROOT / "bench" / "fuzz.py"), "--inputs", "500", "--seed", "1", "--jobs", "1"]
     done = subprocess.run(call, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.splitlines()[1:2]) == (0, ["0 crashes"]), done.stdout + done.stderr

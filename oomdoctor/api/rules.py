@@ -43,7 +43,7 @@ def try_rules(root: Path, paths: Sequence[Path] = ()) -> RulesTrial:
         here = Path(path).resolve()
         return not paths or any(folder == here or folder in here.parents for folder in paths)
 
-    issues = [issue for issue in lint_rules(rules, _healthy(root), expand) if chosen(issue.path)]
+    issues = [issue for issue in lint_rules(rules, _healthy(root), expand, chosen) if chosen(issue.path)]
     if not issues:
         issues = list(map(issue_at, _examples(rules, chosen)))
     return RulesTrial({kind: count for kind, files in _files(rules).items() if (count := sum(map(chosen, files)))}, tuple(issues))

@@ -7,6 +7,7 @@ stands behind the last member and is none is given as it is.
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -101,8 +102,6 @@ def _inflater() -> Any:
 
         return isal_zlib
     except ImportError:
-        import zlib  # noqa: PLC0415 - only for such a file
-
         return zlib
 
 

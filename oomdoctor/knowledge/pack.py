@@ -237,9 +237,9 @@ def _from_zip(folder: str) -> bytes | None:
 
 def read_from_zip(name: str) -> bytes | None:
     """Return a file of the rules where the package is imported from a zip archive; None where there is no such file."""
-    import pkgutil  # noqa: PLC0415 - only for a package imported from a zip archive
-
+    read = getattr(__spec__.loader, "get_data", None)
+    path = os.path.join(os.path.dirname(os.path.dirname(__file__)), "rules", *name.split("/"))
     try:
-        return pkgutil.get_data("oomdoctor", f"rules/{name}")
+        return None if read is None else bytes(read(path))
     except OSError:
         return None

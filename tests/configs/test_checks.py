@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
+from builtin_rule_set import builtin_rule_set
 from config_files import complaints, read
 
-from oomdoctor.knowledge.load import load_rules
-from oomdoctor.knowledge.pack import builtin_rules
 from oomdoctor.knowledge.records.check import CheckExample, CheckRecord
 
-CHECKS = [check for _, check in load_rules(Path(builtin_rules())).checks]
+CHECKS = [check for _, check in builtin_rule_set().checks]
 
 DEEPSPEED = '{"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 2}, "bf16": {"enabled": "auto"}}'
 GLM4 = "data_config:\n  train_file: t.jsonl\nmax_input_length: 300\nmax_output_length: 200\n"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from builtin_rule_set import builtin_rule_set
 
-from oomdoctor.knowledge.load import load_rules
-from oomdoctor.knowledge.pack import builtin_rules
 from oomdoctor.knowledge.records.check import CheckRecord
 from oomdoctor.knowledge.records.framework import FrameworkRecord
 
-RULES = load_rules(Path(builtin_rules()))
+RULES = builtin_rule_set()
 FRAMEWORKS = {record.framework: record for _, record in RULES.frameworks}
 KEYS = {name: {key for span in one.keys.spans for key in span.names.split()} for name, one in FRAMEWORKS.items() if one.keys is not None}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
+from builtin_rule_set import builtin_rule_set
 from hypothesis import HealthCheck, given
 from hypothesis import settings as runs
 from hypothesis import strategies as st
@@ -20,8 +20,7 @@ from oomdoctor.case.event import Certainty, Event, Kind, Outcome, Place
 from oomdoctor.case.settings import ProposedSetting, RunConfig, RunSettings, WrittenSetting
 from oomdoctor.findings.conditions import Fact, KnownFacts
 from oomdoctor.findings.engine import findings
-from oomdoctor.knowledge.load import load_rules
-from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
+from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.knowledge.records.base import TextRecord
 from oomdoctor.knowledge.records.condition import EventCondition
 from oomdoctor.knowledge.records.fix import FixRecord, SettingRecord
@@ -41,12 +40,12 @@ DEEPER = {"deepspeed", "fsdp", "accelerate", *(record.framework for record in lo
 
 @cache
 def pack() -> Pack:
-    return load_pack(builtin_rules())
+    return load_pack()
 
 
 @cache
 def records() -> tuple[FixRecord, ...]:
-    return tuple(record for _, record in load_rules(Path(builtin_rules())).fixes)
+    return tuple(record for _, record in builtin_rule_set().fixes)
 
 
 def known(facts: Mapping[str, Fact], *, program: str = "pytorch", text: str = "CUDA out of memory.") -> KnownFacts:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 import warnings
 from functools import cache
-from pathlib import Path
 
 import pytest
+from builtin_rule_set import builtin_rule_set
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from oomdoctor.knowledge.load import load_rules
-from oomdoctor.knowledge.pack import builtin_rules
 from oomdoctor.knowledge.pattern import MACROS, expand, fragments
 from oomdoctor.knowledge.rule_set import LoadedSignature
 
@@ -81,7 +79,7 @@ def test_expanding_changes_only_what_blanks_match(pattern: str, text: str) -> No
 
 @cache
 def loaded() -> tuple[LoadedSignature, ...]:
-    return load_rules(Path(builtin_rules())).signatures
+    return builtin_rule_set().signatures
 
 
 @pytest.mark.parametrize("one", [pytest.param(one, id=one.record.id) for one in loaded() if one.record.pattern])

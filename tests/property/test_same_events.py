@@ -46,7 +46,7 @@ NOISE = [
 
 
 @pytest.fixture(autouse=True, scope="module")
-def small_limits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def small_limits() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(windows, "_MIB", MIB_BITS)
         for module in (windows, reading):
@@ -55,7 +55,6 @@ def small_limits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr(reading, "_SPLIT", 6 << MIB_BITS)
         patch.setattr(windows, "STREAM_TAIL", 2 << MIB_BITS)
         patch.setattr(windows, "_CLOSE", 4)
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
 
 
@@ -70,7 +69,7 @@ PARTS = st.lists(
 REPEATED, DENSE = (([(4, 1, 300)], 900), ([(4, 1, 0)], 5000))
 """The same message far more often than any limit allows, in a file far above the split size."""
 LOGS = st.tuples(PARTS, st.sampled_from([1, 1, 2, 4]))
-SETTINGS = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SETTINGS = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 Log = tuple[list[tuple[int, int, int]], int]

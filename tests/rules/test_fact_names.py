@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 import msgspec
 import pytest
+from builtin_rule_set import builtin_rule_set
 
 from oomdoctor.api import pipeline
 from oomdoctor.case.environment import Environment
@@ -18,27 +18,20 @@ from oomdoctor.findings.failure_step import failure_step
 from oomdoctor.findings.host_memory import host_memory
 from oomdoctor.findings.serving_share import serving_share
 from oomdoctor.knowledge.fact_names import DERIVED, INCIDENT, VERDICT, FactNames, fact_names
-from oomdoctor.knowledge.load import load_rules
-from oomdoctor.knowledge.pack import builtin_rules, load_pack
-from oomdoctor.knowledge.rule_set import RuleSet
+from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.machine.facts import environment_facts
 
 
 @cache
-def rules() -> RuleSet:
-    return load_rules(Path(builtin_rules()))
-
-
-@cache
 def names() -> FactNames:
-    return fact_names(rules())
+    return fact_names(builtin_rule_set())
 
 
 @cache
 def of_logs() -> frozenset[str]:
     """The facts of the examples of problems, and of the steps of a run."""
     out = {*failure_step(500, {"training.eval_steps": 500, "training.save_steps": 100})}
-    for _, problem in rules().problems:
+    for _, problem in builtin_rule_set().problems:
         for example in (*problem.examples, *problem.near_misses):
             if example.environment is None:
                 case = pipeline.diagnose_logs(["example.log"], load_pack(), text=example.log.encode()).case
@@ -51,14 +44,14 @@ def of_logs() -> frozenset[str]:
 @cache
 def of_machines() -> frozenset[str]:
     """The facts of the machines in the examples of problems."""
-    examples = (example for _, problem in rules().problems for example in (*problem.examples, *problem.near_misses))
+    examples = (example for _, problem in builtin_rule_set().problems for example in (*problem.examples, *problem.near_misses))
     machines = (msgspec.convert(example.environment, Environment) for example in examples if example.environment is not None)
     return frozenset(name for machine in machines for name in environment_facts(machine))
 
 
 def of_configs() -> Iterator[str]:
     """The settings in the examples of checks."""
-    for _, check in rules().checks:
+    for _, check in builtin_rule_set().checks:
         for example in check.examples:
             configs = [config for name, text in example.files.items() for config in read_config(name, text.encode()) or []]
             run = resolve_config(configs, [], example.known, load_pack())

@@ -7,17 +7,18 @@ from pathlib import Path
 
 import pytest
 import yaml
+from builtin_rule_set import builtin_rule_set
 
 from oomdoctor.api.examples import check_change, check_computation, check_evidence, check_problem, check_signature
 from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.knowledge.lint import lint_rules
-from oomdoctor.knowledge.load import load_rules, rule_files
+from oomdoctor.knowledge.load import rule_files
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
 from oomdoctor.knowledge.pattern import expand
 from oomdoctor.knowledge.records.change import ChangeRecord
 from oomdoctor.knowledge.records.evidence import ComputationRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
-from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
+from oomdoctor.knowledge.rule_set import LoadedSignature
 from oomdoctor.knowledge.yaml_file import read_yaml
 from oomdoctor.parse.computation import ComputationFinder
 from oomdoctor.parse.families.registry import FAMILIES
@@ -27,13 +28,8 @@ ROOT = Path(builtin_rules())
 
 
 @cache
-def rules() -> RuleSet:
-    return load_rules(ROOT)
-
-
-@cache
 def pack() -> Pack:
-    return load_pack(str(ROOT))
+    return load_pack()
 
 
 @cache
@@ -41,33 +37,33 @@ def recogniser() -> Recogniser:
     return Recogniser(pack())
 
 
-@pytest.mark.parametrize("loaded", [pytest.param(loaded, id=loaded.record.id) for loaded in rules().signatures])
+@pytest.mark.parametrize("loaded", [pytest.param(loaded, id=loaded.record.id) for loaded in builtin_rule_set().signatures])
 def test_signature_recognises_its_examples_and_only_them(loaded: LoadedSignature) -> None:
     assert list(check_signature(loaded, recogniser())) == []
 
 
-@pytest.mark.parametrize("number", [pytest.param(number, id=problem.id) for number, (_, problem) in enumerate(rules().problems)])
+@pytest.mark.parametrize("number", [pytest.param(number, id=problem.id) for number, (_, problem) in enumerate(builtin_rule_set().problems)])
 def test_problem_explains_its_examples_and_only_them(number: int) -> None:
-    assert list(check_problem(*rules().problems[number], pack())) == []
+    assert list(check_problem(*builtin_rule_set().problems[number], pack())) == []
 
 
-@pytest.mark.parametrize("number", [pytest.param(number, id=evidence.id) for number, evidence in enumerate(rules().evidence)])
+@pytest.mark.parametrize("number", [pytest.param(number, id=evidence.id) for number, evidence in enumerate(builtin_rule_set().evidence)])
 def test_evidence_is_a_sign_in_its_examples_and_only_there(number: int) -> None:
-    assert list(check_evidence("", rules().evidence[number], pack())) == []
+    assert list(check_evidence("", builtin_rule_set().evidence[number], pack())) == []
 
 
-@pytest.mark.parametrize("computation", [pytest.param(record, id=record.id) for record in rules().computations])
+@pytest.mark.parametrize("computation", [pytest.param(record, id=record.id) for record in builtin_rule_set().computations])
 def test_a_computation_is_told_by_its_examples_and_only_them(computation: ComputationRecord) -> None:
     assert list(check_computation("", computation, ComputationFinder(pack().computations))) == []
 
 
-@pytest.mark.parametrize("change", [pytest.param(record, id=record.id) for _, record in rules().changes])
+@pytest.mark.parametrize("change", [pytest.param(record, id=record.id) for _, record in builtin_rule_set().changes])
 def test_a_change_means_what_its_examples_say(change: ChangeRecord) -> None:
     assert list(check_change("", change)) == []
 
 
 @pytest.mark.parametrize("record", [
-    pytest.param(loaded.record, id=loaded.record.id) for loaded in rules().signatures if loaded.record.kind != "context" and loaded.record.outcome == "failure"
+    pytest.param(loaded.record, id=loaded.record.id) for loaded in builtin_rule_set().signatures if loaded.record.kind != "context" and loaded.record.outcome == "failure"
 ])  # fmt: skip
 def test_a_message_of_a_failure_has_a_meaning(record: SignatureRecord) -> None:
     """Whoever adds a message names it in a problem too: "memory ran out" without a finding leaves the reader alone."""
@@ -78,21 +74,21 @@ def test_a_message_of_a_failure_has_a_meaning(record: SignatureRecord) -> None:
 
 def test_no_rule_is_too_eager_too_slow_or_without_proof() -> None:
     healthy = (ROOT / "healthy.txt").read_text(encoding="utf-8").splitlines()
-    assert [f"{issue.id}: {issue.why}" for issue in lint_rules(rules(), healthy, expand)] == []
+    assert [f"{issue.id}: {issue.why}" for issue in lint_rules(builtin_rule_set(), healthy, expand)] == []
 
 
 def test_every_family_that_a_rule_names_exists() -> None:
-    assert {loaded.record.family for loaded in rules().signatures if loaded.record.family} <= set(FAMILIES)
+    assert {loaded.record.family for loaded in builtin_rule_set().signatures if loaded.record.family} <= set(FAMILIES)
 
 
 def test_texts_are_in_both_languages() -> None:
-    texts = [text for _, record in rules().problems for text in (record.title, record.why)]
-    texts += [text for _, record in rules().fixes for text in (record.title, record.how)]
+    texts = [text for _, record in builtin_rule_set().problems for text in (record.title, record.why)]
+    texts += [text for _, record in builtin_rule_set().fixes for text in (record.title, record.how)]
     assert [text.zh for text in texts if not any("\u4e00" <= char <= "\u9fff" for char in text.zh)] == []
 
 
 def test_every_fix_that_changes_something_says_where_or_how() -> None:
-    empty = [record.id for _, record in rules().fixes if not record.settings and not record.command and len(record.how.en) < 20]
+    empty = [record.id for _, record in builtin_rule_set().fixes if not record.settings and not record.command and len(record.how.en) < 20]
     assert empty == []
 
 

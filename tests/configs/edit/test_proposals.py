@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from builtin_rule_set import builtin_rule_set
 from config_edits import fix, judge, nothing_there, setting, sheets, targets
 from config_files import pack
 
@@ -15,8 +16,6 @@ from oomdoctor.configs.edit.change import ConfigChange
 from oomdoctor.configs.edit.patch import patch
 from oomdoctor.configs.proposals.apply import AppliedProposals, apply_proposals
 from oomdoctor.configs.proposals.proposal import Proposal, fix_proposal
-from oomdoctor.knowledge.load import load_rules
-from oomdoctor.knowledge.pack import builtin_rules
 from oomdoctor.knowledge.records.template import TemplateRecord
 
 LLAMAFACTORY = b"stage: sft\nfinetuning_type: lora\nbf16: true\nper_device_train_batch_size: 8\n"
@@ -24,7 +23,7 @@ GLM4 = b"training_args:\n  output_dir: o\n  per_device_train_batch_size: 8\npeft
 DEEPSPEED = b'{"zero_optimization": {"stage": 2}, "bf16": {"enabled": "auto"}}\n'
 HF_INSIDE = b'{"output_dir": "o", "per_device_train_batch_size": 8, "deepspeed": {"zero_optimization": {"stage": 2}}}\n'
 SCRIPT = b"export CUDA_VISIBLE_DEVICES=0\nvllm serve m --max-model-len 4096\n"
-RULES = load_rules(Path(builtin_rules()))
+RULES = builtin_rule_set()
 TEMPLATES = [pytest.param(one, id=one.id) for _, one in RULES.templates]
 
 

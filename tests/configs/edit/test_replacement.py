@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from builtin_rule_set import builtin_rule_set
 from config_edits import judge, nothing_there, targets
 
 from oomdoctor.case.settings import ConfigIssue
 from oomdoctor.configs.proposals.apply import apply_proposals
 from oomdoctor.configs.proposals.proposal import issue_proposal
-from oomdoctor.knowledge.load import load_rules
-from oomdoctor.knowledge.pack import builtin_rules
 from oomdoctor.knowledge.records.check import CheckExample
 
 EXAMPLES = [
     pytest.param(check.id, example, id=f"{check.id}: {example.name}")
-    for _, check in load_rules(Path(builtin_rules())).checks
+    for _, check in builtin_rule_set().checks
     if check.instead is not None
     for example in check.examples
 ]
