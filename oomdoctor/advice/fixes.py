@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,6 +30,8 @@ _NO_KEY = 3.5
 """The same where the framework found has no setting for it, and code must be written."""
 _AT_HAND = 1.5
 """How many places a fix moves forward whose setting stands in a file at hand: the run has the mechanism, one value changes."""
+_AFTER_LOADING = frozenset(("activations", "logits", "gradients", "optimizer states", "evaluation", "kv cache"))
+"""What does not exist yet while a model that is to be trained is put on the card: making it smaller frees nothing there."""
 
 
 class Advice(Struct, frozen=True):
@@ -78,7 +80,7 @@ def advice(pack: Pack, problem: ProblemRecord, known: KnownFacts, training: RunC
     ranked, already = [], []
     for place, name in enumerate(problem.fixes):
         fix = pack.fix(name)
-        if fix is None or (needs := _open_needs(fix, known)) is None:
+        if fix is None or _comes_later(fix, known.facts) or (needs := _open_needs(fix, known)) is None:
             continue
         changes = setting_changes(rows_of(pack, fix, known, training), known.facts, config)
         counting = [change for change in changes if change.counts]
@@ -88,7 +90,26 @@ def advice(pack: Pack, problem: ProblemRecord, known: KnownFacts, training: RunC
             ranked.append(_ranked(pack, fix, changes, needs, known, place))
     ranked.sort(key=lambda entry: entry.behind)
     not_this = tuple(_not_this(pack.wrong_advice(problem.id), known))
-    return Advice(tuple(entry.fix for entry in ranked), tuple(dict.fromkeys(already)), not_this)
+    return Advice(tuple(_said_once(entry.fix for entry in ranked)), tuple(dict.fromkeys(already)), not_this)
+
+
+def _said_once(fixes: Iterable[Fix]) -> Iterator[Fix]:
+    """Yield the fixes of a finding without the settings that one before has written; one that consists of these alone says nothing new."""
+    written: set[tuple[str, str]] = set()
+    for fix in fixes:
+        new = tuple(setting for setting in fix.settings if (setting.framework, setting.key) not in written)
+        if new or not fix.settings:
+            written |= {(setting.framework, setting.key) for setting in new}
+            yield fix if len(new) == len(fix.settings) else replace(fix, settings=new)
+
+
+def _comes_later(fix: FixRecord, facts: Mapping[str, Fact]) -> bool:
+    """Return whether a fix frees only what the failure came before."""
+    phase = facts.get("incident.phase")
+    loading = phase == "model-load" or (phase is None and facts.get("incident.computes") == "weight-placement")
+    if not loading or facts.get("incident.inference") is not None or fix.frees is None:
+        return False
+    return bool(fix.frees.terms) and _AFTER_LOADING.issuperset(fix.frees.terms)
 
 
 def rows_of(pack: Pack, fix: FixRecord, known: KnownFacts, training: RunConfig | None) -> list[SettingRecord]:

@@ -34,7 +34,7 @@ def diagnosis(case: str) -> Diagnosis:
     ),
     pytest.param(
         "glm4v-vision-tuning", "article-glm4v-vision", "replicas-gather-on-card-zero",
-        ["launch-one-process-per-card", "freeze-vision-tower", "evaluation", "shorter-sequences"], ["per_device_train_batch_size"],
+        ["launch-one-process-per-card", "freeze-vision-tower", "evaluation"], ["per_device_train_batch_size"],
         id="a vision model under plain python: one process a card, a frozen tower, a small evaluation batch",
     ),
     pytest.param(

@@ -85,14 +85,14 @@ def test_the_card_of_the_profile_goes_first_and_its_parts_stand_beside_ours() ->
 
 def test_a_shorter_request_is_promised_and_a_longer_list_of_changes_is_weighed() -> None:
     by_id = fixes(of(short_of_a_request()))
-    assert by_id["serving-memory"].fits == "yes"
-    assert by_id["serving-memory"].frees_bytes
+    assert by_id["shorter-sequences"].fits == "yes"
+    assert by_id["shorter-sequences"].frees_bytes
     assert by_id["quantise-4bit-8bit"].fits == "yes"
 
 
 def test_a_slightly_larger_share_is_not_promised_where_it_is_not_enough() -> None:
     by_id = fixes(of(short_of_a_request(cache=1.10)))
-    assert by_id["serving-memory"].fits == "yes"
+    assert by_id["shorter-sequences"].fits == "close"
     assert "raise-serving-share" not in by_id or by_id["raise-serving-share"].fits != "yes"
 
 

@@ -20,7 +20,7 @@ def setting_line(key: str, value: str) -> str:
     if key.rpartition(" ")[2].startswith("-"):
         return f"{key} {value}".rstrip()
     if key.endswith(")"):
-        return f"{key[:-1]}={value})"
+        return f"{key[:-1]}={value})" if value else key
     return f"{key}={value}" if key[:3].isupper() and "_" in key else f"{key}: {value}"
 
 
