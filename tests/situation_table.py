@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
+from yaml_table import read_table
 
 from oomdoctor.advice.fixes import unique_fixes
 from oomdoctor.api.pipeline import diagnose_logs
@@ -42,7 +42,7 @@ Row = dict[str, Any]
 def rows() -> Iterator[tuple[str, Row]]:
     """Yield (group, row) of every file."""
     for path in sorted(FOLDER.glob("*.yaml")):
-        for row in yaml.safe_load(path.read_text(encoding="utf-8")):
+        for row in read_table(path):
             yield path.stem, row
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from yaml_table import read_table
 
 from oomdoctor.api import pipeline
 from oomdoctor.case.case import Case
@@ -36,10 +36,9 @@ MISSED = {
 SAME = {"root_rank": "rank", "root_exit_code": "exit_code", "root_pid": "pid"}
 """The catalogue's second name for a field that has one name here."""
 
+FOREIGN_PROGRAMS = read_table(Path(__file__).parent / "foreign_messages.yaml")
 FOREIGN = [
-    pytest.param(row, id=f"{group['program']}: {row['text'].splitlines()[0][:60]}")
-    for group in yaml.safe_load((Path(__file__).parent / "foreign_messages.yaml").read_text(encoding="utf-8"))
-    for row in group["rows"]
+    pytest.param(row, id=f"{group['program']}: {row['text'].splitlines()[0][:60]}") for group in FOREIGN_PROGRAMS for row in group["rows"]
 ]
 POWERS = {"KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4}
 
@@ -72,8 +71,7 @@ def in_bytes(size: int | str) -> int:
 
 
 def test_the_foreign_table_is_wide() -> None:
-    programs = yaml.safe_load((Path(__file__).parent / "foreign_messages.yaml").read_text(encoding="utf-8"))
-    assert len(programs) >= 70
+    assert len(FOREIGN_PROGRAMS) >= 70
     assert len(FOREIGN) >= 450
 
 
