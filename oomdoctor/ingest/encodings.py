@@ -86,12 +86,12 @@ def _may_be_narrow(data: bytes) -> bool:
     return side_by_side != 0
 
 
-class GbkAsUtf8:
-    """A reader of lines of which some are in GBK, as UTF-8; `data` was read of it already."""
+class _Converted:
+    """A reader of a text that is no UTF-8 as UTF-8; `data` was read of it already."""
 
     def __init__(self, reader: Any, data: bytes = b"") -> None:
         self._reader = reader
-        self._rest = data
+        self._data = data
         self._held = memoryview(b"")
         self._has_ended = False
 
@@ -100,15 +100,26 @@ class GbkAsUtf8:
         while not self._held and not self._has_ended:
             raw = bytearray(max(_RAW, len(buffer)))
             count = self._reader.readinto(memoryview(raw)) or 0
-            data = self._rest + raw[:count]
+            self._data += memoryview(raw)[:count]
             self._has_ended = not count
-            end = len(data) if self._has_ended or len(data) > _LONGEST_LINE else data.rfind(b"\n") + 1
-            self._rest = data[end:]
-            self._held = memoryview(gbk_as_utf8(data[:end]))
+            self._held = memoryview(self._convert())
         part = self._held[: len(buffer)]
         buffer[: len(part)] = part
         self._held = self._held[len(part) :]
         return len(part)
+
+    def _convert(self) -> bytes:
+        """Take from the data what can be read for sure, and return it as UTF-8."""
+        raise NotImplementedError
+
+
+class GbkAsUtf8(_Converted):
+    """A reader of lines of which some are in GBK, as UTF-8."""
+
+    def _convert(self) -> bytes:
+        end = len(self._data) if self._has_ended or len(self._data) > _LONGEST_LINE else self._data.rfind(b"\n") + 1
+        lines, self._data = self._data[:end], self._data[end:]
+        return gbk_as_utf8(lines)
 
 
 class Watched:
@@ -131,29 +142,16 @@ class Watched:
         return count
 
 
-class AsUtf8:
-    """A reader of wide and narrow text as UTF-8; `data` was read of it already."""
+class AsUtf8(_Converted):
+    """A reader of wide and narrow text as UTF-8."""
 
     def __init__(self, reader: Any, data: bytes = b"") -> None:
-        self._reader = reader
-        self._data = data
+        super().__init__(reader, data)
         self._decoder: codecs.IncrementalDecoder | None = None
         self._width = 1
-        self._held = memoryview(b"")
-        self._has_ended = False
 
-    def readinto(self, buffer: memoryview, /) -> int:
-        """Fill the buffer from its start and return how many bytes of it."""
-        while not self._held and not self._has_ended:
-            raw = bytearray(max(_RAW, len(buffer)))
-            count = self._reader.readinto(memoryview(raw)) or 0
-            self._data += memoryview(raw)[:count]
-            self._has_ended = not count
-            self._held = memoryview(b"".join(iter(self._piece, b"")))
-        part = self._held[: len(buffer)]
-        buffer[: len(part)] = part
-        self._held = self._held[len(part) :]
-        return len(part)
+    def _convert(self) -> bytes:
+        return b"".join(iter(self._piece, b""))
 
     def _piece(self) -> bytes:
         """Return some text up to where its width changes at the latest; empty where more must be read first."""

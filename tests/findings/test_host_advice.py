@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import pytest
+from findings.situation import Situation, said_first
 
 import oomdoctor
 from oomdoctor.advice.fixes import unique_fixes
 from oomdoctor.report.wording.phrases import setting_line
-
-
-class Situation(NamedTuple):
-    """A log of our own making, and what somebody who knows the program says first."""
-
-    says: str
-    log: str
-    problem: str
-    fix: str
-    line: str | None = None
-    """The first line to type; None where the measure has none."""
-
 
 DESCRIBED_POD = """\
     State:          Terminated
@@ -141,11 +128,9 @@ SITUATIONS = [
 
 @pytest.mark.parametrize("case", SITUATIONS, ids=[case.says for case in SITUATIONS])
 def test_what_comes_first(case: Situation) -> None:
-    found = oomdoctor.diagnose(case.log.encode()).findings
-    fixes = unique_fixes(found)
-    lines = [setting_line(setting.key, setting.to) for setting in fixes[0].settings] if fixes else []
-    assert (found[0].id, fixes[0].id) == (case.problem, case.fix)
-    assert case.line is None or lines[0] == case.line
+    problem, fix, line = said_first(case.log)
+    assert (problem, fix) == (case.problem, case.fix)
+    assert case.line in (None, line)
 
 
 NOT_SAID = [

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import pytest
+from findings.situation import Situation, said_first
 
 import oomdoctor
 from oomdoctor.advice.fixes import unique_fixes
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.findings.serving_share import serving_share
-from oomdoctor.report.wording.phrases import setting_line
 
 GIB = 1 << 30
-
-
-class Situation(NamedTuple):
-    """A log of our own making, and what somebody who knows the server says first."""
-
-    says: str
-    log: str
-    problem: str
-    fix: str
-    line: str | None = None
 
 
 def full(total: float, free: str, asked: str, allocated: float) -> str:
@@ -85,11 +73,9 @@ SITUATIONS = [
 
 @pytest.mark.parametrize("case", SITUATIONS, ids=[case.says for case in SITUATIONS])
 def test_what_comes_first(case: Situation) -> None:
-    found = oomdoctor.diagnose(case.log.encode()).findings
-    fixes = unique_fixes(found)
-    lines = [setting_line(setting.key, setting.to) for setting in fixes[0].settings]
-    assert (found[0].id, fixes[0].id) == (case.problem, case.fix)
-    assert case.line is None or lines[0] == case.line
+    problem, fix, line = said_first(case.log)
+    assert (problem, fix) == (case.problem, case.fix)
+    assert case.line in (None, line)
 
 
 @pytest.mark.parametrize("case", SITUATIONS, ids=[case.says for case in SITUATIONS])
