@@ -55,12 +55,16 @@ def _named_framework(events: Sequence[Event], frameworks: Sequence[FrameworkCore
     def is_shown(name: str, marks: LogMarks) -> bool:
         return (
             name in shown
-            or (marks.pattern is not None and any(map(re.compile(marks.pattern).search, texts)))
+            or (marks.pattern is not None and any(re.search(marks.pattern, text) for text in texts if _may_hold(text, marks.needs)))
             or (marks.tail is not None and any(map(re.compile(marks.tail).search, ends)))
         )
 
     named = sorted((record.in_logs.order, record.framework, record.in_logs) for record in frameworks if record.in_logs)
     return next((name for _, name, marks in named if is_shown(name, marks)), None)
+
+
+def _may_hold(text: str, needs: Sequence[str]) -> bool:
+    return not needs or any(need in text for need in needs)
 
 
 def _against_the_series(root: Event, log: Mapping[str, Fact]) -> dict[str, Fact]:

@@ -108,6 +108,12 @@ class Flow:
         """Return the line in which a character of the text stands."""
         return self.lines[max(0, bisect_right(self._starts, position) - 1)]
 
+    def span_of_lines(self, start: int, end: int) -> tuple[int, int]:
+        """Return where in the text the lines begin and end in which something stands."""
+        first = max(0, bisect_right(self._starts, start) - 1)
+        behind = bisect_right(self._starts, max(start, end - 1))
+        return self._starts[first], self._starts[behind] if behind < len(self._starts) else len(self.text)
+
 
 def split_flows(raw: bytes, base: int, *, rejoin: bool = True) -> list[Flow]:
     """Clean the text of a window and return one flow for each writer; `base` is the window's offset in its source.

@@ -83,6 +83,17 @@ class Recogniser:
         return out
 
     def _matches(self, flow: Flow, literals: Set[int]) -> Iterable[Match]:
+        """Yield the messages of programs, and of sentences of many programs those that no such message explains."""
+        candidates = self._candidates(flow, literals)
+        own = list(self._read(flow, [signature for signature in candidates if not signature.general]))
+        yield from own
+        general = [signature for signature in candidates if signature.general]
+        if general:
+            text = self._unexplained(flow, own)
+            yield from self._read(flow, [signature for signature in general if any(literal in text for literal in signature.literals)])
+
+    def _candidates(self, flow: Flow, literals: Set[int]) -> Iterable[Signature]:
+        """Return the signatures of which a literal stands in a text."""
         candidates: dict[str, Signature] = {}
         for number in literals:
             for signature in self.behind(number):
@@ -93,8 +104,11 @@ class Recogniser:
             for number, text in enumerate(self._pack.literals):
                 if text in joints:
                     candidates.update((signature.id, signature) for signature in self.behind(number))
+        return candidates.values()
+
+    def _read(self, flow: Flow, signatures: Iterable[Signature]) -> Iterable[Match]:
         families: dict[str, None] = {}
-        for signature in candidates.values():
+        for signature in signatures:
             if signature.family:
                 families[signature.family] = None
             else:
@@ -103,6 +117,18 @@ class Recogniser:
             for number in self._pack.families[name]:
                 self._signature(number)
             yield from (match for match in load_family(name)(flow.text) if match.signature in self.signatures)
+
+    def _unexplained(self, flow: Flow, own: Iterable[Match]) -> str:
+        """Return a text without the lines of programs' own certain messages: what a general sentence says there is said."""
+        parts = ["\n"]
+        at = 0
+        for match in sorted(own, key=lambda match: match.start):
+            signature = self.signatures[match.signature]
+            if signature.certainty is Certainty.CERTAIN and _is_failure(signature) and not _is_code(flow.text, match.start):
+                start, end = flow.span_of_lines(match.start, match.end)
+                parts.append(flow.text[at:start])
+                at = max(at, end)
+        return "".join([*parts, flow.text[at:]])
 
     def _without_doubles(self, messages: list[tuple[Match, Flow]]) -> list[tuple[Match, Flow]]:
         """Without what lies inside a longer message: a part of it with less to say, or a setting that its hint names."""
@@ -193,11 +219,11 @@ def _only_mentions(match: Match, flow: Flow, general: Signature) -> bool:
 
 def _explains(own: Signature, general: Signature) -> bool:
     """Return whether a program's own message leaves nothing to a sentence of many programs."""
-    return (
-        not own.general
-        and own.kind not in (Kind.CONTEXT, Kind.CONSEQUENCE)
-        and _SURE.index(own.certainty) >= _SURE.index(general.certainty)
-    )
+    return not own.general and _is_failure(own) and _SURE.index(own.certainty) >= _SURE.index(general.certainty)
+
+
+def _is_failure(own: Signature) -> bool:
+    return own.kind not in (Kind.CONTEXT, Kind.CONSEQUENCE)
 
 
 def _line_span(match: Match, flow: Flow) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """Python tracebacks: what the program was doing when it failed.
 
 Works on raw bytes around a message: frames are needed for failures only, and finding them must cost next to nothing.
+Patterns are kept as texts, which `re` compiles when they are first used: many messages are pasted without a traceback.
 """
 
 from __future__ import annotations
@@ -28,33 +29,33 @@ _APART = 300
 """Frames that stand below a message belong together while no more than a source line or two lies between them."""
 
 _PHASES = (
-    ("model-load", re.compile(rb"torch[/\\]serialization\.py[^\n]{1,24}\bin (?:_?(?:legacy_)?load|persistent_load|load_tensor|\w{0,30}restore_location|\w{0,20}deserialize)\b")),
-    ("checkpoint-save", re.compile(
+    ("model-load", rb"torch[/\\]serialization\.py[^\n]{1,24}\bin (?:_?(?:legacy_)?load|persistent_load|load_tensor|\w{0,30}restore_location|\w{0,20}deserialize)\b"),
+    ("checkpoint-save", (
         rb"save_checkpoint|save_model|save_pretrained|_save_(?!evaluate)|(?<!load_)state_dict\b|torch[/\\]serialization|save_file|_write_file"
     )),
-    ("evaluation", re.compile(rb"\bin evaluat|evaluation_loop|eval_step|validation_step|\bin (?:log_)?validat|prediction_step|prediction_loop|run_eval|\bin test\b")),
-    ("generation", re.compile(rb"generation/utils|\bin generate|generate_sequences|_sample\b|/sampler|denois|vae_decode|decode_latents")),
-    ("optimizer-step", re.compile(rb"torch/optim/|optimizers?/\w{1,40}\.py|initialize_optimizer_states|optimizer_step|\bin _?init_states|_foreach_")),
-    ("backward", re.compile(rb"\bin backward|autograd/__init__|run_backward|\.backward\(")),
-    ("forward", re.compile(rb"\bin pre_forward")),  # offloading hooks place tensors with the function that loads a model
-    ("model-load", re.compile(
+    ("evaluation", rb"\bin evaluat|evaluation_loop|eval_step|validation_step|\bin (?:log_)?validat|prediction_step|prediction_loop|run_eval|\bin test\b"),
+    ("generation", rb"generation/utils|\bin generate|generate_sequences|_sample\b|/sampler|denois|vae_decode|decode_latents"),
+    ("optimizer-step", rb"torch/optim/|optimizers?/\w{1,40}\.py|initialize_optimizer_states|optimizer_step|\bin _?init_states|_foreach_"),
+    ("backward", rb"\bin backward|autograd/__init__|run_backward|\.backward\("),
+    ("forward", rb"\bin pre_forward"),  # offloading hooks place tensors with the function that loads a model
+    ("model-load", (
         rb"from_pretrained|load_state_dict|load_model|load_checkpoint|load_weights|_load_pretrained|create_model|init_device|device_put|"
         rb"set_module_tensor_to_device|dispatch_model|_load_state_dict_into_meta_model|\bin create_weights"
     )),
-    ("forward", re.compile(rb"\bin forward|_call_impl|_forward_micro_batch|compute_log_prob|compute_loss|training_step|nn/functional")),
+    ("forward", rb"\bin forward|_call_impl|_forward_micro_batch|compute_log_prob|compute_loss|training_step|nn/functional"),
 )  # fmt: skip
-_DATA = re.compile(rb"utils/data/|dataloader|collate|pin_memory")
+_DATA = rb"utils/data/|dataloader|collate|pin_memory"
 """Loading of data: only in files and functions of the last frames, for its names stand in the source lines of every training loop."""
 _LAST_FRAMES = 4
-_LOADING = re.compile(
+_LOADING = (
     rb"Loading checkpoint shards|Loading (?:safetensors|pt) checkpoint|Loading [\w./-]{2,80}\.\.\.|load_tensors:|Loading weights|shards:"
     rb"|Initiali[sz]ing (?:[\w-]{1,30} ){0,3}(?:model|encoder|decoder|backbone|tower|LLM) from "
 )
-_LOADED = re.compile(rb"100%|\bloss\b|(?<![\w./-])[Tt]raining(?![\w./-])|(?<![\w./-])[Ee]poch|\bstep\b")
-_BAR = re.compile(rb"[^\n\r|]{0,80}?(?P<percent>\d{1,3})%\|")
-_VALIDATES = re.compile(rb"(?i)\b(?:valid(?:ation|ating|ate)?|val|evaluat(?:ion|ing|e)|eval)\b")
+_LOADED = rb"100%|\bloss\b|(?<![\w./-])[Tt]raining(?![\w./-])|(?<![\w./-])[Ee]poch|\bstep\b"
+_BAR = rb"[^\n\r|]{0,80}?(?P<percent>\d{1,3})%\|"
+_VALIDATES = rb"(?i)\b(?:valid(?:ation|ating|ate)?|val|evaluat(?:ion|ing|e)|eval)\b"
 """What a progress bar is called that runs over the data of a validation (tqdm, Lightning)."""
-_CAUGHT = re.compile(
+_CAUGHT = (
     r"[Ss]kipping (?:the |this )?batch|attempting to recover|[Rr]etrying|will retry|reducing batch|with exception:|[Ff]alling back|"
     r"falling back to|lowering the batch|halving|has been split|ignored?\b.{0,20}continu"
 )
@@ -101,16 +102,16 @@ def whole_traceback(before: bytes) -> bytes:
 def _is_validating(before: bytes) -> bool:
     """Return whether the last progress bar is one of a validation and not at its end."""
     at = before.rfind(b"%|")
-    bar = _BAR.search(before, max(before.rfind(b"\n", 0, at), before.rfind(b"\r", 0, at), at - 80, 0)) if at >= 0 else None
-    return bar is not None and int(bar["percent"]) < 100 and _VALIDATES.search(bar[0]) is not None
+    bar = re.compile(_BAR).search(before, max(before.rfind(b"\n", 0, at), before.rfind(b"\r", 0, at), at - 80, 0)) if at >= 0 else None
+    return bar is not None and int(bar["percent"]) < 100 and re.search(_VALIDATES, bar[0]) is not None
 
 
 def _is_loading(before: bytes) -> bool:
     """Return whether the last thing that a program said is that it loads a model, and not that it has done so."""
     if not any(sign in before for sign in (b"oading", b"shards", b"load_", b"nitiali")):
         return False
-    loads = [load.start() for load in _LOADING.finditer(before)]
-    return bool(loads) and not _LOADED.search(before, loads[-1])
+    loads = [load.start() for load in re.finditer(_LOADING, before)]
+    return bool(loads) and not re.search(_LOADED, before[loads[-1] :])
 
 
 def is_caught(text: str, start: int, end: int) -> bool:
@@ -120,7 +121,7 @@ def is_caught(text: str, start: int, end: int) -> bool:
     for _ in range(4):
         line_end = text.find("\n", line_end + 1) if line_end >= 0 else -1
     around = text[max(line_start, start - 200) : line_end if line_end >= 0 else min(len(text), end + 300)]
-    return any(sign in around for sign in _CAUGHT_SIGNS) and _CAUGHT.search(around) is not None
+    return any(sign in around for sign in _CAUGHT_SIGNS) and re.search(_CAUGHT, around) is not None
 
 
 def _trace(data: bytes, rank: int | None, *, needs_head: bool) -> TracebackContext:
@@ -159,8 +160,8 @@ def _pasted_below(after: bytes) -> TracebackContext:
 def _told(data: bytes, frames: list[re.Match[bytes]]) -> TracebackContext:
     """Return what frames say, the last of them being where it failed."""
     text = data[frames[0].start() : frames[-1].end() + 300]
-    loads_data = any(_DATA.search(frame[0]) for frame in frames[-_LAST_FRAMES:])
-    phase = "data-loading" if loads_data else next((name for name, form in _PHASES if form.search(text)), None)
+    loads_data = any(re.search(_DATA, frame[0]) for frame in frames[-_LAST_FRAMES:])
+    phase = "data-loading" if loads_data else next((name for name, form in _PHASES if re.search(form, text)), None)
     return TracebackContext(phase, _describe(frames[-1]), text)
 
 

@@ -112,7 +112,11 @@ def _computation_core(record: ComputationRecord) -> ComputationCore:
 
 
 def _framework_core(record: FrameworkRecord) -> FrameworkCore:
-    return FrameworkCore(**{field: getattr(record, field) for field in FrameworkCore.__struct_fields__})
+    core = FrameworkCore(**{field: getattr(record, field) for field in FrameworkCore.__struct_fields__})
+    marks = core.in_logs
+    if marks is None or marks.pattern is None:
+        return core
+    return replace(core, in_logs=replace(marks, needs=fragments(marks.pattern) or []))
 
 
 def _wrong_advice(rules: RuleSet) -> dict[str, list[NotThisRecord]]:

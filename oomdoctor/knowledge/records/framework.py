@@ -54,6 +54,8 @@ class LogMarks(Record, frozen=True, kw_only=True):
     """Of several that are named the lowest counts: the outermost, as it is its config that a person edits."""
     pattern: str | None = None
     """What names it in messages and last frames that are known otherwise."""
+    needs: list[str] = []
+    """Pieces of which one stands in every text that the pattern matches, so that most patterns are never compiled."""
     tail: str | None = None
     """What it prints so often that it is only looked for at the end of a log."""
     frames: list[str] = []

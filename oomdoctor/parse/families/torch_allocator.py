@@ -2,7 +2,7 @@
 
 PyTorch rewords this message every few releases, so each fact is a small pattern of its own: a lost clause costs one
 field and not the message. Source: pytorch c10/cuda/CUDACachingAllocator.cpp and its ports (HIP, XPU, NPU, MPS, MUSA, MLU),
-read from the wheels of 1.0 to 2.15.
+read from the wheels of 1.0 to 2.15. Patterns that few messages need are kept as texts, which `re` compiles when they are used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HEAD = 2000
 _EXCEPTION = re.compile(
     r"([A-Za-z_][\w.:]{0,80}(?:Error|Exception|Warning))(?:['’]?\s+what\(\))?:\s*(?:Capture cuda graph failed:\s*)?\Z|Exception during processing !!!\s*\Z"
 )
-_CLONE = re.compile(
+_CLONE = (
     r"Failed\s+to\s+clone\(\)\s+tensor(?:[^\n]{0,400}?\bon\s+rank\s+(\d{1,5}))?"
     r"|(?:\bon\s+rank\s+(\d{1,5}))?\.\s+This\s+may\s+mean\s+that\s+this\s+state_dict\s+entry"
 )
@@ -96,7 +96,7 @@ _DEVICE_LOST = re.compile(
     r"Tried\s+to\s+allocate\s+\d[\d.]{0,24}\s*(?:bytes|[KMGT]iB)\.\s+GPU(?:\s+has\s+a\s+total|[^\S\n]{0,3}(?:\Z|[^\w\s]|\n))"
 )
 """2.3.0 writes the number of the device as one character: NUL ends the message there, any other is no digit."""
-_LOWERED = re.compile(r"\bcuda out of memory\. tried to allocate [^\n]{0,1500}")
+_LOWERED = r"\bcuda out of memory\. tried to allocate [^\n]{0,1500}"
 _CASES = {
     "cuda ": "CUDA ", "gpu ": "GPU ", "kib": "KiB", "mib": "MiB", "gib": "GiB", "of the allocated": "Of the allocated", "pytorch": "PyTorch",
     ". process": ". Process",
@@ -104,17 +104,17 @@ _CASES = {
 _OTHERS = re.compile(rf"\bProcess\s+(\d{{1,9}})\s+has\s+{_SIZE}")
 _POOL = re.compile(r"on\s+(private|shared)\s+pool")
 _EXACT = re.compile(r"trying\s+to\s+(?:allocate|map)\s+(\d{1,20})\s+bytes(?:\s+\(free:\s+(\d{1,20}),\s+total:\s+(\d{1,20})\))?")
-_ADDRESS = re.compile(r"reserve\s+(\d{1,20})\s+bytes[^\n]{0,400}?on\s+device\s+(\d{1,4})(?:[^\n]{0,400}?reserving\s+(\d{1,20})\s+bytes)?")
+_ADDRESS = r"reserve\s+(\d{1,20})\s+bytes[^\n]{0,400}?on\s+device\s+(\d{1,4})(?:[^\n]{0,400}?reserving\s+(\d{1,20})\s+bytes)?"
 _HINT = re.compile(r"to\s+avoid\s+fragmentation\.?(?:\s+See\s+documentation[^\n]{0,300}(?:\n[^\n]{0,120}\))?)?")
-_EXCEEDS = re.compile(r"Allocation\s+on\s+device.{0,5}\s+would\s+exceed\s+allowed\s+memory")
-_CUT_DEVICE = re.compile(r"Allocation\s+on\s+device(?:\s+\d{1,3})?\s*(?:\n|$|[\"'`)\]])")
-_CUT_HEAD = re.compile(
+_EXCEEDS = r"Allocation\s+on\s+device.{0,5}\s+would\s+exceed\s+allowed\s+memory"
+_CUT_DEVICE = r"Allocation\s+on\s+device(?:\s+\d{1,3})?\s*(?:\n|$|[\"'`)\]])"
+_CUT_HEAD = (
     r"\.?\s+T(?:r(?:i(?:ed?)?)?)?(?:\s+to?(?:\s+a[locate]{0,7}(?:\s+\d[\d.]{0,24}\s?[KMGT]?i?)?)?)?"
     r"(?:\s*\Z|[^\S\n]*(?:\n|(?:\.{2,3}|…)[^\S\n]*(?:\n|\Z)))"
 )
 """A message that somebody cut before its figure ends, with dots or without."""
-_CUT_MPS = re.compile(r"\s*\((?:MPS[\w :]{0,20})?[^\S\n]*(?:(?:\.{2,3}|…)[^\S\n]*)?(?:\n|\Z)")
-_ALONE = re.compile(r"\s*[.!]?\s*(?:\n|$|[\"'`)\]])")
+_CUT_MPS = r"\s*\((?:MPS[\w :]{0,20})?[^\S\n]*(?:(?:\.{2,3}|…)[^\S\n]*)?(?:\n|\Z)"
+_ALONE = r"\s*[.!]?\s*(?:\n|$|[\"'`)\]])"
 _ABSURD = 1 << 50
 """A request of a pebibyte is an uninitialised or negative length; no model asks for that."""
 
@@ -127,7 +127,7 @@ _PORTS = {"HIP": "torch-hip-oom", "XPU": "xpu-oom", "NPU": "npu-oom", "MLU": "ml
 def parse(text: str) -> Iterator[Match]:
     """Yield every allocator message in `text`."""
     if "cuda out of memory. tried" in text:
-        text = _LOWERED.sub(_recased, text)
+        text = re.sub(_LOWERED, _recased, text)
     for start, end, lead in _messages(text):
         message = _read(text, start, end, lead)
         if message is not None:
@@ -194,7 +194,7 @@ def _cloning(text: str, start: int) -> re.Match[str] | None:
     near = max(0, start - 1500)
     if text.find("clone()", near, start) < 0 and text.find("state_dict", near, start) < 0:
         return None
-    return _CLONE.search(text, near, start)
+    return re.compile(_CLONE).search(text, near, start)
 
 
 def _sizes(body: str, lead: re.Match[str]) -> tuple[dict[str, Value], int]:
@@ -220,9 +220,9 @@ def _sizes(body: str, lead: re.Match[str]) -> tuple[dict[str, Value], int]:
 def _name(body: str, lead: re.Match[str], fields: dict[str, Value], headed: bool) -> str | None:
     """Return the generation that prints such a message; None where it is only a mention."""
     if lead["async"]:
-        if _EXCEEDS.match(body):
+        if re.match(_EXCEEDS, body):
             return "torch-cuda-oom-mallocasync"
-        return "torch-cuda-oom-mallocasync-truncated" if headed and _CUT_DEVICE.match(body) else None
+        return "torch-cuda-oom-mallocasync-truncated" if headed and re.match(_CUT_DEVICE, body) else None
     if lead["headless"]:
         return "torch-oom-headless" if "free_bytes" in fields else None
     device = lead["device"] or ""
@@ -237,7 +237,7 @@ def _name(body: str, lead: re.Match[str], fields: dict[str, Value], headed: bool
         return "ipex-block-too-large" if requested is not None else None
     if device == "MPS backend":
         after = lead.end() - lead.start()
-        return _mps(body, requested, headed and (_ALONE.match(body, after) or _CUT_MPS.match(body, after)) is not None)
+        return _mps(body, requested, headed and (re.match(_ALONE, body[after:]) or re.match(_CUT_MPS, body[after:])) is not None)
     if device == "NPU" and re.match(r"\s*NPU\s+out\s+of\s+memory\.\s+device\s+id:\s*\d", body):
         return "npu-oom-device-id"
     if "NPUWorkspaceAllocator" in body[:120]:
@@ -246,7 +246,7 @@ def _name(body: str, lead: re.Match[str], fields: dict[str, Value], headed: bool
         if device == "CUDA" and re.match(r"\s+occurred\s+when\s+warming\s+up", body[lead.end() - lead.start() :]):
             return None  # vLLM's own sentence has a signature of its own
         after = lead.end() - lead.start()
-        bare = _ALONE.match(body, after) or _CUT_HEAD.match(body, after)
+        bare = re.match(_ALONE, body[after:]) or re.match(_CUT_HEAD, body[after:])
         return "torch-cuda-oom-head" if device and bare and headed else None
     if device in _PORTS:
         unused = fields.get("allocated_bytes") == 0 and _covers(fields.get("free_bytes"), requested)
@@ -367,7 +367,7 @@ def _warning(body: str, start: int) -> Match | None:
 
 
 def _address_space(body: str, start: int) -> Match | None:
-    refusal = _ADDRESS.search(body)
+    refusal = re.search(_ADDRESS, body)
     if refusal is None:
         return None
     fields: dict[str, Value] = {"requested_bytes": int(refusal[1]), "gpu_index": int(refusal[2])}

@@ -9,15 +9,19 @@ from __future__ import annotations
 import re
 import sys
 
-_INVISIBLE = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f"
-_HINTS = ("%", "&", "\\", "\x1b")
+_INVISIBLE = frozenset(map(chr, (
+    0xAD, 0x34F, 0x61C, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), *range(0xFE00, 0xFE10), 0xFEFF,
+    *range(0xE0000, 0xE0080),
+)))  # fmt: skip
+_HINTS = ("%", "&", "\\", "\x1b", "^[")
+"""One of these stands in all that is encoded."""
 _ENCODED = (
     r"(?:%[0-9A-Fa-f]{2}){1,2000}"
     r"|&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|amp|lt|gt|quot|apos|nbsp|sol|commat|colon|equals);"
     r"|\\(?:u[0-9A-Fa-f]{4}|[\\/\"'])"
     r"|(?:\x1b|\\(?:x1b|033|e)|\^\[)\[[0-9;]{0,20}m"
 )
-_UNSEEN = f"[{_INVISIBLE}]{{1,200}}"
+_UNSEEN = f"[{''.join(sorted(_INVISIBLE))}]{{1,200}}"
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "nbsp": " ", "sol": "/", "commat": "@", "colon": ":", "equals": "="}
 _LEVELS = 3
 """JSON in JSON, and an address in the value of an address in a log line."""
@@ -38,10 +42,10 @@ class PlainView:
 def plain_views(text: str) -> list[PlainView]:
     """Return the views of a text, the one in which most is undone first; none where nothing is encoded."""
     views: list[PlainView] = []
-    if text.isascii() and not any(hint in text for hint in _HINTS):
-        return views
-    places = [(at, at + 1) for at in range(len(text))]
-    for pattern in (_UNSEEN, *(_ENCODED,) * _LEVELS):
+    patterns = [] if text.isascii() or _INVISIBLE.isdisjoint(text) else [_UNSEEN]
+    patterns += [_ENCODED] * _LEVELS if any(hint in text for hint in _HINTS) else []
+    places = [(at, at + 1) for at in range(len(text))] if patterns else []
+    for pattern in patterns:
         undone, spans = _undone(text, pattern)
         if undone == text:
             continue
