@@ -171,7 +171,7 @@ def _setting(row: SettingRecord, old: _Old, to: str, note: Text | None = None) -
         before=None if old.written is not None and _same(old.written, to) else old.written,
         file=place.file if place else None,
         line=place.line if place else None,
-        note=note or (_by_default(row) if old.default else _dated(row)),
+        note=note or (_by_default(row) if old.default else _only_an_example(row, old, to) or _dated(row)),
         example=row.example or open_size,
         sets=row.sets,
         dated=bool(row.since or row.until),
@@ -265,6 +265,12 @@ def _batch_note(before: float, after: float, world: float | None) -> Text:
     if old == new:
         return Text(f"keeps the effective batch at {new}", f"有效批大小仍为 {new}")
     return Text(f"the effective batch becomes {new}, it was {old}", f"有效批大小由 {old} 变为 {new}")
+
+
+def _only_an_example(row: SettingRecord, old: _Old, to: str) -> Text | None:
+    """Return that a number was chosen by nobody: no figure of the run leads to it, and none is in force."""
+    computed = row.change != "fitting" or to != row.to or old.value is not None
+    return None if computed and not row.example or not number(to) else Text("an example", "仅为示例")
 
 
 def _by_default(row: SettingRecord) -> Text:

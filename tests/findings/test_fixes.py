@@ -213,7 +213,7 @@ SERVER = {"event.free_bytes": int(11.83 * GIB), "event.total_bytes": int(47.41 *
         id="the share that was free at the start",
     ),
     pytest.param("lower-serving-share", {"derived.share": 0.9}, [], id="weights that leave no lower share"),
-    pytest.param("lower-serving-share", SERVER, ["--gpu-memory-utilization 0.8"], id="what is free after loading says nothing about the start"),
+    pytest.param("lower-serving-share", SERVER, ["--gpu-memory-utilization 0.8 (an example)"], id="what is free after loading says nothing about the start"),
     pytest.param("lower-serving-share", {"training.memory_share": 0.5}, [], id="a small share is not made larger"),
     pytest.param("raise-serving-share", {"training.memory_share": 0.9}, ["--gpu-memory-utilization 0.9 → 0.95"], id="more of the card"),
     pytest.param("raise-serving-share", {"training.memory_share": 0.97}, [], id="a large share is not made smaller"),

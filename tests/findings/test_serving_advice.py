@@ -66,7 +66,7 @@ SITUATIONS = [
     Situation("a quantised model that accelerate sent to the CPU", "ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have enough GPU RAM to fit "
               "the quantized model.\n", "quantised-model-spills-to-the-cpu", "list-gpu-processes"),
     Situation("layers of llama.cpp do not fit", "llama_model_load: error loading model: unable to allocate CUDA0 buffer\n", "layers-do-not-fit", "part-of-model-in-host-memory",
-              "-ngl 20"),
+              "-ngl fewer layers"),
     Situation("the context of llama.cpp does not fit", "llama_kv_cache_init: failed to allocate buffer for kv cache\n", "context-buffers-do-not-fit", "serving-memory", "-c 8192"),
 ]  # fmt: skip
 
