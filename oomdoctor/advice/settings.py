@@ -270,7 +270,7 @@ def _batch_note(before: float, after: float, world: float | None) -> Text:
 def _only_an_example(row: SettingRecord, old: _Old, to: str) -> Text | None:
     """Return that a number was chosen by nobody: no figure of the run leads to it, and none is in force."""
     computed = row.change != "fitting" or to != row.to or old.value is not None
-    return None if computed and not row.example or not number(to) else Text("an example", "仅为示例")
+    return None if (computed and not row.example) or not number(to) else Text("an example", "仅为示例")
 
 
 def _by_default(row: SettingRecord) -> Text:
