@@ -58,7 +58,12 @@ def test_a_reader_that_leaves_is_no_error_and_no_finding(line: str) -> None:
 
 
 def test_ctrl_c_is_one_line_and_130() -> None:
-    process = subprocess.Popen([*COMMAND, "diagnose", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    # A shell's background jobs ignore SIGINT, and what they start does too.
+    start = (
+        "import signal, runpy; signal.signal(signal.SIGINT, signal.default_int_handler); runpy.run_module('oomdoctor', run_name='__main__')"
+    )
+    call = [sys.executable, "-c", start, "diagnose", "-"]
+    process = subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdin is not None
     # More than a pipe holds: once it is written, the command is reading.
     process.stdin.write(b"a line of a log\n" * 200_000)

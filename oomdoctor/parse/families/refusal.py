@@ -153,9 +153,9 @@ def _whose(line: str) -> str:
 
 def _is_shown(fields: dict[str, Value]) -> bool | None:
     """Return whether the figures show that more was asked for than there was; None where they do not tell."""
-    asked = next((size for name in ("requested_bytes", "used_bytes") if isinstance(size := fields.get(name), int)), None)
-    room = next((size for name in ("limit_bytes", "free_bytes", "total_bytes") if isinstance(size := fields.get(name), int)), None)
-    return None if asked is None or room is None else asked > room
+    needed = next((size for name in ("requested_bytes", "used_bytes") if isinstance(size := fields.get(name), int)), None)
+    available = next((size for name in ("limit_bytes", "free_bytes", "total_bytes") if isinstance(size := fields.get(name), int)), None)
+    return None if needed is None or available is None else needed > available
 
 
 def _with_figures(text: str, start: int, end: int) -> str:
@@ -182,15 +182,15 @@ def _lines_before(text: str, start: int) -> str:
 
 def _figures(line: str) -> dict[str, Value]:
     """Return the figures of a sentence by the words beside them."""
-    found = list(_SIZE.finditer(line))
-    least = _LONG if found else 0
-    taken = {figure.start() for figure in found}
-    found += [figure for figure in _BARE.finditer(line) if len(figure["size"]) >= least and figure.start() not in taken]
-    found.sort(key=re.Match.start)
+    figures = list(_SIZE.finditer(line))
+    least = _LONG if figures else 0
+    taken = {figure.start() for figure in figures}
+    figures += [figure for figure in _BARE.finditer(line) if len(figure["size"]) >= least and figure.start() not in taken]
+    figures.sort(key=re.Match.start)
     fields: dict[str, Value] = {}
     at = 0
     last: str | None = None
-    for figure in found[:8]:
+    for figure in figures[:8]:
         size = parse_size(figure["size"])
         before = line[at : figure.start()]
         role = (
