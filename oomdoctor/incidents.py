@@ -33,7 +33,8 @@ def find_incidents(events: Sequence[Event], went_on: Callable[[Event], bool]) ->
 
     `went_on` tells of an event whether its source shows progress after it.
     """
-    ordered = [_without_garbage(event) for event in order_events(events)]
+    ordered = order_events(events)
+    ordered = [_as_told(event, ordered[:number]) for number, event in enumerate(ordered)]
     failures = [event for event in ordered if event.is_failure]
     last = max((_position(event) for event in failures if not event.caught), default=("", -1))
     survived = {id(event) for event in failures if _is_survived(event, last, went_on)}
@@ -141,12 +142,20 @@ def _group_memory_incidents(
     return tuple(out)
 
 
-def _without_garbage(event: Event) -> Event:
-    """Return a request beyond all memory that there is as what it is: a size read from garbage or a wrong shape, and no shortage."""
+def _as_told(event: Event, before: Sequence[Event]) -> Event:
+    """Return an event as what it says and what stood before it make of it.
+
+    A request beyond all memory that there is is a size read from garbage or a wrong shape, and no shortage. A worker that its
+    supervisor ended for its own time-out did not run out of memory, whatever the supervisor guesses. An allocator that cannot work
+    on this machine serves nothing, however little is asked for.
+    """
+    if not event.is_failure:
+        return event
     beyond = "requested_bytes" not in event.fields and event.signature == _BEYOND_NUMBERS
-    if event.is_failure and (beyond or (event.size("requested_bytes") or 0) >= _NO_MEMORY_HAS):
-        return replace(event, kind=Kind.LOOK_ALIKE)
-    return event
+    garbage = beyond or (event.size("requested_bytes") or 0) >= _NO_MEMORY_HAS
+    overdue = "pid" in event.fields and any(other.fields.get("overdue_pid") == event.fields["pid"] for other in before)
+    unusable = event.kind is Kind.HOST_OOM and any("allocator_unusable" in other.fields for other in before)
+    return replace(event, kind=Kind.LOOK_ALIKE) if garbage or overdue or unusable else event
 
 
 def _is_faint(event: Event) -> bool:

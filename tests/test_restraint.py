@@ -121,6 +121,8 @@ def test_what_was_handled_is_said_to_be_survived(log: str, survived: bool) -> No
 
 @pytest.mark.parametrize(("log", "failure"), [
     pytest.param("RuntimeError: CUDA out of memory. Tried to allocate more than 1EB memory.", "no", id="a size beyond all numbers"),
+    pytest.param("[2026-03-11 10:00:00 +0000] [7] [CRITICAL] WORKER TIMEOUT (pid:81)\n[2026-03-11 10:00:01 +0000] [7] [ERROR] Worker (pid:81) was sent SIGKILL! Perhaps out of memory?", "no", id="a supervisor's guess behind its own time-out"),
+    pytest.param("[2026-03-11 10:00:00 +0000] [7] [CRITICAL] WORKER TIMEOUT (pid:80)\n[2026-03-11 10:00:01 +0000] [7] [ERROR] Worker (pid:81) was sent SIGKILL! Perhaps out of memory?", "yes", id="a supervisor's guess about another worker"),
     pytest.param("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4194304.00 GiB. GPU 0 has a total capacity of 23.69 GiB of which 20.02 GiB is free.", "no", id="a size beyond all memories"),
     pytest.param("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 900.00 GiB. GPU 0 has a total capacity of 23.69 GiB of which 20.02 GiB is free.", "yes", id="more than a card, as scores of long prompts are"),
     pytest.param("RuntimeError: CUDA driver error: out of memory", "possible", id="the driver's own words have two readings"),

@@ -62,9 +62,13 @@ _PREFIX = re.compile(
 )
 _HEAD = re.compile(r"\s{0,4}(?:\[?[\w./-]{1,120}\.(?:py|cc|cpp|cu|go|rs|c|h):\d{1,6}\])[ ]?")
 _EXCEPTION = re.compile(r"(?:[\w.]{1,80}\.)?[A-Z]\w{0,60}(?:Error|Exception)\b")
+_OWN_LINE = re.compile(r"\s|[A-Z]\d{4} \d\d:|\[?\d{4}-\d\d-\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b|Traceback")
+"""What begins a line of its own, and not the rest of one that a terminal cut."""
 _LONGEST_LINE = 16384
 _WRAPPED = 60
 _WIDEST_TERMINAL = 400
+_CUTS = 2
+"""One widest line is chance."""
 _SWALLOWED = 2
 """So many blanks at the edge of a terminal are lost when its lines are copied."""
 _REPORT = "insufficient GPU memory"
@@ -141,6 +145,7 @@ def clean_lines(raw: bytes, base: int) -> list[Line]:
     is_plain = not any(odd.search(whole) for odd in _ODD)
     pieces = [(piece.decode("utf-8", "replace"), offset) for piece, offset in _physical(raw, base)]
     edge = max((len(text) for text, _ in pieces), default=0)
+    is_cut = sum(edge - _SWALLOWED <= len(text) <= edge for text, _ in pieces) >= _CUTS
     reported = 0
     for text, offset in pieces:
         width = len(text)
@@ -154,7 +159,7 @@ def clean_lines(raw: bytes, base: int) -> list[Line]:
             elif line.text:
                 repeated = ""
             reported = _REPORT_LINES if _REPORT in line.text else reported - 1 if line.bare else 0
-            if line.rank is None and line.worker is None and out and (reported > 0 or _goes_on(out[-1], line.text, edge)):
+            if line.rank is None and line.worker is None and out and (reported > 0 or _goes_on(out[-1], line.text, edge, is_cut=is_cut)):
                 line = replace(line, rank=out[-1].rank, worker=out[-1].worker)
             out.append(line)
     return out
@@ -208,11 +213,14 @@ def _strip(text: str, offset: int, width: int) -> Line:
     return Line(text[at:] if at else text, offset, rank, worker, time.strip("[]") if time else None, width, not at)
 
 
-def _goes_on(before: Line, text: str, edge: int) -> bool:
-    """Return whether a line without a prefix belongs to the writer of the line before it; `edge` is where a terminal may have cut."""
+def _goes_on(before: Line, text: str, edge: int, *, is_cut: bool) -> bool:
+    """Return whether a line without a prefix belongs to the writer of the line before it; `edge` is where a terminal may have cut.
+
+    `is_cut`: several lines reach the edge, so that one with a prefix may go on behind it too.
+    """
     if before.rank is None and before.worker is None:
         return False
-    if before.bare and _fills(before, edge):
+    if _fills(before, edge) and (before.bare or (is_cut and not _OWN_LINE.match(text))):
         return True
     return bool(_EXCEPTION.match(text)) or (text[:1] in (" ", "\u2502") and bool(text.strip())) or "out of memory" in before.text
 
@@ -231,7 +239,11 @@ def _rejoin(lines: list[Line]) -> list[str] | None:
     """Return the lines with those joined that a terminal cut at its edge; None where none were."""
     edge = max((line.width for line in lines), default=0)
     cut = [_fills(line, edge) and after.bare and not _begins(line.text, after.text) for line, after in zip(lines, lines[1:])]
-    # One widest line is chance; two in a row that reach the edge are a long line that a terminal cut there.
-    if not any(first and second for first, second in zip(cut, cut[1:])):
+    # One widest line is chance; two in a row that reach the edge are a long line that a terminal cut there, and so are
+    # two that a launcher's prefix begins, with lines behind them that have none.
+    in_a_row = any(first and second for first, second in zip(cut, cut[1:]))
+    if not in_a_row and sum(is_cut and not line.bare for line, is_cut in zip(lines, cut)) < _CUTS:
         return None
-    return [line.text + (" " * (edge - line.width) if is_cut else "\n") for line, is_cut in zip(lines, [*cut, False])]
+    widths = [line.width for line, is_cut in zip(lines, cut) if is_cut]
+    usual = max(widths, key=lambda width: (widths.count(width), width))
+    return [line.text + (" " * (usual - line.width) if is_cut else "\n") for line, is_cut in zip(lines, [*cut, False])]

@@ -118,6 +118,7 @@ def test_blanks_that_were_lost_at_the_edge_come_back(lost: int, joined: bool) ->
     ),
     pytest.param("[rank1]: loss 2.1\nepoch done\n[rank0]: loss 2.2", 1, id="a line of another writer after a rank's own"),
     pytest.param("[rank1]: " + "x" * 91 + "\nepoch done\nmore\n[rank0]: loss", 1, id="one wide line is chance"),
+    pytest.param("(EngineCore pid=7) " + "x" * 101 + "\nrest one\n(EngineCore pid=7) " + "y" * 101 + "\nrest two\n[rank0]: loss", 4, id="two long lines of one writer, each cut once"),
 ])  # fmt: skip
 def test_bare_lines_belong_to_the_writer_whose_message_goes_on(raw: str, wanted: int) -> None:
     first = split_flows(raw.encode(), 0)[0]

@@ -21,13 +21,13 @@ from oomdoctor.units import parse_size
 
 _MEMORY = r"(?:memory|v?ram|hbm\d?|dram|sram|arena|heap|kv[ _-]?cache|gtt|cma|l1 buffers?)"
 _ANCHOR = re.compile(
-    r"(?i)(?P<lack>\b(?:(?:not|no|n't have) enough|insufficient|(?:ran |run )?(?<!CUDA )(?<!HIP )(?<!XPU )(?<!NPU )(?<!MPS backend )out of|lack of)\b(?! range| bounds)[^\n.;:]{0,30}?\b"
+    r"(?i)(?P<lack>\b(?:(?:not|no|n't have|unlikely to have) enough|insufficient|(?:ran |run )?(?<!driver error: )out of|lack of)\b(?! range| bounds)[^\n.;:]{0,30}?\b"
     + _MEMORY
     + r"\b"
     rf"|\b{_MEMORY}\b (?:pool )?(?:is |was )?(?:exhausted|overflow(?:ed)?|insufficient|not enough)\b|\b(?:not )?enough space to allocate\b"
     rf"|\b(?:{_MEMORY}|buffer|pool)(?: size)? is too small\b"
     r"|(?-i:\b[A-Z][A-Z\d]{1,12}(?:_[A-Z\d]{1,12}){0,4}_(?:OUT_OF|NO|INSUFFICIENT|NOT_ENOUGH)_(?:[A-Z]{2,10}_){0,3}MEM(?:ORY)?\b))"
-    r"|(?P<refused>\b(?:fail(?:ed|ure)?(?: attempt)? to|unable to|cannot|can't|could not|couldn't|error)(?: attempt to)? (?:\w{1,12} )?(?:re)?(?:alloc\w{0,6}|malloc|reserv(?:e|ing)|resize|map)\b"
+    r"|(?P<refused>\b(?:fail(?:ed|ure)?(?: attempt)? to|unable to|can ?not|can't|could not|couldn't|error)(?: attempt to)? (?:\w{1,12} )?(?:re)?(?:alloc\w{0,6}|malloc|reserv(?:e|ing)|resize|map)\b"
     r"|\b\w{0,20}alloc\w{0,8}\b(?: [\w-]{1,20}){0,4}? (?:failed|failure|refused)\b)"
     r"|(?P<fit>\b(?:(?:do|does|did|will|would|can)(?: not|n't)|cannot|unable to|fail(?:ed|s) to) fit\b)"
     r"|(?P<over>\bexceed(?:s|ed|ing)?\b|\b(?:larger|greater|bigger|more|higher) than\b|\bbeyond\b|\bwould exceed\b)"
@@ -38,8 +38,8 @@ _NO_MEMORY = re.compile(
     r"|archive|sort|external sorting|cores|cpus|ports?|slots? (?:left|free)|connections?|time limit|recursion|retr(?:y|ies)|budget of tokens|address(?:es)?|descriptors?|invalid (?:argument|device\w*|value|handle)|permission denied|not (?:supported|permitted)|unsupported)\b"
 )
 _DEVICE = re.compile(
-    r"(?i)cuda|\bgpus?\b|\bvram\b|\bhbm|\bnpu|\bxpu\b|\bhpu\b|\btpu\b|\bipu\b|\bmlu\b|\bmusa\b|\bsycl\b|\bhip\b|\brocm\b|\bmetal|\bmps\b|\bvulkan|\bwgpu|\bcubecl|\bdirectml|\bopencl|\bhtp\b|\bdevice\b|\bcard\b"
-    r"|accelerator|\bkv[ _-]?cache|\bprefill\b|\bunified memory|\bl1\b|\bdram buffer|\btiles?\b|poplar|neuron|\bgaudi|\brknn\b|\bhailo|\bmlx\b|\bwired\b|\bdevmem"
+    r"(?i)cuda|\bgpus?\b|\bvram\b|\bhbm|\bnpu|\bxpu\b|\bhpu\b|\btpu\b|\bipu\b|\bmlu\b|\bmusa\b|\bsycl\b|\bhip\b|\brocm\b|\brmm_|(?:\b|_)metal|\bmps\b|\bvulkan|\bwgpu|\bcubecl|\bdirectml|\bopencl|\bhtp\b|\bdevice(?:\b|memory)|\bcard\b|\bdml\b"
+    r"|accelerator|\bkv[ _-]?cache|\bprefill\b|\bunified memory|\bl1\b|\bdram buffer|\btiles?\b|poplar|neuron|\bgaudi|\brknn\b|\bhailo|\bmlx\b|\bprefill batch|webgpu|\bwired\b|\bdevmem"
 )
 _HOST = re.compile(r"(?i)\b(?:system memory|system ram|host memory|host ram|cpu memory|main memory|cpu|ram)\b|_OF_HOST_")
 _ERROR = re.compile(
@@ -82,7 +82,11 @@ _PAIR = re.compile(r"\s?(?:/|>|vs\.?)\s?$")
 _LONGEST = 700
 _NAMES_MEMORY = re.compile(rf"(?i)\b(?:{_MEMORY}|npu memory)\b|DEVMEM")
 _LIMIT_OF_MEMORY = re.compile(rf"(?i)\b{_MEMORY} (?:\w{{1,12}} )?(?:limit|budget|ceiling|cap|quota)\b")
+_TORCH = re.compile(r"\b(?:CUDA|HIP|XPU|NPU|MPS backend) $")
 _BARE_WORDS = re.compile(r"(?i)out of memory")
+_LAST_WORD = re.compile(
+    r"(?i)\s*(?:(?!(?:i|i'm|we|my|it|is|was|get|got|getting|the)\b)[\w.:#()-]{1,30}\s){0,3}?(?:out of (?:\w{1,12} )?memory|[A-Z][A-Z\d_]{2,60}MEM(?:ORY)?)\W*$"
+)
 _ALLOCATES = re.compile(r"(?i)alloc|reserv(?:e|ing)\b|\benqueue\b|\bdevice out of memory")
 _TEMPLATE = re.compile(r"\{[A-Za-z_][\w.]{0,40}(?:[\[(!}]|:[.<>\d])|%[dszu]\b|%\.\d[fg]|\$\{")
 """A sentence of source code, before its figures are filled in."""
@@ -116,6 +120,8 @@ def _read(text: str, start: int, end: int, anchor: re.Match[str]) -> Match | Non
     line, head = text[start:end], text[start : anchor.start()]
     if _NO_MEMORY.search(line) or _TEMPLATE.search(line) or _REMARK.search(head) or is_handled(line):
         return None
+    if _TORCH.search(head) and not _is_last_word(line, anchor):
+        return None  # PyTorch's own message has a reader of its own
     above, after = _lines_before(text, start), _lines_after(text, end)
     fields = _figures(_with_figures(text, start, end))
     shown = _is_shown(fields)
@@ -123,32 +129,46 @@ def _read(text: str, start: int, end: int, anchor: re.Match[str]) -> Match | Non
         return None
     sized = anchor.lastgroup in ("lack", "refused") and "requested_bytes" in fields
     subject = line if _DEVICE.search(line) or _NAMES_MEMORY.search(line) else above + line
-    if not sized and not _NAMES_MEMORY.search(subject) and not _DEVICE.search(subject):
+    code = anchor[0].isupper() and "_" in anchor[0]
+    if not sized and not code and not _NAMES_MEMORY.search(subject) and not _DEVICE.search(subject):
         return None
+    is_last = not after
     marked = bool(_ERROR.search(head) or _RAISED.search(above) or any(map(_ENDS.search, (line[len(head) :], *after[:1]))))
-    if not shown and (is_mention(line, len(head), anchor.end() - start) or not (sized or (marked and _is_refusal(line, anchor, above)))):
+    if not shown and (
+        is_mention(line, len(head), anchor.end() - start)
+        or not (sized or (marked and _is_refusal(line, anchor, above, is_last=is_last)) or (is_last and _is_last_word(line, anchor)))
+    ):
         return None
     if not marked and goes_on([line, *after]):
         return None
     warned = _WARNING.search(head) is not None and not _ERROR.search(head)
-    name = f"{_whose(subject)}-memory-{'short-warned' if warned else 'refused-in-words'}"
+    name = f"{_whose(line, above)}-memory-{'short-warned' if warned else 'refused-in-words'}"
     device = _GPU.search(line)
     return Match(name, anchor.start(), anchor.end(), {**fields, "gpu_index": int(device[1])} if device else fields)
 
 
-def _is_refusal(line: str, anchor: re.Match[str], above: str) -> bool:
+def _is_refusal(line: str, anchor: re.Match[str], above: str, *, is_last: bool) -> bool:
     """Return whether an error says without two figures that memory was refused."""
     if anchor.lastgroup == "over":
         return _LIMIT_OF_MEMORY.search(line) is not None
     if anchor.lastgroup == "lack":
-        # The bare words are also what a driver's code is called, which has other causes.
-        return _BARE_WORDS.fullmatch(anchor[0]) is None or _ALLOCATES.search(above + line) is not None
+        # The bare words are also what a driver's code is called: they count where a program ends with them.
+        return _BARE_WORDS.fullmatch(anchor[0]) is None or is_last or _ALLOCATES.search(above + line) is not None
     return anchor.lastgroup in ("refused", "fit") and _NAMES_MEMORY.search(line) is not None
 
 
-def _whose(line: str) -> str:
-    """Return whose memory a sentence speaks of."""
-    return "device" if _DEVICE.search(line) and not _HOST.search(re.sub(r"(?i)gpu ram", "", line)) else "host"
+def _is_last_word(line: str, anchor: re.Match[str]) -> bool:
+    """Return whether a last line is hardly more than that memory lacks."""
+    if anchor.lastgroup == "refused":  # a copy that ends within the sentence
+        return line.endswith(anchor[0]) and _ALLOCATES.search(line[: line.rindex(anchor[0])]) is not None
+    return anchor.lastgroup == "lack" and _LAST_WORD.match(line) is not None
+
+
+def _whose(line: str, above: str) -> str:
+    """Return whose memory a sentence speaks of; where it does not say, what the lines above it speak of."""
+    if _HOST.search(re.sub(r"(?i)gpu ram", "", line)):
+        return "host"
+    return "device" if _DEVICE.search(line) or _DEVICE.search(above) else "host"
 
 
 def _is_shown(fields: dict[str, Value]) -> bool | None:

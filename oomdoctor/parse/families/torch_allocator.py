@@ -16,6 +16,16 @@ from oomdoctor.parse.signature import Match
 from oomdoctor.units import NOT_AVAILABLE, parse_size
 
 _SIZE = r"(\d[\d.]{0,24}\s*(?:bytes|[KMGT]i?B))"
+_DOTS = r"[^\S\n]*(?:\.{3}|…)?[^\S\n]*(?:\Z|\n[^\S\n]*(?:\n|\Z))"
+
+
+def _or_cut(words: str) -> str:
+    """Return the pattern of some words behind a size, whole, or ending where a copy of the message ends."""
+    begun = "|".join(re.escape(words[:length]).replace(r"\ ", r"\s+") for length in range(len(words) - 1, 3, -1))
+    whole = re.escape(words).replace(r"\ ", r"\s+")
+    return rf"(?:{whole}\b|(?:{begun}){_DOTS})"
+
+
 _START = re.compile(
     r"\b(?P<device>[A-Z]{2,6}|MPS backend)\s+out\s+of\s+memory\b"
     r"|(?P<tried>(?<!you\s)[Tt]ried\s+to\s+allocate\s+(?=\d|more\s+than))"
@@ -60,13 +70,13 @@ _OLD = (  # 1.0 to 2.0, and the ports that kept it: (GPU 0; T total capacity; A 
 _NEW = (  # from 2.1: GPU 0 has a total capacity of T of which F is free. ...
     {
         "requested_bytes": _REQUESTED,
-        "total_bytes": rf"total\s+capaci?ty\s+of\s+{_SIZE}",
+        "total_bytes": rf"(?:total\s+capaci?ty\s+of|has\s+(?:a\s+)?total(?:\s+of)?)\s+{_SIZE}",
         "free_bytes": rf"of\s+which\s+{_SIZE}\s*is\s+free",
-        "process_bytes": rf"this\s+process\s+has\s+{_SIZE}\s+memory\s+in\s+use",
+        "process_bytes": rf"this\s+process\s+has\s+{_SIZE}\s+{_or_cut('memory in use')}",
         "limit_bytes": rf"{_SIZE}\s+allowed\s*;",
-        "allocated_bytes": rf"(?:allocated\s+memory|\.{{3}}|…)\s+{_SIZE}\s+is\s+allocated\b",
+        "allocated_bytes": rf"(?:allocated\s+memory|\.{{3}}|…)\s+{_SIZE}\s+{_or_cut('is allocated')}",
         "private_pools_bytes": rf"with\s+{_SIZE}\s+allocated\s+in\s+private\s+pools",
-        "reserved_unallocated_bytes": rf"{_SIZE}\s+is\s+reserved\s+by\s+PyTorch\s+but\s+unallocated",
+        "reserved_unallocated_bytes": rf"{_SIZE}\s+{_or_cut('is reserved by PyTorch but unallocated')}",
         "segment_reserve_bytes": rf"expandable-segment\s+reserve\s+of\s+{_SIZE}",
     }
 )
