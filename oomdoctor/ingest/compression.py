@@ -122,17 +122,19 @@ class Unpacked:
 
     def readinto(self, buffer: memoryview, /) -> int:
         """Fill the buffer from its start and return how many bytes of it; 0 is the end."""
-        while not self._held and not self._has_ended:
-            self._held = memoryview(self._next())
-        part = self._held[: len(buffer)]
-        buffer[: len(part)] = part
-        self._held = self._held[len(part) :]
-        self._given += len(part)
+        filled = 0
+        while filled < len(buffer) and (self._held or not self._has_ended):
+            self._held = self._held or memoryview(self._next())
+            part = self._held[: len(buffer) - filled]
+            buffer[filled : filled + len(part)] = part
+            self._held = self._held[len(part) :]
+            self._given += len(part)
+            filled += len(part)
         if self._given > LARGEST:
             self._held = memoryview(b"")
             self._end(f"the {self._packed.name} data unpacks to more than {LARGEST >> 30} GiB; the rest was not read")
             return 0
-        return len(part)
+        return filled
 
     def _next(self) -> bytes:
         """Return some more plain bytes; empty where a step gave none."""

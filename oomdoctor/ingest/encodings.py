@@ -83,7 +83,9 @@ def _may_be_narrow(data: bytes) -> bool:
     side_by_side = -1
     for lane in range(4):
         side_by_side &= int.from_bytes(data[lane:end:_STRIDE].translate(_PLAIN_OR_NOT), "big")
-    return side_by_side != 0
+        if not side_by_side:
+            return False
+    return True
 
 
 class _Converted:
