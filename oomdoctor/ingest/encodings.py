@@ -18,6 +18,7 @@ _WIDE = (
 _NARROW = b"p" * 32
 """So many plain bytes in a row are no ideographs in UTF-16."""
 _STRIDE = 32
+_FEW = 64
 _PLAIN_OR_NOT = bytes(ord("p") if byte in b"\t\n\r" or 0x20 <= byte <= 0x7E else 0 for byte in range(256))
 _CHINESE = r"(?=[^\n]{0,20000}[^\0-\x7f][^\n]{0,20000}[^\0-\x7f])[\0-\x7f\u2010-\u203b\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]*"
 """Two ideographs or marks of Chinese at least, and nothing else that is not ASCII: other bytes make rarer characters of GBK."""
@@ -78,14 +79,17 @@ def _from_gbk(line: bytes) -> bytes | None:
 
 
 def _may_be_narrow(data: bytes) -> bool:
-    """Return whether four plain bytes stand side by side at one of many places: a look at one in 32 is as good as a search, and quick."""
+    """Return whether many plain bytes may stand in a row: a look at one place in 32 is as good as a search, and quick."""
     end = len(data) & -_STRIDE
     side_by_side = -1
     for lane in range(4):
         side_by_side &= int.from_bytes(data[lane:end:_STRIDE].translate(_PLAIN_OR_NOT), "big")
         if not side_by_side:
             return False
-    return True
+    places = [sign.start() * _STRIDE for sign in re.finditer(b"p", side_by_side.to_bytes(end // _STRIDE, "big"))]
+    if len(places) > _FEW:
+        return True  # Chinese, too, has bytes that are plain
+    return any(_NARROW in data[max(0, at - _STRIDE) : at + _STRIDE + 4].translate(_PLAIN_OR_NOT) for at in places)
 
 
 class _Converted:
