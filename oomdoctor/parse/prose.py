@@ -22,6 +22,8 @@ _WISH = (
     r"|\bFAQ\b|^\W{0,4}Q[.:]|常见问题|^\W{0,4}问[:：]|\bfeature request\b|\bdead (?:link|page)\b|^\W{0,8}(?:功能(?:请求|建议)|文档(?:问题|建议)?)\s{0,2}(?:[:：]|$)"
 )
 
+_NAN_LOSS = r"(?i)\b(?:\w{1,20}_)?loss\b['\"]?\s{0,2}(?:is|are|becomes|became|turns|goes|got|gets|[=:]|变成了?|变为|成了|为|是|出现)\s{0,2}(?:to\s)?(?:tensor\()?nan\b"
+
 
 def says_shortage(text: str) -> bool:
     """Return whether somebody may say in a text that memory ran out: a first, cheap look."""
@@ -45,6 +47,11 @@ def find_said_shortage(text: str, *, describes_a_run: bool = False) -> str | Non
 def is_killed(line: str) -> bool:
     """Return whether a line speaks of a process that was killed, which is a matter of the host's memory."""
     return re.search(r"(?i)\bkilled\b|被(?:系统)?(?:杀|kill)", line) is not None
+
+
+def has_nan_loss(text: str) -> bool:
+    """Return whether a log prints, or somebody says, that a loss is no number."""
+    return re.search(_NAN_LOSS, text[:_MOST]) is not None
 
 
 def is_wish(text: str) -> bool:

@@ -124,9 +124,11 @@ NO_LOG = "the log as text"
     pytest.param("training is OOM, 24GB card, 7B model, urgent", ["You write that memory ran out", NO_LOG, "launch command"], ["nvidia-smi"], id="nothing but words, and the card is told"),
     pytest.param("training is OOM, please help", ["You write that memory ran out", NO_LOG, "launch command", "which model"], [], id="nothing but words"),
     pytest.param("My run is OOM.\n\n$ python train.py --rows 4\n", [NO_LOG], ["launch command"], id="the command is there"),
+    pytest.param("My loss becomes nan after step 40, no OOM.\n{'loss': nan, 'grad_norm': nan, 'epoch': 0.1}\n", ["not a number"], ["shows no failure"], id="a loss of nan"),
+    pytest.param("{'loss': 1.9, 'grad_norm': nan, 'epoch': 0.1}\nDone.\n", ["shows no failure"], ["not a number"], id="one gradient that overflowed"),
     pytest.param("### Feature request\nHalve the batch when a run is out of memory.\n", ["asks for a change"], [NO_LOG, "please add"], id="a wish"),
     pytest.param("Docs: the out of memory page has a dead link\n", ["asks for a change"], [NO_LOG], id="a request about documents"),
-    pytest.param("Loss is NaN after 90 steps. No OOM.\n", ["shows no failure"], ["You write that memory ran out"], id="another trouble"),
+    pytest.param("Loss is NaN after 90 steps. No OOM.\n", ["not a number"], ["shows no failure", "You write that memory ran out"], id="another trouble"),
     pytest.param("LoRA of GLM-4-9B on one RTX 4090 24GB with batch 8 and length 4096 is OOM", ["By arithmetic", "does not fit", "What fills the card", NO_LOG], ["which model", "nvidia-smi"], id="a run that is told is worked out"),
     pytest.param(f"PyTorch version: 2.6.0+cu124\ntransformers==4.50.0\n\n```\n{OOM}\n```\n", ["GPU memory ran out"], ["collect_env", "pip list"], id="versions that are there are not asked for"),
 ])  # fmt: skip

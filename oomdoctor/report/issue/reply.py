@@ -14,7 +14,7 @@ from oomdoctor.case.diagnosis import Diagnosis, Finding, Fix
 from oomdoctor.case.event import Kind, Place
 from oomdoctor.case.settings import ProposedSetting
 from oomdoctor.knowledge.tables.titles import framework_title
-from oomdoctor.parse.prose import is_wish
+from oomdoctor.parse.prose import has_nan_loss, is_wish
 from oomdoctor.report.diagnosis.headline import settle_text, summary
 from oomdoctor.report.diagnosis.places import place_text
 from oomdoctor.report.diagnosis.runs import runs_blocks
@@ -47,7 +47,8 @@ def compose_reply(diagnosis: Diagnosis, wording: Wording, version: str, text: st
     """Compose the answer; `text` is what the reporter wrote, so that nobody is asked for what stands in it."""
     case, findings = diagnosis.case, diagnosis.findings
     wish = not case.incidents and case.verdict.reason == "none" and is_wish(text)
-    blocks: list[Block] = [_shown(diagnosis, wording, wish=wish)]
+    is_nan = not case.incidents and case.verdict.reason == "none" and has_nan_loss(text)
+    blocks: list[Block] = [_shown(diagnosis, wording, wish=wish, is_nan=is_nan)]
     if case.verdict.reason == SEVERAL_RUNS:
         return Document(title=f"oomdoctor {version}", blocks=(*blocks, *runs_blocks(case, wording, heading=False)), lang=wording.lang)
     if case.told is not None:
@@ -82,10 +83,12 @@ def _is_chinese(line: str) -> bool:
     return chinese >= _CHINESE_LINE and (chinese > latin or (4 * chinese >= latin and _SENTENCE_SIGNS.search(line) is not None))
 
 
-def _shown(diagnosis: Diagnosis, wording: Wording, *, wish: bool) -> Paragraph:
+def _shown(diagnosis: Diagnosis, wording: Wording, *, wish: bool, is_nan: bool) -> Paragraph:
     """Thanks, and what the log shows with its place."""
     case = diagnosis.case
-    if not case.incidents:
+    if is_nan and not wish:
+        verdict = wording.say(texts.NAN_LOSS)
+    elif not case.incidents:
         verdict = _without_incident(case, wording, wish=wish) or summary(diagnosis, wording)
     elif case.verdict.kind is Kind.LOOK_ALIKE and diagnosis.findings:
         verdict = wording.say(texts.NOT_MEMORY, what=bare(wording.say(diagnosis.findings[0].title)))

@@ -22,6 +22,13 @@ WISH = Text(
     "It asks for a change and reports no failure, so there is nothing to diagnose.",
     "这是一条改进建议，没有报告失败，因此没有需要诊断的内容。",
 )
+NAN_LOSS = Text(
+    "No lack of memory is shown: the loss is not a number (nan). Look at the first step where it appears and at its batch. Usual reasons: "
+    "an overflow of fp16 (try bf16, or fp32 on cards without it), a learning rate that is too high, gradients that are not clipped, "
+    "samples without any label.",
+    "没有看到内存或显存不足：损失变成了 nan。先看它第一次出现在哪一步、那一批是什么数据。常见原因：fp16 溢出"
+    "（改用 bf16，不支持的卡用 fp32）、学习率过高、没有做梯度裁剪、有样本的标签全部被忽略。",
+)
 UNREAD = Text("Nothing of the report could be read.", "没有读到任何内容。")
 PLACE = Text("({place})", "（{place}）")
 LINE = Text("(line {n})", "（第 {n} 行）")
