@@ -17,7 +17,7 @@ NOT_AVAILABLE = 1 << 64
 
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _DIGITS = 30
-_SIZE = re.compile(r"\s*(-?\d[\d,_]*(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)\s*(?:([kKmMgGtTpP])i?[bB]?|[bB]|[bB]ytes?)?\s*\Z")
+_SIZE = re.compile(r"\s*(-?\d[\d,_]*(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)\s*(?:([kKmMgGtTpP])(?:i?[bB]?|o)|[bB]|[bB]ytes?)?\s*\Z")
 
 _DECIMAL_COMMA = re.compile(r"-?\d+,(?:\d{1,2}|\d{4,})\Z")
 """A comma without three digits behind it parts no thousands: some locales write it for the point."""
