@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from oomdoctor.case.case import Verdict
-from oomdoctor.case.event import Certainty, Event, Kind, Value
+from oomdoctor.case.event import Certainty, Event, Kind, Outcome, Value
 from oomdoctor.parse.ending import find_log_ending, speaks_of_a_card, was_handled
 from oomdoctor.parse.progress import went_on
 from oomdoctor.parse.prose import is_killed
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
     from oomdoctor.case.expected import Told
 
 _PROGRESS_STEPS = 2
+_UNNAMED = (
+    r"API call failed|\b(?:CUDA|HIP|NPU|XPU|driver|internal|unknown|fatal) error\b|INTERNAL ASSERT"
+    r"|terminate called|Segmentation fault|\bAborted\b|core dumped|panicked|^Traceback"
+)
+"""An error that tells where a program broke off and not why."""
+_OTHER = frozenset({Kind.LOOK_ALIKE, Kind.KERNEL_RESOURCE, Kind.CONSEQUENCE})
+_SOON = 2 << 10
+"""What a warning names follows it within so many bytes."""
 
 
 def verdict_of_ending(decided: Verdict, log: dict[str, Value], reads: Sequence[SourceEvents]) -> tuple[Verdict, dict[str, Value]]:
@@ -36,6 +45,19 @@ def verdict_of_ending(decided: Verdict, log: dict[str, Value], reads: Sequence[S
         memory_failure="possible", kind=kind, certainty=Certainty.POSSIBLE, reason="unknown-memory-error", settle="unknown-error"
     )
     return possible, log
+
+
+def named_by_warning(events: Sequence[Event], reads: Sequence[SourceEvents]) -> list[Event]:
+    """Return the events; the last warning of a refused allocation is a failure where a log soon ends with an error that names nothing."""
+    warned = [event for event in events if event.kind.is_memory and event.outcome is Outcome.PRESSURE and "requested_bytes" in event.fields]
+    if not warned or any(event.is_failure or event.kind in _OTHER for event in events):
+        return list(events)
+    last = warned[-1]
+    read = next(read for read in reads if read.source.name == last.place.source)
+    ending = find_log_ending(read.last) if read.source.size - last.place.offset - len(last.text) <= _SOON else None
+    if ending is None or ending.survived or re.search(_UNNAMED, ending.text) is None:
+        return list(events)
+    return [replace(event, outcome=Outcome.FAILURE, certainty=Certainty.LIKELY) if event is last else event for event in events]
 
 
 def verdict_of_a_part(decided: Verdict) -> Verdict:

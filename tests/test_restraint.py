@@ -129,3 +129,14 @@ def test_what_was_handled_is_said_to_be_survived(log: str, survived: bool) -> No
 ])  # fmt: skip
 def test_a_size_that_nothing_has_is_no_shortage(log: str, failure: str) -> None:
     assert verdict(log).memory_failure == failure
+
+
+@pytest.mark.parametrize(("ending", "failure"), [
+    pytest.param("RuntimeError: kernel_of_graph(3, &buffer) API call failed at graph.main.cpp, line 81", "yes", id="a call that failed and says not why"),
+    pytest.param("terminate called without an active exception\nAborted (core dumped)", "yes", id="a program that was aborted"),
+    pytest.param("ValueError: labels must be integers", "no", id="an error with a reason of its own"),
+    pytest.param("step 1 loss 2.10\nstep 2 loss 2.05\nTraining completed.", "no", id="a run that went on"),
+])  # fmt: skip
+def test_a_warning_names_an_error_that_names_nothing(ending: str, failure: str) -> None:
+    warning = "[W402 10:00:00.000000000 CUDACachingAllocator.cpp:508] expandable_segments: memory mapping failed with OOM on device 0 while trying to map 41943040 bytes (free: 20971520, total: 25757220864)."
+    assert verdict(f"{warning}\n{ending}\n").memory_failure == failure

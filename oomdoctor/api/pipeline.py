@@ -37,7 +37,7 @@ from oomdoctor.machine.match_log import MachineSource, find_log_traces, lasting_
 from oomdoctor.parse.prose import says_shortage
 from oomdoctor.parse.reading import Early, LogReader, Progress, SourceEvents
 from oomdoctor.parse.recogniser import Recogniser
-from oomdoctor.verdicts import progress_after, verdict_of_a_part, verdict_of_ending, verdict_of_told
+from oomdoctor.verdicts import named_by_warning, progress_after, verdict_of_a_part, verdict_of_ending, verdict_of_told
 
 if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment
@@ -103,7 +103,7 @@ def _diagnosis(
     version: Callable[[str], str] | None,
 ) -> Diagnosis:
     by_source = {read.source.name: read for read in reads}
-    events = [event for read in reads for event in read.events]
+    events = named_by_warning([event for read in reads for event in read.events], reads)
     log = log_facts(events, pack.frameworks, [read.last for read in reads])
     beside = _run_machine(machine, events, log)
     log = {**beside.log_facts, **log}

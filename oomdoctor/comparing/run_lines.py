@@ -17,7 +17,7 @@ from oomdoctor.incidents import decide_verdict, find_incidents
 from oomdoctor.ingest.sources import MissingSource
 from oomdoctor.parse.ending import find_log_ending
 from oomdoctor.parse.reading import SourceEvents
-from oomdoctor.verdicts import progress_after, verdict_of_a_part, verdict_of_ending
+from oomdoctor.verdicts import named_by_warning, progress_after, verdict_of_a_part, verdict_of_ending
 
 _ECHO = r"(?i)connection|broken ?pipe|eof|time(?:d )?out|cancel|interrupt|distributed|nccl|gloo|peer|worker|actor|rank|child|terminat|exit"
 """What the rest of a run ends with when one of its processes failed."""
@@ -72,7 +72,7 @@ def diagnose_each(
 
 def _line(name: str, run: list[SourceEvents]) -> RunLine:
     """Return what a run by itself came to."""
-    events = [event for read in run for event in read.events]
+    events = named_by_warning([event for read in run for event in read.events], run)
     failures = find_incidents(events, progress_after(run)) if events else ()
     decided, log = decide_verdict(failures), dict[str, Value]()
     if not failures:

@@ -76,8 +76,8 @@ class SourceEvents(Struct):
 
     @property
     def failed(self) -> bool:
-        """Whether a message of it speaks of a failure, known or looking like one, and not only of the run."""
-        return any(event.kind is not Kind.CONTEXT for event in self.events)
+        """Whether a message of it speaks of a failure, known or looking like one, and not only of the run or of memory that was short."""
+        return any(event.kind is not Kind.CONTEXT and (event.is_failure or not event.kind.is_memory) for event in self.events)
 
 
 class LogReader:
