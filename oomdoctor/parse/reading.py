@@ -171,6 +171,7 @@ class LogReader:
             read.unread = 0
         if collector.handled or not read.failed:
             read.last = last if size is None else _read_end(opened, done.end)
+        self._last_words(read)
 
     def _end_of_stream(self, done: Walk, engines: Engines, collector: _EventCollector) -> None:
         """Now that its end is known, the end of a stream is read like that of a file."""
@@ -215,6 +216,12 @@ class LogReader:
         read.events = _numbered(read.events, descriptor, size)
         if whole.handled or not read.failed:
             read.last = _read_end(opened, size)
+        self._last_words(read)
+
+    def _last_words(self, read: SourceEvents) -> None:
+        """Add what the end of a source says where nothing in it is a known message."""
+        if all(event.kind is Kind.CONTEXT for event in read.events):
+            read.events += self.recogniser.last_words(read.last, read.source.name, read.source.size)
 
 
 class _EventCollector:

@@ -31,6 +31,13 @@ _QUOTED_CODE = re.compile(
 )
 
 
+_LAST_WORDS = 4 << 10
+_REFUSALS = "refusal"
+_ERRORS = (b"rror", b"ERR", b"FATAL", b"atal", b"anic", b"CRITICAL", b"ailed", b"bort", b"xception", b"E: ")
+_MEMORY = (b"emory", b"RAM", b"HBM", b"cache", b"lloc", b"iB", b"GB", b"MB", b"MEM")
+"""An error and a word of memory stand in the end of a log that a refusal ends; looking for them is cheap."""
+
+
 class Recogniser:
     """All signatures, by literal; each is read from the pack when a literal of it is first seen. Threads may share one."""
 
@@ -81,6 +88,21 @@ class Recogniser:
         out = [self._event(match, flow, window, source) for match, flow in kept]
         out.sort(key=lambda event: event.place.offset)
         return out
+
+    def last_words(self, last: bytes, source: str, size: int) -> list[Event]:
+        """Return the refusals of memory at the end of a source in which no message is known: any sentence may be one there."""
+        raw = last[-_LAST_WORDS:]
+        if not (any(sign in raw for sign in _ERRORS) and any(sign in raw for sign in _MEMORY)):
+            return []
+        window = Window(raw=raw, base=size - len(raw), literals=frozenset(), context=False, before=b"", line=None)
+        signatures = {signature.id: signature for signature in map(self._signature, self._pack.families[_REFUSALS])}
+        events: dict[int, Event] = {}
+        for flow in split_flows(raw, window.base):
+            for match in load_family(_REFUSALS)(flow.text):
+                if not _is_code(flow.text, match.start) and not _only_mentions(match, flow, signatures[match.signature]):
+                    event = self._event(match, flow, window, source)
+                    events.setdefault(event.place.offset, event)
+        return list(events.values())
 
     def _matches(self, flow: Flow, literals: Set[int]) -> Iterable[Match]:
         """Yield the messages of programs, and of sentences of many programs those that no such message explains."""

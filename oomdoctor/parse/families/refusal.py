@@ -19,36 +19,36 @@ from oomdoctor.parse.mention import is_handled, is_mention
 from oomdoctor.parse.signature import Match
 from oomdoctor.units import parse_size
 
-_MEMORY = r"(?:memory|v?ram|hbm\d?|dram|sram|arena|heap|kv[ _-]?cache|gtt|cma|l1 buffers?)"
+_MEMORY = r"(?:memory|v?ram|hbm\d?|dram|sram|rss|arena|heap|kv[ _-]?cache|gtt|cma|l1 buffers?)"
 _ANCHOR = re.compile(
     r"(?i)(?P<lack>\b(?:(?:not|no|n't have|unlikely to have) enough|insufficient|(?:ran |run )?(?<!driver error: )out of|lack of)\b(?! range| bounds)[^\n.;:]{0,30}?\b"
     + _MEMORY
     + r"\b"
-    rf"|\b{_MEMORY}\b (?:pool )?(?:is |was )?(?:exhausted|overflow(?:ed)?|insufficient|not enough)\b|\b(?:not )?enough space to allocate\b"
+    rf"|\b{_MEMORY}\b (?:pool )?(?:is |was )?(?:exhausted|overflow(?:ed)?|insufficient|not enough)\b|\b(?:not )?enough space to allocate\b|\bno (?:free|available|more) \w{{1,12}}(?: left)? (?:in|on|of)\b[^\n.;]{{0,20}}?\b{_MEMORY}\b"
     rf"|\b(?:{_MEMORY}|buffer|pool)(?: size)? is too small\b"
     r"|(?-i:\b[A-Z][A-Z\d]{1,12}(?:_[A-Z\d]{1,12}){0,4}_(?:OUT_OF|NO|INSUFFICIENT|NOT_ENOUGH)_(?:[A-Z]{2,10}_){0,3}MEM(?:ORY)?\b))"
-    r"|(?P<refused>\b(?:fail(?:ed|ure)?(?: attempt)? to|unable to|can ?not|can't|could not|couldn't|error)(?: attempt to)? (?:\w{1,12} )?(?:re)?(?:alloc\w{0,6}|malloc|reserv(?:e|ing)|resize|map)\b"
-    r"|\b\w{0,20}alloc\w{0,8}\b(?: [\w-]{1,20}){0,4}? (?:failed|failure|refused)\b)"
+    r"|(?P<refused>\b(?:fail(?:ed|ure)?(?: attempt)? to|unable to|can ?not|can't|could not|couldn't|error)(?: attempt to)? (?:\w{1,12} )?(?:re)?(?:alloc\w{0,6}|malloc|reserv(?:e|ing)|resize|grow|extend|obtain|acquire|map)\b"
+    r"|\b\w{0,20}alloc\w{0,8}\b(?: [\w-]{1,20}){0,6}? (?:failed|failure|refused)\b)"
     r"|(?P<fit>\b(?:(?:do|does|did|will|would|can)(?: not|n't)|cannot|unable to|fail(?:ed|s) to) fit\b)"
-    r"|(?P<over>\bexceed(?:s|ed|ing)?\b|\b(?:larger|greater|bigger|more|higher) than\b|\bbeyond\b|\bwould exceed\b)"
-    r"|(?P<only>\b(?:but|and|while) only\b|\b(?:would )?(?:needs?|needed|requires?|required|requested)\b(?=[^\n]{0,120}\b(?:available|free|left|ceiling|limit|budget)\b))"
+    r"|(?P<over>\bexceed(?:s|ed|ing)?\b|\b(?:larger|greater|bigger|more|higher) than\b|\bbeyond\b|\btoo (?:large|big) for\b|\b(?:limit|budget|ceiling)\b[^\n.;]{0,40}? reached\b|\d ?[KMGT]i?B\)? ?> ?(?=\D{0,20}\d)|\bwould exceed\b)"
+    r"|(?P<only>(?:\b(?:but|and|while)|,) only\b|\b(?:free|available|left) but\b[^\n]{0,40}\b(?:needs?|requires?|requested|wants)\b|\b(?:would )?(?:needs?|needed|requires?|required|requested)\b(?=[^\n]{0,120}\b(?:available|free|left|ceiling|limit|budget)\b))"
 )
 _NO_MEMORY = re.compile(
-    r"(?i)\b(?:disks?|storage|file ?systems?|file size|upload\w*|download\w*|payload|body|bandwidth|shared[ _]mem\w*|smem|stack|inodes?|messages? (?:size|larger)|buffer underrun"
+    r"(?i)\b(?:disks?|storage|file ?systems?|file size|uploads?|uploaded|downloads?|downloaded|bounds|payload|body|bandwidth|shared[ _]mem\w*|smem|stack|inodes?|messages? (?:size|larger)|buffer underrun"
     r"|archive|sort|external sorting|cores|cpus|ports?|slots? (?:left|free)|connections?|time limit|recursion|retr(?:y|ies)|budget of tokens|address(?:es)?|descriptors?|invalid (?:argument|device\w*|value|handle)|permission denied|not (?:supported|permitted)|unsupported)\b"
 )
 _DEVICE = re.compile(
-    r"(?i)cuda|\bgpus?\b|\bvram\b|\bhbm|\bnpu|\bxpu\b|\bhpu\b|\btpu\b|\bipu\b|\bmlu\b|\bmusa\b|\bsycl\b|\bhip\b|\brocm\b|\brmm_|(?:\b|_)metal|\bmps\b|\bvulkan|\bwgpu|\bcubecl|\bdirectml|\bopencl|\bhtp\b|\bdevice(?:\b|memory)|\bcard\b|\bdml\b"
+    r"(?i)cuda|\bgpus?\b|\bvram\b|\bhbm|\bnpu|\bxpu\b|\bhpu\b|\btpu\b|\bipu\b|\bmlu\b|\bmusa\b|\bsycl\b|\bhip\b|\brocm\b|\brmm_|_of_(?:device|gpu|hbm)_|(?:\b|_)metal|\bmps\b|\bvulkan|\bwgpu|\bcubecl|\bdirectml|\bopencl|\bhtp\b|\bdevice(?:\b|memory)|\bcard\b|\bdml\b"
     r"|accelerator|\bkv[ _-]?cache|\bprefill\b|\bunified memory|\bl1\b|\bdram buffer|\btiles?\b|poplar|neuron|\bgaudi|\brknn\b|\bhailo|\bmlx\b|\bprefill batch|webgpu|\bwired\b|\bdevmem"
 )
 _HOST = re.compile(r"(?i)\b(?:system memory|system ram|host memory|host ram|cpu memory|main memory|cpu|ram)\b|_OF_HOST_")
 _ERROR = re.compile(
-    r"(?:^|[\s\[(|:\"'=<.])(?:ERROR|Error|error|FATAL|Fatal|fatal|CRITICAL|Critical|SEVERE|PANIC|panic(?:ked)?|E\d{4}|ERR|\[E\]|E|F\d{4})(?=[\s:\])|,\"'>])"
+    r"(?:^|[\s\[(|:\"'=<.])(?:ERROR|Error|error|FATAL|Fatal|fatal|CRITICAL|Critical|SEVERE|PANIC|panic(?:ked)?|E\d{3,8}|ERR|\[E\]|E|F\d{3,8})(?=[\s:\])|,\"'>])"
     r"|\b[A-Za-z_]\w{0,60}(?:Error|Exception|Fault|Failure)\b(?=[:(\s]|$)|\bException\b|\b[Ff]ailed\b|TT_FATAL|what\(\):|\bAborted\b|\bterminat(?:ed|ing)\b|\bexiting\b|\bEXITING\b|\b[Cc]heck failed|\b_exception: "
 )
-_WARNING = re.compile(r"(?:^|[\s\[(|:\"'=<_])(?:WARN(?:ING)?|[Ww]arn(?:ing)?|W\d{4}|\[W\]|\w{2,40}Warning|W)(?=[\s:\])|,\"'>])")
+_WARNING = re.compile(r"(?:^|[\s\[(|:\"'=<_])(?:WARN(?:ING)?|[Ww]arn(?:ing)?|W\d{3,8}|\[W\]|\w{2,40}Warning|W)(?=[\s:\])|,\"'>])")
 _REMARK = re.compile(
-    r"(?:^|[\s\[(|:\"'=<])(?:INFO|[Ii]nfo|DEBUG|[Dd]ebug|TRACE|NOTE|[Nn]ote|[Tt]ip|[Hh]int|I\d{4}|\[I\]|I)(?=[\s:\])|,\"'>])"
+    r"(?:^|[\s\[(|:\"'=<])(?:INFO|[Ii]nfo|DEBUG|[Dd]ebug|TRACE|NOTE|[Nn]ote|[Tt]ip|[Hh]int|I\d{3,8}|\[I\]|I)(?=[\s:\])|,\"'>])"
 )
 _RAISED = re.compile(r"panicked at|TT_FATAL|FATAL ERROR|terminate called|Caused by:")
 """What makes the lines below it the text of an error."""
@@ -67,7 +67,7 @@ _BEFORE = re.compile(
     r"|(?P<free>available|free|left|remaining|only|have|has)"
     r"|(?P<used>current|in use|used|occupied|usage|memory(?= \d))"
     r"|(?P<allocated>allocated)"
-    r"|(?P<requested>would (?:use|require|be|need)|need\w{0,3}|requir\w{1,3}|request\w{0,3}|ask\w{0,3} for|allocat(?:e|ing)|size|estimated|projected|peak|grow to|additional|\bn(?==)|attempt to|memory:)",
+    r"|(?P<requested>would (?:use|require|be|need)|need\w{0,3}|requir\w{1,3}|request\w{0,3}|ask\w{0,3} for|allocat(?:e|ing)|size|estimated|projected|peak|grow to|grow|by|reserve|additional|\bn(?==)|attempt to|memory:)",
     re.IGNORECASE,
 )
 _ROLES = {
@@ -83,6 +83,7 @@ _LONGEST = 700
 _NAMES_MEMORY = re.compile(rf"(?i)\b(?:{_MEMORY}|npu memory)\b|DEVMEM")
 _LIMIT_OF_MEMORY = re.compile(rf"(?i)\b{_MEMORY} (?:\w{{1,12}} )?(?:limit|budget|ceiling|cap|quota)\b")
 _TORCH = re.compile(r"\b(?:CUDA|HIP|XPU|NPU|MPS backend) $")
+_HOLDS = re.compile(r"(?i)\b(?:buffer|tensor|weights?|workspace|pool)\b")
 _BARE_WORDS = re.compile(r"(?i)out of memory")
 _LAST_WORD = re.compile(
     r"(?i)\s*(?:(?!(?:i|i'm|we|my|it|is|was|get|got|getting|the)\b)[\w.:#()-]{1,30}\s){0,3}?(?:out of (?:\w{1,12} )?memory|[A-Z][A-Z\d_]{2,60}MEM(?:ORY)?)\W*$"
@@ -154,7 +155,7 @@ def _is_refusal(line: str, anchor: re.Match[str], above: str, *, is_last: bool) 
     if anchor.lastgroup == "lack":
         # The bare words are also what a driver's code is called: they count where a program ends with them.
         return _BARE_WORDS.fullmatch(anchor[0]) is None or is_last or _ALLOCATES.search(above + line) is not None
-    return anchor.lastgroup in ("refused", "fit") and _NAMES_MEMORY.search(line) is not None
+    return anchor.lastgroup in ("refused", "fit") and (_NAMES_MEMORY.search(line) is not None or _HOLDS.search(line) is not None)
 
 
 def _is_last_word(line: str, anchor: re.Match[str]) -> bool:
@@ -233,7 +234,7 @@ def _role(before: str, after: str, bare: bool) -> str | None:
     if beside is not None:
         word = beside["role"].lower()
         return _ROLES.get(word, "over")
-    if re.match(r"\s?(?:/|>|vs\.?)\s?~?\d", after):
+    if re.match(r"\s?(?:/|>|vs\.?)\s?(?:~?\d|available|free|limit)", after) and not bare:
         return "over"
     words = list(_BEFORE.finditer(before[-60:]))
     if not words:
