@@ -327,6 +327,29 @@ def test_the_order(names: list[str], facts: dict[str, Fact], expected: list[str]
     assert order(*names, facts=facts) == expected
 
 
+@pytest.mark.parametrize(("facts", "expected"), [
+    pytest.param({"incident.phase": "model-load"}, ["smaller-model"], id="while weights are loaded there is no batch"),
+    pytest.param({"incident.computes": "weight-placement"}, ["smaller-model"], id="while they are moved to the card"),
+    pytest.param({"incident.phase": "forward"}, ["smaller-batch", "smaller-model"], id="later there is"),
+    pytest.param({"incident.phase": "forward", "incident.computes": "weight-placement"}, ["smaller-batch", "smaller-model"], id="weights moved in a step"),
+])  # fmt: skip
+def test_what_does_not_exist_yet_is_not_made_smaller(facts: dict[str, Fact], expected: list[str]) -> None:
+    assert order("smaller-batch", "smaller-model", facts=facts) == expected
+
+
+def test_a_setting_is_said_once_in_a_finding() -> None:
+    facts: dict[str, Fact] = {
+        "incident.inference": "vllm",
+        "training.framework": "vllm",
+        "derived.fitting_length": 5000,
+        "event.max_model_len": 9000,
+    }
+    fixes = advised("shorter-sequences", "serving-memory", facts=facts).fixes
+    keys = [change.key for fix in fixes for change in fix.settings]
+    assert keys[0] == "--max-model-len"
+    assert len(keys) == len(set(keys)) > 1
+
+
 @pytest.mark.parametrize(("name", "facts", "size"), [
     pytest.param("quantise-4bit-8bit", {"log.all_params": "8,000,000,000"}, 11_520_000_000, id="weights in 4 bit"),
     pytest.param("optimizer-8bit-paged", {"log.trainable_params": 1_000_000}, 6_000_000, id="optimizer state in 8 bit"),
