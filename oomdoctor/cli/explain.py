@@ -70,7 +70,7 @@ def page_id(book: Book, text: str) -> str:
     spelled = _spelled(text)
     if book.part_of(spelled) is not None:
         return spelled
-    message = _message(book, text) or book.with_example(text) or book.with_literal(text)
+    message = _message(book, text) or book.with_example(text) or book.with_literal(text) or _message(book, text, general=True)
     if message is not None:
         return message
     near = book.near(text)
@@ -84,9 +84,14 @@ def _spelled(text: str) -> str:
     return text.strip().lower().replace(" ", "-").replace("_", "-")
 
 
-def _message(book: Book, text: str) -> str | None:
-    """Return the signature of the first message in a text, failures before what only tells about a run."""
+def _message(book: Book, text: str, *, general: bool = False) -> str | None:
+    """Return the signature of the first message in a text, failures before what only tells about a run.
+
+    A `general` sentence says what any program may say: a piece of a program's own message is more.
+    """
     events = diagnose_logs(["text"], book.pack, text=text.encode("utf-8", "replace")).case.events
+    aside = set() if general else {signature.id for signature in book.pack.signatures if signature.general}
+    events = tuple(event for event in events if event.signature not in aside)
     return next((event.signature for event in sorted(events, key=lambda event: event.kind.value == "context")), None)
 
 
