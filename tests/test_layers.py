@@ -18,7 +18,7 @@ LAYERS = (
     {"units", "errors", "cache", "versions"},
     {"case"},
     {"knowledge", "ingest", "incidents"},
-    {"findings", "memory", "parse"},
+    {"findings", "memory", "parse", "simulation"},
     {"advice", "configs", "setups", "tracing", "verdicts"},
     {"machine", "planning"},
     {"comparing"},
