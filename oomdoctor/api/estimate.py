@@ -16,7 +16,9 @@ from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.knowledge.tables.cards import Card
 from oomdoctor.memory.estimate import estimate as estimate_memory
+from oomdoctor.memory.estimate import needed
 from oomdoctor.planning.memory_budget import judge_fit, memory_budget
+from oomdoctor.planning.sizing.otherwise import otherwise
 from oomdoctor.setups.from_settings import setup_from_settings
 from oomdoctor.setups.model_files import read_config, read_shape
 from oomdoctor.setups.nearest_model import nearest_model
@@ -84,7 +86,10 @@ def estimate_run(
     if served is not None:
         return RunEstimate(estimate=served)
     memory = (_traced if trace else _estimated)(settings, model, framework, gpus)
-    return RunEstimate(estimate=memory, fit=None if card is None else judge_fit(memory.setup, memory_budget(card)))
+    budget = None if card is None else memory_budget(card)
+    fit = None if budget is None else judge_fit(memory.setup, budget)
+    need = needed(memory.setup) if fit is None else fit.needed
+    return RunEstimate(estimate=memory, needed=need, fit=fit, otherwise=otherwise(memory, need, budget))
 
 
 def _read_configs(paths: Sequence[str], pack: Pack) -> RunConfig | None:

@@ -11,7 +11,7 @@ from oomdoctor.case.diagnosis import Finding
 from oomdoctor.case.environment import Environment
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.gap import Gap
-from oomdoctor.case.plan import Fit, Fits
+from oomdoctor.case.plan import Fit, Fits, Otherwise
 from oomdoctor.case.serving import AnyPlans, Served
 from oomdoctor.case.settings import RunConfig
 
@@ -25,8 +25,12 @@ class RunEstimate(Struct, frozen=True, kw_only=True):
 
     estimate: Estimate | Served
     """Of a server that takes its share of the card in advance, what becomes of that share."""
+    needed: Estimate | None = None
+    """What the run must find on a card so that no request fails, with a card or without; None for a server that takes a share."""
     fit: Fit | None = None
     """The run held against the card; None for a server, and where no card was named."""
+    otherwise: tuple[Otherwise, ...] = ()
+    """What was assumed and decides, taken the other way; what turns the verdict stands first."""
 
     @property
     def fits(self) -> Fits | None:

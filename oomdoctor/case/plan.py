@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.settings import ProposedSetting, Scalar
+from oomdoctor.case.text import Text
 
 Fits = Literal["yes", "no", "close"]
 Risk = Literal["none", "slight", "different", "data"]
@@ -46,6 +47,24 @@ class Fit(Struct, frozen=True, kw_only=True):
     needed: Estimate
     """What the run must find there so that no request fails. nvidia-smi can show more in the end."""
     fits: Fits
+
+
+class Otherwise(Struct, frozen=True, kw_only=True):
+    """What a run needs where something that nobody said is otherwise than assumed."""
+
+    assumption: str
+    """The id of the assumption."""
+    text: Text
+    """The other way, as a clause: `with gradient checkpointing off`."""
+    sets: tuple[tuple[str, Scalar], ...]
+    """The same as settings by the names that all frameworks share."""
+    needed: Estimate
+    fits: Fits | None
+    """None where no card was named."""
+    turns: bool
+    """Whether the verdict is another one then, or would be beyond."""
+    is_limit: bool = False
+    """Whether it is the largest number that fits, which may be more than what was assumed."""
 
 
 class Measure(Struct, frozen=True, kw_only=True):

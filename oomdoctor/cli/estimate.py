@@ -17,7 +17,7 @@ from oomdoctor.errors import UsageError
 from oomdoctor.report.memory.estimate import compose
 from oomdoctor.report.memory.serving import compose as compose_server
 from oomdoctor.report.wire.encode import json_text
-from oomdoctor.report.wire.estimate import convert_estimate
+from oomdoctor.report.wire.estimate import convert_run
 from oomdoctor.report.wire.serving import convert_served
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.setups.spec_lines import answer_lines
@@ -113,10 +113,10 @@ def _answer_lines(spec: str, output: str | None) -> None:
 def _render(run: RunEstimate, format_: str, wording: Wording, *, to_terminal: bool) -> str:
     memory = run.estimate
     if format_ in ("json", "jsonl"):
-        report = convert_served(memory, wording) if isinstance(memory, Served) else convert_estimate(memory, wording, run.fit)
+        report = convert_served(memory, wording) if isinstance(memory, Served) else convert_run(run, memory, wording)
         return json_text(report, line=format_ == "jsonl", only_keys=True)
     if isinstance(memory, Served):
         document = compose_server(memory, wording, __version__)
     else:
-        document = compose(memory, wording, __version__, run.fit)
+        document = compose(run, memory, wording, __version__)
     return show(document, format_, to_terminal=to_terminal, only_keys=True)

@@ -48,4 +48,4 @@ def fits(estimate: Estimate, budget: MemoryBudget) -> Fits:
     """Return `yes` where the most that a run may need is there, `no` where even the least is not, else `close`."""
     if estimate.high <= budget.usable:
         return "yes"
-    return "no" if estimate.low > budget.total - (budget.outside or 0) - budget.unexplained else "close"
+    return "no" if estimate.low > budget.usable else "close"

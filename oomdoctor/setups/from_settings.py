@@ -37,6 +37,8 @@ _LONGEST = 100
 _MODULE = re.compile(r"[A-Za-z][\w-]{0,60}")
 _EVERYWHERE = frozenset({"all-linear"})
 _PACKED = {4: "nf4", 8: "int8"}
+_OPTIMIZERS = {"adamw": "AdamW", "adamw-fused": "AdamW"}
+"""As people write them."""
 _ADAPTED = ("lora", "qlora", "dora", "adalora", "loha", "lokr", "oft")
 
 
@@ -196,6 +198,13 @@ def _assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
         yield assumed(
             "gradient_checkpointing", f"gradient checkpointing is {'on' if on else 'off'}", f"梯度检查点{'已开启' if on else '未开启'}"
         )
+    if made.task == "train" and made.adapters is None and settings.optimizer is None:
+        # The states of adapters decide nothing.
+        en, zh = _default_of(made.stack)
+        title = _OPTIMIZERS.get(made.optimizer.name, made.optimizer.name)
+        yield assumed("optimizer", f"{title} as the optimizer{en}", f"优化器为 {title}{zh}")
+    if made.task == "train" and made.adapters is None and _type_is_assumed(settings):
+        yield assumed("weights", f"weights trained in {made.weights.name}", f"权重以 {made.weights.name} 训练")
     if settings.zero_file:
         named, stage = settings.zero_file[:_LONGEST], made.layout.stage
         yield assumed("zero_stage", f"ZeRO stage {stage}: {named} is not at hand", f"ZeRO stage {stage}：未提供 {named}")
@@ -221,6 +230,11 @@ def _assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
                 "样本长度可能不一，此时较短样本留下的显存块不会归还",
             ),
         )
+
+
+def _type_is_assumed(settings: RunSettings) -> bool:
+    """Return whether nothing says in which type weights are trained: under autocast the precision of the passes does not."""
+    return settings.weights is None and settings.load_bits is None and (settings.zero_stage is None or settings.precision is None)
 
 
 def _trained(made: Setup) -> Assumption:

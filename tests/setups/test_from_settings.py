@@ -125,7 +125,7 @@ def test_what_is_not_said_is_asked() -> None:
     known = model_shape("Qwen/Qwen2.5-7B")
     assert known is not None
     asked = {one.id for one in setup_from_settings(RunSettings(), known, None, 1)[1] if one.is_question}
-    assert asked == {"finetuning", "micro_batch", "sequence_length", "gradient_checkpointing"}
+    assert asked == {"finetuning", "micro_batch", "sequence_length", "gradient_checkpointing", "optimizer", "weights"}
 
 
 @pytest.mark.parametrize(("framework", "settings", "rank", "said"), [

@@ -76,7 +76,7 @@ def _blocks(training: RunConfig | None, memory: RunEstimate | None, gaps: Sequen
         yield from (
             compose_server(memory.estimate, wording, "")
             if isinstance(memory.estimate, Served)
-            else compose_estimate(memory.estimate, wording, "", memory.fit)
+            else compose_estimate(memory, memory.estimate, wording, "")
         ).blocks
     if gaps:
         yield Heading(wording.say(Text("Not read or not known", "未能读取或确定")))

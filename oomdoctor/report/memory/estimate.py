@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from oomdoctor.api.results import RunEstimate
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import Fit, MemoryBudget
 from oomdoctor.case.setup import Layout, Placement, Setup
 from oomdoctor.case.text import Text
 from oomdoctor.memory.model.placement import card_placement
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Mark, Paragraph, Row, Slice, Span, Style
-from oomdoctor.report.memory.fits import each_card, fits_line, how_judged
+from oomdoctor.report.memory.assumed import assumed, deciding
+from oomdoctor.report.memory.fits import fits_line, how_judged, needs_line
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_size
 
@@ -57,31 +59,29 @@ _PARTS = 4
 """Parts of a card that are named in a line."""
 
 
-def compose(estimate: Estimate, wording: Wording, version: str, judged: Fit | None = None) -> Document:
-    """Compose the document; `judged` is the run compared with the card that somebody named."""
+def compose(run: RunEstimate, estimate: Estimate, wording: Wording, version: str) -> Document:
+    """Compose the document; `estimate` is that of the run."""
     title = wording.say(Text("oomdoctor {} · estimate", "oomdoctor {} · 显存估计")).format(version)
-    return Document(title=title, blocks=tuple(_blocks(estimate, wording, judged)), lang=wording.lang)
+    return Document(title=title, blocks=tuple(_blocks(run, estimate, wording)), lang=wording.lang)
 
 
-def _blocks(estimate: Estimate, wording: Wording, judged: Fit | None) -> Iterator[Block]:
-    """Yield what the driver will show, or with a card what the run needs there: one sum, and its parts add up to it."""
-    yield Paragraph(spans=tuple(_headline(estimate, wording, judged)))
-    seen, estimate = estimate, judged.needed if judged else estimate
-    yield _bar(estimate, wording, judged.budget if judged else None)
-    if estimate.ranks:
+def _blocks(run: RunEstimate, estimate: Estimate, wording: Wording) -> Iterator[Block]:
+    """Yield what the run needs, with a card or without: one sum, and its parts add up to it."""
+    need, judged = run.needed or estimate, run.fit
+    yield Paragraph(spans=tuple(_headline(estimate, need, wording, judged)))
+    yield from deciding(estimate.assumptions, run.otherwise, wording)
+    yield _bar(need, wording, judged.budget if judged else None)
+    if need.ranks:
         yield Heading(text=wording.say(Text("Card by card", "各张卡")))
-        yield Facts(rows=tuple(_rank(rank, estimate.setup, wording) for rank in estimate.ranks))
+        yield Facts(rows=tuple(_rank(rank, need.setup, wording) for rank in need.ranks))
     yield Heading(text=wording.say(Text("Phases", "各阶段")))
-    yield Facts(rows=tuple(Row(label=wording.say(_PHASES[phase.name]), value=format_size(phase.bytes)) for phase in estimate.phases))
-    yield Facts(rows=tuple(Row(label=wording.say(text), value=format_size(size)) for text, size in _host(estimate) if size))
-    if seen.assumptions:
-        yield Heading(text=wording.say(Text("Not stated, so assumed", "以下未说明，按此假设")))
-        yield Facts(rows=tuple(Row(label=assumption.id, value=wording.say(assumption.text)) for assumption in seen.assumptions))
-    if judged is not None:
-        yield Folded(title=wording.say(Text("How this is judged", "判断依据")), blocks=how_judged(wording))
+    yield Facts(rows=tuple(Row(label=wording.say(_PHASES[phase.name]), value=format_size(phase.bytes)) for phase in need.phases))
+    yield Facts(rows=tuple(Row(label=wording.say(text), value=format_size(size)) for text, size in _host(need) if size))
+    yield from assumed(estimate.assumptions, wording)
+    yield Folded(title=wording.say(Text("How this is judged", "判断依据")), blocks=how_judged(wording))
     yield Folded(
         title=wording.say(Text("The range of each part, and where its formula is from", "各部分的区间与公式来源")),
-        blocks=(Facts(rows=tuple(_terms(estimate, wording))),),
+        blocks=(Facts(rows=tuple(_terms(need, wording))),),
     )
 
 
@@ -91,18 +91,14 @@ def _host(estimate: Estimate) -> Iterator[tuple[Text, int]]:
     yield Text("host memory while saving", "保存完整检查点时所需的内存"), estimate.host_saving
 
 
-def _headline(estimate: Estimate, wording: Wording, judged: Fit | None) -> Iterator[Span]:
-    sizes = [format_size(size) for size in (estimate.expected, estimate.low, estimate.high)]
-    phase = wording.say(_PHASES[(judged.needed if judged else estimate).peak.name])
-    if judged is not None:
-        yield from fits_line(judged, wording)
-        yield Span(f"需要最多的阶段：{phase}。" if wording.is_chinese else f" It needs the most at this point: {phase}.")
-        if judged.fits != "no":
-            yield Span(_shown(sizes[2] if estimate.high < judged.budget.total else None, wording))
-    elif wording.is_chinese:
-        yield Span(f"预计峰值为 {sizes[0]}（{sizes[1]} 至 {sizes[2]}）{each_card(estimate, wording)}，出现在：{phase}。")
-    else:
-        yield Span(f"The peak is about {sizes[0]} ({sizes[1]} to {sizes[2]}){each_card(estimate, wording)}, at this point: {phase}.")
+def _headline(estimate: Estimate, need: Estimate, wording: Wording, judged: Fit | None) -> Iterator[Span]:
+    """Say the verdict, the need, when it is, and what nvidia-smi may show, which counts what torch holds and no tensor uses."""
+    phase = wording.say(_PHASES[need.peak.name])
+    yield from needs_line(need, wording) if judged is None else fits_line(judged, wording)
+    yield Span(f"需要最多的阶段：{phase}。" if wording.is_chinese else f" It needs the most at this point: {phase}.")
+    if judged is None or judged.fits != "no":
+        within = judged is None or estimate.high < judged.budget.total
+        yield Span(_shown(format_size(estimate.high) if within else None, wording))
 
 
 def _shown(most: str | None, wording: Wording) -> str:

@@ -43,6 +43,13 @@ def fits_line(fit: Fit, wording: Wording) -> Iterator[Span]:
         yield Span(f" The run needs {sizes}{each_card(need, wording)}; {name or 'the card of the log'} has {usable} to plan with.")
 
 
+def needs_line(need: Estimate, wording: Wording) -> Iterator[Span]:
+    """Yield what a run needs where no card was named."""
+    sizes = range_of(need.expected, need.low, need.high, wording)
+    text = wording.say(Text("The run needs {}{}.", "这次运行需要 {}{}。"))
+    yield Span(text.format(sizes, each_card(need, wording)), Style.STRONG)
+
+
 def how_judged(wording: Wording) -> tuple[Paragraph, ...]:
     """Return how the verdict is reached."""
     return tuple(Paragraph((Span(wording.say(text)),)) for text in _JUDGED)

@@ -13,6 +13,7 @@ from oomdoctor.knowledge.pack import Pack
 from oomdoctor.report.diagnosis.expected import range_of
 from oomdoctor.report.diagnosis.steps import settings
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps
+from oomdoctor.report.memory.assumed import assumed
 from oomdoctor.report.memory.estimate import part_name
 from oomdoctor.report.memory.fits import fits_line, how_judged
 from oomdoctor.report.wording.phrases import bare
@@ -61,9 +62,7 @@ def _blocks(plans: Plans[Estimate], assumptions: Sequence[Assumption], pack: Pac
         yield Steps(tuple(_step(plan, pack, wording) for plan in plans.plans))
     if plans.obstacle is not None:
         yield from _obstacle(plans.obstacle, plans, pack, wording)
-    if assumptions:
-        yield Heading(wording.say(Text("Not stated, so assumed", "以下未说明，按此假设")))
-        yield Facts(tuple(Row(label=assumption.id, value=wording.say(assumption.text)) for assumption in assumptions))
+    yield from assumed(assumptions, wording)
     yield _judged(plans, wording)
 
 

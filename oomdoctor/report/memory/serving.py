@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oomdoctor.case.estimate import Assumption, Term
+from oomdoctor.case.estimate import Term
 from oomdoctor.case.serving import ByteRange, Served, StartupCheck
 from oomdoctor.case.text import Text
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Row, Slice, Span, Style
+from oomdoctor.report.memory.assumed import assumed
 from oomdoctor.report.memory.estimate import part_name
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB, format_share, format_size
@@ -54,13 +55,6 @@ def _blocks(served: Served, wording: Wording) -> Iterator[Block]:
         title=wording.say(Text("Where the formulas are from", "公式来源")),
         blocks=(Facts(tuple(Row(part_name(term.name, wording), term.basis) for term in (*served.terms, *served.beside))),),
     )
-
-
-def assumed(assumptions: tuple[Assumption, ...], wording: Wording) -> Iterator[Block]:
-    """Yield the assumptions."""
-    if assumptions:
-        yield Heading(wording.say(Text("Not stated, so assumed", "以下未说明，按此假设")))
-        yield Facts(tuple(Row(assumption.id, wording.say(assumption.text)) for assumption in assumptions))
 
 
 def verdict(served: Served, wording: Wording) -> Span:

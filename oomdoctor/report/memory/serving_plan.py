@@ -10,7 +10,8 @@ from oomdoctor.case.serving import Served
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.steps import settings
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps
-from oomdoctor.report.memory.serving import assumed, obstacle, verdict
+from oomdoctor.report.memory.assumed import assumed
+from oomdoctor.report.memory.serving import obstacle, verdict
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB, format_size
 

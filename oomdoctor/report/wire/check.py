@@ -12,7 +12,7 @@ from oomdoctor.case.gap import Gap
 from oomdoctor.case.plan import Fits
 from oomdoctor.case.serving import Served
 from oomdoctor.case.settings import RunConfig, Severity
-from oomdoctor.report.wire.estimate import convert_estimate
+from oomdoctor.report.wire.estimate import convert_run
 from oomdoctor.report.wire.estimate_v1 import EstimateV1
 from oomdoctor.report.wire.serving import convert_served
 from oomdoctor.report.wire.settings_v1 import ConfigIssueV1, Count, GapV1, config_issue, gap
@@ -56,4 +56,4 @@ def convert_check(training: RunConfig | None, memory: RunEstimate | None, gaps: 
 
 def _estimate(memory: RunEstimate, wording: Wording) -> EstimateV1:
     estimate = memory.estimate
-    return convert_served(estimate, wording) if isinstance(estimate, Served) else convert_estimate(estimate, wording, memory.fit)
+    return convert_served(estimate, wording) if isinstance(estimate, Served) else convert_run(memory, estimate, wording)

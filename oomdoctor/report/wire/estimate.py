@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from oomdoctor.api.results import RunEstimate
 from oomdoctor.case.estimate import Assumption, Estimate, Phase, Term
-from oomdoctor.case.plan import Fit
+from oomdoctor.case.plan import Fit, Otherwise
 from oomdoctor.memory.model.placement import card_placement
 from oomdoctor.report.safety.sanitize import clean_line
-from oomdoctor.report.wire.estimate_v1 import AssumptionV1, CardV1, EstimateV1, PhaseV1, RangeV1, RankV1, TermV1
+from oomdoctor.report.wire.estimate_v1 import AssumptionV1, CardV1, EstimateV1, OtherwiseV1, PhaseV1, RangeV1, RankV1, TermV1
 from oomdoctor.report.wording.wording import Wording
 
 
@@ -29,6 +33,15 @@ def convert_estimate(estimate: Estimate, wording: Wording, fit: Fit | None = Non
         phases=phases(estimate.phases),
         ranks=tuple(_rank(rank) for rank in estimate.ranks),
         assumptions=assumptions(estimate.assumptions, wording),
+    )
+
+
+def convert_run(run: RunEstimate, estimate: Estimate, wording: Wording) -> EstimateV1:
+    """Convert what somebody asked of a run: also what it needs, and what was assumed the other way."""
+    return replace(
+        convert_estimate(estimate, wording, run.fit),
+        needed_bytes=UNSET if run.needed is None else size_range(run.needed),
+        otherwise=tuple(_otherwise(other, wording) for other in run.otherwise),
     )
 
 
@@ -60,6 +73,18 @@ def _card(fit: Fit) -> CardV1:
         usable_bytes=budget.usable,
         needed_bytes=size_range(fit.needed),
         fits=fit.fits,
+    )
+
+
+def _otherwise(other: Otherwise, wording: Wording) -> OtherwiseV1:
+    return OtherwiseV1(
+        assumption=other.assumption,
+        text=wording.say(other.text),
+        sets=dict(other.sets),
+        needed_bytes=size_range(other.needed),
+        fits=other.fits,
+        turns=other.turns,
+        limit=other.is_limit,
     )
 
 

@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from oomdoctor.case.plan import Fits
 from oomdoctor.case.serving import StartupCheckName
+from oomdoctor.case.settings import Scalar
 
 Tag = Literal["oomdoctor/estimate/v1"]
 
@@ -80,6 +81,24 @@ class AssumptionV1(Struct, frozen=True, kw_only=True):
     """Whether the answer would change the figure much."""
 
 
+class OtherwiseV1(Struct, frozen=True, kw_only=True):
+    """What the run needs where something that was assumed is otherwise."""
+
+    assumption: str
+    """The id of the assumption."""
+    text: str
+    """The other way, as a clause."""
+    sets: dict[str, Scalar]
+    """The same as settings by the names that all frameworks share."""
+    needed_bytes: RangeV1
+    fits: Fits | None
+    """Null where no card was named."""
+    turns: bool
+    """Whether the verdict is another one then, or would be beyond a limit."""
+    limit: bool
+    """Whether it is the largest number that fits."""
+
+
 class StartupCheckV1(Struct, frozen=True, kw_only=True):
     """Something that must fit for a server to start, and the bytes that are left then."""
 
@@ -134,6 +153,10 @@ class EstimateV1(Struct, frozen=True, kw_only=True):
     phases: tuple[PhaseV1, ...]
     ranks: tuple[RankV1, ...] | UnsetType = UNSET
     assumptions: tuple[AssumptionV1, ...]
+    needed_bytes: RangeV1 | UnsetType = UNSET
+    """What the run must find on a card so that no request fails, with a card or without; nvidia-smi shows `per_gpu_bytes`."""
+    otherwise: tuple[OtherwiseV1, ...] | UnsetType = UNSET
+    """What was assumed and decides, taken the other way; what turns the verdict stands first."""
 
 
 class AtFailureV1(Struct, frozen=True, kw_only=True):

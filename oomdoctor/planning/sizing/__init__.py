@@ -1,0 +1,1 @@
+"""Estimates beside the one that was asked for: what was assumed taken otherwise, and every combination of two sizes."""
