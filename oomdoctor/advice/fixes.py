@@ -112,13 +112,20 @@ def _comes_later(fix: FixRecord, facts: Mapping[str, Fact]) -> bool:
     return bool(fix.frees.terms) and _AFTER_LOADING.issuperset(fix.frees.terms)
 
 
-def rows_of(pack: Pack, fix: FixRecord, known: KnownFacts, training: RunConfig | None) -> list[SettingRecord]:
-    """Return the rows of a fix that this run can use, in the version that it has."""
+def rows_of(
+    pack: Pack, fix: FixRecord, known: KnownFacts, training: RunConfig | None, *, takes_newest: bool = False
+) -> list[SettingRecord]:
+    """Return the rows of a fix that this run can use, in the version that it has; where nobody knows it, those of any version.
+
+    With `takes_newest` a version that nobody knows is the newest.
+    """
     places = training.places if training is not None else {}
     written = {name: place.framework for name, place in places.items()}
     rows: list[SettingRecord] = []
     for row in fix.settings:
         is_known = within(_version(row.framework, known.facts, training), row.since, row.until)
+        if is_known is None and takes_newest:
+            is_known = row.until is None
         if is_known is None:
             rows.append(row)
         elif is_known:

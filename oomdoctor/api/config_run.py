@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from oomdoctor.advice.fixes import unique_fixes
 from oomdoctor.api.configs import read_configs
 from oomdoctor.api.inputs import unread_lines
+from oomdoctor.api.models import find_card
 from oomdoctor.api.pipeline import diagnose_logs
-from oomdoctor.api.plan import plan_run
 from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.case.plan import Measure
 from oomdoctor.case.serving import AnyPlans
@@ -24,11 +24,14 @@ from oomdoctor.configs.proposals.proposal import Proposal, fix_proposal, issue_p
 from oomdoctor.configs.readers.read import read_config
 from oomdoctor.configs.resolve import resolve_config
 from oomdoctor.errors import NothingReadError, UsageError
+from oomdoctor.findings.conditions import Fact
 from oomdoctor.ingest.sources import expand_sources
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.tables.cards import card_named
 from oomdoctor.planning.framework_keys import measure_keys
 from oomdoctor.planning.plan_request import PlanRequest, plan_request
+from oomdoctor.planning.plan_run import plan_run
+from oomdoctor.planning.plan_writer import PlanWriter
 from oomdoctor.planning.told.smallest_plan import PLAN
 
 _SHOWN = 5
@@ -41,7 +44,15 @@ class ConfigRun:
     Raises UsageError where a file cannot be read or none is a config, and NothingReadError where no log can be read.
     """
 
-    def __init__(self, logs: Sequence[str], configs: Sequence[str], pack: Pack, folder: str | None, gpu: str | None) -> None:
+    def __init__(
+        self,
+        logs: Sequence[str],
+        configs: Sequence[str],
+        pack: Pack,
+        folder: str | None,
+        gpu: str | None,
+        facts: Mapping[str, Fact] | None = None,
+    ) -> None:
         self._pack, self._folder = pack, folder
         self._targets = EditTargets(read_configs(configs)[0], pack)
         if not any(config.framework for config in self._targets.configs):
@@ -51,7 +62,7 @@ class ConfigRun:
         versions = {path: version_at(path, moment) for path in self.files}
         self._older = {path: read_file(version) or b"" for path, version in versions.items() if version != path}
         self._diagnosis = _diagnosis(logs, configs, versions, pack) if logs else None
-        self._facts = {} if self._diagnosis is None else dict(self._diagnosis.case.facts)
+        self._facts: dict[str, Fact] = dict(facts or {}) if self._diagnosis is None else dict(self._diagnosis.case.facts)
         card = card_named(gpu) if gpu is not None else None
         if card is not None:
             self._facts["log.gpu_name"] = card.name
@@ -60,7 +71,13 @@ class ConfigRun:
         """Return what makes the run fit; None where nobody asks for it and the log does not tell enough to know by itself."""
         if gpu is None and number is None and not self._is_told():
             return None
-        return plan_run(self._request(gpus, model), self._pack, gpu=gpu, gpus=gpus, model=model, top=max(_SHOWN, number or 0))
+        request, card = self._request(gpus, model), None if gpu is None else find_card(gpu)
+        top = max(_SHOWN, number or 0)
+        return plan_run(request, self._pack, card=card, gpus=gpus, model=model, top=top, writer=self.writer(request))
+
+    def writer(self, request: PlanRequest) -> PlanWriter:
+        """Return what writes plans for a run into copies of its files."""
+        return PlanWriter(self._corrected(), self._targets, request, self._settings, self._pack)
 
     def proposals(self, plans: AnyPlans | None, gpus: int | None) -> ProposalSelection:
         """Return what the configs need to be right at all, what the diagnosis proposes, and what makes the run fit."""
@@ -126,6 +143,14 @@ class ConfigRun:
         """Return the files without what is wrong in them: a misspelt key says nothing of a run until it is spelt right."""
         safe = [correction for correction in self._corrections() if correction.safe]
         return {**self.files, **apply_proposals(self.files, safe, self._issues, read_file).files}
+
+
+def plan_writer(configs: Sequence[str], request: PlanRequest, pack: Pack) -> PlanWriter | None:
+    """Return what writes plans for a run into copies of its config files; None where none of them is a config that is known."""
+    try:
+        return ConfigRun((), configs, pack, None, None, request.log).writer(request)
+    except UsageError:
+        return None
 
 
 def _content(path: str) -> bytes:

@@ -46,7 +46,11 @@ class MeasureKeys(Struct, frozen=True):
         return replace(plans, plans=tuple(self._of_plan(plan) for plan in plans.plans), obstacle=obstacle)
 
     def _of_plan(self, plan: Plan[Outcome]) -> Plan[Outcome]:
-        return replace(plan, measures=_once([self.of_measure(measure) for measure in plan.measures]))
+        return replace(plan, measures=self.of_measures(plan.measures))
+
+    def of_measures(self, measures: Sequence[Measure]) -> tuple[Measure, ...]:
+        """Return measures that are made together, each key once."""
+        return _once([self.of_measure(measure) for measure in measures])
 
     def of_measure(self, measure: Measure) -> Measure:
         """Return the measure with its settings as the run's framework writes them."""
@@ -54,13 +58,17 @@ class MeasureKeys(Struct, frozen=True):
         if fix is None:
             return measure
         sets, config = dict(measure.sets), config_of(self.training)
-        settings = written_settings(rows_of(self.pack, fix, self.known, self.training), sets, self.known.facts, config)
+        settings = written_settings(self._usable(fix), sets, self.known.facts, config)
         return replace(measure, settings=settings or written_settings(self._below(fix, sets), sets, self.known.facts, config))
 
     def _rows(self, fix: FixRecord) -> list[SettingRecord]:
         """Return the framework's own rows, else those of a layer below; what only goes along does nothing alone."""
-        rows = rows_of(self.pack, fix, self.known, self.training)
+        rows = self._usable(fix)
         return rows if any(not row.along for row in rows) else self._below(fix)
+
+    def _usable(self, fix: FixRecord) -> list[SettingRecord]:
+        """Return the rows that the run's version has: a plan is written, so a version that nobody knows is the newest."""
+        return rows_of(self.pack, fix, self.known, self.training, takes_newest=True)
 
     def _below(self, fix: FixRecord, sets: Mapping[str, Scalar] | None = None) -> list[SettingRecord]:
         """Return the rows of the first layer that does it, or sets what is to be set, where the framework is one that takes DeepSpeed."""

@@ -12,18 +12,23 @@ _MOST_CARDS = 64
 """More cards than that are no advice for somebody who asks about a few."""
 
 
-def plans(space: SearchSpace[Candidate, Outcome], *, top: int = 5) -> Plans[Outcome]:
-    """Return what makes a run fit or a server start, the gentlest first and `top` at most; where nothing does, what would."""
+def plans(space: SearchSpace[Candidate, Outcome], *, top: int = 5, also_dominated: bool = False) -> Plans[Outcome]:
+    """Return what makes a run fit or a server start, the gentlest first and `top` at most; where nothing does, what would.
+
+    With `also_dominated` those follow than which another is better in every way.
+    """
     now = space.evaluate(space.now)
     verdict = space.fits(now)
     if verdict == "yes":
         return Plans(budget=space.budget, now=now, fits=verdict)
     result = search(space)
+    best = undominated(space, result.plans)
+    others = [plan for plan in result.plans if plan not in best] if also_dominated else []
     return Plans(
         budget=space.budget,
         now=now,
         fits=verdict,
-        plans=tuple(undominated(space, result.plans)[:top]),
+        plans=(*best, *others)[:top],
         obstacle=None if result.plans else _obstacle(space, now, result.closest),
         combinations=result.combinations,
     )

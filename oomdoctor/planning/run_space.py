@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Estimate
-from oomdoctor.case.plan import RISKS, Fits, MemoryBudget, Plan
+from oomdoctor.case.plan import RISKS, Fits, Measure, MemoryBudget, Plan
 from oomdoctor.case.settings import Scalar
 from oomdoctor.case.setup import Setup
 from oomdoctor.planning.incompatible import incompatible
@@ -43,6 +43,8 @@ class RunSpace(Struct, frozen=True, kw_only=True):
     now: Setup
     budget: MemoryBudget
     can: Callable[[str], bool]
+    writes: Callable[[Sequence[Measure]], bool]
+    """Whether the files of the run take some measures."""
     seconds: float
     """Time of an update today."""
     smaller: tuple[tuple[int, RunOption], ...]
@@ -52,7 +54,8 @@ class RunSpace(Struct, frozen=True, kw_only=True):
 
     def subjects(self) -> tuple[tuple[RunOption, ...], ...]:
         """Return the options that lower a phase: in the run as it is, with its smallest batch, or where all else is changed."""
-        every = subjects(self.now, self.budget.capability, self.can)
+        every = [self._written(options) for options in subjects(self.now, self.budget.capability, self.can)]
+        every = [options for options in every if options]
         gentle, smallest = [options[-1] for options in every], [option for _, option in self.smaller[-1:]]
         few = [option.apply(self.now) or self.now for option in smallest]
         kept = []
@@ -65,7 +68,7 @@ class RunSpace(Struct, frozen=True, kw_only=True):
 
     def cuts(self) -> tuple[RunOption, ...]:
         """Return shorter samples."""
-        return lengths(self.now, self.can)
+        return self._written(lengths(self.now, self.can))
 
     def batches(self, candidate: Setup, above: int) -> list[RunOption]:
         """Return the smaller micro batches; none where an update in the backward pass cannot accumulate."""
@@ -122,6 +125,9 @@ class RunSpace(Struct, frozen=True, kw_only=True):
         engine = "ddp" if self.now.layout.engine == "none" and self.now.task == "train" else self.now.layout.engine
         return run_space(replace(self.now, layout=replace(self.now.layout, cards=cards, engine=engine)), self.budget, self.can)
 
+    def _written(self, options: Sequence[RunOption]) -> tuple[RunOption, ...]:
+        return tuple(option for option in options if self.writes(option.measures))
+
     def _lowers(self, base: Setup, option: RunOption) -> bool:
         """Say whether an option lowers a phase, or what the run may need at most: it can settle what nobody knows."""
         now, then = self.evaluate(base), self.evaluate(option.apply(base) or base)
@@ -130,13 +136,19 @@ class RunSpace(Struct, frozen=True, kw_only=True):
         return saved > _MATTERS * self.budget.total
 
 
-def run_space(setup: Setup, budget: MemoryBudget, can: Callable[[str], bool] = lambda _: True) -> RunSpace:
-    """Return the search space of a run; `can` says whether its framework has a fix."""
+def run_space(
+    setup: Setup,
+    budget: MemoryBudget,
+    can: Callable[[str], bool] = lambda _: True,
+    writes: Callable[[Sequence[Measure]], bool] = lambda _: True,
+) -> RunSpace:
+    """Return the search space of a run; `can` says whether its framework has a fix, `writes` whether its files take measures."""
     return RunSpace(
         now=setup,
         budget=budget,
         can=can,
+        writes=writes,
         seconds=seconds(setup),
-        smaller=tuple(((option.apply(setup) or setup).batch, option) for option in batches(setup)),
+        smaller=tuple(((option.apply(setup) or setup).batch, option) for option in batches(setup) if writes(option.measures)),
         accepted=incompatible(setup, budget.capability),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from oomdoctor.case.diagnosis import Fix
@@ -16,32 +18,38 @@ from oomdoctor.knowledge.pack import Pack
 
 
 def plan_proposals(result: AnyPlans, targets: EditTargets, run: RunSettings, pack: Pack, folder: str | None = None) -> list[Proposal]:
-    """Return the plans in their order, as `plan-1`, `plan-2` ...; `run` and `folder` are those of `of_fix`."""
+    """Return the plans in their order, as `plan-1`, `plan-2` ...; `run` and `folder` are those of `fix_proposal`."""
     plans: tuple[AnyPlan, ...] = result.plans
-    return [_of_plan(f"plan-{number}", plan, targets, run, pack, folder) for number, plan in enumerate(plans, 1)]
+    return [
+        replace(measures_proposal(f"plan-{number}", plan.measures, targets, run, pack, folder), plan=plan)
+        for number, plan in enumerate(plans, 1)
+    ]
 
 
-def _of_plan(name: str, plan: AnyPlan, targets: EditTargets, run: RunSettings, pack: Pack, folder: str | None) -> Proposal:
-    fixes = list(dict.fromkeys(measure.fix for measure in plan.measures))
+def measures_proposal(
+    name: str, measures: Sequence[Measure], targets: EditTargets, run: RunSettings, pack: Pack, folder: str | None = None
+) -> Proposal:
+    """Return the measures of a plan, with their settings in the keys of the run's framework, as one proposal."""
+    fixes = list(dict.fromkeys(measure.fix for measure in measures))
     title = Text(*(mark.join(_title(fix, pack, lang) for fix in fixes) for lang, mark in (("en", "; "), ("zh", "；"))))
     fix = Fix(
         id=name,
         title=title,
         how=title,
-        settings=tuple(setting for measure in plan.measures for setting in measure.settings),
+        settings=tuple(setting for measure in measures for setting in measure.settings),
         fits="yes",
         safety="safe" if all(_is_safe(name, pack) for name in fixes) else "review",
     )
     proposal = fix_proposal(fix, targets, run, pack, folder)
-    nameless = tuple(RefusedChange(_NO_KEY, _sets(measure)) for measure in plan.measures if not _is_written(measure, plan, pack))
-    return replace(proposal, by_hand=(*proposal.by_hand, *nameless), plan=plan)
+    nameless = tuple(RefusedChange(_NO_KEY, _sets(measure)) for measure in measures if not _is_written(measure, measures, pack))
+    return replace(proposal, by_hand=(*proposal.by_hand, *nameless))
 
 
-def _is_written(measure: Measure, plan: AnyPlan, pack: Pack) -> bool:
+def _is_written(measure: Measure, measures: Sequence[Measure], pack: Pack) -> bool:
     """Return whether some key does it: one of its own, or one of another measure, as one file shards and offloads."""
     fix = pack.fix(measure.fix)
     rows = fix.settings if fix is not None else ()
-    keys = {(setting.framework, setting.key) for other in plan.measures for setting in other.settings}
+    keys = {(setting.framework, setting.key) for other in measures for setting in other.settings}
     return bool(measure.settings) or any((row.framework, row.key) in keys for row in rows)
 
 

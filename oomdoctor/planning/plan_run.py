@@ -1,0 +1,83 @@
+"""From a run and its card to plans: in the keys of its framework, and as its files would hold them."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.plan import MemoryBudget, Plans
+from oomdoctor.case.serving import AnyPlans, Served
+from oomdoctor.errors import UsageError
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.tables.cards import Card
+from oomdoctor.planning.framework_keys import MeasureKeys, measure_keys
+from oomdoctor.planning.memory_budget import memory_budget
+from oomdoctor.planning.plan_request import PlanRequest
+from oomdoctor.planning.plan_writer import PlanWriter
+from oomdoctor.planning.plans import plans
+from oomdoctor.planning.run_space import run_space
+from oomdoctor.planning.server_space import server_space
+from oomdoctor.setups.from_log import run_from_log
+from oomdoctor.setups.server import CardLookup, serve_run, server_record
+
+_TRIES = 40
+"""Plans that are written at most, to find those that keep their word."""
+
+
+def plan_run(
+    request: PlanRequest,
+    pack: Pack,
+    *,
+    card: Card | None,
+    gpus: int | None,
+    model: str | None,
+    top: int,
+    writer: PlanWriter | None = None,
+) -> AnyPlans:
+    """Plan for the run of a request, the gentlest change first and `top` plans at most.
+
+    With a `writer` those come first that the files of the run take whole, with what the files give then. Raise UsageError where no card
+    is known.
+    """
+    keys = measure_keys(pack, request.training, request.log, request.framework)
+    budget = _budget(card, request)
+    served = _served(request, budget, model, gpus, pack)
+    if served is None:
+        run = _run_plans(request, budget, keys, writer, top)
+        return replace(run, now=replace(run.now, assumptions=request.assumptions))
+    server = keys.with_keys(plans(server_space(served, budget, keys.has), top=top))
+    return replace(server, now=replace(server.now, assumptions=served.assumptions))
+
+
+def _run_plans(request: PlanRequest, budget: MemoryBudget, keys: MeasureKeys, writer: PlanWriter | None, top: int) -> Plans[Estimate]:
+    anyhow = run_space(request.setup, budget, keys.has)
+    if writer is None:
+        return keys.with_keys(plans(anyhow, top=top))
+    space = run_space(request.setup, budget, keys.has, writer.can_write)
+    written = writer.written(space, keys.with_keys(plans(space, top=_TRIES, also_dominated=True)), top)
+    if written.plans or written.fits == "yes":
+        return written
+    # What no file holds whole is better than nothing: a part of it is for a person to write.
+    by_hand = keys.with_keys(plans(anyhow, top=_TRIES, also_dominated=True))
+    return replace(by_hand, plans=tuple(plan for plan in by_hand.plans if not writer.can_write(plan.measures))[:top])
+
+
+def _budget(card: Card | None, request: PlanRequest) -> MemoryBudget:
+    """Return the memory of the card that was named, else of the log's, without what the log shows and no setting explains."""
+    if card is not None:
+        return memory_budget(card).minus_unexplained(request.unexplained)
+    if request.budget is not None:
+        return request.budget.minus_unexplained(request.unexplained)
+    printed = request.log.get("log.total_bytes")
+    if isinstance(printed, int) and printed > 0:
+        return memory_budget(Card(str(request.log.get("log.gpu_name", "")), printed))
+    raise UsageError("which card? name it with --gpu (RTX 4090, A100-80GB, 24GB)")
+
+
+def _served(request: PlanRequest, budget: MemoryBudget, model: str | None, gpus: int | None, pack: Pack) -> Served | None:
+    """Return what the run makes of its card where it is a server."""
+    run = run_from_log(request.training, request.log)
+    settings = replace(run.settings, model=model) if model else run.settings
+    run = replace(run, settings=settings, cards=gpus or run.cards, framework=request.framework)
+    record = server_record(run.settings, run.framework, pack)
+    return None if record is None else serve_run(run, request.log, request.setup.shape, record, CardLookup(budget.card, budget.total))

@@ -1,0 +1,115 @@
+"""What a plan comes to in the files of a run: it is written into copies, and what they say then is estimated.
+
+A plan that is worked out from measures alone can promise what no file holds: a key that a framework lacks, a ready-made file that sets
+more, a default that comes with another setting. So what is shown is what was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.plan import Measure, Plan, Plans
+from oomdoctor.case.settings import ConfigIssue, RunConfig, RunSettings
+from oomdoctor.case.setup import Setup
+from oomdoctor.configs.edit.edit_targets import EditTargets
+from oomdoctor.configs.edit.patch import patch
+from oomdoctor.configs.edit.store import read_file
+from oomdoctor.configs.proposals.apply import apply_proposals
+from oomdoctor.configs.proposals.from_plans import measures_proposal
+from oomdoctor.configs.proposals.proposal import Proposal
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.planning.framework_keys import measure_keys
+from oomdoctor.planning.plan_request import PlanRequest
+from oomdoctor.planning.run_space import RunSpace
+from oomdoctor.setups.from_log import run_from_log, setup_from_log
+
+Files = Mapping[str, bytes]
+
+
+_OF_ADAPTERS = frozenset({"finetuning", "lora_rank", "lora_targets", "modules_to_save"})
+"""Settings with which a count of trained parameters, as a log prints it, is that of another run."""
+
+
+class PlanWriter:
+    """Writes plans for the run of a request into copies of its config files.
+
+    `files` are those without what is wrong in them; `read` returns the settings that files say.
+    """
+
+    def __init__(
+        self, files: Files, targets: EditTargets, request: PlanRequest, read: Callable[[Files], RunConfig | None], pack: Pack
+    ) -> None:
+        self._files, self._targets, self._request, self._read, self._pack = files, targets, request, read, pack
+        self._keys = measure_keys(pack, request.training, request.log, request.framework)
+        run = read(files)
+        self._settings = RunSettings() if run is None else run.settings
+        self._writable: dict[tuple[Measure, ...], bool] = {}
+
+    def can_write(self, measures: Sequence[Measure]) -> bool:
+        """Return whether the files take these measures without a word by hand."""
+        known = self._writable.get(tuple(measures))
+        if known is None:
+            known = self._writable[tuple(measures)] = self._takes(self._proposal(self._keys.of_measures(measures)))
+        return known
+
+    def written(self, space: RunSpace, plans: Plans[Estimate], top: int) -> Plans[Estimate]:
+        """Return the plans that the files hold, each with what the files give then; `top` at most."""
+        kept: list[Plan[Estimate]] = []
+        for plan in self._outcomes(space, plans.plans):
+            if all(plan.outcome.setup != other.outcome.setup for other in kept):
+                kept.append(plan)
+            if len(kept) == top:
+                break
+        return replace(plans, plans=tuple(kept))
+
+    def _outcomes(self, space: RunSpace, plans: Sequence[Plan[Estimate]]) -> Iterator[Plan[Estimate]]:
+        """Yield the plans that fit as they are written."""
+        for plan in plans:
+            settings = self._after(plan.measures)
+            if settings is None:
+                continue
+            outcome = space.evaluate(self._setup(settings))
+            if space.fits(outcome) == "yes":
+                yield replace(plan, outcome=outcome)
+
+    def _after(self, measures: Sequence[Measure]) -> RunSettings | None:
+        """Return the settings of the run as the files would say them; None where a part cannot be written."""
+        proposal = self._proposal(measures)
+        if proposal.by_hand:
+            return None
+        applied = apply_proposals(self._files, [proposal], self._issues, read_file)
+        run = self._read({**self._files, **applied.files}) if not any(step.left for step in applied.steps) else None
+        return None if run is None else run.settings
+
+    def _setup(self, settings: RunSettings) -> Setup:
+        """Return the run of the request with what is different in these settings."""
+        names = (name for name in settings.__struct_fields__ if getattr(settings, name) != getattr(self._settings, name))
+        changed = {name: getattr(settings, name) for name in names}
+        now = self._request.setup
+        known = run_from_log(self._request.training, self._request.log)
+        trained = known.trained if _OF_ADAPTERS.isdisjoint(changed) else None
+        run = replace(
+            known,
+            settings=replace(known.settings, **changed),
+            cards=now.layout.cards,
+            framework=self._request.framework,
+            trained=trained,
+        )
+        made, _ = setup_from_log(run, now.shape)
+        return made if "sequence_length" in changed else replace(made, length=now.length)
+
+    def _proposal(self, measures: Sequence[Measure]) -> Proposal:
+        return measures_proposal("plan", measures, self._targets, self._settings, self._pack)
+
+    def _takes(self, proposal: Proposal) -> bool:
+        files = dict.fromkeys(change.file for change in proposal.changes)
+        return not proposal.by_hand and not any(
+            patch(file, self._files[file], [change for change in proposal.changes if change.file == file]).refusals for file in files
+        )
+
+    def _issues(self, files: Files) -> Sequence[ConfigIssue]:
+        run = self._read(files)
+        return () if run is None else run.issues
