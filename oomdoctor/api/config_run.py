@@ -77,7 +77,7 @@ class ConfigRun:
 
     def writer(self, request: PlanRequest) -> PlanWriter:
         """Return what writes plans for a run into copies of its files."""
-        return PlanWriter(self._corrected(), self._targets, request, self._settings, self._pack)
+        return PlanWriter(self._corrected(), self._older, self._targets, request, self._settings, self._pack)
 
     def proposals(self, plans: AnyPlans | None, gpus: int | None) -> ProposalSelection:
         """Return what the configs need to be right at all, what the diagnosis proposes, and what makes the run fit."""

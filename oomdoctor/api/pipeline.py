@@ -42,8 +42,8 @@ from oomdoctor.verdicts import named_by_warning, progress_after, verdict_of_a_pa
 if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment
     from oomdoctor.case.expected import Told
-    from oomdoctor.planning.run_expected_vs_observed import RunExpectedVsObserved
-    from oomdoctor.planning.server_expected_vs_observed import ServerExpectedVsObserved
+    from oomdoctor.planning.observed.run_expected_vs_observed import RunExpectedVsObserved
+    from oomdoctor.planning.observed.server_expected_vs_observed import ServerExpectedVsObserved
 
 _SAMPLES = 24
 _OWN_BARS = ("model-load", "data-loading", "evaluation", "generation")
@@ -212,7 +212,7 @@ def _expected_run(
     """Return what the run should have taken, where a card's memory failed and something tells the model."""
     if not failures or failures[0].kind not in _ON_THE_CARD or not any(name in values for name in _MODEL):
         return None
-    from oomdoctor.planning.run_expected_vs_observed import run_expected_vs_observed  # noqa: PLC0415 - most logs do not tell the model
+    from oomdoctor.planning.observed.run_expected_vs_observed import run_expected_vs_observed  # noqa: PLC0415 - most logs do not tell the model
 
     return run_expected_vs_observed(settings, log, failures[0])
 
@@ -240,7 +240,7 @@ def _expected_server(
     serving = log.get("log.framework") in pack.names("servers") or (settings is not None and settings.settings.method == "serve")
     if not failures or not serving or failures[0].kind not in _ON_THE_CARD or not any(name in values for name in _MODEL):
         return None
-    from oomdoctor.planning.server_expected_vs_observed import server_expected_vs_observed  # noqa: PLC0415 - as above
+    from oomdoctor.planning.observed.server_expected_vs_observed import server_expected_vs_observed  # noqa: PLC0415 - as above
 
     return server_expected_vs_observed(settings, log, failures[0], pack)
 

@@ -46,7 +46,7 @@ LOG: Final = frozenset({
 })  # fmt: skip
 """findings/facts.py and machine/match_log.py: what several messages show together. `PACKAGE_version` comes from the packages."""
 ESTIMATE: Final = frozenset({"card_bytes", "fits", "model", "needed_bytes", "over_card", "weights_bytes"})
-"""planning/run_expected_vs_observed.py: what the memory model expects."""
+"""planning/observed/run_expected_vs_observed.py: what the memory model expects."""
 TRAINING: Final = frozenset({"framework", "version"})
 """case/settings.py: beside the settings themselves."""
 CONFIG: Final = frozenset({"eval_batch_above_train", "more_processes_than_cards"})

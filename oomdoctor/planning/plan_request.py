@@ -18,7 +18,7 @@ from oomdoctor.case.text import Text
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.tables.shapes import model_shape
 from oomdoctor.planning.memory_budget import budget_from_log
-from oomdoctor.planning.run_expected_vs_observed import at_failure, explaining_length
+from oomdoctor.planning.observed.run_expected_vs_observed import at_failure, explaining_length
 from oomdoctor.setups.from_log import LoggedRun, run_from_log, setup_from_log
 from oomdoctor.setups.model_files import read_shape
 

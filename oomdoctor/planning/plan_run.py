@@ -54,9 +54,9 @@ def _run_plans(request: PlanRequest, budget: MemoryBudget, keys: MeasureKeys, wr
     if writer is None:
         return keys.with_keys(plans(anyhow, top=top))
     space = run_space(request.setup, budget, keys.has, writer.can_write)
-    written = writer.written(space, keys.with_keys(plans(space, top=_TRIES, also_dominated=True)), top)
-    if written.plans or written.fits == "yes":
-        return written
+    whole = writer.writable_plans(space, keys.with_keys(plans(space, top=_TRIES, also_dominated=True)), top)
+    if whole.plans or whole.fits == "yes":
+        return whole
     # What no file holds whole is better than nothing: a part of it is for a person to write.
     by_hand = keys.with_keys(plans(anyhow, top=_TRIES, also_dominated=True))
     return replace(by_hand, plans=tuple(plan for plan in by_hand.plans if not writer.can_write(plan.measures))[:top])

@@ -36,15 +36,16 @@ _OF_ADAPTERS = frozenset({"finetuning", "lora_rank", "lora_targets", "modules_to
 class PlanWriter:
     """Writes plans for the run of a request into copies of its config files.
 
-    `files` are those without what is wrong in them; `read` returns the settings that files say.
+    `files` are those without what is wrong in them, and `older` what they were when the run died, where they have changed since; `read`
+    returns the settings that files say.
     """
 
     def __init__(
-        self, files: Files, targets: EditTargets, request: PlanRequest, read: Callable[[Files], RunConfig | None], pack: Pack
+        self, files: Files, older: Files, targets: EditTargets, request: PlanRequest, read: Callable[[Files], RunConfig | None], pack: Pack
     ) -> None:
         self._files, self._targets, self._request, self._read, self._pack = files, targets, request, read, pack
         self._keys = measure_keys(pack, request.training, request.log, request.framework)
-        run = read(files)
+        run = read({**files, **older})
         self._settings = RunSettings() if run is None else run.settings
         self._writable: dict[tuple[Measure, ...], bool] = {}
 
@@ -55,7 +56,7 @@ class PlanWriter:
             known = self._writable[tuple(measures)] = self._takes(self._proposal(self._keys.of_measures(measures)))
         return known
 
-    def written(self, space: RunSpace, plans: Plans[Estimate], top: int) -> Plans[Estimate]:
+    def writable_plans(self, space: RunSpace, plans: Plans[Estimate], top: int) -> Plans[Estimate]:
         """Return the plans that the files hold, each with what the files give then; `top` at most."""
         kept: list[Plan[Estimate]] = []
         for plan in self._outcomes(space, plans.plans):

@@ -18,7 +18,7 @@ from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.case.event import Certainty, Event, Kind, Outcome, Place
 from oomdoctor.case.incident import Incident
 from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.planning.run_expected_vs_observed import at_failure, explaining_length
+from oomdoctor.planning.observed.run_expected_vs_observed import at_failure, explaining_length
 from oomdoctor.report.diagnosis.compose import compose
 from oomdoctor.report.render.markdown import render
 from oomdoctor.report.wire.diagnosis import convert_diagnosis

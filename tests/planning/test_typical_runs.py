@@ -82,7 +82,7 @@ def llamafactory(
     ),
     pytest.param(
         "a.yaml", llamafactory(batch=4, stage="dpo"), ["--gpu", "RTX 4090"],
-        {"quantization_bit": "4", "quantization_method": "bitsandbytes", "per_device_train_batch_size": "1", "gradient_accumulation_steps": "32"},
+        {"quantization_bit": "4", "quantization_method": "bnb", "per_device_train_batch_size": "1", "gradient_accumulation_steps": "32"},
         id="a preference loss needs the logits, so Liger's loss is not proposed",
     ),
     pytest.param(
@@ -92,14 +92,14 @@ def llamafactory(
     ),
     pytest.param(
         "a.yaml", llamafactory("Qwen/Qwen3-30B-A3B", length=4096, batch=1), ["--gpu", "RTX 4090", "--gpus", "4"],
-        {"enable_liger_kernel": "true", "quantization_bit": "4", "quantization_method": "bitsandbytes",
+        {"enable_liger_kernel": "true", "quantization_bit": "4", "quantization_method": "bnb",
          "deepspeed": "examples/deepspeed/ds_z3_config.json"},
         id="three changes come before one that makes every step four times as long",
     ),
     pytest.param(
         "a.yml", AXOLOTL, ["--gpu", "A100-80GB", "--gpus", "4"],
         {"liger_fused_linear_cross_entropy": "true", "plugins": "[axolotl.integrations.liger.LigerPlugin]", "context_parallel_size": "2",
-         "sequence_parallel_degree": "2", "gradient_accumulation_steps": "8"},
+         "gradient_accumulation_steps": "8"},
         id="long samples are spread over two cards, and accumulation makes up for it",
     ),
     pytest.param(

@@ -48,8 +48,8 @@ def _formats() -> dict[str, WeightFormat]:
 
 
 def optimizer_named(name: str) -> Optimizer | None:
-    """Return an optimizer by any name that programs give it."""
-    return _optimizers().get(name.lower())
+    """Return an optimizer by any name that programs give it, or by its class (`torch.optim.AdamW`)."""
+    return _optimizers().get(name.lower().rpartition(".")[2])
 
 
 def known_optimizer(name: str) -> Optimizer:

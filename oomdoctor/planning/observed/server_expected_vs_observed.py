@@ -17,8 +17,8 @@ from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.server import ServerRecord
 from oomdoctor.knowledge.tables.cards import card_named
 from oomdoctor.memory.servers.engines import ENGINES
-from oomdoctor.planning.expected_vs_observed import weigh_fixes
 from oomdoctor.planning.memory_budget import budget_from_log
+from oomdoctor.planning.observed.expected_vs_observed import weigh_fixes
 from oomdoctor.setups.from_log import LoggedRun, run_from_log
 from oomdoctor.setups.server import CardLookup, serve_run, server_record
 

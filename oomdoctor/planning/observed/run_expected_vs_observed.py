@@ -21,8 +21,8 @@ from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.memory.estimate import at_phases
-from oomdoctor.planning.expected_vs_observed import weigh_fixes
 from oomdoctor.planning.memory_budget import budget_from_log, fits, needed
+from oomdoctor.planning.observed.expected_vs_observed import weigh_fixes
 from oomdoctor.setups.from_log import LoggedRun, run_from_log, setup_from_log
 
 _UNBOUNDED = MemoryBudget("", 1 << 62, 1 << 62)

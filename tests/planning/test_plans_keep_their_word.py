@@ -1,0 +1,89 @@
+"""What a plan promises is what its files give: plan, fix, and estimate of the written files agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import oomdoctor
+
+LLAMAFACTORY = """\
+model_name_or_path: Qwen/Qwen2.5-7B-Instruct
+stage: sft
+do_train: true
+finetuning_type: {kind}
+{more}
+template: qwen
+cutoff_len: 4096
+per_device_train_batch_size: 4
+gradient_accumulation_steps: 4
+bf16: true
+"""
+AXOLOTL = """\
+base_model: meta-llama/Llama-3.1-8B
+sequence_len: 4096
+sample_packing: true
+micro_batch_size: 4
+gradient_accumulation_steps: 2
+optimizer: adamw_torch
+bf16: true
+flash_attention: true
+gradient_checkpointing: false
+"""
+SWIFT = (
+    "swift sft --model Qwen/Qwen3-8B --train_type full --torch_dtype bfloat16 --max_length 4096 --per_device_train_batch_size 4 "
+    "--gradient_accumulation_steps 4\n"
+)
+TRAINER = (
+    "torchrun --nproc_per_node 4 run_clm.py --model_name_or_path THUDM/glm-4-9b-chat --do_train --bf16 --block_size 2048 "
+    "--per_device_train_batch_size 4 --gradient_accumulation_steps 2 --deepspeed ds.json --output_dir out\n"
+)
+ZERO2 = '{"bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 2, "allgather_bucket_size": 5e8, "reduce_bucket_size": 5e8}}\n'
+FSDP = (
+    "accelerate launch --config_file acc.yaml sft.py --model_name_or_path mistralai/Mistral-7B-v0.3 --bf16 True --max_length 4096 "
+    "--per_device_train_batch_size 4 --gradient_accumulation_steps 4\n"
+)
+ACCELERATE = "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 4\nfsdp_config:\n  fsdp_version: 2\n"
+
+
+@pytest.mark.parametrize(("files", "card"), [
+    pytest.param({"sft.yaml": LLAMAFACTORY.format(kind="full", more="deepspeed: examples/deepspeed/ds_z2_config.json")}, "A100-40GB",
+                 id="LLaMA-Factory with a stock file that is not at hand"),
+    pytest.param({"sft.yaml": LLAMAFACTORY.format(kind="full", more="deepspeed: ds.json"), "ds.json": ZERO2}, "RTX 4090",
+                 id="LLaMA-Factory with a DeepSpeed file of one's own"),
+    pytest.param({"sft.yaml": LLAMAFACTORY.format(kind="lora", more="lora_rank: 8")}, "Tesla T4", id="LLaMA-Factory without DeepSpeed"),
+    pytest.param({"ax.yml": AXOLOTL}, "RTX 4090", id="axolotl, nothing sharded"),
+    pytest.param({"run.sh": SWIFT}, "L40S", id="ms-swift by its command"),
+    pytest.param({"run.sh": TRAINER, "ds.json": ZERO2}, "A100-40GB", id="a script of transformers with a DeepSpeed file"),
+    pytest.param({"run.sh": FSDP, "acc.yaml": ACCELERATE}, "RTX 5090", id="FSDP 2 started by accelerate"),
+])  # fmt: skip
+def test_the_written_files_need_what_the_plan_promised(files: dict[str, str], card: str, tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in files]
+    for path, text in zip(paths, files.values()):
+        path.write_text(text, encoding="utf-8")
+    plans = oomdoctor.plan(paths, gpu=card, gpus=4)
+    assert plans.plans
+    for number, plan in enumerate(plans.plans, 1):
+        changes = oomdoctor.fix(paths, gpu=card, gpus=4, plan=number, review=True)
+        assert not any(step.left for step in changes.applied.steps)
+        folder = tmp_path / f"plan-{number}"
+        written = {path.name: path.read_bytes() for path in paths} | {Path(path).name: data for path, data in changes.applied.files.items()}
+        folder.mkdir()
+        for name, data in written.items():
+            (folder / name).write_bytes(data)
+        run = oomdoctor.estimate([folder / name for name in written], gpu=card, gpus=4)
+        assert run.fits == "yes"
+        assert run.fit is not None
+        assert run.fit.needed.expected == pytest.approx(plan.outcome.expected, rel=0.01)
+
+
+def test_a_plan_that_no_file_holds_is_shown_where_there_is_no_other(tmp_path: Path) -> None:
+    script = tmp_path / "run.sh"
+    script.write_text(
+        "python run_clm.py --model_name_or_path google/gemma-2-9b --do_train --block_size 4096 --per_device_train_batch_size 1\n"
+    )
+    plans = oomdoctor.plan(script, gpu="V100-32GB")
+    changes = oomdoctor.fix(script, gpu="V100-32GB", plan=1, review=True)
+    assert plans.plans
+    assert any(step.left for step in changes.applied.steps)
