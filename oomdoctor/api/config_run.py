@@ -73,11 +73,13 @@ class ConfigRun:
             return None
         request, card = self._request(gpus, model), None if gpu is None else find_card(gpu)
         top = max(_SHOWN, number or 0)
-        return plan_run(request, self._pack, card=card, gpus=gpus, model=model, top=top, writer=self.writer(request))
+        writer = self.writer(request, corrected=self._diagnosis is None)
+        return plan_run(request, self._pack, card=card, gpus=gpus, model=model, top=top, writer=writer)
 
-    def writer(self, request: PlanRequest) -> PlanWriter:
-        """Return what writes plans for a run into copies of its files."""
-        return PlanWriter(self._corrected(), self._older, self._targets, request, self._settings, self._pack)
+    def writer(self, request: PlanRequest, *, corrected: bool) -> PlanWriter:
+        """Return what writes plans for a run into copies of its files; `corrected`: the request is of files that were mended."""
+        before = {**(self._corrected() if corrected else self.files), **self._older}
+        return PlanWriter(self._corrected(), before, self._targets, request, self._settings, self._pack)
 
     def proposals(self, plans: AnyPlans | None, gpus: int | None) -> ProposalSelection:
         """Return what the configs need to be right at all, what the diagnosis proposes, and what makes the run fit."""
@@ -148,7 +150,7 @@ class ConfigRun:
 def plan_writer(configs: Sequence[str], request: PlanRequest, pack: Pack) -> PlanWriter | None:
     """Return what writes plans for a run into copies of its config files; None where none of them is a config that is known."""
     try:
-        return ConfigRun((), configs, pack, None, None, request.log).writer(request)
+        return ConfigRun((), configs, pack, None, None, request.log).writer(request, corrected=False)
     except UsageError:
         return None
 

@@ -36,16 +36,16 @@ _OF_ADAPTERS = frozenset({"finetuning", "lora_rank", "lora_targets", "modules_to
 class PlanWriter:
     """Writes plans for the run of a request into copies of its config files.
 
-    `files` are those without what is wrong in them, and `older` what they were when the run died, where they have changed since; `read`
-    returns the settings that files say.
+    `files` are those without what is wrong in them, and `before` those of which the request was made: as they were when the run died.
+    `read` returns the settings that files say.
     """
 
     def __init__(
-        self, files: Files, older: Files, targets: EditTargets, request: PlanRequest, read: Callable[[Files], RunConfig | None], pack: Pack
+        self, files: Files, before: Files, targets: EditTargets, request: PlanRequest, read: Callable[[Files], RunConfig | None], pack: Pack
     ) -> None:
         self._files, self._targets, self._request, self._read, self._pack = files, targets, request, read, pack
         self._keys = measure_keys(pack, request.training, request.log, request.framework)
-        run = read({**files, **older})
+        run = read(before)
         self._settings = RunSettings() if run is None else run.settings
         self._writable: dict[tuple[Measure, ...], bool] = {}
 
