@@ -115,6 +115,8 @@ class Plans(Struct, Generic[Outcome], frozen=True, kw_only=True):
     """Whether it fits as it is."""
     plans: tuple[Plan[Outcome], ...] = ()
     """The gentlest first."""
+    by_hand: tuple[Plan[Outcome], ...] = ()
+    """Others, of which the run's files take a part at most: the rest is for a person to write."""
     obstacle: Obstacle[Outcome] | None = None
     combinations: int = 0
     """How many combinations were decided."""

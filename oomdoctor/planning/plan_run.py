@@ -22,6 +22,8 @@ from oomdoctor.setups.server import CardLookup, serve_run, server_record
 
 _TRIES = 40
 """Plans that are written at most, to find those that keep their word."""
+_BY_HAND = 2
+"""Plans with a part for a person that are named beside those that can be written."""
 
 
 def plan_run(
@@ -55,11 +57,12 @@ def _run_plans(request: PlanRequest, budget: MemoryBudget, keys: MeasureKeys, wr
         return keys.with_keys(plans(anyhow, top=top))
     space = run_space(request.setup, budget, keys.has, writer.can_write)
     whole = writer.writable_plans(space, keys.with_keys(plans(space, top=_TRIES, also_dominated=True)), top)
-    if whole.plans or whole.fits == "yes":
+    if whole.fits == "yes" or len(whole.plans) >= top:
         return whole
-    # What no file holds whole is better than nothing: a part of it is for a person to write.
-    by_hand = keys.with_keys(plans(anyhow, top=_TRIES, also_dominated=True))
-    return replace(by_hand, plans=tuple(plan for plan in by_hand.plans if not writer.can_write(plan.measures))[:top])
+    every = keys.with_keys(plans(anyhow, top=_TRIES))
+    by_hand = tuple(plan for plan in every.plans if not writer.can_write(plan.measures))
+    # Where the files hold none, a plan that is in part for a person is better than nothing.
+    return replace(whole, by_hand=by_hand[:_BY_HAND]) if whole.plans else replace(every, plans=by_hand[:top])
 
 
 def _budget(card: Card | None, request: PlanRequest) -> MemoryBudget:

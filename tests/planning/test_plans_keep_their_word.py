@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 import oomdoctor
+from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.plan import Plans
 
 LLAMAFACTORY = """\
 model_name_or_path: Qwen/Qwen2.5-7B-Instruct
@@ -62,7 +65,7 @@ def test_the_written_files_need_what_the_plan_promised(files: dict[str, str], ca
     paths = [tmp_path / name for name in files]
     for path, text in zip(paths, files.values()):
         path.write_text(text, encoding="utf-8")
-    plans = oomdoctor.plan(paths, gpu=card, gpus=4)
+    plans = cast("Plans[Estimate]", oomdoctor.plan(paths, gpu=card, gpus=4))
     assert plans.plans
     for number, plan in enumerate(plans.plans, 1):
         changes = oomdoctor.fix(paths, gpu=card, gpus=4, plan=number, review=True)

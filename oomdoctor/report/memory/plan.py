@@ -30,6 +30,8 @@ _RISKS: Mapping[Risk, Text | None] = {
     "different": Text("trains fewer parameters", "可训练的参数变少"),
     "data": Text("cuts samples", "会截断样本"),
 }
+_BY_HAND = Text("Also possible, with a part that is for you to write: ", "还有一些办法，但其中一部分要手动改：")
+_NAMED = Text("{} ({})", "{}（{}）")
 _TIMES = Text(
     "Times are rough: arithmetic at one rate, slower for small batches, plus every byte over the bus with nothing overlapping. "
     "Sharding and offloading look slower here than they often are.",
@@ -60,6 +62,9 @@ def _blocks(plans: Plans[Estimate], assumptions: Sequence[Assumption], pack: Pac
     if plans.plans:
         yield Heading(wording.say(Text("What to change", "怎么改")))
         yield Steps(tuple(_step(plan, pack, wording) for plan in plans.plans))
+    if plans.by_hand:
+        named = [wording.say(_NAMED).format(_titles(plan.measures, pack, wording), _range(plan.outcome, wording)) for plan in plans.by_hand]
+        yield Paragraph((Span(wording.say(_BY_HAND) + wording.listed(named) + wording.stop),))
     if plans.obstacle is not None:
         yield from _obstacle(plans.obstacle, plans, pack, wording)
     yield from assumed(assumptions, wording)

@@ -29,6 +29,7 @@ def convert_plans(plans: Plans[Estimate], assumed: Sequence[Assumption], wording
         wall=None if plans.obstacle is None else _obstacle(plans.obstacle),
         combinations=plans.combinations,
         assumptions=assumptions(assumed, wording),
+        by_hand=tuple(_plan(plan) for plan in plans.by_hand),
     )
 
 

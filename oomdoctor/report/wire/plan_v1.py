@@ -92,3 +92,5 @@ class PlansV1(Struct, frozen=True, kw_only=True):
     combinations: int
     """How many combinations were decided."""
     assumptions: tuple[AssumptionV1, ...]
+    by_hand: tuple[PlanV1, ...] = ()
+    """Others, of which the files of the run take a part at most."""
