@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -12,6 +12,7 @@ from oomdoctor.api.results import RunEstimate
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.serving import Served
 from oomdoctor.case.settings import RunConfig, RunSettings, Scalar
+from oomdoctor.case.setup import Setup, TracedMemory
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.knowledge.tables.cards import Card
@@ -23,9 +24,13 @@ from oomdoctor.setups.from_settings import setup_from_settings
 from oomdoctor.setups.model_files import read_config, read_shape
 from oomdoctor.setups.nearest_model import nearest_model
 from oomdoctor.setups.server import CardLookup, serve_settings, server_record
+from oomdoctor.simulation.simulated_run import Simulation
 
 _ANY_SIZE = 1_000_000_000
 """Parameters of a model of which only a trace will say how many it has; the trace does not ask."""
+
+
+_Config = Mapping[str, object]
 
 
 def estimate(
@@ -39,6 +44,7 @@ def estimate(
     serve: bool = False,
     hub: bool = False,
     trace: bool = False,
+    simulate: bool = False,
     rules: Path | None = None,
 ) -> RunEstimate:
     """Estimate what a run takes of a card, part by part, and whether it fits.
@@ -47,7 +53,8 @@ def estimate(
     (those of `RunSettings`: `finetuning`, `micro_batch`, `sequence_length`, `zero_stage`). `model` is a name, or the folder or
     file of a config.json; with `hub` the config.json of an unknown one is fetched. `gpu` is the name of a card or a size
     (`24GB`), `gpus` how many. `serve` asks about a server instead of training; `trace` counts activations in the model's own
-    code, which needs torch. `rules` is a folder of rules that are laid over the built-in ones.
+    code, which needs torch, and `simulate` sends the requests of its first steps through a model of torch's allocator too.
+    `rules` is a folder of rules that are laid over the built-in ones.
 
     Raise UsageError where a file cannot be read, a setting has no such name or value, or the model or the card is not known.
 
@@ -68,7 +75,9 @@ def estimate(
     name = path_text(model)
     if hub:
         fetch_unknown(name or known.model)
-    return estimate_run(known, name, framework or (run.framework if run else None), gpus, card, pack, trace=trace)
+    return estimate_run(
+        known, name, framework or (run.framework if run else None), gpus, card, pack, trace=trace or simulate, simulate=simulate
+    )
 
 
 def estimate_run(
@@ -80,16 +89,18 @@ def estimate_run(
     pack: Pack,
     *,
     trace: bool = False,
+    simulate: bool = False,
 ) -> RunEstimate:
     """Estimate the run of these settings. Raise UsageError where the model is not known."""
     served = None if card is None else _served(settings, model, framework, gpus, card, pack)
     if served is not None:
         return RunEstimate(estimate=served)
-    memory = (_traced if trace else _estimated)(settings, model, framework, gpus)
+    memory = _traced(settings, model, framework, gpus) if trace else _estimated(settings, model, framework, gpus)
     budget = None if card is None else memory_budget(card)
     fit = None if budget is None else judge_fit(memory.setup, budget)
     need = needed(memory.setup) if fit is None else fit.needed
-    return RunEstimate(estimate=memory, needed=need, fit=fit, otherwise=otherwise(memory, need, budget))
+    steps = _tracing()[1](_config(settings, model), memory.setup, settings.alloc_conf, card) if simulate else None
+    return RunEstimate(estimate=memory, needed=need, fit=fit, otherwise=otherwise(memory, need, budget), simulation=steps)
 
 
 def _read_configs(paths: Sequence[str], pack: Pack) -> RunConfig | None:
@@ -126,14 +137,8 @@ def _estimated(settings: RunSettings, model: str | None, framework: str | None, 
 
 def _traced(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None) -> Estimate:
     """Estimate with activations counted in the model's own code. Raise OomdoctorError where it cannot be traced."""
-    try:
-        from oomdoctor.tracing.trace import trace  # noqa: PLC0415 - loads torch and transformers, which are optional
-    except ImportError as error:
-        raise UsageError(f"--trace needs torch and transformers: pip install 'oomdoctor[trace]' ({error})") from error
-    path = str(model or settings.model or "")
-    config = read_config(path) if path else None
-    if config is None:
-        raise UsageError("--trace needs the model's config.json: give its folder or the file with --model")
+    (trace, _), path = _tracing(), str(model or settings.model or "")
+    config = _config(settings, model)
     cards = _cards(settings, gpus)
     known = read_shape(path)
     stand_in = known or nearest_model(_ANY_SIZE, path)
@@ -143,6 +148,23 @@ def _traced(settings: RunSettings, model: str | None, framework: str | None, gpu
     shape = known or nearest_model(traced.params, path) or stand_in
     run, assumptions = setup_from_settings(settings, shape, framework, cards)
     return estimate_memory(replace(run, traced=traced), assumptions)
+
+
+def _tracing() -> tuple[Callable[[_Config, Setup], TracedMemory], Callable[[_Config, Setup, str | None, Card | None], Simulation]]:
+    """Return what traces a model's code, and what simulates its steps. Raise UsageError where torch or transformers are not installed."""
+    try:
+        from oomdoctor.tracing import simulate, trace  # noqa: PLC0415 - loads torch and transformers, which are optional
+    except ImportError as error:
+        raise UsageError(f"--trace needs torch and transformers: pip install 'oomdoctor[trace]' ({error})") from error
+    return trace.trace, simulate.simulate
+
+
+def _config(settings: RunSettings, model: str | None) -> _Config:
+    path = str(model or settings.model or "")
+    config = read_config(path) if path else None
+    if config is None:
+        raise UsageError("--trace needs the model's config.json: give its folder or the file with --model")
+    return config
 
 
 def _cards(settings: RunSettings, gpus: int | None) -> int:

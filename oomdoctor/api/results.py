@@ -14,6 +14,7 @@ from oomdoctor.case.gap import Gap
 from oomdoctor.case.plan import Fit, Fits, Otherwise
 from oomdoctor.case.serving import AnyPlans, Served
 from oomdoctor.case.settings import RunConfig
+from oomdoctor.simulation.simulated_run import Simulation
 
 if TYPE_CHECKING:
     from oomdoctor.configs.proposals.apply import AppliedProposals
@@ -31,6 +32,8 @@ class RunEstimate(Struct, frozen=True, kw_only=True):
     """The run held against the card; None for a server, and where no card was named."""
     otherwise: tuple[Otherwise, ...] = ()
     """What was assumed and decides, taken the other way; what turns the verdict stands first."""
+    simulation: Simulation | None = None
+    """Its first steps, request by request; None where nobody asked."""
 
     @property
     def fits(self) -> Fits | None:

@@ -50,6 +50,7 @@ FORMATS = ("terminal", "markdown", "json", "html", "jsonl")
 @click.option("--checkpointing/--no-checkpointing", "gradient_checkpointing", default=None, help="Gradient checkpointing.")
 @click.option("--packing/--no-packing", default=None, help="All samples have one length.")
 @click.option("--trace", is_flag=True, help="Count activations in the model's own code (needs torch, transformers and a config.json).")
+@click.option("--snapshot", type=click.Path(), help="Trace two steps, run torch's allocator on them, write what memory_viz draws.")
 @RULES
 @format_option(FORMATS, "answer")
 @output_option("answer")
@@ -64,6 +65,7 @@ def estimate(
     framework: str | None,
     serve: bool,
     trace: bool,
+    snapshot: str | None,
     rules: str | None,
     format_: str,
     output: str | None,
@@ -79,6 +81,7 @@ def estimate(
       oomdoctor estimate sft.yaml --gpu "RTX 4090" --gpus 4
       oomdoctor estimate --model Qwen2.5-7B --method lora --batch 2 --length 4096 --gpu 24GB
       oomdoctor estimate --spec runs.jsonl --format jsonl
+      oomdoctor estimate sft.yaml --model ./my-model --snapshot steps.pickle --gpu 24GB
 
     Exit status: 0 it fits or no card was named, 1 it does not fit or is too close to say, 2 could not run.
     """
@@ -95,11 +98,24 @@ def estimate(
         serve=serve,
         hub=hub,
         trace=trace,
+        simulate=snapshot is not None,
         rules=rules,
     )
+    if snapshot is not None:
+        _write_snapshot(run, snapshot)
     write(_render(run, format_, Wording(lang or locale_language(os.environ)), to_terminal=output is None), output)
-    if run.fits not in ("yes", None):
+    if run.fits not in ("yes", None) or (run.simulation is not None and run.simulation.run.failed is not None):
         sys.exit(1)
+
+
+def _write_snapshot(run: RunEstimate, path: str) -> None:
+    if run.simulation is None:
+        raise UsageError("--snapshot is for training: a server takes its share of the card at once")
+    try:
+        with open(path, "wb") as file:
+            file.write(run.simulation.snapshot)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {(error.strerror or str(error)).lower()}") from error
 
 
 def _answer_lines(spec: str, output: str | None) -> None:

@@ -52,3 +52,13 @@ class SimulatedRun(Struct, frozen=True, kw_only=True):
     def peak(self) -> SimulatedPhase:
         """The phase in which the most was reserved; the first of several."""
         return max(self.phases, key=lambda phase: phase.reserved)
+
+
+class Simulation(Struct, frozen=True, kw_only=True):
+    """A simulated run with its snapshot."""
+
+    run: SimulatedRun
+    snapshot: bytes
+    """The file that `torch.cuda.memory._dump_snapshot` would write, up to the request that fails or the end of the last step."""
+    capacity: int | None
+    """What torch can have of the card; None where no card was named."""

@@ -82,14 +82,22 @@ def shortened(config: Any, layers: int) -> Any:
         if isinstance(value, list) and len(value) == whole:
             setattr(text, name, [value[i % whole] for i in range(layers)])
     text.num_hidden_layers = layers
-    for name in _ATTENTION_DROPOUT:
-        if hasattr(text, name):
-            # Fused attention on a card draws it again in the backward pass; on the host it would be kept for every pair of tokens.
-            setattr(text, name, 0.0)
     for name in _DEPTHS:
         if hasattr(text, name):
             setattr(text, name, layers)
-    return short
+    return undropped(short)
+
+
+def undropped(config: Any) -> Any:
+    """Return the config without dropout of attention.
+
+    Fused attention on a card draws it again in the backward pass; on the host it would be kept for every pair of tokens.
+    """
+    text = config.get_text_config()
+    for name in _ATTENTION_DROPOUT:
+        if hasattr(text, name):
+            setattr(text, name, 0.0)
+    return config
 
 
 def model_of(config: Any, setup: Setup) -> Any:

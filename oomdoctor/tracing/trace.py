@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -41,20 +41,12 @@ def trace(config: Mapping[str, Any], setup: Setup) -> TracedMemory:
     Tokens of one card in one forward pass, nothing sharded; the figures of two depths make a line that is carried on to the model's
     depth. Raise Untraceable where transformers has no class for the config, or its code asks for values.
     """
-    # What cannot be run is told as a result; torch would tell it on stderr, with a traceback.
-    logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
     whole = config_of(config)
     layers = depth(whole)
     few, more = steps(whole)
-    try:
+    with traceable(_SECONDS):
         first = _run(shortened(whole, few), setup, 0)
         second = _run(shortened(whole, more), setup, first.tensors)
-    except Untraceable:
-        raise
-    except TakesTooLong:
-        raise Untraceable(f"its code runs for more than {_SECONDS} s: without its fused kernels it takes token by token") from None
-    except Exception as why:  # noqa: BLE001 - the code of hundreds of model classes runs here
-        raise Untraceable(f"the model cannot be traced: {type(why).__name__}: {str(why)[:200]}") from why
 
     def carried(name: str) -> int:
         near, far = int(getattr(first, name)), int(getattr(second, name))
@@ -69,6 +61,21 @@ def trace(config: Mapping[str, Any], setup: Setup) -> TracedMemory:
         layers=(few, more),
         depth=layers,
     )
+
+
+@contextmanager
+def traceable(seconds: int) -> Iterator[None]:
+    """Raise Untraceable for whatever the code of a model raises within, and where it runs for longer than so many seconds."""
+    # What cannot be run is told as a result; torch would tell it on stderr, with a traceback.
+    logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
+    try:
+        yield
+    except Untraceable:
+        raise
+    except TakesTooLong:
+        raise Untraceable(f"its code runs for more than {seconds} s: without its fused kernels it takes token by token") from None
+    except Exception as why:  # noqa: BLE001 - the code of hundreds of model classes runs here
+        raise Untraceable(f"the model cannot be traced: {type(why).__name__}: {str(why)[:200]}") from why
 
 
 def _run(config: Any, setup: Setup, behind: int) -> _Run:
@@ -91,7 +98,7 @@ def _run(config: Any, setup: Setup, behind: int) -> _Run:
         for param in trained:
             param.register_post_accumulate_grad_hook(backward.made)
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            loss = _prepared(model, setup)(input_ids=tokens, labels=tokens, use_cache=False).loss
+            loss = prepared(model, setup)(input_ids=tokens, labels=tokens, use_cache=False).loss
         loss.backward()
         return _Run(max(live.peak, backward.before) - standing, live.peak - standing, _count(params), _count(trained), len(trained))
 
@@ -122,7 +129,8 @@ class _Backward:
             self._live.mark()
 
 
-def _prepared(model: Any, setup: Setup) -> Any:
+def prepared(model: Any, setup: Setup) -> Any:
+    """Return the model as a training program has it: with checkpointing where the run has it."""
     model.train()
     if setup.checkpointing == "full":
         # The backward pass is a call like others, within which the mode is off: recomputation has its own.

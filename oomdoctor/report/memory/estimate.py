@@ -13,6 +13,7 @@ from oomdoctor.memory.model.placement import card_placement
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Mark, Paragraph, Row, Slice, Span, Style
 from oomdoctor.report.memory.assumed import assumed, deciding
 from oomdoctor.report.memory.fits import fits_line, how_judged, needs_line
+from oomdoctor.report.memory.simulated import simulated_blocks
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_size
 
@@ -77,6 +78,7 @@ def _blocks(run: RunEstimate, estimate: Estimate, wording: Wording) -> Iterator[
     yield Heading(text=wording.say(Text("Phases", "各阶段")))
     yield Facts(rows=tuple(Row(label=wording.say(_PHASES[phase.name]), value=format_size(phase.bytes)) for phase in need.phases))
     yield Facts(rows=tuple(Row(label=wording.say(text), value=format_size(size)) for text, size in _host(need) if size))
+    yield from simulated_blocks(run.simulation, wording)
     yield from assumed(estimate.assumptions, wording)
     yield Folded(title=wording.say(Text("How this is judged", "判断依据")), blocks=how_judged(wording))
     yield Folded(

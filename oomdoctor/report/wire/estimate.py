@@ -12,8 +12,21 @@ from oomdoctor.case.estimate import Assumption, Estimate, Phase, Term
 from oomdoctor.case.plan import Fit, Otherwise
 from oomdoctor.memory.model.placement import card_placement
 from oomdoctor.report.safety.sanitize import clean_line
-from oomdoctor.report.wire.estimate_v1 import AssumptionV1, CardV1, EstimateV1, OtherwiseV1, PhaseV1, RangeV1, RankV1, TermV1
+from oomdoctor.report.wire.estimate_v1 import (
+    AssumptionV1,
+    CardV1,
+    EstimateV1,
+    FailedRequestV1,
+    OtherwiseV1,
+    PhaseV1,
+    RangeV1,
+    RankV1,
+    SimulatedPhaseV1,
+    SimulatedV1,
+    TermV1,
+)
 from oomdoctor.report.wording.wording import Wording
+from oomdoctor.simulation.simulated_run import SimulatedPhase, SimulatedRun
 
 
 def convert_estimate(estimate: Estimate, wording: Wording, fit: Fit | None = None) -> EstimateV1:
@@ -42,6 +55,7 @@ def convert_run(run: RunEstimate, estimate: Estimate, wording: Wording) -> Estim
         convert_estimate(estimate, wording, run.fit),
         needed_bytes=UNSET if run.needed is None else size_range(run.needed),
         otherwise=tuple(_otherwise(other, wording) for other in run.otherwise),
+        simulated=UNSET if run.simulation is None else _simulated(run.simulation.run),
     )
 
 
@@ -101,3 +115,31 @@ def _rank(estimate: Estimate) -> RankV1:
         peak=estimate.peak.name,
         terms=dict(estimate.terms),
     )
+
+
+def _simulated(run: SimulatedRun) -> SimulatedV1:
+    """Convert a simulated run."""
+    failed = run.failed
+    return SimulatedV1(
+        requests=run.requests,
+        allocated_bytes=run.allocated,
+        reserved_bytes=run.reserved,
+        unused_bytes=run.unused,
+        flushes=run.flushes,
+        phases=tuple(_simulated_phase(phase) for phase in run.phases),
+        failed=None
+        if failed is None
+        else FailedRequestV1(
+            phase=_simulated_phase(failed.phase),
+            place=clean_line(failed.place, 200),
+            requested_bytes=failed.size,
+            allocated_bytes=failed.allocated,
+            reserved_bytes=failed.reserved,
+            free_bytes=failed.free,
+            largest_free_block_bytes=failed.largest_free,
+        ),
+    )
+
+
+def _simulated_phase(phase: SimulatedPhase) -> SimulatedPhaseV1:
+    return SimulatedPhaseV1(name=phase.name, step=phase.step, allocated_bytes=phase.allocated, reserved_bytes=phase.reserved)

@@ -132,6 +132,43 @@ class ServerV1(Struct, frozen=True, kw_only=True):
     hurdles: tuple[StartupCheckV1, ...]
 
 
+class SimulatedPhaseV1(Struct, frozen=True, kw_only=True):
+    """The most that was there at once in one phase of one step; step 0 comes before the first."""
+
+    name: str
+    step: int
+    allocated_bytes: int
+    reserved_bytes: int
+
+
+class FailedRequestV1(Struct, frozen=True, kw_only=True):
+    """The request for which nothing was left on the card that was named."""
+
+    phase: SimulatedPhaseV1
+    place: str
+    """The operation, and the part of the model where it is known."""
+    requested_bytes: int
+    allocated_bytes: int
+    reserved_bytes: int
+    free_bytes: int
+    largest_free_block_bytes: int
+
+
+class SimulatedV1(Struct, frozen=True, kw_only=True):
+    """The first steps of a run, request by request, through a model of torch's allocator."""
+
+    requests: int
+    allocated_bytes: int
+    """The most in blocks in use: `max_memory_allocated`."""
+    reserved_bytes: int
+    """The most held of the driver: `max_memory_reserved`."""
+    unused_bytes: int
+    """What no block in use filled when the last byte of it was reserved."""
+    flushes: int
+    phases: tuple[SimulatedPhaseV1, ...]
+    failed: FailedRequestV1 | None
+
+
 class EstimateV1(Struct, frozen=True, kw_only=True):
     """What a run takes of a card. Sizes are bytes of one card; `host_` ones are those of the machine."""
 
@@ -157,6 +194,8 @@ class EstimateV1(Struct, frozen=True, kw_only=True):
     """What the run must find on a card so that no request fails, with a card or without; nvidia-smi shows `per_gpu_bytes`."""
     otherwise: tuple[OtherwiseV1, ...] | UnsetType = UNSET
     """What was assumed and decides, taken the other way; what turns the verdict stands first."""
+    simulated: SimulatedV1 | UnsetType = UNSET
+    """Where somebody asked for it."""
 
 
 class AtFailureV1(Struct, frozen=True, kw_only=True):
