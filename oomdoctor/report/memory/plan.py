@@ -63,7 +63,10 @@ def _blocks(plans: Plans[Estimate], assumptions: Sequence[Assumption], pack: Pac
         yield Heading(wording.say(Text("What to change", "怎么改")))
         yield Steps(tuple(_step(plan, pack, wording) for plan in plans.plans))
     if plans.by_hand:
-        named = [wording.say(_NAMED).format(_titles(plan.measures, pack, wording), _range(plan.outcome, wording)) for plan in plans.by_hand]
+        named = [
+            wording.say(_NAMED).format(_titles(plan.measures, pack, wording, " + "), format_size(plan.outcome.expected))
+            for plan in plans.by_hand
+        ]
         yield Paragraph((Span(wording.say(_BY_HAND) + wording.listed(named) + wording.stop),))
     if plans.obstacle is not None:
         yield from _obstacle(plans.obstacle, plans, pack, wording)
@@ -112,10 +115,10 @@ def _step(plan: Plan[Estimate], pack: Pack, wording: Wording) -> Step:
     )
 
 
-def _titles(measures: Sequence[Measure], pack: Pack, wording: Wording) -> str:
-    """Join the titles of the fixes."""
+def _titles(measures: Sequence[Measure], pack: Pack, wording: Wording, mark: str | None = None) -> str:
+    """Join the titles of the fixes, by default by a semicolon."""
     titles = [bare(wording.say(record.title)) for fix in _fixes(measures) if (record := pack.fix(fix)) is not None]
-    return (wording.semicolon).join(titles)
+    return (wording.semicolon if mark is None else mark).join(titles)
 
 
 def _fixes(measures: Sequence[Measure]) -> tuple[str, ...]:
