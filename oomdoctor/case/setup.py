@@ -30,6 +30,12 @@ class WeightFormat(Struct, frozen=True, kw_only=True):
     """Of what is packed, scales included."""
     packed: bool = False
     """Whether only the matrices inside layers have it and the rest stays 16-bit."""
+    kept_wide: int | None = None
+    """How many parameters of the layers stay in 16 bit, where the checkpoint says it; None is all that are no matrices."""
+    embedding_bytes: float = 2.0
+    """Of a parameter of the embedding, where the checkpoint says it."""
+    head_bytes: float | None = None
+    """Of a parameter of the output projection, where the checkpoint says it; None is 16 bit."""
     packs_tower: bool = False
     """Whether the matrices of a vision tower are packed too."""
     unties: bool = False

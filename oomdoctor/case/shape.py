@@ -50,8 +50,54 @@ class Vision(Struct, frozen=True, kw_only=True):
     """Tokens that one image takes in the text; 0 where that depends on the image."""
 
 
+class Part(Struct, frozen=True):
+    """A matrix of a layer, or what of a layer is none, by the name that checkpoints have."""
+
+    name: str
+    """Below the layer: `self_attn.q_proj`."""
+    size: int
+    is_matrix: bool = True
+    """Whether a quantiser packs it: norms, biases and routers stay as they are."""
+    routed: bool = False
+    """Whether it is the routed experts."""
+
+
+class ModelLayer(Struct, frozen=True, kw_only=True, cache_hash=True):
+    """One layer of a model whose layers differ."""
+
+    parts: tuple[Part, ...]
+    cache: int = 0
+    """Values that it keeps of a token: keys and values; 0 where it keeps none, or those of an earlier layer."""
+    indexed: int = 0
+    """Bytes that it keeps of a token beside them, whatever the type of the cache: the keys of an indexer."""
+    window: int | None = None
+    """Tokens that it keeps at most; None is all of them."""
+    state: int = 0
+    """Bytes that it keeps of a sequence of any length: linear attention, state space models."""
+
+
+class PackedGroup(Struct, frozen=True):
+    """Matrices of one format in a checkpoint."""
+
+    bytes_per_param: float
+    """Scales included."""
+    targets: tuple[str, ...] = ()
+    """Their names, as configs write them; none is every matrix."""
+
+
+class Checkpoint(Struct, frozen=True, kw_only=True, cache_hash=True):
+    """In which formats the weights of a checkpoint lie: the quantization_config of its config.json."""
+
+    format: str
+    """A name of rules/tables/weight_formats.csv."""
+    groups: tuple[PackedGroup, ...]
+    """The first that names a matrix counts."""
+    kept: tuple[str, ...] = ()
+    """Names of modules that stay in 16 bit, as configs write them."""
+
+
 class Shape(Struct, frozen=True, kw_only=True, cache_hash=True):
-    """A decoder. Sizes are numbers of elements."""
+    """A model. Sizes are numbers of elements."""
 
     name: str
     hidden: int
@@ -109,6 +155,14 @@ class Shape(Struct, frozen=True, kw_only=True, cache_hash=True):
     experts: Experts | None = None
     latent: Latent | None = None
     vision: Vision | None = None
+    each: tuple[ModelLayer, ...] = ()
+    """Every layer, where they differ in more than a window; none where the fields above say what all of them have."""
+    scores: bool = True
+    """Whether it gives scores of words: encoders and what makes pictures give none."""
+    longest: int | None = None
+    """The most tokens of a sequence, as the config says it."""
+    checkpoint: Checkpoint | None = None
+    """The formats of its weights, where they are packed."""
     guessed: bool = False
     """Whether only the number of parameters is known and the rest is a neighbour's, scaled."""
 

@@ -18,6 +18,8 @@ TABLES: Mapping[str, str] = {
     ),
     "cuda_minimum": "cuda:version driver:version source",
     "driver_branches": "branch:version cuda:version source",
+    "gguf_mixtures": "name names? base value? down? bumped:layers? attention_output? head embedding? experts? source",
+    "gguf_types": "name values:number bytes:number instead? source",
     "measures": "measure fix:fix risk effort:number capability:version? general:yes-or-no source",
     "nvml_symbols": "symbol driver:version torch_from:version required:yes-or-no source",
     "optimizers": "name names states:number? bytes_per_param:number? foreach:yes-or-no paged:yes-or-no in_backward:yes-or-no source",
@@ -43,6 +45,7 @@ _HOLDS: Mapping[str, str] = {
     "numbers": rf"{_NUMBER}(?:\|{_NUMBER})*",
     "version": r"\d+(?:\.\d+)*",
     "yes-or-no": "yes|no",
+    "layers": "all|half|eighth",
     "memory-or-launcher": "memory|launcher",
 }
 

@@ -18,12 +18,38 @@ _ALL_LOGITS = 6
 
 
 def cache_per_token(setup: Setup) -> float:
-    """Return the bytes of the KV cache for one token, all layers."""
+    """Return the bytes of the KV cache for one token, all layers; layers with a window or a state count while they still grow."""
+    shape = setup.shape
+    if shape.each:
+        return float(sum(layer.cache * setup.cache_bytes + layer.indexed for layer in shape.each))
+    return shape.layers * _plain_layer(setup)
+
+
+def _plain_layer(setup: Setup) -> float:
+    """Return the bytes of one token in one layer of a model whose layers are alike."""
     shape = setup.shape
     if shape.latent is not None:
         # Only the narrow middle and the rotary part are kept (arXiv 2405.04434, section 2.1).
-        return shape.layers * (shape.latent.kv_rank + shape.latent.rope) * setup.cache_bytes
-    return shape.layers * (shape.key + shape.value) * setup.cache_bytes
+        return (shape.latent.kv_rank + shape.latent.rope) * setup.cache_bytes
+    return (shape.key + shape.value) * setup.cache_bytes
+
+
+def sequence_cache(setup: Setup, tokens: float, added: int = 0) -> float:
+    """Return the bytes that one sequence of so many tokens has in the cache, all layers and heads, states included.
+
+    A window keeps its tokens and the `added` ones of a step (vllm SlidingWindowSpec).
+    """
+    shape = setup.shape
+    if shape.each:
+        return sum(
+            (layer.cache * setup.cache_bytes + layer.indexed) * _windowed(tokens, layer.window, added) + layer.state for layer in shape.each
+        )
+    windowed = 0 if shape.window is None else shape.layers if shape.windowed_layers is None else shape.windowed_layers
+    return _plain_layer(setup) * ((shape.layers - windowed) * tokens + windowed * _windowed(tokens, shape.window, added))
+
+
+def _windowed(tokens: float, window: int | None, added: int) -> float:
+    return tokens if window is None else min(tokens, window + added)
 
 
 def heads_fraction(setup: Setup) -> float:
@@ -38,17 +64,11 @@ def heads_fraction(setup: Setup) -> float:
 
 def cache(setup: Setup, share: float = 1.0) -> Term:
     """Return the KV cache of all samples at full length, or a fraction of it."""
-    shape = setup.shape
-    layers = shape.layers
-    windowed = (
-        0 if shape.window is None or shape.window >= setup.length else layers if shape.windowed_layers is None else shape.windowed_layers
-    )
-    full = (
-        cache_per_token(setup) / layers * ((layers - windowed) * setup.length + windowed * min(setup.length, shape.window or setup.length))
-    )
+    full = sequence_cache(setup, setup.length)
     size = share * setup.batch * held(setup, full) * heads_fraction(setup)
     # A window is used by caches that know it; plain ones keep every token.
-    high = 1.02 if not windowed else cache_per_token(setup) * setup.length / full
+    every = cache_per_token(setup) * setup.length
+    high = max(1.02, every / full) if full else 1.02
     return term("kv cache", size, "2 x layers x kv heads x head x bytes x tokens: transformers/cache_utils.py", low=0.98, high=high)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from oomdoctor import cache
 from oomdoctor.case.shape import Shape
-from oomdoctor.setups.hf_config import shape_from_config
+from oomdoctor.knowledge.hub_configs.decoder import shape_from_config
 
 MOST_BYTES = 4 << 20
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")

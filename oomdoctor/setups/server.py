@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
@@ -12,30 +11,18 @@ from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.event import Value
 from oomdoctor.case.serving import Served, Server, ServerProgram
 from oomdoctor.case.settings import RunSettings, positive
-from oomdoctor.case.setup import Setup, WeightFormat
+from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.case.text import Text
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.server import SERVERS, ServerDefault, ServerRecord
 from oomdoctor.knowledge.server_defaults import default_value
-from oomdoctor.knowledge.tables.memory import weight_format
 from oomdoctor.memory.servers.engines import DEFAULT_SERVER, ENGINES, serve
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.from_log import LoggedRun
 from oomdoctor.setups.from_settings import setup_from_settings
+from oomdoctor.setups.weights_said import weights_said
 from oomdoctor.units import GIB
-
-_QUANTIZED = re.compile(r"awq|gptq|fp8|bitsandbytes|mxfp4|w8a8|w4a16|int-?[48]|[48]-?bit|gguf", re.IGNORECASE)
-_EIGHT = re.compile(r"int-?8|8-?bit|w8a", re.IGNORECASE)
-_FORMATS = {
-    "awq": "awq-int4",
-    "gptq": "gptq-int4",
-    "fp8": "fp8",
-    "bitsandbytes": "nf4",
-    "mxfp4": "mxfp4",
-    "w8a8": "gptq-int8",
-    "w4a16": "gptq-int4",
-}
 
 
 class CardLookup(Struct, frozen=True):
@@ -113,21 +100,10 @@ def _deployment(
         graphs_inside=defaults.graphs_inside is not None and default(defaults.graphs_inside) is True,
         offload=_offload(settings),
     )
-    setup = replace(made, weights=_weights(settings, made.weights), length=length or made.length, batch=1)
+    setup = replace(
+        made, weights=weights_said(shape, settings.quantization, settings.model) or made.weights, length=length or made.length, batch=1
+    )
     return setup, server, tuple(_assumptions(settings, setup, server))
-
-
-def _weights(settings: RunSettings, otherwise: WeightFormat) -> WeightFormat:
-    """Return the format that an option or the name of the checkpoint says."""
-    for stated in (settings.quantization or "", settings.model or ""):
-        match = _QUANTIZED.search(stated)
-        if match is not None:
-            word = match[0].lower()
-            if word == "gptq" and _EIGHT.search(stated):
-                return weight_format("gptq-int8") or otherwise
-            name = _FORMATS.get(word, "gptq-int8" if _EIGHT.search(word) else "gptq-int4")
-            return weight_format(name) or otherwise
-    return otherwise
 
 
 def _offload(settings: RunSettings) -> int:

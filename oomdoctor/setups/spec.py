@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Union
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.setup import Adapters, Checkpointing, Counter, FrameworkTraits, Layout, Optimizer, Setup, WeightFormat
@@ -20,10 +21,12 @@ from oomdoctor.knowledge.tables.memory import (
     weight_format,
 )
 from oomdoctor.knowledge.tables.shapes import model_shape
+from oomdoctor.memory.model.gguf import gguf_format
 from oomdoctor.setups import prompts
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.nearest_model import nearest_model, size_in
 from oomdoctor.setups.strategy import layout_from_strategy
+from oomdoctor.setups.weights_said import weights_said
 
 _COUNT = re.compile(r"trainable\s*=\s*([\d,]{1,20})")
 _RANK = 8
@@ -105,7 +108,7 @@ def setup_from_spec(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | Refuse
         shape=known,
         task="train" if training else "infer",
         stack=traits,
-        weights=_weights(spec, traits, method, training),
+        weights=_weights(spec, known, traits, method, training),
         optimizer=_optimizer(spec, traits, spread, adapters),
         adapters=adapters,
         layout=spread,
@@ -128,6 +131,9 @@ def setup_from_spec(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | Refuse
 
 def _shape(spec: Spec) -> Shape | None:
     known = model_shape(spec.model) if spec.model else None
+    if known is not None and spec.task == "infer" and gguf_format(known, (spec.weights_dtype or "").lower()) is not None:
+        # A GGUF file has the language model; what reads pictures is a file of its own (llama.cpp tools/mtmd, --mmproj).
+        known = replace(known, vision=None)
     params = spec.params or size_in(spec.model or "")
     return nearest_model(params, spec.model or "") if known is None and params else known
 
@@ -166,12 +172,14 @@ def _adapters(spec: Spec, method: str) -> Adapters | None:
     )
 
 
-def _weights(spec: Spec, traits: FrameworkTraits, method: str, training: bool) -> WeightFormat:
+def _weights(spec: Spec, shape: Shape, traits: FrameworkTraits, method: str, training: bool) -> WeightFormat:
     stated = (spec.weights_dtype or "").lower()
     dtype = "" if " or " in stated else stated.split(" ")[0]
     if training and method.startswith("full") and "autocast" in (spec.compute_dtype or "").lower():
         # Autocast computes in 16 bit over fp32 weights; over 16-bit weights it would do nothing.
         dtype = "fp32"
+    if not training and (stored := gguf_format(shape, dtype) or (weights_said(shape, spec.model) if not dtype else None)) is not None:
+        return stored
     default = "nf4" if "qlora" in method else traits.full_weights if training and method.startswith("full") else "bf16"
     return weight_format(dtype) or known_format(default)
 
@@ -222,7 +230,7 @@ def _assumptions(spec: Spec, made: Setup) -> Iterator[Assumption]:
     if made.task == "train" and spec.micro_batch is None:
         yield assumed("micro_batch", "a batch of 1 on each card", "每张卡批大小为 1")
     dtype = (spec.weights_dtype or "").split(" ")[0].lower()
-    if dtype and " or " not in (spec.weights_dtype or "") and weight_format(dtype) is None:
+    if dtype and " or " not in (spec.weights_dtype or "") and weight_format(dtype) is None and made.weights.name != dtype:
         named, taken = dtype[:_LONGEST], made.weights.name
         texts = (f"the format {named} is not known; taken like {taken}", f"未知格式 {named}，按 {taken} 计算")
         yield assumed("weights_dtype", *texts)

@@ -9,10 +9,10 @@ from memory.runs import known
 from msgspec.structs import replace
 
 from oomdoctor.case.shape import Experts
+from oomdoctor.knowledge.hub_configs.decoder import shape_from_config
 from oomdoctor.knowledge.tables.models import ModelRow, model_rows
 from oomdoctor.knowledge.tables.shapes import known_shapes, model_shape
 from oomdoctor.memory.model.parameters import active, embedding, final_norm, layer, linears, output, positions, text, total
-from oomdoctor.setups.hf_config import shape_from_config
 
 UNCONFIRMED = {"zai-org/GLM-4-32B-0414": 41_000, "zai-org/glm-4v-9b": 34_000}
 """Their configs are not confirmed; the difference to the published count, at most."""

@@ -10,8 +10,8 @@ from memory.runs import lora, run
 from msgspec.structs import replace
 
 from oomdoctor.case.setup import Setup
+from oomdoctor.knowledge.hub_configs.decoder import shape_from_config
 from oomdoctor.memory import activations
-from oomdoctor.setups.hf_config import shape_from_config
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

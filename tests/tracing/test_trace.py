@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from oomdoctor.case.setup import Setup
 from oomdoctor.cli.main import cli
+from oomdoctor.knowledge.hub_configs.decoder import shape_from_config
 from oomdoctor.memory import activations, logits
 from oomdoctor.memory.estimate import estimate
 from oomdoctor.memory.model import parameters as count
-from oomdoctor.setups.hf_config import shape_from_config
 
 pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

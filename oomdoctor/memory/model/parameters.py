@@ -20,9 +20,12 @@ def total(shape: Shape) -> int:
 @lru_cache(maxsize=1024)
 def text(shape: Shape) -> int:
     """Return the parameters of the language model."""
+    outside = shape.extra + embedding(shape) + output(shape) + positions(shape) + final_norm(shape)
+    if shape.each:
+        return outside + sum(layer(shape, number) for number in range(len(shape.each)))
     with_experts = expert_layers(shape)
     layers = (shape.layers - with_experts) * layer(shape, 0) + with_experts * largest_layer(shape)
-    return shape.extra + embedding(shape) + output(shape) + positions(shape) + final_norm(shape) + layers
+    return outside + layers
 
 
 @lru_cache(maxsize=1024)
@@ -30,8 +33,7 @@ def active(shape: Shape) -> int:
     """Return the parameters that one token goes through."""
     if shape.experts is None:
         return text(shape)
-    unused = shape.experts.routed - shape.experts.active
-    return text(shape) - expert_layers(shape) * unused * 3 * shape.hidden * shape.experts.intermediate
+    return text(shape) - routed(shape) * (shape.experts.routed - shape.experts.active) // shape.experts.routed
 
 
 def embedding(shape: Shape) -> int:
@@ -41,7 +43,7 @@ def embedding(shape: Shape) -> int:
 
 def output(shape: Shape) -> int:
     """Return the output projection; 0 where it is the embedding."""
-    return 0 if shape.tied else shape.vocab * shape.hidden + (shape.vocab if shape.head_bias else 0)
+    return 0 if shape.tied or not shape.scores else shape.vocab * shape.hidden + (shape.vocab if shape.head_bias else 0)
 
 
 def positions(shape: Shape) -> int:
@@ -62,11 +64,15 @@ def norm(shape: Shape) -> int:
 @lru_cache(maxsize=1024)
 def layer(shape: Shape, number: int) -> int:
     """Return layer `number`, from 0."""
+    if shape.each:
+        return sum(part.size for part in shape.each[number].parts)
     return attention(shape) + mlp(shape, number) + norms(shape)
 
 
 def largest_layer(shape: Shape) -> int:
     """Return the layer with the most parameters: the last, as dense layers come first."""
+    if shape.each:
+        return max(layer(shape, number) for number in range(len(shape.each)))
     return layer(shape, shape.layers - 1)
 
 
@@ -133,17 +139,23 @@ def norms(shape: Shape) -> int:
 def routed(shape: Shape) -> int:
     """Return the parameters of all routed experts: what expert parallel cards divide."""
     experts = shape.experts
+    if shape.each:
+        return sum(part.size for layer_of in shape.each for part in layer_of.parts if part.routed)
     return 0 if experts is None else expert_layers(shape) * 3 * shape.hidden * experts.intermediate * experts.routed
 
 
 def expert_layers(shape: Shape) -> int:
     """Return how many layers have experts."""
+    if shape.each:
+        return sum(any(part.routed for part in layer_of.parts) for layer_of in shape.each)
     return 0 if shape.experts is None else max(0, shape.layers - shape.experts.dense_layers)
 
 
 @lru_cache(maxsize=1024)
 def linears(shape: Shape) -> int:
     """Return the parameters of the matrices inside the layers: what a quantiser packs."""
+    if shape.each:
+        return sum(part.size for layer_of in shape.each for part in layer_of.parts if part.is_matrix)
     dense = shape.layers - expert_layers(shape)
     experts = expert_layers(shape) * expert_linears(shape, shape.experts) if shape.experts else 0
     return shape.layers * attention_linears(shape) + dense * dense_mlp(shape) + experts

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Term
 from oomdoctor.case.setup import Setup
+from oomdoctor.case.shape import Shape
 from oomdoctor.memory.model import parameters as count
 from oomdoctor.memory.model.placement import card_placement, held
 from oomdoctor.memory.term import term
@@ -75,15 +76,25 @@ def stored(setup: Setup) -> float:
     if not form.packed:
         return everything * form.bytes_per_param
     wide = _kept_wide(setup)
+    if form.kept_wide is not None:
+        ends = count.embedding(shape) + (count.output(shape) or own_head(setup))
+        return (everything - ends - wide) * form.bytes_per_param + wide * _wide(setup) + embedding(setup) + head(setup)
     return (everything - wide) * form.bytes_per_param + wide * _wide(setup)
 
 
 def _kept_wide(setup: Setup) -> int:
     """Return the parameters that a packed format leaves in 16 bit: embedding, head, norms, and the tower where it is not packed."""
     shape, form, stack = setup.shape, setup.weights, setup.stack
+    if form.kept_wide is not None:
+        return form.kept_wide + count.total(shape) - count.embedding(shape) - count.output(shape) - layers_of(shape)
     everything = count.total(shape) + own_head(setup)
     packed = count.linears(shape) + (shape.vocab * shape.hidden if stack.packs_head and (not shape.tied or stack.unties) else 0)
     return everything - packed - (shape.vision.params if shape.vision and form.packs_tower else 0)
+
+
+def layers_of(shape: Shape) -> int:
+    """Return the parameters of all layers."""
+    return count.text(shape) - shape.extra - count.embedding(shape) - count.output(shape) - count.positions(shape) - count.final_norm(shape)
 
 
 def own_head(setup: Setup) -> int:
@@ -92,13 +103,17 @@ def own_head(setup: Setup) -> int:
 
 
 def embedding(setup: Setup) -> float:
-    """Return the bytes of the embedding, which no format packs."""
+    """Return the bytes of the embedding, which no format but GGUF packs."""
+    form = setup.weights
+    if form.kept_wide is not None:
+        return count.embedding(setup.shape) * form.embedding_bytes
     return count.embedding(setup.shape) * _wide(setup)
 
 
 def head(setup: Setup) -> float:
     """Return the bytes of the output projection; 0 where it is the embedding."""
-    width = setup.weights.bytes_per_param if setup.stack.packs_head else _wide(setup)
+    form = setup.weights
+    width = form.bytes_per_param if setup.stack.packs_head else _wide(setup) if form.head_bytes is None else form.head_bytes
     return (count.output(setup.shape) or own_head(setup)) * width
 
 

@@ -126,10 +126,7 @@ def request_bytes(setup: Setup, server: Server) -> int | None:
     if server.length is None:
         return None
     blocks = -(-server.length // _BLOCK) * _BLOCK
-    shape = setup.shape
-    windowed = 0.0 if shape.window is None else 1.0 if shape.windowed_layers is None else shape.windowed_layers / shape.layers
-    short = min(blocks, (shape.window or 0) + server.batched)
-    return round(token_bytes(setup) * ((1 - windowed) * blocks + windowed * short))
+    return round(inference.sequence_cache(setup, blocks, server.batched) * inference.heads_fraction(setup) / setup.layout.pipeline)
 
 
 def remaining(available: int | ByteRange, terms: tuple[Term, ...]) -> ByteRange:

@@ -1,0 +1,1 @@
+"""The config.json of a model on a hub, read into the shape of the model."""

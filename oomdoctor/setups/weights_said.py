@@ -1,0 +1,62 @@
+"""The format of a model's weights as somebody says it: an option, the name of a checkpoint or a GGUF file, or its config.json."""
+
+from __future__ import annotations
+
+import re
+
+from oomdoctor.case.setup import WeightFormat
+from oomdoctor.case.shape import Shape
+from oomdoctor.knowledge.tables.memory import known_format, weight_format
+from oomdoctor.memory.model.gguf import gguf_format, mixture_in
+from oomdoctor.memory.model.packing import packed_format
+
+_WORDS = (
+    (re.compile(r"nvfp4|modelopt_fp4|(?<![a-z0-9])fp4(?![a-z0-9])"), "nvfp4"),
+    (re.compile(r"mxfp4"), "mxfp4"),
+    (re.compile(r"gptq.{0,12}(?:int-?8|8-?bit)|(?:int-?8|8-?bit).{0,12}gptq"), "gptq-int8"),
+    (re.compile(r"w4a16|w4a8"), "w4a16"),
+    (re.compile(r"w8a8|w8a16"), "w8a8"),
+    (re.compile(r"awq"), "awq-int4"),
+    (re.compile(r"gptq|auto-?round|autoround"), "gptq-int4"),
+    (re.compile(r"fp8"), "fp8"),
+    (re.compile(r"(?:bnb|bitsandbytes|unsloth)-(?:8-?bit|int8)|int8-bnb"), "int8"),
+    (re.compile(r"bnb|bitsandbytes|nf4"), "nf4"),
+    (re.compile(r"int-?8|8-?bit"), "gptq-int8"),
+    (re.compile(r"int-?4|4-?bit"), "gptq-int4"),
+)
+"""What names of checkpoints say, the more precise first. `fp4` in a name is NVFP4; bitsandbytes' type of this name has no checkpoints."""
+_WIDE = re.compile(r"(?<![a-z0-9])(?:bf16|fp16|f16)(?![a-z0-9])")
+
+
+def weights_named(text: str, shape: Shape) -> WeightFormat | None:
+    """Return the format that an option or a name says; None where it says none."""
+    lower = text.lower()
+    mixture = mixture_in(lower.rsplit("/", 1)[-1])
+    if mixture is not None:
+        return gguf_format(shape, mixture)
+    form = next((name for pattern, name in _WORDS if pattern.search(lower)), None)
+    if form is not None:
+        return weight_format(form)
+    if "gguf" in lower:
+        return gguf_format(shape, "gguf")
+    return known_format("bf16") if _WIDE.search(lower) else None
+
+
+def own_weights(shape: Shape) -> WeightFormat | None:
+    """Return the format that the checkpoint's config says; None where it says none, or one that the table does not have."""
+    if shape.checkpoint is None:
+        return None
+    known = weight_format(shape.checkpoint.format)
+    return None if known is None else packed_format(shape, shape.checkpoint, known)
+
+
+def weights_said(shape: Shape, *stated: str | None) -> WeightFormat | None:
+    """Return the format of a checkpoint that options and names tell of, the first first; None where nobody says one.
+
+    What a config says of its modules is more than a name: it counts where both mean as many bits.
+    """
+    own = own_weights(shape)
+    named = next((form for text in stated if text and (form := weights_named(text, shape)) is not None), None)
+    if own is None or named is None:
+        return own or named
+    return own if round(8 * own.bytes_per_param) == round(8 * named.bytes_per_param) else named
