@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from oomdoctor.case.setup import Setup
 from oomdoctor.cli.main import cli
+from oomdoctor.knowledge.hub_configs.decoder import shape_from_config
 from oomdoctor.memory.estimate import estimate
 from oomdoctor.memory.model import parameters as count
-from oomdoctor.setups.hf_config import shape_from_config
 from oomdoctor.simulation.requests import RequestLog
 
 pytest.importorskip("torch")
