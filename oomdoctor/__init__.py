@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from oomdoctor.api.estimate import estimate
     from oomdoctor.api.fix import apply_fix, fix
     from oomdoctor.api.plan import plan
+    from oomdoctor.api.sizing.sweep import sweep
 
-__all__ = ["apply_fix", "check", "compare", "diagnose", "environment", "estimate", "fix", "plan"]
+__all__ = ["apply_fix", "check", "compare", "diagnose", "environment", "estimate", "fix", "plan", "sweep"]
+_MODULES = {"apply_fix": "fix", "sweep": "sizing.sweep"}
+"""The modules of those that are not called like them."""
 __version__ = "0.1.0"
 
 if not TYPE_CHECKING:
@@ -26,5 +29,5 @@ if not TYPE_CHECKING:
         """Load a function of the library."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        globals()[name] = getattr(import_module(f"oomdoctor.api.{'fix' if name == 'apply_fix' else name}"), name)
+        globals()[name] = getattr(import_module(f"oomdoctor.api.{_MODULES.get(name, name)}"), name)
         return globals()[name]

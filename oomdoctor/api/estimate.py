@@ -66,18 +66,24 @@ def estimate(
     'no'
     """
     card, pack = None if gpu is None else find_card(gpu), load_pack(over=path_text(rules))
+    known, named = read_run(config, pack, gpus=gpus, settings=settings, serve=serve)
+    name = path_text(model)
+    if hub:
+        fetch_unknown(name or known.model)
+    return estimate_run(known, name, framework or named, gpus, card, pack, trace=trace or simulate, simulate=simulate)
+
+
+def read_run(
+    config: Paths, pack: Pack, *, gpus: int | None, settings: RunSettings | Mapping[str, Scalar] | None, serve: bool
+) -> tuple[RunSettings, str | None]:
+    """Return the settings of a run that somebody asks about, and the framework that its configs show."""
     run = _read_configs(path_list(config), pack) if config else None
     known = _with_settings(run.settings if run else RunSettings(), settings or {})
     if serve:
         known = replace(known, method="serve")
         if gpus is not None and known.tensor_parallel is None and known.pipeline_parallel is None:
             known = replace(known, tensor_parallel=gpus)
-    name = path_text(model)
-    if hub:
-        fetch_unknown(name or known.model)
-    return estimate_run(
-        known, name, framework or (run.framework if run else None), gpus, card, pack, trace=trace or simulate, simulate=simulate
-    )
+    return known, run.framework if run else None
 
 
 def estimate_run(
@@ -92,7 +98,7 @@ def estimate_run(
     simulate: bool = False,
 ) -> RunEstimate:
     """Estimate the run of these settings. Raise UsageError where the model is not known."""
-    served = None if card is None else _served(settings, model, framework, gpus, card, pack)
+    served = None if card is None else serve_run(settings, model, framework, gpus, card, pack)
     if served is not None:
         return RunEstimate(estimate=served)
     memory = _traced(settings, model, framework, gpus) if trace else _estimated(settings, model, framework, gpus)
@@ -121,7 +127,7 @@ def _with_settings(known: RunSettings, given: RunSettings | Mapping[str, Scalar]
     return settings
 
 
-def _served(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None, card: Card, pack: Pack) -> Served | None:
+def serve_run(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None, card: Card, pack: Pack) -> Served | None:
     """Return what a server makes of a card; None for a run that is no server."""
     server = server_record(settings, framework, pack) if settings.method == "serve" else None
     if server is None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
+from typing import TypedDict
 
 import click
 
+import oomdoctor
 from oomdoctor import __version__
 from oomdoctor.api.estimate import estimate as estimate_run
 from oomdoctor.api.results import RunEstimate
 from oomdoctor.case.serving import Served
+from oomdoctor.case.settings import Scalar
 from oomdoctor.cli.options import GPUS, HUB, MODEL, RULES, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
@@ -49,6 +53,7 @@ FORMATS = ("terminal", "markdown", "json", "html", "jsonl")
 @click.option("--zero", "zero_stage", type=click.IntRange(0, 3), help="ZeRO stage of DeepSpeed.")
 @click.option("--checkpointing/--no-checkpointing", "gradient_checkpointing", default=None, help="Gradient checkpointing.")
 @click.option("--packing/--no-packing", default=None, help="All samples have one length.")
+@click.option("--sweep", "axes", help="A table of batches and lengths: batch,length or length=2048..32768 or batch=1,2,6.")
 @click.option("--trace", is_flag=True, help="Count activations in the model's own code (needs torch, transformers and a config.json).")
 @click.option("--snapshot", type=click.Path(), help="Trace two steps, run torch's allocator on them, write what memory_viz draws.")
 @RULES
@@ -66,6 +71,7 @@ def estimate(
     serve: bool,
     trace: bool,
     snapshot: str | None,
+    axes: str | None,
     rules: str | None,
     format_: str,
     output: str | None,
@@ -80,32 +86,50 @@ def estimate(
     Examples:
       oomdoctor estimate sft.yaml --gpu "RTX 4090" --gpus 4
       oomdoctor estimate --model Qwen2.5-7B --method lora --batch 2 --length 4096 --gpu 24GB
+      oomdoctor estimate sft.yaml --gpu 24GB --sweep batch,length
+      oomdoctor estimate --model Qwen2.5-7B --serve --gpu L40S --sweep batch=8..64,length=4k..32k
       oomdoctor estimate --spec runs.jsonl --format jsonl
       oomdoctor estimate sft.yaml --model ./my-model --snapshot steps.pickle --gpu 24GB
 
-    Exit status: 0 it fits or no card was named, 1 it does not fit or is too close to say, 2 could not run.
+    --sweep gives what each batch needs with each length, which of them fit the card, and the largest that do: training has samples at
+    a time and tokens of each, a server requests at a time and tokens of each. a..b doubles from a to b; 16 values of each at most.
+
+    Exit status: 0 it fits or no card was named, 1 it does not fit or is too close to say (of a sweep: nothing surely fits), 2 could
+    not run.
     """
     if spec is not None:
         _answer_lines(spec, output)
         return
-    run = estimate_run(
-        configs,
-        model=model,
-        gpu=gpu,
-        gpus=gpus,
-        framework=framework,
-        settings={name: int(value) if name == "load_bits" else value for name, value in settings.items() if value is not None},
-        serve=serve,
-        hub=hub,
-        trace=trace,
-        simulate=snapshot is not None,
-        rules=rules,
-    )
+    known = {name: int(value) if name == "load_bits" else value for name, value in settings.items() if value is not None}
+    question = _Question(model=model, gpu=gpu, gpus=gpus, framework=framework, settings=known, serve=serve, hub=hub, rules=rules)
+    wording = Wording(lang or locale_language(os.environ))
+    if axes is not None:
+        from oomdoctor.cli.sizing.sweep import table_of  # noqa: PLC0415 - only who asks for a table pays for it
+
+        if trace or snapshot is not None:
+            raise UsageError("--sweep does not go with --trace and --snapshot: a trace is of one batch and length")
+        text, status = table_of(oomdoctor.sweep(configs, axes=axes, **question), format_, wording, to_terminal=output is None)
+        write(text, output)
+        sys.exit(status)
+    run = estimate_run(configs, trace=trace, simulate=snapshot is not None, **question)
     if snapshot is not None:
         _write_snapshot(run, snapshot)
-    write(_render(run, format_, Wording(lang or locale_language(os.environ)), to_terminal=output is None), output)
+    write(_render(run, format_, wording, to_terminal=output is None), output)
     if run.fits not in ("yes", None) or (run.simulation is not None and run.simulation.run.failed is not None):
         sys.exit(1)
+
+
+class _Question(TypedDict):
+    """What `estimate` and `sweep` of the library both take."""
+
+    model: str | None
+    gpu: str | None
+    gpus: int | None
+    framework: str | None
+    settings: Mapping[str, Scalar]
+    serve: bool
+    hub: bool
+    rules: str | None
 
 
 def _write_snapshot(run: RunEstimate, path: str) -> None:

@@ -84,6 +84,21 @@ class Facts(Struct, frozen=True):
     rows: tuple[Row, ...]
 
 
+class Cell(_Block, frozen=True):
+    """One value of a table."""
+
+    text: str
+    style: Style = Style.PLAIN
+
+
+class Table(_Block, frozen=True):
+    """Values by two things: a name for each column, the first for what names the rows, and rows of as many cells."""
+
+    title: str
+    columns: tuple[Cell, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
 class Slice(_Block, frozen=True):
     """One part of a bar; `share` is of the whole, between 0 and 1."""
 
@@ -145,7 +160,7 @@ class Folded(_Block, frozen=True):
     gist: str = ""
 
 
-Block = Heading | Paragraph | Facts | Bar | Quote | Steps | Folded
+Block = Heading | Paragraph | Facts | Table | Bar | Quote | Steps | Folded
 
 
 class Document(_Block, frozen=True):

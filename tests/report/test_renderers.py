@@ -17,7 +17,24 @@ from rich.cells import cell_len
 
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.report.diagnosis.compose import compose
-from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Slice, Span, Step, Steps, Style
+from oomdoctor.report.document import (
+    Bar,
+    Block,
+    Cell,
+    Document,
+    Facts,
+    Folded,
+    Heading,
+    Paragraph,
+    Quote,
+    Row,
+    Slice,
+    Span,
+    Step,
+    Steps,
+    Style,
+    Table,
+)
 from oomdoctor.report.render import html, markdown, terminal
 from oomdoctor.report.safety.sanitize import clean, clean_line
 from oomdoctor.report.wording.wording import Wording
@@ -36,11 +53,21 @@ _STYLES = st.sampled_from(list(Style))
 _SPANS = st.lists(st.builds(Span, _TEXT, _STYLES), max_size=4).map(tuple)
 _ROWS = st.lists(st.builds(Row, _TEXT, _TEXT, _TEXT, _STYLES), min_size=1, max_size=5).map(tuple)
 _SLICES = st.lists(st.builds(Slice, _TEXT, _TEXT, st.floats(0, 1), _STYLES), max_size=5).map(tuple)
+_CELLS = st.builds(Cell, _TEXT, _STYLES)
+_TABLES = st.integers(1, 5).flatmap(
+    lambda size: st.builds(
+        Table,
+        _TEXT,
+        st.lists(_CELLS, min_size=size, max_size=size).map(tuple),
+        st.lists(st.lists(_CELLS, min_size=size, max_size=size).map(tuple), max_size=4).map(tuple),
+    )
+)
 _STEP = st.builds(Step, _TEXT, _SPANS, st.one_of(st.just(()), _ROWS), _TEXT, _SPANS)
 _LEAVES: st.SearchStrategy[Block] = st.one_of(
     st.builds(Heading, _TEXT),
     st.builds(Paragraph, _SPANS),
     st.builds(Facts, _ROWS),
+    _TABLES,
     st.builds(Bar, _TEXT, _SLICES),
     st.builds(Quote, _TEXT, _TEXT),
     st.builds(Steps, st.lists(_STEP, max_size=3).map(tuple)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.plan import Otherwise
@@ -30,12 +30,17 @@ def deciding(assumptions: Sequence[Assumption], otherwise: Sequence[Otherwise], 
     Without a card there is no verdict; then the other ways that move the figure the most are told.
     """
     decides = {other.assumption for other in otherwise}
-    taken = [wording.say(assumption.text) for assumption in assumptions if assumption.id in decides]
-    if not taken:
+    named = [assumption for assumption in assumptions if assumption.id in decides]
+    if not named:
         return
     told = [other for other in otherwise if other.turns or other.fits is None][:_MOST]
     sentences = (Span(wording.blank + _sentence(other, wording), _STYLES[other.fits]) for other in told)
-    yield Paragraph((Span(wording.say(_ASSUMED).format(wording.semicolon.join(taken))), *sentences))
+    yield Paragraph((Span(taken(named, wording)), *sentences))
+
+
+def taken(assumptions: Iterable[Assumption], wording: Wording) -> str:
+    """Say what was assumed in one sentence."""
+    return wording.say(_ASSUMED).format(wording.semicolon.join(wording.say(assumption.text) for assumption in assumptions))
 
 
 def _sentence(other: Otherwise, wording: Wording) -> str:

@@ -6,7 +6,24 @@ import re
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Slice, Span, Step, Steps, Style
+from oomdoctor.report.document import (
+    Bar,
+    Block,
+    Cell,
+    Document,
+    Facts,
+    Folded,
+    Heading,
+    Paragraph,
+    Quote,
+    Row,
+    Slice,
+    Span,
+    Step,
+    Steps,
+    Style,
+    Table,
+)
 from oomdoctor.units import format_share
 
 _LINK = re.compile(r"https?://[^\s<>\"'`]{1,500}\Z")
@@ -49,6 +66,12 @@ figure { margin: .6rem 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th { text-align: left; font-weight: normal; color: var(--dim); } th, td { padding: .15rem 1.2rem .15rem 0; vertical-align: top; }
 td.size { text-align: right; }
+.grid { border-collapse: separate; border-spacing: 2px; display: block; overflow-x: auto; }
+.grid th, .grid td { padding: .2rem .6rem; white-space: nowrap; text-align: right; } .grid tr > th:first-child { text-align: left; }
+.grid td { background: var(--soft); border-radius: 3px; }
+.grid .good { background: color-mix(in srgb, var(--good) 18%, var(--paper)); }
+.grid .warn { background: color-mix(in srgb, var(--warn) 18%, var(--paper)); }
+.grid .bad { background: color-mix(in srgb, var(--bad) 14%, var(--paper)); }
 .bar { display: flex; height: 1.4rem; border-radius: 4px; overflow: hidden; margin: .3rem 0; gap: 1px; background: var(--line); }
 .bar span { min-width: 2px; }
 .mark { white-space: nowrap; }
@@ -74,6 +97,8 @@ def _blocks(blocks: Sequence[Block]) -> Iterator[str]:
             yield f"<p>{_spans(block.spans)}</p>"
         elif isinstance(block, Facts):
             yield _table(block.rows)
+        elif isinstance(block, Table):
+            yield _grid(block)
         elif isinstance(block, Bar):
             yield _bar(block)
         elif isinstance(block, Quote):
@@ -100,6 +125,16 @@ def _span(span: Span) -> str:
 
 def _table(rows: Sequence[Row]) -> str:
     return "<table>" + "".join(f"<tr><th>{escape(row.label)}</th>{_cells(row)}</tr>" for row in rows) + "</table>"
+
+
+def _grid(table: Table) -> str:
+    head = "".join(f"<th>{escape(cell.text)}</th>" for cell in table.columns)
+    rows = "".join(f"<tr><th>{escape(first.text)}</th>{''.join(map(_value, rest))}</tr>" for first, *rest in table.rows)
+    return f'<figure><figcaption>{escape(table.title)}</figcaption><table class="grid"><tr>{head}</tr>{rows}</table></figure>'
+
+
+def _value(cell: Cell) -> str:
+    return f'<td class="size {cell.style.value}">{escape(cell.text)}</td>'
 
 
 def _cells(row: Row) -> str:

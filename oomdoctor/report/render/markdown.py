@@ -8,7 +8,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Step, Steps, Style
+from oomdoctor.report.document import (
+    Bar,
+    Block,
+    Cell,
+    Document,
+    Facts,
+    Folded,
+    Heading,
+    Paragraph,
+    Quote,
+    Row,
+    Span,
+    Step,
+    Steps,
+    Style,
+    Table,
+)
 from oomdoctor.report.render.bars import bar_fill, cells, pointer_line
 from oomdoctor.units import format_share
 
@@ -40,6 +56,8 @@ def blocks(sequence: Sequence[Block]) -> Iterator[str]:
             yield _start(_spans(block.spans))
         elif isinstance(block, Facts):
             yield _table(block.rows)
+        elif isinstance(block, Table):
+            yield _grid(block)
         elif isinstance(block, Bar):
             yield _bar(block)
         elif isinstance(block, Quote):
@@ -107,6 +125,18 @@ def _table(rows: Sequence[Row]) -> str:
         head = "| | |\n|---|---|"
     lines = [f"| {escaped(row.label)} | {_cell(row)} |" + (f" {escaped(row.note)} |" if with_notes else "") for row in rows]
     return "\n".join([head, *lines])
+
+
+def _grid(table: Table) -> str:
+    named = f"**{escaped(table.title)}**\n\n" if table.title else ""
+    head = "| " + " | ".join(escaped(cell.text) for cell in table.columns) + " |"
+    rule = "|---|" + "---:|" * (len(table.columns) - 1)
+    rows = ("| " + " | ".join(_value(cell) for cell in row) + " |" for row in table.rows)
+    return named + "\n".join([head, rule, *rows])
+
+
+def _value(cell: Cell) -> str:
+    return f"**{escaped(cell.text)}**" if cell.text and cell.style is Style.GOOD else escaped(cell.text)
 
 
 def _cell(row: Row) -> str:

@@ -10,7 +10,23 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len, chop_cells
 
-from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Slice, Span, Step, Steps, Style
+from oomdoctor.report.document import (
+    Bar,
+    Block,
+    Document,
+    Facts,
+    Folded,
+    Heading,
+    Paragraph,
+    Quote,
+    Row,
+    Slice,
+    Span,
+    Step,
+    Steps,
+    Style,
+    Table,
+)
 from oomdoctor.report.render.bars import bar_fill, cells, pointer_line
 from oomdoctor.report.render.styled_line import StyledLine
 from oomdoctor.units import format_share
@@ -61,10 +77,10 @@ def _blocks(blocks: Sequence[Block], width: int, full: bool) -> Iterator[StyledL
 
 
 def _is_apart(before: Block, block: Block) -> bool:
-    """Whether an empty line goes between two blocks: before a heading, around a bar, before the first folded part."""
+    """Whether an empty line goes between two blocks: before a heading, after a bar, around a table, before the first folded part."""
     if isinstance(block, Folded):
         return not isinstance(before, Folded)
-    return isinstance(block, Heading) or isinstance(before, (Bar, Folded))
+    return isinstance(block, Heading) or isinstance(before, (Bar, Folded, Table)) or isinstance(block, Table)
 
 
 def _block(block: Block, width: int, full: bool) -> Iterator[StyledLine]:
@@ -74,6 +90,8 @@ def _block(block: Block, width: int, full: bool) -> Iterator[StyledLine]:
         yield from _wrapped(_marked(block.spans), width)
     elif isinstance(block, Facts):
         yield from _facts(block.rows, width)
+    elif isinstance(block, Table):
+        yield from _table(block, width)
     elif isinstance(block, Bar):
         yield from _bar(block, width)
     elif isinstance(block, Quote):
@@ -150,6 +168,28 @@ def _long(row: Row, label: int, width: int) -> Iterator[StyledLine]:
         if row.label:
             yield from _wrapped([Span(row.label, Style.DIM)], width, "  ")
         yield from _wrapped(value, width, "    ")
+
+
+def _table(table: Table, width: int) -> Iterator[StyledLine]:
+    """Values below the names of their columns; columns that find no room follow below, each time behind the names of the rows."""
+    yield from _wrapped([Span(table.title, Style.STRONG)], width, "  ")
+    lines = (table.columns, *table.rows)
+    widths = [min(max(cell_len(cell.text) for cell in column), width // 2 - 2) for column in zip(*lines)]
+    at = 1
+    while at < len(widths):
+        end = at + 1
+        while end < len(widths) and 2 + widths[0] + sum(2 + size for size in widths[at : end + 1]) <= width:
+            end += 1
+        if at > 1:
+            yield StyledLine()
+        for number, line in enumerate(lines):
+            entry = StyledLine("  " + _padded(line[0].text, widths[0]), _COLOURS[Style.DIM])
+            for cell, size in zip(line[at:end], widths[at:end]):
+                text = _fitting(cell.text, size)
+                style = Style.DIM if number == 0 else cell.style
+                entry.append("  " + " " * (size - cell_len(text)) + text, _COLOURS[style])
+            yield entry
+        at = end
 
 
 def _bar(bar: Bar, width: int) -> Iterator[StyledLine]:

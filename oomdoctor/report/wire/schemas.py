@@ -23,6 +23,7 @@ from oomdoctor.report.wire.estimate_v1 import EstimateV1
 from oomdoctor.report.wire.explain import ExplanationV1
 from oomdoctor.report.wire.plan_v1 import PlansV1
 from oomdoctor.report.wire.report_v1 import ReportV1
+from oomdoctor.report.wire.sizing.sweep import SweepV1
 
 REPORTS: dict[str, type[Struct]] = {
     "report-v1": ReportV1,
@@ -32,6 +33,7 @@ REPORTS: dict[str, type[Struct]] = {
     "environment-v1": EnvironmentV1,
     "comparison-v1": ComparisonV1,
     "explain-v1": ExplanationV1,
+    "sweep-v1": SweepV1,
 }
 """The structure of each report by the name of its schema file."""
 

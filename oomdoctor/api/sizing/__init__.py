@@ -1,0 +1,1 @@
+"""Use cases that estimate many runs at once."""

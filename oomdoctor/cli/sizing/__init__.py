@@ -1,0 +1,1 @@
+"""Answers of `oomdoctor estimate` that few ask for."""

@@ -1,0 +1,76 @@
+"""Which sizes a sweep looks at: `batch,length`, `length=2048..32768`, `batch=1,2,6,length=4k..64k`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from oomdoctor.errors import UsageError
+
+MOST_VALUES = 16
+"""Of one axis: what a person reads in a table."""
+LARGEST = {"batch": 65_536, "length": 4 << 20}
+"""Samples, and tokens: nothing that runs is larger."""
+_NAMES = {"batch": "batch", "requests": "batch", "length": "length", "context": "length"}
+"""Servers call them requests and context."""
+_TRAINED = {"batch": (1, 2, 4, 8, 16, 32), "length": (1024, 2048, 4096, 8192, 16384, 32768)}
+_SERVED = {"batch": (1, 4, 16, 64, 256), "length": (4096, 8192, 16384, 32768, 65536, 131072)}
+_VALUE = re.compile(r"\s*(\d{1,8})\s*([kK]?)\s*\Z")
+
+
+def parse_axes(text: str, *, is_served: bool) -> dict[str, tuple[int, ...]]:
+    """Return the values of each axis that a text names. Raise UsageError where it names none, or values that cannot be."""
+    axes: dict[str, list[str]] = {}
+    values: list[str] = []
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
+        if equals or _NAMES.get(name.strip().lower()):
+            values = axes.setdefault(_axis(name), [])
+            values += [value] if equals else []
+        elif axes:
+            values.append(part)
+        else:
+            _axis(name)
+    return checked_axes({name: _listed(name, parts) or (_SERVED if is_served else _TRAINED)[name] for name, parts in axes.items()})
+
+
+def checked_axes(axes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
+    """Return the axes with each value once, in order. Raise UsageError where a name or a value cannot be, or there are too many."""
+    checked = {_axis(name): tuple(sorted(set(values))) for name, values in axes.items()}
+    for name, values in checked.items():
+        if not values or values[0] < 1 or values[-1] > LARGEST[name]:
+            raise UsageError(f"--sweep {name}: from 1 to {LARGEST[name]:,}")
+        if len(values) > MOST_VALUES:
+            raise UsageError(f"--sweep {name}: {len(values)} values; {MOST_VALUES} at most")
+    return checked
+
+
+def _axis(name: str) -> str:
+    axis = _NAMES.get(name.strip().lower())
+    if axis is None:
+        raise UsageError(f"--sweep {name.strip() or 'nothing'}: batch, length, or both (batch,length=2048..32768)")
+    return axis
+
+
+def _listed(name: str, parts: Sequence[str]) -> tuple[int, ...]:
+    return tuple(value for part in parts for value in _span(name, part))
+
+
+def _span(name: str, part: str) -> tuple[int, ...]:
+    """Return one value, or those from the first to the last, doubled each time."""
+    first, dots, last = part.partition("..")
+    low = _number(name, first)
+    high = _number(name, last) if dots else low
+    if low > high:
+        raise UsageError(f"--sweep {name}={part}: the first is larger than the last")
+    values = [low]
+    while low and values[-1] * 2 < high:
+        values.append(values[-1] * 2)
+    return (*values, high)
+
+
+def _number(name: str, text: str) -> int:
+    match = _VALUE.match(text)
+    if match is None:
+        raise UsageError(f"--sweep {name}={text}: numbers like 4096 or 4k, or from one to another like 2048..32768")
+    return int(match[1]) * (1024 if match[2] else 1)

@@ -1,0 +1,107 @@
+"""A sweep in words: how many combinations fit, a table of what each needs, and the largest that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from oomdoctor.case.plan import Fits
+from oomdoctor.case.text import Text
+from oomdoctor.planning.sizing.sweep import Sweep, SweepCell, SweepLimit
+from oomdoctor.report.document import Block, Cell, Document, Folded, Paragraph, Span, Style, Table
+from oomdoctor.report.memory.assumed import assumed, taken
+from oomdoctor.report.memory.fits import how_judged
+from oomdoctor.report.wording.wording import Counted, Wording
+from oomdoctor.units import GIB
+
+_MARKS: Mapping[Fits | None, tuple[str, Style]] = {
+    "yes": (" ✓", Style.GOOD),
+    "close": (" ?", Style.WARN),
+    "no": (" ✗", Style.BAD),
+    None: ("", Style.PLAIN),
+}
+_TRAINED = Text(
+    "GiB that one card must have; rows: samples at a time, columns: tokens of each", "每张卡所需的 GiB；行：批大小，列：每条样本的 token 数"
+)
+_SERVED = Text(
+    "GiB that one card must have; rows: requests at a time, columns: tokens of each",
+    "每张卡所需的 GiB；行：并发请求数，列：每个请求的 token 数",
+)
+_MARKED = Text(" (✓ fits, ? too close to say, ✗ does not)", "（✓ 放得下，? 难以断定，✗ 放不下）")
+_LONGEST = Text("longest", "最长")
+_MOST = Text("most", "最多")
+_FITTING = Counted(
+    "Of {all} combinations {n} fits {card} ({usable} to plan with).",
+    "Of {all} combinations {n} fit {card} ({usable} to plan with).",
+    "{all} 种组合中有 {n} 种放得下：{card}，可规划的显存为 {usable}。",
+)
+_NONE = Text(
+    "None of {all} combinations surely fits {card} ({usable} to plan with).",
+    "{all} 种组合没有一种一定放得下：{card}，可规划的显存为 {usable}。",
+)
+_NEEDS = Text("{model}: from {least} to {most} GiB{each}.", "{model}：需要 {least} 至 {most} GiB{each}。")
+_LIMITS = Text(
+    "“{longest}” and “{most}” are the largest that surely fit beside each row and column; lengths in steps of 256.",
+    "“{longest}”和“{most}”分别是每行、每列中一定放得下的最大值；长度以 256 为步长。",
+)
+_CACHE = Text(
+    "{server} takes its whole share whatever it needs; a combination fits where the cache in that share holds all requests at once, "
+    "each at full length.",
+    "{server} 总会占满自己的份额；份额内的缓存能同时容纳全部请求（都按最大长度）才算放得下。",
+)
+
+
+def compose(sweep: Sweep, wording: Wording, version: str) -> Document:
+    """Compose the document."""
+    title = wording.say(Text("oomdoctor {} · estimate", "oomdoctor {} · 显存估计")).format(version)
+    return Document(title=title, blocks=tuple(_blocks(sweep, wording)), lang=wording.lang)
+
+
+def _blocks(sweep: Sweep, wording: Wording) -> Iterator[Block]:
+    yield Paragraph(tuple(_headline(sweep, wording)))
+    deciding = [assumption for assumption in sweep.assumptions if assumption.id in sweep.deciding]
+    if deciding:
+        yield Paragraph((Span(taken(deciding, wording)),))
+    yield _table(sweep, wording)
+    if sweep.budget is not None:
+        told = [wording.say(_LIMITS, longest=wording.say(_LONGEST), most=wording.say(_MOST))]
+        told += [wording.say(_CACHE, server=sweep.server)] if sweep.server else []
+        yield Paragraph((Span(wording.blank.join(told), Style.DIM),))
+    yield from assumed(sweep.assumptions, wording)
+    yield Folded(title=wording.say(Text("How this is judged", "判断依据")), blocks=how_judged(wording))
+
+
+def _headline(sweep: Sweep, wording: Wording) -> Iterator[Span]:
+    needs = [cell.needed.expected / GIB for cell in sweep.cells]
+    card = sweep.budget
+    if card is not None:
+        fitting = sum(cell.fits == "yes" for cell in sweep.cells)
+        values = {"all": len(sweep.cells), "card": card.card, "usable": f"{card.usable / GIB:.1f} GiB"}
+        text = wording.count(_FITTING, fitting, **values) if fitting else wording.say(_NONE, **values)
+        yield Span(text + wording.blank, Style.GOOD if fitting else Style.BAD)
+    cards = sweep.setup.layout.cards
+    each = "" if cards == 1 else wording.say(Text(f" on each of {cards} cards", f"，共 {cards} 张卡，每张都要"))
+    yield Span(wording.say(_NEEDS, model=sweep.setup.shape.name, least=f"{min(needs):.1f}", most=f"{max(needs):.1f}", each=each))
+
+
+def _table(sweep: Sweep, wording: Wording) -> Table:
+    is_judged = sweep.budget is not None
+    columns = [Cell(""), *(Cell(f"{length:,}") for length in sweep.lengths)]
+    rows = [[Cell(f"{batch:,}"), *map(_cell, sweep.row(batch))] for batch in sweep.batches]
+    if is_judged:
+        columns.append(Cell(wording.say(_LONGEST)))
+        for row, limit in zip(rows, sweep.longest):
+            row.append(_limit(limit))
+        rows.append([Cell(wording.say(_MOST)), *map(_limit, sweep.largest), Cell("")])
+    title = wording.say(_TRAINED if sweep.setup.task == "train" else _SERVED) + (wording.say(_MARKED) if is_judged else "")
+    return Table(title, tuple(columns), tuple(map(tuple, rows)))
+
+
+def _cell(cell: SweepCell) -> Cell:
+    mark, style = _MARKS[cell.fits]
+    return Cell(f"{cell.needed.expected / GIB:.1f}{mark}", style)
+
+
+def _limit(limit: SweepLimit) -> Cell:
+    if limit.size is None:
+        return Cell("-", Style.DIM)
+    return Cell(f"{'≥' if limit.is_open else ''}{limit.size:,}", Style.STRONG)
