@@ -5,7 +5,7 @@ from __future__ import annotations
 from oomdoctor.api.configs import read_settings
 from oomdoctor.api.estimate import estimate_run
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
-from oomdoctor.api.models import fetch_unknown, find_card
+from oomdoctor.api.models import fetch_unknown, find_card, number_of_cards
 from oomdoctor.api.results import ConfigCheck, RunEstimate
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.settings import RunConfig
@@ -46,7 +46,7 @@ def check(
         return ConfigCheck(config=run, gaps=tuple(gaps))
     if hub:
         fetch_unknown(name or run.settings.model)
-    memory = _memory(run, name, gpus, card, pack)
+    memory = _memory(run, name, number_of_cards(card, gpus), card, pack)
     if isinstance(memory, Gap):
         return ConfigCheck(config=run, unknown=memory.why, gaps=(*gaps, memory))
     return ConfigCheck(config=run, memory=memory, gaps=tuple(gaps))

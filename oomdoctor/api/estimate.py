@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
-from oomdoctor.api.models import fetch_unknown, find_card, find_shape
+from oomdoctor.api.models import card_assumption, cards_of_other_sizes, fetch_unknown, find_card, find_shape, number_of_cards
 from oomdoctor.api.results import RunEstimate
 from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.plan import Fit, Otherwise
 from oomdoctor.case.serving import Served
 from oomdoctor.case.settings import RunConfig, RunSettings, Scalar
 from oomdoctor.case.setup import Setup, TracedMemory
+from oomdoctor.case.text import Text
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.knowledge.tables.cards import Card
@@ -66,6 +68,7 @@ def estimate(
     'no'
     """
     card, pack = None if gpu is None else find_card(gpu), load_pack(over=path_text(rules))
+    gpus = number_of_cards(card, gpus)
     known, named = read_run(config, pack, gpus=gpus, settings=settings, serve=serve)
     name = path_text(model)
     if hub:
@@ -100,13 +103,25 @@ def estimate_run(
     """Estimate the run of these settings. Raise UsageError where the model is not known."""
     served = None if card is None else serve_run(settings, model, framework, gpus, card, pack)
     if served is not None:
-        return RunEstimate(estimate=served)
+        return RunEstimate(estimate=replace(served, assumptions=(*card_assumption(card), *served.assumptions)))
     memory = _traced(settings, model, framework, gpus) if trace else _estimated(settings, model, framework, gpus)
+    memory = replace(memory, assumptions=(*card_assumption(card), *memory.assumptions))
     budget = None if card is None else memory_budget(card)
     fit = None if budget is None else judge_fit(memory.setup, budget)
     need = needed(memory.setup) if fit is None else fit.needed
     steps = _tracing()[1](_config(settings, model), memory.setup, settings.alloc_conf, card) if simulate else None
-    return RunEstimate(estimate=memory, needed=need, fit=fit, otherwise=otherwise(memory, need, budget), simulation=steps)
+    others = (*_on_other_cards(card, fit), *otherwise(memory, need, budget))
+    return RunEstimate(estimate=memory, needed=need, fit=fit, otherwise=others, simulation=steps)
+
+
+def _on_other_cards(card: Card | None, fit: Fit | None) -> Iterator[Otherwise]:
+    """Yield what becomes of the run on the other cards of the written name."""
+    if card is None or fit is None:
+        return
+    for other in cards_of_other_sizes(card):
+        there = judge_fit(fit.needed.setup, memory_budget(other))
+        text, sets = Text(f"on {other.name}", f"在 {other.name} 上"), (("gpu", other.name),)
+        yield Otherwise(assumption="gpu", text=text, sets=sets, needed=there.needed, fits=there.fits, turns=there.fits != fit.fits)
 
 
 def _read_configs(paths: Sequence[str], pack: Pack) -> RunConfig | None:

@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.shape import Shape
 from oomdoctor.errors import UsageError
-from oomdoctor.knowledge.tables.cards import Card, card_named
+from oomdoctor.knowledge.tables.cards import Card, choices, commonest_card
 from oomdoctor.knowledge.tables.shapes import model_shape
+from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.hub import fetch_config
 from oomdoctor.setups.model_files import read_config, read_shape
 
 
 def find_card(name: str) -> Card:
-    """Return the card of a name (`RTX 4090`, `A100-80GB`) or of a size (`24GB`). Raise UsageError where it is not known."""
-    card = card_named(name)
+    """Return the card of a name (`RTX 4090`, `2x A100`) or of a size (`24GB`), of several sizes the commonest.
+
+    Raise UsageError with the names that may be meant where it is not known.
+    """
+    card = commonest_card(name)
     if card is None:
-        raise UsageError(f"--gpu {name}: not known, or known in several sizes; add the size (A100-80GB) or give it alone (24GB)")
+        meant = choices(name)
+        else_ = f"did you mean {', '.join(meant)}?" if meant else "give its name (RTX 4090, A100-80GB) or its size (24GB)"
+        raise UsageError(f"--gpu {name}: not known, or several cards are called so; {else_}")
     return card
+
+
+def number_of_cards(card: Card | None, gpus: int | None) -> int | None:
+    """Return how many cards there are: the number that was given, else that in the name of the card (`2x4090`)."""
+    return gpus or (None if card is None else card.count)
+
+
+def card_assumption(card: Card | None) -> tuple[Assumption, ...]:
+    """Return what was taken for the size of a card whose name has several."""
+    if card is None or not card.others:
+        return ()
+    others = [f"{size} GB" for size in card.others]
+    en = f"{card.name} (cards of this name also come with {' or '.join(others)})"
+    return (assumed("gpu", en, f"{card.name}（同名的卡还有 {'、'.join(others)} 的）"),)
+
+
+def cards_of_other_sizes(card: Card) -> Iterator[Card]:
+    """Yield the cards that have the written name too."""
+    for size in card.others:
+        other = commonest_card(card.name.replace(f"{card.gigabytes}GB", f"{size}GB"))
+        if other is not None:
+            yield other
 
 
 def find_shape(name: object) -> Shape:

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
+from oomdoctor.knowledge.tables.likeness import likeness
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _LIKE = 0.4
@@ -28,14 +30,8 @@ class SuggestingGroup(click.Group):
 
     def meant(self, ctx: click.Context, word: str) -> str | None:
         """Return the command that is spelled nearly like this; None where none is."""
-        near = max(self.list_commands(ctx), key=lambda name: _likeness(word.lower(), name), default="")
-        return f"{ctx.command_path} {near}" if _likeness(word.lower(), near) >= _LIKE else None
-
-
-def _likeness(first: str, second: str) -> float:
-    """Return how many pairs of neighbouring letters two words share, from 0 to 1 (Dice); difflib takes longer to load than a start may."""
-    pairs = [{word[at : at + 2] for at in range(len(word) - 1)} for word in (first, second)]
-    return 2 * len(pairs[0] & pairs[1]) / max(1, len(pairs[0]) + len(pairs[1]))
+        near = max(self.list_commands(ctx), key=lambda name: likeness(word.lower(), name), default="")
+        return f"{ctx.command_path} {near}" if likeness(word.lower(), near) >= _LIKE else None
 
 
 RULES = click.option("--rules", type=click.Path(exists=True, file_okay=False), help="Lay the rules in this folder over the built-in ones.")

@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from oomdoctor.case.settings import RunSettings
 from oomdoctor.case.shape import Shape
-from oomdoctor.knowledge.tables.cards import Card, card_named
+from oomdoctor.knowledge.tables.cards import Card, commonest_card
 from oomdoctor.knowledge.tables.shapes import model_shape
 from oomdoctor.setups.nearest_model import nearest_model, size_in
+from oomdoctor.setups.told_cards import told_card, told_count
 
 _MOST = 16 << 10
 """So much of a text is read: what a run is stands at its beginning."""
@@ -20,29 +21,6 @@ _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,80}(?<![.\-/])")
 _SIZE = re.compile(r"(?i)(?<![a-z0-9.])\d{1,4}(?:\.\d{1,3})?b(?![a-z0-9])")
 _EXPERTS = re.compile(r"(?i)a\d{1,3}(?:\.\d)?b|\dx\d")
 _LETTERS = re.compile(r"^((?:[\w.-]{1,60}/)?[A-Za-z]{2,20})-?(\d)")
-_MAKER = r"(?:(?:NVIDIA|GeForce|RTX|GTX|Tesla|Quadro|AMD|Radeon|Instinct)[ -]){0,3}"
-_CARD = re.compile(
-    rf"(?:(?<![A-Za-z0-9.])|(?<=\d[xX])){_MAKER}(?:[A-Z]{{1,3}}\d{{1,4}}[A-Z]{{0,2}}|[2-5]0[5-9]0|[12]0[1-8]0)"
-    r"(?:[ -]?(?:Ti|SUPER|Ada|D|XTX|NVL|SXM\d?|PCIe))?(?P<size>[ -]?[(（]?\d{1,3} ?G(?:i?B)?)?(?![A-Za-z0-9])",
-    re.IGNORECASE,
-)
-_MEMORY = re.compile(
-    r"(?i)(?<![\d.])(\d{1,3}) ?G(?:i?B)?[ -]?(?:的)?(?:of )?(?:显存|显卡|卡|card|gpu|vram|video memory)"
-    r"|(?:显存|显卡|\bvram|\bgpu|\bcard)[ :：是为(（]{0,3}(?:of |with |has )?(\d{1,3}) ?G(?:i?B)?\b"
-)
-_NUMBERS = {
-    name: number
-    for number, names in enumerate(("", "one single 单 一", "two 双 两", "three 三", "four 四", "", "six", "", "eight 八"))
-    for name in names.split()
-}
-_NAMED = r"\d{1,3}|one|single|two|three|four|six|eight"
-_KIND = rf"{_MAKER}(?:[A-Z]{{1,3}}\d|\d{{4}})"
-_COUNT = re.compile(
-    rf"(?i)(?<![\w.])(?P<times>\d{{1,3}}) ?[x×*] ?{_KIND}"
-    r"|(?:[A-Z]\d{1,4}\w{0,3}|\d{4}(?: ?Ti)?)(?: ?\(?\d{2,3} ?GB?\)?)? ?[x×*] ?(?P<after>\d{1,3})(?!\d)"
-    r"|(?P<chinese>\d{1,3}|[单一双两三四八]) ?(?:张|块|卡)"
-    rf"|\b(?P<word>{_NAMED}) (?:[\w-]{{1,12}} ){{0,3}}?(?:gpus?|cards?)\b|\b(?P<named>one|single|two|three|four|six|eight) {_KIND}"
-)
 _METHODS: Mapping[str, str] = {
     "qlora": r"\bq-?lora\b|\b(?:4[- ]?bit|nf4|int4)[ -](?:q?lora|training|fine-?tun)|4 ?(?:bit|比特|位)量化微调",
     "dora": r"\bdora\b",
@@ -91,7 +69,7 @@ def read_told(text: str) -> ToldRun:
     """Return the run that a text describes."""
     text = text[:_MOST]
     name, shape = _model(text)
-    card_name, card = _card(text)
+    card_name, card = told_card(text)
     settings = RunSettings(
         model=name,
         method="serve" if re.search(_ANSWERS, text) and not re.search(_TRAINS, text) else None,
@@ -102,12 +80,12 @@ def read_told(text: str) -> ToldRun:
         zero_stage=_first_number(_ZERO, text),
         fsdp=True if re.search(_FSDP, text) else None,
     )
-    return ToldRun(settings=settings, shape=shape, card=card, card_name=card_name, cards=_count(text))
+    return ToldRun(settings=settings, shape=shape, card=card, card_name=card_name, cards=told_count(text))
 
 
 def _model(text: str) -> tuple[str | None, Shape | None]:
     words = _WORD.findall(text)
-    sized = [number for number, word in enumerate(words) if _SIZE.search(word)][:_TRIED]
+    sized = [number for number, word in enumerate(words) if _SIZE.search(word) and commonest_card(word) is None][:_TRIED]
     for number in sized:
         for start in range(max(0, number - 2), number + 1):
             for name in _spellings("-".join(words[start : number + 1])):
@@ -125,30 +103,6 @@ def _spellings(name: str) -> Iterator[str]:
     yield name
     yield _LETTERS.sub(r"\1-\2", name)
     yield _LETTERS.sub(r"\1\2", name)
-
-
-def _card(text: str) -> tuple[str | None, Card | None]:
-    named = None
-    for number, match in enumerate(_CARD.finditer(text)):
-        if number >= _TRIED:
-            break
-        written = match[0].replace("(", "").replace("（", "").strip()
-        card = card_named(written) or card_named(written[: match.end() - match.start() - len(match["size"] or "")])
-        if card is not None:
-            return written, card
-        if named is None and (match["size"] or re.match(r"(?i)(?:nvidia|geforce|rtx|gtx|tesla|quadro|a[18]00|h[128]00)", written)):
-            named = written
-    sizes = {f"{size}GB" for pair in _MEMORY.findall(text) if (size := pair[0] or pair[1])}
-    if len(sizes) == 1:
-        size = sizes.pop()
-        return (f"{named} {size}" if named else size), (card_named(f"{named} {size}") if named else None) or card_named(size)
-    return named, None
-
-
-def _count(text: str) -> int:
-    match = _COUNT.search(text)
-    written = next((part for part in match.groups() if part), "1").lower() if match else "1"
-    return max(1, _NUMBERS.get(written) or int(written))
 
 
 def _first_number(form: re.Pattern[str], text: str) -> int | None:

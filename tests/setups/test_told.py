@@ -45,6 +45,35 @@ def test_a_card_of_several_sizes_is_named_and_not_known() -> None:
     assert (run.card_name, run.card) == ("A800", None)
 
 
+@pytest.mark.parametrize(("text", "card", "cards"), [
+    pytest.param("LoRA on MI300X 192GB is OOM", "MI300X 192GB", 1, id="of AMD, and its size is no number of cards"),
+    pytest.param("8 张昇腾910B2 微调时爆显存", "昇腾910B2", 8, id="of Huawei"),
+    pytest.param("M3 Max 64GB runs out of memory", "M3 Max 64GB", 1, id="of Apple"),
+    pytest.param("Kaggle T4 x2, lora", "T4", 2, id="a short name where cards are lent"),
+    pytest.param("it is OOM on a T4", "T4", 1, id="a short name on which something runs"),
+    pytest.param("two RTX 3090s", "RTX 3090s", 2, id="a plural"),
+    pytest.param("RTX PRO 6000, full fine-tuning", "RTX PRO 6000", 1, id="a name of three words"),
+])  # fmt: skip
+def test_cards_in_prose(text: str, card: str, cards: int) -> None:
+    run = read_told(text)
+    assert run.card is not None
+    assert (run.card_name, run.cards) == (card, cards)
+
+
+@pytest.mark.parametrize("text", [
+    pytest.param("see appendix A10 for the loss", id="a part of a document"),
+    pytest.param("with L2 regularisation and an L2 loss", id="a norm"),
+    pytest.param("table A2 shows the memory", id="a table"),
+    pytest.param("it stops at step 4090 of 10000", id="a step"),
+    pytest.param("the server listens on localhost:3090", id="a port"),
+    pytest.param("after 3080 samples it is OOM", id="a number of samples"),
+    pytest.param("embeddings of bge-m3", id="the end of a model's name"),
+])  # fmt: skip
+def test_what_looks_like_a_card_is_none(text: str) -> None:
+    run = read_told(text)
+    assert (run.card_name, run.card) == (None, None)
+
+
 @given(st.text(max_size=400))
 def test_any_text_tells_something_or_nothing(text: str) -> None:
     assert read_told(text).cards >= 1

@@ -1,0 +1,114 @@
+"""The names of cards as people write them, in parts: what it is called, its size, how many there are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from msgspec import Struct
+
+_MAKERS = (
+    r"nvidia|geforce|tesla|generation|amd|radeon|instinct|intel(?! max)|apple|jetson|huawei|ascend|华为|昇腾|cambricon|寒武纪|"
+    r"moore threads|摩尔线程|hygon|海光|kunlunxin|昆仑芯|metax|沐曦"
+)
+_PLACES = r"colab|kaggle|macbook(?: (?:pro|air))?|mac (?:studio|mini|pro)|imac|gpus?|cards?|显卡"
+_BUILDS = r"sxm\d?|pcie|hbm\d?e?|active|(?<=sxm6 )ac"
+_NOISE = re.compile(rf"(?<![a-z])(?:{_MAKERS}|{_BUILDS})(?![a-z])")
+_PLACE = re.compile(rf"(?<![a-z])(?:{_PLACES})(?![a-z])", re.IGNORECASE)
+_SIZE = re.compile(r"(?<![a-z\d.])(\d{1,4})\s*(?:gib|gb|g)(?![a-z0-9])", re.IGNORECASE)
+_BETWEEN = re.compile(r"[\s_+/()（）,-]+")
+_NUMBERS = {"单": 1, "一": 1, "双": 2, "两": 2, "三": 3, "四": 4, "八": 8, "one": 1, "two": 2, "four": 4, "eight": 8}
+_COUNTS = (
+    re.compile(r"(\d{1,4})\s*[x×*]\s*(?=\S)(.+)", re.IGNORECASE),
+    re.compile(r"(.+?)\s*[x×*]\s*(\d{1,4})", re.IGNORECASE),
+    re.compile(r"(\d{1,4}|[单一双两三四八])\s*(?:张|块|卡)\s*(.+)"),
+    re.compile(r"(双|one|two|four|eight|\d{1,2}(?= +[a-z]))\s*(.+?)", re.IGNORECASE),
+)
+_MOST = 100
+_LEAST = 2
+
+
+class CardName(Struct, frozen=True):
+    """A name of a card, in parts."""
+
+    written: str
+    """The name as it was written, without a count."""
+    text: str
+    """The name without size and count."""
+    gigabytes: int | None = None
+    cards: int | None = None
+
+
+def read_card_name(written: str) -> Iterator[CardName]:
+    """Yield what a name may say: all of it a name, then a part of it a count, then a plural."""
+    written = _bounded(written)
+    readings = [(written, None), *_counted(written)]
+    for text, cards in [*readings, *((text[:-1], cards) for text, cards in readings if re.search(r"\ds$", text))]:
+        size = _SIZE.search(text)
+        yield CardName(text, _SIZE.sub(" ", text).strip(" -_()（）"), int(size[1]) if size else None, cards)
+
+
+@lru_cache(maxsize=2048)
+def letters(name: str) -> str:
+    """Return a name without makers, separators and capitals: names that agree in it are the same."""
+    return "".join(_words(name))
+
+
+@lru_cache(maxsize=1024)
+def known_words(known: str) -> tuple[str, ...]:
+    """Return the words of a card's name without its size."""
+    return tuple(_words(_SIZE.sub(" ", known)))
+
+
+def has_size(known: str) -> bool:
+    """Return whether a card's name holds its size."""
+    return _SIZE.search(known) is not None
+
+
+def words_left(text: str, words: tuple[str, ...]) -> list[str] | None:
+    """Return which words of a card's name a written one leaves away; None where the written name is not that card's.
+
+    Every letter of it must be in these words, which may be joined and stand in any order (`rtx4060ti`, `RTX 6000 Pro`).
+    """
+    left = _left(letters(text), words) if text else None
+    return None if left is None or any(word in left for word in _identity(words)) else left
+
+
+def _counted(written: str) -> Iterator[tuple[str, int | None]]:
+    for form in _COUNTS:
+        match = form.fullmatch(written)
+        if match is not None:
+            count, name = (match[2], match[1]) if form is _COUNTS[1] else (match[1], match[2])
+            number = int(count) if count.isdigit() else _NUMBERS[count.lower()]
+            if number:
+                yield name.strip(), number
+
+
+def _words(name: str) -> list[str]:
+    plain = re.sub(r"\bmobile\b", "laptop", name.lower())
+    return [word for word in _BETWEEN.split(_NOISE.sub(" ", plain)) if word]
+
+
+def _identity(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words that must be written: the first with a digit, with what is before it where it is a digit alone; else all."""
+    number = next((at for at, word in enumerate(words) if any(letter.isdigit() for letter in word)), None)
+    if number is None:
+        return words
+    return words[: number + 1] if len(words[number]) < _LEAST else words[number : number + 1]
+
+
+def _left(joined: str, words: tuple[str, ...]) -> list[str] | None:
+    """Return the words that are not needed to spell `joined`; None where they do not spell it."""
+    if not joined:
+        return list(words)
+    for at, word in enumerate(words):
+        if joined.startswith(word):
+            left = _left(joined[len(word) :], words[:at] + words[at + 1 :])
+            if left is not None:
+                return left
+    return None
+
+
+def _bounded(written: str) -> str:
+    return " ".join(_PLACE.sub(" ", written[:_MOST]).split())

@@ -1,0 +1,87 @@
+"""The card in somebody's words, and how many of them; what only looks like the name of a card is none."""
+
+from __future__ import annotations
+
+import re
+
+from oomdoctor.knowledge.tables.cards import Card, card_named, choices
+
+_TRIED = 60
+_MAKER = r"(?:(?:NVIDIA|GeForce|RTX|GTX|Tesla|Quadro|AMD|Radeon|Instinct|RX|PRO|Intel|Arc|Apple|Jetson|AGX|Huawei|Ascend|昇腾)[ -]?){0,3}"
+_CARD = re.compile(
+    rf"(?:(?<![A-Za-z0-9.])|(?<=\d[xX]))(?P<maker>{_MAKER})"
+    r"(?:[A-Z]{1,3}\d{1,4}[A-Z]{0,2}|[2-5]0[5-9]0|[12]0[1-8]0|(?<=RX )\d{4}|[679][6-9]\d0(?= ?XT)|(?<=PRO )\d{4}|6000(?= ?Ada)|910[A-C]\d?"
+    r"|Gaudi ?\d|Orin|Thor|DGX Spark|Strix Halo)"
+    r"(?:[ -]?(?:Ti|SUPER|Ada|D|XTX?|NVL|SXM\d?|PCIe|GRE|Max|Ultra|Pro|Nano|NX|Laptop)(?![A-Za-z])){0,2}"
+    r"(?P<size>[ -]?[(（]?\d{1,3} ?G(?:i?B)?)?s?(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
+_SHORT_NAME = 3
+"""A card's name of so few letters is as often something else (a table A10, an L2 loss); words around it must speak of a card."""
+_BEFORE_CARD = re.compile(
+    r"(?i)(?:\b(?:on|using|with|have|has|got|single|gpus?|cards?|colab|kaggle|runs?)\b|[用在张块卡]|\d ?[x×*])[ :：=(（]{0,3}"
+    r"(?:(?:an?|one|the|my|free|single|\d{1,2}|two|four|eight) ){0,2}$"
+)
+_AFTER_CARD = re.compile(r"(?i)s?[ -]{0,2}(?:gpus?\b|cards?\b|显卡|卡|上|instances?\b|[x×*] ?\d|runs?\b|ran\b|is out|oom|爆|跑|不够|显存)")
+_NO_CARD_BEFORE = re.compile(
+    r"(?i)(?:\b(?:port|localhost|step|steps|line|table|appendix|section|figure|fig\.?|epoch|page|version))[ :#]{0,2}$"
+)
+_NO_CARD_AFTER = re.compile(
+    r"(?i)[ -]?(?:steps?|iter\w*|samples?|tokens?|rows|loss|norm|regul|penalty|distance|cache|weight|\d*/\d|it/s|Mi?B)"
+)
+_MEMORY = re.compile(
+    r"(?i)(?<![\d.])(\d{1,3}) ?G(?:i?B)?[ -]?(?:的)?(?:of )?(?:显存|显卡|卡|card|gpu|vram|video memory)"
+    r"|(?:显存|显卡|\bvram|\bgpu|\bcard)[ :：是为(（]{0,3}(?:of |with |has )?(\d{1,3}) ?G(?:i?B)?\b"
+)
+_NUMBERS = {
+    name: number
+    for number, names in enumerate(("", "one single 单 一", "two 双 两", "three 三", "four 四", "", "six", "", "eight 八"))
+    for name in names.split()
+}
+_NAMED = r"\d{1,3}|one|single|two|three|four|six|eight"
+_KIND = rf"{_MAKER}(?:[A-Z]{{1,3}}\d|\d{{4}}|910[A-C])"
+_COUNT = re.compile(
+    rf"(?i)(?<![\w.])(?P<times>\d{{1,3}}) ?[x×*] ?{_KIND}"
+    r"|(?:[A-Z]\d{1,4}\w{0,3}|\d{4}(?: ?Ti)?)(?: ?\(?\d{2,3} ?GB?\)?)? ?[x×*] ?(?P<after>\d{1,3})(?!\d| ?G)"
+    r"|(?P<chinese>\d{1,3}|[单一双两三四八]) ?(?:张|块|卡)"
+    rf"|\b(?P<word>{_NAMED}) (?:[\w-]{{1,12}} ){{0,3}}?(?:gpus?|cards?)\b|\b(?P<named>one|single|two|three|four|six|eight) {_KIND}"
+)
+
+
+def told_card(text: str) -> tuple[str | None, Card | None]:
+    """Return the name of the card that a text speaks of, and the card; None for the card where the name means several sizes."""
+    named = None
+    for number, match in enumerate(_CARD.finditer(text)):
+        if number >= _TRIED:
+            break
+        written = match[0].replace("(", "").replace("（", "").strip()
+        card = card_named(written) or card_named(written[: match.end() - match.start() - len(match["size"] or "")])
+        if not _means_card(match, text):
+            continue
+        if card is not None:
+            return written, card
+        if named is None and (match["size"] or match["maker"] or re.match(r"(?i)(?:[av][18]00|g?h[128]00)", written)) and choices(written):
+            named = written
+    sizes = {f"{size}GB" for pair in _MEMORY.findall(text) if (size := pair[0] or pair[1])}
+    if len(sizes) == 1:
+        size = sizes.pop()
+        return (f"{named} {size}" if named else size), (card_named(f"{named} {size}") if named else None) or card_named(size)
+    return named, None
+
+
+def _means_card(match: re.Match[str], text: str) -> bool:
+    """Return whether what has the form of a card's name stands where one is spoken of."""
+    if match["maker"] or match["size"]:
+        return True
+    before, after = text[max(0, match.start() - 30) : match.start()], text[match.end() : match.end() + 20]
+    if _NO_CARD_BEFORE.search(before) or _NO_CARD_AFTER.match(after):
+        return False
+    is_short = len(match[0]) <= _SHORT_NAME
+    return not is_short or _BEFORE_CARD.search(before) is not None or _AFTER_CARD.match(after) is not None
+
+
+def told_count(text: str) -> int:
+    """Return how many cards a text speaks of; one where it does not say."""
+    match = _COUNT.search(text)
+    written = next((part for part in match.groups() if part), "1").lower() if match else "1"
+    return max(1, _NUMBERS.get(written) or int(written))
