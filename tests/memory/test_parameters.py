@@ -25,6 +25,13 @@ def test_the_count_is_the_published_one(row: ModelRow) -> None:
     assert abs(total(shape) - (row.params_total_published or 0)) <= UNCONFIRMED.get(row.name, 0)
 
 
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in model_rows() if row.config is not None])
+def test_a_model_that_the_table_has_as_its_config_is_counted_as_written(row: ModelRow) -> None:
+    shape = model_shape(row.name)
+    assert shape is not None
+    assert total(shape) == row.params_total_formula
+
+
 def test_most_models_of_the_table_have_a_published_count() -> None:
     counted = [row for row in model_rows() if row.params_total_published]
     assert len(counted) > 110
@@ -52,6 +59,8 @@ CONFIGS: list[Any] = [
     ("qwen2", {}), ("qwen3", {}), ("qwen2_moe", {"num_hidden_layers": 4}), ("qwen3_moe", {"num_hidden_layers": 4}), ("gemma", {}), ("gemma2", {}),
     ("gemma3_text", {}), ("phi", {}), ("phi3", {}), ("gpt2", {}), ("gpt_neox", {}), ("gptj", {}), ("opt", {}), ("bloom", {}), ("falcon", {}),
     ("starcoder2", {}), ("glm", {}), ("glm4", {}), ("deepseek_v2", {"num_hidden_layers": 3}), ("olmo2", {}), ("stablelm", {}), ("granite", {}),
+    ("gpt_oss", {"num_hidden_layers": 2, "num_local_experts": 4}), ("qwen3_next", {"num_hidden_layers": 4, "num_experts": 4}),
+    ("olmo3", {"num_hidden_layers": 4}), ("jamba", {"num_hidden_layers": 8}), ("cohere2", {"num_hidden_layers": 4}), ("smollm3", {}),
 ]  # fmt: skip
 
 

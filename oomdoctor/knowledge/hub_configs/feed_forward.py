@@ -106,7 +106,8 @@ def _experts(shape: Shape, config: HubConfig, family: str, *, gated: bool) -> tu
     inside = size(config, "moe_latent_size", "routed_expert_hidden_size") or hidden
     around = 0 if inside == hidden else 2 * hidden * inside
     shared = _shared_width(shape, config, family, each)
-    parts = [Part("mlp.experts", many * inside * each * routed, routed=True)]
+    # Beside an MLP the experts are a module of their own (modeling_gemma4.py).
+    parts = [Part("experts" if family in _BOTH else "mlp.experts", many * inside * each * routed, routed=True)]
     if shared:
         parts.append(Part("mlp.shared_experts", many * hidden * shared))
     if around:

@@ -14,7 +14,7 @@ from oomdoctor.knowledge.hub_configs.sizes import HubConfig, part_of, size, size
 _HALF = 2
 _FP32 = 4
 _BITS = 8
-_MOST_NAMES = 20_000
+_MOST_NAMES = 200_000
 """Names of modules that a config may list; what comes after them is not read."""
 _ALGORITHMS = {
     "FP8": ("fp8", 1.0),

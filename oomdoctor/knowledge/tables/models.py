@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from msgspec import Struct
 from msgspec.json import decode
@@ -54,15 +55,19 @@ class ModelRow(Struct, frozen=True, kw_only=True):
 
     name: str = ""
     """The key of the row."""
-    hidden_size: int
-    num_layers: int
-    num_heads: int
-    num_kv_heads: int
-    head_dim: int
-    intermediate_size: int
-    vocab_size: int
-    tied_embeddings: bool
-    norm: str
+    like: str = ""
+    """The row of a model with the same sizes; nothing else stands in such a row."""
+    config: dict[str, Any] | None = None
+    """What the model's config.json says of sizes and formats, in its own words; then the keys below are not there."""
+    hidden_size: int = 0
+    num_layers: int = 0
+    num_heads: int = 0
+    num_kv_heads: int = 0
+    head_dim: int = 0
+    intermediate_size: int = 0
+    vocab_size: int = 0
+    tied_embeddings: bool = False
+    norm: str = ""
     gated_mlp: bool = False
     attn_bias: bool = False
     mlp_bias: bool = False
@@ -94,7 +99,7 @@ class ModelRow(Struct, frozen=True, kw_only=True):
     mla: LatentRow | None = None
     vision: TowerRow | None = None
     params_vision_formula: int | None = None
-    params_total_formula: int
+    params_total_formula: int = 0
     params_total_published: int | None = None
 
 
@@ -134,7 +139,7 @@ def _table() -> Mapping[str, ModelRow]:
     out: dict[str, ModelRow] = {}
     for name, row in models.items():
         short = _short(name)
-        row = replace(row, name=name)
+        row = replace(models[row.like] if row.like else row, name=name)
         while short not in out:
             out[short] = row
             short = _SUFFIX.sub("", short)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from oomdoctor.case.shape import Experts, Latent, Shape, Vision
+from oomdoctor.knowledge.hub_configs.decoder import shape_from_config
 from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.knowledge.tables.models import LatentRow, ModelRow, TowerRow, model_row, model_rows
 
@@ -25,10 +26,16 @@ def known_shapes() -> tuple[Shape, ...]:
 @cache
 def dense() -> tuple[Shape, ...]:
     """Return all shapes without experts and without a tower."""
-    return tuple(shape for shape in known_shapes() if shape.experts is None and shape.vision is None)
+    plain = (_plain(row) for row in model_rows() if row.config is None)
+    return tuple(shape for shape in plain if shape.experts is None and shape.vision is None)
 
 
 def _shape(row: ModelRow) -> Shape:
+    known = None if row.config is None else shape_from_config(row.config, row.name)
+    return _plain(row) if known is None else known
+
+
+def _plain(row: ModelRow) -> Shape:
     return Shape(
         name=row.name,
         hidden=row.hidden_size,
