@@ -10,6 +10,7 @@ from msgspec import Struct
 from oomdoctor.case.estimate import Assumption, Estimate, Phase, Term
 from oomdoctor.case.plan import Fits, Plan, Plans
 from oomdoctor.case.setup import Setup
+from oomdoctor.units import GIB
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -36,6 +37,23 @@ class ServerProgram(Struct, frozen=True, kw_only=True):
     """The first version in which CUDA graphs come out of the share; None where its version does not decide it."""
 
 
+class StartupProfile(Struct, frozen=True, kw_only=True):
+    """What the start of a server takes and looks at; it differs from version to version."""
+
+    logit_bytes: float = 14
+    """Bytes of one score of the sampler while the start measures its peak."""
+    outside: int = round(0.25 * GIB)
+    """Bytes that grow outside of torch, on each card, until the cache is sized."""
+    context_inside: bool = False
+    """Whether the CUDA context comes out of the share."""
+    checks_free: bool = True
+    """Whether a start ends where less of the card is free than the share."""
+    keeps_workspace: bool = True
+    """Whether the workspace of experts stays while the sampler runs."""
+    caches_latent: bool = True
+    """Whether latent attention keeps its narrow middle in the cache, and not whole heads."""
+
+
 class Server(Struct, frozen=True, kw_only=True):
     """What a server is told, or takes by default."""
 
@@ -54,6 +72,7 @@ class Server(Struct, frozen=True, kw_only=True):
     """Whether what they take comes out of the share (vLLM 0.20 and newer)."""
     offload: int = 0
     """Bytes of the weights of each card that stay in host memory."""
+    profile: StartupProfile = StartupProfile()
 
 
 class ByteRange(Struct, frozen=True):

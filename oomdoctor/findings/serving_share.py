@@ -13,8 +13,8 @@ from oomdoctor.findings.conditions import Fact
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.framework import WriteRecord
 from oomdoctor.knowledge.records.server import SERVERS
+from oomdoctor.knowledge.server_defaults import held_default
 from oomdoctor.units import GIB
-from oomdoctor.versions import within
 
 _IN_FORCE = (
     "event.utilization", "event.mem_fraction_static", "training.memory_share", "log.gpu_memory_utilization", "log.mem_fraction_static",
@@ -57,9 +57,8 @@ def default_share(facts: Mapping[str, Fact], pack: Pack) -> float | None:
     server = pack.record(SERVERS, name) if name in pack.names("servers") else None
     if server is not None:
         version = facts.get(f"log.{name}_version")
-        known = None if version is None else str(version)
-        shares = (row for row in server.defaults.memory_share or () if within(known, row.since, row.until) is not False)
-        return next((float(row.value) for row in shares), None)
+        row = held_default(server.defaults.memory_share or (), card=0, version=None if version is None else str(version))
+        return None if row is None else float(row.value)
     framework = pack.framework(name) if name else None
     written = framework.writes.get("memory_share") if framework is not None else None
     return _number(written.default) if isinstance(written, WriteRecord) else None

@@ -31,7 +31,7 @@ from oomdoctor.knowledge.records.fix import FixRecord, SettingRecord
 from oomdoctor.knowledge.records.form import FormRecord
 from oomdoctor.knowledge.records.framework import FrameworkRecord, WriteRecord
 from oomdoctor.knowledge.records.problem import ProblemRecord
-from oomdoctor.knowledge.records.server import ServerRecord
+from oomdoctor.knowledge.records.server import COMPUTED, ServerDefault, ServerDefaults, ServerRecord
 from oomdoctor.knowledge.records.signature import KindName, SignatureRecord
 from oomdoctor.knowledge.rule_set import RuleSet
 from oomdoctor.knowledge.yaml_file import did_you_mean
@@ -253,9 +253,10 @@ def _server(record: ServerRecord, names: _Names) -> Iterator[_Mistake]:
     filled = [word for message in record.messages.values() for word in _FILLED.findall(message)]
     yield from (_unknown("placeholder", word, ("requests", "length")) for word in filled)
     defaults = record.defaults
-    for rows in (defaults.max_batched_tokens, defaults.max_num_seqs, defaults.memory_share or [], defaults.graphs_inside or []):
+    for name in ServerDefaults.__struct_fields__:
+        rows: list[ServerDefault] = getattr(defaults, name) or []
         yield from (mistake for row in rows for mistake in map(_no_version, (row.since, row.until)))
-        last = rows[-1] if rows else None
+        last = rows[-1] if rows and name not in COMPUTED else None
         if last is not None and (last.until, last.card_gb, last.except_card, last.tensor) != (None, 0, None, 1):
             yield "the last of several defaults holds for every card of the newest version", last.source
 

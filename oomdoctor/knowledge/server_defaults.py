@@ -16,8 +16,15 @@ def default_value(
 
     Of several defaults the first that holds counts, else the last.
     """
-    holding = (default for default in defaults if _holds(default, card, card_name.lower(), version, tensor))
-    return next(holding, defaults[-1]).value
+    found = held_default(defaults, card=card, card_name=card_name, version=version, tensor=tensor)
+    return (found or defaults[-1]).value
+
+
+def held_default(
+    defaults: Sequence[ServerDefault], *, card: int, card_name: str = "", version: str | None = None, tensor: int = 1
+) -> ServerDefault | None:
+    """Return the first default that holds; None where none does."""
+    return next((default for default in defaults if _holds(default, card, card_name.lower(), version, tensor)), None)
 
 
 def _holds(default: ServerDefault, card: int, card_name: str, version: str | None, tensor: int) -> bool:

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, convert
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.event import Value
-from oomdoctor.case.serving import Served, Server, ServerProgram
+from oomdoctor.case.serving import Served, Server, ServerProgram, StartupProfile
 from oomdoctor.case.settings import RunSettings, positive
 from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.case.text import Text
 from oomdoctor.knowledge.pack import Pack
-from oomdoctor.knowledge.records.server import SERVERS, ServerDefault, ServerRecord
-from oomdoctor.knowledge.server_defaults import default_value
+from oomdoctor.knowledge.records.server import SERVERS, ServerDefault, ServerDefaults, ServerRecord
+from oomdoctor.knowledge.server_defaults import default_value, held_default
 from oomdoctor.memory.servers.engines import DEFAULT_SERVER, ENGINES, serve
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.from_log import LoggedRun
 from oomdoctor.setups.from_settings import setup_from_settings
 from oomdoctor.setups.weights_said import weights_said
-from oomdoctor.units import GIB
+from oomdoctor.units import GIB, MIB
+
+_LEAST_FRACTION = 0.01
 
 
 class CardLookup(Struct, frozen=True):
@@ -75,21 +77,27 @@ def _deployment(
     tensor, pipeline = positive(settings.tensor_parallel) or 1, positive(settings.pipeline_parallel) or 1
     made, _ = setup_from_settings(replace(settings, method="serve"), shape, record.server, max(cards, tensor * pipeline))
     defaults = record.defaults
+    length = positive(settings.max_model_len) or positive(settings.sequence_length) or shape.longest
 
     def default(rows: Sequence[ServerDefault]) -> int | float | bool:
         return default_value(rows, card=card.bytes, card_name=card.name, version=version, tensor=tensor)
 
+    def default_fraction() -> float:
+        for rows in (defaults.memory_share or (), defaults.beside_gb or ()):
+            row = held_default(rows, card=card.bytes, card_name=card.name, version=version, tensor=tensor)
+            if row is not None and rows is defaults.memory_share:
+                return float(row.value)
+            if row is not None:
+                beside = GIB * (row.value + row.each_card * tensor * pipeline)
+                return max(_LEAST_FRACTION, round((card.bytes - beside) / card.bytes, 3))
+        return ENGINES[record.engine].default_fraction(card.bytes, batched, requests if graphs else 0, tensor * pipeline)
+
     batched = positive(settings.max_batched_tokens) or int(default(defaults.max_batched_tokens))
-    length = positive(settings.max_model_len) or positive(settings.sequence_length)
     requests = min(positive(settings.max_num_seqs) or int(default(defaults.max_num_seqs)), batched)
     graphs = settings.enforce_eager is not True
     fraction: float | None = settings.memory_share
     if fraction is None or not 0 < fraction <= 1:
-        fraction = (
-            ENGINES[record.engine].default_fraction(card.bytes, batched, requests if graphs else 0, tensor * pipeline)
-            if defaults.memory_share is None
-            else default(defaults.memory_share)
-        )
+        fraction = default_fraction()
     server = Server(
         program=server_program(record),
         memory_fraction=float(fraction),
@@ -99,11 +107,21 @@ def _deployment(
         graphs=graphs,
         graphs_inside=defaults.graphs_inside is not None and default(defaults.graphs_inside) is True,
         offload=_offload(settings),
+        profile=_profile(defaults, default),
     )
     setup = replace(
         made, weights=weights_said(shape, settings.quantization, settings.model) or made.weights, length=length or made.length, batch=1
     )
     return setup, server, tuple(_assumptions(settings, setup, server))
+
+
+def _profile(defaults: ServerDefaults, default: Callable[[Sequence[ServerDefault]], float | bool]) -> StartupProfile:
+    """Return what the start of this version takes, as far as the server's rules say it."""
+    rows = {name: getattr(defaults, name) for name in StartupProfile.__struct_fields__ if name != "outside"}
+    known = {name: default(row) for name, row in rows.items() if row is not None}
+    if defaults.outside_mb is not None:
+        known["outside"] = round(default(defaults.outside_mb) * MIB)
+    return convert(known, StartupProfile)
 
 
 def _offload(settings: RunSettings) -> int:
@@ -127,6 +145,12 @@ def _assumptions(settings: RunSettings, setup: Setup, server: Server) -> Iterato
             "max_model_len",
             "no longest request is given; the server takes the model's own limit, which is not known here",
             "没有指定最大长度；服务会采用模型自身的上限，而这里并不知道它是多少",
+        )
+    elif positive(settings.max_model_len) is None and positive(settings.sequence_length) is None:
+        yield assumed(
+            "max_model_len",
+            f"{server.length} tokens for the longest request, the model's own limit",
+            f"最长请求 {server.length} 个 token，即模型自身的上限",
         )
     if settings.max_batched_tokens is None:
         yield assumed(

@@ -42,7 +42,7 @@ SITUATIONS = [
               "be stored in KV cache (22064). Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine.\n",
               "kv-cache-too-small", "shorter-sequences", "--max-model-len 22016"),
     Situation("not one block: a little more than the default", VLLM + "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when "
-              "initializing the engine.\n", "kv-cache-too-small", "raise-serving-share", "--gpu-memory-utilization 0.94"),
+              "initializing the engine.\n", "kv-cache-too-small", "raise-serving-share", "--gpu-memory-utilization 0.95"),
     Situation("graphs after the cache: the share falls by what was lacking", VLLM + "non-default args: {'model': 'models/demo', 'gpu_memory_utilization': 0.95}\n" + CAPTURE +
               full(44.42, "51.31 MiB", "84.00 MiB", 43.10), "server-took-its-share-first", "lower-serving-share", "--gpu-memory-utilization 0.92"),
     Situation("a request after hours: the share falls by what was lacking", VLLM + "non-default args: {'model': 'models/demo', 'gpu_memory_utilization': 0.92}\n" + STATS +
@@ -55,12 +55,12 @@ SITUATIONS = [
               "server-start-out-of-memory", "fewer-graphs", "--cuda-graph-max-bs 16"),
     Situation("the sampler's trial: a quarter of the requests stands beside the share", VLLM + "RuntimeError: CUDA out of memory occurred when warming up sampler with 1024 "
               "dummy requests. Please try lowering `max_num_seqs` or `gpu_memory_utilization` when initializing the engine.\n",
-              "server-start-out-of-memory", "lower-serving-share", "--gpu-memory-utilization 0.8"),
+              "server-start-out-of-memory", "lower-serving-share", "--gpu-memory-utilization 0.82"),
     Situation("SGLang takes requests back: more cache, not the allocator", ARGUMENTS.format(share="0.85") + "[2026-03-02 11:01:13 TP0] KV cache pool is full. Retract requests. "
               "#retracted_reqs: 12, #new_token_ratio: 0.6121 -> 1.0000\n", "requests-preempted", "raise-serving-share", "--mem-fraction-static 0.9"),
     Situation("vLLM puts requests back", VLLM + "WARNING 03-02 10:11:12 scheduler.py:1754] Sequence group 87 is preempted by PreemptionMode.RECOMPUTE mode because there is not "
               "enough KV cache space. This can affect the end-to-end performance. Increase gpu_memory_utilization or tensor_parallel_size to provide more KV cache memory. "
-              "total_num_cumulative_preemption=51\n", "requests-preempted", "raise-serving-share", "--gpu-memory-utilization 0.94"),
+              "total_num_cumulative_preemption=51\n", "requests-preempted", "raise-serving-share", "--gpu-memory-utilization 0.95"),
     Situation("the prefill budget of Text Generation Inference is halved", "RuntimeError: Not enough memory to handle 6000 prefill tokens. You need to decrease "
               "`--max-batch-prefill-tokens`\n", "token-budget-does-not-fit", "smaller-token-budget", "--max-batch-prefill-tokens 3000"),
     Situation("a quantised model that accelerate sent to the CPU", "ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have enough GPU RAM to fit "

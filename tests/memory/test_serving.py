@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from memory.runs import a_program, run
 from msgspec.structs import replace
 
-from oomdoctor.case.serving import ByteRange, Served, Server, StartupCheck
+from oomdoctor.case.serving import ByteRange, Served, Server, StartupCheck, StartupProfile
 from oomdoctor.case.setup import Layout, Setup
 from oomdoctor.memory.servers.engines import serve
+from oomdoctor.memory.servers.sglang import graph_sizes
 from oomdoctor.units import GIB
 
 
@@ -32,7 +33,8 @@ def of(setup: Setup | None = None, card: float = 24.0, **changes: Any) -> Served
 def test_what_vllm_printed_for_llama_3_8b_lies_within_the_range(
     card: float, batched: int, requests: int, work: float, cache: float
 ) -> None:
-    found = of(run("meta-llama/Meta-Llama-3-8B", task="infer"), card, batched=batched, requests=requests)
+    sorting = StartupProfile(logit_bytes=38)
+    found = of(run("meta-llama/Meta-Llama-3-8B", task="infer"), card, batched=batched, requests=requests, profile=sorting)
     step = found.terms[2]
     assert step.low <= work * GIB <= step.high * 1.05
     assert found.cache.low <= cache * GIB <= found.cache.high
@@ -69,6 +71,44 @@ def test_latent_attention_is_kept_on_every_card_and_one_head_is_the_least() -> N
     assert of(spread(latent, 8)).token == of(latent).token
     assert of(spread(grouped, 4)).token * 4 == of(grouped).token
     assert of(spread(grouped, 28)).token == of(spread(grouped, 4)).token
+
+
+@pytest.mark.parametrize(("model", "cards", "activation"), [
+    pytest.param("mistralai/Mixtral-8x7B-v0.1", 2, 1.21, id="experts in two buffers beside a small vocabulary"),
+    pytest.param("Qwen/Qwen2.5-72B", 2, 2.29, id="scores of a large one"),
+    pytest.param("Qwen/Qwen2.5-72B", 4, 2.29, id="which no tensor parallel card divides"),
+    pytest.param("meta-llama/Llama-2-7b-hf", 1, 0.77, id="a layer that takes more than the scores"),
+])  # fmt: skip
+def test_the_profile_of_vllm_0_19_on_an_h100(model: str, cards: int, activation: float) -> None:
+    """What 0.19 printed with steps of 8,192 tokens and 1,024 requests (llm-d-planner, accuracy/results/v0.19.0)."""
+    found = of(spread(run(model, task="infer"), cards), 79.19, batched=8192, requests=1024, memory_fraction=0.95)
+    assert found.terms[2].bytes == pytest.approx(activation * GIB, rel=0.05)
+
+
+@pytest.mark.parametrize(("largest", "sizes"), [
+    pytest.param(8, 4, id="1, 2, 4 and 8"),
+    pytest.param(10, 5, id="the largest too"),
+    pytest.param(48, 10, id="every eighth"),
+    pytest.param(512, 52, id="fewer of large ones"),
+])  # fmt: skip
+def test_how_many_graphs_sglang_captures(largest: int, sizes: int) -> None:
+    assert graph_sizes(largest) == sizes
+
+
+def test_the_context_is_counted_once_wherever_it_is() -> None:
+    outside, inside = (of(profile=StartupProfile(context_inside=within)) for within in (False, True))
+    context = next(one for one in outside.beside if one.name == "context")
+    assert outside.cache.expected - inside.cache.expected == context.bytes
+    assert "start" in [check.name for check in of(profile=StartupProfile()).checks]
+    assert "start" not in [check.name for check in of(profile=StartupProfile(checks_free=False)).checks]
+
+
+def test_a_cache_of_whole_heads_holds_far_fewer_tokens_than_one_of_the_latent() -> None:
+    latent = run("deepseek-ai/DeepSeek-V3", task="infer")
+    whole = of(latent, profile=StartupProfile(caches_latent=False))
+    assert whole.token == 61 * 128 * 2 * 256 * 2
+    assert whole.token > 20 * of(latent).token
+    assert of(profile=StartupProfile(caches_latent=False)).token == of().token
 
 
 def spread(setup: Setup, cards: int) -> Setup:

@@ -41,7 +41,16 @@ def of(program: Any = "vllm", card: float = 23.4, name: str = "", version: str |
     pytest.param("max_num_seqs", 79, "NVIDIA H100 80GB HBM3", None, 1024, id="requests on a large one"),
     pytest.param("max_num_seqs", 79, "NVIDIA A100-SXM4-80GB", None, 256, id="an A100 counts as a small one"),
     pytest.param("max_batched_tokens", 180, "", "0.11.0", 8192, id="the largest cards had no value of their own"),
+    pytest.param("max_batched_tokens", 180, "", "0.27.1", 8192, id="nor before 0.28"),
     pytest.param("max_batched_tokens", 180, "", "0.33.0", 16384, id="and have one now"),
+    pytest.param("max_num_seqs", 24, "", "0.8.2", 1024, id="early V1 took a thousand requests on every card"),
+    pytest.param("max_num_seqs", 79, "NVIDIA H100 80GB HBM3", "0.6.5", 256, id="V0 took 256"),
+    pytest.param("logit_bytes", 24, "", "0.16.0", 38, id="a sampler that sorts"),
+    pytest.param("logit_bytes", 24, "", "0.19.0", 14, id="and one that does not"),
+    pytest.param("context_inside", 24, "", "0.8.5", True, id="early V1 counted the context"),
+    pytest.param("context_inside", 24, "", "0.6.5", False, id="late V0 did not"),
+    pytest.param("checks_free", 24, "", "0.8.5", False, id="nothing looked at what is free"),
+    pytest.param("outside_mb", 79, "", None, 256, id="one card has no buffers of NCCL"),
 ])  # fmt: skip
 def test_what_vllm_takes_where_nothing_is_said(name: str, card: int, card_name: str, version: str | None, value: float) -> None:
     rows = getattr(record_of("vllm").defaults, name)
@@ -60,6 +69,17 @@ def test_what_sglang_takes_where_nothing_is_said(card: float, tensor: int, step:
     defaults = record_of("sglang").defaults
     found = [default_value(rows, card=int(card * GIB), tensor=tensor) for rows in (defaults.max_batched_tokens, defaults.max_num_seqs)]
     assert found == [step, graphs]
+
+
+@pytest.mark.parametrize(("version", "card", "tensor", "fraction"), [
+    pytest.param("0.4.6", 79.2, 8, 0.81, id="0.4.6 looked at the cards only"),
+    pytest.param("0.5.2", 79.2, 1, (79.2 - 10) / 79.2, id="0.5.2 kept 9.5 GiB and a half for each card"),
+    pytest.param("0.5.2", 23.6, 2, (23.6 - 3) / 23.6, id="and less of small ones"),
+    pytest.param("0.5.8", 79.2, 8, (79.2 - 14.5) / 79.2, id="then what a step and the graphs take"),
+])  # fmt: skip
+def test_the_share_of_sglang_by_version(version: str, card: float, tensor: int, fraction: float) -> None:
+    found = of("sglang", card=card, version=version, cards=tensor, tensor_parallel=tensor)
+    assert found.server.memory_fraction == pytest.approx(fraction, abs=1e-3)
 
 
 def test_the_share_of_sglang_leaves_what_a_step_and_the_graphs_take() -> None:

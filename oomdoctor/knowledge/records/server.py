@@ -22,11 +22,17 @@ class ServerDefault(Record, frozen=True, kw_only=True):
     """A part of the names of cards, in lower case, for which it does not hold."""
     tensor: int = 1
     """Cards over which tensors must be split."""
+    each_card: float = 0
+    """What every card over which the model is spread adds to a number."""
     source: str
 
 
 Defaults = Annotated[list[ServerDefault], Meta(min_length=1)]
-"""Of several the first that holds counts; the last one holds for every card of the newest version."""
+"""Of several the first that holds counts; the last one holds for every card of the newest version, but of those that are computed."""
+
+
+COMPUTED = frozenset({"memory_share", "beside_gb"})
+"""Defaults that the engine computes where no row holds."""
 
 
 class ServerDefaults(Record, frozen=True, kw_only=True):
@@ -35,9 +41,17 @@ class ServerDefaults(Record, frozen=True, kw_only=True):
     max_batched_tokens: Defaults
     max_num_seqs: Defaults
     memory_share: Defaults | None = None
-    """None where the engine computes it."""
+    beside_gb: Defaults | None = None
+    """GiB of the card beside the share, where that decides the share."""
     graphs_inside: Defaults | None = None
     """Whether CUDA graphs come out of the share."""
+    logit_bytes: Defaults | None = None
+    outside_mb: Defaults | None = None
+    context_inside: Defaults | None = None
+    checks_free: Defaults | None = None
+    keeps_workspace: Defaults | None = None
+    caches_latent: Defaults | None = None
+    """These are of `StartupProfile`; MiB are its bytes."""
 
 
 class ServerRecord(Record, frozen=True, kw_only=True):

@@ -16,8 +16,10 @@ from oomdoctor.units import GIB, MIB
 
 _ATTENTION = 0.4 * GIB
 """Buffers for attention, made beside the share: SGLANG_FLASHINFER_WORKSPACE_SIZE is 384 MiB (sglang/srt/environ.py)."""
-_GRAPH = 0.5 * MIB
+_GRAPH = 0.4 * MIB
 """Of one CUDA graph and layer: SGLang prints 0.9 GiB for 61 layers and 13 sizes, and less where there are more of them."""
+_SMALL_SIZES, _STRIDES = (1, 2, 4, 8, 12), ((16, 257, 8), (272, 512, 16), (512, None, 32))
+"""Batches with a CUDA graph: sglang/srt/arg_groups/cuda_graph_hook.py, generate_decode_cuda_graph_batch_sizes (0.5.23)."""
 _SLACK, _PER_TOKEN, _PER_GRAPH, _PER_CARD, _LEAST, _LARGE = 512 * MIB, 1.5 * MIB, 2 * MIB, GIB / 8, 10 * GIB, 60 * GIB
 """Bytes beside the default fraction, at least `_LEAST` of a card above `_LARGE`: sglang/srt/arg_groups/memory_hook.py,
 handle_gpu_memory_settings (0.5.23)."""
@@ -27,7 +29,7 @@ _FEWEST_TOKENS = 2048
 def start(setup: Setup, server: Server, total: int) -> Served:
     """Return what SGLang makes of a card of `total` bytes, with its checks in the order in which a start meets them."""
     context, loaded, step = cuda_context(setup), loaded_weights(setup, server), one_step(setup, server, _ATTENTION)
-    graphs = cuda_graphs(setup, server, server.requests, _GRAPH)
+    graphs = cuda_graphs(setup, server, graph_sizes(server.requests), _GRAPH)
     free = remaining(total, (context,))
     static, rest = (
         ByteRange(*(round(size * fraction) for size in (free.expected, free.low, free.high)))
@@ -41,6 +43,12 @@ def start(setup: Setup, server: Server, total: int) -> Served:
         StartupCheck("rest" if graphs is None else "graphs", remaining(rest, late)),
     )
     return served(setup, server, total, taken=static.expected, terms=(loaded,), beside=(context, *late), cache=cache, checks=checks)
+
+
+def graph_sizes(largest: int) -> int:
+    """Return for how many sizes of batches up to `largest` graphs are captured, itself included."""
+    strides = (size for first, end, step in _STRIDES for size in range(first, end or largest + 1, step))
+    return len({largest, *(size for size in (*_SMALL_SIZES, *strides) if size <= largest)})
 
 
 def default_fraction(card: int, batched: int, graphs: int, cards: int) -> float:

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from oomdoctor.case.estimate import Phase, Term
 from oomdoctor.case.serving import ByteRange, Served, Server, StartupCheck
 from oomdoctor.case.setup import Setup
+from oomdoctor.case.shape import Shape
 from oomdoctor.memory import inference
-from oomdoctor.memory.activations import width
 from oomdoctor.memory.model import weights
 from oomdoctor.memory.term import term
 from oomdoctor.units import GIB
@@ -25,8 +25,9 @@ _BETWEEN = 0.2 * GIB
 the context on eight cards; four cards of 24 GiB start with 0.92 of them taken."""
 _MACHINE = 8
 """More cards than a machine has talk through the network, with few buffers of their own."""
-_STEP = 1.1
-"""What vLLM's profile shows of one step, as a multiple of one layer: 1.1 for 2,048 and for 32,768 tokens."""
+_STATES = 4
+"""Hidden states of a step at its peak, which no tensor parallel card divides: the embedding's output, the residual, the norm's output and
+the sum. With them vLLM's profile shows 0.98 to 1.05 of a step of 2,048 to 32,768 tokens."""
 _WORK = ("outside torch", "working set", "sampler")
 """Terms of the profile run."""
 
@@ -41,8 +42,13 @@ def served(
     beside: tuple[Term, ...],
     cache: ByteRange,
     checks: tuple[StartupCheck, ...],
+    cached: Setup | None = None,
 ) -> Served:
-    """Return what becomes of a card of `total` bytes. The first of `terms` are the weights, the first of `beside` is the context."""
+    """Return what becomes of a card of `total` bytes. The first of `terms` are the weights; the context is one of them or of `beside`.
+
+    `cached` is the setup whose attention is in the cache, where it is another one.
+    """
+    held = cached or setup
     return Served(
         setup=setup,
         server=server,
@@ -51,8 +57,8 @@ def served(
         terms=terms,
         beside=beside,
         cache=cache,
-        token=token_bytes(setup),
-        request=request_bytes(setup, server),
+        token=token_bytes(held),
+        request=request_bytes(held, server),
         checks=checks,
         phases=tuple(_phases(terms, beside, cache)),
     )
@@ -60,9 +66,10 @@ def served(
 
 def _phases(terms: tuple[Term, ...], beside: tuple[Term, ...], cache: ByteRange) -> Iterator[Phase]:
     """Yield the moments of a start: weights alone, the profile run, and the server with its cache."""
-    loaded, context = terms[0], beside[0]
-    yield Phase(name="load", terms=(loaded, context))
-    yield Phase(name="profile", terms=(loaded, *(term for term in (*terms, *beside) if term.name in _WORK), context))
+    loaded, every = terms[0], (*terms, *beside)
+    context = tuple(term for term in every if term.name == "context")
+    yield Phase(name="load", terms=(loaded, *context))
+    yield Phase(name="profile", terms=(loaded, *(term for term in every if term.name in _WORK), *context))
     expected, low, high = (max(0, size) for size in (cache.expected, cache.low, cache.high))
     filled = Term(name="kv cache", bytes=expected, low=low, high=high, basis="what the share leaves")
     yield Phase(name="serving", terms=(*terms, filled, *beside))
@@ -85,18 +92,41 @@ def cuda_context(setup: Setup) -> Term:
 def one_step(setup: Setup, server: Server, buffers: float = 0.0) -> Term:
     """Return the high-water mark of one step of all layers; `buffers` are bytes that kernels allocate in advance."""
     shape = setup.shape
-    tokens = server.batched * weights.HALF * (3 * width(shape) + 2 * shape.hidden) / setup.layout.tensor
-    basis = f"a step of {server.batched} tokens: gate and up, their product, and two hidden states: vllm/model_executor/models/llama.py"
-    return term("working set", tokens * _STEP + buffers, basis, low=0.7, high=2.0 if shape.experts else 1.4)
+    layer = max(3 * _whole_width(shape) / setup.layout.tensor, workspace(setup)) + _STATES * shape.hidden
+    basis = f"a step of {server.batched} tokens: gate and up, their product, and hidden states: vllm/model_executor/models/llama.py"
+    size = server.batched * weights.HALF * layer
+    return term("working set", size + buffers, basis, low=0.7, high=1.3)
 
 
-def cuda_graphs(setup: Setup, server: Server, largest: int, each: float) -> Term | None:
-    """Return CUDA graphs for batches up to `largest`; `each` are bytes of one graph and layer. None where none are captured."""
+def _whole_width(shape: Shape) -> int:
+    """Return the width of what every token goes through: the MLP, or the experts that all tokens share."""
+    experts = shape.experts
+    return shape.intermediate if experts is None else experts.intermediate * experts.shared
+
+
+def workspace(setup: Setup) -> float:
+    """Return the values for each token of a step in the two buffers of routed experts; 0 without experts.
+
+    Each token is there once for each of its experts, as wide as the hidden states or what an expert makes of them: workspace_shapes of
+    vllm/model_executor/layers/fused_moe/fused_moe.py. Tensor parallel cards divide the experts, not the hidden states.
+    """
+    experts = setup.shape.experts
+    if experts is None:
+        return 0.0
+    own, hidden = experts.intermediate / setup.layout.tensor, setup.shape.hidden
+    return experts.active * (max(own, hidden) + max(2 * own, hidden))
+
+
+def cuda_graphs(setup: Setup, server: Server, sizes: int, each: float, around: float = 0.0) -> Term | None:
+    """Return CUDA graphs for so many sizes of batches; None where none are captured.
+
+    `each` are bytes of one graph and layer, `around` those of one graph whatever its layers.
+    """
     if not server.graphs:
         return None
-    sizes = 3 + largest // 8
     layers = setup.shape.layers / setup.layout.pipeline
-    return term("cuda graphs", layers * sizes * each, f"{sizes} sizes of batches x layers, as the servers print it", low=0.2, high=2.5)
+    size = sizes * (layers * each + around)
+    return term("cuda graphs", size, f"{sizes} sizes of batches x layers, as the servers print it", low=0.2, high=1.8)
 
 
 def is_distributed(setup: Setup) -> bool:

@@ -13,6 +13,7 @@ from oomdoctor.case.estimate import Term
 from oomdoctor.case.event import Value
 from oomdoctor.case.serving import Served, Server, StartupCheck
 from oomdoctor.case.setup import Setup
+from oomdoctor.memory.model.weights import HALF
 from oomdoctor.memory.servers.engine import ServerEngine
 from oomdoctor.memory.servers.startup_budget import (
     block_bytes,
@@ -24,21 +25,23 @@ from oomdoctor.memory.servers.startup_budget import (
     remaining,
     request_bytes,
     served,
+    workspace,
 )
 from oomdoctor.memory.term import term
-from oomdoctor.units import GIB, MIB
+from oomdoctor.units import MIB
 
-_OUTSIDE = 0.15 * GIB
-"""What grows outside of torch until the profile run ends: vLLM prints 0.05 to 0.33 GiB as non_torch_memory."""
-_OUTSIDE_DISTRIBUTED = 0.4 * GIB
-"""The same on each of several cards: 0.3 to 0.95 GiB."""
-_LOGIT, _LOGIT_LOW, _LOGIT_HIGH = 24, 10, 40
-"""Bytes of one logit while the sampler warms up: 16 bit, fp32 and probabilities with FlashInfer, and with PyTorch's sort the values,
-their places and copies of both. vLLM's profile shows 38 to 41 for Llama 3 and Qwen 2.5 (issue 10511 and others), newer ones 10."""
-_GRAPH = 0.27 * MIB
-"""Of one CUDA graph and layer: vLLM prints 0.5 to 0.7 GiB for 32 layers and 67 sizes ("Graph capturing finished")."""
+_OUTSIDE_LOW, _OUTSIDE_HIGH = 0.3, 1.5
+"""How far what grows outside of torch may be from what the rules say; on one card, where it is small, up to three times as much."""
+_LOGIT_LOW, _LOGIT_HIGH = 0.75, 1.3
+_GRAPH, _GRAPH_AROUND = 0.31 * MIB, 8 * MIB
+"""Of one CUDA graph for each layer, and of one whatever its layers: vLLM 0.19 prints 0.9 GiB for 32 layers and 51 sizes and 1.6 for 80
+("Graph capturing finished"), with a piecewise and a full graph of each size."""
 _LARGEST_GRAPH = 512
 """The largest batch with a CUDA graph, at most (vllm/config, max_cudagraph_capture_size)."""
+_SMALL_GRAPHS, _DENSE_UNTIL, _STRIDES = 3, 256, (8, 16)
+"""Sizes 1, 2 and 4, then every eighth, from 256 on every sixteenth (vllm/config/vllm.py, _set_cudagraph_sizes)."""
+_PADDED_HEAD = 256
+"""The width of a head of latent attention in a cache that keeps whole heads: vLLM 0.5.4, models/deepseek_v2.py."""
 
 _FRACTION = 0.9
 """The memory fraction of a server that takes the same of every card (vllm/config/cache.py before 0.20)."""
@@ -47,41 +50,65 @@ _FRACTION = 0.9
 def start(setup: Setup, server: Server, total: int) -> Served:
     """Return what vLLM makes of a card of `total` bytes, with its checks in the order in which a start meets them."""
     context, work = cuda_context(setup), profiled_step(setup, server)
-    loaded, outside = loaded_weights(setup, server), _outside_torch(setup)
-    graphs = cuda_graphs(setup, server, min(2 * server.requests, _LARGEST_GRAPH), _GRAPH)
+    loaded, outside, profile = loaded_weights(setup, server), _outside_torch(setup, server), server.profile
+    graphs = cuda_graphs(setup, server, _graph_sizes(server), _GRAPH, _GRAPH_AROUND)
     inside = (graphs,) if graphs is not None and server.graphs_inside else ()
     late = (graphs,) if graphs is not None and not server.graphs_inside else ()
     taken = int(total * server.memory_fraction)
-    terms = (loaded, outside, work, *inside)
-    cache, request = remaining(taken, terms), request_bytes(setup, server)
+    terms = (loaded, outside, work, *inside, *((context,) if profile.context_inside else ()))
+    beside = (*(() if profile.context_inside else (context,)), *late)
+    cached = setup if profile.caches_latent else _with_whole_heads(setup)
+    cache, request = remaining(taken, terms), request_bytes(cached, server)
 
     def checks() -> Iterator[StartupCheck]:
-        yield StartupCheck("start", remaining(total - taken, (context,)))
+        if profile.checks_free:
+            yield StartupCheck("start", remaining(total - taken, (context,)))
         yield StartupCheck("load", remaining(total, (context, loaded)))
         yield StartupCheck("sampler" if work.name == "sampler" else "profile", remaining(total, (context, loaded, outside, work)))
-        yield StartupCheck("blocks", cache.less(block_bytes(setup)))
+        yield StartupCheck("blocks", cache.less(block_bytes(cached)))
         if request is not None:
             yield StartupCheck("request", cache.less(request))
         if late:
-            yield StartupCheck("graphs", remaining(total - taken, (context, *late)))
+            yield StartupCheck("graphs", remaining(total - taken, beside))
 
-    return served(setup, server, total, taken=taken, terms=terms, beside=(context, *late), cache=cache, checks=tuple(checks()))
+    every = tuple(checks())
+    return served(setup, server, total, taken=taken, terms=terms, beside=beside, cache=cache, checks=every, cached=cached)
 
 
 def profiled_step(setup: Setup, server: Server) -> Term:
-    """Return the peak of the profile run: the layers for all tokens of a step, or the sampler with a row of scores for each request."""
-    step = one_step(setup, server)
-    per_logit = f"{_LOGIT_LOW} to {_LOGIT_HIGH} bytes x vocabulary x {server.requests} requests"
-    basis = f"{per_logit}: vllm/v1/worker/gpu_model_runner.py, _dummy_sampler_run"
-    logits = setup.shape.vocab * min(server.requests, server.batched)
-    sampler = term("sampler", logits * _LOGIT, basis, low=_LOGIT_LOW / _LOGIT, high=_LOGIT_HIGH / _LOGIT)
+    """Return the peak of the profile run: the layers for all tokens of a step, or the sampler with a row of scores for each request.
+
+    Beside the scores are the hidden states that go in and come out, and the workspace of experts where it stays.
+    """
+    step, shape, profile = one_step(setup, server), setup.shape, server.profile
+    each = profile.logit_bytes
+    basis = f"{each:g} bytes x vocabulary x {server.requests} requests: vllm/v1/worker/gpu_model_runner.py, _dummy_sampler_run"
+    kept = 2 * shape.hidden + (workspace(setup) if profile.keeps_workspace else 0)
+    size = each * shape.vocab * min(server.requests, server.batched) + HALF * kept * server.batched
+    sampler = term("sampler", size, basis, low=_LOGIT_LOW, high=_LOGIT_HIGH)
     larger = max(step, sampler, key=lambda term: term.bytes)
     return replace(larger, low=max(step.low, sampler.low), high=max(step.high, sampler.high))
 
 
-def _outside_torch(setup: Setup) -> Term:
+def _graph_sizes(server: Server) -> int:
+    """Return for how many sizes of batches graphs are captured."""
+    largest = min(2 * server.requests, _LARGEST_GRAPH)
+    dense, sparse = (min(largest, _DENSE_UNTIL - 1) // _STRIDES[0], max(0, largest - _DENSE_UNTIL + _STRIDES[1]) // _STRIDES[1])
+    return min(_SMALL_GRAPHS, largest.bit_length()) + dense + sparse
+
+
+def _outside_torch(setup: Setup, server: Server) -> Term:
     basis = "what grows outside of torch until the profile run ends: vLLM prints it as non_torch_memory"
-    return term("outside torch", _OUTSIDE_DISTRIBUTED if is_distributed(setup) else _OUTSIDE, basis, low=0.2, high=3.0)
+    high = _OUTSIDE_HIGH if is_distributed(setup) else 2 * _OUTSIDE_HIGH
+    return term("outside torch", server.profile.outside, basis, low=_OUTSIDE_LOW, high=high)
+
+
+def _with_whole_heads(setup: Setup) -> Setup:
+    """Return the setup as a cache sees it that keeps whole heads of latent attention, each as wide as a kernel takes them."""
+    shape = setup.shape
+    if shape.latent is None:
+        return setup
+    return replace(setup, shape=replace(shape, latent=None, head=_PADDED_HEAD, kv_heads=shape.heads))
 
 
 def _default_fraction(card: int, batched: int, graphs: int, cards: int) -> float:
