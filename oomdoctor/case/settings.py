@@ -86,7 +86,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     precision: str | None = None
     """Type of the computation: `bf16`, `fp16`, `fp32`, `fp8`."""
     weights: str | None = None
-    """Type in which trained weights are kept; fixes set it, no config says it."""
+    """Type in which the weights are kept, as `pure_bf16` or `torch_dtype` say it; `bf16: true` alone does not."""
 
     # Processes and batches.
     world_size: int | None = None
@@ -143,6 +143,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """How FSDP writes a checkpoint: `FULL_STATE_DICT`, `SHARDED_STATE_DICT`."""
     fsdp_meta_init: bool | None = None
     """Whether only the first process loads the weights into host memory."""
+    shards_states: bool | None = None
+    """Whether the states of the optimizer are divided among the cards without ZeRO: Megatron's distributed optimizer."""
     syncs_gradients: bool | None = None
     """Whether gradients are reduced after each micro batch."""
     tensor_parallel: int | None = None

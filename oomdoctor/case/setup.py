@@ -72,6 +72,8 @@ class FrameworkTraits(Struct, frozen=True, kw_only=True):
     name: str
     title: str = ""
     """As people write it; empty where nobody knows the framework."""
+    version: str = ""
+    """The version whose defaults these are; empty where they are not known by version."""
     logits: float
     """Bytes that one logit takes at the peak around the loss, all copies."""
     logits_low: float
@@ -85,6 +87,12 @@ class FrameworkTraits(Struct, frozen=True, kw_only=True):
     """Whether a vision tower is frozen where the config does not say."""
     full_weights: str = "fp32"
     """The format of the weights in full training, where the config does not say."""
+    frozen_weights: str = "bf16"
+    """The format of the weights below adapters, where the config does not say and they are not packed."""
+    wide_ends: bool = False
+    """Whether embedding and output projection are trained in fp32 beside layers in 16 bit."""
+    wide_gradients: bool = False
+    """Whether gradients are fp32 over 16-bit weights, of which the optimizer has an fp32 copy, as Megatron does."""
     unties: bool = False
     """Whether tied models get an output projection of their own."""
     packs_head: bool = False
@@ -118,6 +126,10 @@ class FrameworkTraits(Struct, frozen=True, kw_only=True):
     axolotl/utils/schemas/config.py. None: the data or the model decide."""
     checkpointing: bool = False
     """Whether activations are checkpointed where the config does not say."""
+    selective: bool = False
+    """Whether that leaves out what is costly to compute again."""
+    fused_loss: bool = False
+    """Whether the loss is computed without the whole logits where the config does not say."""
     checkpoints_always: bool = False
     """Whether the framework's own code checkpoints them whatever the config says."""
     finetuning: str = "full"
@@ -179,7 +191,8 @@ class Layout(Struct, frozen=True, kw_only=True):
 
     def sharded(self, stage: int) -> int:
         """Over how many cards something is spread that stage `stage` and higher shard."""
-        return self.data if self.engine in ("deepspeed", "fsdp1", "fsdp2") and self.stage >= stage else 1
+        shards = self.wide_gradients or self.engine in ("deepspeed", "fsdp1", "fsdp2")
+        return self.data if shards and self.stage >= stage else 1
 
 
 class Placement(Struct, frozen=True, kw_only=True):
@@ -225,6 +238,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     stack: FrameworkTraits
     weights: WeightFormat
     optimizer: Optimizer
+    given_weights: str | None = None
+    """The type that the config gives the weights; None where the framework and what spreads the run decide."""
     adapters: Adapters | None = None
     """None is full training."""
     layout: Layout = Layout()

@@ -59,7 +59,7 @@ def states(setup: Setup) -> Term:
 def state_width(setup: Setup, group: TrainedGroup) -> float:
     """Return the bytes of state for one trained parameter."""
     optimizer = setup.optimizer
-    if setup.layout.engine == "deepspeed":
+    if setup.layout.engine == "deepspeed" or setup.layout.wide_gradients:
         return _MASTER + (optimizer.states * 4 if optimizer.bytes_per_param is None else optimizer.bytes_per_param)
     return optimizer.states * group.width if optimizer.bytes_per_param is None else optimizer.bytes_per_param
 
@@ -87,7 +87,7 @@ def buckets(setup: Setup) -> Term | None:
     """Return copies of gradients on their way to other cards."""
     trained = sum(group.params * _gradient_width(setup, group) for group in held_groups(setup))
     layout = setup.layout
-    if layout.engine == "ddp" and layout.data > 1:
+    if layout.engine == "ddp" and layout.data > 1 and not layout.wide_gradients:
         # gradient_as_bucket_view is False by default: torch/nn/parallel/distributed.py.
         return term("buckets", trained / layout.tensor, "DDP keeps gradients a second time in its buckets", low=0.0, high=1.0)
     if layout.engine == "deepspeed" and layout.data > 1:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from oomdoctor.case.setup import Adapters, Engine, Setup
 from oomdoctor.knowledge.tables.memory import adapter_targets, known_format, known_optimizer
 from oomdoctor.planning.options import CostedMeasure, Option, available, measure, option
+from oomdoctor.setups.respread import respread
 
 RunOption = Option[Setup]
 _RANK = 8
@@ -121,7 +122,7 @@ def _trained(setup: Setup) -> Iterator[RunOption]:
     lora, packed = measure("lora-rank-targets", finetuning="lora"), measure("quantise-4bit-8bit", load_bits=4)
     if setup.adapters is None:
         adapters = Adapters(rank=_RANK, targets=adapter_targets("all"))
-        yield _option(lora, adapters=adapters, weights=known_format("bf16"))
+        yield _option(lora, adapters=adapters, weights=known_format(setup.stack.frozen_weights))
         yield _option(lora, packed, adapters=adapters, weights=known_format("nf4"))
         return
     without_copies = replace(setup.adapters, full=frozenset(), count=None)
@@ -135,8 +136,8 @@ def _trained(setup: Setup) -> Iterator[RunOption]:
 
 
 def _precision(setup: Setup) -> Iterator[RunOption]:
-    if setup.adapters is None and setup.weights.bytes_per_param > 2 and setup.layout.engine != "deepspeed":
-        yield _option(measure("half-precision", weights="bf16"), weights=known_format("bf16"))
+    if setup.weights.bytes_per_param > 2 and setup.layout.engine != "deepspeed":
+        yield _option(measure("half-precision", weights="bf16"), weights=known_format("bf16"), given_weights="bf16")
 
 
 def _tower(setup: Setup) -> Iterator[RunOption]:
@@ -262,7 +263,10 @@ def _layout_option(*measures: CostedMeasure, **fields: Any) -> RunOption:
 
 
 def _sharded(engine: Engine, stage: int, *measures: CostedMeasure, **fields: Any) -> RunOption:
-    return option(*measures, apply=lambda setup: replace(setup, layout=replace(setup.layout, engine=engine, stage=stage), **fields))
+    def apply(setup: Setup) -> Setup:
+        return respread(replace(setup, **fields), replace(setup.layout, engine=engine, stage=stage))
+
+    return option(*measures, apply=apply)
 
 
 def _smaller(size: int, accumulation: int) -> RunOption:

@@ -19,7 +19,7 @@ from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.tables.shapes import known_shapes, model_shape
 from oomdoctor.memory.model import parameters as count
 from oomdoctor.setups import prompts
-from oomdoctor.setups.from_settings import setup_from_settings
+from oomdoctor.setups.from_settings import NO_VERSIONS, setup_from_settings
 
 _SAME = 1e-5
 """Counts that differ by less belong to one model: buffers and biases of a vision tower are counted or not."""
@@ -41,6 +41,8 @@ class LoggedRun(Struct, frozen=True, kw_only=True):
     """Parameters that are trained, as the log counts them."""
     transformers: str | None = None
     """The version."""
+    versions: Mapping[str, str] = NO_VERSIONS
+    """The versions that the log prints, by framework."""
 
     @property
     def is_told(self) -> bool:
@@ -65,13 +67,14 @@ def run_from_log(training: RunConfig | None, log: Mapping[str, Value]) -> Logged
         framework=str(framework) if framework else None,
         cards=cards if cards and cards > 0 else 1,
         trained=trained,
+        versions=_versions(training, log),
         transformers=str(log["log.transformers_version"]) if log.get("log.transformers_version") else None,
     )
 
 
 def setup_from_log(known: LoggedRun, model: Shape) -> tuple[Setup, tuple[Assumption, ...]]:
     """Return the setup of a run with this model."""
-    made, assumptions = setup_from_settings(known.settings, model, known.framework, known.cards)
+    made, assumptions = setup_from_settings(known.settings, model, known.framework, known.cards, known.versions)
     if made.adapters is not None and known.trained is not None:
         made = replace(made, adapters=replace(made.adapters, count=known.trained))
     return replace(made, prompt_logits=prompts.has_all_logits(known.transformers)), assumptions
@@ -83,6 +86,13 @@ def _counted(everything: int | None, trained: int | None) -> Shape | None:
     near = [(abs(count.total(shape) - size) / size, shape) for size in sizes if size > 0 for shape in known_shapes()]
     difference, nearest = min(near, key=lambda match: match[0], default=(1.0, None))
     return nearest if difference < _SAME else None
+
+
+def _versions(training: RunConfig | None, log: Mapping[str, Value]) -> dict[str, str]:
+    printed = {name[len("log.") : -len("_version")]: str(value) for name, value in log.items() if name.endswith("_version") and value}
+    if training is None or training.framework is None or training.version is None:
+        return printed
+    return {**printed, training.framework: training.version}
 
 
 def _number(log: Mapping[str, Value], name: str) -> int | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.settings import RunSettings, positive
-from oomdoctor.case.setup import Adapters, Engine, FrameworkTraits, Layout, Optimizer, Setup, WeightFormat
+from oomdoctor.case.setup import Adapters, Checkpointing, Engine, FrameworkTraits, Layout, Optimizer, Setup, WeightFormat
 from oomdoctor.case.shape import Shape
 from oomdoctor.case.text import Text
 from oomdoctor.knowledge.tables.memory import (
@@ -21,10 +22,12 @@ from oomdoctor.knowledge.tables.memory import (
     training_method,
     weight_format,
 )
+from oomdoctor.knowledge.tables.training_defaults import DefaultsQuery
 from oomdoctor.memory import activations
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.units import GIB
 
+NO_VERSIONS: Mapping[str, str] = MappingProxyType({})
 _LENGTH = 2048
 _RANK = 8
 _BLOCKS = 2
@@ -36,15 +39,25 @@ _STAGE = 2
 _LONGEST = 100
 _MODULE = re.compile(r"[A-Za-z][\w-]{0,60}")
 _EVERYWHERE = frozenset({"all-linear"})
+_HALVES = ("bf16", "fp16")
 _PACKED = {4: "nf4", 8: "int8"}
 _OPTIMIZERS = {"adamw": "AdamW", "adamw-fused": "AdamW"}
 """As people write them."""
 _ADAPTED = ("lora", "qlora", "dora", "adalora", "loha", "lokr", "oft")
 
 
-def setup_from_settings(settings: RunSettings, shape: Shape, framework: str | None, cards: int) -> tuple[Setup, tuple[Assumption, ...]]:
-    """Return the setup of a run on `cards` cards, as nvidia-smi will show it, and what had to be assumed."""
-    traits = framework_traits(framework)
+_CHECKPOINTED = {"none": ("off", "未开启"), "selective": ("selective", "为选择性（selective）"), "full": ("on", "已开启")}
+
+
+def setup_from_settings(
+    settings: RunSettings, shape: Shape, framework: str | None, cards: int, versions: Mapping[str, str] = NO_VERSIONS
+) -> tuple[Setup, tuple[Assumption, ...]]:
+    """Return the setup of a run on `cards` cards, as nvidia-smi will show it, and what had to be assumed.
+
+    `versions` are those that are known, by framework; of others the newest that was read counts.
+    """
+    layout = _layout(settings, cards)
+    traits = framework_traits(framework, _query(settings, layout, versions))
     training = settings.method != "serve"
     adapters = _adapters(settings, traits, shape) if training else None
     compared = training_method(settings.method or "")
@@ -54,16 +67,17 @@ def setup_from_settings(settings: RunSettings, shape: Shape, framework: str | No
         stack=traits,
         weights=_weights(settings, traits, adapters, training=training),
         optimizer=_optimizer(settings, traits),
+        given_weights=settings.weights,
         adapters=adapters,
-        layout=_layout(settings, cards),
+        layout=_as_megatron(layout, settings) if traits.wide_gradients and training else layout,
         batch=positive(settings.micro_batch) or (traits.batch if training else 1),
         length=_length(settings, traits),
         sequences=compared.sequences,
         reference=compared.reference,
         accumulation=positive(settings.accumulation) or 1,
-        checkpointing="full" if _checkpoints(settings, traits) else "none",
+        checkpointing=_checkpointing(settings, traits),
         eager_attention=settings.attention == "eager",
-        fused_loss=settings.fused_cross_entropy is True,
+        fused_loss=traits.fused_loss if settings.fused_cross_entropy is None else settings.fused_cross_entropy,
         offload_params=_offloaded(settings.offload_params) or settings.fsdp_offload is True,
         offload_optimizer=_offloaded(settings.offload_optimizer),
         offload_activations=traits.offloads_checkpoints or settings.activation_offload is True,
@@ -84,11 +98,27 @@ def _weights(settings: RunSettings, traits: FrameworkTraits, adapters: Adapters 
         return known_format(_PACKED[bits])
     if settings.finetuning == "qlora" and bits is None:
         return known_format("nf4")
+    stated = (settings.precision or "").lower()
+    if not training:
+        return weight_format(stated) or known_format("bf16")
+    # `bf16: true` alone means autocast over weights of the type in which a Trainer loads or casts them.
+    kept = traits.full_weights if adapters is None else traits.frozen_weights
+    if kept in _HALVES:
+        return known_format(stated if stated in _HALVES else kept)
+    return known_format(kept)
+
+
+def _query(settings: RunSettings, layout: Layout, versions: Mapping[str, str]) -> DefaultsQuery:
     precision = (settings.precision or "").lower()
-    if training and adapters is None and settings.zero_stage is None:
-        # `bf16: true` alone means autocast over fp32 weights for a Trainer that loads them so.
-        return known_format(traits.full_weights)
-    return weight_format(precision) or known_format("bf16")
+    return DefaultsQuery(
+        engine=layout.engine,
+        method=(settings.method or "sft").lower(),
+        weights=settings.weights,
+        attention=settings.attention or "sdpa",
+        packed=positive(settings.load_bits) is not None or settings.finetuning == "qlora",
+        computes_wide=precision == "fp32",
+        versions=tuple(sorted(versions.items())),
+    )
 
 
 def _optimizer(settings: RunSettings, traits: FrameworkTraits) -> Optimizer:
@@ -131,6 +161,11 @@ def _layout(settings: RunSettings, cards: int) -> Layout:
     )
 
 
+def _as_megatron(layout: Layout, settings: RunSettings) -> Layout:
+    """Return the layout with gradients in fp32, and states that its distributed optimizer divides where that is on."""
+    return replace(layout, wide_gradients=True, stage=1 if settings.shards_states is True else layout.stage)
+
+
 def _saves_whole(settings: RunSettings) -> bool | None:
     """Return whether a checkpoint of a sharded model is written as one."""
     kind = settings.fsdp_state_dict
@@ -143,9 +178,13 @@ def _even(settings: RunSettings) -> bool | None:
     return True if True in stated else False if False in stated else None
 
 
-def _checkpoints(settings: RunSettings, traits: FrameworkTraits) -> bool:
+def _checkpointing(settings: RunSettings, traits: FrameworkTraits) -> Checkpointing:
     stated = settings.gradient_checkpointing
-    return traits.checkpoints_always or (traits.checkpointing if stated is None else stated)
+    if traits.checkpoints_always or stated:
+        return "full"
+    if stated is False or not traits.checkpointing:
+        return "none"
+    return "selective" if traits.selective else "full"
 
 
 def _length(settings: RunSettings, traits: FrameworkTraits) -> int:
@@ -194,17 +233,15 @@ def _assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
         en, zh = _default_of(made.stack) if made.stack.length else ("", "")
         yield assumed("sequence_length", f"{made.length} tokens for each sample{en}", f"每条样本 {made.length} 个 token{zh}")
     if made.task == "train" and settings.gradient_checkpointing is None and not made.stack.checkpoints_always:
-        on = made.checkpointing == "full"
-        yield assumed(
-            "gradient_checkpointing", f"gradient checkpointing is {'on' if on else 'off'}", f"梯度检查点{'已开启' if on else '未开启'}"
-        )
+        en, zh = _CHECKPOINTED[made.checkpointing]
+        yield assumed("gradient_checkpointing", f"gradient checkpointing is {en}", f"梯度检查点{zh}")
     if made.task == "train" and made.adapters is None and settings.optimizer is None:
         # The states of adapters decide nothing.
         en, zh = _default_of(made.stack)
         title = _OPTIMIZERS.get(made.optimizer.name, made.optimizer.name)
         yield assumed("optimizer", f"{title} as the optimizer{en}", f"优化器为 {title}{zh}")
-    if made.task == "train" and made.adapters is None and _type_is_assumed(settings):
-        yield assumed("weights", f"weights trained in {made.weights.name}", f"权重以 {made.weights.name} 训练")
+    if made.task == "train" and _type_is_assumed(settings) and (made.adapters is None or made.weights.name == "fp32"):
+        yield _kept_as(made)
     if settings.zero_file:
         named, stage = settings.zero_file[:_LONGEST], made.layout.stage
         yield assumed("zero_stage", f"ZeRO stage {stage}: {named} is not at hand", f"ZeRO stage {stage}：未提供 {named}")
@@ -244,6 +281,16 @@ def _trained(made: Setup) -> Assumption:
     return assumed("finetuning", f"LoRA of rank {made.adapters.rank}{en}", f"训练 LoRA，秩为 {made.adapters.rank}{zh}")
 
 
+def _kept_as(made: Setup) -> Assumption:
+    """Say in which type the weights are, as no `bf16: true` does: trained ones, or those below adapters."""
+    en, zh = _default_of(made.stack)
+    name = made.weights.name
+    if made.adapters is None:
+        return assumed("weights", f"weights trained in {name}{en}", f"权重以 {name} 训练{zh}")
+    return assumed("weights", f"frozen weights in {name}{en}", f"冻结的权重为 {name}{zh}")
+
+
 def _default_of(traits: FrameworkTraits) -> tuple[str, str]:
     """Whose default a figure is, in both languages; nothing where nobody knows the framework."""
-    return (f", the default of {traits.title}", f"，即 {traits.title} 的默认值") if traits.title else ("", "")
+    named = f"{traits.title} {traits.version}".strip()
+    return (f", the default of {named}", f"，即 {named} 的默认值") if traits.title else ("", "")

@@ -21,6 +21,7 @@ from oomdoctor.knowledge.tables.memory import (
     weight_format,
 )
 from oomdoctor.knowledge.tables.shapes import model_shape
+from oomdoctor.knowledge.tables.training_defaults import DefaultsQuery
 from oomdoctor.memory.model.gguf import gguf_format
 from oomdoctor.setups import prompts
 from oomdoctor.setups.assumed import assumed
@@ -28,6 +29,8 @@ from oomdoctor.setups.nearest_model import nearest_model, size_in
 from oomdoctor.setups.strategy import layout_from_strategy
 from oomdoctor.setups.weights_said import weights_said
 
+_PUBLISHED = (("transformers", "4.46"), ("torchtitan", "0.1"))
+"""The releases with which tables were measured that name none: most of them are of 2023 and 2024."""
 _COUNT = re.compile(r"trainable\s*=\s*([\d,]{1,20})")
 _RANK = 8
 _LENGTH = 2048
@@ -99,11 +102,11 @@ def setup_from_spec(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | Refuse
         return RefusedSpec(f"the model {spec.model or ''} is not known and its number of parameters is not given".replace("  ", " "))
     if spec.task not in ("train", "infer"):
         return RefusedSpec(f"the task {spec.task} is neither train nor infer")
-    traits = framework_traits(spec.framework)
     training = spec.task == "train"
     method = (spec.method or ("full" if training else "generate")).lower()
     adapters = _adapters(spec, method) if training else None
     spread = layout_from_strategy(spec.strategy or "", spec.gpus or 1)
+    traits = framework_traits(spec.framework, DefaultsQuery(engine=spread.engine, packed="qlora" in method, versions=_PUBLISHED))
     made = Setup(
         shape=known,
         task="train" if training else "infer",

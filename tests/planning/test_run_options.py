@@ -166,7 +166,7 @@ def test_what_needs_a_framework_that_has_it_is_not_general() -> None:
     pytest.param((8, 0), True, id="Ampere"), pytest.param((7, 5), False, id="Turing"), pytest.param((), True, id="an unknown card"),
 ])  # fmt: skip
 def test_sixteen_bit_weights_are_for_cards_with_bf16(capability: tuple[int, ...], there: bool) -> None:
-    run = a_run(framework="transformers", finetuning="full")
+    run = a_run(framework="llamafactory", finetuning="full")
     ways = subjects(run, capability, anything)
     assert any(measure.fix == "half-precision" for options in ways for option in options for measure in option.measures) is there
 

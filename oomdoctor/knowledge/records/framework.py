@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from oomdoctor.case.setup import Engine
 from oomdoctor.knowledge.records.base import Plain, Record, RecordKind
 from oomdoctor.knowledge.records.condition import Condition
 from oomdoctor.knowledge.records.signature import PurposeName, SignatureRecord
@@ -130,6 +131,50 @@ class TrainingRecord(Record, frozen=True, kw_only=True):
     """Where the bytes of a logit come from."""
 
 
+class TrainingDefault(Record, frozen=True, kw_only=True):
+    """What a framework takes where the config says nothing, and where that holds."""
+
+    value: Plain
+    since: str | None = None
+    until: str | None = None
+    """The last series of versions that has it."""
+    engines: list[Engine] = []
+    """The ways of spreading a run for which it holds; all of them where none is named."""
+    methods: list[str] = []
+    """The methods for which it holds, by the names that all frameworks share."""
+    weights: str | None = None
+    """The type that the config must give the weights for it to hold."""
+    attentions: list[str] = []
+    """The kernels of attention for which it holds; one that the config does not name is sdpa."""
+    packed: bool | None = None
+    """Whether the frozen weights must be packed."""
+    source: str
+
+
+class TrainingDefaults(Record, frozen=True, kw_only=True):
+    """The defaults of a framework by version; of several the first that holds counts. What is not named here has no default."""
+
+    release: str
+    """The newest release that was read; it counts where no version is known."""
+    full_weights: list[TrainingDefault] = []
+    """Type of the weights that are trained whole; their gradients and states have it too."""
+    frozen_weights: list[TrainingDefault] = []
+    """Type of the weights below adapters, where they are not packed."""
+    adapter_weights: list[TrainingDefault] = []
+    """Type of the adapters, their gradients and states."""
+    wide_ends: list[TrainingDefault] = []
+    """Whether embedding and output projection are fp32 beside layers in 16 bit, in full training."""
+    wide_gradients: list[TrainingDefault] = []
+    """Whether gradients are fp32 over 16-bit weights, with an fp32 copy of the weights in the optimizer."""
+    checkpointing: list[TrainingDefault] = []
+    """`none`, `selective` or `full`."""
+    fused_loss: list[TrainingDefault] = []
+    """Whether the loss never sees the logits of all tokens at once."""
+    optimizer: list[TrainingDefault] = []
+    batch: list[TrainingDefault] = []
+    length: list[TrainingDefault] = []
+
+
 class FrameworkCore(Record, frozen=True, kw_only=True, omit_defaults=True):
     """What every diagnosis needs of a framework: how messages and facts show it."""
 
@@ -197,6 +242,8 @@ class FrameworkRecord(FrameworkCore, frozen=True, kw_only=True):
     trains_like: str | None = None
     """The framework whose defaults it has."""
     training: TrainingRecord | None = None
+    defaults: TrainingDefaults | None = None
+    """What it takes where the config says nothing; it goes before the same name under `training`."""
     source: str = ""
     """Where its keys were read."""
     options: dict[str, KeyTable] = {}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from oomdoctor.case.setup import FrameworkTraits, Optimizer, WeightFormat
-from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.knowledge.records.framework import FRAMEWORKS
+from oomdoctor.knowledge.records.framework import FrameworkRecord
 from oomdoctor.knowledge.tables.csv_table import Row, table
+from oomdoctor.knowledge.tables.training_defaults import DefaultsQuery, default_value, defaults_version, framework_records
 
 _UNKNOWN = "unknown"
 _WORD = re.compile(r"[\w.-]{1,60}")
@@ -99,21 +99,33 @@ def _methods() -> dict[str, TrainingMethod]:
     }
 
 
-def framework_traits(name: str | None) -> FrameworkTraits:
-    """Return what is known of a framework; of an unknown one what lies between the others."""
-    return _traits().get((name or _UNKNOWN).lower()) or _traits()[_UNKNOWN]
+@lru_cache(maxsize=1024)
+def framework_traits(name: str | None, query: DefaultsQuery = DefaultsQuery()) -> FrameworkTraits:  # noqa: B008 - it is frozen
+    """Return what is known of a framework in a run like that; of an unknown one what lies between the others."""
+    record = _trained().get((name or _UNKNOWN).lower()) or _trained()[_UNKNOWN]
+    origin = framework_records().get(record.trains_like or record.framework, record)
+    if origin.training is None:
+        return framework_traits(None, query)
+    named = record if record.defaults is not None and record.layer is None else origin
+    traits = FrameworkTraits(name=named.framework, title=named.title, version=defaults_version(named, query), **asdict(origin.training))
+    values = {field: value for field in _DEFAULTS if (value := default_value(record, field, query)) is not None}
+    if (checkpointing := default_value(record, "checkpointing", query)) is not None:
+        values |= {"checkpointing": checkpointing != "none", "selective": checkpointing == "selective"}
+    if (adapters := default_value(record, "adapter_weights", query)) is not None:
+        values["adapter_bytes"] = int(known_format(str(adapters)).bytes_per_param)
+    return replace(traits, **values)
+
+
+_DEFAULTS = ("full_weights", "frozen_weights", "wide_ends", "wide_gradients", "fused_loss", "optimizer", "batch", "length")
+"""The defaults by version that are traits as they stand."""
 
 
 @cache
-def _traits() -> dict[str, FrameworkTraits]:
-    records = {record.framework: record for record in load_pack().records(FRAMEWORKS)}
-    traits: dict[str, FrameworkTraits] = {}
-    for record in records.values():
-        trained = records.get(record.trains_like or record.framework, record)
-        if trained.training is not None:
-            trait = FrameworkTraits(name=trained.framework, title=trained.title, **asdict(trained.training))
-            traits.update((name, trait) for name in (record.framework, *record.names))
-    return traits
+def _trained() -> dict[str, FrameworkRecord]:
+    """Return the frameworks that train, by every name."""
+    records = framework_records()
+    trains = [record for record in records.values() if record.training is not None or record.trains_like is not None]
+    return {name: record for record in trains for name in (record.framework, *record.names)}
 
 
 class ActivationFunction(Struct, frozen=True):

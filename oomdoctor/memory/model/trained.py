@@ -12,7 +12,7 @@ from oomdoctor.case.setup import Adapters, Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.memory.model import parameters as count
 from oomdoctor.memory.model.placement import held
-from oomdoctor.memory.model.weights import HALF, copied_head, own_head
+from oomdoctor.memory.model.weights import HALF, at_ends, copied_head, has_wide_ends, own_head
 from oomdoctor.memory.term import term
 
 
@@ -37,7 +37,11 @@ def groups(setup: Setup) -> tuple[TrainedGroup, ...]:
     if adapters is None:
         frozen_tower = shape.vision.params if shape.vision and setup.tower_trained is False else 0
         everything = count.total(shape) + own_head(setup) - frozen_tower
-        return (TrainedGroup(everything, setup.weights.bytes_per_param, False, embedding, count.output(shape) or own_head(setup)),)
+        width, head = setup.weights.bytes_per_param, count.output(shape) or own_head(setup)
+        if has_wide_ends(setup):
+            wide = TrainedGroup(at_ends(setup), 2 * HALF, False, embedding, head)
+            return (TrainedGroup(everything - at_ends(setup), width, False), wide)
+        return (TrainedGroup(everything, width, False, embedding, head),)
     params = adapter_params(shape, adapters)
     of_head = adapters.rank * (shape.hidden + shape.vocab) if "head" in adapters.targets else 0
     out = [TrainedGroup(params, adapter_width(setup), True, 0, min(params, of_head))]
@@ -46,7 +50,8 @@ def groups(setup: Setup) -> tuple[TrainedGroup, ...]:
         copies = [embedding if name in adapters.full else 0 for name in ("embed", "head")]
         out.append(TrainedGroup(sum(copies), HALF, True, *copies))
     if adapters.blocks:
-        out.append(TrainedGroup(adapters.blocks * count.largest_layer(shape), HALF, False))
+        width = 2 * HALF if setup.stack.full_weights == "fp32" else HALF
+        out.append(TrainedGroup(adapters.blocks * count.largest_layer(shape), width, False))
     return tuple(out)
 
 

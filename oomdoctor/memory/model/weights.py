@@ -24,6 +24,10 @@ def weights(setup: Setup) -> Term:
     first, last = embedding(setup), head(setup)
     size = 0.0 if setup.offload_params else held(setup, stored(setup) - first - last, first, last or copied_head(setup) * _wide(setup))
     size *= experts_held(setup)
+    blocks = 0 if setup.adapters is None else setup.adapters.blocks
+    if setup.stack.full_weights == "fp32" and setup.weights.bytes_per_param == HALF:
+        # Layers that are trained among frozen ones have the type of what is trained.
+        size += HALF * blocks * count.largest_layer(setup.shape)
     low, high = 0.98, 1.02
     if setup.weights.unpacks and setup.task == "train" and size:
         # Not every script calls it, and some do where most don't.
@@ -52,10 +56,11 @@ def experts_held(setup: Setup) -> float:
 
 
 def reference(setup: Setup) -> Term | None:
-    """Return a model to compare with: with adapters the base without them, else a copy, in 16 bit, spread like the model itself."""
+    """Return a model to compare with: with adapters the base without them, else a copy, of the type of what is frozen."""
     if not setup.reference or setup.adapters is not None:
         return None
-    copy = weights(replace(setup, weights=replace(setup.weights, bytes_per_param=min(HALF, setup.weights.bytes_per_param))))
+    widest = 2 * HALF if setup.stack.frozen_weights == "fp32" else HALF
+    copy = weights(replace(setup, weights=replace(setup.weights, bytes_per_param=min(widest, setup.weights.bytes_per_param))))
     return term(
         "reference", copy.bytes, "a second model that is not trained: trl/models/utils.py, create_reference_model", low=0.5, high=2.0
     )
@@ -74,7 +79,7 @@ def stored(setup: Setup) -> float:
     shape, form = setup.shape, setup.weights
     everything = count.total(shape) + own_head(setup)
     if not form.packed:
-        return everything * form.bytes_per_param
+        return everything * form.bytes_per_param + at_ends(setup) * (_wide(setup) - form.bytes_per_param)
     wide = _kept_wide(setup)
     if form.kept_wide is not None:
         ends = count.embedding(shape) + (count.output(shape) or own_head(setup))
@@ -125,4 +130,16 @@ def copied_head(setup: Setup) -> int:
 
 def _wide(setup: Setup) -> float:
     """Return the bytes of a parameter that is not packed."""
+    if has_wide_ends(setup):
+        return 2 * HALF
     return setup.weights.bytes_per_param if not setup.weights.packed else 2 * HALF if is_upcast(setup) else HALF
+
+
+def has_wide_ends(setup: Setup) -> bool:
+    """Return whether embedding and output projection are trained in fp32 beside layers in 16 bit."""
+    return setup.stack.wide_ends and setup.task == "train" and setup.adapters is None and not setup.weights.packed
+
+
+def at_ends(setup: Setup) -> int:
+    """Return the parameters of embedding and output projection."""
+    return count.embedding(setup.shape) + (count.output(setup.shape) or own_head(setup))

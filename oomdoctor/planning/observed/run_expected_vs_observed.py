@@ -110,11 +110,24 @@ def at_failure(setup: Setup, incident: Incident) -> AtFailure | None:
     """Compare what should have been allocated at the failure with what was."""
     names = _PHASES.get(incident.phase or "", ())
     allocated, requested = incident.root.size("allocated_bytes"), incident.root.size("requested_bytes")
-    sizes = at_phases(replace(setup, counter="max_allocated"), names)
+    counted = replace(setup, counter="max_allocated")
+    sizes, total = at_phases(counted, names), incident.root.size("total_bytes")
     if sizes is None or allocated is None or requested is None:
         return None
+    if total is not None and sizes[0] > total:
+        sizes = at_phases(_in_first_step(counted), names) or sizes
     expected, low, high = sizes
     return AtFailure(phase=str(incident.phase), expected=expected, low=low, high=high, seen=allocated + requested)
+
+
+def _in_first_step(setup: Setup) -> Setup:
+    """Return the run without states of the optimizer: a run that does not fit with them dies before they are made.
+
+    torch makes them in the first update, DeepSpeed when it starts (initialize_optimizer_states of runtime/zero/stage_1_and_2.py).
+    """
+    if setup.layout.engine == "deepspeed" or setup.task != "train":
+        return setup
+    return replace(setup, optimizer=replace(setup.optimizer, states=0.0, bytes_per_param=None))
 
 
 def explaining_length(setup: Setup, incident: Incident) -> int | None:

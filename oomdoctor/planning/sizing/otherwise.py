@@ -102,7 +102,7 @@ def _method(setup: Setup) -> _OtherWay | None:
     if setup.adapters is None:
         adapters = Adapters(rank=_RANK, targets=adapter_targets("all"))
         text = Text(f"with LoRA of rank {_RANK}", f"只训练 LoRA（秩 {_RANK}）时")
-        return _OtherWay(text, ("finetuning", "lora"), replace(setup, adapters=adapters, weights=known_format("bf16")))
+        return _OtherWay(text, ("finetuning", "lora"), replace(setup, adapters=adapters, weights=known_format(setup.stack.frozen_weights)))
     weights = known_format("bf16" if setup.layout.engine == "deepspeed" else setup.stack.full_weights)
     text = Text("with all weights trained", "训练全部权重时")
     return _OtherWay(text, ("finetuning", "full"), replace(setup, adapters=None, weights=weights))
@@ -118,6 +118,8 @@ def _optimizer(setup: Setup) -> _OtherWay | None:
 def _weights(setup: Setup) -> _OtherWay | None:
     other = "bf16" if setup.weights.name == "fp32" else "fp32"
     text = Text(f"with weights trained in {other}", f"权重以 {other} 训练时")
+    if setup.adapters is not None:
+        text = Text(f"with frozen weights in {other}", f"冻结的权重为 {other} 时")
     return _OtherWay(text, ("weights", other), replace(setup, weights=known_format(other)))
 
 
