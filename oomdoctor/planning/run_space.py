@@ -99,8 +99,9 @@ class RunSpace(Struct, frozen=True, kw_only=True):
         return seconds(candidate) / self.seconds
 
     def settled(self, candidate: Setup) -> dict[str, Scalar]:
-        """Return the accumulation to which all measures lead."""
-        return {"accumulation": candidate.accumulation}
+        """Return the accumulation to which all measures lead; with none there are no micro batches between which to exchange anything."""
+        settled: dict[str, Scalar] = {"accumulation": candidate.accumulation}
+        return settled if candidate.accumulation > 1 else {**settled, "syncs_gradients": None}
 
     def decided(self, subjects: Sequence[Sequence[RunOption]], rounds: int, tried: int) -> int:  # noqa: ARG002 - servers count what they tried
         """Return the number of combinations, tried or not. After the first round one fits only with a cut, as without it none did."""

@@ -245,12 +245,17 @@ def _plan(
     settled = space.settled(candidate)
     costs = [cost for option in options for cost in option.costs]
     return Plan(
-        measures=tuple(_settled(measure, settled) for option in options for measure in option.measures),
+        measures=tuple(_settled(measure, settled) for option in options for measure in option.measures if not _is_idle(measure, settled)),
         outcome=outcome,
         risk=RISKS[max((cost.risk for cost in costs), default=0)],
         effort=sum(cost.effort for cost in costs),
         time=space.time(candidate),
     )
+
+
+def _is_idle(measure: Measure, settled: dict[str, Scalar]) -> bool:
+    """Say whether everything that a measure sets is settled as not needed beside the others."""
+    return all(name in settled and settled[name] is None for name, _ in measure.sets)
 
 
 def _settled(measure: Measure, settled: dict[str, Scalar]) -> Measure:

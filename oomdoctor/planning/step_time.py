@@ -64,7 +64,7 @@ def _bus_bytes(setup: Setup) -> float:
     if setup.offload_params:
         moved += _GATHERS * model / layout.sharded(3) * micro
     if setup.offload_optimizer:
-        moved += 2 * HALF * sharded
+        moved += HALF * sharded * (_gradient_trips(setup) + 1)
     elif setup.optimizer.paged and setup.task == "train":
         moved += 2 * sum(group.params * state_width(setup, group) for group in groups(setup)) / layout.sharded(1)
     layers, tokens = shape.layers / layout.pipeline, setup.batch * setup.length
@@ -75,6 +75,15 @@ def _bus_bytes(setup: Setup) -> float:
     if layout.context > 1:
         moved += _EXCHANGES * layers * HALF * (shape.key + shape.value) * tokens * (1 - 1 / layout.context) / layout.tensor * micro
     return moved
+
+
+def _gradient_trips(setup: Setup) -> int:
+    """Return how often gradients cross the bus for one update on the host.
+
+    DeepSpeed adds them up on the card: for each micro batch but the first the sum comes from the host and goes back
+    (async_accumulate_grad_in_cpu_via_gpu of deepspeed/runtime/zero/stage_1_and_2.py, partition_grads of stage3.py).
+    """
+    return 2 * setup.accumulation - 1 if setup.layout.engine == "deepspeed" else 1
 
 
 def _host_bytes(setup: Setup) -> float:

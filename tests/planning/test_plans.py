@@ -84,3 +84,28 @@ def test_only_what_the_framework_has_is_offered() -> None:
     result = plans(run_space(run, a_card(), lambda fix: fix not in ("quantise-4bit-8bit", "zero2-zero3")), top=50)
     assert result.plans
     assert not {fix for plan in result.plans for fix in fixes(plan)} & {"quantise-4bit-8bit", "zero2-zero3"}
+
+
+def test_nothing_is_changed_that_changes_nothing() -> None:
+    """Exchanging after every micro batch is said where there are several of them, and only there."""
+    run = a_run(
+        "Qwen/Qwen2.5-14B",
+        "transformers",
+        4,
+        finetuning="full",
+        fsdp=True,
+        micro_batch=4,
+        sequence_length=4096,
+        gradient_checkpointing=True,
+    )
+    result = plans(run_space(run, a_card("A100-80GB")))
+    steps = {"sync-each-batch" in fixes(plan): plan.outcome.setup.accumulation for plan in result.plans if plan.outcome.setup.layout.syncs}
+    assert steps
+    assert all((accumulation > 1) is said for said, accumulation in steps.items())
+
+
+def test_what_costs_a_little_quality_goes_before_what_needs_the_host() -> None:
+    run = a_run(cards=2, finetuning="full", sequence_length=4096, accumulation=8, gradient_checkpointing=True)
+    kinds = [fixes(plan) for plan in plans(run_space(run, a_card("A100-80GB"))).plans]
+    fused = next(at for at, names in enumerate(kinds) if "fused-cross-entropy" in names)
+    assert all("offload-optimizer" not in names for names in kinds[:fused])

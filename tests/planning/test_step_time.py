@@ -62,6 +62,14 @@ def test_an_update_on_the_host_takes_as_long_for_many_cards_as_for_one() -> None
     assert longer[0] == pytest.approx(longer[1], rel=0.2)
 
 
+def test_gradients_on_the_host_are_added_up_on_the_card() -> None:
+    """Each further micro batch fetches the sum and sends it back, with DeepSpeed."""
+    run = a_run(cards=4, finetuning="full", zero_stage=2, offload_optimizer="cpu")
+    kept = a_run(cards=4, finetuning="full", zero_stage=2)
+    one, eight = (seconds(replace(run, accumulation=steps)) - seconds(replace(kept, accumulation=steps)) for steps in (1, 8))
+    assert eight > one
+
+
 def test_packed_weights_travel_packed() -> None:
     run = a_run("Qwen/Qwen2.5-32B", cards=8, gradient_checkpointing=True, zero_stage=3, sequence_length=512)
     assert seconds(replace(run, weights=known_format("nf4"))) < seconds(run)

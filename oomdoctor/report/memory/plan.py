@@ -32,6 +32,24 @@ _RISKS: Mapping[Risk, Text | None] = {
 }
 _BY_HAND = Text("Also possible, with a part that is for you to write: ", "还有一些办法，但其中一部分要手动改：")
 _NAMED = Text("{} ({})", "{}（{}）")
+_PACES: Mapping[float, Text] = {
+    0.33: Text("about a third of the time", "耗时约为现在的三分之一"),
+    0.5: Text("about half the time", "耗时约为现在的一半"),
+    0.67: Text("about a third less time", "耗时约少三成"),
+    0.8: Text("about a fifth less time", "耗时约少两成"),
+    0.9: Text("about a tenth less time", "耗时约少一成"),
+    1.0: Text("as fast as now", "速度基本不变"),
+    1.1: Text("about a tenth slower", "约慢一成"),
+    1.2: Text("about a fifth slower", "约慢两成"),
+    1.33: Text("about a third slower", "约慢三成"),
+    1.5: Text("about half as long again", "约慢五成"),
+    1.75: Text("nearly twice the time", "耗时接近现在的 2 倍"),
+    2.0: Text("about twice the time", "耗时约为现在的 2 倍"),
+    2.5: Text("about two and a half times the time", "耗时约为现在的 2.5 倍"),
+}
+"""Multiples of the time of an update, as people say them."""
+_COARSE = 0.25
+"""Beyond the largest of them multiples are whole."""
 _TIMES = Text(
     "Times are rough: arithmetic at one rate, slower for small batches, plus every byte over the bus with nothing overlapping. "
     "Sharding and offloading look slower here than they often are.",
@@ -78,7 +96,7 @@ def _row(label: str, estimate: Estimate, plan: Plan[Estimate] | None, budget: Me
     notes = []
     if plan is not None:
         notes += [
-            *([] if plan.time is None else [_time(plan.time, wording)]),
+            *([] if plan.time is None else [pace(plan.time, wording)]),
             *([wording.say(risk)] if (risk := _RISKS[plan.risk]) else []),
         ]
         spare = (budget.usable - estimate.high) / GIB
@@ -98,10 +116,12 @@ def _range(estimate: Estimate, wording: Wording) -> str:
     return range_of(estimate.expected, estimate.low, estimate.high, wording)
 
 
-def _time(time: float, wording: Wording) -> str:
-    if abs(time - 1) < 0.05:
-        return wording.say(Text("as fast as now", "速度基本不变"))
-    return wording.say(Text("about {:.1f} times the time", "耗时约为现在的 {:.1f} 倍")).format(time)
+def pace(time: float, wording: Wording) -> str:
+    """Say in a word how much longer an update takes, no finer than the model of time is."""
+    nearest = min(_PACES, key=lambda pace: abs(pace - time))
+    if time <= max(_PACES) + _COARSE:
+        return wording.say(_PACES[nearest])
+    return wording.say(Text("about {:.0f} times the time", "耗时约为现在的 {:.0f} 倍")).format(time)
 
 
 def _step(plan: Plan[Estimate], pack: Pack, wording: Wording) -> Step:
