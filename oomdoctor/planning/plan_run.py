@@ -9,6 +9,7 @@ from oomdoctor.case.plan import MemoryBudget, Plans
 from oomdoctor.case.serving import AnyPlans, Served
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.framework import FRAMEWORKS
 from oomdoctor.knowledge.tables.cards import Card
 from oomdoctor.planning.framework_keys import MeasureKeys, measure_keys
 from oomdoctor.planning.memory_budget import memory_budget
@@ -17,6 +18,7 @@ from oomdoctor.planning.plan_writer import PlanWriter
 from oomdoctor.planning.plans import plans
 from oomdoctor.planning.run_space import run_space
 from oomdoctor.planning.server_space import server_space
+from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.from_log import run_from_log
 from oomdoctor.setups.server import CardLookup, serve_run, server_record
 
@@ -41,6 +43,7 @@ def plan_run(
     With a `writer` those come first that the files of the run take whole, with what the files give then. Raise UsageError where no card
     is known.
     """
+    request = _with_newest_version(request, pack)
     keys = measure_keys(pack, request.training, request.log, request.framework)
     budget = _budget(card, request)
     served = _served(request, budget, model, gpus, pack)
@@ -63,6 +66,20 @@ def _run_plans(request: PlanRequest, budget: MemoryBudget, keys: MeasureKeys, wr
     by_hand = tuple(plan for plan in every.plans if not writer.can_write(plan.measures))
     # Where the files hold none, a plan that is in part for a person is better than nothing.
     return replace(whole, by_hand=by_hand[:_BY_HAND]) if whole.plans else replace(every, plans=by_hand[:top])
+
+
+def _with_newest_version(request: PlanRequest, pack: Pack) -> PlanRequest:
+    """Return the request with the newest version of its framework that the rules know, where nothing tells which one runs."""
+    name = request.framework
+    record = pack.record(FRAMEWORKS, name) if name is not None and name in pack.names("frameworks") else None
+    if record is None or record.keys is None or (request.training is not None and request.training.version):
+        return request
+    fact, newest = f"log.{record.framework.replace('-', '_')}_version", record.keys.versions[-1]
+    if fact in request.log:
+        return request
+    title = record.title
+    told = assumed("framework_version", f"{title} {newest}, the newest that is known here", f"{title} {newest}，这里所知的最新版本")
+    return replace(request, log={**request.log, fact: newest}, assumptions=(*request.assumptions, told))
 
 
 def _budget(card: Card | None, request: PlanRequest) -> MemoryBudget:
