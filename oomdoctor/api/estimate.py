@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
-from oomdoctor.api.models import card_assumption, cards_of_other_sizes, fetch_unknown, find_card, find_shape, number_of_cards
+from oomdoctor.api.models import (
+    card_assumption,
+    cards_of_other_sizes,
+    fetch_unknown,
+    find_card,
+    find_shape,
+    number_of_cards,
+    tag_assumption,
+)
 from oomdoctor.api.results import RunEstimate
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import Fit, Otherwise
@@ -103,7 +111,8 @@ def estimate_run(
     """Estimate the run of these settings. Raise UsageError where the model is not known."""
     served = None if card is None else serve_run(settings, model, framework, gpus, card, pack)
     if served is not None:
-        return RunEstimate(estimate=replace(served, assumptions=(*card_assumption(card), *served.assumptions)))
+        taken = (*card_assumption(card), *tag_assumption(model or settings.model))
+        return RunEstimate(estimate=replace(served, assumptions=(*taken, *served.assumptions)))
     memory = _traced(settings, model, framework, gpus) if trace else _estimated(settings, model, framework, gpus)
     memory = replace(memory, assumptions=(*card_assumption(card), *memory.assumptions))
     budget = None if card is None else memory_budget(card)

@@ -8,6 +8,8 @@ from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.shape import Shape
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.tables.cards import Card, choices, commonest_card
+from oomdoctor.knowledge.tables.model_names import has_format, is_ollama_tag
+from oomdoctor.knowledge.tables.models import model_choices
 from oomdoctor.knowledge.tables.shapes import model_shape
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.hub import fetch_config
@@ -41,6 +43,14 @@ def card_assumption(card: Card | None) -> tuple[Assumption, ...]:
     return (assumed("gpu", en, f"{card.name}（同名的卡还有 {'、'.join(others)} 的）"),)
 
 
+def tag_assumption(model: str | None) -> tuple[Assumption, ...]:
+    """Return what was taken for the format of a model of Ollama's library whose tag does not say it."""
+    if model is None or not is_ollama_tag(model) or has_format(model):
+        return ()
+    en = f"the format that Ollama gives {model} by default: its own where it was released in one, else Q4_K_M"
+    return (assumed("weights", en, f"{model} 取 Ollama 的默认格式：模型自带量化格式的用原格式，其余为 Q4_K_M"),)
+
+
 def cards_of_other_sizes(card: Card) -> Iterator[Card]:
     """Yield the cards that have the written name too."""
     for size in card.others:
@@ -55,7 +65,9 @@ def find_shape(name: object) -> Shape:
         raise UsageError("which model? name it with --model, or give a folder with its config.json")
     shape = read_shape(str(name)) or model_shape(str(name))
     if shape is None:
-        raise UsageError(f"the model {name} is not in the table; give a folder or file with its config.json with --model, or --hub")
+        meant = model_choices(str(name))
+        suggestion = f"; did you mean {', '.join(meant)}?" if meant else "."
+        raise UsageError(f"the model {name} is not in the table{suggestion} Give a folder with its config.json with --model, or --hub")
     return shape
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -20,7 +20,6 @@ _TRIED = 60
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,80}(?<![.\-/])")
 _SIZE = re.compile(r"(?i)(?<![a-z0-9.])\d{1,4}(?:\.\d{1,3})?b(?![a-z0-9])")
 _EXPERTS = re.compile(r"(?i)a\d{1,3}(?:\.\d)?b|\dx\d")
-_LETTERS = re.compile(r"^((?:[\w.-]{1,60}/)?[A-Za-z]{2,20})-?(\d)")
 _METHODS: Mapping[str, str] = {
     "qlora": r"\bq-?lora\b|\b(?:4[- ]?bit|nf4|int4)[ -](?:q?lora|training|fine-?tun)|4 ?(?:bit|比特|位)量化微调",
     "dora": r"\bdora\b",
@@ -87,22 +86,15 @@ def _model(text: str) -> tuple[str | None, Shape | None]:
     words = _WORD.findall(text)
     sized = [number for number, word in enumerate(words) if _SIZE.search(word) and commonest_card(word) is None][:_TRIED]
     for number in sized:
-        for start in range(max(0, number - 2), number + 1):
-            for name in _spellings("-".join(words[start : number + 1])):
-                if (shape := model_shape(name)) is not None:
-                    return name, shape
+        names = ["-".join(words[start : number + 1]) for start in range(max(0, number - 2), number + 1)]
+        known = [(name, shape) for name in names if (shape := model_shape(name)) is not None]
+        if known:
+            return [name for name, shape in known if shape == known[0][1]][-1], known[0][1]
     told = {size: words[number] for number in sized if not _EXPERTS.search(words[number]) and (size := size_in(words[number]))}
     if len(told) != 1:
         return None, None
     ((size, name),) = told.items()
     return name, nearest_model(size, name)
-
-
-def _spellings(name: str) -> Iterator[str]:
-    """Yield a name as it stands, and with and without the dash before its version."""
-    yield name
-    yield _LETTERS.sub(r"\1-\2", name)
-    yield _LETTERS.sub(r"\1\2", name)
 
 
 def _first_number(form: re.Pattern[str], text: str) -> int | None:

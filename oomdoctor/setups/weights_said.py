@@ -7,6 +7,7 @@ import re
 from oomdoctor.case.setup import WeightFormat
 from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.tables.memory import known_format, weight_format
+from oomdoctor.knowledge.tables.model_names import is_ollama_tag
 from oomdoctor.memory.model.gguf import gguf_format, mixture_in
 from oomdoctor.memory.model.packing import packed_format
 
@@ -37,7 +38,7 @@ def weights_named(text: str, shape: Shape) -> WeightFormat | None:
     form = next((name for pattern, name in _WORDS if pattern.search(lower)), None)
     if form is not None:
         return weight_format(form)
-    if "gguf" in lower:
+    if "gguf" in lower or is_ollama_tag(text):
         return gguf_format(shape, "gguf")
     return known_format("bf16") if _WIDE.search(lower) else None
 

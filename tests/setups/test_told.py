@@ -14,7 +14,7 @@ from oomdoctor.setups.told import read_told
     pytest.param("4090 24G 跑 Qwen2.5-7B 全量微调 爆显存", "Qwen2.5-7B", "4090 24G", 1, "full", id="in Chinese"),
     pytest.param("full fine-tuning of Llama 3.1 8B, 2x A100 80GB", "Llama-3.1-8B", "A100 80GB", 2, "full", id="a name with blanks, cards with a times sign"),
     pytest.param("QLoRA, Qwen2.5 14B, a single RTX 3090", "Qwen2.5-14B", "RTX 3090", 1, "qlora", id="a single card"),
-    pytest.param("用两张 V100 32G LoRA 微调 glm4-9b", "glm-4-9b", "V100 32G", 2, "lora", id="two cards in Chinese, a dash left out"),
+    pytest.param("用两张 V100 32G LoRA 微调 glm4-9b", "glm4-9b", "V100 32G", 2, "lora", id="two cards in Chinese, a dash left out"),
     pytest.param("RTX 3060 显存 12G，chatglm3-6b lora", "chatglm3-6b", "RTX 3060 12GB", 1, "lora", id="a card whose size is told apart from it"),
     pytest.param("lora of a 7B model, 24GB card", "7B", "24GB", 1, "lora", id="only sizes"),
     pytest.param("4-bit LoRA of mistral 7b with four RTX 4090 cards", "mistral-7b", "RTX 4090", 4, "qlora", id="a number in words"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -13,15 +12,13 @@ from msgspec.json import decode
 from msgspec.structs import replace
 
 from oomdoctor.knowledge.pack import builtin_rules
+from oomdoctor.knowledge.tables.likeness import nearest
+from oomdoctor.knowledge.tables.model_names import ModelName, is_ollama_tag, last_part, read_model_name
 
-_SUFFIX = re.compile(
-    r"[-_.](?:instruct|chat|base|hf|it|pt|gptq|awq|bnb|gguf|int[48]|[48]bit|fp16|bf16|fp8|unsloth|v\d(?:\.\d)?|\d{1,4}k|1m|\d{4}|thinking|reasoning"
-    r"|coder|math|python|preview|lora|sft|dpo|merged)$"
-)
-# Hub caches: models--ORG--NAME/snapshots/HASH
-_CACHED = re.compile(r"models--[\w.-]{1,100}--([\w.-]{1,100})")
-_VARIANT = re.compile(r"-(?:coder|math)(?=-)")
-_LONGEST = 300
+_ROUNDED = 0.08
+"""A size in a name differs from the number of parameters by less: `phi-4 14b` has 14.7."""
+_LEAST = 6
+"""Letters of a name that may stand without the maker's word before it (`R1-Distill-Llama-8B`)."""
 
 
 class LatentRow(Struct, frozen=True):
@@ -104,43 +101,123 @@ class ModelRow(Struct, frozen=True, kw_only=True):
 
 
 def model_row(name: str) -> ModelRow | None:
-    """Return what `rules/tables/models.json` knows of a model; None for a name that it does not know.
+    """Return what `rules/tables/models.json` knows of a model; None for a name that it does not know, or that several models have.
 
-    `name` is what a config says: `Qwen/Qwen2.5-7B-Instruct`, `/data/models/Qwen2___5-7B` (ModelScope writes a dot so).
+    `name` is what configs and people write: `Qwen/Qwen2.5-7B-Instruct`, `/data/models/Qwen2___5-7B`, `qwen2.5:7b`, a GGUF file.
     """
-    short = _short(name)
-    known = _table()
-    while short:
-        if short in known:
-            return known[short]
-        shorter = _SUFFIX.sub("", short)
-        if shorter == short:
-            return None
-        short = shorter
-    return None
+    return next((row for written in _readings(name) if (row := _meant(written)) is not None), None)
+
+
+def model_choices(name: str, most: int = 3) -> list[str]:
+    """Return the models that somebody may have meant by a name that is not known, the likeliest first."""
+    written, spelled = _readings(name)[0], last_part(name).lower()
+    entries = [entry for entry in _entries() if not entry.name.format]
+    family = written.family.rstrip("0123456789")
+    same = [entry for entry in entries if family and entry.name.family.startswith(family)]
+    at_size = [entry for entry in same if written.size and entry.name.size == written.size]
+    known = dict.fromkeys(entry.row.name for entry in (*at_size, *same))
+    near = nearest(spelled, known or [entry.row.name for entry in entries], most, spelled=lambda known: last_part(known).lower())
+    return list(dict.fromkeys((*(name for name in known if name in {entry.row.name for entry in at_size}), *near)))[:most]
 
 
 def model_rows() -> tuple[ModelRow, ...]:
     """Return every model of the table once."""
-    return tuple({row.name: row for row in _table().values()}.values())
+    return tuple(_table().values())
 
 
-def _short(name: str) -> str:
-    name = name[-_LONGEST:].rstrip("/\\")
-    cached = _CACHED.search(name) if "models--" in name else None
-    last = cached[1] if cached else name.replace("\\", "/").rpartition("/")[2]
-    return _VARIANT.sub("", last.replace("___", ".").lower().removeprefix("meta-"))
+class _Entry(Struct, frozen=True):
+    """A row with its name in parts."""
+
+    name: ModelName
+    row: ModelRow
+
+
+def _readings(name: str) -> list[ModelName]:
+    """Return what a name may say, with Ollama's own names by those of the models."""
+    readings = list(read_model_name(name))
+    if is_ollama_tag(name):
+        readings = [_OLLAMA.get((reading.family, reading.size), reading) for reading in readings]
+    return readings
+
+
+_OLLAMA = {
+    ("deepseekr1", size): ModelName(f"deepseekr1distill{base}", size)
+    for base, sizes in (("qwen", ("1.5", "7", "14", "32")), ("llama", ("70",)))
+    for size in sizes
+} | {("deepseekr1", "8"): ModelName("qwen3", "8")}
+"""https://ollama.com/library/deepseek-r1/tags: the small ones are the distilled models, that of 8B is DeepSeek-R1-0528-Qwen3-8B."""
+
+
+def _meant(written: ModelName) -> ModelRow | None:
+    """Return the row that a name means: by family and size, else by one of them where only one model has it."""
+    if not written.family:
+        return None
+    entries = _by_family().get(written.family, [])
+    if row := _chosen(written, [entry for entry in entries if _has_size(written, entry)]):
+        return row
+    if not written.size:
+        return None
+    if written.is_without_version:
+        near = [entry for entry in _entries() if entry.name.family.rstrip("0123456789") == written.family]
+    else:
+        is_long = len(written.family) >= _LEAST
+        near = [entry for entry in _entries() if is_long and entry.name.family.endswith(written.family)]
+    return _chosen(written, [entry for entry in near if entry.name.size == written.size])
+
+
+def _has_size(written: ModelName, entry: _Entry) -> bool:
+    """Return whether a model is as large as a name says, or the name does not say it."""
+    if written.active and entry.name.active and written.active != entry.name.active:
+        return False
+    if not written.size or written.size == entry.name.size:
+        return True
+    if written.billions is None or (entry.name.size and not entry.name.beside):
+        return False
+    billions = (entry.row.params_total_published or entry.row.params_total_formula) / 1e9
+    return abs(billions - written.billions) <= _ROUNDED * billions
+
+
+def _chosen(written: ModelName, entries: list[_Entry]) -> ModelRow | None:
+    """Return the row that agrees best; None where there is none, or the name leaves open which of several shapes is meant.
+
+    Rows of one family and size differ in little (Mistral 7B v0.1 to v0.3); of others any difference is one too many.
+    """
+    names = {(entry.name.family, entry.name.size, entry.name.active) for entry in entries}
+    if not entries or (len(names) > 1 and len({_dimensions(entry.row) for entry in entries}) > 1):
+        return None
+    return max(entries, key=lambda entry: _agreement(written, entry.name)).row
+
+
+def _agreement(written: ModelName, known: ModelName) -> tuple[int, int, str]:
+    """Return how well two names agree: in the format (a row without one is that of all), in the words beside, else the newer version."""
+    same_format = 2 if written.format[:3] == known.format[:3] else 0 if known.format else 1
+    version = max((word for word in known.beside if word.startswith("v")), default="")
+    return (same_format, len(set(written.beside) & set(known.beside)), version)
+
+
+def _dimensions(row: ModelRow) -> tuple[object, ...]:
+    if row.config is None:
+        return (row.hidden_size, row.num_layers, row.vocab_size, row.intermediate_size)
+    config = row.config.get("text_config", row.config)
+    return tuple(config.get(key) for key in ("hidden_size", "num_hidden_layers", "vocab_size", "intermediate_size"))
+
+
+@cache
+def _entries() -> list[_Entry]:
+    return [_Entry(next(iter(read_model_name(name))), row) for name, row in _table().items()]
+
+
+@cache
+def _by_family() -> Mapping[str, list[_Entry]]:
+    families: dict[str, list[_Entry]] = {}
+    for name, row in _table().items():
+        for reading in read_model_name(name):
+            families.setdefault(reading.family, []).append(_Entry(reading, row))
+    return families
 
 
 @cache
 def _table() -> Mapping[str, ModelRow]:
     with open(os.path.join(builtin_rules(), "tables", "models.json"), "rb") as file:
         models = decode(file.read(), type=dict[str, ModelRow])
-    out: dict[str, ModelRow] = {}
-    for name, row in models.items():
-        short = _short(name)
-        row = replace(models[row.like] if row.like else row, name=name)
-        while short not in out:
-            out[short] = row
-            short = _SUFFIX.sub("", short)
-    return out
+    return {name: replace(models[row.like] if row.like else row, name=name) for name, row in models.items()}

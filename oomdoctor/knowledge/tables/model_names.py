@@ -1,0 +1,116 @@
+"""The names of models as people write them, in parts: family and version, sizes, the format of the weights, and what changes no shape."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+_LONGEST = 300
+# Hub caches: models--ORG--NAME/snapshots/HASH
+_CACHED = re.compile(r"models--[\w.-]{1,100}--([\w.-]{1,100})")
+_FILE = re.compile(r"(?:-\d{5}-of-\d{5})?\.(?:gguf|safetensors|bin|pth?)$")
+_CALLED = {"通义千问": "qwen", "千问": "qwen", "羊驼": "llama", "百川": "baichuan", "书生": "internlm", "智谱": "glm"}
+"""Chinese names of families."""
+_FORMAT = re.compile(
+    r"(?<![a-z0-9])(?:(?:ud-)?i?q\d(?:_(?:k|[01]|xxs|xs|s|m|l|xl|nl))*|awq|gptq|gguf|ggml|bnb|nf4|fp[48]|nvfp4|mxfp[48]|fp16|bf16|f16|fp32"
+    r"|int-?[48]|[248]-?bits?|w\da\d+|exl[23]|mlx|marlin|qat|autoround|quantized|dynamic|static|pertensor)(?![a-z0-9])"
+)
+_SPLIT = re.compile(r"[\s_:/()+,-]+")
+_SIZE = re.compile(r"(\d{1,4}(?:\.\d{1,3})?|\d{1,2}x\d{1,3}(?:\.\d)?)([bm])(\d?)")
+_ACTIVE = re.compile(r"a\d{1,3}(?:\.\d)?b")
+_GLUED = re.compile(r"([a-z]{3,})(\d{1,3}(?:\.\d)?b)")
+_VERSION_BEHIND = re.compile(r"v\d(?:\.\d)?")
+_BESIDE = re.compile(r"\d{4}|\d{1,4}k|1m|\d{1,3}e")
+"""Dates, lengths of the context and numbers of experts."""
+_SAME_SHAPE = re.compile(
+    "instruct|chat|base|hf|it|pt|thinking|reasoning|coder|math|python|preview|lora|sft|dpo|merged|unsloth|meta|model|vllm|text|nvidia"
+    "|uncensored|abliterated|heretic|latest|alpha|official"
+)
+"""Words that say how a model was trained or stored, not how it is built."""
+
+
+class ModelName(Struct, frozen=True):
+    """A name of a model, in parts."""
+
+    family: str
+    """Family, version and kind in one word without separators: `qwen25vl`."""
+    size: str = ""
+    """Parameters in billions, `8`, `0.6`, `8x7`; empty where the name says none."""
+    active: str = ""
+    format: str = ""
+    """The first word for the format of the weights: `q4_k_m`, `awq`; empty where there is none."""
+    beside: tuple[str, ...] = ()
+    """What else it says: dates, versions behind the size, words that change no shape."""
+
+    @property
+    def billions(self) -> float | None:
+        """The size as a number; None where there is none, or it counts experts."""
+        return float(self.size) if self.size and "x" not in self.size else None
+
+    @property
+    def is_without_version(self) -> bool:
+        """Whether only the family is said."""
+        return not any(letter.isdigit() for letter in self.family)
+
+
+def read_model_name(written: str) -> Iterator[ModelName]:
+    """Yield what a name may say; `_` between digits separates, else it is a dot (`Qwen-1_8B`)."""
+    plain = last_part(written)
+    yield _read(plain)
+    if re.search(r"\d_\d", plain):
+        yield _read(re.sub(r"(?<=\d)_(?=\d)", ".", plain))
+
+
+def last_part(written: str) -> str:
+    """Return the model's own name of a path, a hub's name, or a folder of a cache; ModelScope writes a dot as `___`."""
+    written = written[-_LONGEST:].rstrip("/\\")
+    cached = _CACHED.search(written) if "models--" in written else None
+    last = cached[1] if cached else written.replace("\\", "/").rpartition("/")[2]
+    return last.replace("___", ".").strip()
+
+
+def is_ollama_tag(written: str) -> bool:
+    """Return whether a name is one of Ollama's library (`qwen3:8b`)."""
+    return re.fullmatch(r"[\w.-]{1,60}:[\w.-]{1,60}", written) is not None
+
+
+def has_format(written: str) -> bool:
+    """Return whether a name says the format of the weights."""
+    return bool(_read(last_part(written)).format)
+
+
+def _read(plain: str) -> ModelName:
+    text = _FILE.sub("", plain.lower())
+    for chinese, english in _CALLED.items():
+        text = text.replace(chinese, english)
+    form = _FORMAT.search(text)
+    family: list[str] = []
+    size, active, beside = "", "", []
+    for word in _words(_FORMAT.sub(" ", text)):
+        sized = _SIZE.fullmatch(word)
+        if sized and not size:
+            size = _billions(sized)
+        elif _ACTIVE.fullmatch(word):
+            active = word
+        elif _SAME_SHAPE.fullmatch(word) or _BESIDE.fullmatch(word) or (size and _VERSION_BEHIND.fullmatch(word)):
+            beside.append(word)
+        else:
+            family.append(word)
+    joined = re.sub(r"v(?=\d)", "", "".join(family).replace(".", ""))
+    return ModelName(joined, size, active, form[0] if form else "", tuple(beside))
+
+
+def _words(text: str) -> Iterator[str]:
+    for word in filter(None, (part.strip(".") for part in _SPLIT.split(text))):
+        glued = _GLUED.fullmatch(word)
+        yield from glued.groups() if glued else (word,)
+
+
+def _billions(sized: re.Match[str]) -> str:
+    number, unit, tenth = sized.groups()
+    if "x" in number:
+        return number
+    value = float(f"{number}.{tenth}" if tenth else number)
+    return f"{value / (1000 if unit == 'm' else 1):g}"

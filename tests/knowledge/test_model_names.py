@@ -1,0 +1,76 @@
+"""Models by the names that people give them: what is found is right, what is not is answered with names that it may be."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from oomdoctor.knowledge.tables.model_names import has_format, is_ollama_tag, read_model_name
+from oomdoctor.knowledge.tables.models import model_choices, model_row, model_rows
+
+WRITTEN = Path(__file__).with_name("written_models.csv")
+
+
+def _name(written: str) -> str:
+    row = model_row(written)
+    return "" if row is None else row.name
+
+
+def test_names_as_people_write_them_are_found() -> None:
+    """A row without a model is a name with words of its own; what the table does not have is found by no other's name."""
+    with WRITTEN.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    known = {row.name for row in model_rows()}
+    meant = {row["written"]: row["model"] if row["model"] in known else "" for row in rows}
+    assert len(rows) >= 150
+    assert sum(map(bool, meant.values())) >= 120
+    assert {written: _name(written) for written, model in meant.items() if _name(written) != model} == {}
+
+
+def test_every_model_of_the_table_is_found_by_its_own_name() -> None:
+    assert [row.name for row in model_rows() if model_row(row.name) is None] == []
+
+
+@pytest.mark.parametrize(("written", "meant"), [
+    pytest.param("llama 70b", "meta-llama/Llama-3.1-70B", id="several versions of one size"),
+    pytest.param("gemma 27b", "google/gemma-2-27b", id="two versions of different shapes"),
+    pytest.param("Qwen2.5-Omni-7B", "Qwen/Qwen2.5-7B", id="another kind of a known family"),
+    pytest.param("falcon 180b", "tiiuae/falcon-40b", id="a size that the table does not have"),
+    pytest.param("qwen2.5", "Qwen/Qwen2.5-7B", id="no size"),
+])  # fmt: skip
+def test_what_is_open_is_not_guessed(written: str, meant: str) -> None:
+    assert model_row(written) is None
+    assert meant in model_choices(written)
+
+
+@pytest.mark.parametrize("written", [
+    pytest.param("7B", id="a size alone"),
+    pytest.param("my-model", id="any name"),
+    pytest.param("output/checkpoint-1000", id="a folder"),
+    pytest.param("", id="nothing"),
+    pytest.param("Qwen3-8B-Embedding", id="a word that changes the model"),
+])  # fmt: skip
+def test_what_names_no_model_finds_none(written: str) -> None:
+    assert model_row(written) is None
+
+
+@pytest.mark.parametrize(("written", "format_"), [
+    pytest.param("qwen2.5-7b-instruct-q4_k_m.gguf", "q4_k_m", id="a GGUF file"),
+    pytest.param("Qwen3.6-27B-UD-IQ3_XXS.gguf", "ud-iq3_xxs", id="a mixture of Unsloth's"),
+    pytest.param("Qwen2.5-72B-Instruct-AWQ", "awq", id="of a hub"),
+    pytest.param("Qwen3 8B", "", id="none"),
+])  # fmt: skip
+def test_the_format_of_a_name(written: str, format_: str) -> None:
+    assert next(read_model_name(written)).format == format_
+    assert has_format(written) == bool(format_)
+
+
+@pytest.mark.parametrize(("written", "is_tag"), [
+    pytest.param("qwen3:8b", True, id="a tag of Ollama's library"),
+    pytest.param("Qwen/Qwen3-8B", False, id="a name on a hub"),
+    pytest.param("C:/models/qwen", False, id="a path"),
+])  # fmt: skip
+def test_tags_of_ollama(written: str, is_tag: bool) -> None:
+    assert is_ollama_tag(written) == is_tag
