@@ -102,10 +102,3 @@ def test_nothing_is_changed_that_changes_nothing() -> None:
     steps = {"sync-each-batch" in fixes(plan): plan.outcome.setup.accumulation for plan in result.plans if plan.outcome.setup.layout.syncs}
     assert steps
     assert all((accumulation > 1) is said for said, accumulation in steps.items())
-
-
-def test_what_costs_a_little_quality_goes_before_what_needs_the_host() -> None:
-    run = a_run(cards=2, finetuning="full", sequence_length=4096, accumulation=8, gradient_checkpointing=True)
-    kinds = [fixes(plan) for plan in plans(run_space(run, a_card("A100-80GB"))).plans]
-    fused = next(at for at, names in enumerate(kinds) if "fused-cross-entropy" in names)
-    assert all("offload-optimizer" not in names for names in kinds[:fused])
