@@ -143,8 +143,8 @@ def _assumptions(settings: RunSettings, setup: Setup, server: Server) -> Iterato
     if server.length is None:
         yield assumed(
             "max_model_len",
-            "no longest request is given; the server takes the model's own limit, which is not known here",
-            "没有指定最大长度；服务会采用模型自身的上限，而这里并不知道它是多少",
+            "the longest request is the model's own limit, which is not known here",
+            "单个请求的最大长度取模型自身的上限，而这里并不知道它是多少",
         )
     elif positive(settings.max_model_len) is None and positive(settings.sequence_length) is None:
         yield assumed(

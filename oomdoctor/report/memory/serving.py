@@ -8,7 +8,7 @@ from oomdoctor.case.estimate import Term
 from oomdoctor.case.serving import ByteRange, Served, StartupCheck
 from oomdoctor.case.text import Text
 from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Row, Slice, Span, Style
-from oomdoctor.report.memory.assumed import assumed
+from oomdoctor.report.memory.assumed import assumed, taken
 from oomdoctor.report.memory.estimate import part_name
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB, format_share, format_size
@@ -28,6 +28,8 @@ _OBSTACLES = {
     "graphs": Text("CUDA graphs find no room beside the share", "份额之外放不下 CUDA 图"),
     "rest": Text("one step finds no room beside the share", "份额之外放不下单步计算"),
 }
+_DECIDING = frozenset({"shape", "memory_share", "max_model_len"})
+"""Assumptions that decide what a server can hold, whatever runs on it."""
 _OUT_OF_MEMORY = "CUDA out of memory"
 _PHASES = {
     "load": Text("loading the model", "加载模型"),
@@ -44,6 +46,8 @@ def compose(served: Served, wording: Wording, version: str) -> Document:
 
 def _blocks(served: Served, wording: Wording) -> Iterator[Block]:
     yield Paragraph(tuple(_headline(served, wording)))
+    if named := [assumption for assumption in served.assumptions if assumption.id in _DECIDING]:
+        yield Paragraph((Span(taken(named, wording)),))
     yield _bar(served, wording)
     yield Facts(tuple(_share(served, wording)))
     yield Heading(wording.say(Text("Beside the share", "份额之外")))
