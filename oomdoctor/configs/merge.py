@@ -16,7 +16,7 @@ from oomdoctor.knowledge.tables.csv_table import table
 
 _TOKENS = ("max_model_len", "max_batched_tokens")
 _HUMAN = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([kKmMgG])")
-_SHIPPED = ("zero_stage", "offload_optimizer", "offload_params")
+_SHIPPED = ("zero_stage", "offload_optimizer", "offload_params", "zero_bucket", "zero_overlap")
 """What rules/tables/shipped_files.csv says of a file."""
 _STAGE = re.compile(r"(?i)(?:z|zero|stage)[-_]?([0-3])(?![0-9])")
 _LOG_WORDS: Mapping[str, Scalar] = {"true": True, "false": False}
@@ -119,7 +119,7 @@ def _shipped(configs: Sequence[ParsedConfig], frameworks: Frameworks) -> Iterato
         stage = _STAGE.search(named)
         yield from [("zero_stage", int(stage[1]))] if stage else []
         return
-    yield from ((name, int(row[name]) if is_number(name) else row[name]) for name in _SHIPPED if row[name])
+    yield from ((name, plain_value(row[name])) for name in _SHIPPED if row[name])
 
 
 def _glm4_length(configs: Sequence[ParsedConfig]) -> Iterator[int]:

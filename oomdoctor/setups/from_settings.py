@@ -13,6 +13,7 @@ from oomdoctor.case.settings import RunSettings, positive
 from oomdoctor.case.setup import Adapters, Checkpointing, Engine, FrameworkTraits, Layout, Optimizer, Setup, WeightFormat
 from oomdoctor.case.shape import Shape
 from oomdoctor.case.text import Text
+from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.knowledge.tables.memory import (
     adapter_targets,
     framework_traits,
@@ -46,6 +47,12 @@ _OPTIMIZERS = {"adamw": "AdamW", "adamw-fused": "AdamW"}
 _ADAPTED = ("lora", "qlora", "dora", "adalora", "loha", "lokr", "oft")
 
 
+_ON_HOST = {
+    (True, True): (" with parameters and optimizer on the host", "，参数和优化器放在主机内存"),
+    (True, False): (" with the parameters on the host", "，参数放在主机内存"),
+    (False, True): (" with the optimizer on the host", "，优化器放在主机内存"),
+}
+"""By whether parameters and optimizer are offloaded."""
 _CHECKPOINTED = {"none": ("off", "未开启"), "selective": ("selective", "为选择性（selective）"), "full": ("on", "已开启")}
 
 
@@ -243,8 +250,7 @@ def _assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
     if made.task == "train" and _type_is_assumed(settings) and (made.adapters is None or made.weights.name == "fp32"):
         yield _kept_as(made)
     if settings.zero_file:
-        named, stage = settings.zero_file[:_LONGEST], made.layout.stage
-        yield assumed("zero_stage", f"ZeRO stage {stage}: {named} is not at hand", f"ZeRO stage {stage}：未提供 {named}")
+        yield _as_shipped(settings.zero_file, made)
     tower = activations.tower(made)
     if made.task == "train" and made.tower_trained is None and tower is not None:
         most = f"{tower.high / GIB:.1f} GiB"
@@ -279,6 +285,18 @@ def _trained(made: Setup) -> Assumption:
         return assumed("finetuning", "all weights are trained", "训练全部权重")
     en, zh = _default_of(made.stack)
     return assumed("finetuning", f"LoRA of rank {made.adapters.rank}{en}", f"训练 LoRA，秩为 {made.adapters.rank}{zh}")
+
+
+def _as_shipped(file: str, made: Setup) -> Assumption:
+    """Say what a DeepSpeed file that is not at hand is taken for: what is shipped under its name, else what the name says."""
+    named, stage = file[:_LONGEST], made.layout.stage
+    row = next((row for row in table("shipped_files") if row["name"] == file), None)
+    if row is None:
+        return assumed("zero_stage", f"ZeRO stage {stage}: {named} is not at hand", f"ZeRO stage {stage}：未提供 {named}")
+    en, zh = _ON_HOST.get((made.offload_params, made.offload_optimizer), ("", ""))
+    origin = row["source"].partition(" ")[0]
+    said = f"ZeRO stage {stage}{en}, as {named} is shipped by {origin}"
+    return assumed("zero_stage", said, f"ZeRO stage {stage}{zh}：按 {origin} 自带的 {named}")
 
 
 def _kept_as(made: Setup) -> Assumption:

@@ -22,6 +22,8 @@ NAMES = ("zero_stage", "offload_optimizer", "offload_params", "zero_file")
                  id="copied to a folder of Windows"),
     pytest.param({"a.yml": "base_model: m\nsequence_len: 512\nmicro_batch_size: 1\ndeepspeed: deepspeed_configs/zero3_bf16_cpuoffload_params.json\n"},
                  {"zero_stage": 3, "offload_params": "cpu", "zero_file": "zero3_bf16_cpuoffload_params.json"}, id="one of Axolotl"),
+    pytest.param({"a.yml": "base_model: m\nsequence_len: 512\nmicro_batch_size: 1\ndeepspeed: deepspeed_configs/zero2.json\n"},
+                 {"zero_stage": 2, "offload_optimizer": "cpu", "zero_file": "zero2.json"}, id="whose ZeRO-2 has its optimizer on the host"),
     pytest.param({"a.yaml": GLM4 + "training_args:\n  deepspeed: configs/ds_zero_3.json\n"}, {"zero_stage": 3, "zero_file": "ds_zero_3.json"},
                  id="one of GLM-4"),
     pytest.param({"a.yaml": GLM4 + "training_args:\n  bf16: true\ndeepspeed: configs/ds_zero_3.json\n"}, {}, id="under a block that nobody reads"),

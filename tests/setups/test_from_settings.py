@@ -186,3 +186,15 @@ def test_adapters_are_joined_where_that_is_asked() -> None:
 def test_the_length_where_nothing_is_said(framework: str, length: int, said: str) -> None:
     found, assumptions = setup_from_settings(RunSettings(), known(), framework, 1)
     assert (found.length, next(one.text.en for one in assumptions if one.id == "sequence_length")) == (length, said)
+
+
+@pytest.mark.parametrize(("settings", "said"), [
+    pytest.param({"zero_file": "ds_z2_config.json", "zero_stage": 2}, "ZeRO stage 2, as ds_z2_config.json is shipped by LLaMA-Factory",
+                 id="a file that is shipped"),
+    pytest.param({"zero_file": "zero2.json", "zero_stage": 2, "offload_optimizer": "cpu"},
+                 "ZeRO stage 2 with the optimizer on the host, as zero2.json is shipped by Axolotl", id="what it offloads"),
+    pytest.param({"zero_file": "own_z2.json", "zero_stage": 2}, "ZeRO stage 2: own_z2.json is not at hand", id="a file of one's own"),
+])  # fmt: skip
+def test_a_deepspeed_file_that_is_shipped_is_taken_as_it_is(settings: dict[str, Any], said: str) -> None:
+    _, assumptions = setup_from_settings(RunSettings().with_values(settings), known(), "llamafactory", 4)
+    assert next(one.text.en for one in assumptions if one.id == "zero_stage") == said
