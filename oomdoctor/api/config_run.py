@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from oomdoctor.advice.fixes import unique_fixes
 from oomdoctor.api.configs import read_configs
 from oomdoctor.api.inputs import unread_lines
-from oomdoctor.api.models import find_card
+from oomdoctor.api.models import find_card, number_of_cards
 from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.case.plan import Measure
@@ -71,7 +71,9 @@ class ConfigRun:
         """Return what makes the run fit; None where nobody asks for it and the log does not tell enough to know by itself."""
         if gpu is None and number is None and not self._is_told():
             return None
-        request, card = self._request(gpus, model), None if gpu is None else find_card(gpu)
+        card = None if gpu is None else find_card(gpu)
+        gpus = number_of_cards(card, gpus)
+        request = self._request(gpus, model)
         top = max(_SHOWN, number or 0)
         writer = self.writer(request, corrected=self._diagnosis is None)
         return plan_run(request, self._pack, card=card, gpus=gpus, model=model, top=top, writer=writer)

@@ -13,6 +13,7 @@ from oomdoctor.api.models import (
     fetch_unknown,
     find_card,
     find_shape,
+    known_framework,
     number_of_cards,
     tag_assumption,
 )
@@ -26,6 +27,7 @@ from oomdoctor.case.text import Text
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.knowledge.tables.cards import Card
+from oomdoctor.knowledge.tables.likeness import did_you_mean
 from oomdoctor.memory.estimate import estimate as estimate_memory
 from oomdoctor.memory.estimate import needed
 from oomdoctor.planning.memory_budget import judge_fit, memory_budget
@@ -76,7 +78,7 @@ def estimate(
     'no'
     """
     card, pack = None if gpu is None else find_card(gpu), load_pack(over=path_text(rules))
-    gpus = number_of_cards(card, gpus)
+    gpus, framework = number_of_cards(card, gpus), known_framework(framework, pack)
     known, named = read_run(config, pack, gpus=gpus, settings=settings, serve=serve)
     name = path_text(model)
     if hub:
@@ -145,7 +147,7 @@ def _with_settings(known: RunSettings, given: RunSettings | Mapping[str, Scalar]
     settings = known.with_values(values)
     for name, value in values.items():
         if name not in settings.__struct_fields__:
-            raise UsageError(f"settings: no setting is called {name}")
+            raise UsageError(f"settings: no setting is called {name}{did_you_mean(name, settings.__struct_fields__)}")
         if value is not None and getattr(settings, name) is None:
             raise UsageError(f"settings: {name} cannot be {value!r}")
     return settings

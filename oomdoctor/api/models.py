@@ -7,7 +7,11 @@ from collections.abc import Iterator
 from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.shape import Shape
 from oomdoctor.errors import UsageError
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.framework import FRAMEWORKS
+from oomdoctor.knowledge.records.server import SERVERS
 from oomdoctor.knowledge.tables.cards import Card, choices, commonest_card
+from oomdoctor.knowledge.tables.likeness import did_you_mean
 from oomdoctor.knowledge.tables.model_names import has_format, is_ollama_tag
 from oomdoctor.knowledge.tables.models import model_choices
 from oomdoctor.knowledge.tables.shapes import model_shape
@@ -32,6 +36,18 @@ def find_card(name: str) -> Card:
 def number_of_cards(card: Card | None, gpus: int | None) -> int | None:
     """Return how many cards there are: the number that was given, else that in the name of the card (`2x4090`)."""
     return gpus or (None if card is None else card.count)
+
+
+def known_framework(name: str | None, pack: Pack) -> str | None:
+    """Return the name of a framework. Raise UsageError where no framework and no server is called so."""
+    if name is None:
+        return None
+    records = pack.records(FRAMEWORKS)
+    known = [spelling for record in records for spelling in (record.framework, *record.names)]
+    known += [record.server for record in pack.records(SERVERS)]
+    if name.lower() not in known:
+        raise UsageError(f"--framework {name}: not known{did_you_mean(name, known)}")
+    return name
 
 
 def card_assumption(card: Card | None) -> tuple[Assumption, ...]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from oomdoctor.api.config_run import plan_writer
 from oomdoctor.api.configs import read_settings
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
-from oomdoctor.api.models import fetch_unknown, find_card
+from oomdoctor.api.models import card_assumption, fetch_unknown, find_card, known_framework, number_of_cards
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.serving import AnyPlans
 from oomdoctor.knowledge.pack import Pack, load_pack
@@ -45,7 +47,9 @@ def plan(
     """
     pack, name, configs = load_pack(over=path_text(rules)), path_text(model), path_list(config)
     card = None if gpu is None else find_card(gpu)
-    request = _request(log, configs, pack, hub=hub, model=name, gpus=gpus, framework=framework)
+    gpus = number_of_cards(card, gpus)
+    request = _request(log, configs, pack, hub=hub, model=name, gpus=gpus, framework=known_framework(framework, pack))
+    request = replace(request, assumptions=(*card_assumption(card), *request.assumptions))
     writer = plan_writer(configs, request, pack) if configs else None
     return plan_run(request, pack, card=card, gpus=gpus, model=name, top=top, writer=writer)
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Union
 
-from msgspec import DecodeError, Struct, ValidationError
-from msgspec.json import Decoder, encode
+from msgspec import DecodeError, Raw, Struct, ValidationError
+from msgspec.json import Decoder, decode, encode
+from msgspec.structs import replace
 
+from oomdoctor.knowledge.tables.likeness import did_you_mean
 from oomdoctor.memory.estimate import estimate
 from oomdoctor.setups.spec import RefusedSpec, Spec, setup_from_spec
+
+_LONGEST = 60
 
 
 class SpecBytes(Struct, frozen=True):
@@ -39,9 +43,17 @@ def answer_lines(lines: Iterable[bytes]) -> Iterator[str]:
             continue
         try:
             answer = _answer(decoder.decode(line))
+            answer = replace(answer, assumptions=(*_unknown_keys(line), *answer.assumptions))
         except (DecodeError, ValidationError) as error:
             answer = SpecAnswer(refused=str(error))
         yield encode(answer).decode()
+
+
+def _unknown_keys(line: bytes) -> Iterator[str]:
+    known = Spec.__struct_fields__
+    for key in decode(line, type=dict[str, Raw]):
+        if key not in known:
+            yield f"the key {key[:_LONGEST]} is not known and counts for nothing{did_you_mean(key[:_LONGEST], known)}"
 
 
 def _answer(spec: Spec) -> SpecAnswer:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import oomdoctor
@@ -30,3 +32,25 @@ def test_a_setting_that_is_none_is_told(settings: dict[str, str | int], why: str
 def test_a_card_that_is_not_known_is_told() -> None:
     with pytest.raises(UsageError, match="--gpu RTX 12345: not known"):
         oomdoctor.estimate(model="Qwen2.5-7B", gpu="RTX 12345")
+
+
+@pytest.mark.parametrize(("given", "why"), [
+    pytest.param({"framework": "llamafactroy"}, "--framework llamafactroy: not known; did you mean llamafactory", id="a framework"),
+    pytest.param({"gpu": "RTX 4900"}, "--gpu RTX 4900: not known.* RTX 4090", id="a card"),
+    pytest.param({"settings": {"microbatch": 2}}, "no setting is called microbatch; did you mean micro_batch", id="a setting"),
+])  # fmt: skip
+def test_what_is_not_known_is_answered_with_the_nearest(given: dict[str, Any], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        oomdoctor.estimate(model="Qwen2.5-7B", **given)
+
+
+def test_a_count_in_the_name_of_a_card_counts_unless_one_is_given() -> None:
+    two = oomdoctor.estimate(model="Qwen2.5-7B", gpu="2x4090").estimate
+    four = oomdoctor.estimate(model="Qwen2.5-7B", gpu="2x4090", gpus=4).estimate
+    assert (two.setup.layout.cards, four.setup.layout.cards) == (2, 4)
+
+
+def test_a_size_that_was_taken_is_said_with_the_answer_of_the_others() -> None:
+    run = oomdoctor.estimate(model="Qwen2.5-7B", gpu="A100", settings={"finetuning": "lora"})
+    assert run.estimate.assumptions[0].id == "gpu"
+    assert [other.needed.expected > 0 for other in run.otherwise if other.assumption == "gpu"] == [True]

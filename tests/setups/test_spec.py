@@ -27,6 +27,16 @@ def made(**given_: Any) -> Setup:
     return found[0]
 
 
+@pytest.mark.parametrize(("key", "meant"), [
+    pytest.param("seq_length", "did you mean seq_len", id="nearly a key"),
+    pytest.param("zzz", "counts for nothing", id="like none"),
+])  # fmt: skip
+def test_a_key_that_is_not_known_is_named(key: str, meant: str) -> None:
+    first = ask(model="Qwen/Qwen2.5-7B", **{key: 1})["assumptions"][0]
+    assert key in first
+    assert meant in first
+
+
 def test_an_answer_has_the_keys_of_the_contract() -> None:
     answer = ask(id="a", model="Qwen/Qwen2.5-7B", task="train", method="lora", micro_batch=1, seq_len=2048, counter="max_allocated")
     assert set(answer) == {"id", "per_gpu_bytes", "terms", "assumptions", "refused"}

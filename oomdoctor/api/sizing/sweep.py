@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from oomdoctor.api.estimate import estimate_run, read_run, serve_run
 from oomdoctor.api.inputs import Path, Paths, path_text
-from oomdoctor.api.models import fetch_unknown, find_card
+from oomdoctor.api.models import fetch_unknown, find_card, known_framework, number_of_cards
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import Fits
 from oomdoctor.case.serving import ByteRange, Served
@@ -58,6 +58,7 @@ def sweep(
     [(1, 2048, 'yes'), (1, 8192, 'close'), (4, 2048, 'close'), (4, 8192, 'no')]
     """
     card, pack = None if gpu is None else find_card(gpu), load_pack(over=path_text(rules))
+    gpus, framework = number_of_cards(card, gpus), known_framework(framework, pack)
     known, named = read_run(config, pack, gpus=gpus, settings=settings, serve=serve)
     name = path_text(model)
     if hub:

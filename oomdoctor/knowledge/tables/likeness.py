@@ -14,6 +14,12 @@ def likeness(first: str, second: str) -> float:
     return 2 * len(pairs[0] & pairs[1]) / max(1, len(pairs[0]) + len(pairs[1]))
 
 
+def did_you_mean(written: str, known: Iterable[str]) -> str:
+    """Return `; did you mean A, B, C?` for the known names that are most like a written one; nothing where none is."""
+    meant = nearest(written.lower(), known)
+    return f"; did you mean {', '.join(meant)}?" if meant else ""
+
+
 def nearest(written: str, known: Iterable[str], most: int = 3, spelled: Callable[[str], str] = str.lower) -> list[str]:
     """Return the known names that are most like a written one, the best first; `spelled` is how names are compared."""
     marked = [(likeness(written, spelled(name)), name) for name in dict.fromkeys(known)]
