@@ -201,6 +201,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Tokens of all requests in one step."""
     kv_cache_dtype: str | None = None
     """Type of the cache of keys and values."""
+    value_cache_dtype: str | None = None
+    """Type of the cache of values, where llama.cpp is told it apart from that of keys."""
     quantization: str | None = None
     """How the checkpoint is quantised: `awq`, `gptq`, `fp8`."""
     draft_model: str | None = None

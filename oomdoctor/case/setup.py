@@ -215,6 +215,15 @@ class Placement(Struct, frozen=True, kw_only=True):
     """Whether the optimizer is here."""
 
 
+class GgmlRun(Struct, frozen=True, kw_only=True):
+    """How llama.cpp, or a program that is built on it, puts a model on a card."""
+
+    layers: int | None = None
+    """Layers on the card, the output projection counts as one more (`-ngl`); None is all of them."""
+    chunk: int = 512
+    """Tokens that are computed at once (`-ub`): llama.cpp common/common.h, n_ubatch."""
+
+
 class TracedMemory(Struct, frozen=True, kw_only=True):
     """What a trace of the model's own code found, for one card and nothing sharded. Sizes are bytes."""
 
@@ -278,5 +287,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     4.45; None is unknown."""
     traced: TracedMemory | None = None
     """Counted in the model's own code; None where the formulas count."""
+    ggml: GgmlRun | None = None
+    """None where the program is none of llama.cpp's kind."""
     placement: Placement | None = None
     """What of the model the card in question has; None is as much as any card can have."""

@@ -16,8 +16,8 @@ def default_value(
 
     Of several defaults the first that holds counts, else the last.
     """
-    found = held_default(defaults, card=card, card_name=card_name, version=version, tensor=tensor)
-    return (found or defaults[-1]).value
+    row = held_default(defaults, card=card, card_name=card_name, version=version, tensor=tensor)
+    return (row or defaults[-1]).value
 
 
 def held_default(

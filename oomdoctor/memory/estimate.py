@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption, Estimate, Phase, Term
 from oomdoctor.case.setup import Setup
-from oomdoctor.memory import activations, allocator, loading, optimizer, saving
+from oomdoctor.memory import activations, allocator, ggml, loading, optimizer, saving
 from oomdoctor.memory.model import trained, weights
 from oomdoctor.memory.phases import phases
 from oomdoctor.memory.ranks import ranks
@@ -42,6 +42,8 @@ def needed(setup: Setup, *, outside: bool = True) -> Estimate:
 
 
 def _needed(setup: Setup, beside: Term | None) -> Estimate:
+    if setup.ggml is not None:
+        return _of(setup, phases(setup))
     estimate = _of(setup, _live(setup, beside))
     if setup.task == "train" or setup.prompt_logits is not None:
         return estimate
@@ -106,6 +108,8 @@ def bounds(phase: Phase, below: float, above: float) -> tuple[int, int]:
 
 def host(setup: Setup) -> int:
     """Return the bytes of host memory for what is offloaded, of all cards together; 0 where nothing is."""
+    if setup.ggml is not None:
+        return round(ggml.on_host(setup, setup.ggml))
     size = 0.0
     if setup.offload_params:
         size += weights.stored(setup)

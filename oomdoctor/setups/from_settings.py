@@ -26,6 +26,7 @@ from oomdoctor.knowledge.tables.memory import (
 from oomdoctor.knowledge.tables.training_defaults import DefaultsQuery
 from oomdoctor.memory import activations
 from oomdoctor.setups.assumed import assumed
+from oomdoctor.setups.ggml import ggml_assumptions, on_ggml
 from oomdoctor.units import GIB
 
 NO_VERSIONS: Mapping[str, str] = MappingProxyType({})
@@ -96,7 +97,8 @@ def setup_from_settings(
         saves_whole=_saves_whole(settings),
         merges=training and settings.merge_adapters is True,
     )
-    return made, tuple(_assumptions(settings, made))
+    made = on_ggml(made, settings, framework)
+    return made, (*_assumptions(settings, made), *ggml_assumptions(made, settings))
 
 
 def _weights(settings: RunSettings, traits: FrameworkTraits, adapters: Adapters | None, *, training: bool) -> WeightFormat:

@@ -25,6 +25,7 @@ from oomdoctor.knowledge.tables.training_defaults import DefaultsQuery
 from oomdoctor.memory.model.gguf import gguf_format
 from oomdoctor.setups import prompts
 from oomdoctor.setups.assumed import assumed
+from oomdoctor.setups.ggml import ggml_run
 from oomdoctor.setups.nearest_model import nearest_model, size_in
 from oomdoctor.setups.strategy import layout_from_strategy
 from oomdoctor.setups.weights_said import weights_said
@@ -125,6 +126,7 @@ def setup_from_spec(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | Refuse
         offload_activations=traits.offloads_checkpoints or _offloaded(spec, "activation"),
         fused_loss=spec.fused_loss is True,
         prompt_logits=None if training else spec.prompt_logits,
+        ggml=None if training else ggml_run(spec.framework),
         even_lengths=_even(spec.packing),
         tower_trained=_tower(spec) if training else False,
         counter=_counter(spec.counter),
@@ -241,9 +243,9 @@ def _assumptions(spec: Spec, made: Setup) -> Iterator[Assumption]:
         yield assumed("sequence_length", f"{_LENGTH} tokens for each sample", f"每条样本 {_LENGTH} 个 token")
     if made.task == "train" and spec.gradient_checkpointing is None:
         yield assumed("gradient_checkpointing", "gradient checkpointing is on", "已开启梯度检查点")
-    if spec.counter is None:
+    if spec.counter is None and made.ggml is None:
         yield assumed("counter", "the figure may be torch's or the driver's", "该数值可能来自 torch，也可能来自驱动", is_question=False)
-    if made.task == "infer":
+    if made.task == "infer" and made.ggml is None:
         yield from prompts.prompt_assumptions(made)
     if made.task == "train" and not made.even_lengths and not made.stack.longest_first:
         yield assumed("lengths", "samples differ in length", "样本长度不一", is_question=False)

@@ -98,7 +98,7 @@ def _headline(estimate: Estimate, need: Estimate, wording: Wording, judged: Fit 
     phase = wording.say(_PHASES[need.peak.name])
     yield from needs_line(need, wording) if judged is None else fits_line(judged, wording)
     yield Span(f"需要最多的阶段：{phase}。" if wording.is_chinese else f" It needs the most at this point: {phase}.")
-    if judged is None or judged.fits != "no":
+    if estimate.setup.ggml is None and (judged is None or judged.fits != "no"):
         within = judged is None or estimate.high < judged.budget.total
         yield Span(_shown(format_size(estimate.high) if within else None, wording))
 

@@ -1,0 +1,74 @@
+"""llama.cpp and what is built on it: every buffer is allocated at the start, and layers that find no place stay in the host.
+
+Sources: llama.cpp src/llama-model.cpp (load_tensors: the embedding of the input stays in the host, and the last of the layers that
+`-ngl` counts is the output projection), src/llama-kv-cache.cpp and src/llama-context.cpp (the buffer of the graph).
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from oomdoctor.case.estimate import Phase, Term
+from oomdoctor.case.setup import GgmlRun, Setup
+from oomdoctor.memory import inference
+from oomdoctor.memory.activations import width
+from oomdoctor.memory.model import weights
+from oomdoctor.memory.model.placement import card_placement, held
+from oomdoctor.memory.term import term
+from oomdoctor.units import GIB
+
+_FP32 = 4
+_CONTEXT = 0.4 * GIB
+"""CUDA context with cuBLAS, which no log of llama.cpp names: the driver's figure less its buffers."""
+_WIDE, _STATES = 3, 2
+"""Gate, up and their product, and two hidden states, fp32 all of them."""
+
+
+def phases(setup: Setup, run: GgmlRun) -> tuple[Phase, ...]:
+    """Return the moments of a run: weights alone, and everything that stands until it ends."""
+    context = term("context", _CONTEXT, "CUDA context and cuBLAS", low=0.5, high=1.6)
+    loaded = _weights(setup, run)
+    return (
+        Phase(name="load", terms=(loaded, context)),
+        Phase(name="generation", terms=(loaded, _cache(setup, run), _graph(setup, run), context)),
+    )
+
+
+def on_host(setup: Setup, run: GgmlRun) -> float:
+    """Return the bytes of weights and cache that stay in host memory, of all cards together."""
+    share, whole = 1 - _share(setup, run), replace(setup, placement=None)
+    first, last = weights.embedding(whole), weights.head(whole)
+    layers = share * (weights.stored(whole) - first - last + inference.sequence_cache(whole, whole.length, run.chunk))
+    return layers + first + (0 if _scores(setup, run) else last)
+
+
+def _share(setup: Setup, run: GgmlRun) -> float:
+    return 1.0 if run.layers is None else min(1.0, run.layers / setup.shape.layers)
+
+
+def _scores(setup: Setup, run: GgmlRun) -> bool:
+    return run.layers is None or run.layers > setup.shape.layers
+
+
+def _weights(setup: Setup, run: GgmlRun) -> Term:
+    first, last = weights.embedding(setup), weights.head(setup)
+    layers = (weights.stored(setup) - first - last) * _share(setup, run)
+    # A tied output projection is a copy of the embedding, which stays in the host.
+    size = held(setup, layers, 0, (last or first) if _scores(setup, run) else 0)
+    return term("weights", size, "layers of -ngl and the output projection: llama.cpp src/llama-model.cpp", low=0.97, high=1.03)
+
+
+def _cache(setup: Setup, run: GgmlRun) -> Term:
+    """Return the cache of the whole context, which all requests share; windows keep what one chunk adds to them as well."""
+    size = held(setup, inference.sequence_cache(setup, setup.length, run.chunk)) * _share(setup, run) * setup.batch
+    return term("kv cache", size, "cells x layers x bytes of the types: llama.cpp src/llama-kv-cache.cpp", low=0.98, high=1.03)
+
+
+def _graph(setup: Setup, run: GgmlRun) -> Term:
+    """Return the buffer of the graph: the scores of a chunk, or the middle of a layer where the output is computed elsewhere."""
+    shape, scores = setup.shape, card_placement(setup).scores and _scores(setup, run)
+    widest = max(_WIDE * width(shape), shape.vocab if scores else 0)
+    size = run.chunk * _FP32 * (widest + _STATES * shape.hidden)
+    return term(
+        "working set", size, f"{run.chunk} tokens in fp32, with flash attention: llama.cpp src/llama-context.cpp", low=0.7, high=1.6
+    )

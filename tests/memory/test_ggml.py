@@ -1,0 +1,71 @@
+"""What llama.cpp prints of its buffers, and where layers lie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from memory.runs import run
+from msgspec.structs import replace
+
+from oomdoctor.case.settings import RunSettings
+from oomdoctor.case.setup import Setup
+from oomdoctor.memory.estimate import estimate
+from oomdoctor.setups.from_settings import setup_from_settings
+from oomdoctor.units import MIB
+
+
+def of(model: str = "Qwen/Qwen2.5-7B", framework: str = "llama.cpp", cards: int = 1, **settings: Any) -> Setup:
+    known = RunSettings().with_values({"method": "serve", "model": f"{model}-Q4_K_M.gguf", "max_model_len": 32768, **settings})
+    return setup_from_settings(known, run(model).shape, framework, cards)[0]
+
+
+def terms(setup: Setup) -> dict[str, float]:
+    return {term.name: term.bytes / MIB for term in estimate(setup).peak.terms}
+
+
+def test_the_buffers_of_a_7b_model_in_four_bits() -> None:
+    """llama.cpp prints 4168 MiB of weights, 1792 MiB of cache for 32,768 cells and 304 MiB for the graph."""
+    found = terms(of())
+    assert found["weights"] == pytest.approx(4168, rel=0.01)
+    assert found["kv cache"] == 1792
+    assert found["working set"] == pytest.approx(304, rel=0.03)
+
+
+@pytest.mark.parametrize(("settings", "cache"), [
+    pytest.param({"kv_cache_dtype": "q8_0", "value_cache_dtype": "q8_0"}, 1792 * 34 / 64, id="both in eight bits"),
+    pytest.param({"kv_cache_dtype": "q8_0"}, 1792 * (1 + 34 / 64) / 2, id="keys alone"),
+    pytest.param({"kv_cache_dtype": "q4_0", "value_cache_dtype": "f16"}, 1792 * (1 + 18 / 64) / 2, id="keys in four bits"),
+    pytest.param({"gpu_layers": 14}, 896, id="half of the layers on the card"),
+    pytest.param({"gpu_layers": 0}, 0, id="none of them"),
+    pytest.param({"max_num_seqs": 8}, 1792, id="requests share the cells"),
+])  # fmt: skip
+def test_what_the_cache_takes(settings: dict[str, Any], cache: float) -> None:
+    assert terms(of(**settings))["kv cache"] == pytest.approx(cache, abs=1)
+
+
+def test_the_output_projection_is_one_more_layer_and_the_scores_go_with_it() -> None:
+    every, without = terms(of(gpu_layers=29)), terms(of(gpu_layers=28))
+    assert every == terms(of())
+    assert every["weights"] - without["weights"] == pytest.approx(152064 * 3584 * 210 / 256 / MIB, rel=0.01)
+    assert without["working set"] < every["working set"] / 2
+
+
+def test_what_is_not_on_the_card_is_in_host_memory() -> None:
+    some, every = estimate(of(gpu_layers=7)), estimate(of())
+    moved = sum(every.phases[-1].terms[at].bytes - some.phases[-1].terms[at].bytes for at in (0, 1))
+    assert some.host - every.host == pytest.approx(moved, rel=0.01)
+
+
+def test_a_window_keeps_what_a_chunk_adds() -> None:
+    short = replace(of(), shape=replace(of().shape, window=4096, windowed_layers=14))
+    assert terms(short)["kv cache"] == pytest.approx(1792 * (0.5 + 0.5 * (4096 + 512) / 32768), abs=1)
+
+
+def test_only_programs_of_its_kind_are_counted_so() -> None:
+    assert of(framework="vllm").ggml is None
+    assert of(framework="ollama").ggml is not None
+
+
+def test_two_cards_share_the_layers() -> None:
+    assert 896 <= terms(of(cards=2))["kv cache"] <= 0.6 * 1792
