@@ -26,7 +26,7 @@ from oomdoctor.knowledge.tables.memory import (
 from oomdoctor.knowledge.tables.training_defaults import DefaultsQuery
 from oomdoctor.memory import activations
 from oomdoctor.setups.assumed import assumed
-from oomdoctor.setups.ggml import ggml_assumptions, on_ggml
+from oomdoctor.setups.programs.ggml import ggml_assumptions, on_ggml
 from oomdoctor.units import GIB
 
 NO_VERSIONS: Mapping[str, str] = MappingProxyType({})

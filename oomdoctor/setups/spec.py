@@ -25,8 +25,8 @@ from oomdoctor.knowledge.tables.training_defaults import DefaultsQuery
 from oomdoctor.memory.model.gguf import gguf_format
 from oomdoctor.setups import prompts
 from oomdoctor.setups.assumed import assumed
-from oomdoctor.setups.ggml import ggml_run
 from oomdoctor.setups.nearest_model import nearest_model, size_in
+from oomdoctor.setups.programs.ggml import ggml_run
 from oomdoctor.setups.strategy import layout_from_strategy
 from oomdoctor.setups.weights_said import weights_said
 

@@ -107,7 +107,7 @@ def llamafactory(
         id="the same in the words of ms-swift",
     ),
     pytest.param(
-        "a.yaml", TORCHTUNE, ["--gpu", "RTX 4090"],
+        "a.yaml", TORCHTUNE, ["--gpu", "24GB"],
         {"enable_activation_offloading": "True", "optimizer._component_": "bitsandbytes.optim.PagedAdamW8bit", "optimizer_in_bwd": "True",
          "clip_grad_norm": "null", "loss._component_": "torchtune.modules.loss.CEWithChunkedOutputLoss"},
         id="a whole model of 8B on one small card, as torchtune's own recipe has it",

@@ -108,7 +108,7 @@ def _chosen(name: CardName, rows: list[_Row]) -> Card | None:
     size, *others = gigabytes
     oldest = min((row.capability for row in rows), key=parse_capability)
     shown = name.written if name.gigabytes else f"{name.text} {size}GB" if others or len(rows) > 1 else _spelling(name, rows[0])
-    usable = _usable(size, is_apple=rows[0].names[0].startswith(_APPLE))
+    usable = _totals().get((rows[0].names[0], size)) or _usable(size, is_apple=rows[0].names[0].startswith(_APPLE))
     return Card(shown, usable, oldest, count=name.cards, gigabytes=size, others=tuple(others))
 
 
@@ -171,6 +171,12 @@ def _cards() -> list[_Row]:
         for row in table("cards")
         if row["memory_gb"]
     ]
+
+
+@cache
+def _totals() -> dict[tuple[str, int], int]:
+    """By card and size the bytes that programs see."""
+    return {(row["card"], int(row["memory_gb"])): int(float(row["total_gib"]) * GIB) // MIB * MIB for row in table("card_totals")}
 
 
 def _usable(gigabytes: int, *, is_apple: bool = False) -> int:

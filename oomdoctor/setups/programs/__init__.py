@@ -1,0 +1,1 @@
+"""Programs that put a model on a card in their own way."""
