@@ -233,9 +233,9 @@ class TracedMemory(Struct, frozen=True, kw_only=True):
     """The most beside weights and gradients while the last gradients are made."""
     params: int
     trained: int
-    layers: tuple[int, int]
-    """The depths that were traced."""
-    depth: int
+    layers: tuple[int, int] | None = None
+    """The depths that were traced; None where the whole model was."""
+    depth: int | None = None
     """The depth that they were carried on to."""
 
 

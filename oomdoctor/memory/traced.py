@@ -19,7 +19,9 @@ def prompt(setup: Setup, traced: TracedMemory) -> tuple[Term]:
 
 
 def _term(setup: Setup, traced: TracedMemory, name: str, size: int) -> Term:
-    few, more = traced.layers
-    basis = f"both passes of {few} and {more} layers with torch's fake tensors, carried on to {traced.depth} layers"
+    basis = "both passes of the whole model with torch's fake tensors"
+    if traced.layers is not None:
+        few, more = traced.layers
+        basis = f"both passes of {few} and {more} layers with torch's fake tensors, carried on to {traced.depth} layers"
     # Kernels of a card have workspaces, and fused ones need less than the operations that they stand for.
     return term(name, size / setup.layout.tensor, basis, low=0.85 * shortest(setup), high=1.2)

@@ -11,15 +11,10 @@ import torch
 import transformers
 
 from oomdoctor.case.setup import Adapters, Setup
-from oomdoctor.errors import OomdoctorError
 from oomdoctor.knowledge.tables.memory import adapter_targets
+from oomdoctor.tracing.classes import Untraceable, diffusers_class, is_diffusion, transformers_class
 from oomdoctor.tracing.fused import register
 
-_KINDS = (
-    ("MODEL_FOR_CAUSAL_LM_MAPPING", "AutoModelForCausalLM"),
-    ("MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING", "AutoModelForImageTextToText"),
-    ("MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING", "AutoModelForSeq2SeqLM"),
-)
 _FP32 = 4
 _DROPOUT = 0.05
 """A usual dropout of adapters; its mask is kept, so that 0 would take less."""
@@ -28,13 +23,17 @@ _DEPTHS = ("num_decoder_layers", "decoder_layers")
 """Further numbers of layers that grow with the first."""
 _ATTENTION_DROPOUT = ("attention_dropout", "attn_pdrop", "attention_probs_dropout_prob")
 
-
-class Untraceable(OomdoctorError):
-    """Why a model cannot be traced."""
+_BY_CHANCE = ("layerdrop", "encoder_layerdrop", "decoder_layerdrop", "apply_spec_augment")
+"""Layers that are left out and sound that is masked by chance: without values nothing can be drawn."""
 
 
 def config_of(config: Mapping[str, Any]) -> Any:
-    """Return the config as transformers reads it. Raise Untraceable where its model_type has no class there."""
+    """Return the config as transformers reads it, or as it is where it is one of diffusers.
+
+    Raise Untraceable where its model_type has no class there.
+    """
+    if is_diffusion(config):
+        return dict(config)
     kind = str(config.get("model_type", ""))
     if kind not in transformers.CONFIG_MAPPING:
         raise Untraceable(f"transformers {transformers.__version__} has no model class for model_type {kind[:60] or '(missing)'}")
@@ -48,12 +47,10 @@ def config_of(config: Mapping[str, Any]) -> Any:
     return parsed
 
 
-def depth(config: Any) -> int:
-    """Return how many layers the model has."""
-    layers = getattr(config.get_text_config(), "num_hidden_layers", None)
-    if not isinstance(layers, int) or layers < 1:
-        raise Untraceable("the config does not say how many layers the model has")
-    return layers
+def depth(config: Any) -> int | None:
+    """Return how many layers the model has; None where its config does not count them."""
+    layers = None if isinstance(config, dict) else getattr(config.get_text_config(), "num_hidden_layers", None)
+    return layers if isinstance(layers, int) and layers > 0 else None
 
 
 def steps(config: Any) -> tuple[int, int]:
@@ -93,31 +90,38 @@ def undropped(config: Any) -> Any:
 
     Fused attention on a card draws it again in the backward pass; on the host it would be kept for every pair of tokens.
     """
+    if isinstance(config, dict):
+        return config
     text = config.get_text_config()
     for name in _ATTENTION_DROPOUT:
         if hasattr(text, name):
             setattr(text, name, 0.0)
+    for name in _BY_CHANCE:
+        if hasattr(config, name):
+            setattr(config, name, type(getattr(config, name))(0))
     return config
 
 
 def model_of(config: Any, setup: Setup) -> Any:
-    """Return the model, all of it on torch's meta device. Raise Untraceable for a class that is none of the known kinds."""
-    chosen = next((getattr(transformers, auto) for mapping, auto in _KINDS if type(config) in getattr(transformers, mapping)), None)
-    if chosen is None:
-        raise Untraceable(f"transformers has no language model for model_type {config.model_type}")
+    """Return the model, all of it on torch's meta device. Raise Untraceable for a config that no class runs."""
     dtype = torch.float32 if setup.weights.bytes_per_param == _FP32 else torch.bfloat16
     with torch.device("meta"):
-        model = _built(chosen, config, dtype, ("eager",) if setup.eager_attention else (register(), "sdpa", "eager"))
+        if isinstance(config, dict):
+            model = diffusers_class(config).from_config(config).to(dtype)
+        else:
+            attentions = ("eager",) if setup.eager_attention else (register(), "sdpa", "eager")
+            model = _built(transformers_class(config), config, dtype, attentions)
         return model if setup.adapters is None else _adapted(model, setup.adapters, setup.stack.adapter_bytes)
 
 
 def _built(chosen: Any, config: Any, dtype: torch.dtype, attentions: Sequence[str]) -> Any:
     """Return the model with the first attention that its class can have; some know only their own."""
+    make = getattr(chosen, "from_config", None) or chosen._from_config
     *better, last = attentions
     for attention in better:
         with contextlib.suppress(ValueError, KeyError):
-            return chosen.from_config(config, dtype=dtype, attn_implementation=attention)
-    return chosen.from_config(config, dtype=dtype, attn_implementation=last)
+            return make(config, dtype=dtype, attn_implementation=attention)
+    return make(config, dtype=dtype, attn_implementation=last)
 
 
 def fill(model: torch.nn.Module) -> None:

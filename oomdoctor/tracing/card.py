@@ -33,7 +33,7 @@ class CardKernels(TorchFunctionMode):
         if func is _functional.dropout:
             return _dropout(*args, **named)
         if func is _functional.scaled_dot_product_attention:
-            return attention(*args[:3])
+            return attention(*(*args, *(named[name] for name in ("query", "key", "value") if name in named))[:3])
         if func in _WIDENED and torch.is_autocast_enabled("cpu"):
             args, named = tree_map_only(torch.Tensor, _wide, (args, named))
         return func(*args, **named)

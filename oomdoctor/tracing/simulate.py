@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -17,7 +16,7 @@ from oomdoctor.simulation.snapshot import pickled
 from oomdoctor.tracing.steps import record_steps
 
 
-def simulate(config: Mapping[str, Any], setup: Setup, alloc_conf: str | None, card: Card | None) -> Simulation:
+def simulate(config: Mapping[str, object], setup: Setup, alloc_conf: str | None, card: Card | None) -> Simulation:
     """Simulate a run of the model of a config.json; `alloc_conf` is what PYTORCH_CUDA_ALLOC_CONF holds.
 
     Raise Untraceable where the model or the run cannot be traced.

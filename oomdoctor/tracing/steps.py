@@ -10,10 +10,11 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from oomdoctor.case.setup import Setup
 from oomdoctor.simulation.requests import Frame, RequestLog, Site
-from oomdoctor.tracing.build import Untraceable, config_of, fill, model_of, undropped
+from oomdoctor.tracing.build import config_of, fill, model_of, undropped
 from oomdoctor.tracing.card import CardKernels
+from oomdoctor.tracing.classes import Untraceable
+from oomdoctor.tracing.passes import forward, loss_of, traceable
 from oomdoctor.tracing.record import RequestRecorder
-from oomdoctor.tracing.trace import prepared, traceable
 
 _SECONDS = 180
 _STEPS = 2
@@ -25,7 +26,7 @@ _FORWARD, _BACKWARD, _STEP = 1, 2, 3
 """Phases of a RequestLog."""
 
 
-def record_steps(config: Mapping[str, Any], setup: Setup) -> RequestLog:
+def record_steps(config: Mapping[str, object], setup: Setup) -> RequestLog:
     """Run the passes of the whole model with sizes and no values, and return what a run of two steps asks of the allocator.
 
     Raise Untraceable for a run that is spread over cards, and where the model's code cannot be run so.
@@ -67,14 +68,12 @@ class _TrainingRun:
 
     def _passes(self, step: int, kept: list[torch.Tensor]) -> None:
         setup, recorder = self._setup, self._recorder
-        tokens = torch.ones(setup.batch * setup.sequences, setup.length // setup.layout.context or 1, dtype=torch.long)
         recorder.begin(_FORWARD, step)
         if not kept:
             kept.append(self._made(_WORKSPACE, Site("cuBLAS workspace")))
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=setup.stack.autocast):
-            output = prepared(self._model, setup)(input_ids=tokens, labels=tokens, use_cache=False)
-        loss = output.loss
-        if setup.stack.converts:
+        output = forward(self._model, setup)
+        loss = loss_of(output)
+        if setup.stack.converts and hasattr(output, "logits"):
             # accelerate gives the outputs in fp32 (ConvertOutputsToFp32 of accelerate/utils/operations.py).
             output.logits.float()
         del output
@@ -101,6 +100,9 @@ class _TrainingRun:
 
     def _states(self, name: str, param: torch.Tensor) -> list[torch.Tensor]:
         optimizer = self._setup.optimizer
+        if optimizer.paged:
+            # They are the driver's to move, and none of torch's blocks.
+            return []
         width = optimizer.states * param.element_size() if optimizer.bytes_per_param is None else optimizer.bytes_per_param
         number = max(1, round(optimizer.states))
         return [self._made(round(param.numel() * width / number), _site("optimizer state", name)) for _ in range(number)] if width else []

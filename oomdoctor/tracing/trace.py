@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import inspect
-import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 import torch
 from msgspec import Struct
+from msgspec.structs import replace
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from oomdoctor.case.setup import Setup, TracedMemory
-from oomdoctor.memory.inference import prompted
-from oomdoctor.tracing.build import Untraceable, config_of, depth, fill, model_of, shortened, steps
+from oomdoctor.tracing.build import config_of, depth, fill, model_of, shortened, steps, undropped
 from oomdoctor.tracing.card import CardKernels
-from oomdoctor.tracing.live import LiveTensors, TakesTooLong
+from oomdoctor.tracing.live import LiveTensors
+from oomdoctor.tracing.passes import forward, loss_of, read_prompt, traceable
 
+_CUT_RIGHTLY = 0.01
+"""By how much of the whole the parameters may differ: a few layers of one kind more or less at the ends of a pattern."""
 _SECONDS = 30
 """How long each depth may take."""
 
@@ -39,12 +40,16 @@ def trace(config: Mapping[str, Any], setup: Setup) -> TracedMemory:
     """Count in the model's own code what a run keeps alive beside weights, gradients and optimizer states.
 
     Tokens of one card in one forward pass, nothing sharded; the figures of two depths make a line that is carried on to the model's
-    depth. Raise Untraceable where transformers has no class for the config, or its code asks for values.
+    depth. A model that does not say how deep it is, and those of diffusers, are run as they are.
+
+    Raise Untraceable where no library has a class for the config, or its code asks for values.
     """
     whole = config_of(config)
     layers = depth(whole)
-    few, more = steps(whole)
     with traceable(_SECONDS):
+        if layers is None or _is_cut_wrongly(whole, setup):
+            return _whole(_run(undropped(whole), setup, None))
+        few, more = steps(whole)
         first = _run(shortened(whole, few), setup, 0)
         second = _run(shortened(whole, more), setup, first.tensors)
 
@@ -63,52 +68,54 @@ def trace(config: Mapping[str, Any], setup: Setup) -> TracedMemory:
     )
 
 
-@contextmanager
-def traceable(seconds: int) -> Iterator[None]:
-    """Raise Untraceable for whatever the code of a model raises within, and where it runs for longer than so many seconds."""
-    # What cannot be run is told as a result; torch would tell it on stderr, with a traceback.
-    logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
-    try:
-        yield
-    except Untraceable:
-        raise
-    except TakesTooLong:
-        raise Untraceable(f"its code runs for more than {seconds} s: without its fused kernels it takes token by token") from None
-    except Exception as why:  # noqa: BLE001 - the code of hundreds of model classes runs here
-        raise Untraceable(f"the model cannot be traced: {type(why).__name__}: {str(why)[:200]}") from why
+def _is_cut_wrongly(config: Any, setup: Setup) -> bool:
+    """Return whether models of few layers do not tell how many parameters the whole has: what is called a layer is something else."""
+    plain, layers = replace(setup, adapters=None), depth(config) or 0
+    few, more = steps(config)
+    if layers <= more:
+        return False
+    parts = (shortened(config, few), shortened(config, more), undropped(deepcopy(config)))
+    near, far, whole = (_count(list(model_of(part, plain).parameters())) for part in parts)
+    return abs(near + (far - near) * (layers - few) / (more - few) - whole) > _CUT_RIGHTLY * whole
 
 
-def _run(config: Any, setup: Setup, behind: int) -> _Run:
-    """Run one forward and backward pass; `behind` gradients are those of upper layers, after them the end begins."""
+def _whole(run: _Run) -> TracedMemory:
+    return TracedMemory(forward=run.highest, backward=run.at_the_end, params=run.params, trained=run.trained, layers=None, depth=None)
+
+
+def _run(config: Any, setup: Setup, behind: int | None) -> _Run:
+    """Run one forward and backward pass; `behind` gradients are those of upper layers, after them the end begins.
+
+    None stands for a whole model: what lives beside the gradients is what the backward pass needs beyond all of them.
+    """
     model = model_of(config, setup)
     with FakeTensorMode(allow_non_fake_inputs=True), LiveTensors(_SECONDS) as live, CardKernels():
         fill(model)
         params = list(model.parameters())
-        length = round(prompted(setup)) // setup.layout.context
-        tokens = torch.ones(setup.batch * setup.sequences, length or 1, dtype=torch.long)
         standing = live.now
         live.mark()
         if setup.task != "train":
-            model.eval()
-            with torch.no_grad():
-                model(**_read(model, tokens))
+            read_prompt(model, setup)
             return _Run(live.peak - standing, 0, _count(params), 0, 0)
         trained = [param for param in params if param.requires_grad]
+        if behind is None:
+            return _run_whole(model, setup, live, standing)
         backward = _Backward(live, behind)
         for param in trained:
             param.register_post_accumulate_grad_hook(backward.made)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            loss = prepared(model, setup)(input_ids=tokens, labels=tokens, use_cache=False).loss
-        loss.backward()
+        loss_of(forward(model, setup)).backward()
         return _Run(max(live.peak, backward.before) - standing, live.peak - standing, _count(params), _count(trained), len(trained))
 
 
-def _read(model: Any, tokens: torch.Tensor) -> dict[str, Any]:
-    """Return the arguments with which `generate` has a prompt read: the scores of the last token only where the class knows how."""
-    known = inspect.signature(model.forward).parameters
-    last = {"logits_to_keep": 1} if "logits_to_keep" in known else {}
-    first = {"decoder_input_ids": tokens[:, :1]} if model.config.is_encoder_decoder else {}
-    return {"input_ids": tokens, "use_cache": True, **last, **first}
+def _run_whole(model: Any, setup: Setup, live: LiveTensors, standing: int) -> _Run:
+    params = list(model.parameters())
+    trained = [param for param in params if param.requires_grad]
+    loss = loss_of(forward(model, setup))
+    highest = live.peak - standing
+    live.mark()
+    loss.backward()
+    gradients = sum(param.grad.untyped_storage().nbytes() for param in trained if param.grad is not None)
+    return _Run(highest, max(0, live.peak - standing - gradients), _count(params), _count(trained), len(trained))
 
 
 class _Backward:
@@ -127,18 +134,6 @@ class _Backward:
         if self._left == 0:
             self.before = self._live.peak
             self._live.mark()
-
-
-def prepared(model: Any, setup: Setup) -> Any:
-    """Return the model as a training program has it: with checkpointing where the run has it."""
-    model.train()
-    if setup.checkpointing == "full":
-        # The backward pass is a call like others, within which the mode is off: recomputation has its own.
-        again = {"use_reentrant": False, "context_fn": lambda: (nullcontext(), CardKernels())}
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=again)
-        if setup.adapters is not None:
-            model.enable_input_require_grads()
-    return model
 
 
 def _count(params: list[torch.nn.Parameter]) -> int:

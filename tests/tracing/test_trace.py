@@ -130,11 +130,10 @@ def test_logits_are_most_of_a_short_model() -> None:
 @pytest.mark.parametrize(("written", "says"), [
     pytest.param({"model_type": "no-such-model"}, "no model class for model_type no-such-model", id="a class that there is not"),
     pytest.param({}, "no model class for model_type (missing)", id="no model_type"),
-    pytest.param({"model_type": "clip"}, "", id="no language model"),
     pytest.param({"model_type": "llama", "num_attention_heads": 0}, "", id="a config that makes no sense"),
 ])  # fmt: skip
 def test_what_cannot_be_traced_says_why(written: dict[str, Any], says: str) -> None:
-    from oomdoctor.tracing.build import Untraceable
+    from oomdoctor.tracing.classes import Untraceable
     from oomdoctor.tracing.trace import trace
 
     with pytest.raises(Untraceable, match=says.replace("(", r"\(").replace(")", r"\)")):
