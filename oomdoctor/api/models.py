@@ -17,7 +17,7 @@ from oomdoctor.knowledge.tables.models import model_choices
 from oomdoctor.knowledge.tables.shapes import model_shape
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.hub import fetch_config
-from oomdoctor.setups.model_files import read_config, read_shape
+from oomdoctor.setups.model_files import read_config, read_shape, unread_config
 
 
 def find_card(name: str) -> Card:
@@ -81,6 +81,8 @@ def find_shape(name: object) -> Shape:
         raise UsageError("which model? name it with --model, or give a folder with its config.json")
     shape = read_shape(str(name)) or model_shape(str(name))
     if shape is None:
+        if (why := unread_config(str(name))) is not None:
+            raise UsageError(why)
         meant = model_choices(str(name))
         suggestion = f"; did you mean {', '.join(meant)}?" if meant else "."
         raise UsageError(f"the model {name} is not in the table{suggestion} Give a folder with its config.json with --model, or --hub")

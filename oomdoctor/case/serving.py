@@ -140,6 +140,9 @@ class Served(Struct, frozen=True, kw_only=True):
     @property
     def tokens(self) -> ByteRange:
         """Tokens that the cache holds."""
+        if not self.token:
+            # States of a fixed size are no tokens.
+            return ByteRange(0, 0, 0)
         return ByteRange(*(max(0, int(size / self.token)) for size in (self.cache.expected, self.cache.low, self.cache.high)))
 
 

@@ -52,6 +52,11 @@ def _windowed(tokens: float, window: int | None, added: int) -> float:
     return tokens if window is None else min(tokens, window + added)
 
 
+def keeps_nothing(shape: Shape) -> bool:
+    """Return whether a model keeps nothing of a sequence: it reads it once, and no token follows."""
+    return bool(shape.each) and not any(layer.cache or layer.indexed or layer.state for layer in shape.each)
+
+
 def heads_fraction(setup: Setup) -> float:
     """Return the fraction of a layer's cache that one tensor parallel card has.
 

@@ -11,9 +11,11 @@ from typing import Any
 
 from oomdoctor import cache
 from oomdoctor.case.shape import Shape
-from oomdoctor.knowledge.hub_configs.decoder import shape_from_config
+from oomdoctor.knowledge.hub_configs.decoder import shape_from_config, unusable_sizes
+from oomdoctor.knowledge.hub_configs.sizes import HubConfig
 
 MOST_BYTES = 4 << 20
+_LONGEST = 40
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 """A model on a hub: an owner and a name, never a way out of a folder."""
 
@@ -40,6 +42,26 @@ def read_config(path: str) -> dict[str, Any] | None:
     except (OSError, ValueError, RecursionError):
         return None
     return config if isinstance(config, dict) else None
+
+
+def unread_config(path: str) -> str | None:
+    """Return why the config.json at `path` gives no shape, in one line; None where there is none, or where it gives one."""
+    place = os.path.join(path, "config.json") if os.path.isdir(path) else path
+    config = read_config(path)
+    if config is None:
+        return f"{place} is no config.json: no JSON object" if os.path.isfile(place) else None
+    if read_shape(path) is not None:
+        return None
+    family = str(config.get("model_type") or config.get("_class_name") or "unknown")[:_LONGEST]
+    missing = [f"{name} {_value(config, name)}" for name in unusable_sizes(config)]
+    return (
+        f"the config.json of {path} (model_type {family}) gives no sizes to count with: {', '.join(missing) or 'its layers are not known'}"
+    )
+
+
+def _value(config: HubConfig, name: str) -> str:
+    inner = next((part for part in (config, *config.values()) if isinstance(part, dict) and name in part), None)
+    return "is missing" if inner is None else f"is {str(inner[name])[:_LONGEST]}"
 
 
 def is_hub_name(name: str) -> bool:

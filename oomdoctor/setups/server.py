@@ -14,9 +14,11 @@ from oomdoctor.case.settings import RunSettings, positive
 from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.case.text import Text
+from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.server import SERVERS, ServerDefault, ServerDefaults, ServerRecord
 from oomdoctor.knowledge.server_defaults import default_value, held_default
+from oomdoctor.memory.inference import keeps_nothing
 from oomdoctor.memory.servers.engines import DEFAULT_SERVER, ENGINES, serve
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.from_log import LoggedRun
@@ -66,6 +68,8 @@ def serve_settings(
     settings: RunSettings, shape: Shape, record: ServerRecord, card: CardLookup, *, cards: int = 1, version: str | None = None
 ) -> Served:
     """Return what the server makes of each card."""
+    if keeps_nothing(shape):
+        raise UsageError(f"{shape.name} only reads: it keeps no KV cache, and a server's budget is about one; estimate it without --serve")
     setup, server, assumptions = _deployment(settings, shape, record, card, cards=cards, version=version)
     return replace(serve(setup, server, card.bytes), card=card.name, assumptions=assumptions)
 

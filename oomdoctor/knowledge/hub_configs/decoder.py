@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from oomdoctor.case.shape import Experts, Latent, Shape
+from oomdoctor.knowledge.hub_configs.encoders import encoder_shape, gives_scores
 from oomdoctor.knowledge.hub_configs.feed_forward import first_dense
 from oomdoctor.knowledge.hub_configs.layers import with_layers
 from oomdoctor.knowledge.hub_configs.quantization import checkpoint
@@ -74,6 +75,8 @@ _DROPOUT = ("resid_pdrop", "residual_dropout", "hidden_dropout", "dropout")
 
 def shape_from_config(config: HubConfig, name: str = "") -> Shape | None:
     """Return the shape that a config describes; None where a size that is needed is missing or no sensible number."""
+    if (reads := encoder_shape(config, name or str(config.get("model_type")))) is not None:
+        return reads
     outer = config
     config = part_of(outer, "text_config", "llm_config", "language_config", "thinker_config") or config
     config = part_of(config, "text_config") or config
@@ -90,6 +93,15 @@ def shape_from_config(config: HubConfig, name: str = "") -> Shape | None:
     head = size(config, "head_dim", "kv_channels", "attention_head_dim") or hidden // heads
     shape = _plain(config, outer, family, (hidden, layers, heads, head, width, vocab), name)
     return with_layers(shape, config, family)
+
+
+def unusable_sizes(config: HubConfig) -> tuple[str, ...]:
+    """Return the sizes without which a config describes no model: the first name of each that is missing or no sensible number."""
+    inner = part_of(config, "text_config", "llm_config", "language_config", "thinker_config") or config
+    inner = part_of(inner, "text_config") or inner
+    needed = (_HIDDEN, _LAYERS, _HEADS, _VOCAB, (*_WIDTH, *_EXPERT_WIDTH))
+    usual = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size", "intermediate_size")
+    return tuple(next((key for key in names if key in inner), name) for name, names in zip(usual, needed) if size(inner, *names) is None)
 
 
 def _other_width(config: HubConfig, hidden: int, family: str) -> int | None:
@@ -140,6 +152,7 @@ def _plain(config: HubConfig, outer: HubConfig, family: str, of: tuple[int, int,
         experts=_experts(config, width, family, layers),
         latent=_latent(config),
         vision=towers(outer, hidden),
+        scores=gives_scores(outer),
         longest=size(config, "max_position_embeddings", "n_positions", "max_sequence_length", "seq_length"),
         checkpoint=checkpoint(outer) or checkpoint(config),
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from msgspec import Struct
 from msgspec.json import decode
 from msgspec.structs import replace
 
+from oomdoctor.knowledge.hub_configs.sizes import HubConfig
 from oomdoctor.knowledge.pack import builtin_rules
 from oomdoctor.knowledge.tables.likeness import nearest
 from oomdoctor.knowledge.tables.model_names import ModelName, is_ollama_tag, last_part, read_model_name
@@ -54,7 +54,7 @@ class ModelRow(Struct, frozen=True, kw_only=True):
     """The key of the row."""
     like: str = ""
     """The row of a model with the same sizes; nothing else stands in such a row."""
-    config: dict[str, Any] | None = None
+    config: HubConfig | None = None
     """What the model's config.json says of sizes and formats, in its own words; then the keys below are not there."""
     hidden_size: int = 0
     num_layers: int = 0

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from oomdoctor.case.setup import Placement, Setup
 
 
 def card_placement(setup: Setup) -> Placement:
     """Return the part of the model on this card; where none is named, both ends and as many micro batches in flight as any card has."""
-    if setup.placement is not None:
-        return setup.placement
-    return Placement(layers=setup.shape.layers / setup.layout.stages, in_flight=in_flight(setup, 0))
+    placement = setup.placement or Placement(layers=setup.shape.layers / setup.layout.stages, in_flight=in_flight(setup, 0))
+    return placement if setup.shape.scores else replace(placement, scores=False)
 
 
 def in_flight(setup: Setup, stage: int) -> int:
