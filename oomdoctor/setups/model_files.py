@@ -12,10 +12,16 @@ from typing import Any
 from oomdoctor import cache
 from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.hub_configs.decoder import shape_from_config, unusable_sizes
+from oomdoctor.knowledge.hub_configs.diffusion import picture_parameters
 from oomdoctor.knowledge.hub_configs.sizes import HubConfig
+from oomdoctor.memory.model import parameters as count
+from oomdoctor.units import GIB
 
 MOST_BYTES = 4 << 20
 _LONGEST = 40
+_HALF = 2
+_PIPELINE = ("transformer", "transformer_2", "unet", "text_encoder", "text_encoder_2", "text_encoder_3", "image_encoder", "vae")
+"""Folders of a pipeline of diffusers that hold weights."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 """A model on a hub: an owner and a name, never a way out of a folder."""
 
@@ -46,6 +52,9 @@ def read_config(path: str) -> dict[str, Any] | None:
 
 def unread_config(path: str) -> str | None:
     """Return why the config.json at `path` gives no shape, in one line; None where there is none, or where it gives one."""
+    if sizes := tuple(_picture_parts(path)):
+        whole = ", ".join(f"{name} {_HALF * params / GIB:.2f} GiB" for name, params in sizes)
+        return f"{path} makes pictures; its weights in 16 bit: {whole}; what a picture takes beside them is not counted here"
     place = os.path.join(path, "config.json") if os.path.isdir(path) else path
     config = read_config(path)
     if config is None:
@@ -57,6 +66,24 @@ def unread_config(path: str) -> str | None:
     return (
         f"the config.json of {path} (model_type {family}) gives no sizes to count with: {', '.join(missing) or 'its layers are not known'}"
     )
+
+
+def _picture_parts(path: str) -> Iterator[tuple[str, int]]:
+    """Yield the models of diffusers in a folder or a file, each with its parameters, with the text encoders beside them."""
+    if not os.path.isfile(os.path.join(path, "model_index.json")):
+        config = read_config(path)
+        params = None if config is None else picture_parameters(config)
+        if config is not None and params is not None:
+            yield str(config["_class_name"]), params
+        return
+    for name in _PIPELINE:
+        config = read_config(os.path.join(path, name)) if os.path.isdir(os.path.join(path, name)) else None
+        if config is None:
+            continue
+        shape = shape_from_config(config)
+        params = picture_parameters(config) or (count.total(shape) if shape else None)
+        if params is not None:
+            yield name, params
 
 
 def _value(config: HubConfig, name: str) -> str:
