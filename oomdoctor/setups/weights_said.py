@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from oomdoctor.case.setup import WeightFormat
-from oomdoctor.case.shape import Shape
+from oomdoctor.case.shape import Checkpoint, PackedGroup, Shape
 from oomdoctor.knowledge.tables.memory import known_format, weight_format
 from oomdoctor.knowledge.tables.model_names import is_ollama_tag
 from oomdoctor.memory.model.gguf import gguf_format, mixture_in
@@ -36,6 +36,10 @@ def weights_named(text: str, shape: Shape) -> WeightFormat | None:
     if mixture is not None:
         return gguf_format(shape, mixture)
     form = next((name for pattern, name in _WORDS if pattern.search(lower)), None)
+    if form == "nvfp4" and shape.latent is not None and shape.experts is not None:
+        # The published configs leave latent attention in 16 bit: nvidia/Kimi-K2.5-NVFP4, K2.6, GLM-5.1 and 5.2.
+        kept = Checkpoint(format=form, groups=(PackedGroup(known_format(form).bytes_per_param),), kept=("self_attn",))
+        return packed_format(shape, kept, known_format(form))
     if form is not None:
         return weight_format(form)
     if "gguf" in lower or is_ollama_tag(text):

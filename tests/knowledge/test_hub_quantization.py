@@ -103,3 +103,20 @@ def test_names_of_checkpoints_say_their_format(named: str, name: str | None) -> 
 def test_a_name_that_means_other_bits_than_the_table_is_another_checkpoint() -> None:
     known = shape({"quant_method": "fp8", "weight_block_size": [128, 128]})
     assert [weights_said(known, name).name for name in ("org/Some-AWQ", "org/Some-FP8", "org/Some")] == ["awq-int4", "fp8", "fp8"]  # type: ignore[union-attr]
+
+
+def test_nvfp4_of_a_model_with_latent_attention_leaves_the_attention_in_16_bit() -> None:
+    sizes = {
+        "kv_lora_rank": 64,
+        "qk_rope_head_dim": 32,
+        "qk_nope_head_dim": 64,
+        "v_head_dim": 64,
+        "n_routed_experts": 8,
+        "num_experts_per_tok": 2,
+    }
+    known = shape(None, {**DENSE, "model_type": "deepseek_v3", "moe_intermediate_size": 512, **sizes})
+    found, plain = weights_said(known, "org/Some-NVFP4"), weights_said(known, "org/Some-FP8")
+    assert found is not None
+    assert plain is not None
+    attention = 1024 * 8 * 96 + 1024 * 96 + 64 * 8 * 128 + 8 * 64 * 1024
+    assert (found.kept_wide, plain.kept_wide) == (4 * (attention + 64 + 2 * 1024 + 8 * 1024 + 8), None)
