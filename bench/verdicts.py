@@ -32,7 +32,7 @@ def own_card(named: str) -> Card | None:
         return None
     model, size = names.pop()
     size = size or _LARGEST.get(model, "")
-    return card_named(f"{model}-{size}") or card_named(model) or card_named(size)
+    return card_named(f"{model}-{size}") or card_named(size or model)
 
 
 def on_own_cards(cases: Sequence[Case]) -> list[Held]:

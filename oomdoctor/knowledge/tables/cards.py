@@ -129,7 +129,7 @@ def _named(name: CardName) -> list[_Row]:
     exact = [row for row in _cards() if any(letters(known) == letters(name.written) for known in row.names)]
     if exact:
         return [_of_size(row, name.gigabytes) or row for row in exact]
-    sized = [(left, fitting) for left, row in _matching(name) if (fitting := _of_size(row, name.gigabytes)) is not None]
+    sized = [(left, fitting) for left, row in _matching(name) if (fitting := _of_size(row, name.gigabytes, is_whole=not left)) is not None]
     fewest = min((left for left, _ in sized), default=0)
     return [row for left, row in sized if left == fewest]
 
@@ -149,13 +149,12 @@ def _left(name: CardName, known: str) -> list[str] | None:
     return words_left(name.text, known_words(known))
 
 
-def _of_size(row: _Row, gigabytes: int | None) -> _Row | None:
-    """Return a card in this size only; None where it does not come in it."""
+def _of_size(row: _Row, gigabytes: int | None, *, is_whole: bool = True) -> _Row | None:
+    """Return a card in this size only; None where it does not come in it. A size may be rounded where the name is the whole one."""
     if gigabytes is None:
         return row
-    near = [size for size in row.gigabytes if size == gigabytes] or [
-        size for size in row.gigabytes if abs(size - gigabytes) <= _ROUNDED * gigabytes
-    ]
+    same = [size for size in row.gigabytes if size == gigabytes]
+    near = same or [size for size in row.gigabytes if is_whole and abs(size - gigabytes) <= _ROUNDED * gigabytes]
     return _Row(row.names, near[:1], row.capability, row.unified) if near else None
 
 
