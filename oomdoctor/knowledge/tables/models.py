@@ -83,6 +83,8 @@ class ModelRow(Struct, frozen=True, kw_only=True):
     eager_only: bool = False
     residual_dropout: bool = False
     learned_positions: int = 0
+    max_position_embeddings: int | None = None
+    """Also of the chat models that share the row; none where they differ."""
     extra_params: int = 0
     sliding_window: int | None = None
     windowed_layers: int | None = None

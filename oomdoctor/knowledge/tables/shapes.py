@@ -66,6 +66,7 @@ def _plain(row: ModelRow) -> Shape:
         eager_only=row.eager_only,
         residual_dropout=row.residual_dropout,
         positions=row.learned_positions,
+        longest=row.max_position_embeddings,
         extra=row.extra_params,
         window=row.sliding_window,
         windowed_layers=row.windowed_layers,
