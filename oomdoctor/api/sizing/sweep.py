@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from oomdoctor.api.estimate import estimate_run, read_run, serve_run
 from oomdoctor.api.inputs import Path, Paths, path_text
-from oomdoctor.api.models import fetch_unknown, find_card, known_framework, number_of_cards
+from oomdoctor.api.models import card_assumption, fetch_unknown, find_card, known_framework, number_of_cards
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import Fits
 from oomdoctor.case.serving import ByteRange, Served
@@ -101,8 +101,8 @@ def _swept(
         cells=cells(weigh, batches, lengths),
         longest=longest,
         largest=most,
-        assumptions=tuple(taken for taken in (served or now.estimate).assumptions if taken.id not in swept),
-        deciding=_deciding(now.estimate, setup, max(batches), max(lengths)) - swept,
+        assumptions=(*card_assumption(card), *(taken for taken in (served or now.estimate).assumptions if taken.id not in swept)),
+        deciding=_deciding(now.estimate, setup, max(batches), max(lengths)) - swept | {"gpu"},
     )
 
 

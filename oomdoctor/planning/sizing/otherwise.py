@@ -62,7 +62,7 @@ def _weighed(assumption: str, way: _OtherWay, verdict: Fits | None, budget: Memo
 
 def _other_way(assumption: str, setup: Setup, verdict: Fits | None, budget: MemoryBudget | None) -> _OtherWay | None:
     """Return the other way of an assumption; None where there is none, or nobody knows what else it could be."""
-    if assumption in _CHOICES:
+    if setup.task == "train" and assumption in _CHOICES:
         return _CHOICES[assumption](setup)
     if assumption not in _SIZES:
         return None

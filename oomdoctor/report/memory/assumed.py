@@ -15,7 +15,7 @@ _MOST = 3
 """Other ways that are told in the first lines; JSON has them all."""
 _ASSUMED = Text("Nothing says otherwise, so assumed: {}.", "以下未说明，按此假设：{}。")
 _STYLES = {"yes": Style.GOOD, "close": Style.WARN, "no": Style.BAD, None: Style.PLAIN}
-_LIMIT = Text("{} it fits.", "{}仍放得下。")
+_LIMIT = Text("{} it fits; with more it may not.", "{}放得下，再多就不一定。")
 _THEN = {
     "yes": Text("{} it needs {} and fits.", "{}需要 {}，放得下。"),
     "close": Text("{} it needs {}: too close to say.", "{}需要 {}，余量太小，难以断定。"),
