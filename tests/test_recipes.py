@@ -19,7 +19,7 @@ SAID = {
         "problem · device · gpufarm-quota",
     ],
     "a fix is proposed": ["1 problem, 1 fix tested, 0 complaints", "Raise the quota.", "quota.memory"],
-    "a framework is read and checked": ["1 framework tested, 0 complaints", "`farm_length` is near", "The peak is about"],
+    "a framework is read and checked": ["1 framework tested, 0 complaints", "`farm_length` is near", "The run needs"],
     "a card is known": ["1 table tested, 0 complaints", "Farm X1"],
     "a server is known": ["1 server tested, 0 complaints", "It starts. Farm Serve serving", "card_share 0.8"],
     "a form of config is read": ["run.properties:2", "`farm_length` is near"],

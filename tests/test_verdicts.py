@@ -24,9 +24,9 @@ WRITES_SCORES = {"mm-4d8286d174"}
 
 
 @pytest.mark.parametrize(("named", "gib"), [
-    pytest.param("A100-40GB", 39.0, id="with its size"),
-    pytest.param("2 * A100", 78.0, id="several of one kind, the larger of two sizes"),
-    pytest.param("RTX 4090", 23.4, id="one size only"),
+    pytest.param("A100-40GB", 39.4, id="with its size"),
+    pytest.param("2 * A100", 79.2, id="several of one kind, the larger of two sizes"),
+    pytest.param("RTX 4090", 23.6, id="one size only"),
     pytest.param("H100-96GB", 93.6, id="a size that the tables have of no such card"),
     pytest.param("A10, A100", None, id="two cards"),
     pytest.param("", None, id="no card"),

@@ -297,8 +297,8 @@ def _as_shipped(file: str, made: Setup) -> Assumption:
         return assumed("zero_stage", f"ZeRO stage {stage}: {named} is not at hand", f"ZeRO stage {stage}：未提供 {named}")
     en, zh = _ON_HOST.get((made.offload_params, made.offload_optimizer), ("", ""))
     origin = row["source"].partition(" ")[0]
-    said = f"ZeRO stage {stage}{en}, as {named} is shipped by {origin}"
-    return assumed("zero_stage", said, f"ZeRO stage {stage}{zh}：按 {origin} 自带的 {named}")
+    text = f"ZeRO stage {stage}{en}, as {named} is shipped by {origin}"
+    return assumed("zero_stage", text, f"ZeRO stage {stage}{zh}：按 {origin} 自带的 {named}")
 
 
 def _kept_as(made: Setup) -> Assumption:
