@@ -39,7 +39,7 @@ def traceable(seconds: int) -> Iterator[None]:
 def forward(model: Any, setup: Setup) -> Any:
     """Return what a forward pass in training gives; the loss where the inputs have labels."""
     inputs = _inputs(model, setup)
-    if "use_cache" in inspect.signature(model.forward).parameters:
+    if "use_cache" in inspect.signature(_base(model).forward).parameters:
         inputs["use_cache"] = False
     model.train()
     if setup.checkpointing == "full":
@@ -64,7 +64,7 @@ def read_prompt(model: Any, setup: Setup) -> None:
     """Have a prompt read as `generate` does: the scores of the last token only where the class knows how."""
     inputs = _inputs(model, setup)
     inputs.pop("labels", None)
-    known = inspect.signature(model.forward).parameters
+    known = inspect.signature(_base(model).forward).parameters
     inputs |= {name: value for name, value in (("logits_to_keep", 1), ("use_cache", True)) if name in known}
     if getattr(model.config, "is_encoder_decoder", False):
         inputs["decoder_input_ids"] = torch.ones(setup.batch * setup.sequences, 1, dtype=torch.long)
@@ -73,8 +73,13 @@ def read_prompt(model: Any, setup: Setup) -> None:
         model(**inputs)
 
 
+def _base(model: Any) -> Any:
+    """Return the model below adapters, whose arguments are the model's own."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
 def _inputs(model: Any, setup: Setup) -> dict[str, object]:
-    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    base = _base(model)
     make = of_transformers if hasattr(base, "main_input_name") else of_diffusers
     inputs = make(base, setup.batch * setup.sequences, round(prompted(setup)) // setup.layout.context)
     width = next((param.dtype for param in model.parameters() if param.is_floating_point()), torch.float32)
