@@ -64,8 +64,10 @@ def _run_plans(request: PlanRequest, budget: MemoryBudget, keys: MeasureKeys, wr
         return whole
     every = keys.with_keys(plans(anyhow, top=_TRIES))
     by_hand = tuple(plan for plan in every.plans if not writer.can_write(plan.measures))
-    # Where the files hold none, a plan that is in part for a person is better than nothing.
-    return replace(whole, by_hand=by_hand[:_BY_HAND]) if whole.plans else replace(every, plans=by_hand[:top])
+    if whole.plans:
+        return replace(whole, by_hand=by_hand[:_BY_HAND])
+    # Where the files hold none, a plan that is in part for a person is better than nothing; one that they break is not promised.
+    return replace(every, plans=by_hand[:top], by_hand=() if by_hand else every.plans[:_BY_HAND])
 
 
 def _with_newest_version(request: PlanRequest, pack: Pack) -> PlanRequest:

@@ -28,7 +28,6 @@ from oomdoctor.setups.from_log import run_from_log, setup_from_log
 
 Files = Mapping[str, bytes]
 
-
 _OF_ADAPTERS = frozenset({"finetuning", "lora_rank", "lora_targets", "modules_to_save"})
 """Settings with which a count of trained parameters, as a log prints it, is that of another run."""
 
