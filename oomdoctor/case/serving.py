@@ -52,6 +52,8 @@ class StartupProfile(Struct, frozen=True, kw_only=True):
     """Whether the workspace of experts stays while the sampler runs."""
     caches_latent: bool = True
     """Whether latent attention keeps its narrow middle in the cache, and not whole heads."""
+    steps_ahead: int = 1
+    """Steps whose tokens a window keeps beside its own, as they are under way."""
 
 
 class Server(Struct, frozen=True, kw_only=True):
@@ -72,6 +74,8 @@ class Server(Struct, frozen=True, kw_only=True):
     """Whether what they take comes out of the share (vLLM 0.20 and newer)."""
     offload: int = 0
     """Bytes of the weights of each card that stay in host memory."""
+    drafted: int = 0
+    """Tokens that layers of the model itself propose in a step (MTP); 0 where these layers are not loaded."""
     profile: StartupProfile = StartupProfile()
 
 

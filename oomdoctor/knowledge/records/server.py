@@ -51,6 +51,7 @@ class ServerDefaults(Record, frozen=True, kw_only=True):
     checks_free: Defaults | None = None
     keeps_workspace: Defaults | None = None
     caches_latent: Defaults | None = None
+    steps_ahead: Defaults | None = None
     """These are of `StartupProfile`; MiB are its bytes."""
 
 

@@ -10,8 +10,19 @@ from collections.abc import Mapping
 from oomdoctor.case.event import Value
 from oomdoctor.case.serving import ByteRange, Served, Server, StartupCheck
 from oomdoctor.case.setup import Setup
+from oomdoctor.memory import inference
 from oomdoctor.memory.servers.engine import ServerEngine
-from oomdoctor.memory.servers.startup_budget import block_bytes, cuda_context, cuda_graphs, loaded_weights, one_step, remaining, served
+from oomdoctor.memory.servers.pages import layer_kinds
+from oomdoctor.memory.servers.startup_budget import (
+    block_bytes,
+    cuda_context,
+    cuda_graphs,
+    loaded_weights,
+    one_step,
+    remaining,
+    served,
+    token_bytes,
+)
 from oomdoctor.units import GIB, MIB
 
 _ATTENTION = 0.4 * GIB
@@ -24,6 +35,8 @@ _SLACK, _PER_TOKEN, _PER_GRAPH, _PER_CARD, _LEAST, _LARGE = 512 * MIB, 1.5 * MIB
 """Bytes beside the default fraction, at least `_LEAST` of a card above `_LARGE`: sglang/srt/arg_groups/memory_hook.py,
 handle_gpu_memory_settings (0.5.23)."""
 _FEWEST_TOKENS = 2048
+_STATES = 0.9
+"""Bytes for states beside each byte for keys and values: mamba_full_memory_ratio (sglang/srt/server_args.py)."""
 
 
 def start(setup: Setup, server: Server, total: int) -> Served:
@@ -35,14 +48,33 @@ def start(setup: Setup, server: Server, total: int) -> Served:
         ByteRange(*(round(size * fraction) for size in (free.expected, free.low, free.high)))
         for fraction in (server.memory_fraction, 1 - server.memory_fraction)
     )
-    cache = remaining(static, (loaded,))
+    cache = _beside_states(setup, remaining(static, (loaded,)))
     late = (step,) if graphs is None else (step, graphs)
     checks = (
         StartupCheck("load", remaining(total, (context, loaded))),
         StartupCheck("blocks", cache.less(block_bytes(setup))),
         StartupCheck("rest" if graphs is None else "graphs", remaining(rest, late)),
     )
-    return served(setup, server, total, taken=static.expected, terms=(loaded,), beside=(context, *late), cache=cache, checks=checks)
+    request = _request_bytes(setup, server)
+    return served(
+        setup, server, total, taken=static.expected, terms=(loaded,), beside=(context, *late), cache=cache, checks=checks, request=request
+    )
+
+
+def _beside_states(setup: Setup, rest: ByteRange) -> ByteRange:
+    """Return what is left for keys and values where layers with a state have their own pool."""
+    states = any(kept[-1] for kept, _ in layer_kinds(setup.shape)) and token_bytes(setup) > 0
+    return ByteRange(*(round(size / (1 + _STATES)) for size in (rest.expected, rest.low, rest.high))) if states else rest
+
+
+def _request_bytes(setup: Setup, server: Server) -> int | None:
+    """Return the keys and values of one request of full length; states and what leaves a window are in pools of their own."""
+    if server.length is None:
+        return None
+    fraction, length = inference.heads_fraction(setup) / setup.layout.pipeline, server.length
+    kinds = layer_kinds(setup.shape)
+    kept = (many * (cache * setup.cache_bytes + more) * min(length, window or length) for (cache, more, window, _), many in kinds)
+    return round(fraction * sum(kept))
 
 
 def graph_sizes(largest: int) -> int:

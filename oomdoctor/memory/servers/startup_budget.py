@@ -13,11 +13,10 @@ from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.memory import inference
 from oomdoctor.memory.model import weights
+from oomdoctor.memory.servers.pages import BLOCK
 from oomdoctor.memory.term import term
 from oomdoctor.units import GIB
 
-_BLOCK = 16
-"""Tokens of a block of the cache: CacheConfig.block_size of vLLM. A cache without one is none."""
 _CONTEXT = 0.35 * GIB
 """CUDA context before anything is loaded: vLLM's "Free memory on device" shows 0.07 to 0.53 GiB of cards of 22 to 79 GiB missing."""
 _BETWEEN = 0.2 * GIB
@@ -43,12 +42,16 @@ def served(
     cache: ByteRange,
     checks: tuple[StartupCheck, ...],
     cached: Setup | None = None,
+    request: int | None = None,
 ) -> Served:
     """Return what becomes of a card of `total` bytes. The first of `terms` are the weights; the context is one of them or of `beside`.
 
     `cached` is the setup whose attention is in the cache, where it is another one.
     """
-    held = cached or setup
+    token = token_bytes(cached or setup)
+    if request and server.length and any(layer.window or layer.state for layer in setup.shape.each):
+        # What vLLM prints as tokens are requests of full length, each with its windows and states (get_kv_cache_capacity).
+        token = request / server.length
     return Served(
         setup=setup,
         server=server,
@@ -57,8 +60,8 @@ def served(
         terms=terms,
         beside=beside,
         cache=cache,
-        token=token_bytes(held),
-        request=request_bytes(held, server),
+        token=token,
+        request=request,
         checks=checks,
         phases=tuple(_phases(terms, beside, cache)),
     )
@@ -140,23 +143,12 @@ def _cards(setup: Setup) -> int:
 
 def block_bytes(setup: Setup) -> int:
     """Return the bytes of one block of the cache on one card."""
-    return round(_BLOCK * token_bytes(setup))
+    return round(BLOCK * token_bytes(setup))
 
 
 def token_bytes(setup: Setup) -> float:
     """Return the bytes of one token in the cache of one card."""
     return inference.cache_per_token(setup) * inference.heads_fraction(setup) / setup.layout.pipeline
-
-
-def request_bytes(setup: Setup, server: Server) -> int | None:
-    """Return the cache of one request of full length; None where that length is not known.
-
-    A sliding window keeps what one step adds to it as well (vllm SlidingWindowSpec).
-    """
-    if server.length is None:
-        return None
-    blocks = -(-server.length // _BLOCK) * _BLOCK
-    return round(inference.sequence_cache(setup, blocks, server.batched) * inference.heads_fraction(setup) / setup.layout.pipeline)
 
 
 def remaining(available: int | ByteRange, terms: tuple[Term, ...]) -> ByteRange:

@@ -15,6 +15,7 @@ from oomdoctor.case.serving import Served, Server, StartupCheck
 from oomdoctor.case.setup import Setup
 from oomdoctor.memory.model.weights import HALF
 from oomdoctor.memory.servers.engine import ServerEngine
+from oomdoctor.memory.servers.pages import request_bytes
 from oomdoctor.memory.servers.startup_budget import (
     block_bytes,
     cuda_context,
@@ -23,7 +24,6 @@ from oomdoctor.memory.servers.startup_budget import (
     loaded_weights,
     one_step,
     remaining,
-    request_bytes,
     served,
     workspace,
 )
@@ -72,7 +72,7 @@ def start(setup: Setup, server: Server, total: int) -> Served:
             yield StartupCheck("graphs", remaining(total - taken, beside))
 
     every = tuple(checks())
-    return served(setup, server, total, taken=taken, terms=terms, beside=beside, cache=cache, checks=every, cached=cached)
+    return served(setup, server, total, taken=taken, terms=terms, beside=beside, cache=cache, checks=every, cached=cached, request=request)
 
 
 def profiled_step(setup: Setup, server: Server) -> Term:

@@ -1,0 +1,95 @@
+"""How vLLM's cache manager lays out layers that keep different things: pages of one size, and groups of as many layers each.
+
+Sources: vllm/v1/core/kv_cache_utils.py (unify_kv_cache_spec_page_size, _get_kv_cache_groups_uniform_page_size,
+_max_memory_usage_bytes_from_groups), vllm/v1/kv_cache_interface.py (max_memory_usage_bytes), vllm/platforms/interface.py
+(_align_hybrid_block_size).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+
+from msgspec import Struct
+
+from oomdoctor.case.serving import Server
+from oomdoctor.case.setup import Setup
+from oomdoctor.case.shape import Shape
+from oomdoctor.memory import inference
+
+BLOCK = 16
+"""Tokens of a block of the cache: CacheConfig.block_size of vLLM. A cache without one is none."""
+_STATES = 2
+"""Pages of a state that a request holds: the one that it writes and the one that it came from (mamba_cache_mode `align`, which prefix
+caching chooses); one without prefix caching."""
+_ALIKE = 1.25
+"""Kinds whose numbers of layers are nearer than this are filled up to the larger number."""
+
+
+class _Kept(Struct, frozen=True):
+    """What layers of one kind keep on one card. Either a token has bytes, or a sequence has a state."""
+
+    token: float
+    window: int | None = None
+    state: float = 0.0
+
+
+def request_bytes(setup: Setup, server: Server) -> int | None:
+    """Return the cache of one request of full length on one card; None where that length is not known."""
+    if server.length is None:
+        return None
+    kinds = _kinds(setup)
+    if len({kind.state > 0 or kind.window for kind in kinds}) <= 1:
+        # Layers of one kind are one group, however wide each is.
+        size = sum(many * _blocks(kind, server, BLOCK) * _page(kind, BLOCK) for kind, many in kinds.items())
+    else:
+        size = _grouped(kinds, server)
+    return round(size / setup.layout.pipeline)
+
+
+def _grouped(kinds: Counter[_Kept], server: Server) -> float:
+    """Return a request's bytes where kinds differ: every page is as large as the largest, and every group has as many layers."""
+    state, widest = max(kind.state for kind in kinds), max(kind.token for kind in kinds)
+    # The widest attention takes as many tokens in a block as a state needs, in steps of a block.
+    page = max(BLOCK * widest, -(-state // (BLOCK * widest)) * BLOCK * widest if widest else state)
+    fewest, most = min(kinds.values()), max(kinds.values())
+    group = most if most < _ALIKE * fewest else fewest
+    held = sum(-(-many // group) * _blocks(kind, server, page / kind.token if kind.token else 1) for kind, many in kinds.items())
+    return group * page * held
+
+
+def _page(kind: _Kept, block: int) -> float:
+    return kind.state or block * kind.token
+
+
+def _blocks(kind: _Kept, server: Server, block: float) -> int:
+    """Return the pages of one request in one layer: of a window, what is in it and what the steps under way add."""
+    if kind.state:
+        return _STATES + server.drafted
+    length = server.length or 0
+    if kind.window is None:
+        return -int(-length // block)
+    return -int(-min(kind.window - 1 + server.batched * server.profile.steps_ahead, length) // block) + 1
+
+
+def _kinds(setup: Setup) -> Counter[_Kept]:
+    """Return how many layers keep what on one card."""
+    heads, width, tensor = inference.heads_fraction(setup), setup.cache_bytes, setup.layout.tensor
+    found: Counter[_Kept] = Counter()
+    for (cache, indexed, window, state), many in layer_kinds(setup.shape):
+        if cache or indexed:
+            found[_Kept((cache * width + indexed) * heads, window)] += many
+        if state:
+            found[_Kept(0.0, None, state / tensor)] += many
+    return found
+
+
+@lru_cache(maxsize=256)
+def layer_kinds(shape: Shape) -> tuple[tuple[tuple[int, int, int | None, int], int], ...]:
+    """Return what layers keep (values and further bytes of a token, a window, bytes of a state), and how many keep the same."""
+    if shape.each:
+        return tuple(Counter((layer.cache, layer.indexed, layer.window, layer.state) for layer in shape.each).items())
+    cache = shape.latent.kv_rank + shape.latent.rope if shape.latent else shape.key + shape.value
+    windowed = 0 if shape.window is None else shape.layers if shape.windowed_layers is None else shape.windowed_layers
+    plain = (((cache, 0, shape.window, 0), windowed), ((cache, 0, None, 0), shape.layers - windowed))
+    return tuple(kind for kind in plain if kind[1])

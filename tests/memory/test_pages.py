@@ -1,0 +1,87 @@
+"""Pages of one size, counted by hand: what a request takes where layers keep different things."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from memory.runs import a_program, run
+from msgspec.structs import replace
+
+from oomdoctor.case.serving import Server, StartupProfile
+from oomdoctor.case.setup import Layout
+from oomdoctor.knowledge.hub_configs.decoder import shape_from_config
+from oomdoctor.memory.servers.engines import serve
+from oomdoctor.memory.servers.pages import request_bytes
+from oomdoctor.units import GIB
+
+PLAIN: dict[str, Any] = {
+    "model_type": "llama", "hidden_size": 1024, "num_hidden_layers": 8, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 128,
+    "intermediate_size": 4096, "vocab_size": 32000,
+}  # fmt: skip
+TOKEN = 2 * 2 * 128 * 2
+PAGE = 16 * TOKEN
+DELTA = {
+    "model_type": "qwen3_next", "full_attention_interval": 4, "linear_num_key_heads": 4, "linear_num_value_heads": 8, "linear_key_head_dim": 64,
+    "linear_value_head_dim": 64,
+}  # fmt: skip
+STATE = 3 * (2 * 4 * 64 + 8 * 64) * 2 + 8 * 64 * 64 * 4
+WIDE = -(-STATE // PAGE)
+"""Pages of 16 tokens that one state needs."""
+LAYERS = ["sliding_attention", "sliding_attention", "sliding_attention", "full_attention"]
+WINDOW = {"sliding_window": 100, "layer_types": LAYERS * 2}
+SPREAD = ["sliding_attention"] * 5 + ["full_attention"] * 3
+
+
+def request(config: dict[str, Any], tensor: int = 1, length: int = 4096, **server: Any) -> int:
+    found = shape_from_config({**PLAIN, **config})
+    assert found is not None
+    setup = replace(run(task="infer"), shape=found, layout=Layout(cards=tensor, tensor=tensor))
+    made = Server(program=a_program("vllm"), memory_fraction=0.9, batched=512, requests=8, length=length)
+    counted = request_bytes(setup, replace(made, **server))
+    assert counted is not None
+    return counted
+
+
+@pytest.mark.parametrize(("config", "expected"), [
+    pytest.param({}, 8 * 256 * PAGE, id="all layers alike: whole blocks"),
+    pytest.param({"sliding_window": 100}, 8 * (-(-611 // 16) + 1) * PAGE, id="a window in every layer, what one step adds, and one block more"),
+    pytest.param(WINDOW, 2 * (256 + 3 * 40) * PAGE, id="two full layers and three groups of two with a window"),
+    pytest.param({"sliding_window": 100, "layer_types": SPREAD}, 3 * (256 + 2 * 40) * PAGE, id="five layers with a window fill two groups of three"),
+    pytest.param({"sliding_window": 100, "layer_types": ["sliding_attention"] * 4 + ["full_attention"] * 4}, 4 * (256 + 40) * PAGE, id="as many of each"),
+    pytest.param(DELTA, 2 * (-(-4096 // (16 * WIDE)) + 3 * 2) * WIDE * PAGE, id="a state takes a page as large as that of attention, twice"),
+    pytest.param({"model_type": "gemma4_text", "global_head_dim": 256, **WINDOW}, 2 * (256 + 3 * (-(-611 // 32) + 1)) * 2 * PAGE,
+                 id="twice as wide in full layers: blocks of a window have twice the tokens"),
+])  # fmt: skip
+def test_a_request_is_whole_pages_of_groups_of_layers(config: dict[str, Any], expected: int) -> None:
+    assert request(config) == expected
+
+
+def test_steps_under_way_stay_in_a_window_and_not_beyond_the_length() -> None:
+    ahead = StartupProfile(steps_ahead=2)
+    assert request(WINDOW, profile=ahead) == 2 * (256 + 3 * (-(-1123 // 16) + 1)) * PAGE
+    assert request(WINDOW, length=160, profile=ahead) == 2 * (10 + 3 * 11) * PAGE
+
+
+def test_cards_share_heads_and_states() -> None:
+    assert request(DELTA, tensor=2) == 2 * (-(-4096 // (16 * WIDE)) + 3 * 2) * WIDE * PAGE // 2
+
+
+def test_tokens_of_windows_and_states_are_requests_of_full_length() -> None:
+    found = shape_from_config({**PLAIN, **DELTA})
+    assert found is not None
+    server = Server(program=a_program("vllm"), memory_fraction=0.9, batched=512, requests=8, length=4096)
+    hybrid = serve(replace(run(task="infer"), shape=found), server, 24 * GIB)
+    assert hybrid.token * 4096 == hybrid.request
+    plain = serve(run(task="infer"), server, 24 * GIB)
+    assert plain.token * 4096 == plain.request
+
+
+def test_sglang_leaves_room_for_states_in_a_pool_of_their_own() -> None:
+    found = shape_from_config({**PLAIN, **DELTA})
+    assert found is not None
+    server = Server(program=a_program("sglang"), memory_fraction=0.9, batched=512, requests=8, length=4096)
+    hybrid = serve(replace(run(task="infer"), shape=found), server, 24 * GIB)
+    rest = hybrid.taken - hybrid.terms[0].bytes
+    assert hybrid.cache.expected == pytest.approx(rest / 1.9, rel=1e-6)
+    assert hybrid.request == 2 * 4096 * TOKEN
