@@ -117,6 +117,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     # How the run is spread over cards.
     zero_file: str | None = None
     """Name of a DeepSpeed file that is not at hand."""
+    launch_file: str | None = None
+    """Name of a config of accelerate that is not at hand."""
     zero_stage: int | None = None
     """ZeRO stage of DeepSpeed, 0 to 3."""
     offload_optimizer: Union[str, bool, None] = None

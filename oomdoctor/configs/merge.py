@@ -12,13 +12,10 @@ from oomdoctor.case.event import Event, Kind
 from oomdoctor.case.settings import RunSettings, Scalar, WrittenSetting, fitting, is_number
 from oomdoctor.configs.frameworks import Frameworks
 from oomdoctor.configs.parsed_config import ParsedConfig, plain_value
-from oomdoctor.knowledge.tables.csv_table import table
+from oomdoctor.configs.shipped_files import shipped_settings
 
 _TOKENS = ("max_model_len", "max_batched_tokens")
 _HUMAN = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([kKmMgG])")
-_SHIPPED = ("zero_stage", "offload_optimizer", "offload_params", "zero_bucket", "zero_overlap")
-"""What rules/tables/shipped_files.csv says of a file."""
-_STAGE = re.compile(r"(?i)(?:z|zero|stage)[-_]?([0-3])(?![0-9])")
 _LOG_WORDS: Mapping[str, Scalar] = {"true": True, "false": False}
 
 
@@ -95,31 +92,12 @@ def _with_worked_out(settings: RunSettings, configs: Sequence[ParsedConfig], fra
     if global_batch and settings.global_batch is None:
         settings = replace(settings, global_batch=global_batch)
     if settings.zero_stage is None:
-        settings = settings.with_values({**dict(_shipped(configs, frameworks)), **settings.known()})
+        settings = settings.with_values({**shipped_settings(configs, frameworks), **settings.known()})
     if settings.sequence_length is None:
         settings = replace(settings, sequence_length=max(_glm4_length(configs), default=None))
     if settings.finetuning == "lora" and settings.load_bits == 4:
         settings = replace(settings, finetuning="qlora")
     return settings
-
-
-def _shipped(configs: Sequence[ParsedConfig], frameworks: Frameworks) -> Iterator[tuple[str, Scalar]]:
-    """Yield what a DeepSpeed file says that is named and not at hand: as a framework ships it under this name, or by the name itself."""
-    if any(config.framework == "deepspeed" for config in configs):
-        return
-    given = (setting for config in configs for setting in config.written if setting.name == frameworks.deepspeed_key(config.framework))
-    named = next(
-        (str(setting.value).replace("\\", "/").rpartition("/")[2] for setting in given if str(setting.value).endswith(".json")), None
-    )
-    if named is None:
-        return
-    yield "zero_file", named
-    row = next((row for row in table("shipped_files") if row["name"] == named), None)
-    if row is None:
-        stage = _STAGE.search(named)
-        yield from [("zero_stage", int(stage[1]))] if stage else []
-        return
-    yield from ((name, plain_value(row[name])) for name in _SHIPPED if row[name])
 
 
 def _glm4_length(configs: Sequence[ParsedConfig]) -> Iterator[int]:

@@ -26,7 +26,10 @@ TABLES: Mapping[str, str] = {
     "optimizers": "name names states:number? bytes_per_param:number? foreach:yes-or-no paged:yes-or-no in_backward:yes-or-no source",
     "packages": "name why source",
     "requirements": "package since:version until:version needs specifier binds:yes-or-no source",
-    "shipped_files": "name zero_stage:number offload_optimizer? offload_params? zero_bucket:number? zero_overlap? source",
+    "shipped_files": (
+        "name zero_stage:number? offload_optimizer? offload_params? zero_bucket:number? zero_overlap? fsdp? fsdp_version:number?"
+        " fsdp_offload? world_size:number? source"
+    ),
     "throughput": "name value:number source",
     "torch_releases": "torch:version cuda:version arch_list date? source",
     "towers": "kind modules source",

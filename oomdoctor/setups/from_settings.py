@@ -13,7 +13,6 @@ from oomdoctor.case.settings import RunSettings, positive
 from oomdoctor.case.setup import Adapters, Checkpointing, Engine, FrameworkTraits, Layout, Optimizer, Setup, WeightFormat
 from oomdoctor.case.shape import Shape
 from oomdoctor.case.text import Text
-from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.knowledge.tables.memory import (
     adapter_targets,
     framework_traits,
@@ -23,6 +22,7 @@ from oomdoctor.knowledge.tables.memory import (
     training_method,
     weight_format,
 )
+from oomdoctor.knowledge.tables.shipped_files import shipped_file
 from oomdoctor.knowledge.tables.training_defaults import DefaultsQuery
 from oomdoctor.memory import activations
 from oomdoctor.setups.assumed import assumed
@@ -54,6 +54,14 @@ _ON_HOST = {
     (False, True): (" with the optimizer on the host", "，优化器放在主机内存"),
 }
 """By whether parameters and optimizer are offloaded."""
+_SPREAD = {
+    "fsdp1": ("FSDP", "FSDP"),
+    "fsdp2": ("FSDP 2", "FSDP 2"),
+    "ddp": ("nothing sharded", "不分片"),
+    "none": ("nothing sharded", "不分片"),
+    "device_map": ("layers spread over the cards", "各层分布在多张卡上"),
+}
+"""By the engine, where it is not DeepSpeed."""
 _CHECKPOINTED = {"none": ("off", "未开启"), "selective": ("selective", "为选择性（selective）"), "full": ("on", "已开启")}
 
 
@@ -251,8 +259,8 @@ def _assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
         yield assumed("optimizer", f"{title} as the optimizer{en}", f"优化器为 {title}{zh}")
     if made.task == "train" and _type_is_assumed(settings) and (made.adapters is None or made.weights.name == "fp32"):
         yield _kept_as(made)
-    if settings.zero_file:
-        yield _as_shipped(settings.zero_file, made)
+    if absent := settings.zero_file or settings.launch_file:
+        yield _as_shipped(absent, made)
     tower = activations.tower(made)
     if made.task == "train" and made.tower_trained is None and tower is not None:
         most = f"{tower.high / GIB:.1f} GiB"
@@ -290,15 +298,15 @@ def _trained(made: Setup) -> Assumption:
 
 
 def _as_shipped(file: str, made: Setup) -> Assumption:
-    """Say what a DeepSpeed file that is not at hand is taken for: what is shipped under its name, else what the name says."""
-    named, stage = file[:_LONGEST], made.layout.stage
-    row = next((row for row in table("shipped_files") if row["name"] == file), None)
+    """Say what a file that is not at hand is taken for: what is shipped under its name, else what the name says, else nothing."""
+    named, layout, row = file[:_LONGEST], made.layout, shipped_file(file)
+    stage = f"ZeRO stage {layout.stage}"
+    en, zh = (stage, stage) if layout.engine == "deepspeed" else _SPREAD[layout.engine]
     if row is None:
-        return assumed("zero_stage", f"ZeRO stage {stage}: {named} is not at hand", f"ZeRO stage {stage}：未提供 {named}")
-    en, zh = _ON_HOST.get((made.offload_params, made.offload_optimizer), ("", ""))
+        return assumed("zero_stage", f"{en}: {named} is not at hand", f"{zh}：未提供 {named}")
+    host_en, host_zh = _ON_HOST.get((made.offload_params, made.offload_optimizer), ("", ""))
     origin = row["source"].partition(" ")[0]
-    text = f"ZeRO stage {stage}{en}, as {named} is shipped by {origin}"
-    return assumed("zero_stage", text, f"ZeRO stage {stage}{zh}：按 {origin} 自带的 {named}")
+    return assumed("zero_stage", f"{en}{host_en}, as {named} is shipped by {origin}", f"{zh}{host_zh}：按 {origin} 自带的 {named}")
 
 
 def _kept_as(made: Setup) -> Assumption:

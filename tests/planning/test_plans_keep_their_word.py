@@ -47,6 +47,7 @@ FSDP = (
     "accelerate launch --config_file acc.yaml sft.py --model_name_or_path mistralai/Mistral-7B-v0.3 --bf16 True --max_length 4096 "
     "--per_device_train_batch_size 4 --gradient_accumulation_steps 4\n"
 )
+TRL = "model_name_or_path: Qwen/Qwen3-8B\ndataset_name: d\nmax_length: 4096\npacking: true\nper_device_train_batch_size: 4\nbf16: true\n"
 ACCELERATE = "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 4\nfsdp_config:\n  fsdp_version: 2\n"
 
 
@@ -59,6 +60,7 @@ ACCELERATE = "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 4\nf
     pytest.param({"ax.yml": AXOLOTL}, "RTX 4090", id="axolotl, nothing sharded"),
     pytest.param({"run.sh": SWIFT}, "L40S", id="ms-swift by its command"),
     pytest.param({"run.sh": TRAINER, "ds.json": ZERO2}, "A100-40GB", id="a script of transformers with a DeepSpeed file"),
+    pytest.param({"sft.yaml": TRL}, "A100-40GB", id="TRL by its own file: adapters, packed weights, 16 bit"),
     pytest.param({"run.sh": FSDP, "acc.yaml": ACCELERATE}, "RTX 5090", id="FSDP 2 started by accelerate"),
 ])  # fmt: skip
 def test_the_written_files_need_what_the_plan_promised(files: dict[str, str], card: str, tmp_path: Path) -> None:
