@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 StartupCheckName = Literal["start", "load", "profile", "sampler", "blocks", "request", "graphs", "rest"]
 """The moments of a start at which memory can be short, each with a message of its own."""
-EngineName = Literal["vllm", "sglang"]
+EngineName = Literal["vllm", "sglang", "free-share"]
 """The kinds of start-up arithmetic; oomdoctor/memory/servers/engines.py has them."""
 
 
@@ -32,9 +32,14 @@ class ServerProgram(Struct, frozen=True, kw_only=True):
     fraction_option: str
     """Its name for the memory fraction."""
     messages: Mapping[str, str] = {}
-    """The last line of a log at a check, where it is not plainly the allocator's; with `{requests}` and `{length}`."""
+    """The last line of a log at a check, where it is not plainly the allocator's; with `{requests}`, `{length}`, `{batched}`."""
     graphs_inside_since: str | None = None
     """The first version in which CUDA graphs come out of the share; None where its version does not decide it."""
+
+    @property
+    def checks_request(self) -> bool:
+        """Whether a start fails where the cache does not hold one request of full length: it has a message for it."""
+        return "request" in self.messages
 
 
 class StartupProfile(Struct, frozen=True, kw_only=True):
@@ -54,6 +59,16 @@ class StartupProfile(Struct, frozen=True, kw_only=True):
     """Whether latent attention keeps its narrow middle in the cache, and not whole heads."""
     steps_ahead: int = 1
     """Steps whose tokens a window keeps beside its own, as they are under way."""
+    of_free: bool = False
+    """Whether the memory fraction is of what the start leaves free, and not of the whole card."""
+    measures_step: bool = True
+    """Whether a step is run before the cache is sized; else it must find room beside the share."""
+    card_margin: float = 1.0
+    """The part of the card that is taken for the whole when the cache is sized."""
+    cache_margin: float = 1.0
+    """The part of what is left for the cache that it gets."""
+    graph_sizes: int = 0
+    """For how many sizes of batches CUDA graphs are captured, where requests do not decide it."""
 
 
 class Server(Struct, frozen=True, kw_only=True):

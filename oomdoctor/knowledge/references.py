@@ -251,7 +251,7 @@ def _server(record: ServerRecord, names: _Names) -> Iterator[_Mistake]:
     yield _unknown("framework", record.server, names.frameworks)
     yield from (_unknown("check at the start", name, get_args(StartupCheckName)) for name in record.messages)
     filled = [word for message in record.messages.values() for word in _FILLED.findall(message)]
-    yield from (_unknown("placeholder", word, ("requests", "length")) for word in filled)
+    yield from (_unknown("placeholder", word, ("requests", "length", "batched")) for word in filled)
     defaults = record.defaults
     for name in ServerDefaults.__struct_fields__:
         rows: list[ServerDefault] = getattr(defaults, name) or []

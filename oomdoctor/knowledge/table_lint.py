@@ -20,6 +20,7 @@ TABLES: Mapping[str, str] = {
     "cuda_minimum": "cuda:version driver:version source",
     "driver_branches": "branch:version cuda:version source",
     "gguf_mixtures": "name names? base value? down? bumped:layers? attention_output? head embedding? experts? source",
+    "cache_types": "name names? bits:number per_head:number source",
     "gguf_types": "name values:number bytes:number instead? source",
     "measures": "measure fix:fix risk effort:number capability:version? general:yes-or-no source",
     "nvml_symbols": "symbol driver:version torch_from:version required:yes-or-no source",

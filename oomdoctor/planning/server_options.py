@@ -12,7 +12,7 @@ from oomdoctor.case.settings import Scalar
 from oomdoctor.case.setup import Setup
 from oomdoctor.knowledge.tables.memory import known_format
 from oomdoctor.memory.model.weights import weights
-from oomdoctor.memory.servers.engines import ENGINES, serve
+from oomdoctor.memory.servers.engines import serve
 from oomdoctor.planning.options import CostedMeasure, Option, available, measure, option
 from oomdoctor.units import GIB
 
@@ -113,7 +113,7 @@ def _offloaded(size: int) -> Callable[[Deployment], Deployment | None]:
 
 def _length(now: Deployment) -> Iterator[ServerOption]:
     length = now.server.length
-    if length is not None and length > _SHORTEST and ENGINES[now.server.program.engine].checks_request:
+    if length is not None and length > _SHORTEST and now.server.program.checks_request:
         yield option(measure("server-length", max_model_len=length), apply=_longest_request, subject="length")
 
 

@@ -15,6 +15,7 @@ from oomdoctor.case.shape import Shape
 from oomdoctor.case.text import Text
 from oomdoctor.knowledge.tables.memory import (
     adapter_targets,
+    cache_bytes,
     framework_traits,
     known_format,
     known_optimizer,
@@ -100,7 +101,7 @@ def setup_from_settings(
         even_lengths=_even(settings),
         tower_trained=_tower(settings, traits, shape) if training else False,
         counter="nvidia-smi",
-        cache_bytes=1.0 if "8" in (settings.kv_cache_dtype or "") else 2.0,
+        cache_bytes=cache_bytes(settings.kv_cache_dtype, shape),
         eval_batch=_eval_batch(settings) if training else None,
         saves_whole=_saves_whole(settings),
         merges=training and settings.merge_adapters is True,

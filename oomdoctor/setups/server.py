@@ -119,6 +119,18 @@ def _deployment(
     return setup, server, tuple(_assumptions(settings, setup, server))
 
 
+def _share_assumed(server: Server) -> Assumption:
+    """Name the default share, and what it is a share of."""
+    fraction = f"{server.memory_fraction:g}"
+    if server.profile.of_free:
+        return assumed(
+            "memory_share",
+            f"{fraction} of what is free once the model is loaded, the server's default",
+            f"占用模型加载后空闲显存的 {fraction}，即该服务的默认值",
+        )
+    return assumed("memory_share", f"{fraction} of the card, the server's default", f"占用显卡的 {fraction}，即该服务的默认值")
+
+
 def _profile(defaults: ServerDefaults, default: Callable[[Sequence[ServerDefault]], float | bool]) -> StartupProfile:
     """Return what the start of this version takes, as far as the server's rules say it."""
     rows = {name: getattr(defaults, name) for name in StartupProfile.__struct_fields__ if name != "outside"}
@@ -142,8 +154,7 @@ def _assumptions(settings: RunSettings, setup: Setup, server: Server) -> Iterato
             f"只知道 {setup.shape.name} 的参数量，层结构取自相近的模型",
         )
     if settings.memory_share is None:
-        fraction = f"{server.memory_fraction:g}"
-        yield assumed("memory_share", f"{fraction} of the card, the server's default", f"占用显卡的 {fraction}，即该服务的默认值")
+        yield _share_assumed(server)
     if server.length is None:
         yield assumed(
             "max_model_len",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -53,10 +54,36 @@ def test_what_vllm_printed_for_llama_3_8b_lies_within_the_range(
     pytest.param({"program": "sglang", "memory_fraction": 0.99}, "graphs", id="SGLang: the rest is too small"),
     pytest.param({"program": "sglang", "memory_fraction": 0.99, "graphs": False}, "rest", id="SGLang without graphs: a step still needs the rest"),
     pytest.param({"program": "sglang", "length": 1 << 20}, None, id="SGLang refuses long requests, not to start"),
+    pytest.param({"program": "text-generation-inference"}, None, id="TGI"),
+    pytest.param({"program": "text-generation-inference", "card": 16.0, "batched": 65536}, "profile", id="TGI: a long warmup beside the weights"),
+    pytest.param({"program": "text-generation-inference", "length": 1 << 20}, "request", id="TGI: one request is longer than the cache"),
+    pytest.param({"program": "lmdeploy", "length": 1 << 20, "profile": StartupProfile(of_free=True)}, None, id="LMDeploy cuts long requests"),
+    pytest.param({"program": "lmdeploy", "memory_fraction": 0.99, "batched": 65536, "profile": StartupProfile(of_free=True, measures_step=False)},
+                 "rest", id="LMDeploy: a step finds no place beside the cache"),
+    pytest.param({"program": "lmdeploy", "card": 13.0, "profile": StartupProfile(of_free=True)}, "load", id="LMDeploy: the weights are larger"),
 ])  # fmt: skip
 def test_where_a_start_ends(changes: dict[str, Any], failed: str | None) -> None:
     found = of(**changes)
     assert (found.failed_check.name if found.failed_check else None) == failed
+
+
+@pytest.mark.parametrize(("profile", "fraction", "share"), [
+    pytest.param(StartupProfile(of_free=True), 0.5, lambda card, used: 0.5 * (card - used), id="half of what is free"),
+    pytest.param(StartupProfile(), 0.5, lambda card, used: 0.5 * card - used, id="what half of the card leaves"),
+    pytest.param(StartupProfile(card_margin=0.9), 1.0, lambda card, used: 0.9 * card - used, id="a tenth of the card is kept back"),
+    pytest.param(StartupProfile(cache_margin=0.9), 1.0, lambda card, used: 0.9 * (card - used), id="a tenth of what is left is"),
+])  # fmt: skip
+def test_what_a_share_is_of(profile: StartupProfile, fraction: float, share: Callable[[float, float], float]) -> None:
+    found = of(card=48.0, program="lmdeploy", memory_fraction=fraction, profile=profile)
+    used = sum(term.bytes for term in found.terms)
+    assert found.cache.expected == pytest.approx(share(found.total, used), abs=1)
+    assert found.taken == used + found.cache.expected
+
+
+def test_a_step_that_is_not_measured_takes_nothing_of_the_cache() -> None:
+    before, after = (of(card=48.0, program="lmdeploy", profile=StartupProfile(of_free=True, measures_step=it)) for it in (True, False))
+    step = next(term for term in after.beside if term.name == "working set")
+    assert after.cache.expected - before.cache.expected == pytest.approx(0.9 * step.bytes, abs=1)
 
 
 def test_graphs_inside_the_share_cost_cache_and_nothing_beside_it() -> None:

@@ -91,6 +91,30 @@ def test_the_share_of_sglang_leaves_what_a_step_and_the_graphs_take() -> None:
     )
 
 
+@pytest.mark.parametrize(("version", "card_margin", "cache_margin"), [
+    pytest.param("2.0.4", 1.0, 0.95, id="2.0 kept a twentieth of the cache back"),
+    pytest.param("3.0.1", 0.95, 1.0, id="3.0 a twentieth of the card"),
+    pytest.param("3.2.0", 0.93, 1.0, id="3.1 and 3.2 a little more"),
+    pytest.param(None, 0.9, 1.0, id="the newest a tenth"),
+])  # fmt: skip
+def test_what_tgi_keeps_back_by_version(version: str | None, card_margin: float, cache_margin: float) -> None:
+    profile = of("text-generation-inference", card=48.0, version=version).server.profile
+    assert (profile.card_margin, profile.cache_margin) == (card_margin, cache_margin)
+
+
+@pytest.mark.parametrize(("kind", "each"), [
+    pytest.param(None, 2.0, id="nothing said"),
+    pytest.param("auto", 2.0, id="left to the server"),
+    pytest.param("fp8_e5m2", 1.0, id="eight bits"),
+    pytest.param("int8", 1 + 4 / 128, id="LMDeploy: a scale and a zero point for each head"),
+    pytest.param("int4", 0.5 + 4 / 128, id="and in four bits"),
+    pytest.param("nvfp4", 4.5 / 8, id="TensorRT-LLM in four bits"),
+    pytest.param("u8", 2.0, id="a type that nobody knows"),
+])  # fmt: skip
+def test_the_type_of_the_cache(kind: str | None, each: float) -> None:
+    assert of("lmdeploy", card=48.0, kv_cache_dtype=kind).setup.cache_bytes == pytest.approx(each)
+
+
 @pytest.mark.parametrize(("settings", "stored"), [
     pytest.param({}, "bf16", id="nothing said"),
     pytest.param({"quantization": "awq_marlin"}, "awq-int4", id="an option"),
@@ -109,6 +133,7 @@ def test_how_the_weights_are_stored(settings: dict[str, Any], stored: str) -> No
     pytest.param({}, "vllm", "vllm", id="vLLM"),
     pytest.param({}, "sglang", "sglang", id="SGLang"),
     pytest.param({"method": "serve"}, None, "vllm", id="any server means vLLM"),
+    pytest.param({}, "lmdeploy", "lmdeploy", id="LMDeploy"),
     pytest.param({"method": "serve"}, "llama.cpp", None, id="a server whose budget is not known here"),
     pytest.param({"method": "sft"}, "llamafactory", None, id="training"),
 ])  # fmt: skip
@@ -148,7 +173,11 @@ _NAMES = ("memory_share", "max_model_len", "max_num_seqs", "max_batched_tokens",
 _ANYTHING = st.one_of(st.none(), st.booleans(), st.integers(-(1 << 70), 1 << 70), st.floats(), st.text(max_size=20))
 
 
-@given(st.sampled_from(["vllm", "sglang"]), st.dictionaries(st.sampled_from(_NAMES), _ANYTHING), st.floats(0.1, 1000))
+@given(
+    st.sampled_from(["vllm", "sglang", "text-generation-inference", "lmdeploy", "tensorrt-llm"]),
+    st.dictionaries(st.sampled_from(_NAMES), _ANYTHING),
+    st.floats(0.1, 1000),
+)
 def test_any_setting_has_an_answer(of_program: str, settings: dict[str, Any], card: float) -> None:
     found = of(of_program, card=card, **settings)
     assert 0 < found.server.memory_fraction <= 1

@@ -29,12 +29,31 @@ _LAUNCHERS = (
 )
 _PROGRAMS = (
     "llamafactory-cli", "swift", "megatron", "trl", "axolotl", "tune run", "vllm", "ollama", "llama-server", "llama-cli",
+    "text-generation-launcher", "lmdeploy serve", "lmdeploy chat", "lmdeploy", "trtllm-serve", "python -m lmdeploy",
     "python -m llamafactory.cli", "python -m vllm.entrypoints", "python -m sglang", "sglang serve", "python -m axolotl",
     "accelerate", "python",
 )  # fmt: skip
 _CONTAINERS = ("docker", "podman", "nerdctl")
-_IMAGES = {"vllm/vllm-openai": "python -m vllm.entrypoints.openai.api_server"}
-"""Images that take the options of a server: ENTRYPOINT of vllm docker/Dockerfile."""
+_IMAGES = {
+    "vllm/vllm-openai": "python -m vllm.entrypoints.openai.api_server",
+    "huggingface/text-generation-inference": "text-generation-launcher",
+    "llama.cpp:server": "llama-server",
+    "llama.cpp:light": "llama-cli",
+}
+"""Images that take the options of a server: ENTRYPOINT of vllm docker/Dockerfile, text-generation-inference tgi-entrypoint.sh, llama.cpp
+.devops/*.Dockerfile."""
+_MODEL_AFTER = {
+    "vllm serve": "model_tag",
+    "sglang serve": "model",
+    "trtllm-serve serve": "model",
+    "trtllm-serve": "model",
+    "lmdeploy serve api_server": "model_path",
+    "python -m lmdeploy serve api_server": "model_path",
+    "lmdeploy chat": "model_path",
+    "ollama run": "model",
+}
+"""Commands whose next word without a name is the model, and the setting that it is: vllm/entrypoints/cli/serve.py, tensorrt_llm
+commands/serve.py, lmdeploy/cli/serve.py and chat.py, ollama cmd/cmd.go."""
 
 
 def read_command_line(file: str, text: str) -> list[ParsedConfig]:
@@ -67,7 +86,7 @@ def _sections(file: str, words: Sequence[Word]) -> Iterator[ParsedConfig]:
         words = words[end:]
     program = _begins_with(words, _PROGRAMS)
     if program:
-        yield _config(file, _full_name(program, words), words[len(program.split()) :])
+        yield _config(file, _full_name(program, words), words[len(program.split()) :], _served_model(file, words))
     elif words and words[0].text.endswith(".py"):
         yield _config(file, words[0].text, words[1:])
     elif len(words) > 1 and words[0].text.startswith("--") and words[1].text != ")":  # `--model )` is a label of `case`
@@ -122,8 +141,8 @@ def _full_name(program: str, words: Sequence[Word]) -> str:
     return " ".join([program, *(text for text in rest[:1] if not text.startswith("-") and "=" not in text and not _CONFIG.match(text))])
 
 
-def _config(file: str, program: str, words: Sequence[Word]) -> ParsedConfig:
-    given: list[WrittenSetting] = list(_served_model(file, program, words))
+def _config(file: str, program: str, words: Sequence[Word], served: Sequence[WrittenSetting] = ()) -> ParsedConfig:
+    given: list[WrittenSetting] = [*served]
     named: list[str] = []
     at = 0
     while at < len(words):
@@ -145,11 +164,14 @@ def _config(file: str, program: str, words: Sequence[Word]) -> ParsedConfig:
     return ParsedConfig(file=file, form="command", written=tuple(given), program=program or None, named=tuple(named))
 
 
-def _served_model(file: str, program: str, words: Sequence[Word]) -> Iterator[WrittenSetting]:
-    """`vllm serve MODEL`: the one word without a name that is a setting (vllm/entrypoints/cli/serve.py, model_tag)."""
-    after = words[1:2] if program == "vllm serve" else ()
-    yield from (
-        WrittenSetting(key="model_tag", value=_read(word.text), file=file, line=word.line) for word in after if not OPTION.match(word.text)
+def _served_model(file: str, words: Sequence[Word]) -> tuple[WrittenSetting, ...]:
+    """Return the one word of a server's command that is a setting without a name: the model."""
+    command = _begins_with(words, tuple(_MODEL_AFTER))
+    named = words[len(command.split()) :][:1] if command else ()
+    return tuple(
+        WrittenSetting(key=_MODEL_AFTER[command or ""], value=_read(word.text), file=file, line=word.line)
+        for word in named
+        if not OPTION.match(word.text)
     )
 
 

@@ -52,6 +52,11 @@ class ServerDefaults(Record, frozen=True, kw_only=True):
     keeps_workspace: Defaults | None = None
     caches_latent: Defaults | None = None
     steps_ahead: Defaults | None = None
+    of_free: Defaults | None = None
+    measures_step: Defaults | None = None
+    card_margin: Defaults | None = None
+    cache_margin: Defaults | None = None
+    graph_sizes: Defaults | None = None
     """These are of `StartupProfile`; MiB are its bytes."""
 
 
@@ -66,7 +71,7 @@ class ServerRecord(Record, frozen=True, kw_only=True):
     fraction_option: str
     """Its name for the memory fraction."""
     messages: dict[str, str] = {}
-    """The last line of a log at a check, where it is not plainly the allocator's; with `{requests}` and `{length}`."""
+    """The last line of a log at a check, where it is not plainly the allocator's; with `{requests}`, `{length}`, `{batched}`."""
     defaults: ServerDefaults
 
 

@@ -10,11 +10,13 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from oomdoctor.case.setup import FrameworkTraits, Optimizer, WeightFormat
+from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.records.framework import FrameworkRecord
 from oomdoctor.knowledge.tables.csv_table import Row, table
 from oomdoctor.knowledge.tables.training_defaults import DefaultsQuery, default_value, defaults_version, framework_records
 
 _UNKNOWN = "unknown"
+_HALF = 2.0
 _WORD = re.compile(r"[\w.-]{1,60}")
 
 
@@ -45,6 +47,17 @@ def _formats() -> dict[str, WeightFormat]:
         for row in table("weight_formats")
         for name in _names(row)
     }
+
+
+def cache_bytes(name: str | None, shape: Shape) -> float:
+    """Return the bytes of a value in a server's cache of a type, with what each head of a token has beside them; 16 bit where unknown."""
+    row = _cache_types().get((name or "").lower())
+    return _HALF if row is None else float(row["bits"]) / 8 + float(row["per_head"]) / shape.head
+
+
+@cache
+def _cache_types() -> dict[str, Row]:
+    return {name: row for row in table("cache_types") for name in _names(row)}
 
 
 def optimizer_named(name: str) -> Optimizer | None:

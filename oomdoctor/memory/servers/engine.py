@@ -22,5 +22,3 @@ class ServerEngine(Struct, frozen=True, kw_only=True):
     """Return the memory fraction by bytes of the card, tokens of a step, requests with a CUDA graph, and cards; where no rule says it."""
     limits_requests: bool = False
     """Whether `Server.requests` limits the requests that run at a time; else it is the largest batch with a CUDA graph."""
-    checks_request: bool = False
-    """Whether a start fails where the cache does not hold one request of full length."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from oomdoctor.case.serving import EngineName, Served, Server
 from oomdoctor.case.setup import Setup
-from oomdoctor.memory.servers import sglang, vllm
+from oomdoctor.memory.servers import free_share, sglang, vllm
 from oomdoctor.memory.servers.engine import ServerEngine
 
-ENGINES: Mapping[EngineName, ServerEngine] = {"vllm": vllm.ENGINE, "sglang": sglang.ENGINE}
+ENGINES: Mapping[EngineName, ServerEngine] = {"vllm": vllm.ENGINE, "sglang": sglang.ENGINE, "free-share": free_share.ENGINE}
 DEFAULT_SERVER = "vllm"
 """The server where somebody serves and does not say with what."""
 

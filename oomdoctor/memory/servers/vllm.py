@@ -129,5 +129,4 @@ ENGINE = ServerEngine(
     card_bytes=_card_bytes,
     default_fraction=_default_fraction,
     limits_requests=True,
-    checks_request=True,
 )

@@ -73,7 +73,7 @@ def obstacle(served: Served, wording: Wording) -> str:
     if check is None:
         return ""
     message = served.server.program.messages.get(check.name, _OUT_OF_MEMORY)
-    message = message.format(requests=served.server.requests, length=served.server.length)
+    message = message.format(requests=served.server.requests, length=served.server.length, batched=served.server.batched)
     ends = wording.say(Text(" The log then ends with “{}”.", "日志会以“{}”结束。")).format(message)
     return shortage(check, wording) + ends
 
