@@ -23,6 +23,7 @@ TABLES: Mapping[str, str] = {
     "cache_types": "name names? bits:number per_head:number source",
     "gguf_types": "name values:number bytes:number instead? source",
     "measures": "measure fix:fix risk effort:number capability:version? general:yes-or-no source",
+    "name_words": "of:model-or-card kind words means? source",
     "nvml_symbols": "symbol driver:version torch_from:version required:yes-or-no source",
     "optimizers": "name names states:number? bytes_per_param:number? foreach:yes-or-no paged:yes-or-no in_backward:yes-or-no source",
     "packages": "name why source",
@@ -52,6 +53,7 @@ _HOLDS: Mapping[str, str] = {
     "yes-or-no": "yes|no",
     "layers": "all|half|eighth",
     "memory-or-launcher": "memory|launcher",
+    "model-or-card": "model|card",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from glob import escape, glob
 from json import loads
 from typing import Any
@@ -14,6 +14,7 @@ from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.hub_configs.decoder import shape_from_config, unusable_sizes
 from oomdoctor.knowledge.hub_configs.diffusion import picture_parameters
 from oomdoctor.knowledge.hub_configs.sizes import HubConfig
+from oomdoctor.knowledge.tables.models import model_row
 from oomdoctor.memory.model import parameters as count
 from oomdoctor.units import GIB
 
@@ -51,7 +52,7 @@ def read_config(path: str) -> dict[str, Any] | None:
 
 
 def unread_config(path: str) -> str | None:
-    """Return why the config.json at `path` gives no shape, in one line; None where there is none, or where it gives one."""
+    """Return why the config.json at `path`, or what is known by that name, gives no shape, in one line; None where it gives one."""
     if sizes := tuple(_picture_parts(path)):
         whole = ", ".join(f"{name} {_HALF * params / GIB:.2f} GiB" for name, params in sizes)
         return f"{path} makes pictures; its weights in 16 bit: {whole}; what a picture takes beside them is not counted here"
@@ -69,17 +70,23 @@ def unread_config(path: str) -> str | None:
 
 
 def _picture_parts(path: str) -> Iterator[tuple[str, int]]:
-    """Yield the models of diffusers in a folder or a file, each with its parameters, with the text encoders beside them."""
+    """Yield the models of diffusers in a folder, a file, or of a known name, each with its parameters; text encoders among them."""
+    row = None if os.path.exists(path) else model_row(path)
+    if row is not None and row.parts:
+        yield from _counted(row.parts.items())
+        return
     if not os.path.isfile(os.path.join(path, "model_index.json")):
         config = read_config(path)
         params = None if config is None else picture_parameters(config)
         if config is not None and params is not None:
             yield str(config["_class_name"]), params
         return
-    for name in _PIPELINE:
-        config = read_config(os.path.join(path, name)) if os.path.isdir(os.path.join(path, name)) else None
-        if config is None:
-            continue
+    folders = ((name, os.path.join(path, name)) for name in _PIPELINE)
+    yield from _counted((name, config) for name, folder in folders if os.path.isdir(folder) and (config := read_config(folder)) is not None)
+
+
+def _counted(parts: Iterable[tuple[str, HubConfig]]) -> Iterator[tuple[str, int]]:
+    for name, config in parts:
         shape = shape_from_config(config)
         params = picture_parameters(config) or (count.total(shape) if shape else None)
         if params is not None:

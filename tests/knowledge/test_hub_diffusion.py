@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from oomdoctor.knowledge.hub_configs.diffusion import picture_parameters
+from oomdoctor.knowledge.tables.shapes import model_shape
 from oomdoctor.setups.model_files import unread_config
 
 FLUX: dict[str, Any] = {"_class_name": "FluxTransformer2DModel", "num_layers": 19, "num_single_layers": 38, "attention_head_dim": 128, "num_attention_heads": 24,
@@ -65,3 +66,9 @@ def test_the_weights_of_a_pipeline_are_said_part_by_part_and_nothing_more(tmp_pa
     assert "transformer 22.17 GiB, text_encoder 0.23 GiB" in why
     assert "not counted" in why
     assert "22.17 GiB" in (unread_config(str(tmp_path / "transformer")) or "")
+
+
+def test_what_makes_pictures_is_known_by_name_and_has_no_shape() -> None:
+    assert model_shape("sdxl") is None
+    assert "unet 4.78 GiB, text_encoder 0.23 GiB, text_encoder_2 1.29 GiB, vae 0.16 GiB" in (unread_config("sdxl") or "")
+    assert unread_config("sdxl turbo mega") is None

@@ -24,8 +24,8 @@ def test_names_as_people_write_them_are_found() -> None:
         rows = list(csv.DictReader(file))
     known = {row.name for row in model_rows()}
     meant = {row["written"]: row["model"] if row["model"] in known else "" for row in rows}
-    assert len(rows) >= 150
-    assert sum(map(bool, meant.values())) >= 120
+    assert len(rows) >= 340
+    assert sum(map(bool, meant.values())) >= 290
     assert {written: _name(written) for written, model in meant.items() if _name(written) != model} == {}
 
 
@@ -50,10 +50,43 @@ def test_what_is_open_is_not_guessed(written: str, meant: str) -> None:
     pytest.param("my-model", id="any name"),
     pytest.param("output/checkpoint-1000", id="a folder"),
     pytest.param("", id="nothing"),
-    pytest.param("Qwen3-8B-Embedding", id="a word that changes the model"),
+    pytest.param("Qwen3-8B-Reward", id="a word that changes the model"),
 ])  # fmt: skip
 def test_what_names_no_model_finds_none(written: str) -> None:
     assert model_row(written) is None
+
+
+@pytest.mark.parametrize("written", [
+    pytest.param("Qwen2.5-VL-8B", id="a size that is near another one's"),
+    pytest.param("Magistral-Small-2412", id="another date"),
+    pytest.param("mixtral 8x3b", id="experts of another size"),
+    pytest.param("llama3-19b", id="another model has that name at the end of its own"),
+])  # fmt: skip
+def test_what_is_nearly_a_name_is_offered_and_not_taken(written: str) -> None:
+    assert model_row(written) is None
+    assert model_choices(written)
+
+
+@pytest.mark.parametrize(("written", "meant"), [
+    pytest.param("Qwne3-14B", "Qwen/Qwen3-14B", id="two letters changed places"),
+    pytest.param("gemna-2-9b", "google/gemma-2-9b", id="a wrong letter"),
+    pytest.param("deepsek v3", "deepseek-ai/DeepSeek-V3", id="a letter is missing"),
+    pytest.param("qwen3 9b", "Qwen/Qwen3-8B", id="no such size"),
+])  # fmt: skip
+def test_what_is_mistyped_is_offered(written: str, meant: str) -> None:
+    assert model_row(written) is None
+    assert meant in model_choices(written)
+
+
+@pytest.mark.parametrize(("written", "found"), [
+    pytest.param("deepseek-r1:14b", "deepseek-ai/DeepSeek-R1-Distill-Qwen-14B", id="a tag of Ollama's library"),
+    pytest.param("deepseek-r1 14b", "", id="words that are no tag"),
+    pytest.param("智谱 GLM-4-9B", "zai-org/glm-4-9b-chat", id="a Chinese name before the English one"),
+    pytest.param("千问3-14b", "Qwen/Qwen3-14B", id="a Chinese name alone"),
+    pytest.param("R1-Distill-Llama-8B", "deepseek-ai/DeepSeek-R1-Distill-Llama-8B", id="without its maker"),
+])  # fmt: skip
+def test_other_names_are_found(written: str, found: str) -> None:
+    assert _name(written) == found
 
 
 @pytest.mark.parametrize(("written", "format_"), [

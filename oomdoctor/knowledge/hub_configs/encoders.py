@@ -184,6 +184,7 @@ def _t5(config: HubConfig, name: str) -> Shape | None:
         crossed = tuple(Part(f"EncDecAttention.{part}", hidden * inner) for part in "qkvo")
         writes = ModelLayer(parts=(*reads.parts, *crossed, Part("cross_norm", hidden, is_matrix=False)), cache=2 * inner)
         decoders = size(config, "num_decoder_layers") or layers
-        each, tables = each + (writes,) * decoders, tables + buckets * (decoders if config.get("model_type") == "umt5" else 1)
+        head_beside = 0 if config.get("tie_word_embeddings", True) else hidden * vocab
+        each, tables = each + (writes,) * decoders, tables + buckets * (decoders if config.get("model_type") == "umt5" else 1) + head_beside
     # The norm of a LayerNorm with its shift stands for T5's one or two without.
     return _shape(name, each, (hidden, heads, width, vocab), extra=tables - hidden * (len(each) == layers))

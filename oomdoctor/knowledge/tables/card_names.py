@@ -8,22 +8,15 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-_MAKERS = (
-    r"nvidia|geforce|tesla|generation|amd|radeon|instinct|intel(?! max)|apple|jetson|huawei|ascend|华为|昇腾|cambricon|寒武纪|"
-    r"moore threads|摩尔线程|hygon|海光|kunlunxin|昆仑芯|metax|沐曦"
-)
-_PLACES = r"colab|kaggle|macbook(?: (?:pro|air))?|mac (?:studio|mini|pro)|imac|gpus?|cards?|显卡"
-_BUILDS = r"sxm\d?|pcie|hbm\d?e?|active|(?<=sxm6 )ac"
-_NOISE = re.compile(rf"(?<![a-z])(?:{_MAKERS}|{_BUILDS})(?![a-z])")
-_PLACE = re.compile(rf"(?<![a-z])(?:{_PLACES})(?![a-z])", re.IGNORECASE)
+from oomdoctor.knowledge.tables.name_words import any_word, name_words
+
 _SIZE = re.compile(r"(?<![a-z\d.])(\d{1,4})\s*(?:gib|gb|g)(?![a-z0-9])", re.IGNORECASE)
 _BETWEEN = re.compile(r"[\s_+/()（）,-]+")
-_NUMBERS = {"单": 1, "一": 1, "双": 2, "两": 2, "三": 3, "四": 4, "八": 8, "one": 1, "two": 2, "four": 4, "eight": 8}
 _COUNTS = (
     re.compile(r"(\d{1,4})\s*[x×*]\s*(?=\S)(.+)", re.IGNORECASE),
     re.compile(r"(.+?)\s*[x×*]\s*(\d{1,4})", re.IGNORECASE),
-    re.compile(r"(\d{1,4}|[单一双两三四八])\s*(?:张|块|卡)\s*(.+)"),
-    re.compile(r"(双|one|two|four|eight|\d{1,2}(?= +[a-z]))\s*(.+?)", re.IGNORECASE),
+    re.compile(r"(\d{1,4}|[单一双两二三四八])\s*(?:张|块|卡|路)\s*(.+)"),
+    re.compile(r"(单|双|one|two|three|four|eight|\d{1,2}(?= +[a-z]))\s*(.+?)", re.IGNORECASE),
 )
 _MOST = 100
 _LEAST = 2
@@ -80,14 +73,14 @@ def _counted(written: str) -> Iterator[tuple[str, int | None]]:
         match = form.fullmatch(written)
         if match is not None:
             count, name = (match[2], match[1]) if form is _COUNTS[1] else (match[1], match[2])
-            number = int(count) if count.isdigit() else _NUMBERS[count.lower()]
+            number = int(count if count.isdecimal() else name_words("card", "count")[count.lower()])
             if number:
                 yield name.strip(), number
 
 
 def _words(name: str) -> list[str]:
     plain = re.sub(r"\bmobile\b", "laptop", name.lower())
-    return [word for word in _BETWEEN.split(_NOISE.sub(" ", plain)) if word]
+    return [word for word in _BETWEEN.split(any_word("card", "maker", "build").sub(" ", plain)) if word]
 
 
 def _identity(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -111,4 +104,4 @@ def _left(joined: str, words: tuple[str, ...]) -> list[str] | None:
 
 
 def _bounded(written: str) -> str:
-    return " ".join(_PLACE.sub(" ", written[:_MOST]).split())
+    return " ".join(any_word("card", "place").sub(" ", written[:_MOST]).split())

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from oomdoctor.knowledge.tables.name_words import name_words
+
 _LONGEST = 300
 # Hub caches: models--ORG--NAME/snapshots/HASH
 _CACHED = re.compile(r"models--[\w.-]{1,100}--([\w.-]{1,100})")
 _FILE = re.compile(r"(?:-\d{5}-of-\d{5})?\.(?:gguf|safetensors|bin|pth?)$")
-_CALLED = {"通义千问": "qwen", "千问": "qwen", "羊驼": "llama", "百川": "baichuan", "书生": "internlm", "智谱": "glm"}
-"""Chinese names of families."""
 _FORMAT = re.compile(
     r"(?<![a-z0-9])(?:(?:ud-)?i?q\d(?:_(?:k|[01]|xxs|xs|s|m|l|xl|nl))*|awq|gptq|gguf|ggml|bnb|nf4|fp[48]|nvfp4|mxfp[48]|fp16|bf16|f16|fp32"
     r"|int-?[48]|[248]-?bits?|w\da\d+|exl[23]|mlx|marlin|qat|autoround|quantized|dynamic|static|pertensor)(?![a-z0-9])"
@@ -24,11 +24,6 @@ _GLUED = re.compile(r"([a-z]{3,})(\d{1,3}(?:\.\d)?b)")
 _VERSION_BEHIND = re.compile(r"v\d(?:\.\d)?")
 _BESIDE = re.compile(r"\d{4}|\d{1,4}k|1m|\d{1,3}e")
 """Dates, lengths of the context and numbers of experts."""
-_SAME_SHAPE = re.compile(
-    "instruct|chat|base|hf|it|pt|thinking|reasoning|coder|math|python|preview|lora|sft|dpo|merged|unsloth|meta|model|vllm|text|nvidia"
-    "|uncensored|abliterated|heretic|latest|alpha|official"
-)
-"""Words that say how a model was trained or stored, not how it is built."""
 
 
 class ModelName(Struct, frozen=True):
@@ -48,6 +43,16 @@ class ModelName(Struct, frozen=True):
     def billions(self) -> float | None:
         """The size as a number; None where there is none, or it counts experts."""
         return float(self.size) if self.size and "x" not in self.size else None
+
+    @property
+    def counts_experts(self) -> bool:
+        """Whether the size is that of one of several experts (`17B-16E`)."""
+        return any(word.endswith("e") and word[:-1].isdigit() for word in self.beside)
+
+    @property
+    def dates(self) -> frozenset[str]:
+        """Dates of a release (`2507`)."""
+        return frozenset(word for word in self.beside if re.fullmatch(r"\d{4}", word))
 
     @property
     def is_without_version(self) -> bool:
@@ -82,24 +87,38 @@ def has_format(written: str) -> bool:
 
 
 def _read(plain: str) -> ModelName:
-    text = _FILE.sub("", plain.lower())
-    for chinese, english in _CALLED.items():
-        text = text.replace(chinese, english)
+    text = _translated(_FILE.sub("", plain.lower()))
     form = _FORMAT.search(text)
     family: list[str] = []
     size, active, beside = "", "", []
+    same_shape = name_words("model", "training")
     for word in _words(_FORMAT.sub(" ", text)):
         sized = _SIZE.fullmatch(word)
         if sized and not size:
             size = _billions(sized)
         elif _ACTIVE.fullmatch(word):
             active = word
-        elif _SAME_SHAPE.fullmatch(word) or _BESIDE.fullmatch(word) or (size and _VERSION_BEHIND.fullmatch(word)):
+        elif word in same_shape or _BESIDE.fullmatch(word) or (size and _VERSION_BEHIND.fullmatch(word)):
             beside.append(word)
         else:
             family.append(word)
     joined = re.sub(r"v(?=\d)", "", "".join(family).replace(".", ""))
     return ModelName(joined, size, active, form[0] if form else "", tuple(beside))
+
+
+def _translated(text: str) -> str:
+    """Return a name with the Chinese name of its family in English, which may stand behind it as well (`智谱 GLM-4`)."""
+    for chinese, english in name_words("model", "family").items():
+        if chinese in text:
+            bare = text.replace(chinese, " ")
+            text = bare if english in bare else text.replace(chinese, f"{english} ")
+    return text
+
+
+def without_maker(family: str) -> str:
+    """Return the name of a family without the maker's in front of it."""
+    maker = next((word for word in name_words("model", "maker") if family.startswith(word) and family != word), "")
+    return family.removeprefix(maker)
 
 
 def _words(text: str) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import cache
+from math import log
 
 from msgspec import Struct
 from msgspec.json import decode
@@ -12,13 +13,17 @@ from msgspec.structs import replace
 
 from oomdoctor.knowledge.hub_configs.sizes import HubConfig
 from oomdoctor.knowledge.pack import builtin_rules
-from oomdoctor.knowledge.tables.likeness import nearest
-from oomdoctor.knowledge.tables.model_names import ModelName, is_ollama_tag, last_part, read_model_name
+from oomdoctor.knowledge.tables.likeness import likeness
+from oomdoctor.knowledge.tables.model_names import ModelName, is_ollama_tag, last_part, read_model_name, without_maker
 
 _ROUNDED = 0.08
 """A size in a name differs from the number of parameters by less: `phi-4 14b` has 14.7."""
-_LEAST = 6
-"""Letters of a name that may stand without the maker's word before it (`R1-Distill-Llama-8B`)."""
+_MIDDLE = 8e9
+"""Parameters of the models that most people mean where a name says no size."""
+_AT_SIZE = 0.25
+"""What the same size counts for, beside how like two names are."""
+_LIKE = 0.34
+_DISTILLED = "distill"
 
 
 class LatentRow(Struct, frozen=True):
@@ -54,8 +59,12 @@ class ModelRow(Struct, frozen=True, kw_only=True):
     """The key of the row."""
     like: str = ""
     """The row of a model with the same sizes; nothing else stands in such a row."""
+    called: tuple[str, ...] = ()
+    """Other names that people use for it; a tag of Ollama's library counts for tags alone."""
     config: HubConfig | None = None
     """What the model's config.json says of sizes and formats, in its own words; then the keys below are not there."""
+    parts: Mapping[str, HubConfig] = {}
+    """Of what makes pictures the config.json of each folder that holds weights; nothing else stands in such a row."""
     hidden_size: int = 0
     num_layers: int = 0
     num_heads: int = 0
@@ -111,15 +120,25 @@ def model_row(name: str) -> ModelRow | None:
 
 
 def model_choices(name: str, most: int = 3) -> list[str]:
-    """Return the models that somebody may have meant by a name that is not known, the likeliest first."""
+    """Return the models that somebody may have meant by a name that is not known, the likeliest first, each size once."""
     written, spelled = _readings(name)[0], last_part(name).lower()
-    entries = [entry for entry in _entries() if not entry.name.format]
-    family = written.family.rstrip("0123456789")
-    same = [entry for entry in entries if family and entry.name.family.startswith(family)]
-    at_size = [entry for entry in same if written.size and entry.name.size == written.size]
-    known = dict.fromkeys(entry.row.name for entry in (*at_size, *same))
-    near = nearest(spelled, known or [entry.row.name for entry in entries], most, spelled=lambda known: last_part(known).lower())
-    return list(dict.fromkeys((*(name for name in known if name in {entry.row.name for entry in at_size}), *near)))[:most]
+    marked: dict[tuple[str, str, str], tuple[float, float, str]] = {}
+    for entry in _entries():
+        known = entry.name
+        like = max(likeness(written.family, known.family), likeness(spelled, last_part(entry.row.name).lower()))
+        if known.format or like < _LIKE:
+            continue
+        is_at_size = bool(written.size) and written.size == known.size
+        mark = (-like - _AT_SIZE * is_at_size, _away(entry.row, written.billions), entry.row.name)
+        place = (known.family, known.size, known.active)
+        marked[place] = min(mark, marked.get(place, mark))
+    return [name for _, _, name in sorted(marked.values())][:most]
+
+
+def _away(row: ModelRow, billions: float | None) -> float:
+    """Return how far a model is from a written size, else from the usual one."""
+    params = row.params_total_published or row.params_total_formula or 1
+    return abs(log(params / (billions * 1e9 if billions else _MIDDLE)))
 
 
 def model_rows() -> tuple[ModelRow, ...]:
@@ -138,16 +157,8 @@ def _readings(name: str) -> list[ModelName]:
     """Return what a name may say, with Ollama's own names by those of the models."""
     readings = list(read_model_name(name))
     if is_ollama_tag(name):
-        readings = [_OLLAMA.get((reading.family, reading.size), reading) for reading in readings]
+        readings = [tagged.name if (tagged := _tags().get((reading.family, reading.size))) else reading for reading in readings]
     return readings
-
-
-_OLLAMA = {
-    ("deepseekr1", size): ModelName(f"deepseekr1distill{base}", size)
-    for base, sizes in (("qwen", ("1.5", "7", "14", "32")), ("llama", ("70",)))
-    for size in sizes
-} | {("deepseekr1", "8"): ModelName("qwen3", "8")}
-"""https://ollama.com/library/deepseek-r1/tags: the small ones are the distilled models, that of 8B is DeepSeek-R1-0528-Qwen3-8B."""
 
 
 def _meant(written: ModelName) -> ModelRow | None:
@@ -157,14 +168,16 @@ def _meant(written: ModelName) -> ModelRow | None:
     entries = _by_family().get(written.family, [])
     if row := _chosen(written, [entry for entry in entries if _has_size(written, entry)]):
         return row
-    if not written.size:
-        return None
-    if written.is_without_version:
-        near = [entry for entry in _entries() if entry.name.family.rstrip("0123456789") == written.family]
-    else:
-        is_long = len(written.family) >= _LEAST
-        near = [entry for entry in _entries() if is_long and entry.name.family.endswith(written.family)]
-    return _chosen(written, [entry for entry in near if entry.name.size == written.size])
+    return _chosen(written, [entry for entry in _entries() if entry.name.size == written.size and _is_short_for(written, entry.name)])
+
+
+def _is_short_for(written: ModelName, known: ModelName) -> bool:
+    """Return whether a name is that of a model without its maker, and where it says a size, its version or what it was distilled into."""
+    if without_maker(known.family) == written.family:
+        return True
+    without_version = written.is_without_version and known.family.rstrip("0123456789") == written.family
+    without_student = written.family.endswith(_DISTILLED) and known.family.startswith(written.family)
+    return bool(written.size) and (without_version or without_student)
 
 
 def _has_size(written: ModelName, entry: _Entry) -> bool:
@@ -173,7 +186,7 @@ def _has_size(written: ModelName, entry: _Entry) -> bool:
         return False
     if not written.size or written.size == entry.name.size:
         return True
-    if written.billions is None or (entry.name.size and not entry.name.beside):
+    if written.billions is None or (entry.name.size and not entry.name.counts_experts):
         return False
     billions = (entry.row.params_total_published or entry.row.params_total_formula) / 1e9
     return abs(billions - written.billions) <= _ROUNDED * billions
@@ -182,19 +195,21 @@ def _has_size(written: ModelName, entry: _Entry) -> bool:
 def _chosen(written: ModelName, entries: list[_Entry]) -> ModelRow | None:
     """Return the row that agrees best; None where there is none, or the name leaves open which of several shapes is meant.
 
-    Rows of one family and size differ in little (Mistral 7B v0.1 to v0.3); of others any difference is one too many.
+    Rows of one family and size differ in little (Mistral 7B v0.1 to v0.3); of others any difference is one too many. A release
+    of another date is another model.
     """
+    entries = [entry for entry in entries if not (written.dates and entry.name.dates and written.dates.isdisjoint(entry.name.dates))]
     names = {(entry.name.family, entry.name.size, entry.name.active) for entry in entries}
     if not entries or (len(names) > 1 and len({_dimensions(entry.row) for entry in entries}) > 1):
         return None
     return max(entries, key=lambda entry: _agreement(written, entry.name)).row
 
 
-def _agreement(written: ModelName, known: ModelName) -> tuple[int, int, str]:
-    """Return how well two names agree: in the format (a row without one is that of all), in the words beside, else the newer version."""
+def _agreement(written: ModelName, known: ModelName) -> tuple[int, int, bool, str]:
+    """Return how well two names agree: in the format (a row without one is that of all), in the words beside, else the newer release."""
     same_format = 2 if written.format[:3] == known.format[:3] else 0 if known.format else 1
-    version = max((word for word in known.beside if word.startswith("v")), default="")
-    return (same_format, len(set(written.beside) & set(known.beside)), version)
+    release = max((word for word in known.beside if word.startswith("v") or word in known.dates), default="")
+    return (same_format, len(set(written.beside) & set(known.beside)), not known.dates, release)
 
 
 def _dimensions(row: ModelRow) -> tuple[object, ...]:
@@ -210,16 +225,27 @@ def _entries() -> list[_Entry]:
 
 
 @cache
+def _tags() -> Mapping[tuple[str, str], _Entry]:
+    """Return the models by the names that only Ollama's library has for them."""
+    readings = [(next(iter(read_model_name(tag))), row) for row in _table().values() for tag in row.called if is_ollama_tag(tag)]
+    return {(reading.family, reading.size): _Entry(next(iter(read_model_name(row.name))), row) for reading, row in readings}
+
+
+@cache
 def _by_family() -> Mapping[str, list[_Entry]]:
     families: dict[str, list[_Entry]] = {}
     for name, row in _table().items():
-        for reading in read_model_name(name):
+        for reading in (reading for known in (name, *_words_for(row)) for reading in read_model_name(known)):
             families.setdefault(reading.family, []).append(_Entry(reading, row))
     return families
+
+
+def _words_for(row: ModelRow) -> list[str]:
+    return [known for known in row.called if not is_ollama_tag(known)]
 
 
 @cache
 def _table() -> Mapping[str, ModelRow]:
     with open(os.path.join(builtin_rules(), "tables", "models.json"), "rb") as file:
         models = decode(file.read(), type=dict[str, ModelRow])
-    return {name: replace(models[row.like] if row.like else row, name=name) for name, row in models.items()}
+    return {name: replace(models[row.like] if row.like else row, name=name, called=row.called) for name, row in models.items()}

@@ -12,21 +12,21 @@ from oomdoctor.knowledge.tables.models import LatentRow, ModelRow, TowerRow, mod
 
 @cache
 def model_shape(name: str) -> Shape | None:
-    """Return the shape of a model by its name; None for a name that the table does not have."""
+    """Return the shape of a model by its name; None for a name that the table does not have, or of what makes pictures."""
     row = model_row(name)
-    return None if row is None else _shape(row)
+    return None if row is None or row.parts else _shape(row)
 
 
 @cache
 def known_shapes() -> tuple[Shape, ...]:
     """Return the shapes of all models of the table."""
-    return tuple(map(_shape, model_rows()))
+    return tuple(_shape(row) for row in model_rows() if not row.parts)
 
 
 @cache
 def dense() -> tuple[Shape, ...]:
     """Return all shapes without experts and without a tower."""
-    plain = (_plain(row) for row in model_rows() if row.config is None)
+    plain = (_plain(row) for row in model_rows() if row.config is None and not row.parts)
     return tuple(shape for shape in plain if shape.experts is None and shape.vision is None)
 
 
