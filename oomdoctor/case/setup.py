@@ -36,6 +36,8 @@ class WeightFormat(Struct, frozen=True, kw_only=True):
     """Of a parameter of the embedding, where the checkpoint says it."""
     head_bytes: float | None = None
     """Of a parameter of the output projection, where the checkpoint says it; None is 16 bit."""
+    attention_bytes: float | None = None
+    """Of a parameter of the matrices that mix tokens, where the checkpoint says it."""
     packs_tower: bool = False
     """Whether the matrices of a vision tower are packed too."""
     unties: bool = False

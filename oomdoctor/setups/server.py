@@ -114,7 +114,10 @@ def _deployment(
         profile=_profile(defaults, default),
     )
     setup = replace(
-        made, weights=weights_said(shape, settings.quantization, settings.model) or made.weights, length=length or made.length, batch=1
+        made,
+        weights=weights_said(shape, settings.quantization, settings.model, tensor=tensor) or made.weights,
+        length=length or made.length,
+        batch=1,
     )
     return setup, server, tuple(_assumptions(settings, setup, server))
 

@@ -47,21 +47,21 @@ def weights_named(text: str, shape: Shape) -> WeightFormat | None:
     return known_format("bf16") if _WIDE.search(lower) else None
 
 
-def own_weights(shape: Shape) -> WeightFormat | None:
-    """Return the format that the checkpoint's config says; None where it says none, or one that the table does not have."""
+def own_weights(shape: Shape, tensor: int = 1) -> WeightFormat | None:
+    """Return the format that the checkpoint's config says, on so many cards; None where it says none, or one that is not in the table."""
     if shape.checkpoint is None:
         return None
     known = weight_format(shape.checkpoint.format)
-    return None if known is None else packed_format(shape, shape.checkpoint, known)
+    return None if known is None else packed_format(shape, shape.checkpoint, known, tensor)
 
 
-def weights_said(shape: Shape, *stated: str | None) -> WeightFormat | None:
+def weights_said(shape: Shape, *stated: str | None, tensor: int = 1) -> WeightFormat | None:
     """Return the format of a checkpoint that options and names tell of, the first first; None where nobody says one.
 
-    What a config says of its modules is more than a name: it counts where both mean as many bits.
+    What a config says of its modules is more than a name: it counts where both mean the same format, or as many bits.
     """
-    own = own_weights(shape)
+    own = own_weights(shape, tensor)
     named = next((form for text in stated if text and (form := weights_named(text, shape)) is not None), None)
     if own is None or named is None:
         return own or named
-    return own if round(8 * own.bytes_per_param) == round(8 * named.bytes_per_param) else named
+    return own if own.name == named.name or round(8 * own.bytes_per_param) == round(8 * named.bytes_per_param) else named

@@ -26,41 +26,50 @@ _MOST_WILD = 8
 """Parts of a pattern that match anything; a pattern with more is not used."""
 _QUANTIFIED_GROUP = re.compile(r"\)[*+{?]|[*+}][*+{]")
 _MX_BYTES = 0.5 + 1 / 32
-_MX_ROW = 256
-"""Kernels for MXFP4 experts want rows of whole 256 values: vllm/model_executor/layers/quantization/mxfp4.py rounds them up."""
+_MX_ROW, _MX_COLUMNS = 256, 64
+"""Kernels for MXFP4 experts want hidden states of whole 256 values, and on each card whole 64 of what is inside an expert at least:
+vllm/model_executor/layers/fused_moe/oracle/mxfp4.py, mxfp4_round_up_hidden_size_and_intermediate_size."""
+_HALF = 2
+_MIXING = ("self_attn.", "linear_attn.", "mixer.")
 _ROOTS = ("model.", "model.language_model.", "language_model.model.", "")
 
 
-def packed_format(shape: Shape, checkpoint: Checkpoint, known: WeightFormat) -> WeightFormat:
-    """Return the format of a checkpoint: `known` is what the table has by its name."""
-    packed, stored, head = _packed(shape, checkpoint)
+def packed_format(shape: Shape, checkpoint: Checkpoint, known: WeightFormat, tensor: int = 1) -> WeightFormat:
+    """Return the format of a checkpoint, divided among `tensor` cards: `known` is what the table has by its name."""
+    packed, stored, head, attention = _packed(shape, checkpoint, tensor)
     every = sum(part.size for parts in layer_parts(shape) for part in parts)
     if not packed:
         return replace(known, name="bf16", bytes_per_param=2.0, packed=False)
-    return replace(known, bytes_per_param=stored / packed, packed=True, kept_wide=every - packed, head_bytes=head, unties=False)
+    own = replace(known, bytes_per_param=stored / packed, packed=True, kept_wide=every - packed, head_bytes=head, unties=False)
+    return replace(own, attention_bytes=attention)
 
 
 @lru_cache(maxsize=64)
-def _packed(shape: Shape, checkpoint: Checkpoint) -> tuple[int, float, float | None]:
-    """Return the parameters in layers that are packed, their bytes, and the bytes of one of the output projection; None for 16 bit."""
+def _packed(shape: Shape, checkpoint: Checkpoint, tensor: int) -> tuple[int, float, float | None, float | None]:
+    """Return the parameters in layers that are packed, and their bytes; then those of one of the output projection, and of attention.
+
+    None is 16 bit for the output projection, and no attention for the other.
+    """
     kept = _ModuleNames(checkpoint.kept)
     groups = [(group.bytes_per_param, _ModuleNames(group.targets) if group.targets else None) for group in checkpoint.groups]
-    packed, stored = 0, 0.0
+    packed, stored, mixing, mixed = 0, 0.0, 0, 0.0
     for number, parts in enumerate(layer_parts(shape)):
         for part in parts:
             width = _width(part, f"layers.{number}.{part.name}", kept, groups)
             if width is not None:
-                packed, stored = packed + part.size, stored + width * part.size * _padding(shape, part, width)
+                packed, stored = packed + part.size, stored + width * part.size * _padding(shape, part, width, tensor)
+            if part.is_matrix and part.name.startswith(_MIXING):
+                mixing, mixed = mixing + part.size, mixed + (_HALF if width is None else width) * part.size
     head = next((width for width, names in groups if names is not None and names.has("lm_head")), None)
-    return packed, stored, head
+    return packed, stored, head, mixed / mixing if mixing else None
 
 
-def _padding(shape: Shape, part: Part, width: float) -> float:
-    """Return by how much the rows of MXFP4 experts are longer on a card."""
+def _padding(shape: Shape, part: Part, width: float, tensor: int) -> float:
+    """Return by how much MXFP4 experts are larger on a card: longer rows, and more of them."""
     if not part.routed or width != _MX_BYTES or shape.experts is None:
         return 1.0
-    inside = shape.experts.intermediate
-    return -(-inside // _MX_ROW) * _MX_ROW / inside
+    inside = shape.experts.intermediate / tensor
+    return -(-shape.hidden // _MX_ROW) * _MX_ROW / shape.hidden * -(-inside // _MX_COLUMNS) * _MX_COLUMNS / inside
 
 
 def _width(part: Part, name: str, kept: _ModuleNames, groups: list[tuple[float, _ModuleNames | None]]) -> float | None:

@@ -13,6 +13,7 @@ from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.memory import inference
 from oomdoctor.memory.model import weights
+from oomdoctor.memory.model.spread import beside_a_share
 from oomdoctor.memory.servers.pages import BLOCK
 from oomdoctor.memory.term import term
 from oomdoctor.units import GIB
@@ -80,8 +81,8 @@ def _phases(terms: tuple[Term, ...], beside: tuple[Term, ...], cache: ByteRange)
 
 def loaded_weights(setup: Setup, server: Server) -> Term:
     """Return the weights that stay on the card."""
-    whole = weights.weights(setup)
-    expected, low, high = (max(0, size - server.offload) for size in (whole.bytes, whole.low, whole.high))
+    whole, beside = weights.weights(setup), round(beside_a_share(setup))
+    expected, low, high = (max(0, size + beside - server.offload) for size in (whole.bytes, whole.low, whole.high))
     return replace(whole, bytes=expected, low=low, high=high)
 
 

@@ -1,0 +1,57 @@
+"""What tensor parallel cards have whole, each of them, and copies that a server makes of weights.
+
+Sources: ReplicatedLinear in vllm/model_executor/models/deepseek_v2.py and vllm/models/deepseek_v4/attention.py, the router of every
+mixture there; W_UK_T and W_UV in vllm/model_executor/layers/attention/mla_attention.py, process_weights_after_loading.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from oomdoctor.case.setup import Setup
+from oomdoctor.case.shape import Shape
+from oomdoctor.memory.model.parts import layer_parts
+
+_HALF = 2
+_WHOLE = frozenset(
+    {
+        "self_attn.q_a_proj",
+        "self_attn.kv_a_proj_with_mqa",
+        "self_attn.kv_proj",
+        "self_attn.compressor",
+        "self_attn.indexer",
+        "self_attn.indexer.wq_b",
+        "self_attn.indexer.wk",
+        "self_attn.indexer.weights_proj",
+        "mlp.latent_proj",
+        "mlp.gate",
+        "norms",
+    }
+)
+"""Parts of a layer that no tensor parallel card divides."""
+_UNPACKED = "self_attn.kv_b_proj"
+"""Latent attention takes it apart into two matrices in 16 bit, and keeps the packed one."""
+_SHARED = frozenset({"self_attn.k_proj", "self_attn.v_proj"})
+
+
+def beside_a_share(setup: Setup) -> float:
+    """Return the bytes that a tensor parallel card has beside its even share of the weights."""
+    tensor, form = setup.layout.tensor, setup.weights
+    whole, heads, unpacked = _counted(setup.shape)
+    width = form.attention_bytes or (form.bytes_per_param if form.packed else _HALF)
+    few = max(0.0, 1 / setup.shape.kv_heads - 1 / tensor)
+    size = (whole[0] * width + whole[1] * _HALF) * (1 - 1 / tensor) + heads * width * few
+    if form.packed and width != _HALF:
+        size += unpacked * _HALF / tensor
+    return size / setup.layout.pipeline
+
+
+@lru_cache(maxsize=256)
+def _counted(shape: Shape) -> tuple[tuple[int, int], int, int]:
+    """Return the parameters of what every card has: matrices and the rest; of heads of keys and values; of what is unpacked."""
+    parts = [part for layer in layer_parts(shape) for part in layer]
+    whole = [part for part in parts if part.name in _WHOLE]
+    matrices = sum(part.size for part in whole if part.is_matrix)
+    heads = sum(part.size for part in parts if part.name in _SHARED)
+    unpacked = sum(part.size for part in parts if part.name == _UNPACKED)
+    return (matrices, sum(part.size for part in whole) - matrices), heads, unpacked
