@@ -26,10 +26,13 @@ COMMANDS = {
     "fix": "Write what a diagnosis and the complaints about a config ask for into the files.",
     "env": "Say what this machine, its cards and its torch are, and what is wrong with them.",
     "compare": "Say what changed between two runs or machines that matters for memory.",
+    "snapshot": "Say from a memory snapshot who held what when memory ran out, and what grows.",
     "explain": "Explain a problem, a fix or a message like a page of a handbook.",
     "rules": "List, show, test, start and print rules.",
 }
 
+_MODULES = {"snapshot": "runs.snapshot"}
+"""The modules of those that do not stand beside this file."""
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
 """What shells report of a program that SIGINT or SIGPIPE ended: 128 and the number of the signal."""
@@ -48,7 +51,7 @@ class _Commands(SuggestingGroup):
         """Load a command; None where there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"oomdoctor.cli.{cmd_name}"), cmd_name)
+        command: click.Command = getattr(import_module(f"oomdoctor.cli.{_MODULES.get(cmd_name, cmd_name)}"), cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's interface

@@ -69,7 +69,7 @@ def convert_diagnosis(diagnosis: Diagnosis, wording: Wording, version: str) -> R
         environment=_environment(case, wording),
         training=_training(case, wording),
         estimate=_estimate(case, wording),
-        findings=tuple(_finding(finding, wording) for finding in diagnosis.findings),
+        findings=tuple(convert_finding(finding, wording) for finding in diagnosis.findings),
         open_cause=_open_cause(diagnosis.open_cause, wording),
         gaps=tuple(gap(missing) for missing in case.gaps),
         told=None if case.told is None else _told(case.told, wording),
@@ -258,7 +258,8 @@ def _config_setting(value: Scalar, place: WrittenSetting | None) -> ConfigSettin
     return ConfigSettingV1(value=_scalar(value), key=clean_line(place.key, 400), file=clean_line(place.file, 1000), line=place.line)
 
 
-def _finding(finding: Finding, wording: Wording) -> FindingV1:
+def convert_finding(finding: Finding, wording: Wording) -> FindingV1:
+    """Convert a finding."""
     return FindingV1(
         id=finding.id,
         cause=finding.cause,

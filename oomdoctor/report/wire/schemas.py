@@ -23,6 +23,7 @@ from oomdoctor.report.wire.estimate_v1 import EstimateV1
 from oomdoctor.report.wire.explain import ExplanationV1
 from oomdoctor.report.wire.plan_v1 import PlansV1
 from oomdoctor.report.wire.report_v1 import ReportV1
+from oomdoctor.report.wire.runs.snapshot_v1 import SnapshotV1
 from oomdoctor.report.wire.sizing.sweep import SweepV1
 
 REPORTS: dict[str, type[Struct]] = {
@@ -34,6 +35,7 @@ REPORTS: dict[str, type[Struct]] = {
     "comparison-v1": ComparisonV1,
     "explain-v1": ExplanationV1,
     "sweep-v1": SweepV1,
+    "snapshot-v1": SnapshotV1,
 }
 """The structure of each report by the name of its schema file."""
 

@@ -1,0 +1,1 @@
+"""Runs that are watched or recorded: snapshots, series, evidence."""

@@ -1,0 +1,107 @@
+"""Memory snapshots: who held what when memory ran out, why the request did not fit, and what grew."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from oomdoctor.advice.fixes import with_advice
+from oomdoctor.api.inputs import Path, Paths, path_list, path_text
+from oomdoctor.case.diagnosis import Finding
+from oomdoctor.case.gap import Gap
+from oomdoctor.errors import UsageError
+from oomdoctor.findings.conditions import KnownFacts
+from oomdoctor.findings.engine import findings
+from oomdoctor.knowledge.pack import Pack, load_pack
+from oomdoctor.machine.probe.isolated_process import IsolatedFailure, run_isolated
+from oomdoctor.parse.computation import ComputationFinder
+from oomdoctor.snapshots.explain import DeviceExplanation, explain
+from oomdoctor.snapshots.facts import snapshot_facts
+from oomdoctor.snapshots.read import NotASnapshot, NotReadable, limit_memory, read_pickle
+
+_SECONDS_PER_MIB = 1.0
+_LEAST_SECONDS = 60.0
+
+
+class SnapshotFile(Struct, frozen=True, kw_only=True):
+    """One file, and what it tells."""
+
+    name: str
+    form: str
+    torch_at_least: str | None
+    devices: tuple[DeviceExplanation, ...]
+    unreadable: int = 0
+
+
+class SnapshotReport(Struct, frozen=True, kw_only=True):
+    """What the snapshots of one run tell."""
+
+    files: tuple[SnapshotFile, ...]
+    findings: tuple[Finding, ...]
+    gaps: tuple[Gap, ...]
+
+
+class _Read(Struct, frozen=True):
+    file: SnapshotFile | None
+    why: str = ""
+
+
+def snapshot(files: Paths, *, rules: Path | None = None, totals: Mapping[int, int] | None = None) -> SnapshotReport:
+    """Explain memory snapshots of one run, a file for each rank.
+
+    Nothing in a file is executed. `totals` are the bytes of the cards, by index, where they are known. `rules` is a folder of rules
+    that are laid over the built-in ones.
+
+    Raise UsageError where a file does not exist or no file can be read; where only some cannot, the gaps say why.
+    """
+    pack = load_pack(over=path_text(rules))
+    read, gaps = [], []
+    for path in path_list(files):
+        answer = _isolated(path, pack, dict(totals or {}))
+        if answer.file is None:
+            gaps.append(Gap(path, answer.why))
+        else:
+            read.append(answer.file)
+    if not read:
+        raise UsageError("; ".join(f"{gap.what}: {gap.why}" for gap in gaps) or "no file is named")
+    devices = [device for file in read for device in file.devices]
+    known = KnownFacts(snapshot_facts(devices), ())
+    judged = [finding for finding in findings(pack, known) if not finding.unknowns]
+    return SnapshotReport(files=tuple(read), findings=tuple(with_advice(judged, pack, known)), gaps=tuple(gaps))
+
+
+def _isolated(path: str, pack: Pack, totals: dict[int, int]) -> _Read:
+    """Read a file in a process of its own: what a hostile one can take is bounded, and what it can end is that process."""
+    try:
+        size = os.stat(path).st_size
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    finder = ComputationFinder(pack.computations)
+
+    def work() -> _Read:
+        limit_memory(size)
+        return _explained(path, finder, totals)
+
+    answer = run_isolated(work, _Read, _LEAST_SECONDS + _SECONDS_PER_MIB * size / (1 << 20))
+    if isinstance(answer, IsolatedFailure):
+        return _Read(None, f"reading it ended with {answer.why}: it is no snapshot, or made to harm")
+    return answer
+
+
+def _explained(path: str, finder: ComputationFinder, totals: Mapping[int, int]) -> _Read:
+    try:
+        with open(path, "rb") as file:
+            recording = read_pickle(file.read())
+        devices = explain(recording, finder, totals)
+    except (NotReadable, NotASnapshot) as error:
+        return _Read(None, str(error))
+    except OSError as error:
+        return _Read(None, error.strerror or str(error))
+    except MemoryError:
+        return _Read(None, "it asks for more memory than a snapshot of its size needs")
+    file_ = SnapshotFile(
+        name=path, form=recording.form, torch_at_least=recording.torch_at_least, devices=devices, unreadable=recording.unreadable
+    )
+    return _Read(file_)

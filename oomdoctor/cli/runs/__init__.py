@@ -1,0 +1,1 @@
+"""Commands for runs that are watched or recorded."""

@@ -1,0 +1,57 @@
+"""`oomdoctor snapshot`: what a memory snapshot of PyTorch tells."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from oomdoctor import __version__
+from oomdoctor.api.runs.snapshot import SnapshotReport
+from oomdoctor.api.runs.snapshot import snapshot as explain_snapshots
+from oomdoctor.cli.options import NO_REDACT, RULES, format_option, language_option, output_option
+from oomdoctor.cli.output import locale_language, show, write
+from oomdoctor.report.runs.snapshot import compose
+from oomdoctor.report.wire.encode import json_text
+from oomdoctor.report.wire.runs.snapshot import convert_snapshot
+from oomdoctor.report.wording.wording import Wording
+
+FORMATS = ("terminal", "markdown", "json", "html")
+
+
+@click.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@format_option(FORMATS, "answer")
+@output_option("answer")
+@language_option()
+@RULES
+@click.option("--exit-zero", is_flag=True, help="End with status 0 also when something was found.")
+@NO_REDACT
+def snapshot(
+    files: tuple[str, ...], format_: str, output: str | None, lang: str | None, rules: str | None, exit_zero: bool, no_redact: bool
+) -> None:
+    """Say from memory snapshots who held what when memory ran out, why the request did not fit, and what grows.
+
+    FILE is what `torch.cuda.memory._dump_snapshot` wrote; of several ranks a file each. Nothing in a file is executed.
+
+    \b
+    Examples:
+      oomdoctor snapshot snapshot.pickle
+      oomdoctor snapshot rank*.pickle --format html -o memory.html
+      oomdoctor snapshot snapshot.pickle --format json
+
+    Exit status: 0 nothing found, 1 something found, 2 could not run.
+    """
+    report = explain_snapshots(files, rules=rules)
+    wording = Wording(lang or locale_language(os.environ))
+    write(render(report, format_, wording, redact=not no_redact, to_terminal=output is None), output)
+    if report.findings and not exit_zero:
+        sys.exit(1)
+
+
+def render(report: SnapshotReport, format_: str, wording: Wording, *, redact: bool, to_terminal: bool) -> str:
+    """Return the answer as text."""
+    if format_ == "json":
+        return json_text(convert_snapshot(report, wording, __version__), redact=redact)
+    return show(compose(report, wording, __version__), format_, to_terminal=to_terminal, redact=redact)

@@ -1,0 +1,1 @@
+"""What was recorded of a run, as a document."""

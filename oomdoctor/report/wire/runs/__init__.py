@@ -1,0 +1,1 @@
+"""JSON of what was recorded of a run."""

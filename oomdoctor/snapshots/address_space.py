@@ -1,0 +1,120 @@
+"""Where the segments lay at a position of a trace, and what was free between the blocks in them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from oomdoctor.snapshots.recording import Action, Device
+from oomdoctor.snapshots.replay import LiveBlock
+
+_SMALL = 1 << 20
+"""Requests up to it come from the small pool, whose segments have 2 MiB (kSmallSize, kSmallBuffer)."""
+_SMALL_SEGMENT = 2 << 20
+
+Owner = tuple[int, tuple[int, int]]
+"""A stream and a pool: what is free there is nobody else's."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ReservedRange:
+    """Memory that the driver gave, from one address to another."""
+
+    start: int
+    stop: int
+    owner: Owner | None
+    """None where the trace freed it: a trace names the stream of an entry, and not always the pool."""
+    is_small: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FreePiece:
+    """Free bytes between two blocks, or a block and the end of its segment."""
+
+    start: int
+    size: int
+    owner: Owner | None
+    is_small: bool
+    before: int | None
+    behind: int | None
+    """The addresses of the blocks that stand beside it; None at the end of a segment."""
+
+
+def ranges_at(device: Device, position: int) -> tuple[ReservedRange, ...]:
+    """Return the memory that was reserved before the entry at a position, touching ranges of one owner joined."""
+    trace = device.trace
+    ranges = [ReservedRange(span.address, span.address + span.size, (span.stream, span.pool), span.is_small) for span in device.segments]
+    ranges.sort()
+    for at in range(len(trace) - 1, position - 1, -1):
+        action, start, stop = trace.actions[at], trace.addresses[at], trace.addresses[at] + trace.sizes[at]
+        if action in (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP):
+            insort(ranges, ReservedRange(start, stop, (trace.streams[at], (0, 0)), stop - start == _SMALL_SEGMENT))
+        elif action in (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP):
+            _cut(ranges, start, stop)
+    return tuple(_joined(ranges))
+
+
+def _cut(ranges: list[ReservedRange], start: int, stop: int) -> None:
+    """Take the bytes from start to stop out of the ranges."""
+    at = max(0, bisect_right(ranges, start, key=lambda span: span.start) - 1)
+    while at < len(ranges) and ranges[at].start < stop:
+        span = ranges[at]
+        if span.stop <= start:
+            at += 1
+            continue
+        rest = [ReservedRange(low, high, span.owner, span.is_small) for low, high in ((span.start, start), (stop, span.stop)) if low < high]
+        ranges[at : at + 1] = rest
+        at += len(rest)
+
+
+def _joined(ranges: Sequence[ReservedRange]) -> Iterator[ReservedRange]:
+    """Yield the ranges, those that touch and have one owner as one: parts of a segment that grows."""
+    last: ReservedRange | None = None
+    for span in ranges:
+        if last is not None and last.stop == span.start and last.owner == span.owner and not span.is_small and not last.is_small:
+            last = ReservedRange(last.start, span.stop, span.owner, span.is_small)
+            continue
+        if last is not None:
+            yield last
+        last = span
+    if last is not None:
+        yield last
+
+
+def free_pieces(ranges: Iterable[ReservedRange], live: Mapping[int, LiveBlock]) -> Iterator[FreePiece]:
+    """Yield what is free in the ranges."""
+    blocks = sorted(live.values(), key=lambda block: block.address)
+    starts = [block.address for block in blocks]
+    for span in ranges:
+        inside = blocks[bisect_right(starts, span.start - 1) : bisect_right(starts, span.stop - 1)]
+        edges = [(span.start, None), *((block.address + block.size, block.address) for block in inside)]
+        begins = [*((block.address, block.address) for block in inside), (span.stop, None)]
+        for (start, before), (stop, behind) in zip(edges, begins, strict=True):
+            if stop > start:
+                yield FreePiece(start, stop - start, span.owner, span.is_small, before, behind)
+
+
+def is_small_request(size: int) -> bool:
+    """Return whether the allocator serves a request from the pool of small blocks."""
+    return size <= _SMALL
+
+
+def driver_request(size: int) -> int:
+    """Return what the allocator asks the driver for, when no free block holds a request (get_allocation_size)."""
+    mib = 1 << 20
+    if size <= _SMALL:
+        return _SMALL_SEGMENT
+    if size < 10 * mib:
+        return 20 * mib
+    return -(-size // (2 * mib)) * 2 * mib
+
+
+def saved_free_pieces(device: Device) -> Iterator[int]:
+    """Yield the sizes of the free blocks in the state that was saved, those of a segment that touch as one."""
+    for segment in device.segments:
+        run = 0
+        for block in segment.blocks:
+            run = 0 if block.is_live else run + block.size
+            if run:
+                yield run

@@ -1,0 +1,216 @@
+"""What the unpickler gives -> a recording.
+
+Nothing in the file is trusted: whatever lacks a number where one must stand is left out and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from oomdoctor.snapshots.recording import ACTIONS, Action, Annotation, Device, PythonFrame, Recording, SavedBlock, Segment, Stack, Trace
+
+_MOST = 1 << 62
+"""No size and no address is as large."""
+_MOST_DEVICES = 1024
+_WAITING = ("active_pending_free", "active_awaiting_free")
+"""The docstring of torch has the second, every release writes the first."""
+_LIVE = ("active_allocated", *_WAITING)
+_BACKWARD = ("torch::autograd::Engine::", "torch::autograd::python::PythonEngine::")
+"""Functions of C++ that only the backward pass runs in."""
+_SINCE = (("2.14", "host_traces"), ("2.5", "external_annotations"), ("2.3", "allocator_settings"))
+_SETTING_SINCE = (("2.13", "max_round_threshold"), ("2.9", "graph_capture_record_stream_reuse"))
+_ENTRY_SINCE = (("2.11", "pool_id"), ("2.10", "user_metadata"), ("2.8", "compile_context"), ("2.2", "time_us"))
+_BLOCK_SINCE = (("2.1", "address"), ("2.0", "history"))
+"""Keys of the file, its settings, an entry and a block, each with the release whose snapshots had it first."""
+
+Fields = Mapping[object, object]
+
+
+class NotASnapshot(Exception):
+    """The values are no snapshot; the message says what they are."""
+
+
+def recording(value: object) -> Recording:
+    """Return what a snapshot's value holds: the dict of `_snapshot`, or the list of segments of `memory_snapshot`.
+
+    Raise NotASnapshot where it is neither.
+    """
+    if isinstance(value, list):
+        return _recording({"segments": value}, "list")
+    if isinstance(value, dict) and isinstance(value.get("segments"), list):
+        return _recording(value, "dict")
+    raise NotASnapshot("it has no segments, which every snapshot of PyTorch's allocator has")
+
+
+def _recording(value: Fields, form: str) -> Recording:
+    reader = _Reader()
+    traces = [reader.trace(entries) for entries in _list(value.get("device_traces"))[:_MOST_DEVICES]]
+    segments = reader.segments(_list(value.get("segments")))
+    indexes = sorted({*segments, *(index for index, trace in enumerate(traces) if len(trace))})
+    if form == "list" and value["segments"] and not segments:
+        raise NotASnapshot("it is a list, and what stands in it are no segments of PyTorch's allocator")
+    devices = tuple(Device(at, tuple(segments.get(at, ())), traces[at] if at < len(traces) else Trace()) for at in indexes)
+    annotations = tuple(reader.annotations(_list(value.get("external_annotations"))))
+    settings = _settings(value.get("allocator_settings"))
+    return Recording(form, _torch(value, reader), devices, tuple(reader.stacks), annotations, settings, reader.unreadable)
+
+
+class _Reader:
+    """The frames and lists of frames met so far, which a snapshot's entries share."""
+
+    def __init__(self) -> None:
+        self.stacks: list[Stack] = [Stack()]
+        self.unreadable = 0
+        self.keys: set[object] = set()
+        self.block_keys: set[object] = set()
+        self._by_identity: dict[int, int] = {}
+        self._by_frames: dict[Stack, int] = {Stack(): 0}
+        self._frames: dict[int, PythonFrame | None] = {}
+        self._kept: list[object] = []
+
+    def trace(self, entries: object) -> Trace:
+        """Return the columns of one device's trace."""
+        trace = Trace()
+        for entry in _list(entries):
+            row = self._row(entry)
+            if row is None:
+                self.unreadable += 1
+                continue
+            action, address, size, stream, stack, time = row
+            trace.actions.append(action)
+            trace.addresses.append(address)
+            trace.sizes.append(size)
+            trace.streams.append(stream)
+            trace.stacks.append(stack)
+            trace.times.append(time)
+        return trace
+
+    def _row(self, entry: object) -> tuple[int, int, int, int, int, int] | None:
+        if not isinstance(entry, dict):
+            return None
+        if len(self.keys) < len(entry):
+            self.keys.update(entry)
+        name = entry.get("action")
+        action = ACTIONS.get(name, Action.OTHER) if isinstance(name, str) else Action.OTHER
+        address = entry.get("device_free" if action is Action.OOM else "addr", 0)
+        numbers = (address, entry.get("size"), entry.get("stream", 0), entry.get("time_us", 0))
+        for number in numbers:
+            if type(number) is not int or not 0 <= number < _MOST:
+                return None
+        return (action, numbers[0], numbers[1], numbers[2], self.stack(entry.get("frames")), numbers[3])  # type: ignore[return-value]
+
+    def segments(self, listed: Sequence[object]) -> dict[int, list[Segment]]:
+        """Return the segments of each device, by address."""
+        out: dict[int, list[Segment]] = {}
+        for value in listed:
+            device, segment = (None, None) if not isinstance(value, dict) else (value.get("device", 0), self._segment(value))
+            if segment is None or type(device) is not int or not 0 <= device < _MOST_DEVICES:
+                self.unreadable += 1
+            else:
+                out.setdefault(device, []).append(segment)
+        return {device: sorted(here, key=lambda segment: segment.address) for device, here in out.items()}
+
+    def _segment(self, value: Fields) -> Segment | None:
+        address, size, stream = _whole(value.get("address", 0)), _whole(value.get("total_size")), _whole(value.get("stream", 0))
+        if address is None or size is None or stream is None:
+            return None
+        blocks = tuple(self._blocks(_list(value.get("blocks")), address))
+        kind = value.get("segment_type") == "small"
+        return Segment(address, size, stream, _pool(value.get("segment_pool_id")), kind, value.get("is_expandable") is True, blocks)
+
+    def _blocks(self, listed: Sequence[object], address: int) -> Iterable[SavedBlock]:
+        """Yield the blocks of a segment. Before torch 2.1 they have no address: one stands behind the other."""
+        for value in listed:
+            size = _whole(value.get("size")) if isinstance(value, dict) else None
+            if size is None or not isinstance(value, dict):
+                self.unreadable += 1
+                continue
+            self.block_keys.update(value)
+            at = _whole(value.get("address"))
+            state = value.get("state")
+            is_live = state in _LIVE
+            requested = _whole(value.get("requested_size"))
+            frames = value.get("frames") or _newest(value.get("history"))
+            stack = self.stack(frames) if is_live else 0
+            start = address if at is None else at
+            yield SavedBlock(start, size, (size if requested is None else requested) if is_live else 0, is_live, state in _WAITING, stack)
+            address = start + size
+
+    def annotations(self, listed: Sequence[object]) -> Iterable[Annotation]:
+        """Yield the ends of the ranges that were named."""
+        for value in listed:
+            if isinstance(value, dict):
+                name, time, stage = value.get("name"), _whole(value.get("time_us")), value.get("stage")
+                if isinstance(name, str) and time is not None and stage in ("START", "END"):
+                    yield Annotation(name, stage == "START", _whole(value.get("device")) or 0, time)
+
+    def stack(self, frames: object) -> int:
+        """Return the index of a list of frames. Lists are shared objects, so each is looked at once."""
+        if not isinstance(frames, list) or not frames:
+            return 0
+        known = self._by_identity.get(id(frames))
+        if known is None:
+            stack = self._stack(frames)
+            known = self._by_frames.setdefault(stack, len(self.stacks))
+            if known == len(self.stacks):
+                self.stacks.append(stack)
+            self._by_identity[id(frames)] = known
+            self._kept.append(frames)  # the identity is its only as long as it lives
+        return known
+
+    def _stack(self, frames: Sequence[object]) -> Stack:
+        read = [self._frame(frame) for frame in frames]
+        python = tuple(frame for frame in read if frame is not None and _is_python(frame.file))
+        backward = not python and any(frame is not None and frame.function.startswith(_BACKWARD) for frame in read)
+        return Stack(python, backward)
+
+    def _frame(self, value: object) -> PythonFrame | None:
+        if id(value) in self._frames:
+            return self._frames[id(value)]
+        frame = None
+        if isinstance(value, dict):
+            file, line, name = value.get("filename"), _whole(value.get("line", 0)), value.get("name")
+            if isinstance(file, str) and isinstance(name, str) and line is not None:
+                frame = PythonFrame(file, line, name)
+        self._frames[id(value)] = frame
+        self._kept.append(value)
+        return frame
+
+
+def _is_python(file: str) -> bool:
+    """Return whether a frame is of Python: a file of C++ is `??`, nothing, or ends otherwise."""
+    return file.endswith(".py") or (file.startswith("<") and file.endswith(">"))
+
+
+def _newest(history: object) -> object:
+    """Return the frames of a block of torch 2.0 and before: those of its last owner."""
+    first = _list(history)[:1]
+    return first[0].get("frames") if first and isinstance(first[0], dict) else None
+
+
+def _torch(value: Fields, reader: _Reader) -> str | None:
+    """Return the first release whose snapshots have all these keys."""
+    settings = value.get("allocator_settings")
+    tables = ((_SINCE, value), (_SETTING_SINCE, settings), (_ENTRY_SINCE, reader.keys), (_BLOCK_SINCE, reader.block_keys))
+    releases = [release for table, keys in tables if isinstance(keys, dict | set) for release, key in table if key in keys]
+    return max(releases, key=lambda release: [int(number) for number in release.split(".")], default=None)
+
+
+def _settings(value: object) -> dict[str, str]:
+    """Return the settings of the allocator that are plain values."""
+    items = value.items() if isinstance(value, dict) else ()
+    return {key: str(setting) for key, setting in items if isinstance(key, str) and isinstance(setting, str | int | float)}
+
+
+def _pool(value: object) -> tuple[int, int]:
+    if isinstance(value, tuple) and len(value) == 2 and all(type(number) is int for number in value):
+        return value
+    return (0, 0)
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _whole(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value < _MOST else None

@@ -1,0 +1,105 @@
+"""What a recording tells of each device: its end, its peak, each failed request, who held the memory and what grew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from oomdoctor.parse.computation import ComputationFinder
+from oomdoctor.snapshots.address_space import saved_free_pieces
+from oomdoctor.snapshots.growth import Growth, freed_in_a_step, growth
+from oomdoctor.snapshots.phases import StepEnds, named_phases, steps
+from oomdoctor.snapshots.recording import NO_STACK, Action, Device, Recording
+from oomdoctor.snapshots.refusal import Refusal, refusals
+from oomdoctor.snapshots.replay import Peak, live_at, live_at_end, peak
+from oomdoctor.snapshots.sites import Categories, Holder, holders
+
+AT_OOM, AT_PEAK, AT_END = "oom", "peak", "end"
+
+
+class SavedState(Struct, frozen=True):
+    """The state when the snapshot was taken, in bytes."""
+
+    reserved: int
+    allocated: int
+    """What `torch.cuda.memory_allocated()` gives: blocks in use, as long as they are."""
+    waiting: int
+    """Blocks that the program freed and another stream still uses."""
+    largest_free_block: int
+    in_other_pools: int
+    """Free bytes in private pools: CUDA graphs and MemPools."""
+
+
+class DeviceExplanation(Struct, frozen=True):
+    """What a recording tells of one device."""
+
+    index: int
+    entries: int
+    has_history: bool
+    """Whether allocations were recorded; else only the saved state is known."""
+    has_frames: bool
+    end: SavedState
+    peak: Peak
+    ooms: tuple[Refusal, ...]
+    holders_at: str
+    """At which moment the holders are counted: `oom`, `peak` or `end`."""
+    holders: tuple[Holder, ...]
+    steps: StepEnds
+    growth: tuple[Growth, ...]
+    freed_in_a_step: int
+    """The fewest bytes that a step allocated and freed again."""
+
+
+def explain(recording: Recording, finder: ComputationFinder, totals: Mapping[int, int]) -> tuple[DeviceExplanation, ...]:
+    """Return what a recording tells of each device. `totals` are the bytes of cards, by index, as far as they are known."""
+    return tuple(_device(recording, device, finder, totals.get(device.index)) for device in recording.devices)
+
+
+def _device(recording: Recording, device: Device, finder: ComputationFinder, total: int | None) -> DeviceExplanation:
+    ooms = refusals(device, total)
+    highest, ends = peak(device), steps(recording, device)
+    moment, position = _moment(device, ooms, highest)
+    categories = Categories(recording.stacks, finder, named_phases(recording, device))
+    live = live_at_end(device) if moment == AT_END else live_at(device, position)
+    grown = growth(device, recording.stacks, ends, position if moment == AT_OOM else len(device.trace))
+    return DeviceExplanation(
+        index=device.index,
+        entries=len(device.trace),
+        has_history=Action.ALLOC in device.trace.actions,
+        has_frames=_has_frames(device, recording),
+        end=_saved(device),
+        peak=highest,
+        ooms=ooms,
+        holders_at=moment,
+        holders=holders(live, recording.stacks, categories),
+        steps=ends,
+        growth=grown,
+        freed_in_a_step=freed_in_a_step(device, ends) if grown else 0,
+    )
+
+
+def _moment(device: Device, ooms: Sequence[Refusal], highest: Peak) -> tuple[str, int]:
+    """Return the moment that matters: the failure that ended the run, else the peak, else the state that was saved."""
+    last = next((oom for oom in reversed(ooms) if not oom.survived), None)
+    if last is not None:
+        return AT_OOM, last.position
+    if Action.ALLOC not in device.trace.actions:
+        return AT_END, 0
+    return AT_PEAK, highest.position + 1
+
+
+def _has_frames(device: Device, recording: Recording) -> bool:
+    blocks = (block.stack for segment in device.segments for block in segment.blocks)
+    return any(recording.stacks[stack].frames for stack in {*device.trace.stacks, *blocks} if stack != NO_STACK)
+
+
+def _saved(device: Device) -> SavedState:
+    blocks = [(segment, block) for segment in device.segments for block in segment.blocks]
+    return SavedState(
+        reserved=sum(segment.size for segment in device.segments),
+        allocated=sum(block.size for _, block in blocks if block.is_live and not block.is_waiting),
+        waiting=sum(block.size for _, block in blocks if block.is_waiting),
+        largest_free_block=max(saved_free_pieces(device), default=0),
+        in_other_pools=sum(block.size for segment, block in blocks if segment.pool != (0, 0) and not block.is_live),
+    )

@@ -1,0 +1,100 @@
+"""What rules can ask of a snapshot: `snapshot.<name>`, of the device that failed, else of the fullest; what is missing is unknown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Union
+
+from oomdoctor.snapshots.explain import AT_OOM, DeviceExplanation
+from oomdoctor.snapshots.refusal import Refusal
+
+Fact = Union[str, int, float, bool]
+
+
+def decisive(devices: Sequence[DeviceExplanation]) -> DeviceExplanation | None:
+    """Return the device that the answer is about: the one whose run ended there, else the fullest."""
+    return max(devices, key=lambda device: (device.holders_at == AT_OOM, device.peak.requested), default=None)
+
+
+def last_refusal(device: DeviceExplanation) -> Refusal | None:
+    """Return the failure that ended the run, else the last one that was survived; None where no request failed."""
+    return next((oom for oom in reversed(device.ooms) if not oom.survived), device.ooms[-1] if device.ooms else None)
+
+
+def snapshot_facts(devices: Sequence[DeviceExplanation]) -> dict[str, Fact]:
+    """Return every fact of the snapshots of one run, by name."""
+    device = decisive(devices)
+    if device is None:
+        return {}
+    refusal = last_refusal(device)
+    facts = {**_totals(device), **_holders(device), **_growth(device), **({} if refusal is None else _refusal(refusal))}
+    return {f"snapshot.{name}": value for name, value in facts.items() if value is not None}
+
+
+def _totals(device: DeviceExplanation) -> dict[str, Fact | None]:
+    reserved = device.peak.reserved
+    return {
+        "failed": bool(device.ooms) and not all(oom.survived for oom in device.ooms),
+        "survived": bool(device.ooms) and all(oom.survived for oom in device.ooms),
+        "peak_bytes": device.peak.requested,
+        "reserved_bytes": reserved,
+        "has_frames": device.has_frames,
+    }
+
+
+def _refusal(refusal: Refusal) -> dict[str, Fact | None]:
+    capacity = refusal.reserved + refusal.device_free
+    return {
+        "why": refusal.why,
+        "requested_bytes": refusal.requested,
+        "request_share": refusal.requested / capacity if capacity else None,
+        "live_bytes": refusal.live_requested,
+        "live_share": refusal.live_requested / capacity if capacity else None,
+        "free_in_pool_bytes": refusal.free_in_pool,
+        "largest_free_bytes": refusal.largest_free_block,
+        "device_free_bytes": refusal.device_free,
+        "free_elsewhere_bytes": refusal.free_elsewhere,
+    }
+
+
+def _holders(device: DeviceExplanation) -> dict[str, Fact | None]:
+    """Return the largest holder and category of the moment that matters."""
+    total = sum(holder.size for holder in device.holders)
+    if not total:
+        return {}
+    categories: Counter[str] = Counter()
+    for holder in device.holders:
+        categories[holder.category] += holder.size
+    category, held = categories.most_common(1)[0]
+    first = device.holders[0]
+    shown = ((name, size) for name, size in categories.items() if name in _ASKED)
+    shares: dict[str, Fact | None] = {f"{name.replace(' ', '_')}_share": size / total for name, size in shown}
+    return {
+        "category": category,
+        "category_share": held / total,
+        "holder_site": first.site,
+        "holder_bytes": first.size,
+        "holder_share": first.size / total,
+        "holder_category": first.category,
+        **shares,
+    }
+
+
+_ASKED = ("activations", "weights", "optimizer states", "logits", "gradients and backward", "attention")
+
+
+def _growth(device: DeviceExplanation) -> dict[str, Fact | None]:
+    if not device.growth:
+        return {}
+    total = sum(holder.size for holder in device.holders)
+    first = device.growth[0]
+    return {
+        "growth_site": first.site,
+        "growth_bytes_per_step": first.bytes_per_step,
+        "growth_steps": first.steps,
+        "growth_bytes": first.held,
+        "growth_share": first.held / total if total else None,
+        "growth_freed_in_a_step_bytes": device.freed_in_a_step,
+        "steps_from": device.steps.source,
+    }

@@ -1,0 +1,98 @@
+"""Why a request did not fit.
+
+What the allocator does before it fails (c10/cuda/CUDACachingAllocator.cpp, `malloc`): it looks for a free block in the pool and
+stream of the request, asks the driver, gives its unused segments back, and asks again. So what counts is what lay free, where,
+and what the driver had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from oomdoctor.snapshots.address_space import FreePiece, Owner, driver_request, free_pieces, is_small_request, ranges_at
+from oomdoctor.snapshots.recording import Action, Device
+from oomdoctor.snapshots.replay import LiveBlock, live_at, totals_at
+
+TOO_MUCH_LIVE, LARGE_REQUEST, FRAGMENTATION, OTHER_POOL = "too-much-live", "one-large-request", "fragmentation", "other-pool"
+LIMIT, OTHERS, UNKNOWN = "limit", "others-on-the-card", "unknown"
+_LARGE = 0.5
+"""A request is large that asks for this share of what may be had at all."""
+_OTHERS = 0.25
+"""Of a card's bytes, what must be neither ours nor free before others are named; contexts and libraries take less."""
+_MOST_BESIDE = 8
+
+
+class Refusal(Struct, frozen=True):
+    """A request that failed, and what lay free then. Bytes."""
+
+    position: int
+    requested: int
+    reserved: int
+    device_free: int
+    live_requested: int
+    largest_free_block: int
+    """In the pool and stream of the request."""
+    free_in_pool: int
+    free_elsewhere: int
+    """Free bytes in segments of other streams and pools, which this request may not use."""
+    survived: bool
+    why: str
+    beside: tuple[int, ...]
+    """The stacks of the blocks that stand between the largest free pieces, where these would hold the request together."""
+
+
+def refusals(device: Device, total: int | None) -> tuple[Refusal, ...]:
+    """Return the failed requests of a trace. `total` is what the card has, where somebody knows."""
+    trace = device.trace
+    return tuple(_refusal(device, at, total) for at, action in enumerate(trace.actions) if action == Action.OOM)
+
+
+def _refusal(device: Device, at: int, total: int | None) -> Refusal:
+    trace = device.trace
+    size, driver_free = trace.sizes[at], trace.addresses[at]
+    live = live_at(device, at)
+    owner: Owner = (trace.streams[at], (0, 0))
+    free = list(free_pieces(ranges_at(device, at), live))
+    own = [piece for piece in free if _serves(piece, owner, size)]
+    elsewhere = sum(piece.size for piece in free if piece.owner is not None and piece.owner != owner)
+    largest, in_pool = max((piece.size for piece in own), default=0), sum(piece.size for piece in own)
+    requested, reserved = totals_at(device, at)
+    why = _why(size, driver_free, reserved, largest, in_pool, elsewhere, total)
+    beside = _beside(own, live) if why == FRAGMENTATION else ()
+    survived = any(action == Action.ALLOC for action in trace.actions[at + 1 :])
+    return Refusal(at, size, reserved, driver_free, requested, largest, in_pool, elsewhere, survived, why, beside)
+
+
+def _beside(own: list[FreePiece], live: Mapping[int, LiveBlock]) -> tuple[int, ...]:
+    """Return the stacks of the blocks that stand beside the largest free pieces, each once."""
+    largest = sorted(own, key=lambda piece: -piece.size)[:_MOST_BESIDE]
+    stacks = (live[address].stack for piece in largest for address in (piece.before, piece.behind) if address is not None)
+    return tuple(dict.fromkeys(stacks))
+
+
+def _serves(piece: FreePiece, owner: Owner, size: int) -> bool:
+    return piece.owner == owner and piece.is_small == is_small_request(size)
+
+
+def _why(size: int, driver_free: int, reserved: int, largest: int, in_pool: int, elsewhere: int, total: int | None) -> str:
+    """Return the reason by what would have had to be otherwise."""
+    needed = driver_request(size)
+    if driver_free >= needed:
+        return LIMIT  # the driver had it: a fraction of the card is set, or somebody took it in between
+    if largest >= size:
+        return UNKNOWN
+    capacity = reserved + driver_free if total is None else total
+    if total is not None and total - reserved - driver_free > _OTHERS * total:
+        return OTHERS
+    if in_pool + driver_free >= size and in_pool > _worth(reserved):
+        return FRAGMENTATION
+    if elsewhere + in_pool + driver_free >= size and elsewhere > _worth(reserved):
+        return OTHER_POOL
+    return LARGE_REQUEST if size >= _LARGE * capacity else TOO_MUCH_LIVE
+
+
+def _worth(reserved: int) -> float:
+    """Return how many free bytes are more than what any run has between its blocks."""
+    return 0.1 * reserved
