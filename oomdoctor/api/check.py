@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from oomdoctor.api.configs import read_settings
 from oomdoctor.api.estimate import estimate_run
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
@@ -21,12 +23,14 @@ def check(
     gpus: int | None = None,
     model: Path | None = None,
     hub: bool = False,
+    server_version: str | None = None,
     rules: Path | None = None,
 ) -> ConfigCheck:
     """Check a config before anything runs: what stops the run or has no effect, and with `gpu` whether it fits the cards.
 
     `config` are the files of one run; those beside them that they name are read too. `gpu`, `gpus`, `model` and `hub` are those
-    of `estimate`, `rules` is a folder of rules that are laid over the built-in ones.
+    of `estimate`, `server_version` is the release of a server where no file names it, `rules` is a folder of rules that are laid
+    over the built-in ones.
 
     Raise UsageError where a file cannot be read or is no config that is known, or the card is not known.
 
@@ -46,6 +50,8 @@ def check(
         return ConfigCheck(config=run, gaps=tuple(gaps))
     if hub:
         fetch_unknown(name or run.settings.model)
+    if server_version is not None:
+        run = replace(run, settings=replace(run.settings, server_version=server_version))
     memory = _memory(run, name, number_of_cards(card, gpus), card, pack)
     if isinstance(memory, Gap):
         return ConfigCheck(config=run, unknown=memory.why, gaps=(*gaps, memory))

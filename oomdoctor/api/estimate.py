@@ -30,6 +30,7 @@ from oomdoctor.knowledge.tables.cards import Card
 from oomdoctor.knowledge.tables.likeness import did_you_mean
 from oomdoctor.memory.estimate import estimate as estimate_memory
 from oomdoctor.memory.estimate import needed
+from oomdoctor.memory.servers.releases import with_older_releases
 from oomdoctor.planning.memory_budget import judge_fit, memory_budget
 from oomdoctor.planning.sizing.otherwise import otherwise
 from oomdoctor.setups.from_settings import setup_from_settings
@@ -111,7 +112,7 @@ def estimate_run(
     simulate: bool = False,
 ) -> RunEstimate:
     """Estimate the run of these settings. Raise UsageError where the model is not known."""
-    served = None if card is None else serve_run(settings, model, framework, gpus, card, pack)
+    served = None if card is None else serve_run(settings, model, framework, gpus, card, pack, older=True)
     if served is not None:
         taken = (*card_assumption(card), *tag_assumption(model or settings.model))
         return RunEstimate(estimate=replace(served, assumptions=(*taken, *served.assumptions)))
@@ -153,14 +154,22 @@ def _with_settings(known: RunSettings, given: RunSettings | Mapping[str, Scalar]
     return settings
 
 
-def serve_run(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None, card: Card, pack: Pack) -> Served | None:
-    """Return what a server makes of a card; None for a run that is no server."""
+def serve_run(
+    settings: RunSettings, model: str | None, framework: str | None, gpus: int | None, card: Card, pack: Pack, *, older: bool = False
+) -> Served | None:
+    """Return what a server makes of a card; None for a run that is no server. With `older` also where an older release differs."""
     server = server_record(settings, framework, pack) if settings.method == "serve" else None
     if server is None:
         return None
     name = model or settings.model
     known = replace(settings, model=name) if name else settings
-    return serve_settings(known, find_shape(name), server, CardLookup(card.name, card.bytes), cards=gpus or 1)
+    shape, lookup = find_shape(name), CardLookup(card.name, card.bytes)
+
+    def at_version(version: str | None) -> Served:
+        return serve_settings(known, shape, server, lookup, cards=gpus or 1, version=version)
+
+    served = at_version(None)
+    return with_older_releases(served, server, at_version) if older else served
 
 
 def _estimated(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None) -> Estimate:

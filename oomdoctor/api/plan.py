@@ -26,6 +26,7 @@ def plan(
     model: Path | None = None,
     hub: bool = False,
     framework: str | None = None,
+    server_version: str | None = None,
     top: int = 5,
     rules: Path | None = None,
 ) -> AnyPlans:
@@ -33,8 +34,9 @@ def plan(
 
     `config` are the run's config files, `log` its logs or their diagnosis; either is enough. `gpu` is the name of a card or a
     size (`24GB`), by default the card of the log, and `gpus` how many. `model` and `hub` are those of `estimate`. `framework`
-    is the run's where nothing shows it. What had to be assumed of the run is in `now.assumptions` of the result.
-    `rules` is a folder of rules that are laid over the built-in ones.
+    is the run's where nothing shows it, `server_version` the release of a server where neither a file nor a log names it. What had
+    to be assumed of the run is in `now.assumptions` of the result. `rules` is a folder of rules that are laid over the built-in
+    ones.
 
     Raise UsageError where a file cannot be read, or the model or the card is not known.
 
@@ -50,6 +52,8 @@ def plan(
     gpus = number_of_cards(card, gpus)
     request = _request(log, configs, pack, hub=hub, model=name, gpus=gpus, framework=known_framework(framework, pack))
     request = replace(request, assumptions=(*card_assumption(card), *request.assumptions))
+    if server_version is not None and request.framework is not None:
+        request = replace(request, log={f"log.{request.framework}_version": server_version, **request.log})
     writer = plan_writer(configs, request, pack) if configs else None
     return plan_run(request, pack, card=card, gpus=gpus, model=name, top=top, writer=writer)
 

@@ -83,6 +83,8 @@ class Server(Struct, frozen=True, kw_only=True):
     """Requests that run at a time: max_num_seqs; for SGLang the largest batch with a CUDA graph."""
     length: int | None
     """Tokens of one request at most; None is the model's own limit, which is not known."""
+    takes_whole: bool = False
+    """Whether a step takes the longest request whole, so that it has as many tokens (vLLM before 0.8)."""
     graphs: bool = True
     """Whether CUDA graphs are captured."""
     graphs_inside: bool = False

@@ -193,6 +193,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Whether an evaluation generates text."""
 
     # Servers.
+    server_version: str | None = None
+    """The release of the server: `0.8.5`."""
     memory_share: float | None = None
     """Part of the card that a server may take, above 0 and at most 1."""
     max_model_len: int | None = None

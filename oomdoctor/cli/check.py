@@ -10,7 +10,7 @@ import click
 from oomdoctor import __version__
 from oomdoctor.api.check import check as check_config
 from oomdoctor.api.results import ConfigCheck
-from oomdoctor.cli.options import GPUS, HUB, MODEL_OF_CONFIG, RULES, format_option, language_option, output_option
+from oomdoctor.cli.options import GPUS, HUB, MODEL_OF_CONFIG, RULES, SERVER_VERSION, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.report.edits.check import compose, findings
 from oomdoctor.report.wire.check import convert_check
@@ -27,6 +27,7 @@ FORMATS = ("terminal", "markdown", "json", "sarif")
 @GPUS
 @MODEL_OF_CONFIG
 @HUB
+@SERVER_VERSION
 @click.option("--strict", is_flag=True, help="A warning, and a run that may not fit, end with status 1 too.")
 @format_option(FORMATS, "report")
 @output_option("report")
@@ -38,6 +39,7 @@ def check(
     gpus: int | None,
     model: str | None,
     hub: bool,
+    server_version: str | None,
     strict: bool,
     format_: str,
     output: str | None,
@@ -56,7 +58,7 @@ def check(
 
     Exit status: 0 fine, 1 an error, or it does not fit, 2 could not run.
     """
-    result = check_config(configs, gpu=gpu, gpus=gpus, model=model, hub=hub, rules=rules)
+    result = check_config(configs, gpu=gpu, gpus=gpus, model=model, hub=hub, server_version=server_version, rules=rules)
     write(_render(result, format_, Wording(lang or locale_language(os.environ)), to_terminal=output is None), output)
     if result.unknown is not None:
         click.echo(f"oomdoctor: {result.unknown}", err=True)

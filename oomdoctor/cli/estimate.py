@@ -15,7 +15,7 @@ from oomdoctor.api.estimate import estimate as estimate_run
 from oomdoctor.api.results import RunEstimate
 from oomdoctor.case.serving import Served
 from oomdoctor.case.settings import Scalar
-from oomdoctor.cli.options import GPUS, HUB, MODEL, RULES, format_option, language_option, output_option
+from oomdoctor.cli.options import GPUS, HUB, MODEL, RULES, SERVER_VERSION, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
 from oomdoctor.report.memory.estimate import compose
@@ -39,6 +39,7 @@ FORMATS = ("terminal", "markdown", "json", "html", "jsonl")
 @click.option("--framework", help="The framework where no config shows it (transformers, llamafactory, ms-swift, torchtune ...).")
 @click.option("--method", "finetuning", type=click.Choice(["full", "lora", "qlora", "freeze"]), help="What is trained.")
 @click.option("--serve", is_flag=True, help="Serve with vLLM (or what --framework names) instead of training.")
+@SERVER_VERSION
 @click.option(
     "--share", "memory_share", type=click.FloatRange(0.01, 1.0), help="Share of the card that a server takes (gpu_memory_utilization)."
 )

@@ -53,6 +53,9 @@ MODEL_OF_CONFIG = click.option(
 HUB = click.option(
     "--hub", is_flag=True, help="Fetch the config.json of a model that is not known (from HF_ENDPOINT, else huggingface.co)."
 )
+SERVER_VERSION = click.option(
+    "--server-version", metavar="VERSION", help="The release of vLLM or SGLang (0.8.5) where no file names it. Default: the newest."
+)
 
 
 def config_option(help_: str) -> Callable[[Command], Command]:

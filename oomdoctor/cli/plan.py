@@ -10,7 +10,7 @@ import click
 from oomdoctor import __version__
 from oomdoctor.api.plan import plan as plan_run
 from oomdoctor.case.serving import AnyPlans, is_of_server
-from oomdoctor.cli.options import GPUS, HUB, MODEL, RULES, config_option, format_option, language_option, output_option
+from oomdoctor.cli.options import GPUS, HUB, MODEL, RULES, SERVER_VERSION, config_option, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.report.memory.plan import compose
@@ -32,6 +32,7 @@ _CONFIGS = (".yaml", ".yml", ".json", ".sh")
 @MODEL
 @HUB
 @click.option("--framework", help="The framework where nothing shows it (transformers, llamafactory, ms-swift ...).")
+@SERVER_VERSION
 @click.option("--top", type=click.IntRange(1, 50), default=5, show_default=True, help="How many plans at most.")
 @RULES
 @format_option(FORMATS, "answer")
@@ -45,6 +46,7 @@ def plan(
     model: str | None,
     hub: bool,
     framework: str | None,
+    server_version: str | None,
     top: int,
     rules: str | None,
     format_: str,
@@ -65,7 +67,18 @@ def plan(
     """
     logs = [path for path in paths if not path.lower().endswith(_CONFIGS)]
     configs = [*config, *(path for path in paths if path not in logs)]
-    plans = plan_run(configs, log=logs, gpu=gpu, gpus=gpus, model=model, hub=hub, framework=framework, top=top, rules=rules)
+    plans = plan_run(
+        configs,
+        log=logs,
+        gpu=gpu,
+        gpus=gpus,
+        model=model,
+        hub=hub,
+        framework=framework,
+        server_version=server_version,
+        top=top,
+        rules=rules,
+    )
     write(_render(plans, load_pack(over=rules), format_, Wording(lang or locale_language(os.environ)), to_terminal=output is None), output)
     if plans.obstacle is not None:
         sys.exit(1)

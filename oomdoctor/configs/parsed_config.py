@@ -34,6 +34,8 @@ class ParsedConfig(Struct, frozen=True, kw_only=True):
     """Which command of a script it belongs to, counted from 1; 0 for a file, and for what a script sets for all."""
     program: str | None = None
     """The program of a command (`torchrun`, `vllm serve`)."""
+    version: str | None = None
+    """The version of the program, where an image or a pinned package says it."""
     framework: str | None = None
     reason: str | None = None
     """The key, or the program, that shows the framework."""

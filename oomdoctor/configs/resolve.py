@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from oomdoctor.case.event import Event
-from oomdoctor.case.settings import ConfigIssue, RunConfig, WrittenSetting
+from oomdoctor.case.settings import ConfigIssue, RunConfig, RunSettings, WrittenSetting
 from oomdoctor.configs.checks.alloc_conf import allocator_options, check_alloc_conf
 from oomdoctor.configs.checks.cards import card_facts, has_more_processes_than_cards
 from oomdoctor.configs.checks.combinations import comparison_facts, run_checks, written_facts
@@ -44,13 +44,18 @@ def resolve_config(configs: Sequence[ParsedConfig], events: Sequence[Event], kno
     run = RunConfig(
         framework=main.framework if main else None,
         reason=main.reason if main else None,
-        version=versions.get(main.framework or "") if main else None,
+        version=versions.get(main.framework or "", main.version) if main else None,
         written=tuple(setting for config in read for setting in config.written),
-        settings=merged.settings,
+        settings=merged.settings if main is None else _with_version(merged.settings, main.version),
         places=merged.places,
     )
     issues = _worst_first(_of_files(read, versions, frameworks), _of_settings(run, merged, [*read, printed], known, frameworks, pack))
     return replace(run, issues=issues)
+
+
+def _with_version(settings: RunSettings, version: str | None) -> RunSettings:
+    """Return the settings of a server with the version that its files name."""
+    return replace(settings, server_version=version) if version is not None and settings.method == "serve" else settings
 
 
 def _in_force(read: Sequence[ParsedConfig], frameworks: Frameworks) -> list[ParsedConfig]:

@@ -51,7 +51,8 @@ def plan_run(
         run = _run_plans(request, budget, keys, writer, top)
         return replace(run, now=replace(run.now, assumptions=request.assumptions))
     server = keys.with_keys(plans(server_space(served, budget, keys.has), top=top))
-    return replace(server, now=replace(server.now, assumptions=served.assumptions))
+    version = (assumption for assumption in request.assumptions if assumption.id == "framework_version")
+    return replace(server, now=replace(server.now, assumptions=(*version, *served.assumptions)))
 
 
 def _run_plans(request: PlanRequest, budget: MemoryBudget, keys: MeasureKeys, writer: PlanWriter | None, top: int) -> Plans[Estimate]:

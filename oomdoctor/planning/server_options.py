@@ -12,7 +12,7 @@ from oomdoctor.case.settings import Scalar
 from oomdoctor.case.setup import Setup
 from oomdoctor.knowledge.tables.memory import known_format
 from oomdoctor.memory.model.weights import weights
-from oomdoctor.memory.servers.engines import serve
+from oomdoctor.memory.servers.engines import LEAST_WHOLE, serve
 from oomdoctor.planning.options import CostedMeasure, Option, available, measure, option
 from oomdoctor.units import GIB
 
@@ -59,6 +59,9 @@ def _fractions(now: Deployment) -> Iterator[ServerOption]:
 
 
 def _batched(now: Deployment) -> Iterator[ServerOption]:
+    """Yield fewer tokens; none where a step must hold the longest request, as such a server refuses to start with less."""
+    if now.server.takes_whole:
+        return
     for size in _BATCHED:
         if size < now.server.batched:
             yield _server_option("batched", "server-batched", "max_batched_tokens", size, batched=size)
@@ -118,9 +121,10 @@ def _length(now: Deployment) -> Iterator[ServerOption]:
 
 
 def _longest_request(now: Deployment) -> Deployment | None:
-    """Return the deployment with the longest request that the cache surely holds."""
+    """Return the deployment with the longest request that the cache surely holds, and with the step that goes with it."""
     length = now.served().tokens.low // _ROUND * _ROUND
-    return _with_server(now, length=length) if _SHORTEST <= length < (now.server.length or 0) else None
+    step = max(length, LEAST_WHOLE) if now.server.takes_whole else now.server.batched
+    return _with_server(now, length=length, batched=step) if _SHORTEST <= length < (now.server.length or 0) else None
 
 
 def _server_option(subject: str, name: str, setting: str, value: Scalar, **fields: object) -> ServerOption:

@@ -19,7 +19,8 @@ from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.server import SERVERS, ServerDefault, ServerDefaults, ServerRecord
 from oomdoctor.knowledge.server_defaults import default_value, held_default
 from oomdoctor.memory.inference import keeps_nothing
-from oomdoctor.memory.servers.engines import DEFAULT_SERVER, ENGINES, serve
+from oomdoctor.memory.servers.engines import DEFAULT_SERVER, ENGINES, LEAST_WHOLE, serve
+from oomdoctor.memory.servers.releases import known_version, newest_release
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.from_log import LoggedRun
 from oomdoctor.setups.from_settings import setup_from_settings
@@ -67,11 +68,13 @@ def serve_run(known: LoggedRun, log: Mapping[str, Value], shape: Shape, record: 
 def serve_settings(
     settings: RunSettings, shape: Shape, record: ServerRecord, card: CardLookup, *, cards: int = 1, version: str | None = None
 ) -> Served:
-    """Return what the server makes of each card."""
+    """Return what the server makes of each card. A version of the log goes before one that the settings name."""
+    version = version or known_version(settings)
     if keeps_nothing(shape):
         raise UsageError(f"{shape.name} only reads: it keeps no KV cache, and a server's budget is about one; estimate it without --serve")
     setup, server, assumptions = _deployment(settings, shape, record, card, cards=cards, version=version)
-    return replace(serve(setup, server, card.bytes), card=card.name, assumptions=assumptions)
+    taken = () if version or record.newest is None else (newest_release(record),)
+    return replace(serve(setup, server, card.bytes), card=card.name, assumptions=(*taken, *assumptions))
 
 
 def _deployment(
@@ -96,7 +99,10 @@ def _deployment(
                 return max(_LEAST_FRACTION, round((card.bytes - beside) / card.bytes, 3))
         return ENGINES[record.engine].default_fraction(card.bytes, batched, requests if graphs else 0, tensor * pipeline)
 
-    batched = positive(settings.max_batched_tokens) or int(default(defaults.max_batched_tokens))
+    whole = default(defaults.whole_requests) if defaults.whole_requests is not None else 0
+    takes_whole = positive(settings.max_batched_tokens) is None and length is not None and length <= whole
+    step = max(length or 0, LEAST_WHOLE) if takes_whole else int(default(defaults.max_batched_tokens))
+    batched = positive(settings.max_batched_tokens) or step
     requests = min(positive(settings.max_num_seqs) or int(default(defaults.max_num_seqs)), batched)
     graphs = settings.enforce_eager is not True
     fraction: float | None = settings.memory_share
@@ -108,6 +114,7 @@ def _deployment(
         batched=batched,
         requests=requests,
         length=length,
+        takes_whole=takes_whole,
         graphs=graphs,
         graphs_inside=defaults.graphs_inside is not None and default(defaults.graphs_inside) is True,
         offload=_offload(settings),

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from oomdoctor.case.serving import Served
 from oomdoctor.case.settings import RunSettings
+from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.knowledge.records.server import SERVERS, ServerRecord
 from oomdoctor.knowledge.server_defaults import default_value
 from oomdoctor.knowledge.tables.shapes import model_shape
+from oomdoctor.memory.servers.releases import with_older_releases
 from oomdoctor.setups.server import CardLookup, serve_settings, server_record
 from oomdoctor.units import GIB
 
@@ -49,6 +51,10 @@ def of(program: Any = "vllm", card: float = 23.4, name: str = "", version: str |
     pytest.param("logit_bytes", 24, "", "0.19.0", 14, id="and one that does not"),
     pytest.param("context_inside", 24, "", "0.8.5", True, id="early V1 counted the context"),
     pytest.param("context_inside", 24, "", "0.6.5", False, id="late V0 did not"),
+    pytest.param("context_inside", 24, "", "0.6.4", True, id="one release of V0 counted the context"),
+    pytest.param("whole_requests", 24, "", "0.4.2", 10**9, id="the first releases took every request whole"),
+    pytest.param("whole_requests", 24, "", "0.7.3", 32768, id="late V0 took long ones in chunks"),
+    pytest.param("whole_requests", 24, "", None, 0, id="V1 takes all in chunks"),
     pytest.param("checks_free", 24, "", "0.8.5", False, id="nothing looked at what is free"),
     pytest.param("outside_mb", 79, "", None, 256, id="one card has no buffers of NCCL"),
 ])  # fmt: skip
@@ -144,12 +150,53 @@ def test_which_server_it_is(settings: dict[str, Any], framework: str | None, fou
 
 def test_what_is_not_said_is_named() -> None:
     said = {one.id for one in of().assumptions}
-    assert said == {"memory_share", "max_model_len", "max_batched_tokens", "max_num_seqs", "cuda_graphs"}
-    told = of(memory_share=0.9, max_model_len=4096, max_batched_tokens=2048, max_num_seqs=16, enforce_eager=True)
+    assert said == {"memory_share", "max_model_len", "max_batched_tokens", "max_num_seqs", "cuda_graphs", "server_version"}
+    told = of(memory_share=0.9, max_model_len=4096, max_batched_tokens=2048, max_num_seqs=16, enforce_eager=True, server_version="0.19.0")
     assert told.assumptions == ()
     assert [one.id for one in of(draft_model="org/small", max_model_len=4096, enforce_eager=True).assumptions if "draft" in one.id] == [
         "draft_model"
     ]
+
+
+@pytest.mark.parametrize(("settings", "printed", "fraction"), [
+    pytest.param({"server_version": "0.19.0"}, None, 0.9, id="what somebody names"),
+    pytest.param({"server_version": "0.19.0"}, "0.21.0", 0.92, id="what the log prints goes first"),
+    pytest.param({}, None, 0.92, id="neither"),
+])  # fmt: skip
+def test_whose_version_counts(settings: dict[str, Any], printed: str | None, fraction: float) -> None:
+    assert of(version=printed, **settings).server.memory_fraction == fraction
+
+
+def test_a_version_that_is_none_is_refused() -> None:
+    with pytest.raises(UsageError, match="'nightly' is none"):
+        of(server_version="nightly")
+
+
+@pytest.mark.parametrize(("version", "length", "batched"), [
+    pytest.param("0.6.6", 20_000, 20_000, id="V0 took a request whole"),
+    pytest.param("0.6.6", 512, 2048, id="and never less than this"),
+    pytest.param("0.6.6", 40_000, 2048, id="and a long one in chunks"),
+    pytest.param("0.5.4", 40_000, 512, id="which were short at first"),
+    pytest.param("0.5.3", 40_000, 40_000, id="before that it took it whole too"),
+    pytest.param("0.8.1", 20_000, 2048, id="V1 has chunks"),
+])  # fmt: skip
+def test_tokens_of_a_step_by_version(version: str, length: int, batched: int) -> None:
+    assert of(version=version, max_model_len=length).server.batched == batched
+
+
+@pytest.mark.parametrize(("settings", "word"), [
+    pytest.param({"model": "Qwen/Qwen2.5-14B", "tensor_parallel": 2, "enforce_eager": True, "max_model_len": 4096},
+                 "before 0.8.4 it does not", id="a thousand requests"),
+    pytest.param({"model": "Qwen/Qwen2.5-0.5B", "max_model_len": 4096}, None, id="a small model starts with each"),
+    pytest.param({"model": "Qwen/Qwen2.5-14B", "max_model_len": 4096, "server_version": "0.19.0"}, None, id="nothing where it is known"),
+])  # fmt: skip
+def test_where_an_older_release_is_the_other_way(settings: dict[str, Any], word: str | None) -> None:
+    def at_version(version: str | None) -> Served:
+        return of(card=20.0, version=version, **settings)
+
+    said = with_older_releases(at_version(None), record_of("vllm"), at_version).assumptions
+    found = [one.text.en for one in said if one.id == "server_version" and "before" in one.text.en]
+    assert (word in found[0]) if word else not found
 
 
 def test_cards_and_host_memory() -> None:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from oomdoctor.case.settings import Scalar, WrittenSetting
 from oomdoctor.configs.parsed_config import ParsedConfig, plain_value
 from oomdoctor.configs.readers.json import read_json
+from oomdoctor.configs.readers.program_version import named_versions, version_of
 from oomdoctor.configs.readers.shell import OPTION, Shell, Word, commands, without_redirections
 
 OVERRIDE = re.compile(r"(\+{0,2}~?[A-Za-z_][\w.]{0,150})=(.*)\Z", re.DOTALL)
@@ -42,6 +43,8 @@ _IMAGES = {
 }
 """Images that take the options of a server: ENTRYPOINT of vllm docker/Dockerfile, text-generation-inference tgi-entrypoint.sh, llama.cpp
 .devops/*.Dockerfile."""
+_SERVING_IMAGES = {"vllm/vllm-openai": "vllm serve"}
+"""Images that take a model first: ENTRYPOINT of vllm docker/Dockerfile, 0.11 and newer."""
 _MODEL_AFTER = {
     "vllm serve": "model_tag",
     "sglang serve": "model",
@@ -56,18 +59,25 @@ _MODEL_AFTER = {
 commands/serve.py, lmdeploy/cli/serve.py and chat.py, ollama cmd/cmd.go."""
 
 
-def read_command_line(file: str, text: str) -> list[ParsedConfig]:
-    """Return the configs of a script or of one command line; a script without any command of interest gives none."""
+def read_command_line(file: str, text: str, beside: Sequence[str] = ()) -> list[ParsedConfig]:
+    """Return the configs of a script or of one command line; a script without any command of interest gives none.
+
+    `beside` are words that stand elsewhere and may name a version: the image in which it runs.
+    """
     shell = Shell(file, text)
     exported: list[WrittenSetting] = []
     configs: list[ParsedConfig] = []
+    named = dict(named_versions(beside))
     for number, command in enumerate(commands(text), 1):
         variables: list[WrittenSetting] = []
         words = list(without_redirections(shell.run(command, variables)))
+        named.update(named_versions(word.text for word in words))
         if words:
             configs += [replace(config, command=number) for config in (*_sections(file, words), *_environment(file, variables))]
         else:
             exported += variables
+    if named:
+        configs = [replace(config, version=version_of(config.program, named)) for config in configs]
     return [*configs, *_environment(file, exported)]
 
 
@@ -98,11 +108,12 @@ def _in_container(words: Sequence[Word]) -> Sequence[Word]:
     if not words or words[0].text not in _CONTAINERS or "run" not in (word.text for word in words[1:3]):
         return words
     for at, word in enumerate(words):
-        started = next((program for image, program in _IMAGES.items() if image in word.text), None)
         inside = words[at + 1 :]
         if _begins_with(inside, (*_LAUNCHERS, *_PROGRAMS)):
             return inside
-        if started is not None and inside and inside[0].text.startswith("-"):
+        images = _IMAGES if inside and inside[0].text.startswith("-") else _SERVING_IMAGES
+        started = next((program for image, program in images.items() if image in word.text), None)
+        if started is not None and inside:
             return [*(replace(word, text=part) for part in started.split()), *inside]
     return words
 

@@ -6,6 +6,7 @@ import re
 
 from oomdoctor.configs.parsed_config import MOST_BYTES, ParsedConfig, limits_exceeded
 from oomdoctor.configs.readers.command_line import read_command_line
+from oomdoctor.configs.readers.containers import read_containers
 from oomdoctor.configs.readers.dump import is_dump, read_dump
 from oomdoctor.configs.readers.json import read_json
 from oomdoctor.configs.readers.yaml import read_yaml
@@ -38,7 +39,7 @@ def _read(file: str, text: str) -> list[ParsedConfig]:
     lower = file.lower()
     start = text.lstrip()[:1]
     if lower.endswith((".yaml", ".yml")):
-        return [read_yaml(file, text)]
+        return [read_yaml(file, text), *read_containers(file, text)]
     if lower.endswith(".json") or start in ("{", "["):
         return [read_json(file, text)]
     if lower.endswith(_SCRIPT) or text.startswith("#!"):

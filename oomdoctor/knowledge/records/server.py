@@ -40,6 +40,8 @@ class ServerDefaults(Record, frozen=True, kw_only=True):
 
     max_batched_tokens: Defaults
     max_num_seqs: Defaults
+    whole_requests: Defaults | None = None
+    """Tokens of the longest request that a step takes whole where nobody says how many it takes."""
     memory_share: Defaults | None = None
     beside_gb: Defaults | None = None
     """GiB of the card beside the share, where that decides the share."""
@@ -72,6 +74,8 @@ class ServerRecord(Record, frozen=True, kw_only=True):
     """Its name for the memory fraction."""
     messages: dict[str, str] = {}
     """The last line of a log at a check, where it is not plainly the allocator's; with `{requests}`, `{length}`, `{batched}`."""
+    newest: str | None = None
+    """The newest release that was read; an unknown version counts as this one."""
     defaults: ServerDefaults
 
 

@@ -12,6 +12,8 @@ from oomdoctor.memory.servers.engine import ServerEngine
 ENGINES: Mapping[EngineName, ServerEngine] = {"vllm": vllm.ENGINE, "sglang": sglang.ENGINE, "free-share": free_share.ENGINE}
 DEFAULT_SERVER = "vllm"
 """The server where somebody serves and does not say with what."""
+LEAST_WHOLE = 2048
+"""Tokens of a step that takes requests whole, at least: max(max_model_len, 2048) of vllm 0.2.6 to 0.7.3 config.py."""
 
 
 def serve(setup: Setup, server: Server, total: int) -> Served:

@@ -28,7 +28,7 @@ _OBSTACLES = {
     "graphs": Text("CUDA graphs find no room beside the share", "份额之外放不下 CUDA 图"),
     "rest": Text("one step finds no room beside the share", "份额之外放不下单步计算"),
 }
-_DECIDING = frozenset({"gpu", "shape", "weights", "memory_share", "max_model_len"})
+_DECIDING = frozenset({"gpu", "shape", "weights", "memory_share", "max_model_len", "server_version"})
 """Assumptions that decide what a server can hold, whatever runs on it."""
 _OUT_OF_MEMORY = "CUDA out of memory"
 _PHASES = {
