@@ -211,6 +211,10 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """How the checkpoint is quantised: `awq`, `gptq`, `fp8`."""
     draft_model: str | None = None
     """The model that proposes tokens to a server."""
+    draft_method: str | None = None
+    """How tokens are proposed: `mtp` is by layers of the model itself."""
+    draft_tokens: int | None = None
+    """Tokens that are proposed in a step."""
     enforce_eager: bool | None = None
     """Whether a server does without CUDA graphs."""
     cpu_offload_gb: float | None = None

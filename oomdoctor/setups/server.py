@@ -28,6 +28,8 @@ from oomdoctor.setups.weights_said import weights_said
 from oomdoctor.units import GIB, MIB
 
 _LEAST_FRACTION = 0.01
+_OWN_LAYERS = frozenset({"nextn", "eagle"})
+"""SGLang's words for layers of the model itself, where no draft model is named (sglang/srt/server_args.py)."""
 
 
 class CardLookup(Struct, frozen=True):
@@ -118,6 +120,7 @@ def _deployment(
         graphs=graphs,
         graphs_inside=defaults.graphs_inside is not None and default(defaults.graphs_inside) is True,
         offload=_offload(settings),
+        drafted=_drafted(settings),
         profile=_profile(defaults, default),
     )
     setup = replace(
@@ -148,6 +151,13 @@ def _profile(defaults: ServerDefaults, default: Callable[[Sequence[ServerDefault
     if defaults.outside_mb is not None:
         known["outside"] = round(default(defaults.outside_mb) * MIB)
     return convert(known, StartupProfile)
+
+
+def _drafted(settings: RunSettings) -> int:
+    """Return the tokens that the model's own layers propose in a step; 0 where they are not loaded, or another model proposes."""
+    method = (settings.draft_method or "").lower()
+    own = settings.draft_model is None and ("mtp" in method or method in _OWN_LAYERS)
+    return positive(settings.draft_tokens) or 1 if own else 0
 
 
 def _offload(settings: RunSettings) -> int:
@@ -195,6 +205,12 @@ def _assumptions(settings: RunSettings, setup: Setup, server: Server) -> Iterato
             "draft_model",
             f"the draft model {draft} takes weights and cache of its own, which are not counted",
             f"草稿模型 {draft} 自己的权重和缓存没有计入",
+        )
+    if server.drafted:
+        yield assumed(
+            "draft_method",
+            "the layer of the model that proposes tokens is loaded and keeps a cache of its own",
+            "模型自带的预测层（MTP）已加载，并有自己的缓存",
         )
     if server.graphs and program.graphs_inside_since is not None:
         named = f"{program.title} {program.graphs_inside_since}"

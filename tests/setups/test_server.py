@@ -148,6 +148,21 @@ def test_which_server_it_is(settings: dict[str, Any], framework: str | None, fou
     assert (record and record.server) == found
 
 
+@pytest.mark.parametrize(("settings", "drafted"), [
+    pytest.param({"draft_method": "mtp", "draft_tokens": 3}, 3, id="layers of the model itself"),
+    pytest.param({"draft_method": "qwen3_next_mtp"}, 1, id="by the name of a family, and one token"),
+    pytest.param({"draft_method": "NEXTN", "draft_tokens": 2}, 2, id="in SGLang's words"),
+    pytest.param({"draft_method": "EAGLE", "draft_model": "org/eagle"}, 0, id="near miss: another model proposes"),
+    pytest.param({"draft_method": "ngram", "draft_tokens": 4}, 0, id="near miss: the prompt proposes"),
+    pytest.param({}, 0, id="nobody proposes: the layers are not loaded"),
+])  # fmt: skip
+def test_layers_that_propose_tokens_are_loaded_where_the_command_says_it(settings: dict[str, Any], drafted: int) -> None:
+    plain, found = of(max_model_len=4096), of(max_model_len=4096, **settings)
+    assert found.server.drafted == drafted
+    assert (found.terms[0].bytes > plain.terms[0].bytes) is (drafted > 0)
+    assert ((found.request or 0) > (plain.request or 0)) is (drafted > 0)
+
+
 def test_what_is_not_said_is_named() -> None:
     said = {one.id for one in of().assumptions}
     assert said == {"memory_share", "max_model_len", "max_batched_tokens", "max_num_seqs", "cuda_graphs", "server_version"}

@@ -87,6 +87,16 @@ def stored(setup: Setup) -> float:
     return (everything - wide) * form.bytes_per_param + wide * _wide(setup)
 
 
+def proposing_layer(setup: Setup) -> float:
+    """Return the bytes of the layer that proposes tokens: one like the last, and a projection of two hidden states (deepseek_mtp.py).
+
+    It shares embedding and output projection. Packed checkpoints of 4 bit leave it in 16 bit, as nvidia's configs say (`mtp*`).
+    """
+    shape, form = setup.shape, setup.weights
+    size = count.layer(shape, shape.layers - 1) + 2 * shape.hidden**2
+    return size * (form.bytes_per_param if form.packed and form.bytes_per_param >= 1 else HALF)
+
+
 def _kept_wide(setup: Setup) -> int:
     """Return the parameters that a packed format leaves in 16 bit: embedding, head, norms, and the tower where it is not packed."""
     shape, form, stack = setup.shape, setup.weights, setup.stack

@@ -39,6 +39,9 @@ def request_bytes(setup: Setup, server: Server) -> int | None:
     if server.length is None:
         return None
     kinds = _kinds(setup)
+    if server.drafted:
+        # The layer that proposes tokens attends like the widest of the others.
+        kinds[max(kinds, key=lambda kind: (kind.window is None, kind.token))] += 1
     if len({kind.state > 0 or kind.window for kind in kinds}) <= 1:
         # Layers of one kind are one group, however wide each is.
         size = sum(many * _blocks(kind, server, BLOCK) * _page(kind, BLOCK) for kind, many in kinds.items())

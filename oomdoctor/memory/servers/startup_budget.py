@@ -82,6 +82,8 @@ def _phases(terms: tuple[Term, ...], beside: tuple[Term, ...], cache: ByteRange)
 def loaded_weights(setup: Setup, server: Server) -> Term:
     """Return the weights that stay on the card."""
     whole, beside = weights.weights(setup), round(beside_a_share(setup))
+    if server.drafted:
+        beside += round(weights.proposing_layer(setup) / setup.layout.tensor)
     expected, low, high = (max(0, size + beside - server.offload) for size in (whole.bytes, whole.low, whole.high))
     return replace(whole, bytes=expected, low=low, high=high)
 
