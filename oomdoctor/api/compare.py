@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from oomdoctor.api.configs import read_settings
-from oomdoctor.api.inputs import Path, Paths, default_jobs, path_list, path_text, read_beginning
+from oomdoctor.api.inputs import CONFIG_ENDINGS, Path, Paths, default_jobs, path_list, path_text, read_beginning
 from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.comparison import Comparison, Side
 from oomdoctor.case.environment import Environment
@@ -15,8 +15,6 @@ from oomdoctor.errors import UsageError
 from oomdoctor.ingest.sources import expand_sources
 from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.machine.reports.read import describes_nothing, read_report
-
-_CONFIGS = (".yaml", ".yml", ".json", ".sh")
 
 
 def compare(
@@ -58,7 +56,7 @@ def _side(path: str, configs: Sequence[str], environment: str | None, pack: Pack
     if os.path.isdir(path):
         return _run(path, configs, machine, pack)
     described = _machine(path)
-    if path.lower().endswith(_CONFIGS):
+    if path.lower().endswith(CONFIG_ENDINGS):
         return _settings(path, configs if described is not None else [path, *configs], machine or described, pack)
     run = _run(path, configs, machine or described, pack)
     # A description of a machine is read as a log too, and as such it says nothing.

@@ -167,6 +167,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Whether samples of like length make a batch."""
     gradient_checkpointing: bool | None = None
     """Whether activations are computed again in the backward pass."""
+    selective_checkpointing: Union[int, str, None] = None
+    """What is computed again where not everything is: `op`, chosen operations; a number n, every n-th layer; `no`."""
     activation_offload: bool | None = None
     """Whether activations are kept on the host."""
     attention: str | None = None

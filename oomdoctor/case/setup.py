@@ -119,6 +119,8 @@ class FrameworkTraits(Struct, frozen=True, kw_only=True):
     """Whether the inputs of checkpointed layers wait in host memory."""
     accumulates: bool = False
     """Whether its example configs accumulate gradients, where the config does not say."""
+    shards: bool = False
+    """Whether it shards over all cards with FSDP where nothing says otherwise."""
     longest_first: bool = False
     """Whether batches have one length, or the longest comes first, so that blocks are reused."""
     batch: int = 1
@@ -264,6 +266,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     """Whether a model that is not trained lies beside the trained one."""
     accumulation: int = 1
     checkpointing: Checkpointing = "full"
+    checkpointed_every: int = 1
+    """Of so many layers one is checkpointed, the others keep all."""
     eager_attention: bool = False
     fused_loss: bool = False
     offload_params: bool = False

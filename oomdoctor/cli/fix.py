@@ -10,14 +10,13 @@ import click
 
 from oomdoctor.api.fix import apply_fix, files_to_write
 from oomdoctor.api.fix import fix as fix_config
+from oomdoctor.api.inputs import CONFIG_ENDINGS
 from oomdoctor.api.results import ConfigFix
 from oomdoctor.cli.options import GPUS, MODEL_OF_CONFIG, RULES, config_option, language_option
 from oomdoctor.cli.output import is_coloured, locale_language, write
 from oomdoctor.errors import UsageError
 from oomdoctor.report.edits.fix import declined_text, question_text, render, written_text
 from oomdoctor.report.wording.wording import Wording
-
-_CONFIGS = (".yaml", ".yml", ".json", ".sh", ".bash")
 
 
 @click.command()
@@ -89,7 +88,7 @@ def fix(
 
 def _logs_and_configs(paths: Sequence[str], config: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the logs and the configs. What is named alone is a config, whatever its name."""
-    configs = [path for path in paths if path.lower().endswith(_CONFIGS)]
+    configs = [path for path in paths if path.lower().endswith(CONFIG_ENDINGS)]
     if not config and not configs:
         return [], list(paths)
     return [path for path in paths if path not in configs], [*config, *configs]

@@ -8,6 +8,7 @@ import sys
 import click
 
 from oomdoctor import __version__
+from oomdoctor.api.inputs import CONFIG_ENDINGS
 from oomdoctor.api.plan import plan as plan_run
 from oomdoctor.case.serving import AnyPlans, is_of_server
 from oomdoctor.cli.options import GPUS, HUB, MODEL, RULES, SERVER_VERSION, config_option, format_option, language_option, output_option
@@ -21,7 +22,6 @@ from oomdoctor.report.wire.serving import convert_served_plans
 from oomdoctor.report.wording.wording import Wording
 
 FORMATS = ("terminal", "markdown", "json", "html")
-_CONFIGS = (".yaml", ".yml", ".json", ".sh")
 
 
 @click.command()
@@ -65,7 +65,7 @@ def plan(
 
     Exit status: 0 it fits, or something would; 1 nothing does; 2 could not run.
     """
-    logs = [path for path in paths if not path.lower().endswith(_CONFIGS)]
+    logs = [path for path in paths if not path.lower().endswith(CONFIG_ENDINGS)]
     configs = [*config, *(path for path in paths if path not in logs)]
     plans = plan_run(
         configs,

@@ -42,7 +42,8 @@ def kept(setup: Setup) -> Term:
     """Return the activations that exist when the forward pass ends."""
     layers = card_placement(setup).layers * card_placement(setup).in_flight
     if setup.checkpointing == "full":
-        size = 0.0 if setup.offload_activations else layers * boundary(setup)
+        checkpoints = 0.0 if setup.offload_activations else boundary(setup)
+        size = layers * (checkpoints + (setup.checkpointed_every - 1) * layer(setup)) / setup.checkpointed_every
         basis = "layers x tokens x 2 hidden: the inputs of checkpointed layers"
         low = 0.9 * shortest(setup) * (0.5 if is_upcast(setup) else 1.0)
         return term("activations", size, basis, low=low, high=1.3 * _interleaved(setup))

@@ -84,10 +84,10 @@ def _generating(setup: Setup) -> Iterator[Iterator[RunOption]]:
 def _checkpointing(setup: Setup) -> Iterator[RunOption]:
     on = measure("gradient-checkpointing", gradient_checkpointing=True)
     away = measure("activation-offload", activation_offload=True)
-    if setup.checkpointing == "none":
-        yield _option(on, checkpointing="full")
-        yield _option(on, away, checkpointing="full", offload_activations=True)
-    elif setup.checkpointing == "full" and not setup.offload_activations:
+    if setup.checkpointing != "full" or setup.checkpointed_every > 1:
+        yield _option(on, checkpointing="full", checkpointed_every=1)
+        yield _option(on, away, checkpointing="full", checkpointed_every=1, offload_activations=True)
+    elif not setup.offload_activations:
         yield _option(away, offload_activations=True)
 
 

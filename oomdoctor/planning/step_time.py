@@ -40,7 +40,8 @@ def _arithmetic(setup: Setup) -> float:
     known = _constants()
     each = float(_FORWARD)
     if setup.task == "train":
-        each += _BACKWARD_INPUTS + (_BACKWARD_WEIGHTS if setup.adapters is None else 0) + (_FORWARD if setup.checkpointing == "full" else 0)
+        again = _FORWARD / setup.checkpointed_every if setup.checkpointing == "full" else 0
+        each += _BACKWARD_INPUTS + (_BACKWARD_WEIGHTS if setup.adapters is None else 0) + again
     layout, tokens = setup.layout, setup.batch * setup.length
     slower = 1 + known["half_speed_tokens"] * layout.context / tokens
     unpacking = known["unpacking"] if setup.weights.unpacks else 1.0

@@ -55,6 +55,8 @@ _ON_HOST = {
     (False, True): (" with the optimizer on the host", "，优化器放在主机内存"),
 }
 """By whether parameters and optimizer are offloaded."""
+_OPERATIONS = "op"
+"""The word for chosen operations: torchtitan's selective_ac_option."""
 _SPREAD = {
     "fsdp1": ("FSDP", "FSDP"),
     "fsdp2": ("FSDP 2", "FSDP 2"),
@@ -76,6 +78,9 @@ def setup_from_settings(
     layout = _layout(settings, cards)
     traits = framework_traits(framework, _query(settings, layout, versions))
     training = settings.method != "serve"
+    if training and traits.shards and layout.engine == "ddp" and settings.fsdp is not False:
+        layout = replace(layout, engine="fsdp2", stage=3)
+        traits = framework_traits(framework, _query(settings, layout, versions))
     adapters = _adapters(settings, traits, shape) if training else None
     compared = training_method(settings.method or "")
     made = Setup(
@@ -93,6 +98,7 @@ def setup_from_settings(
         reference=compared.reference,
         accumulation=positive(settings.accumulation) or 1,
         checkpointing=_checkpointing(settings, traits),
+        checkpointed_every=_checkpointed_every(settings) or 1,
         eager_attention=settings.attention == "eager",
         fused_loss=traits.fused_loss if settings.fused_cross_entropy is None else settings.fused_cross_entropy,
         offload_params=_offloaded(settings.offload_params) or settings.fsdp_offload is True,
@@ -197,12 +203,20 @@ def _even(settings: RunSettings) -> bool | None:
 
 
 def _checkpointing(settings: RunSettings, traits: FrameworkTraits) -> Checkpointing:
-    stated = settings.gradient_checkpointing
-    if traits.checkpoints_always or stated:
+    stated, chosen = settings.gradient_checkpointing, settings.selective_checkpointing
+    if chosen == _OPERATIONS:
+        return "selective"
+    if traits.checkpoints_always or stated or _checkpointed_every(settings) is not None:
         return "full"
     if stated is False or not traits.checkpointing:
         return "none"
     return "selective" if traits.selective else "full"
+
+
+def _checkpointed_every(settings: RunSettings) -> int | None:
+    """Return of how many layers one is checkpointed, where somebody says it."""
+    chosen = str(settings.selective_checkpointing)
+    return positive(int(chosen)) if chosen.isdigit() else None
 
 
 def _length(settings: RunSettings, traits: FrameworkTraits) -> int:
@@ -250,7 +264,7 @@ def _assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
     if positive(settings.sequence_length) is None and positive(settings.max_model_len) is None:
         en, zh = _default_of(made.stack) if made.stack.length else ("", "")
         yield assumed("sequence_length", f"{made.length} tokens for each sample{en}", f"每条样本 {made.length} 个 token{zh}")
-    if made.task == "train" and settings.gradient_checkpointing is None and not made.stack.checkpoints_always:
+    if _checkpointing_is_assumed(settings, made):
         en, zh = _CHECKPOINTED[made.checkpointing]
         yield assumed("gradient_checkpointing", f"gradient checkpointing is {en}", f"梯度检查点{zh}")
     if made.task == "train" and made.adapters is None and settings.optimizer is None:
@@ -289,6 +303,11 @@ def _assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
 def _type_is_assumed(settings: RunSettings) -> bool:
     """Return whether nothing says in which type weights are trained: under autocast the precision of the passes does not."""
     return settings.weights is None and settings.load_bits is None and (settings.zero_stage is None or settings.precision is None)
+
+
+def _checkpointing_is_assumed(settings: RunSettings, made: Setup) -> bool:
+    stated = settings.gradient_checkpointing is not None or settings.selective_checkpointing is not None
+    return made.task == "train" and not stated and not made.stack.checkpoints_always
 
 
 def _trained(made: Setup) -> Assumption:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from oomdoctor.case.text import Text
 
-Form = Literal["yaml", "json", "command"]
+Form = Literal["yaml", "json", "toml", "command"]
 
 
 class ConfigChange(Struct, frozen=True, kw_only=True):

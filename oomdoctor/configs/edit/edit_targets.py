@@ -59,7 +59,7 @@ class EditTargets:
         return list(dict.fromkeys(config.file for config in self.configs))
 
     def _missing(self, framework: str, key: str) -> EditTarget | None:
-        takes = [config for config in self.configs if config.form in ("yaml", "json", "command")]
+        takes = [config for config in self.configs if config.form in ("yaml", "json", "toml", "command")]
         matching = [config for config in takes if config.framework == framework]
         for config in [*matching, *(parsed for parsed in takes if framework in self._frameworks.family(parsed.framework or ""))]:
             return EditTarget(file=config.file, key=self._rooted(config, framework, key), program=config.program)

@@ -16,6 +16,7 @@ from oomdoctor.configs.edit.change import ConfigChange, Edit, Form, RefusedChang
 from oomdoctor.configs.edit.lists import list_items
 from oomdoctor.configs.edit.move import move_setting
 from oomdoctor.configs.edit.script import edit_script
+from oomdoctor.configs.edit.toml import edit_toml
 from oomdoctor.configs.parsed_config import MOST_BYTES, ParsedConfig, plain_value
 from oomdoctor.configs.readers.command_line import read_command_line
 from oomdoctor.configs.readers.read import read_config
@@ -101,9 +102,8 @@ def form_of(configs: Sequence[ParsedConfig]) -> Form | None:
     forms = {config.form for config in configs}
     if forms <= {"command", "environment"} and forms:
         return "command"
-    if len(forms) == 1 and (only := forms.pop()) in ("yaml", "json"):
-        return "yaml" if only == "yaml" else "json"
-    return None
+    only = forms.pop() if len(forms) == 1 else None
+    return only if only in ("yaml", "json", "toml") else None
 
 
 def _changed(file: str, data: bytes, change: ConfigChange) -> bytes:
@@ -130,11 +130,13 @@ def _edit(text: str, file: str, form: Form | None, change: ConfigChange) -> Edit
     if form == "command":
         return edit_script(text, file, change, lambda words: _runs(words, change))
     if form is None:
-        raise UnsafeEdit("this is neither YAML, JSON nor a shell script", "这不是 YAML、JSON 或 shell 脚本")
+        raise UnsafeEdit("this is neither YAML, JSON, TOML nor a shell script", "这不是 YAML、JSON、TOML 或 shell 脚本")
     if change.variable:
         raise UnsafeEdit(
             "a variable of the environment is set in the shell, not in this file", "环境变量要在 shell 里设置，不能写进这个文件"
         )
+    if form == "toml":
+        return edit_toml(text, change)
     return move_setting(text, form, change) if change.action == "move" else edit_block(text, form, change)
 
 

@@ -9,6 +9,7 @@ from oomdoctor.configs.readers.command_line import read_command_line
 from oomdoctor.configs.readers.containers import read_containers
 from oomdoctor.configs.readers.dump import is_dump, read_dump
 from oomdoctor.configs.readers.json import read_json
+from oomdoctor.configs.readers.toml import read_toml
 from oomdoctor.configs.readers.yaml import read_yaml
 
 _SCRIPT = (".sh", ".bash", ".zsh", ".slurm", ".sbatch", ".bat", ".cmd", ".ps1")
@@ -40,6 +41,8 @@ def _read(file: str, text: str) -> list[ParsedConfig]:
     start = text.lstrip()[:1]
     if lower.endswith((".yaml", ".yml")):
         return [read_yaml(file, text), *read_containers(file, text)]
+    if lower.endswith(".toml"):
+        return [read_toml(file, text)]
     if lower.endswith(".json") or start in ("{", "["):
         return [read_json(file, text)]
     if lower.endswith(_SCRIPT) or text.startswith("#!"):

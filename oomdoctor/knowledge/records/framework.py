@@ -120,6 +120,7 @@ class TrainingRecord(Record, frozen=True, kw_only=True):
     compiled: float = 1.0
     offloads_checkpoints: bool = False
     accumulates: bool = False
+    shards: bool = False
     longest_first: bool = False
     batch: int = 1
     length: int | None = None
