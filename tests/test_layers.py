@@ -19,7 +19,7 @@ LAYERS = (
     {"case"},
     {"knowledge", "ingest", "incidents"},
     {"findings", "memory", "parse", "simulation"},
-    {"advice", "configs", "setups", "snapshots", "tracing", "verdicts"},
+    {"advice", "configs", "record", "setups", "snapshots", "tracing", "verdicts"},
     {"machine", "planning"},
     {"comparing"},
     {"api"},

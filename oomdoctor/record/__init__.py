@@ -1,0 +1,1 @@
+"""A run that is watched: the wrapper, the sampler, the recorder inside, and the evidence folder."""
