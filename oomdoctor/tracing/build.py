@@ -12,7 +12,8 @@ import transformers
 
 from oomdoctor.case.setup import Adapters, Setup
 from oomdoctor.knowledge.tables.memory import adapter_targets
-from oomdoctor.tracing.classes import Untraceable, diffusers_class, is_diffusion, transformers_class
+from oomdoctor.tracing.classes import diffusers_class, is_diffusion, transformers_class
+from oomdoctor.tracing.failure import Untraceable
 from oomdoctor.tracing.fused import register
 
 _FP32 = 4

@@ -9,7 +9,7 @@ from typing import Any
 
 import transformers
 
-from oomdoctor.errors import OomdoctorError
+from oomdoctor.tracing.failure import Untraceable
 
 _KINDS = (
     ("MODEL_FOR_CAUSAL_LM_MAPPING", "AutoModelForCausalLM"),
@@ -23,12 +23,7 @@ _KINDS = (
 )
 """What a config is run as where it names no class of its own; what has a loss comes first."""
 
-
 _LANGUAGE = frozenset(auto for _, auto in _KINDS[:3])
-
-
-class Untraceable(OomdoctorError):
-    """Why a model cannot be traced."""
 
 
 def is_diffusion(config: Mapping[str, object]) -> bool:

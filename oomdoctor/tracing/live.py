@@ -2,46 +2,26 @@
 
 from __future__ import annotations
 
-import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map_only
+
+from oomdoctor.tracing.operations import WatchedOperations
 
 _BLOCK = 512
 """Bytes to which the CUDA allocator rounds a request: kMinBlockSize of c10/cuda/CUDACachingAllocator."""
 
 
-class TakesTooLong(Exception):
-    """The code that is counted runs on for longer than it may."""
-
-
-class LiveTensors(TorchDispatchMode):
-    """Counts the storages that operations give, and takes them off when nothing refers to them any more.
-
-    `seconds` is how long it may take: raise TakesTooLong at the operation after that.
-    """
+class LiveTensors(WatchedOperations):
+    """Counts the storages that operations give, and takes them off when nothing refers to them any more."""
 
     def __init__(self, seconds: float = float("inf")) -> None:
-        super().__init__()
-        self._until = time.monotonic() + seconds
+        super().__init__(seconds)
         self.now = 0
         self.peak = 0
         self._sizes: dict[int, int] = {}
-
-    def __torch_dispatch__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        """Run an operation and count its results."""
-        del types
-        if time.monotonic() > self._until:
-            raise TakesTooLong
-        given = func(*args, **(kwargs or {}))
-        tree_map_only(torch.Tensor, self._count, given)
-        return given
 
     def mark(self) -> None:
         """Begin a new peak."""
@@ -51,7 +31,9 @@ class LiveTensors(TorchDispatchMode):
         """Stop counting a tensor that is counted elsewhere."""
         self._free(tensor.untyped_storage()._cdata)
 
-    def _count(self, tensor: torch.Tensor) -> None:
+    def seen(self, tensor: torch.Tensor, func: Callable[..., Any]) -> None:
+        """Count a tensor."""
+        del func
         storage = tensor.untyped_storage()
         key = storage._cdata
         if key in self._sizes:

@@ -16,9 +16,8 @@ from torch.utils.checkpoint import checkpoint
 from oomdoctor.case.setup import Setup
 from oomdoctor.memory.inference import prompted
 from oomdoctor.tracing.card import CardKernels
-from oomdoctor.tracing.classes import Untraceable
+from oomdoctor.tracing.failure import TakesTooLong, Untraceable
 from oomdoctor.tracing.inputs import of_diffusers, of_transformers
-from oomdoctor.tracing.live import TakesTooLong
 
 
 @contextmanager

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import cache
 from types import FrameType
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map_only
 
 from oomdoctor.simulation.requests import Frame, Request, Site
-from oomdoctor.tracing.live import TakesTooLong
+from oomdoctor.tracing.operations import WatchedOperations
 
 _TORCH = os.path.dirname(torch.__file__)
 _OURS = os.path.dirname(os.path.dirname(__file__))
@@ -23,34 +21,18 @@ _LOOKED_AT = 25
 """Python frames that are looked at for one that belongs to the model's code."""
 
 
-class RequestRecorder(TorchDispatchMode):
-    """Writes down each storage that an operation gives, and when nothing refers to it any more.
-
-    `seconds` is how long it may take: raise TakesTooLong at the operation after that.
-    """
+class RequestRecorder(WatchedOperations):
+    """Writes down each storage that an operation gives, and when nothing refers to it any more."""
 
     def __init__(self, seconds: float = float("inf")) -> None:
-        super().__init__()
+        super().__init__(seconds)
         self.requests: list[Request] = []
         self.sites: list[Site] = []
-        self._until = time.monotonic() + seconds
         self._known: dict[Site, int] = {}
         self._numbers: dict[int, int] = {}
         self._made_at: dict[int, int] = {}
         self._modules: list[str] = []
         self._next = 0
-
-    def __torch_dispatch__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        """Run an operation and write down its results."""
-        del types
-        if time.monotonic() > self._until:
-            raise TakesTooLong
-        given = func(*args, **(kwargs or {}))
-        operation = str(func).rpartition(".")[0] or str(func)
-        tree_map_only(torch.Tensor, lambda tensor: self._made(tensor, operation), given)
-        return given
 
     def begin(self, phase: int, step: int) -> None:
         """Begin a phase of a step."""
@@ -86,12 +68,14 @@ class RequestRecorder(TorchDispatchMode):
         if self._modules:
             self._modules.pop()
 
-    def _made(self, tensor: torch.Tensor, operation: str) -> None:
+    def seen(self, tensor: torch.Tensor, func: Callable[..., Any]) -> None:
+        """Write down a tensor."""
         storage = tensor.untyped_storage()
         key = storage._cdata
         size = storage.nbytes()
         if key in self._numbers or not size:
             return
+        operation = str(func).rpartition(".")[0] or str(func)
         number = self._next
         self._next += 1
         self._numbers[key] = number
@@ -122,6 +106,9 @@ def _line_of_the_model() -> Frame | None:
     return None
 
 
+@cache
 def _short(path: str) -> str:
-    """Return a path from the packages of the interpreter on."""
-    return path.rpartition("site-packages" + os.sep)[2]
+    """Return a path from the folder on in which Python finds it; a snapshot goes to others, and says nothing of this machine."""
+    folders = (os.path.join(folder, "") for folder in sorted(sys.path, key=len, reverse=True) if folder)
+    inside = next((folder for folder in folders if path.startswith(folder)), None)
+    return os.path.basename(path) if inside is None else path[len(inside) :]

@@ -12,7 +12,7 @@ from oomdoctor.case.setup import Setup
 from oomdoctor.simulation.requests import Frame, RequestLog, Site
 from oomdoctor.tracing.build import config_of, fill, model_of, undropped
 from oomdoctor.tracing.card import CardKernels
-from oomdoctor.tracing.classes import Untraceable
+from oomdoctor.tracing.failure import Untraceable
 from oomdoctor.tracing.passes import forward, loss_of, traceable
 from oomdoctor.tracing.record import RequestRecorder
 

@@ -97,7 +97,7 @@ def test_the_peak_is_that_of_the_formulas(changes: dict[str, Any]) -> None:
     pytest.param(lambda: {"weights": "nf4"}, "16 or 32 bit", id="packed weights"),
 ])  # fmt: skip
 def test_what_cannot_be_simulated_says_why(changed: Callable[[], dict[str, Any]], says: str) -> None:
-    from oomdoctor.tracing.classes import Untraceable
+    from oomdoctor.tracing.failure import Untraceable
 
     with pytest.raises(Untraceable, match=says):
         record(**changed())
