@@ -38,3 +38,7 @@ class NothingReadError(OomdoctorError):
     def lines(self) -> tuple[str, ...]:
         """Why each input could not be read."""
         return self._lines
+
+
+class Untraceable(OomdoctorError):
+    """Why the code of a model cannot be traced."""

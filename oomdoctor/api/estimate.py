@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -44,6 +45,13 @@ _ANY_SIZE = 1_000_000_000
 
 
 _Config = Mapping[str, object]
+
+
+class Tracing(NamedTuple):
+    """What runs a model's code with sizes and no values."""
+
+    trace: Callable[[_Config, Setup], TracedMemory]
+    simulate: Callable[[_Config, Setup, str | None, Card | None], Simulation]
 
 
 def estimate(
@@ -121,7 +129,7 @@ def estimate_run(
     budget = None if card is None else memory_budget(card)
     fit = None if budget is None else judge_fit(memory.setup, budget)
     need = needed(memory.setup) if fit is None else fit.needed
-    steps = _tracing()[1](_config(settings, model), memory.setup, settings.alloc_conf, card) if simulate else None
+    steps = _tracing().simulate(_config(settings, model), memory.setup, settings.alloc_conf, card) if simulate else None
     others = (*_on_other_cards(card, fit), *otherwise(memory, need, budget))
     return RunEstimate(estimate=memory, needed=need, fit=fit, otherwise=others, simulation=steps)
 
@@ -178,26 +186,26 @@ def _estimated(settings: RunSettings, model: str | None, framework: str | None, 
 
 def _traced(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None) -> Estimate:
     """Estimate with activations counted in the model's own code. Raise OomdoctorError where it cannot be traced."""
-    (trace, _), path = _tracing(), str(model or settings.model or "")
+    tracing, path = _tracing(), str(model or settings.model or "")
     config = _config(settings, model)
     cards = _cards(settings, gpus)
     known = read_shape(path)
     stand_in = known or nearest_model(_ANY_SIZE, path)
     if stand_in is None:
         raise UsageError(f"nothing is known of {path}")
-    traced = trace(config, setup_from_settings(settings, stand_in, framework, cards)[0])
+    traced = tracing.trace(config, setup_from_settings(settings, stand_in, framework, cards)[0])
     shape = known or nearest_model(traced.params, path) or stand_in
     run, assumptions = setup_from_settings(settings, shape, framework, cards)
     return estimate_memory(replace(run, traced=traced), assumptions)
 
 
-def _tracing() -> tuple[Callable[[_Config, Setup], TracedMemory], Callable[[_Config, Setup, str | None, Card | None], Simulation]]:
-    """Return what traces a model's code, and what simulates its steps. Raise UsageError where torch or transformers are not installed."""
-    try:
-        from oomdoctor.tracing import simulate, trace  # noqa: PLC0415 - loads torch and transformers, which are optional
-    except ImportError as error:
-        raise UsageError(f"--trace needs torch and transformers: pip install 'oomdoctor[trace]' ({error})") from error
-    return trace.trace, simulate.simulate
+def _tracing() -> Tracing:
+    """Return what traces a model's code in a process of its own. Raise UsageError where what it needs is not installed."""
+    from oomdoctor.tracing import child  # noqa: PLC0415 - who traces nothing starts without it
+
+    if (lacking := child.missing()) is not None:
+        raise UsageError(f"--trace needs torch and transformers: pip install 'oomdoctor[trace]' (no {lacking} here)")
+    return Tracing(child.trace, child.simulate)
 
 
 def _config(settings: RunSettings, model: str | None) -> _Config:

@@ -77,11 +77,17 @@ class CachingAllocator:
 
     def free(self, block: Block) -> None:
         """Take a block back: it is joined with free neighbours and kept."""
-        self.entries.append(TraceEntry("free_requested", block.address, block.requested, block.site))
+        if not block.is_waiting:
+            self.release(block)
         self.entries.append(TraceEntry("free_completed", block.address, block.requested, block.site))
-        self.allocated -= block.size
-        block.in_use = False
+        block.in_use = block.is_waiting = False
         self._return(block)
+
+    def release(self, block: Block) -> None:
+        """Count a block no more, that serves no request yet: another stream may still be using it."""
+        self.entries.append(TraceEntry("free_requested", block.address, block.requested, block.site))
+        self.allocated -= block.size
+        block.is_waiting = True
 
     def flush(self, site: int = 0) -> None:
         """Give segments back of which nothing is in use, and the pages of expandable ones (`torch.cuda.empty_cache`)."""

@@ -8,7 +8,7 @@ from bisect import bisect_left, insort
 class Block:
     """A piece of a segment: in use, free, or of an expandable segment and not backed by memory."""
 
-    __slots__ = ("address", "before", "behind", "in_use", "is_mapped", "pool", "requested", "segment", "site", "size")
+    __slots__ = ("address", "before", "behind", "in_use", "is_mapped", "is_waiting", "pool", "requested", "segment", "site", "size")
 
     def __init__(self, pool: Pool, address: int, size: int, segment: int) -> None:
         self.pool = pool
@@ -22,6 +22,8 @@ class Block:
         self.site = 0
         self.in_use = False
         self.is_mapped = True
+        self.is_waiting = False
+        """Whether it was given back and cannot be used yet."""
 
     @property
     def is_whole(self) -> bool:

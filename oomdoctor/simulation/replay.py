@@ -59,6 +59,8 @@ class _Progress:
                     self._reserved = allocator.reserved
                 if allocator.most_reserved > before:
                     self.unused = allocator.reserved - allocator.allocated
+            elif action == "release":
+                allocator.release(live[tensor])
             elif action == "free":
                 allocator.free(live.pop(tensor))
             else:

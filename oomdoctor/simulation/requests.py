@@ -26,7 +26,8 @@ class Site(NamedTuple):
 class Request(NamedTuple):
     """A tensor that gets memory or gives it back, or the beginning of a phase."""
 
-    action: Literal["alloc", "free", "phase"]
+    action: Literal["alloc", "release", "free", "phase"]
+    """`release` comes before `free` where a block that nobody has any more waits for another stream (record_stream)."""
     tensor: int = 0
     """A number for as long as the tensor lives; of a phase, the step that it belongs to."""
     size: int = 0

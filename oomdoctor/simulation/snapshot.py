@@ -57,13 +57,13 @@ def _stretch(block: Block) -> tuple[int, bool]:
 
 def _segment(blocks: Sequence[Block], frames: Sequence[list[Fields]], expandable: bool) -> Fields:
     used = [block for block in blocks if block.in_use]
-    allocated = sum(block.size for block in used)
+    active = sum(block.size for block in used)
     return {
         "device": 0,
         "address": blocks[0].address,
         "total_size": sum(block.size for block in blocks),
-        "allocated_size": allocated,
-        "active_size": allocated,
+        "allocated_size": active - sum(block.size for block in used if block.is_waiting),
+        "active_size": active,
         "requested_size": sum(block.requested for block in used),
         "stream": 0,
         "segment_type": "small" if blocks[0].pool.is_small else "large",
@@ -75,12 +75,18 @@ def _segment(blocks: Sequence[Block], frames: Sequence[list[Fields]], expandable
                 "address": block.address,
                 "size": block.size,
                 "requested_size": block.requested,
-                "state": "active_allocated" if block.in_use else "inactive",
+                "state": _state(block),
                 "frames": frames[block.site] if block.in_use else [],
             }
             for block in blocks
         ],
     }
+
+
+def _state(block: Block) -> str:
+    if block.in_use:
+        return "active_pending_free" if block.is_waiting else "active_allocated"
+    return "inactive"
 
 
 def _entry(entry: TraceEntry, frames: Sequence[list[Fields]], number: int) -> Fields:

@@ -11,10 +11,12 @@ import torch
 import transformers
 
 from oomdoctor.case.setup import Adapters, Setup
+from oomdoctor.errors import Untraceable
 from oomdoctor.knowledge.tables.memory import adapter_targets
+from oomdoctor.memory.model.weights import SHARDS_ALL
 from oomdoctor.tracing.classes import diffusers_class, is_diffusion, transformers_class
-from oomdoctor.tracing.failure import Untraceable
 from oomdoctor.tracing.fused import register
+from oomdoctor.tracing.packed import pack
 
 _FP32 = 4
 _DROPOUT = 0.05
@@ -103,15 +105,22 @@ def undropped(config: Any) -> Any:
     return config
 
 
-def model_of(config: Any, setup: Setup) -> Any:
-    """Return the model, all of it on torch's meta device. Raise Untraceable for a config that no class runs."""
-    dtype = torch.float32 if setup.weights.bytes_per_param == _FP32 else torch.bfloat16
+def model_of(config: Any, setup: Setup, *, packed: bool = False) -> Any:
+    """Return the model, all of it on torch's meta device; with `packed` its matrices are stored as the run stores them.
+
+    Raise Untraceable for a config that no class runs.
+    """
+    # What is sharded whole is gathered in 16 bit.
+    wide = setup.weights.bytes_per_param == _FP32 and setup.layout.sharded(SHARDS_ALL) == 1
+    dtype = torch.float32 if wide else torch.bfloat16
     with torch.device("meta"):
         if isinstance(config, dict):
             model = diffusers_class(config).from_config(config).to(dtype)
         else:
             attentions = ("eager",) if setup.eager_attention else (register(), "sdpa", "eager")
             model = _built(transformers_class(config), config, dtype, attentions)
+        if packed:
+            pack(model, setup)
         return model if setup.adapters is None else _adapted(model, setup.adapters, setup.stack.adapter_bytes)
 
 

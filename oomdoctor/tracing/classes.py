@@ -9,7 +9,7 @@ from typing import Any
 
 import transformers
 
-from oomdoctor.tracing.failure import Untraceable
+from oomdoctor.errors import Untraceable
 
 _KINDS = (
     ("MODEL_FOR_CAUSAL_LM_MAPPING", "AutoModelForCausalLM"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from oomdoctor.tracing.failure import Untraceable
+from oomdoctor.errors import Untraceable
 
 _TEXT = 512
 """Tokens of a prompt for a diffusion model that does not say how many it takes; CLIP's have 77."""

@@ -10,7 +10,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-from oomdoctor.tracing.failure import TakesTooLong
+
+class TakesTooLong(Exception):
+    """The code that is counted runs on for longer than it may."""
 
 
 class WatchedOperations(TorchDispatchMode):

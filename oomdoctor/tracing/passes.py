@@ -14,10 +14,11 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import checkpoint
 
 from oomdoctor.case.setup import Setup
+from oomdoctor.errors import Untraceable
 from oomdoctor.memory.inference import prompted
 from oomdoctor.tracing.card import CardKernels
-from oomdoctor.tracing.failure import TakesTooLong, Untraceable
 from oomdoctor.tracing.inputs import of_diffusers, of_transformers
+from oomdoctor.tracing.operations import TakesTooLong
 
 
 @contextmanager
@@ -43,7 +44,8 @@ def forward(model: Any, setup: Setup) -> Any:
     model.train()
     if setup.checkpointing == "full":
         _checkpoint_layers(model, setup)
-    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=setup.stack.autocast):
+    # accelerate leaves precision to DeepSpeed's engine.
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=setup.stack.autocast and setup.layout.engine != "deepspeed"):
         return model(**inputs)
 
 

@@ -52,6 +52,15 @@ class RequestRecorder(WatchedOperations):
             at = self._made_at[number]
             self.requests[at] = self.requests[at]._replace(site=self.site(site))
 
+    def resize(self, tensor: torch.Tensor, size: int) -> None:
+        """Say that a tensor that an operation made takes so many bytes."""
+        at = self._made_at[self._numbers[tensor.untyped_storage()._cdata]]
+        self.requests[at] = self.requests[at]._replace(size=size)
+
+    def release(self, tensor: torch.Tensor) -> None:
+        """Say that nobody has a tensor any more, and that its memory is free as soon as another stream is done with it."""
+        self.requests.append(Request("release", self._numbers[tensor.untyped_storage()._cdata]))
+
     def follow(self, model: torch.nn.Module) -> None:
         """Note which part of a model runs."""
         for name, module in model.named_modules():

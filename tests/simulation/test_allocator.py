@@ -125,6 +125,16 @@ def test_a_block_above_the_limit_is_never_split_and_serves_no_small_request() ->
     assert (allocator.reserved, allocator.flushes) == (52 * MIB, 0)
 
 
+def test_a_block_that_waits_for_another_stream_is_not_counted_and_not_used() -> None:
+    allocator = CachingAllocator(PLAIN)
+    block = allocator.allocate(30 * MIB)
+    allocator.release(block)
+    assert (allocator.allocated, allocator.largest_free()) == (0, 0)
+    assert allocator.allocate(30 * MIB).address != block.address
+    allocator.free(block)
+    assert (allocator.allocated, allocator.largest_free()) == (30 * MIB, 30 * MIB)
+
+
 requests = st.lists(
     st.tuples(st.booleans(), st.one_of(st.integers(1, 4 * KIB), st.integers(1, 4 * MIB), st.integers(1, 80 * MIB)), st.integers(0, 10_000)),
     max_size=80,

@@ -69,7 +69,7 @@ def test_a_diffusion_model_of_no_known_family_gets_an_estimate(tmp_path: Path) -
 ])  # fmt: skip
 def test_what_diffusers_cannot_run_says_why(written: dict[str, Any], says: str) -> None:
     pytest.importorskip("diffusers")
-    from oomdoctor.tracing.failure import Untraceable
+    from oomdoctor.errors import Untraceable
     from oomdoctor.tracing.trace import trace
 
     with pytest.raises(Untraceable, match=says):

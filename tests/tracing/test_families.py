@@ -117,8 +117,8 @@ def test_a_bare_config_is_enough(written: dict[str, Any], task: Any) -> None:
 
 
 def test_counting_has_an_end() -> None:
-    from oomdoctor.tracing.failure import TakesTooLong
     from oomdoctor.tracing.live import LiveTensors
+    from oomdoctor.tracing.operations import TakesTooLong
 
     with pytest.raises(TakesTooLong), LiveTensors(-1.0):
         torch.ones(1)

@@ -133,7 +133,7 @@ def test_logits_are_most_of_a_short_model() -> None:
     pytest.param({"model_type": "llama", "num_attention_heads": 0}, "", id="a config that makes no sense"),
 ])  # fmt: skip
 def test_what_cannot_be_traced_says_why(written: dict[str, Any], says: str) -> None:
-    from oomdoctor.tracing.failure import Untraceable
+    from oomdoctor.errors import Untraceable
     from oomdoctor.tracing.trace import trace
 
     with pytest.raises(Untraceable, match=says.replace("(", r"\(").replace(")", r"\)")):
