@@ -13,11 +13,10 @@ from oomdoctor.knowledge.records.server import SERVERS
 from oomdoctor.knowledge.tables.cards import Card, choices, commonest_card
 from oomdoctor.knowledge.tables.likeness import did_you_mean
 from oomdoctor.knowledge.tables.model_names import has_format, is_ollama_tag
-from oomdoctor.knowledge.tables.models import model_choices
 from oomdoctor.knowledge.tables.shapes import model_shape
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.hub import fetch_config
-from oomdoctor.setups.model_files import read_config, read_shape, unread_config
+from oomdoctor.setups.model_files import read_config, read_shape, unknown_model
 
 
 def find_card(name: str) -> Card:
@@ -81,11 +80,7 @@ def find_shape(name: object) -> Shape:
         raise UsageError("which model? name it with --model, or give a folder with its config.json")
     shape = read_shape(str(name)) or model_shape(str(name))
     if shape is None:
-        if (why := unread_config(str(name))) is not None:
-            raise UsageError(why)
-        meant = model_choices(str(name))
-        suggestion = f"; did you mean {', '.join(meant)}?" if meant else "."
-        raise UsageError(f"the model {name} is not in the table{suggestion} Give a folder with its config.json with --model, or --hub")
+        raise UsageError(unknown_model(str(name)))
     return shape
 
 

@@ -27,6 +27,9 @@ _TRIES = 40
 _BY_HAND = 2
 """Plans with a part for a person that are named beside those that can be written."""
 
+_OF_SERVERS_TOO = ("gpu", "framework_version")
+"""What is assumed of a run and counts for a server as well."""
+
 
 def plan_run(
     request: PlanRequest,
@@ -51,8 +54,8 @@ def plan_run(
         run = _run_plans(request, budget, keys, writer, top)
         return replace(run, now=replace(run.now, assumptions=request.assumptions))
     server = keys.with_keys(plans(server_space(served, budget, keys.has), top=top))
-    version = (assumption for assumption in request.assumptions if assumption.id == "framework_version")
-    return replace(server, now=replace(server.now, assumptions=(*version, *served.assumptions)))
+    of_both = (taken for taken in request.assumptions if taken.id in _OF_SERVERS_TOO)
+    return replace(server, now=replace(server.now, assumptions=(*of_both, *served.assumptions)))
 
 
 def _run_plans(request: PlanRequest, budget: MemoryBudget, keys: MeasureKeys, writer: PlanWriter | None, top: int) -> Plans[Estimate]:

@@ -13,6 +13,7 @@ from oomdoctor.case.settings import RunSettings, positive
 from oomdoctor.case.setup import Adapters, Checkpointing, Engine, FrameworkTraits, Layout, Optimizer, Setup, WeightFormat
 from oomdoctor.case.shape import Shape
 from oomdoctor.case.text import Text
+from oomdoctor.knowledge.tables.likeness import nearest
 from oomdoctor.knowledge.tables.memory import (
     adapter_targets,
     cache_bytes,
@@ -20,6 +21,7 @@ from oomdoctor.knowledge.tables.memory import (
     known_format,
     known_optimizer,
     optimizer_named,
+    optimizer_names,
     training_method,
     weight_format,
 )
@@ -272,6 +274,15 @@ def _assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
         en, zh = _default_of(made.stack)
         title = _OPTIMIZERS.get(made.optimizer.name, made.optimizer.name)
         yield assumed("optimizer", f"{title} as the optimizer{en}", f"优化器为 {title}{zh}")
+    if made.task == "train" and settings.optimizer is not None and optimizer_named(settings.optimizer) is None:
+        title = _OPTIMIZERS.get(made.optimizer.name, made.optimizer.name)
+        meant = nearest(settings.optimizer.lower(), optimizer_names())
+        en, zh = (f" (did you mean {', '.join(meant)}?)", f"（是否指 {'、'.join(meant)}？）") if meant else ("", "")
+        yield assumed(
+            "optimizer",
+            f"{title}, as {settings.optimizer[:_LONGEST]} is no optimizer that is known here{en}",
+            f"按 {title} 计算：不认识优化器 {settings.optimizer[:_LONGEST]}{zh}",
+        )
     if made.task == "train" and _type_is_assumed(settings) and (made.adapters is None or made.weights.name == "fp32"):
         yield _kept_as(made)
     if absent := settings.zero_file or settings.launch_file:

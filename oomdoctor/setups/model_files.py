@@ -14,7 +14,7 @@ from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.hub_configs.decoder import shape_from_config, unusable_sizes
 from oomdoctor.knowledge.hub_configs.diffusion import picture_parameters
 from oomdoctor.knowledge.hub_configs.sizes import HubConfig
-from oomdoctor.knowledge.tables.models import model_row
+from oomdoctor.knowledge.tables.models import model_choices, model_row
 from oomdoctor.memory.model import parameters as count
 from oomdoctor.units import GIB
 
@@ -57,6 +57,8 @@ def unread_config(path: str) -> str | None:
         whole = ", ".join(f"{name} {_HALF * params / GIB:.2f} GiB" for name, params in sizes)
         return f"{path} makes pictures; its weights in 16 bit: {whole}; what a picture takes beside them is not counted here"
     place = os.path.join(path, "config.json") if os.path.isdir(path) else path
+    if os.path.isfile(place) and os.path.getsize(place) > MOST_BYTES:
+        return f"{place} is no config.json: larger than {MOST_BYTES >> 20} MiB"
     config = read_config(path)
     if config is None:
         return f"{place} is no config.json: no JSON object" if os.path.isfile(place) else None
@@ -67,6 +69,16 @@ def unread_config(path: str) -> str | None:
     return (
         f"the config.json of {path} (model_type {family}) gives no sizes to count with: {', '.join(missing) or 'its layers are not known'}"
     )
+
+
+def unknown_model(name: str) -> str:
+    """Return what to say of a model that nothing here knows, in one line: what is wrong with its config.json, else the nearest names."""
+    why = unread_config(name)
+    if why is not None:
+        return why
+    meant = model_choices(name)
+    suggestion = f"; did you mean {', '.join(meant)}?" if meant else "."
+    return f"the model {name} is not in the table{suggestion} Give a folder with its config.json with --model, or --hub"
 
 
 def _picture_parts(path: str) -> Iterator[tuple[str, int]]:

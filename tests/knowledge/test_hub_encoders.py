@@ -110,3 +110,37 @@ def test_a_server_is_not_asked_for_what_only_reads(tmp_path: Path) -> None:
     answer = CliRunner().invoke(cli, ["estimate", "--model", str(tmp_path), "--serve", "--gpu", "24GB"])
     assert isinstance(answer.exception, UsageError)
     assert "keeps no KV cache" in str(answer.exception)
+
+
+@pytest.mark.parametrize(("wrong", "named"), [
+    pytest.param({"num_hidden_layers": 0}, "num_hidden_layers is 0", id="no layers"),
+    pytest.param({"num_hidden_layers": 5000}, "num_hidden_layers is 5000", id="far too many layers"),
+    pytest.param({"num_attention_heads": 10**9}, "num_attention_heads is 1000000000", id="far too many heads"),
+    pytest.param({"hidden_size": -4096}, "hidden_size is -4096", id="negative"),
+    pytest.param({"hidden_size": "4096"}, "hidden_size is 4096", id="a text"),
+    pytest.param({"vocab_size": float("nan")}, "vocab_size is nan", id="not a number"),
+    pytest.param({"num_key_value_heads": 5}, "num_key_value_heads is 5", id="heads that share no keys evenly"),
+    pytest.param({"num_key_value_heads": -8}, "num_key_value_heads is -8", id="negative where it may be missing"),
+    pytest.param({"num_local_experts": 10**7}, "num_local_experts is 10000000", id="far too many experts"),
+    pytest.param({"num_local_experts": 8, "num_experts_per_tok": 9}, "num_experts_per_tok is 9", id="more experts for a token than there are"),
+    pytest.param({"hidden_size": 8}, "hidden_size is 8", id="narrower than it has heads"),
+    pytest.param({"head_dim": 0}, "head_dim is 0", id="a head of nothing"),
+])  # fmt: skip
+def test_an_absurd_size_is_named_and_nothing_is_counted(tmp_path: Path, wrong: dict[str, Any], named: str) -> None:
+    sizes = {"hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 8192}
+    config = {"model_type": "llama", "vocab_size": 128256, **sizes}
+    assert shape_from_config(config) is not None
+    (tmp_path / "config.json").write_text(json.dumps({**config, **wrong}))
+    assert shape_from_config({**config, **wrong}) is None
+    assert named in (unread_config(str(tmp_path)) or "")
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    pytest.param('{"a":' * 20_000 + "1" + "}" * 20_000, "no JSON object", id="nested without end"),
+    pytest.param('{"a": "' + "b" * (4 << 20) + '"}', "larger than 4 MiB", id="far too large"),
+    pytest.param('{"hidden_size": 20', "no JSON object", id="cut off"),
+    pytest.param("[1, 2]", "no JSON object", id="a list"),
+])  # fmt: skip
+def test_what_is_no_config_is_said_to_be_none(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "config.json").write_text(text)
+    assert said in (unread_config(str(tmp_path)) or "")

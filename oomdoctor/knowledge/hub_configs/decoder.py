@@ -7,7 +7,7 @@ from oomdoctor.knowledge.hub_configs.encoders import encoder_shape, gives_scores
 from oomdoctor.knowledge.hub_configs.feed_forward import first_dense
 from oomdoctor.knowledge.hub_configs.layers import with_layers
 from oomdoctor.knowledge.hub_configs.quantization import checkpoint
-from oomdoctor.knowledge.hub_configs.sizes import HubConfig, part_of, size, sizes, texts
+from oomdoctor.knowledge.hub_configs.sizes import HubConfig, absurd_sizes, part_of, size, sizes, texts
 from oomdoctor.knowledge.hub_configs.towers import towers
 
 _LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers")
@@ -85,7 +85,7 @@ def shape_from_config(config: HubConfig, name: str = "") -> Shape | None:
     layers = layers or len(texts(config, "layers_block_type")) or None
     # A model of states alone has no heads.
     heads = size(config, *_HEADS) or (1 if family in _STATES else None)
-    if hidden is None or layers is None or heads is None or vocab is None:
+    if hidden is None or layers is None or heads is None or vocab is None or absurd_sizes(config):
         return None
     width = size(config, *_WIDTH, *_EXPERT_WIDTH) or _other_width(config, hidden, family)
     if width is None:
@@ -101,7 +101,8 @@ def unusable_sizes(config: HubConfig) -> tuple[str, ...]:
     inner = part_of(inner, "text_config") or inner
     needed = (_HIDDEN, _LAYERS, _HEADS, _VOCAB, (*_WIDTH, *_EXPERT_WIDTH))
     usual = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size", "intermediate_size")
-    return tuple(next((key for key in names if key in inner), name) for name, names in zip(usual, needed) if size(inner, *names) is None)
+    missing = (next((key for key in names if key in inner), name) for name, names in zip(usual, needed) if size(inner, *names) is None)
+    return tuple(dict.fromkeys((*missing, *absurd_sizes(inner))))
 
 
 def _other_width(config: HubConfig, hidden: int, family: str) -> int | None:

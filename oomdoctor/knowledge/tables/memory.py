@@ -65,6 +65,11 @@ def optimizer_named(name: str) -> Optimizer | None:
     return _optimizers().get(name.lower().rpartition(".")[2])
 
 
+def optimizer_names() -> tuple[str, ...]:
+    """Return every name of an optimizer."""
+    return tuple(_optimizers())
+
+
 def known_optimizer(name: str) -> Optimizer:
     """Return an optimizer that the table has for certain: one that another table names."""
     return _optimizers()[name]
