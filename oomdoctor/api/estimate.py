@@ -20,23 +20,26 @@ from oomdoctor.api.models import (
 )
 from oomdoctor.api.results import RunEstimate
 from oomdoctor.case.estimate import Estimate
-from oomdoctor.case.plan import Fit, Otherwise
+from oomdoctor.case.plan import Fit, MemoryBudget, Otherwise
 from oomdoctor.case.serving import Served
 from oomdoctor.case.settings import RunConfig, RunSettings, Scalar
 from oomdoctor.case.setup import Setup, TracedMemory
 from oomdoctor.case.text import Text
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack, load_pack
+from oomdoctor.knowledge.records.server import SERVERS
 from oomdoctor.knowledge.tables.cards import Card
 from oomdoctor.knowledge.tables.likeness import did_you_mean
 from oomdoctor.memory.estimate import estimate as estimate_memory
 from oomdoctor.memory.estimate import needed
 from oomdoctor.memory.servers.releases import with_older_releases
 from oomdoctor.planning.memory_budget import judge_fit, memory_budget
+from oomdoctor.planning.sizing.layers import as_it_fits, fewer, on_card
 from oomdoctor.planning.sizing.otherwise import otherwise
 from oomdoctor.setups.from_settings import setup_from_settings
 from oomdoctor.setups.model_files import read_config, read_shape
 from oomdoctor.setups.nearest_model import nearest_model
+from oomdoctor.setups.programs.ggml import ggml_run, with_context
 from oomdoctor.setups.server import CardLookup, serve_settings, server_record
 from oomdoctor.simulation.simulated_run import Simulation
 
@@ -44,6 +47,8 @@ _ANY_SIZE = 1_000_000_000
 """Parameters of a model of which only a trace will say how many it has; the trace does not ask."""
 
 
+_GGUF_READER = "llama.cpp"
+"""What loads a GGUF file where nobody says what does."""
 _Config = Mapping[str, object]
 
 
@@ -120,17 +125,21 @@ def estimate_run(
     simulate: bool = False,
 ) -> RunEstimate:
     """Estimate the run of these settings. Raise UsageError where the model is not known."""
+    framework = framework or (_GGUF_READER if str(model or settings.model).lower().endswith(".gguf") else None)
+    if settings.method is None and (ggml_run(framework) or pack.record(SERVERS, framework or "")):
+        settings = replace(settings, method="serve")
     served = None if card is None else serve_run(settings, model, framework, gpus, card, pack, older=True)
     if served is not None:
         taken = (*card_assumption(card), *tag_assumption(model or settings.model))
         return RunEstimate(estimate=replace(served, assumptions=(*taken, *served.assumptions)))
-    memory = _traced(settings, model, framework, gpus) if trace else _estimated(settings, model, framework, gpus)
-    memory = replace(memory, assumptions=(*card_assumption(card), *memory.assumptions))
     budget = None if card is None else memory_budget(card)
+    memory = _traced(settings, model, framework, gpus) if trace else _estimated(settings, model, framework, gpus, budget)
+    memory = replace(memory, assumptions=(*card_assumption(card), *memory.assumptions))
     fit = None if budget is None else judge_fit(memory.setup, budget)
     need = needed(memory.setup) if fit is None else fit.needed
     steps = _tracing().simulate(_config(settings, model), memory.setup, settings.alloc_conf, card) if simulate else None
-    others = (*_on_other_cards(card, fit), *otherwise(memory, need, budget))
+    layers = None if fit is None else fewer(memory.setup, fit)
+    others = (*_on_other_cards(card, fit), *([layers] if layers else []), *otherwise(memory, need, budget))
     return RunEstimate(estimate=memory, needed=need, fit=fit, otherwise=others, simulation=steps)
 
 
@@ -180,8 +189,15 @@ def serve_run(
     return with_older_releases(served, server, at_version) if older else served
 
 
-def _estimated(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None) -> Estimate:
-    return estimate_memory(*setup_from_settings(settings, find_shape(model or settings.model), framework, _cards(settings, gpus)))
+def _estimated(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None, budget: MemoryBudget | None) -> Estimate:
+    name, cards = model or settings.model, _cards(settings, gpus)
+    shape = find_shape(name)
+    known = with_context(replace(settings, model=name and str(name)), framework, shape, None if budget is None else budget.total, cards)
+    setup, assumptions = setup_from_settings(known, shape, framework, cards)
+    if budget is not None and (placed := as_it_fits(setup, budget)) is not setup:
+        named = on_card(placed)
+        setup, assumptions = placed, tuple(named if named and each.id == named.id else each for each in assumptions)
+    return estimate_memory(setup, assumptions)
 
 
 def _traced(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None) -> Estimate:

@@ -223,6 +223,10 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """GiB of weights that each card of a server keeps on the host."""
     gpu_layers: int | None = None
     """Layers that llama.cpp puts on the card."""
+    host_experts: Union[int, bool, None] = None
+    """Layers whose experts llama.cpp keeps on the host, the first ones; true is all of them."""
+    tensor_override: str | None = None
+    """Where llama.cpp puts matrices, by a pattern of their names: `exps=CPU`."""
 
     # Environment.
     alloc_conf: str | None = None

@@ -224,6 +224,10 @@ class GgmlRun(Struct, frozen=True, kw_only=True):
 
     layers: int | None = None
     """Layers on the card, the output projection counts as one more (`-ngl`); None is all of them."""
+    host_experts: float = 0.0
+    """Layers whose experts stay on the host (`--n-cpu-moe`)."""
+    fits_itself: bool = False
+    """Whether the program finds by itself how many layers the card takes."""
     chunk: int = 512
     """Tokens that are computed at once (`-ub`): llama.cpp common/common.h, n_ubatch."""
 

@@ -21,6 +21,7 @@ TABLES: Mapping[str, str] = {
     "driver_branches": "branch:version cuda:version source",
     "gguf_mixtures": "name names? base value? down? bumped:layers? attention_output? head embedding? experts? source",
     "cache_types": "name names? bits:number per_head:number source",
+    "context_defaults": "framework card_gib:number tokens:number source",
     "gguf_types": "name values:number bytes:number instead? source",
     "measures": "measure fix:fix risk effort:number capability:version? general:yes-or-no source",
     "name_words": "of:model-or-card kind words means? source",

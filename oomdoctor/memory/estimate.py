@@ -20,6 +20,8 @@ _PINNED = 1.5
 _UNNAMED = {(True, False): (0.07, 0.20), (True, True): (0.07, 0.20), (False, False): (0.05, 0.25), (False, True): (0.10, 0.30)}
 """What no formula here names, as shares of the whole: (training, counter unknown) -> (less, more). Kernels' workspaces, eager
 attention, copies in a program's own loop; with an unknown counter also decimal units (7 %). docs/accuracy.md shows how often it holds."""
+_UNNAMED_GGML = (0.05, 0.10)
+"""The same of llama.cpp: every buffer stands from the start; only the pools for what kernels unpack grow (ggml-cuda, ggml_cuda_pool)."""
 _ONCE = frozenset({"load", "save", "merge"})
 """Phases that do not come with every step."""
 _BETWEEN_CARDS = 0.02
@@ -73,7 +75,7 @@ def _fullest(setup: Setup, estimates: Sequence[Estimate], assumptions: tuple[Ass
 
 def _of(setup: Setup, every: tuple[Phase, ...]) -> Estimate:
     peak = max(every, key=lambda phase: phase.bytes)
-    below, above = _UNNAMED[setup.task == "train", setup.counter == "unknown"]
+    below, above = _unnamed(setup)
     above += _BETWEEN_CARDS if setup.layout.cards > 1 and setup.task == "train" else 0.0
     ranges = {phase.name: bounds(phase, below, above) for phase in every}
     return Estimate(
@@ -96,7 +98,11 @@ def at_phases(setup: Setup, names: Container[str]) -> tuple[int, int, int] | Non
     phase = max((phase for phase in every if phase.name in names), key=lambda phase: phase.bytes, default=None)
     if phase is None:
         return None
-    return phase.bytes, *bounds(phase, *_UNNAMED[setup.task == "train", setup.counter == "unknown"])
+    return phase.bytes, *bounds(phase, *_unnamed(setup))
+
+
+def _unnamed(setup: Setup) -> tuple[float, float]:
+    return _UNNAMED_GGML if setup.ggml is not None else _UNNAMED[setup.task == "train", setup.counter == "unknown"]
 
 
 def bounds(phase: Phase, below: float, above: float) -> tuple[int, int]:

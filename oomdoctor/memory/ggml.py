@@ -13,6 +13,7 @@ from oomdoctor.case.setup import GgmlRun, Setup
 from oomdoctor.memory import inference
 from oomdoctor.memory.activations import width
 from oomdoctor.memory.model import weights
+from oomdoctor.memory.model.gguf import expert_bytes
 from oomdoctor.memory.model.placement import card_placement, held
 from oomdoctor.memory.term import term
 from oomdoctor.units import GIB
@@ -39,7 +40,16 @@ def on_host(setup: Setup, run: GgmlRun) -> float:
     share, whole = 1 - _share(setup, run), replace(setup, placement=None)
     first, last = weights.embedding(whole), weights.head(whole)
     layers = share * (weights.stored(whole) - first - last + inference.sequence_cache(whole, whole.length, run.chunk))
-    return layers + first + (0 if _scores(setup, run) else last)
+    return layers + first + (0 if _scores(setup, run) else last) + (1 - share) * _experts_on_host(whole, run)
+
+
+def _experts_on_host(setup: Setup, run: GgmlRun) -> float:
+    """Return the bytes of experts that stay on the host, of layers that are on the card otherwise; the first layers keep theirs there."""
+    if not run.host_experts:
+        return 0.0
+    sizes = expert_bytes(setup.shape, setup.weights)
+    first, part = sizes[: int(run.host_experts)], sizes[int(run.host_experts) :][:1]
+    return sum(first) + (run.host_experts - int(run.host_experts)) * sum(part)
 
 
 def _share(setup: Setup, run: GgmlRun) -> float:
@@ -52,7 +62,7 @@ def _scores(setup: Setup, run: GgmlRun) -> bool:
 
 def _weights(setup: Setup, run: GgmlRun) -> Term:
     first, last = weights.embedding(setup), weights.head(setup)
-    layers = (weights.stored(setup) - first - last) * _share(setup, run)
+    layers = (weights.stored(setup) - first - last - _experts_on_host(setup, run)) * _share(setup, run)
     # A tied output projection is a copy of the embedding, which stays in the host.
     size = held(setup, layers, 0, (last or first) if _scores(setup, run) else 0)
     return term("weights", size, "layers of -ngl and the output projection: llama.cpp src/llama-model.cpp", low=0.97, high=1.03)

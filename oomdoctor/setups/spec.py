@@ -10,10 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption
-from oomdoctor.case.setup import Adapters, Checkpointing, Counter, FrameworkTraits, Layout, Optimizer, Setup, WeightFormat
+from oomdoctor.case.setup import Adapters, Checkpointing, Counter, FrameworkTraits, GgmlRun, Layout, Optimizer, Setup, WeightFormat
 from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.tables.memory import (
     adapter_targets,
+    cache_bytes,
     framework_traits,
     known_format,
     known_optimizer,
@@ -26,7 +27,7 @@ from oomdoctor.memory.model.gguf import gguf_format
 from oomdoctor.setups import prompts
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.nearest_model import nearest_model, size_in
-from oomdoctor.setups.programs.ggml import ggml_run
+from oomdoctor.setups.programs.ggml import ggml_run, ggml_width
 from oomdoctor.setups.strategy import layout_from_strategy
 from oomdoctor.setups.weights_said import weights_said
 
@@ -88,6 +89,11 @@ class Spec(Struct, kw_only=True):
     packing: str | None = None
     offload: str | None = None
     counter: str | None = None
+    kv_dtype: str | None = None
+    """Type of the cache of keys, and of values where they have none of their own."""
+    value_dtype: str | None = None
+    gpu_layers: int | None = None
+    host_experts: int | None = None
 
 
 class RefusedSpec(Struct, frozen=True):
@@ -126,12 +132,26 @@ def setup_from_spec(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | Refuse
         offload_activations=traits.offloads_checkpoints or _offloaded(spec, "activation"),
         fused_loss=spec.fused_loss is True,
         prompt_logits=None if training else spec.prompt_logits,
-        ggml=None if training else ggml_run(spec.framework),
+        ggml=None if training else _ggml(spec, known),
+        cache_bytes=_cache_bytes(spec, known),
         even_lengths=_even(spec.packing),
         tower_trained=_tower(spec) if training else False,
         counter=_counter(spec.counter),
     )
     return made, tuple(_assumptions(spec, made))
+
+
+def _ggml(spec: Spec, shape: Shape) -> GgmlRun | None:
+    run = ggml_run(spec.framework, spec.gpu_layers)
+    return None if run is None else replace(run, host_experts=float(min(spec.host_experts or 0, shape.layers)))
+
+
+def _cache_bytes(spec: Spec, shape: Shape) -> float:
+    """Return the bytes of a value in the cache; keys and values may be of two types."""
+    kinds = (spec.kv_dtype, spec.value_dtype or spec.kv_dtype)
+    if ggml_run(spec.framework) is not None:
+        return sum(map(ggml_width, kinds)) / len(kinds)
+    return sum(cache_bytes(kind, shape) for kind in kinds) / len(kinds)
 
 
 def _shape(spec: Spec) -> Shape | None:

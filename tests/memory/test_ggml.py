@@ -44,6 +44,37 @@ def test_what_the_cache_takes(settings: dict[str, Any], cache: float) -> None:
     assert terms(of(**settings))["kv cache"] == pytest.approx(cache, abs=1)
 
 
+def experts(setup: Setup) -> float:
+    """All experts of a model in a file of one type: 18 bytes for 32 values."""
+    shape = setup.shape
+    assert shape.experts is not None
+    return 3 * shape.layers * shape.hidden * shape.experts.intermediate * shape.experts.routed * 18 / 32 / MIB
+
+
+@pytest.mark.parametrize(("settings", "share"), [
+    pytest.param({}, 0, id="nothing said"),
+    pytest.param({"host_experts": 12}, 12 / 48, id="--n-cpu-moe 12"),
+    pytest.param({"host_experts": 99}, 1, id="more than there are"),
+    pytest.param({"host_experts": True}, 1, id="--cpu-moe"),
+    pytest.param({"tensor_override": "exps=CPU"}, 1, id="a part of the name"),
+    pytest.param({"tensor_override": r"\.ffn_.*_exps\.=CPU"}, 1, id="a pattern"),
+    pytest.param({"tensor_override": r"blk\.(?:[0-9]|1[01])\.ffn_.*_exps=CPU"}, 12 / 48, id="twelve layers"),
+    pytest.param({"tensor_override": r"ffn_down_exps=CPU"}, 1 / 3, id="one matrix of three"),
+    pytest.param({"tensor_override": r"exps=CUDA0"}, 0, id="on another card"),
+    pytest.param({"tensor_override": r"attn=CPU"}, 0, id="no experts"),
+    pytest.param({"tensor_override": r"(ffn|exps)+=CPU"}, 0, id="a pattern that may never end"),
+    pytest.param({"tensor_override": r"exps(=CPU"}, 0, id="no pattern at all"),
+])  # fmt: skip
+def test_experts_on_the_host(settings: dict[str, Any], share: float) -> None:
+    every, some = (of("Qwen/Qwen3-30B-A3B", quantization="q4_0", **told) for told in ({}, settings))
+    assert terms(every)["weights"] - terms(some)["weights"] == pytest.approx(share * experts(every), rel=0.01, abs=1)
+    assert estimate(some).host - estimate(every).host == pytest.approx(share * experts(every) * MIB, rel=0.01, abs=MIB)
+
+
+def test_ollama_gives_each_request_a_context() -> None:
+    assert terms(of(framework="ollama", max_num_seqs=4))["kv cache"] == 4 * terms(of(max_num_seqs=4))["kv cache"]
+
+
 def test_the_output_projection_is_one_more_layer_and_the_scores_go_with_it() -> None:
     every, without = terms(of(gpu_layers=29)), terms(of(gpu_layers=28))
     assert every == terms(of())

@@ -190,3 +190,20 @@ def test_any_words_and_numbers_are_answered(question: dict[str, Any]) -> None:
     answer = ask(**question)
     assert answer["id"] == question["id"]
     assert (answer["refused"] is None) == (answer["per_gpu_bytes"] is not None)
+
+
+@pytest.mark.parametrize(("told", "each"), [
+    pytest.param({}, 2.0, id="nothing said"),
+    pytest.param({"kv_dtype": "q8_0"}, 34 / 32, id="keys and values in eight bits"),
+    pytest.param({"kv_dtype": "q8_0", "value_dtype": "f16"}, (34 / 32 + 2) / 2, id="keys alone"),
+    pytest.param({"kv_dtype": "q8_0", "framework": "transformers"}, 2.0, id="a type that others do not have"),
+    pytest.param({"kv_dtype": "fp8", "framework": None}, 1.0, id="a server's type"),
+])  # fmt: skip
+def test_the_type_of_the_cache_is_sayable(told: dict[str, Any], each: float) -> None:
+    assert made(**{"model": "Qwen/Qwen3-8B", "task": "infer", "framework": "llama.cpp", **told}).cache_bytes == each
+
+
+def test_layers_and_experts_on_the_host_are_sayable() -> None:
+    run = made(model="Qwen/Qwen3-30B-A3B", task="infer", framework="llama.cpp", gpu_layers=20, host_experts=99).ggml
+    assert run is not None
+    assert (run.layers, run.host_experts) == (20, 48.0)

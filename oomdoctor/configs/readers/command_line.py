@@ -30,6 +30,7 @@ _LAUNCHERS = (
 )
 _PROGRAMS = (
     "llamafactory-cli", "swift", "megatron", "trl", "axolotl", "tune run", "vllm", "ollama", "llama-server", "llama-cli",
+    "llama-bench", "llama-mtmd-cli", "llama-perplexity",
     "text-generation-launcher", "lmdeploy serve", "lmdeploy chat", "lmdeploy", "trtllm-serve", "python -m lmdeploy",
     "python -m llamafactory.cli", "python -m vllm.entrypoints", "python -m sglang", "sglang serve", "python -m axolotl",
     "accelerate", "python",

@@ -61,6 +61,20 @@ def _stored(shape: Shape, name: str) -> tuple[int, float]:
     return packed, stored
 
 
+def expert_bytes(shape: Shape, form: WeightFormat) -> tuple[float, ...]:
+    """Return the bytes of the routed experts of each layer that has some."""
+    row, layers = _mixtures().get(form.name), layer_parts(shape)
+    sizes = (
+        sum(
+            part.size * (form.bytes_per_param if row is None else _width(shape, row, part, _bumped(row["bumped"], number, len(layers))))
+            for part in parts
+            if part.routed
+        )
+        for number, parts in enumerate(layers)
+    )
+    return tuple(size for size in sizes if size)
+
+
 def _width(shape: Shape, row: Row, part: Part, bumped: bool) -> float:  # noqa: FBT001 - of a layer
     base, down = row["base"], row["down"] if bumped and row["down"] else row["base"]
     if part.routed or part.name == "mlp.shared_experts":

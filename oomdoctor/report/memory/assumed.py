@@ -11,6 +11,8 @@ from oomdoctor.report.diagnosis.expected import range_of
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Style
 from oomdoctor.report.wording.wording import Wording
 
+_ALWAYS = frozenset({"gpu_layers"})
+"""Assumptions that are told in the first lines whatever follows from them."""
 _MOST = 3
 """Other ways that are told in the first lines; JSON has them all."""
 _ASSUMED = Text("Nothing says otherwise, so assumed: {}.", "以下未说明，按此假设：{}。")
@@ -29,13 +31,16 @@ def deciding(assumptions: Sequence[Assumption], otherwise: Sequence[Otherwise], 
 
     Without a card there is no verdict; then the other ways that move the figure the most are told.
     """
-    decides = {other.assumption for other in otherwise}
+    decides = {other.assumption for other in otherwise} | _ALWAYS
     named = [assumption for assumption in assumptions if assumption.id in decides]
-    if not named:
-        return
     told = [other for other in otherwise if other.turns or other.fits is None][:_MOST]
-    sentences = (Span(wording.blank + _sentence(other, wording), _STYLES[other.fits]) for other in told)
-    yield Paragraph((Span(taken(named, wording)), *sentences))
+    if not named and not any(other.turns for other in told):
+        return
+    first = [Span(taken(named, wording))] if named else []
+    sentences = (
+        Span((wording.blank if first or at else "") + _sentence(other, wording), _STYLES[other.fits]) for at, other in enumerate(told)
+    )
+    yield Paragraph((*first, *sentences))
 
 
 def taken(assumptions: Iterable[Assumption], wording: Wording) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from msgspec.structs import replace
@@ -9,14 +10,27 @@ from msgspec.structs import replace
 from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.settings import RunSettings, positive
 from oomdoctor.case.setup import GgmlRun, Setup
+from oomdoctor.case.shape import Shape
+from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.memory.model.gguf import gguf_format, type_bytes
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.weights_said import weights_said
+from oomdoctor.units import GIB
 
 _PROGRAMS = frozenset({"llama.cpp", "ollama", "koboldcpp", "lm-studio"})
+_FIT_LAYERS = frozenset({"llama.cpp", "ollama"})
+"""Programs that find how many layers fit: `--fit` of llama.cpp (common/fit.cpp), which Ollama starts (llm/llama_server.go)."""
+_SPLITS_CELLS = "ollama"
+"""Gives each request a context of its own (num_ctx x OLLAMA_NUM_PARALLEL); llama.cpp shares one among all."""
 _MIXTURE = "q4_k_m"
 """What -hf and Ollama load where the name does not say it: llama.cpp common/arg.cpp, ollama library."""
 _HALF = 2.0
+_EXPERTS = ("gate", "up", "down")
+"""The matrices of the experts of layer N: blk.N.ffn_gate_exps.weight (llama.cpp gguf-py/gguf/constants.py)."""
+_ON_HOST = re.compile(r"=\s*CPU\b", re.IGNORECASE)
+_NESTED = re.compile(r"[)\]][+*{]")
+"""Repeated groups: such a pattern may take for ever to match, and none is needed to name layers."""
+_LONGEST = 300
 
 
 def ggml_run(framework: str | None, layers: int | None = None, chunk: int | None = None) -> GgmlRun | None:
@@ -31,10 +45,23 @@ def on_ggml(setup: Setup, settings: RunSettings, framework: str | None) -> Setup
     run = ggml_run(framework, settings.gpu_layers, positive(settings.max_batched_tokens))
     if run is None:
         return setup
-    keys, values = (_width(kind) for kind in (settings.kv_cache_dtype, settings.value_cache_dtype))
+    keys, values = (ggml_width(kind) for kind in (settings.kv_cache_dtype, settings.value_cache_dtype))
     weights = weights_said(setup.shape, settings.quantization, settings.model) or gguf_format(setup.shape, _MIXTURE) or setup.weights
     layout = replace(setup.layout, engine="device_map" if setup.layout.cards > 1 else "none")
-    return replace(setup, ggml=run, weights=weights, cache_bytes=(keys + values) / 2, layout=layout)
+    told = (settings.gpu_layers, settings.host_experts, settings.tensor_override)
+    fits_itself = framework in _FIT_LAYERS and all(value is None for value in told) and setup.layout.cards == 1
+    run = replace(run, host_experts=_host_experts(setup.shape, settings), fits_itself=fits_itself)
+    requests = positive(settings.max_num_seqs) if framework == _SPLITS_CELLS else None
+    return replace(setup, ggml=run, weights=weights, cache_bytes=(keys + values) / 2, layout=layout, batch=requests or setup.batch)
+
+
+def with_context(settings: RunSettings, framework: str | None, shape: Shape, card: int | None, cards: int = 1) -> RunSettings:
+    """Return the settings with the context that such a program takes by itself, by the bytes of a card; others stay as they are."""
+    if positive(settings.max_model_len) or positive(settings.sequence_length):
+        return settings
+    every = [row for row in table("context_defaults") if row["framework"] == framework]
+    row = next((row for row in every if (card or 0) * cards >= GIB * float(row["card_gib"])), None)
+    return settings if row is None else replace(settings, max_model_len=min(int(row["tokens"]), shape.longest or int(row["tokens"])))
 
 
 def ggml_assumptions(setup: Setup, settings: RunSettings) -> Iterator[Assumption]:
@@ -44,10 +71,34 @@ def ggml_assumptions(setup: Setup, settings: RunSettings) -> Iterator[Assumption
     if weights_said(setup.shape, settings.quantization, settings.model) is None:
         name = _MIXTURE.upper()
         yield assumed("weights", f"the model file is {name}, what is loaded by default", f"模型文件为 {name}，即默认载入的量化格式")
-    if setup.ggml.layers is None:
+    if settings.gpu_layers is None or setup.ggml.layers is None:
         layers = setup.shape.layers
         yield assumed("gpu_layers", f"all {layers} layers are on the card", f"全部 {layers} 层都放在显卡上")
 
 
-def _width(kind: str | None) -> float:
+def ggml_width(kind: str | None) -> float:
+    """Return the bytes of a value in a cache of this type; 16 bit where it is not known."""
     return _HALF if kind is None else type_bytes(kind) or _HALF
+
+
+def _host_experts(shape: Shape, settings: RunSettings) -> float:
+    """Return how many layers keep their experts on the host."""
+    told = settings.host_experts
+    if told is True:
+        return float(shape.layers)
+    if isinstance(told, int) and told > 0:
+        return float(min(told, shape.layers))
+    return sum(_overridden(part, shape.layers) for part in (settings.tensor_override or "")[:_LONGEST].split(",") if _ON_HOST.search(part))
+
+
+def _overridden(part: str, layers: int) -> float:
+    """Return for how many layers a pattern names the matrices of experts."""
+    pattern = _ON_HOST.split(part)[0].strip("\"' ")
+    if _NESTED.search(pattern.replace("[0-9]+", "").replace("[0-9]*", "")):
+        return 0.0
+    try:
+        named = re.compile(pattern)
+    except re.error:
+        return 0.0
+    every = (f"blk.{layer}.ffn_{name}_exps.weight" for layer in range(layers) for name in _EXPERTS)
+    return sum(named.search(name) is not None for name in every) / len(_EXPERTS)

@@ -1,0 +1,85 @@
+"""How many layers of a model llama.cpp can put on a card, and what becomes of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from oomdoctor.case.estimate import Assumption
+from oomdoctor.case.plan import Fit, MemoryBudget, Otherwise
+from oomdoctor.case.setup import GgmlRun, Setup
+from oomdoctor.case.text import Text
+from oomdoctor.planning.memory_budget import fits, judge_fit, needed
+from oomdoctor.planning.sizing.largest import largest
+from oomdoctor.setups.assumed import assumed
+from oomdoctor.units import GIB
+
+_KEPT_FREE = GIB
+"""What `--fit` leaves of each card: fit_params_target of llama.cpp common/common.h, 1024 MiB."""
+
+
+def as_it_fits(setup: Setup, budget: MemoryBudget) -> Setup:
+    """Return the run as a program puts it on a card that finds by itself what fits: experts go to the host first, then whole layers."""
+    run = setup.ggml
+    return setup if run is None or not run.fits_itself else _most(setup, run, lambda placed: _leaves(placed, budget)) or setup
+
+
+def on_card(setup: Setup) -> Assumption | None:
+    """Say what of a run is on the card where not all of it is; None where all of it is."""
+    run = setup.ggml
+    if run is None or not (run.host_experts or run.layers is not None):
+        return None
+    en, zh = _placed(setup, run)
+    text = f"{en}, as much as fits; the rest is computed on the host, several times slower"
+    return assumed("gpu_layers", text, f"{zh}，这是放得下的最多；其余在主机上计算，速度慢数倍")
+
+
+def fewer(setup: Setup, fit: Fit) -> Otherwise | None:
+    """Return what becomes of a run that is too large with as many layers on the card as surely fit; None where none does, or it fits."""
+    run = setup.ggml
+    if run is None or fit.fits == "yes" or setup.layout.cards > 1:
+        return None
+    placed = _most(setup, run, lambda placed: fits(needed(placed, fit.budget), fit.budget) == "yes")
+    if placed is None or placed.ggml is None:
+        return None
+    en, zh = _placed(setup, placed.ggml)
+    layers = placed.ggml.layers
+    sets = ("host_experts", round(placed.ggml.host_experts)) if layers is None or layers == run.layers else ("gpu_layers", layers)
+    there = judge_fit(placed, fit.budget)
+    return Otherwise(
+        assumption="gpu_layers", text=Text(f"with {en}", f"{zh}时"), sets=(sets,), needed=there.needed, fits=there.fits, turns=True
+    )
+
+
+def _most(setup: Setup, run: GgmlRun, holds: Callable[[Setup], bool]) -> Setup | None:
+    """Return the run with as much on the card as fits; None where nothing does."""
+    if holds(setup):
+        return setup
+    layers, every = setup.shape.layers, setup.shape.layers + 1
+
+    def with_run(**fields: float | int) -> Setup:
+        return replace(setup, ggml=replace(run, **fields))
+
+    if setup.shape.experts is not None and run.layers is None and holds(with_run(host_experts=float(layers))):
+        kept = largest(lambda number: holds(with_run(host_experts=float(layers - number))), 1, layers) or 0
+        return with_run(host_experts=float(layers - kept))
+    number = largest(lambda count: holds(with_run(layers=count)), 1, min(run.layers or every, every))
+    return None if number is None else with_run(layers=number)
+
+
+def _leaves(setup: Setup, budget: MemoryBudget) -> bool:
+    """Return whether a run surely fits, and leaves what the program wants to be free."""
+    need = needed(setup, budget)
+    return need.expected + _KEPT_FREE <= budget.total and fits(need, budget) == "yes"
+
+
+def _placed(setup: Setup, run: GgmlRun) -> tuple[str, str]:
+    layers = setup.shape.layers
+    if run.layers is None:
+        experts = round(run.host_experts)
+        return f"all {layers} layers on the card but the experts of {experts}", f"{layers} 层都在显卡上，其中 {experts} 层的专家在主机"
+    return (
+        f"{run.layers} of {layers + 1} layers on the card (-ngl {run.layers})",
+        f"{layers + 1} 层中有 {run.layers} 层在显卡上（-ngl {run.layers}）",
+    )
