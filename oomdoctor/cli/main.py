@@ -18,6 +18,7 @@ from oomdoctor.cli.options import SuggestingGroup
 from oomdoctor.errors import OomdoctorError
 
 COMMANDS = {
+    "run": "Run a command, watch its memory, and say what it died of.",
     "diagnose": "Say whether memory ran out, what failed first, and what to change.",
     "report": "Write an issue: message, figures, versions, settings, what is missing.",
     "estimate": "Say what a run takes of a card, part by part, and whether it fits.",
@@ -31,7 +32,7 @@ COMMANDS = {
     "rules": "List, show, test, start and print rules.",
 }
 
-_MODULES = {"snapshot": "runs.snapshot"}
+_MODULES = {"run": "runs.run", "snapshot": "runs.snapshot"}
 """The modules of those that do not stand beside this file."""
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141

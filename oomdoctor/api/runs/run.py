@@ -1,0 +1,17 @@
+"""Run a command as it would run without us, watch it, and say what it died of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from oomdoctor.record.launch import Launched
+from oomdoctor.record.watch import WatchedRun, WatchOptions, watch
+
+
+def run(command: Sequence[str], options: WatchOptions, version: str) -> tuple[Launched, WatchedRun]:
+    """Run a command with its own streams and signals, and return what is known of how it ended.
+
+    Raise NotStarted where it cannot be started.
+    """
+    return watch(command, os.environ, options, version)

@@ -1,0 +1,51 @@
+"""`oomdoctor run -- COMMAND`: run a command, watch it, and say what it died of."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from oomdoctor import __version__
+from oomdoctor.api.runs.run import run as run_command
+from oomdoctor.record.launch import NotStarted
+from oomdoctor.record.watch import WatchOptions
+
+
+@click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--out", metavar="DIR", help="The evidence folder; the default is a new one in the working directory.")
+@click.option(
+    "--level",
+    type=click.IntRange(0, 2),
+    default=1,
+    show_default=True,
+    help="How much is recorded inside: 0 counters, 1 who holds what, 2 history.",
+)
+@click.option("--log", metavar="FILE", help="The file that the command's output goes to, where it goes through a pipe.")
+@click.option("--quiet", is_flag=True, help="Write nothing on standard error.")
+def run(command: tuple[str, ...], out: str | None, level: int, log: str | None, quiet: bool) -> None:
+    """Run COMMAND as it would run without us, watch its memory, and say what it died of.
+
+    The command keeps its terminal, streams, signals and exit status. What was seen of it stays in a folder, which
+    `oomdoctor diagnose` reads.
+
+    \b
+    Examples:
+      oomdoctor run -- torchrun --nproc-per-node 8 train.py
+      oomdoctor run --level 2 --out evidence -- python train.py
+      oomdoctor diagnose evidence
+
+    Exit status: that of the command; 127 where there is no such command, 126 where it cannot be run.
+    """
+    options = WatchOptions(out=out, level=level, log=log)
+    try:
+        launched, watched = run_command(command, options, __version__)
+    except NotStarted as error:
+        print(f"oomdoctor: {error}", file=sys.stderr)
+        sys.exit(error.status)
+    if not quiet and watched.folder is not None and watched.status != 0:
+        print(f"oomdoctor: evidence in {os.path.relpath(watched.folder)}", file=sys.stderr)
+    sys.stderr.flush()
+    launched.end(watched.status)

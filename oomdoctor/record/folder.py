@@ -1,0 +1,91 @@
+"""Write the evidence folder: whole files or none, bounded, and never an error that would reach the run."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+
+from msgspec.json import encode
+from msgspec.json import format as indented
+
+from oomdoctor.record.evidence import MOST_BYTES, RANKS, EvidenceGap
+
+_MOST_TRIES = 1000
+
+
+class EvidenceFolder:
+    """The folder of a run. What cannot be written becomes a gap, once for each reason."""
+
+    def __init__(self, path: str | None, most: int = MOST_BYTES) -> None:
+        self.gaps: list[EvidenceGap] = []
+        self._most = most
+        self._left = most
+        self.path = self._made(path)
+
+    def _made(self, path: str | None) -> str | None:
+        """Make the folder and return its path; the default is a new one below the working directory. None where there is no place."""
+        named = [path] if path is not None else _new_names()
+        for name in named:
+            try:
+                os.makedirs(os.path.join(name, RANKS), mode=0o700, exist_ok=path is not None)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                why = error.strerror or str(error)
+                self.gaps.append(EvidenceGap(what=f"evidence folder {name}", why=why, how="oomdoctor run --out DIR"))
+                return None
+            return os.path.abspath(name)
+        return None
+
+    def write(self, name: str, data: bytes) -> bool:
+        """Write a file, whole or not at all; return whether it is there."""
+        if self.path is None:
+            return False
+        if len(data) > self._left:
+            self._gap(name, f"the evidence would be larger than {self._most >> 20} MiB")
+            return False
+        target = os.path.join(self.path, name)
+        beside = f"{target}.part"
+        try:
+            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+            with open(beside, "wb") as file:
+                file.write(data)
+            os.replace(beside, target)
+        except OSError as error:
+            self._gap(name, error.strerror or str(error))
+            return False
+        self._left -= len(data)
+        return True
+
+    def write_json(self, name: str, value: object) -> bool:
+        """Write a structure as JSON. A file that is written again does not count twice."""
+        data = indented(encode(value), indent=1) + b"\n"
+        self._left += self._size(name)
+        return self.write(name, data)
+
+    def append(self, name: str, lines: Sequence[bytes]) -> None:
+        """Add lines to a file."""
+        if self.path is None or not lines:
+            return
+        try:
+            with open(os.path.join(self.path, name), "ab") as file:
+                file.write(b"".join(line + b"\n" for line in lines))
+        except OSError as error:
+            self._gap(name, error.strerror or str(error))
+
+    def _size(self, name: str) -> int:
+        try:
+            return os.stat(os.path.join(self.path or "", name)).st_size
+        except OSError:
+            return 0
+
+    def _gap(self, what: str, why: str) -> None:
+        if not any(gap.what == what and gap.why == why for gap in self.gaps):
+            self.gaps.append(EvidenceGap(what=what, why=why))
+
+
+def _new_names() -> list[str]:
+    """Return names for a new folder: by the time, and numbered where several runs start in one second."""
+    name = time.strftime("oomdoctor-run-%Y%m%d-%H%M%S")
+    return [name, *(f"{name}-{number}" for number in range(2, _MOST_TRIES))]
