@@ -62,6 +62,19 @@ class Part(Struct, frozen=True):
     """Whether it is the routed experts."""
 
 
+class Compression(Struct, frozen=True, kw_only=True):
+    """Keys of which several tokens share one (DeepSeek V4)."""
+
+    ratio: int
+    """Tokens that share a key; 0 where a layer has its window alone."""
+    head: int
+    rope: int
+    """Of it, what is rotated."""
+    index: int
+    """Width of the keys of an indexer; 0 without one."""
+    window: int
+
+
 class ModelLayer(Struct, frozen=True, kw_only=True, cache_hash=True):
     """One layer of a model whose layers differ."""
 
@@ -74,6 +87,7 @@ class ModelLayer(Struct, frozen=True, kw_only=True, cache_hash=True):
     """Tokens that it keeps at most; None is all of them."""
     state: int = 0
     """Bytes that it keeps of a sequence of any length: linear attention, state space models."""
+    compression: Compression | None = None
 
 
 class PackedGroup(Struct, frozen=True):

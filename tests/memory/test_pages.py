@@ -85,3 +85,22 @@ def test_sglang_leaves_room_for_states_in_a_pool_of_their_own() -> None:
     rest = hybrid.taken - hybrid.terms[0].bytes
     assert hybrid.cache.expected == pytest.approx(rest / 1.9, rel=1e-6)
     assert hybrid.request == 2 * 4096 * TOKEN
+
+
+COMPRESSED = {
+    "model_type": "deepseek_v4", "head_dim": 512, "q_lora_rank": 64, "o_lora_rank": 64, "o_groups": 2, "num_key_value_heads": 1,
+    "qk_rope_head_dim": 64, "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64, "sliding_window": 128,
+    "index_head_dim": 128, "index_n_heads": 4,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("ratios", "expected"), [
+    # Pages of 64 keys of 584 bytes, of two, and of 64 of an indexer of 132 bytes, each a multiple of 576.
+    pytest.param([0, 0, 4, 128, 4, 128, 4, 128], 3 * (37440 + 1728 + 8640) * (16 + 3 * 11 + (-(-519 // 4) + 1) + (-(-639 // 8) + 1)),
+                 id="three layers of each ratio, and eight windows in three groups of three at most"),
+    pytest.param([4] * 8, 8 * (37440 + 8640) * (16 + 11 + (-(-519 // 4) + 1)), id="one ratio everywhere"),
+    pytest.param([128] * 8, 8 * 1728 * (16 + 11 + (-(-639 // 8) + 1)), id="no indexer at the long ratio"),
+])  # fmt: skip
+def test_compressed_keys_windows_and_states_share_pages(ratios: list[int], expected: int) -> None:
+    assert request({**COMPRESSED, "compress_ratios": ratios}) == expected
+    assert request({**COMPRESSED, "compress_ratios": ratios}, tensor=4) == expected

@@ -16,6 +16,7 @@ from oomdoctor.case.serving import Server
 from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.memory import inference
+from oomdoctor.memory.servers.compressed_pages import compressed_request_bytes
 
 BLOCK = 16
 """Tokens of a block of the cache: CacheConfig.block_size of vLLM. A cache without one is none."""
@@ -38,6 +39,8 @@ def request_bytes(setup: Setup, server: Server) -> int | None:
     """Return the cache of one request of full length on one card; None where that length is not known."""
     if server.length is None:
         return None
+    if (compressed := compressed_request_bytes(setup.shape, server, server.length)) is not None:
+        return round(compressed / setup.layout.pipeline)
     kinds = _kinds(setup)
     if server.drafted:
         # The layer that proposes tokens attends like the widest of the others.
