@@ -36,15 +36,28 @@ def weights_named(text: str, shape: Shape) -> WeightFormat | None:
     if mixture is not None:
         return gguf_format(shape, mixture)
     form = next((name for pattern, name in _WORDS if pattern.search(lower)), None)
-    if form == "nvfp4" and shape.latent is not None and shape.experts is not None:
-        # The published configs leave latent attention in 16 bit: nvidia/Kimi-K2.5-NVFP4, K2.6, GLM-5.1 and 5.2.
-        kept = Checkpoint(format=form, groups=(PackedGroup(known_format(form).bytes_per_param),), kept=("self_attn",))
-        return packed_format(shape, kept, known_format(form))
+    if form == "nvfp4" and (usual := _usual_nvfp4(shape)) is not None:
+        return packed_format(shape, usual, known_format(form))
     if form is not None:
         return weight_format(form)
     if "gguf" in lower or is_ollama_tag(text):
         return gguf_format(shape, "gguf")
     return known_format("bf16") if _WIDE.search(lower) else None
+
+
+def _usual_nvfp4(shape: Shape) -> Checkpoint | None:
+    """Return what published NVFP4 configs do with a model that mixes tokens in an unusual way; None where they pack every matrix."""
+    every = PackedGroup(known_format("nvfp4").bytes_per_param)
+    if shape.latent is not None and shape.experts is not None:
+        # nvidia/Kimi-K2.5-NVFP4, K2.6, GLM-5.1 and 5.2
+        return Checkpoint(format="nvfp4", groups=(every,), kept=("self_attn",))
+    if not any(part.name.startswith("linear_attn.") for layer in shape.each for part in layer.parts):
+        return None
+    if shape.experts is not None:
+        # nvidia/Qwen3.5-122B-A10B-NVFP4 and 397B
+        return Checkpoint(format="nvfp4", groups=(every,), kept=("self_attn", "linear_attn", "mlp.shared_experts"))
+    # nvidia/Qwen3.6-27B-NVFP4
+    return Checkpoint(format="nvfp4", groups=(PackedGroup(1.0, ("self_attn", "linear_attn")), every))
 
 
 def own_weights(shape: Shape, tensor: int = 1) -> WeightFormat | None:

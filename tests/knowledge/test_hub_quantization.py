@@ -120,3 +120,36 @@ def test_nvfp4_of_a_model_with_latent_attention_leaves_the_attention_in_16_bit()
     assert plain is not None
     attention = 1024 * 8 * 96 + 1024 * 96 + 64 * 8 * 128 + 8 * 64 * 1024
     assert (found.kept_wide, plain.kept_wide) == (4 * (attention + 64 + 2 * 1024 + 8 * 1024 + 8), None)
+
+
+DELTA = {
+    "full_attention_interval": 4,
+    "linear_num_key_heads": 4,
+    "linear_num_value_heads": 8,
+    "linear_key_head_dim": 64,
+    "linear_value_head_dim": 64,
+}
+
+
+@pytest.mark.parametrize(("config", "name", "attention"), [
+    pytest.param({"model_type": "qwen3_next", "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 512, **DELTA}, "org/Some-NVFP4", 2.0,
+                 id="with experts: what mixes tokens stays in 16 bit"),
+    pytest.param({"model_type": "qwen3_5_text", **DELTA}, "org/Some-NVFP4", 1.0, id="without: in 8 bit"),
+    pytest.param({"model_type": "qwen3_5_text", **DELTA}, "org/Some-AWQ", None, id="near miss: another format"),
+    pytest.param({"model_type": "llama"}, "org/Some-NVFP4", None, id="near miss: attention alone is packed too"),
+])  # fmt: skip
+def test_nvfp4_leaves_linear_attention_wider(config: dict[str, Any], name: str, attention: float | None) -> None:
+    found = weights_said(shape(None, {**DENSE, **config}), name)
+    assert found is not None
+    assert found.attention_bytes == attention
+
+
+def test_widths_that_a_config_tells_apart_count_before_one_that_a_name_says() -> None:
+    mixed = {
+        "quant_algo": "MIXED_PRECISION",
+        "quantized_layers": {"*.self_attn.*": {"quant_algo": "FP8"}, "*.mlp.*": {"quant_algo": "NVFP4"}},
+    }
+    found = weights_said(shape(mixed, DENSE), "org/Some-NVFP4")
+    assert found is not None
+    assert found.attention_bytes == 1
+    assert found.bytes_per_param > 0.5625
