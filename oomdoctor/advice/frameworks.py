@@ -49,7 +49,7 @@ def rows_for_run(
     running = framework(known, frameworks)
     always = [record.framework for record in frameworks if record.always]
     first = [_failed(known) if running is None else _with_rows(running, named, frameworks)]
-    tiers = [first, *([layer] for layer in (*layers(known.facts, frameworks), *always) if layer not in first)]
+    tiers = [first, *([layer] for layer in (*_below(known, frameworks, written), *always) if layer not in first)]
     tier = {name: number for number, names in enumerate(tiers) for name in names}
     near = sorted((row for row in rows if row.framework in tier and _holds(row, known)), key=lambda row: tier[row.framework])
     chosen: dict[str, int] = {}
@@ -58,6 +58,14 @@ def rows_for_run(
         if written.get(_about(row)) == row.framework:
             chosen[_about(row)] = tier[row.framework]
     return [row for row in near if chosen[_about(row)] == tier[row.framework]]
+
+
+def _below(known: KnownFacts, frameworks: Sequence[FrameworkCore], written: Mapping[str, str | None]) -> list[str]:
+    """Return the layers of a run, first those whose config is at hand: accelerate's own file can hold all that DeepSpeed is told."""
+    there = set(written.values())
+    seen = layers(known.facts, frameworks)
+    more = [record.framework for record in frameworks if record.layer is not None and record.framework in there]
+    return sorted(dict.fromkeys((*seen, *more)), key=lambda layer: layer not in there)
 
 
 def _with_rows(running: str, named: Sequence[str], frameworks: Sequence[FrameworkCore]) -> str:

@@ -156,7 +156,13 @@ def _on_other_cards(card: Card | None, fit: Fit | None) -> Iterator[Otherwise]:
 def _read_configs(paths: Sequence[str], pack: Pack) -> RunConfig | None:
     from oomdoctor.api.configs import read_settings  # noqa: PLC0415 - only who gives configs pays for their readers
 
-    return read_settings(paths, pack, all_needed=False)[0]
+    run, gaps = read_settings(paths, pack, all_needed=False)
+    if run is None or (run.framework is None and not run.settings.known()):
+        unread = "; ".join(f"{gap.what}: {gap.why}" for gap in gaps)
+        raise UsageError(
+            unread or f"{', '.join(paths)}: no setting of any framework that is known stands there (is it a config of the run?)"
+        )
+    return run
 
 
 def _with_settings(known: RunSettings, given: RunSettings | Mapping[str, Scalar]) -> RunSettings:

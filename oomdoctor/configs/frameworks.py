@@ -56,6 +56,9 @@ class Frameworks:
                     continue
                 if any(_starts(config.program, program) for program in record.programs):
                     return name, config.program
+        for name, record in self.records.items():
+            if module := next((module for module in record.modules if module in config.imports), None):
+                return name, f"import {module}"
         keys = {setting.name for setting in config.written}
         for name, record in self.records.items():
             if config.form == "command" and not record.in_commands:

@@ -16,6 +16,8 @@ from oomdoctor.configs.shipped_files import shipped_settings
 
 _TOKENS = ("max_model_len", "max_batched_tokens")
 _HUMAN = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([kKmMgG])")
+_BUILDER = re.compile(r"torchtune\.models\.\w{1,40}\.(?:(?P<method>q?lora|dora)_)?(?P<model>\w{2,60})")
+"""Builders are named after their models: torchtune 0.6.1 models/llama3_1/_model_builders.py, lora_llama3_1_8b."""
 _LOG_WORDS: Mapping[str, Scalar] = {"true": True, "false": False}
 
 
@@ -95,9 +97,18 @@ def _with_worked_out(settings: RunSettings, configs: Sequence[ParsedConfig], fra
         settings = settings.with_values({**shipped_settings(configs, frameworks), **settings.known()})
     if settings.sequence_length is None:
         settings = replace(settings, sequence_length=max(_glm4_length(configs), default=None))
+    settings = _of_builder(settings)
     if settings.finetuning == "lora" and settings.load_bits == 4:
         settings = replace(settings, finetuning="qlora")
     return settings
+
+
+def _of_builder(settings: RunSettings) -> RunSettings:
+    """Return the settings with what the name of a builder of torchtune says: the model, and how it is trained."""
+    builder = _BUILDER.fullmatch(settings.model or "")
+    if builder is None:
+        return settings
+    return replace(settings, model=builder["model"], finetuning=settings.finetuning or builder["method"] or "full")
 
 
 def _glm4_length(configs: Sequence[ParsedConfig]) -> Iterator[int]:

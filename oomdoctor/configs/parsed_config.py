@@ -39,6 +39,8 @@ class ParsedConfig(Struct, frozen=True, kw_only=True):
     framework: str | None = None
     reason: str | None = None
     """The key, or the program, that shows the framework."""
+    imports: tuple[str, ...] = ()
+    """Packages that a script in Python imports."""
     named: tuple[str, ...] = ()
     """Other config files that a command names."""
 

@@ -79,7 +79,9 @@ class MeasureKeys(Struct, frozen=True):
             return []
         rows = [row for row in fix.settings if row.framework in _LAYERS and row.when is None]
         setting = [row for row in rows if sets is None or row.sets in sets] or rows
-        layer = min((row.framework for row in setting), key=_LAYERS.index, default=None)
+        # A run that accelerate spreads has its stage in accelerate's file, and none of DeepSpeed's own.
+        there = set() if self.training is None else {place.framework for place in self.training.places.values()}
+        layer = min((row.framework for row in setting), key=lambda name: (name not in there, _LAYERS.index(name)), default=None)
         return [row for row in rows if row.framework == layer]
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Estimate
+from oomdoctor.case.estimate import Assumption, Estimate
 from oomdoctor.case.plan import MemoryBudget, Plans
 from oomdoctor.case.serving import AnyPlans, Served
 from oomdoctor.errors import UsageError
@@ -52,7 +55,8 @@ def plan_run(
     served = _served(request, budget, model, gpus, pack)
     if served is None:
         run = _run_plans(request, budget, keys, writer, top)
-        return replace(run, now=replace(run.now, assumptions=request.assumptions))
+        told = (*_mended(writer), *request.assumptions)
+        return replace(run, now=replace(run.now, assumptions=told))
     server = keys.with_keys(plans(server_space(served, budget, keys.has), top=top))
     of_both = (taken for taken in request.assumptions if taken.id in _OF_SERVERS_TOO)
     return replace(server, now=replace(server.now, assumptions=(*of_both, *served.assumptions)))
@@ -72,6 +76,15 @@ def _run_plans(request: PlanRequest, budget: MemoryBudget, keys: MeasureKeys, wr
         return replace(whole, by_hand=by_hand[:_BY_HAND])
     # Where the files hold none, a plan that is in part for a person is better than nothing; one that they break is not promised.
     return replace(every, plans=by_hand[:top], by_hand=() if by_hand else every.plans[:_BY_HAND])
+
+
+def _mended(writer: PlanWriter | None) -> Iterator[Assumption]:
+    """Yield that plans are those of mended files, where something in them is wrong: a misspelt key counts once it is spelt right."""
+    if writer is not None and writer.mended:
+        names = [os.path.basename(path) for path in writer.mended]
+        en = f"plans count with what is wrong in {', '.join(names)} put right, as oomdoctor fix writes it and oomdoctor check names it"
+        zh = f"各方案按改正后的 {'、'.join(names)} 计算：有误之处见 oomdoctor check，oomdoctor fix 会一并改正"
+        yield assumed("mended", en, zh)
 
 
 def _with_newest_version(request: PlanRequest, pack: Pack) -> PlanRequest:

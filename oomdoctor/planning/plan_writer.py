@@ -42,6 +42,8 @@ class PlanWriter:
     def __init__(
         self, files: Files, before: Files, targets: EditTargets, request: PlanRequest, read: Callable[[Files], RunConfig | None], pack: Pack
     ) -> None:
+        self.mended = tuple(path for path, data in files.items() if path in before and before[path] != data)
+        """Files of which something wrong was mended before a plan is written."""
         self._files, self._targets, self._request, self._read, self._pack = files, targets, request, read, pack
         self._keys = measure_keys(pack, request.training, request.log, request.framework)
         run = read(before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,3 +55,10 @@ def test_a_size_that_was_taken_is_said_with_the_answer_of_the_others() -> None:
     run = oomdoctor.estimate(model="Qwen2.5-7B", gpu="A100", settings={"finetuning": "lora"})
     assert run.estimate.assumptions[0].id == "gpu"
     assert [other.needed.expected > 0 for other in run.otherwise if other.assumption == "gpu"] == [True]
+
+
+def test_a_file_that_is_no_config_is_told(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.yaml"
+    notes.write_text("hello: 1\nothers: [2, 3]\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="no setting of any framework"):
+        oomdoctor.estimate(notes, model="Qwen2.5-7B")

@@ -48,6 +48,10 @@ FSDP = (
     "--per_device_train_batch_size 4 --gradient_accumulation_steps 4\n"
 )
 TRL = "model_name_or_path: Qwen/Qwen3-8B\ndataset_name: d\nmax_length: 4096\npacking: true\nper_device_train_batch_size: 4\nbf16: true\n"
+IN_ACCELERATE = (
+    "distributed_type: DEEPSPEED\nmixed_precision: bf16\nnum_processes: 4\n"
+    "deepspeed_config:\n  zero_stage: 2\n  offload_optimizer_device: none\n"
+)
 ACCELERATE = "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 4\nfsdp_config:\n  fsdp_version: 2\n"
 
 
@@ -61,6 +65,8 @@ ACCELERATE = "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 4\nf
     pytest.param({"run.sh": SWIFT}, "L40S", id="ms-swift by its command"),
     pytest.param({"run.sh": TRAINER, "ds.json": ZERO2}, "A100-40GB", id="a script of transformers with a DeepSpeed file"),
     pytest.param({"sft.yaml": TRL}, "A100-40GB", id="TRL by its own file: adapters, packed weights, 16 bit"),
+    pytest.param({"run.sh": TRAINER.replace("--deepspeed ds.json", "").replace("torchrun --nproc_per_node 4", "accelerate launch --config_file a.yaml"),
+                  "a.yaml": IN_ACCELERATE}, "A100-40GB", id="ZeRO as accelerate's own file has it"),
     pytest.param({"run.sh": FSDP, "acc.yaml": ACCELERATE}, "RTX 5090", id="FSDP 2 started by accelerate"),
 ])  # fmt: skip
 def test_the_written_files_need_what_the_plan_promised(files: dict[str, str], card: str, tmp_path: Path) -> None:
@@ -92,3 +98,12 @@ def test_a_plan_that_no_file_holds_is_shown_where_there_is_no_other(tmp_path: Pa
     changes = oomdoctor.fix(script, gpu="V100-32GB", plan=1, review=True)
     assert plans.plans
     assert any(step.left for step in changes.applied.steps)
+
+
+def test_plans_of_a_file_that_is_mended_first_say_so(tmp_path: Path) -> None:
+    misspelt, right = tmp_path / "misspelt.yaml", tmp_path / "right.yaml"
+    text = LLAMAFACTORY.format(kind="lora", more="lora_rank: 8")
+    right.write_text(text, encoding="utf-8")
+    misspelt.write_text(text.replace("cutoff_len", "cutoff_length"), encoding="utf-8")
+    told = [{assumption.id for assumption in oomdoctor.plan(path, gpu="RTX 4090").now.assumptions} for path in (misspelt, right)]
+    assert ["mended" in ids for ids in told] == [True, False]

@@ -16,6 +16,9 @@ _MEMBER = re.compile(r"[A-Z]\w{1,40}\.([A-Z][A-Z0-9_]{0,60})\Z")
 _NAMES = re.compile(r"\b(?:\w{0,40}(?:Arguments|Config|Namespace|Args))\(|^\s{0,8}[a-z]\w{1,80}=[^\s=]", re.MULTILINE)
 
 
+_IMPORT = re.compile(r"^(?:from|import)[ \t]{1,8}([a-z]\w{1,40})", re.MULTILINE)
+
+
 def is_dump(text: str) -> bool:
     """Return whether a text looks like printed arguments."""
     return _NAMES.search(text[:20_000]) is not None
@@ -31,7 +34,8 @@ def read_dump(file: str, text: str) -> ParsedConfig:
         given.append(WrittenSetting(key=match["key"], value=_value(match["value"]), file=file, line=line))
         if len(given) >= MOST_KEYS:
             break
-    return ParsedConfig(file=file, form="dump", written=tuple(given))
+    imports = tuple(dict.fromkeys(match[1] for match in _IMPORT.finditer(text)))
+    return ParsedConfig(file=file, form="dump", written=tuple(given), imports=imports)
 
 
 def _value(text: str) -> Scalar | tuple[Scalar, ...]:

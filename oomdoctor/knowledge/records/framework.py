@@ -215,6 +215,8 @@ class FrameworkRecord(FrameworkCore, frozen=True, kw_only=True):
     """Keys that together show the framework."""
     in_commands: bool = True
     """Whether its signs show it in a command too: what stands in files of its own can be one option among those of a trainer."""
+    modules: list[str] = []
+    """Packages that only its scripts import."""
     extra: list[str] = []
     """Keys that its packages do not list."""
     blocks: dict[str, list[str]] = {}

@@ -17,6 +17,11 @@ _FITS = {
     "close": (Text("It is too close to say whether it fits.", "余量太小，难以断定放不放得下。"), Style.WARN),
     "no": (Text("It does not fit.", "放不下。"), Style.BAD),
 }
+_SIDES = {
+    True: Text(" More likely it does.", "更可能放得下。"),
+    False: Text(" More likely it does not.", "更可能放不下。"),
+}
+"""By whether what is expected fits, where the range straddles the room."""
 _JUDGED = (
     Text(
         "A run counts as fitting where the upper end of its range stays below 97 % of what the card has: cards of one name differ "
@@ -33,8 +38,9 @@ _JUDGED = (
 def fits_line(fit: Fit, wording: Wording) -> Iterator[Span]:
     """Yield the verdict, what the run needs, and what the card has."""
     text, style = _FITS[fit.fits]
-    yield Span(wording.say(text), style)
     need, name = fit.needed, fit.budget.card
+    side = wording.say(_SIDES[need.expected <= fit.budget.usable]) if fit.fits == "close" else ""
+    yield Span(wording.say(text) + side, style)
     sizes, usable = range_of(need.expected, need.low, need.high, wording), f"{fit.budget.usable / GIB:.1f} GiB"
     if wording.is_chinese:
         card = f"{name} " if name else "日志中的显卡"
