@@ -10,7 +10,7 @@ from msgspec import Struct
 from oomdoctor.case.estimate import Assumption, Estimate, Phase, Term
 from oomdoctor.case.plan import Fits, Plan, Plans
 from oomdoctor.case.setup import Setup
-from oomdoctor.units import GIB
+from oomdoctor.units import GIB, MIB
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -57,6 +57,10 @@ class StartupProfile(Struct, frozen=True, kw_only=True):
     """Whether the workspace of experts stays while the sampler runs."""
     caches_latent: bool = True
     """Whether latent attention keeps its narrow middle in the cache, and not whole heads."""
+    graph_layer: int = round(0.05 * MIB)
+    """Bytes of one CUDA graph for each layer."""
+    exact_sampler: bool = False
+    """Whether the bytes of a score are those that releases with this sampler print."""
     steps_ahead: int = 1
     """Steps whose tokens a window keeps beside its own, as they are under way."""
     of_free: bool = False
@@ -144,13 +148,15 @@ class Served(Struct, frozen=True, kw_only=True):
     checks: tuple[StartupCheck, ...]
     """In the order in which a start meets them."""
     phases: tuple[Phase, ...]
+    request_is_open: bool = False
+    """Whether a start fails where the cache does not hold the longest request, and how long that is is not known."""
     assumptions: tuple[Assumption, ...] = ()
 
     @property
     def starts(self) -> Fits:
-        """Whether it passes all checks."""
+        """Whether it passes all checks; one that cannot be looked at leaves that open."""
         verdicts = {check.passes for check in self.checks}
-        return "no" if "no" in verdicts else "close" if "close" in verdicts else "yes"
+        return "no" if "no" in verdicts else "close" if "close" in verdicts or self.request_is_open else "yes"
 
     @property
     def failed_check(self) -> StartupCheck | None:

@@ -25,6 +25,7 @@ TABLES: Mapping[str, str] = {
     "gguf_types": "name values:number bytes:number instead? source",
     "measures": "measure fix:fix risk effort:number capability:version? general:yes-or-no source",
     "name_words": "of:model-or-card kind words means? source",
+    "request_lengths": "begins tokens:number source",
     "nvml_symbols": "symbol driver:version torch_from:version required:yes-or-no source",
     "optimizers": "name names states:number? bytes_per_param:number? foreach:yes-or-no paged:yes-or-no in_backward:yes-or-no source",
     "packages": "name why source",

@@ -25,6 +25,8 @@ _CHECKPOINTS = (("fp8", "fp8"), ("awq", "awq-int4"))
 """Quantised checkpoints by their option and their format."""
 _SHORTEST = 1024
 """Tokens below which a limit serves hardly any chat."""
+_USUAL = 32768
+"""Tokens of a limit where nobody knows how long the requests of a model may be."""
 _ROUND = 256
 """A limit is a multiple of so many tokens, for a person to read."""
 
@@ -116,15 +118,16 @@ def _offloaded(size: int) -> Callable[[Deployment], Deployment | None]:
 
 def _length(now: Deployment) -> Iterator[ServerOption]:
     length = now.server.length
-    if length is not None and length > _SHORTEST and now.server.program.checks_request:
-        yield option(measure("server-length", max_model_len=length), apply=_longest_request, subject="length")
+    if (length is None or length > _SHORTEST) and now.server.program.checks_request:
+        yield option(measure("server-length", max_model_len=length or 0), apply=_longest_request, subject="length")
 
 
 def _longest_request(now: Deployment) -> Deployment | None:
     """Return the deployment with the longest request that the cache surely holds, and with the step that goes with it."""
-    length = now.served().tokens.low // _ROUND * _ROUND
+    held, present = now.served().tokens.low // _ROUND * _ROUND, now.server.length
+    length = min(held, _USUAL) if present is None else held
     step = max(length, LEAST_WHOLE) if now.server.takes_whole else now.server.batched
-    return _with_server(now, length=length, batched=step) if _SHORTEST <= length < (now.server.length or 0) else None
+    return _with_server(now, length=length, batched=step) if _SHORTEST <= length < (present or length + 1) else None
 
 
 def _server_option(subject: str, name: str, setting: str, value: Scalar, **fields: object) -> ServerOption:

@@ -18,6 +18,7 @@ from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.server import SERVERS, ServerDefault, ServerDefaults, ServerRecord
 from oomdoctor.knowledge.server_defaults import default_value, held_default
+from oomdoctor.knowledge.tables.request_lengths import request_length
 from oomdoctor.memory.inference import keeps_nothing
 from oomdoctor.memory.servers.engines import DEFAULT_SERVER, ENGINES, LEAST_WHOLE, serve
 from oomdoctor.memory.servers.releases import known_version, newest_release
@@ -30,6 +31,8 @@ from oomdoctor.units import GIB, MIB
 _LEAST_FRACTION = 0.01
 _OWN_LAYERS = frozenset({"nextn", "eagle"})
 """SGLang's words for layers of the model itself, where no draft model is named (sglang/srt/server_args.py)."""
+_SIZES = {"outside": "outside_mb", "graph_layer": "graph_mb"}
+"""Parts of the profile that the rules have in MiB."""
 
 
 class CardLookup(Struct, frozen=True):
@@ -86,7 +89,8 @@ def _deployment(
     tensor, pipeline = positive(settings.tensor_parallel) or 1, positive(settings.pipeline_parallel) or 1
     made, _ = setup_from_settings(replace(settings, method="serve"), shape, record.server, max(cards, tensor * pipeline))
     defaults = record.defaults
-    length = positive(settings.max_model_len) or positive(settings.sequence_length) or shape.longest
+    said = positive(settings.max_model_len) or positive(settings.sequence_length)
+    length = said or shape.longest or request_length(settings.model, shape.name)
 
     def default(rows: Sequence[ServerDefault]) -> int | float | bool:
         return default_value(rows, card=card.bytes, card_name=card.name, version=version, tensor=tensor)
@@ -146,10 +150,10 @@ def _share_assumed(server: Server) -> Assumption:
 
 def _profile(defaults: ServerDefaults, default: Callable[[Sequence[ServerDefault]], float | bool]) -> StartupProfile:
     """Return what the start of this version takes, as far as the server's rules say it."""
-    rows = {name: getattr(defaults, name) for name in StartupProfile.__struct_fields__ if name != "outside"}
+    rows = {name: getattr(defaults, name) for name in StartupProfile.__struct_fields__ if name not in _SIZES}
+    sizes = {name: getattr(defaults, key) for name, key in _SIZES.items()}
     known = {name: default(row) for name, row in rows.items() if row is not None}
-    if defaults.outside_mb is not None:
-        known["outside"] = round(default(defaults.outside_mb) * MIB)
+    known |= {name: round(default(row) * MIB) for name, row in sizes.items() if row is not None}
     return convert(known, StartupProfile)
 
 

@@ -92,7 +92,7 @@ def test_a_shorter_request_is_promised_and_a_longer_list_of_changes_is_weighed()
 
 def test_a_slightly_larger_share_is_not_promised_where_it_is_not_enough() -> None:
     by_id = fixes(of(short_of_a_request(cache=1.10)))
-    assert by_id["shorter-sequences"].fits == "close"
+    assert by_id["shorter-sequences"].fits == "yes"
     assert "raise-serving-share" not in by_id or by_id["raise-serving-share"].fits != "yes"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from oomdoctor.case.serving import Served
 from oomdoctor.case.settings import RunSettings
@@ -14,6 +15,7 @@ from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.knowledge.records.server import SERVERS, ServerRecord
 from oomdoctor.knowledge.server_defaults import default_value
+from oomdoctor.knowledge.tables.request_lengths import request_length
 from oomdoctor.knowledge.tables.shapes import model_shape
 from oomdoctor.memory.servers.releases import with_older_releases
 from oomdoctor.setups.server import CardLookup, serve_settings, server_record
@@ -243,3 +245,23 @@ _ANYTHING = st.one_of(st.none(), st.booleans(), st.integers(-(1 << 70), 1 << 70)
 def test_any_setting_has_an_answer(of_program: str, settings: dict[str, Any], card: float) -> None:
     found = of(of_program, card=card, **settings)
     assert 0 < found.server.memory_fraction <= 1
+
+
+@pytest.mark.parametrize(("model", "tokens"), [
+    pytest.param("Qwen/Qwen2.5-7B", 131072, id="a base model"),
+    pytest.param("Qwen/Qwen2.5-7B-Instruct", 32768, id="its chat model"),
+    pytest.param("/models/Qwen2.5-72B-Instruct-AWQ/", 32768, id="a folder of a quantised one"),
+    pytest.param("Qwen/Qwen2.5-3B", 32768, id="a small one of the same family"),
+    pytest.param("meta-llama/Llama-2-13b-chat-hf", 4096, id="another family"),
+    pytest.param("org/never-seen", None, id="a name that is not known"),
+])  # fmt: skip
+def test_how_long_requests_may_be_by_name(model: str, tokens: int | None) -> None:
+    assert request_length(model) == tokens
+
+
+def test_a_start_is_not_promised_where_the_longest_request_is_not_known() -> None:
+    shape = replace(of(model="Qwen/Qwen2.5-0.5B").setup.shape, name="org/never-seen", longest=None)
+    record, card = record_of("vllm"), CardLookup("", 24 * GIB)
+    assert serve_settings(RunSettings(), shape, record, card).starts == "close"
+    assert serve_settings(RunSettings(max_model_len=4096), shape, record, card).starts == "yes"
+    assert serve_settings(RunSettings(), shape, record_of("sglang"), card).starts == "yes"

@@ -49,6 +49,8 @@ class ServerDefaults(Record, frozen=True, kw_only=True):
     """Whether CUDA graphs come out of the share."""
     logit_bytes: Defaults | None = None
     outside_mb: Defaults | None = None
+    graph_mb: Defaults | None = None
+    exact_sampler: Defaults | None = None
     context_inside: Defaults | None = None
     checks_free: Defaults | None = None
     keeps_workspace: Defaults | None = None

@@ -135,11 +135,6 @@ def cuda_graphs(setup: Setup, server: Server, sizes: int, each: float, around: f
     return term("cuda graphs", size, f"{sizes} sizes of batches x layers, as the servers print it", low=0.2, high=1.8)
 
 
-def is_distributed(setup: Setup) -> bool:
-    """Return whether several cards serve one model."""
-    return _cards(setup) > 1
-
-
 def _cards(setup: Setup) -> int:
     return setup.layout.tensor * setup.layout.pipeline
 

@@ -20,7 +20,6 @@ from oomdoctor.memory.servers.startup_budget import (
     block_bytes,
     cuda_context,
     cuda_graphs,
-    is_distributed,
     loaded_weights,
     one_step,
     remaining,
@@ -28,14 +27,20 @@ from oomdoctor.memory.servers.startup_budget import (
     workspace,
 )
 from oomdoctor.memory.term import term
-from oomdoctor.units import MIB
+from oomdoctor.units import GIB
 
-_OUTSIDE_LOW, _OUTSIDE_HIGH = 0.3, 1.5
-"""How far what grows outside of torch may be from what the rules say; on one card, where it is small, up to three times as much."""
+_OUTSIDE_LOW, _OUTSIDE_MORE = 0.3, 0.4 * GIB
+"""How little of what the rules say grows outside of torch, and how much more it may be: 0.3 to 0.95 GiB are printed, or 2.1 to 2.2."""
 _LOGIT_LOW, _LOGIT_HIGH = 0.75, 1.3
-_GRAPH, _GRAPH_AROUND = 0.31 * MIB, 8 * MIB
-"""Of one CUDA graph for each layer, and of one whatever its layers: vLLM 0.19 prints 0.9 GiB for 32 layers and 51 sizes and 1.6 for 80
-("Graph capturing finished"), with a piecewise and a full graph of each size."""
+_SAMPLER_OFF = 0.12
+"""How far the sampler of a text model is from what is counted before 0.20, where every version prints it."""
+_AROUND = 26
+"""Layers that one CUDA graph costs whatever its layers: vLLM 0.19 prints 0.9 GiB for 32 layers and 51 sizes and 1.6 for 80 ("Graph
+capturing finished"), with a piecewise and a full graph of each size."""
+_GRAPHS_HIGH, _EXPERT_GRAPHS_HIGH = 1.2, 2.0
+"""How much more graphs may be than is counted: those of experts print up to twice as much."""
+_GRAPHS_LEFT = 0.3 * GIB
+"""And what they may leave beside it however few they are."""
 _LARGEST_GRAPH = 512
 """The largest batch with a CUDA graph, at most (vllm/config, max_cudagraph_capture_size)."""
 _SMALL_GRAPHS, _DENSE_UNTIL, _STRIDES = 3, 256, (8, 16)
@@ -50,8 +55,8 @@ _FRACTION = 0.9
 def start(setup: Setup, server: Server, total: int) -> Served:
     """Return what vLLM makes of a card of `total` bytes, with its checks in the order in which a start meets them."""
     context, work = cuda_context(setup), profiled_step(setup, server)
-    loaded, outside, profile = loaded_weights(setup, server), _outside_torch(setup, server), server.profile
-    graphs = cuda_graphs(setup, server, _graph_sizes(server), _GRAPH, _GRAPH_AROUND)
+    loaded, outside, profile = loaded_weights(setup, server), _outside_torch(server), server.profile
+    graphs = _cuda_graphs(setup, server)
     inside = (graphs,) if graphs is not None and server.graphs_inside else ()
     late = (graphs,) if graphs is not None and not server.graphs_inside else ()
     taken = int(total * server.memory_fraction)
@@ -72,7 +77,8 @@ def start(setup: Setup, server: Server, total: int) -> Served:
             yield StartupCheck("graphs", remaining(total - taken, beside))
 
     every = tuple(checks())
-    return served(setup, server, total, taken=taken, terms=terms, beside=beside, cache=cache, checks=every, cached=cached, request=request)
+    made = served(setup, server, total, taken=taken, terms=terms, beside=beside, cache=cache, checks=every, cached=cached, request=request)
+    return replace(made, request_is_open=request is None)
 
 
 def profiled_step(setup: Setup, server: Server) -> Term:
@@ -85,9 +91,17 @@ def profiled_step(setup: Setup, server: Server) -> Term:
     basis = f"{each:g} bytes x vocabulary x {server.requests} requests: vllm/v1/worker/gpu_model_runner.py, _dummy_sampler_run"
     kept = 2 * shape.hidden + (workspace(setup) if profile.keeps_workspace else 0)
     size = each * shape.vocab * min(server.requests, server.batched) + HALF * kept * server.batched
-    sampler = term("sampler", size, basis, low=_LOGIT_LOW, high=_LOGIT_HIGH)
+    exact = profile.exact_sampler and shape.vision is None
+    low, high = (1 - _SAMPLER_OFF, 1 + _SAMPLER_OFF) if exact else (_LOGIT_LOW, _LOGIT_HIGH)
+    sampler = term("sampler", size, basis, low=low, high=high)
     larger = max(step, sampler, key=lambda term: term.bytes)
     return replace(larger, low=max(step.low, sampler.low), high=max(step.high, sampler.high))
+
+
+def _cuda_graphs(setup: Setup, server: Server) -> Term | None:
+    each, high = server.profile.graph_layer, _GRAPHS_HIGH if setup.shape.experts is None else _EXPERT_GRAPHS_HIGH
+    graphs = cuda_graphs(setup, server, _graph_sizes(server), each, _AROUND * each)
+    return None if graphs is None else replace(graphs, high=round(max(high * graphs.bytes, graphs.bytes + _GRAPHS_LEFT)))
 
 
 def _graph_sizes(server: Server) -> int:
@@ -97,10 +111,10 @@ def _graph_sizes(server: Server) -> int:
     return min(_SMALL_GRAPHS, largest.bit_length()) + dense + sparse
 
 
-def _outside_torch(setup: Setup, server: Server) -> Term:
+def _outside_torch(server: Server) -> Term:
     basis = "what grows outside of torch until the profile run ends: vLLM prints it as non_torch_memory"
-    high = _OUTSIDE_HIGH if is_distributed(setup) else 2 * _OUTSIDE_HIGH
-    return term("outside torch", server.profile.outside, basis, low=_OUTSIDE_LOW, high=high)
+    made = term("outside torch", server.profile.outside, basis, low=_OUTSIDE_LOW)
+    return replace(made, high=round(made.bytes + _OUTSIDE_MORE))
 
 
 def _with_whole_heads(setup: Setup) -> Setup:

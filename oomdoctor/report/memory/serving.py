@@ -30,6 +30,11 @@ _OBSTACLES = {
 }
 _DECIDING = frozenset({"gpu", "shape", "weights", "memory_share", "max_model_len", "server_version"})
 """Assumptions that decide what a server can hold, whatever runs on it."""
+_OPEN_REQUEST = Text(
+    "The cache holds {} tokens. How long a request of this model may be is not known here, and it does not start where the cache holds"
+    " less: give --max-model-len.",
+    "缓存可容纳 {} 个 token。这里不知道该模型单个请求最长多少 token，而缓存放不下最长请求时无法启动：请给出 --max-model-len。",
+)
 _OUT_OF_MEMORY = "CUDA out of memory"
 _PHASES = {
     "load": Text("loading the model", "加载模型"),
@@ -112,6 +117,8 @@ def _named(served: Served) -> tuple[str, ...]:
 def _holds(served: Served, wording: Wording) -> str:
     """Say how many tokens the cache holds, and how many requests that are."""
     tokens = _counted(served.tokens, wording)
+    if served.request_is_open:
+        return wording.say(_OPEN_REQUEST).format(tokens)
     if served.request is None or served.server.length is None:
         return wording.say(
             Text("The cache holds {} tokens, which is also the longest request.", "缓存可容纳 {} 个 token，这也是单个请求的长度上限。")
