@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from oomdoctor.advice.fixes import unique_fixes
 from oomdoctor.api.configs import read_configs
 from oomdoctor.api.inputs import unread_lines
-from oomdoctor.api.models import find_card, number_of_cards
+from oomdoctor.api.models import card_assumption, find_card, number_of_cards
 from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.case.plan import Measure
@@ -76,6 +76,7 @@ class ConfigRun:
         request = self._request(gpus, model)
         top = max(_SHOWN, number or 0)
         writer = self.writer(request, corrected=self._diagnosis is None)
+        request = replace(request, assumptions=(*card_assumption(card), *request.assumptions))
         return plan_run(request, self._pack, card=card, gpus=gpus, model=model, top=top, writer=writer)
 
     def writer(self, request: PlanRequest, *, corrected: bool) -> PlanWriter:

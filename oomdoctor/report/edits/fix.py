@@ -18,6 +18,7 @@ from oomdoctor.configs.proposals.apply import AppliedProposals
 from oomdoctor.configs.proposals.choice import Choice
 from oomdoctor.configs.proposals.proposal import Proposal
 from oomdoctor.report.diagnosis.expected import range_of
+from oomdoctor.report.memory.assumed import taken
 from oomdoctor.report.render.styled_line import StyledLine
 from oomdoctor.report.safety.redact import Placeholders
 from oomdoctor.report.safety.sanitize import clean_line, without_unseen
@@ -47,8 +48,7 @@ def render(
         *_waiting(choice, plans, wording),
         *_nothing_planned(plans, wording),
     ]
-    if not lines:
-        lines = [StyledLine(wording.say(texts.NOTHING))]
+    lines = [*lines, *_which_card(plans, wording)] if lines else [StyledLine(wording.say(texts.NOTHING))]
     placeholders = Placeholders(KEYS)
     placeholders.learn(line.plain for line in lines)
     return "".join(line.mapped(placeholders.redact).render(color=color) + "\n" for line in lines)
@@ -144,6 +144,13 @@ def _nothing_planned(plans: AnyPlans | None, wording: Wording) -> Iterator[Style
         yield StyledLine(_needs(texts.WALL, closest, plans.budget, wording), "yellow")
     else:
         yield StyledLine(_needs(texts.FITS, plans.now, plans.budget, wording))
+
+
+def _which_card(plans: AnyPlans | None, wording: Wording) -> Iterator[StyledLine]:
+    """Say which size of a card was taken, where its name has several."""
+    named = [] if plans is None else [assumption for assumption in plans.now.assumptions if assumption.id == "gpu"]
+    if named:
+        yield StyledLine(taken(named, wording), "dim")
 
 
 def _then(plan: AnyPlan, budget: MemoryBudget, wording: Wording) -> str:
