@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from oomdoctor.api import pipeline
+from oomdoctor.api.runs.snapshot_findings import snapshot_findings
 from oomdoctor.case.diagnosis import Finding
 from oomdoctor.case.event import Event
 from oomdoctor.comparing.changes import effect_of
@@ -15,7 +16,7 @@ from oomdoctor.configs.resolve import resolve_config
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.change import ChangeRecord
 from oomdoctor.knowledge.records.check import CheckExample, CheckRecord
-from oomdoctor.knowledge.records.evidence import ComputationRecord, EvidenceRecord
+from oomdoctor.knowledge.records.evidence import ComputationRecord, EvidenceRecord, HoldingRecord
 from oomdoctor.knowledge.records.problem import CaseExample, ProblemRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.knowledge.references import Wrong
@@ -24,6 +25,8 @@ from oomdoctor.machine.findings import environment_findings_of_json
 from oomdoctor.parse import reading
 from oomdoctor.parse.computation import ComputationFinder
 from oomdoctor.parse.recogniser import Recogniser
+from oomdoctor.snapshots.recording import PythonFrame
+from oomdoctor.snapshots.sites import Holdings
 
 
 def check_signature(loaded: LoadedSignature, recogniser: Recogniser) -> Iterator[Wrong]:
@@ -80,6 +83,23 @@ def check_computation(path: str, computation: ComputationRecord, finder: Computa
             yield Wrong(path, computation.id, f"fires on a near miss: {_short(text)}")
 
 
+def check_holding(path: str, holding: HoldingRecord, holdings: Holdings) -> Iterator[Wrong]:
+    """Yield what the examples of a holding show to be wrong with it."""
+    for frames in holding.examples:
+        name = holdings.of([_frame(text) for text in frames])
+        if name != holding.id:
+            yield Wrong(path, holding.id, f"is not what its example holds ({name or 'nothing'} is): {frames[0]}", frames[0])
+    for frames in holding.near_misses:
+        if holdings.of([_frame(text) for text in frames]) == holding.id:
+            yield Wrong(path, holding.id, f"fires on a near miss: {frames[0]}", frames[0])
+
+
+def _frame(text: str) -> PythonFrame:
+    """Return the frame of `file:line:function`. Raise ValueError where it is none."""
+    file, line, function = text.rsplit(":", 2)
+    return PythonFrame(file, int(line), function)
+
+
 def check_change(path: str, change: ChangeRecord) -> Iterator[Wrong]:
     """Yield what the examples of a change show to be wrong with it."""
     for example in [*change.examples, *change.near_misses]:
@@ -115,6 +135,8 @@ def explained(example: CaseExample, pack: Pack) -> tuple[Finding, ...]:
     """Return the findings about one example."""
     if example.environment is not None:
         return environment_findings_of_json(example.environment, pack)
+    if example.snapshot is not None:
+        return snapshot_findings({f"snapshot.{name}": value for name, value in example.snapshot.items()}, pack)
     return pipeline.diagnose_logs(["example.log"], pack, text=example.log.encode()).findings
 
 

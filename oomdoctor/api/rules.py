@@ -7,7 +7,15 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from oomdoctor.api.examples import check_change, check_check, check_computation, check_evidence, check_problem, check_signature
+from oomdoctor.api.examples import (
+    check_change,
+    check_check,
+    check_computation,
+    check_evidence,
+    check_holding,
+    check_problem,
+    check_signature,
+)
 from oomdoctor.knowledge.compiled.compile import packed
 from oomdoctor.knowledge.lint import RuleIssue, issue_at, lint_rules
 from oomdoctor.knowledge.load import add_file, load_records
@@ -18,6 +26,7 @@ from oomdoctor.knowledge.rule_set import RuleSet
 from oomdoctor.knowledge.table_lint import table_files
 from oomdoctor.parse.computation import ComputationFinder
 from oomdoctor.parse.recogniser import Recogniser
+from oomdoctor.snapshots.sites import Holdings
 
 
 class RulesTrial(Struct, frozen=True):
@@ -56,6 +65,7 @@ def _files(rules: RuleSet) -> dict[str, list[str]]:
         "sources": rules.sources,
         "causes": rules.causes,
         "computations": rules.computations,
+        "holdings": rules.holdings,
         "evidence": rules.evidence,
         "conditions": rules.conditions,
     }
@@ -77,11 +87,14 @@ def _examples(rules: RuleSet, chosen: Callable[[str], bool]) -> Iterator[Wrong]:
         if chosen(path):
             yield from check_problem(path, problem, pack)
     evidence, computations = (str(Path(rules.root) / f"{name}.yaml") for name in ("evidence", "computations"))
+    held, holdings = str(Path(rules.root) / "holdings.yaml"), Holdings(rules.holdings, pack.computations)
     finder = ComputationFinder(pack.computations)
     for record in rules.evidence if chosen(evidence) else ():
         yield from check_evidence(evidence, record, pack)
     for computation in rules.computations if chosen(computations) else ():
         yield from check_computation(computations, computation, finder)
+    for holding in rules.holdings if chosen(held) else ():
+        yield from check_holding(held, holding, holdings)
     for path, check in rules.checks:
         if chosen(path):
             yield from check_check(path, check, pack)

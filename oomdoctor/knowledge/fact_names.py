@@ -74,6 +74,19 @@ CARDS: Final = frozenset({"gpu", "fullest", "damaged", "uncovered", "foreign", "
 COUNTS: Final = frozenset({"gpu_count", "gpu_names", "visible_gpu_count", *(f"{card}.count" for card in CARDS - {"gpu", "fullest"})})
 """machine/facts.py: an environment, beside the plain fields of its parts."""
 
+SNAPSHOT: Final = frozenset({
+    "beside_sites", "category", "category_share", "device_free_bytes", "ends_giving_back", "failed", "free_elsewhere_bytes",
+    "free_in_pool_bytes", "given_back_bytes", "growth_added_bytes", "growth_category", "growth_freed_in_a_step_bytes",
+    "growth_held_bytes", "growth_share", "growth_site", "growth_steps", "has_frames", "has_history", "holder_bytes", "holder_category",
+    "holder_share", "holder_site", "largest_free_bytes", "live_bytes", "live_share", "ooms", "peak_bytes", "request_category",
+    "request_share", "request_site", "requested_bytes", "reserved_bytes", "steps_from", "survived", "why",
+})  # fmt: skip
+"""snapshots/facts.py: what a memory snapshot tells, beside the share of each entry of rules/holdings.yaml."""
+REFUSED: Final = frozenset({
+    "fragmentation", "limit", "one-large-request", "other-pool", "others-on-the-card", "too-much-live", "unknown",
+})  # fmt: skip
+"""The values of `snapshot.why`: snapshots/refusal.py."""
+
 COMPARED: Final = frozenset({
     "card.bf16_native", "card.count", "card.ecc", "card.mig", "card.name", "card.others_bytes", "card.total_bytes", "failed", "framework",
     "host.cgroup_limit_bytes", "host.disk_free_bytes", "host.memlock_bytes", "host.ram_available_bytes", "host.ram_bytes",
@@ -152,6 +165,8 @@ def fact_names(rules: RuleSet) -> FactNames:
     training = _under("training", settings | TRAINING)
     verdict = _under("verdict", VERDICT) | _under("estimate", ESTIMATE)
     case = _under("event", events) | _under("derived", DERIVED) | _under("incident", INCIDENT) | log | training | verdict
+    holdings = frozenset(holding.id for holding in rules.holdings)
+    case |= _under("snapshot", SNAPSHOT | {f"{name.replace('-', '_')}_share" for name in holdings})
     options = {name for _, framework in rules.frameworks for table in framework.options.values() for name in _listed_keys(table)}
     return FactNames(
         case=frozenset(case | _environment(packages, variables)),
@@ -173,6 +188,8 @@ def fact_names(rules: RuleSet) -> FactNames:
             "incident.computes": frozenset(record.id for record in rules.computations),
             "incident.phase": PHASES,
             "derived.request_kind": REQUEST_KINDS,
+            "snapshot.why": REFUSED,
+            **{f"snapshot.{name}": holdings for name in ("category", "growth_category", "holder_category", "request_category")},
         },
     )
 

@@ -15,7 +15,7 @@ from oomdoctor.knowledge.conditions import WrittenCondition, fault, parts, plain
 from oomdoctor.knowledge.records.change import ChangeFile
 from oomdoctor.knowledge.records.check import CheckFile
 from oomdoctor.knowledge.records.condition import tagged_condition
-from oomdoctor.knowledge.records.evidence import ComputationFile, EvidenceFile
+from oomdoctor.knowledge.records.evidence import ComputationFile, EvidenceFile, HoldingFile
 from oomdoctor.knowledge.records.fix import FixRecord
 from oomdoctor.knowledge.records.form import FormRecord, SheetRecord
 from oomdoctor.knowledge.records.framework import FrameworkRecord, FromKey
@@ -36,7 +36,7 @@ from oomdoctor.knowledge.yaml_file import YamlFile, convert, did_you_mean, place
 T = TypeVar("T")
 _LOG = "log"
 """The framework whose settings are the fields of messages of context."""
-_DATA = ("fields", "environment")
+_DATA = ("fields", "environment", "snapshot")
 """Keys that hold examples of data, whose keys are no words of rules."""
 
 
@@ -108,6 +108,7 @@ def _read_folder(root: Path, known: Mapping[str, WrittenCondition]) -> RuleSet:
         changes=changes,
         causes=tuple(load_file(causes, CauseFile).causes) if (causes := root / "causes.yaml").is_file() else (),
         computations=tuple(load_file(told, ComputationFile).computations) if (told := root / "computations.yaml").is_file() else (),
+        holdings=tuple(load_file(held, HoldingFile).holdings) if (held := root / "holdings.yaml").is_file() else (),
         evidence=tuple(_record(read_yaml(weighed), EvidenceFile, named).evidence) if (weighed := root / "evidence.yaml").is_file() else (),
         conditions=named,
         root=str(root),
@@ -133,7 +134,7 @@ def _laid_over(rules: RuleSet, over: RuleSet) -> RuleSet:
         frameworks=merged("frameworks", lambda item: str(item[1].framework)),
         servers=merged("servers", lambda item: str(item[1].server)),
         **{name: merged(name, lambda item: str(item[1].id)) for name in kinds},
-        **{name: merged(name, lambda item: str(item.id)) for name in ("sources", "causes", "computations", "evidence")},
+        **{name: merged(name, lambda item: str(item.id)) for name in ("sources", "causes", "computations", "holdings", "evidence")},
         conditions=over.conditions,
     )
 

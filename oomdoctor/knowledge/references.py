@@ -78,6 +78,10 @@ def wrong_references(rules: RuleSet) -> Iterator[Wrong]:
         yield from _within(path, problem.id, _problem(problem, names))
     for evidence in rules.evidence:
         yield from _within(str(Path(rules.root) / "evidence.yaml"), evidence.id, _evidence(evidence, names))
+    computed = {record.id for record in rules.computations}
+    for holding in rules.holdings:
+        meant = (_unknown("computation", name, computed) for name in holding.computations)
+        yield from _within(str(Path(rules.root) / "holdings.yaml"), holding.id, meant)
     for path, fix in rules.fixes:
         yield from _within(path, fix.id, _fix(fix, names))
     for path, check in rules.checks:

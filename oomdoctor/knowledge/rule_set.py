@@ -9,7 +9,7 @@ from msgspec import Struct
 from oomdoctor.knowledge.conditions import WrittenCondition
 from oomdoctor.knowledge.records.change import ChangeRecord
 from oomdoctor.knowledge.records.check import CheckRecord
-from oomdoctor.knowledge.records.evidence import ComputationRecord, EvidenceRecord
+from oomdoctor.knowledge.records.evidence import ComputationRecord, EvidenceRecord, HoldingRecord
 from oomdoctor.knowledge.records.fix import FixRecord
 from oomdoctor.knowledge.records.form import FormRecord, SheetRecord
 from oomdoctor.knowledge.records.framework import FrameworkRecord
@@ -44,6 +44,7 @@ class RuleSet(Struct, frozen=True):
     changes: tuple[tuple[str, ChangeRecord], ...] = ()
     causes: tuple[CauseRecord, ...] = ()
     computations: tuple[ComputationRecord, ...] = ()
+    holdings: tuple[HoldingRecord, ...] = ()
     evidence: tuple[EvidenceRecord, ...] = ()
     conditions: Mapping[str, WrittenCondition] = {}
     """The conditions that have names, plain."""

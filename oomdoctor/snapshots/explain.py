@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from oomdoctor.parse.computation import ComputationFinder
 from oomdoctor.snapshots.address_space import saved_free_pieces
 from oomdoctor.snapshots.growth import Growth, freed_in_a_step, growth
 from oomdoctor.snapshots.phases import StepEnds, named_phases, steps
 from oomdoctor.snapshots.recording import NO_STACK, Action, Device, Recording
 from oomdoctor.snapshots.refusal import Refusal, refusals
 from oomdoctor.snapshots.replay import Peak, live_at, live_at_end, peak
-from oomdoctor.snapshots.sites import Categories, Holder, holders
+from oomdoctor.snapshots.sites import Categories, Holder, Holdings, holders
 
 AT_OOM, AT_PEAK, AT_END = "oom", "peak", "end"
 
@@ -49,18 +48,24 @@ class DeviceExplanation(Struct, frozen=True):
     growth: tuple[Growth, ...]
     freed_in_a_step: int
     """The fewest bytes that a step allocated and freed again."""
+    ends_giving_back: bool
+    """Whether the trace ends, full of live blocks and without a failed request, in segments that go back to the driver: the last thing
+    that the allocator does before it fails. Torch 2.1 to 2.13 record no failure where NVML fails in the message about it
+    (c10/cuda/CUDACachingAllocator.cpp, `malloc`: reportProcessMemoryInfo comes before record_trace)."""
+    given_back: int
+    """The bytes of these segments."""
 
 
-def explain(recording: Recording, finder: ComputationFinder, totals: Mapping[int, int]) -> tuple[DeviceExplanation, ...]:
+def explain(recording: Recording, holdings: Holdings, totals: Mapping[int, int]) -> tuple[DeviceExplanation, ...]:
     """Return what a recording tells of each device. `totals` are the bytes of cards, by index, as far as they are known."""
-    return tuple(_device(recording, device, finder, totals.get(device.index)) for device in recording.devices)
+    return tuple(_device(recording, device, holdings, totals.get(device.index)) for device in recording.devices)
 
 
-def _device(recording: Recording, device: Device, finder: ComputationFinder, total: int | None) -> DeviceExplanation:
-    ooms = refusals(device, total)
+def _device(recording: Recording, device: Device, holdings: Holdings, total: int | None) -> DeviceExplanation:
+    categories = Categories(recording.stacks, holdings, named_phases(recording, device))
+    ooms = refusals(device, total, recording.stacks, categories)
     highest, ends = peak(device), steps(recording, device)
     moment, position = _moment(device, ooms, highest)
-    categories = Categories(recording.stacks, finder, named_phases(recording, device))
     live = live_at_end(device) if moment == AT_END else live_at(device, position)
     grown = growth(device, recording.stacks, ends, position if moment == AT_OOM else len(device.trace))
     return DeviceExplanation(
@@ -76,7 +81,29 @@ def _device(recording: Recording, device: Device, finder: ComputationFinder, tot
         steps=ends,
         growth=grown,
         freed_in_a_step=freed_in_a_step(device, ends) if grown else 0,
+        ends_giving_back=_ends_giving_back(device, ooms, highest),
+        given_back=_given_back(device),
     )
+
+
+_STILL_LIVE = 0.9
+"""Of the peak, what lives where a request fails."""
+
+
+def _ends_giving_back(device: Device, ooms: Sequence[Refusal], highest: Peak) -> bool:
+    live = sum(block.requested for block in live_at_end(device).values())
+    return not ooms and _given_back(device) > 0 and live > _STILL_LIVE * highest.requested
+
+
+def _given_back(device: Device) -> int:
+    """Return the bytes of the segments that the trace's last entries give back."""
+    trace, out = device.trace, 0
+    for action, size in zip(reversed(trace.actions), reversed(trace.sizes), strict=True):
+        if action in (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP):
+            out += size
+        elif action != Action.SNAPSHOT:
+            break
+    return out
 
 
 def _moment(device: Device, ooms: Sequence[Refusal], highest: Peak) -> tuple[str, int]:

@@ -7,8 +7,12 @@ from collections.abc import Sequence
 from typing import Union
 
 from oomdoctor.snapshots.explain import AT_OOM, DeviceExplanation
+from oomdoctor.snapshots.places import short_place
 from oomdoctor.snapshots.refusal import Refusal
+from oomdoctor.snapshots.sites import Holder
 
+_NAMED = 3
+"""Lines that are named of those whose blocks stand in the way."""
 Fact = Union[str, int, float, bool]
 
 
@@ -33,13 +37,16 @@ def snapshot_facts(devices: Sequence[DeviceExplanation]) -> dict[str, Fact]:
 
 
 def _totals(device: DeviceExplanation) -> dict[str, Fact | None]:
-    reserved = device.peak.reserved
     return {
         "failed": bool(device.ooms) and not all(oom.survived for oom in device.ooms),
         "survived": bool(device.ooms) and all(oom.survived for oom in device.ooms),
+        "ooms": len(device.ooms),
         "peak_bytes": device.peak.requested,
-        "reserved_bytes": reserved,
+        "reserved_bytes": device.peak.reserved,
+        "has_history": device.has_history,
         "has_frames": device.has_frames,
+        "ends_giving_back": device.ends_giving_back,
+        "given_back_bytes": device.given_back or None,
     }
 
 
@@ -49,31 +56,30 @@ def _refusal(refusal: Refusal) -> dict[str, Fact | None]:
         "why": refusal.why,
         "requested_bytes": refusal.requested,
         "request_share": refusal.requested / capacity if capacity else None,
+        "request_site": None if refusal.site is None else short_place(refusal.site),
+        "request_category": refusal.category,
         "live_bytes": refusal.live_requested,
         "live_share": refusal.live_requested / capacity if capacity else None,
         "free_in_pool_bytes": refusal.free_in_pool,
         "largest_free_bytes": refusal.largest_free_block,
         "device_free_bytes": refusal.device_free,
         "free_elsewhere_bytes": refusal.free_elsewhere,
+        "beside_sites": ", ".join(dict.fromkeys(short_place(beside.site) for beside in refusal.beside[:_NAMED] if beside.site)) or None,
     }
 
 
 def _holders(device: DeviceExplanation) -> dict[str, Fact | None]:
-    """Return the largest holder and category of the moment that matters."""
+    """Return the largest holder and the share of each category, at the moment that matters."""
     total = sum(holder.size for holder in device.holders)
     if not total:
         return {}
-    categories: Counter[str] = Counter()
-    for holder in device.holders:
-        categories[holder.category] += holder.size
-    category, held = categories.most_common(1)[0]
-    first = device.holders[0]
-    shown = ((name, size) for name, size in categories.items() if name in _ASKED)
-    shares: dict[str, Fact | None] = {f"{name.replace(' ', '_')}_share": size / total for name, size in shown}
+    categories = by_category(device.holders)
+    category, first = next(iter(categories)), device.holders[0]
+    shares: dict[str, Fact | None] = {f"{name.replace('-', '_')}_share": size / total for name, size in categories.items()}
     return {
         "category": category,
-        "category_share": held / total,
-        "holder_site": first.site,
+        "category_share": categories[category] / total,
+        "holder_site": None if first.site is None else short_place(first.site),
         "holder_bytes": first.size,
         "holder_share": first.size / total,
         "holder_category": first.category,
@@ -81,7 +87,12 @@ def _holders(device: DeviceExplanation) -> dict[str, Fact | None]:
     }
 
 
-_ASKED = ("activations", "weights", "optimizer states", "logits", "gradients and backward", "attention")
+def by_category(holders: Sequence[Holder]) -> dict[str, int]:
+    """Return the bytes of each category, the largest first."""
+    categories: Counter[str] = Counter()
+    for holder in holders:
+        categories[holder.category] += holder.size
+    return dict(categories.most_common())
 
 
 def _growth(device: DeviceExplanation) -> dict[str, Fact | None]:
@@ -90,10 +101,11 @@ def _growth(device: DeviceExplanation) -> dict[str, Fact | None]:
     total = sum(holder.size for holder in device.holders)
     first = device.growth[0]
     return {
-        "growth_site": first.site,
-        "growth_bytes_per_step": first.bytes_per_step,
+        "growth_site": short_place(first.site),
+        "growth_category": next(iter(by_category([holder for holder in device.holders if holder.site == first.site])), None),
+        "growth_added_bytes": first.bytes_per_step,
         "growth_steps": first.steps,
-        "growth_bytes": first.held,
+        "growth_held_bytes": first.held,
         "growth_share": first.held / total if total else None,
         "growth_freed_in_a_step_bytes": device.freed_in_a_step,
         "steps_from": device.steps.source,

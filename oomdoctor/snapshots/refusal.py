@@ -7,13 +7,14 @@ and what the driver had.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from oomdoctor.snapshots.address_space import FreePiece, Owner, driver_request, free_pieces, is_small_request, ranges_at
-from oomdoctor.snapshots.recording import Action, Device
+from oomdoctor.snapshots.recording import Action, Device, Stack
 from oomdoctor.snapshots.replay import LiveBlock, live_at, totals_at
+from oomdoctor.snapshots.sites import Categories, own_frame
 
 TOO_MUCH_LIVE, LARGE_REQUEST, FRAGMENTATION, OTHER_POOL = "too-much-live", "one-large-request", "fragmentation", "other-pool"
 LIMIT, OTHERS, UNKNOWN = "limit", "others-on-the-card", "unknown"
@@ -22,6 +23,15 @@ _LARGE = 0.5
 _OTHERS = 0.25
 """Of a card's bytes, what must be neither ours nor free before others are named; contexts and libraries take less."""
 _MOST_BESIDE = 8
+
+
+class Neighbour(Struct, frozen=True):
+    """A line whose blocks stand between free pieces: how many of them, and their bytes."""
+
+    site: str | None
+    category: str
+    size: int
+    blocks: int
 
 
 class Refusal(Struct, frozen=True):
@@ -39,17 +49,20 @@ class Refusal(Struct, frozen=True):
     """Free bytes in segments of other streams and pools, which this request may not use."""
     survived: bool
     why: str
-    beside: tuple[int, ...]
-    """The stacks of the blocks that stand between the largest free pieces, where these would hold the request together."""
+    beside: tuple[Neighbour, ...]
+    """Who owns the blocks that stand between the largest free pieces, where these would hold the request together."""
+    site: str | None
+    """The line that asked, as far as it was recorded."""
+    category: str
 
 
-def refusals(device: Device, total: int | None) -> tuple[Refusal, ...]:
+def refusals(device: Device, total: int | None, stacks: Sequence[Stack], categories: Categories) -> tuple[Refusal, ...]:
     """Return the failed requests of a trace. `total` is what the card has, where somebody knows."""
     trace = device.trace
-    return tuple(_refusal(device, at, total) for at, action in enumerate(trace.actions) if action == Action.OOM)
+    return tuple(_refusal(device, at, total, stacks, categories) for at, action in enumerate(trace.actions) if action == Action.OOM)
 
 
-def _refusal(device: Device, at: int, total: int | None) -> Refusal:
+def _refusal(device: Device, at: int, total: int | None, stacks: Sequence[Stack], categories: Categories) -> Refusal:
     trace = device.trace
     size, driver_free = trace.sizes[at], trace.addresses[at]
     live = live_at(device, at)
@@ -60,16 +73,36 @@ def _refusal(device: Device, at: int, total: int | None) -> Refusal:
     largest, in_pool = max((piece.size for piece in own), default=0), sum(piece.size for piece in own)
     requested, reserved = totals_at(device, at)
     why = _why(size, driver_free, reserved, largest, in_pool, elsewhere, total)
-    beside = _beside(own, live) if why == FRAGMENTATION else ()
+    beside = tuple(_beside(own, live, stacks, categories)) if why == FRAGMENTATION else ()
     survived = any(action == Action.ALLOC for action in trace.actions[at + 1 :])
-    return Refusal(at, size, reserved, driver_free, requested, largest, in_pool, elsewhere, survived, why, beside)
+    asking = own_frame(stacks[trace.stacks[at]])
+    return Refusal(
+        position=at,
+        requested=size,
+        reserved=reserved,
+        device_free=driver_free,
+        live_requested=requested,
+        largest_free_block=largest,
+        free_in_pool=in_pool,
+        free_elsewhere=elsewhere,
+        survived=survived,
+        why=why,
+        beside=beside,
+        site=None if asking is None else str(asking),
+        category=categories.of(trace.stacks[at], at),
+    )
 
 
-def _beside(own: list[FreePiece], live: Mapping[int, LiveBlock]) -> tuple[int, ...]:
-    """Return the stacks of the blocks that stand beside the largest free pieces, each once."""
+def _beside(own: list[FreePiece], live: Mapping[int, LiveBlock], stacks: Sequence[Stack], categories: Categories) -> Iterator[Neighbour]:
+    """Yield who owns the blocks beside the largest free pieces, those with most blocks first."""
     largest = sorted(own, key=lambda piece: -piece.size)[:_MOST_BESIDE]
-    stacks = (live[address].stack for piece in largest for address in (piece.before, piece.behind) if address is not None)
-    return tuple(dict.fromkeys(stacks))
+    addresses = dict.fromkeys(address for piece in largest for address in (piece.before, piece.behind) if address is not None)
+    owners: dict[tuple[str | None, str], list[LiveBlock]] = {}
+    for block in map(live.__getitem__, addresses):
+        frame = own_frame(stacks[block.stack])
+        owners.setdefault((None if frame is None else str(frame), categories.of(block.stack, block.born)), []).append(block)
+    for (site, category), blocks in sorted(owners.items(), key=lambda owner: -len(owner[1])):
+        yield Neighbour(site, category, sum(block.requested for block in blocks), len(blocks))
 
 
 def _serves(piece: FreePiece, owner: Owner, size: int) -> bool:

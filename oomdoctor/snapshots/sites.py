@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from oomdoctor.knowledge.records.evidence import ComputationCore, HoldingRecord
 from oomdoctor.parse.computation import ComputationFinder
 from oomdoctor.snapshots.phases import LOADING_DATA, OPTIMIZER
 from oomdoctor.snapshots.recording import NO_STACK, PythonFrame, Stack
@@ -14,19 +15,9 @@ from oomdoctor.snapshots.replay import LiveBlock
 
 _LIBRARY = re.compile(r"[\\/](?:site|dist)-packages[\\/]|[\\/]lib[\\/]python\d|[\\/]torchinductor_|^<frozen |[\\/](?:runpy|threading)\.py$")
 """Files that whoever runs the program did not write."""
-_COMPUTED = {
-    "optimizer-state": "optimizer states",
-    "gradient-reduction": "gradient buckets",
-    "weight-gathering": "gathered weights",
-    "weight-placement": "weights",
-    "collected-predictions": "collected predictions",
-}
-_PLACED = {
-    "_apply", "convert", "from_pretrained", "_load_state_dict_into_meta_model", "_load_parameter_into_model", "set_module_tensor_to_device",
-}  # fmt: skip
-"""Functions that put weights on a card (torch/nn/modules/module.py; transformers modeling_utils.py; accelerate utils/modeling.py)."""
-_FORWARD = {"forward", "_call_impl", "_wrapped_call_impl"}
-BEFORE, BACKWARD, UNKNOWN = "there before the recording", "gradients and backward", "unknown"
+BEFORE, BACKWARD, UNKNOWN = "there-before-the-recording", "gradients-and-backward", "unknown"
+DATA, OPTIMIZER_STATES = "data", "optimizer-states"
+"""Entries of rules/holdings.yaml that the moment tells, or that nothing does."""
 
 
 class Holder(Struct, frozen=True):
@@ -37,6 +28,7 @@ class Holder(Struct, frozen=True):
     frame: str | None
     """The innermost frame of all."""
     category: str
+    """An entry of rules/holdings.yaml."""
     size: int
     """Asked bytes."""
     blocks: int
@@ -47,41 +39,47 @@ def own_frame(stack: Stack) -> PythonFrame | None:
     return next((frame for frame in stack.frames if not _LIBRARY.search(frame.file)), stack.frames[0] if stack.frames else None)
 
 
+class Holdings:
+    """What frames show memory to be held for (rules/holdings.yaml)."""
+
+    def __init__(self, holdings: Sequence[HoldingRecord], computations: Sequence[ComputationCore]) -> None:
+        self._finder = ComputationFinder(computations)
+        self._computed = {computed: holding.id for holding in holdings for computed in holding.computations}
+        self._called = [(holding.id, frozenset(holding.functions)) for holding in holdings if holding.functions]
+
+    def of(self, frames: Sequence[PythonFrame]) -> str | None:
+        """Return what memory is held for that these frames ask for; None where they do not tell."""
+        text = "\n".join(f'  File "{frame.file}", line {frame.line}, in {frame.function}' for frame in reversed(frames))
+        computed = self._finder.find(text.encode("utf-8", "replace"), b"") if frames else None
+        if computed in self._computed:
+            return self._computed[computed]
+        functions = {frame.function for frame in frames}
+        return next((name for name, called in self._called if functions & called), None)
+
+
 class Categories:
     """What blocks hold, told by their frames and the moment of their birth."""
 
-    def __init__(self, stacks: Sequence[Stack], finder: ComputationFinder, phases: Sequence[tuple[int, int, str]]) -> None:
-        self._stacks, self._finder, self._phases = stacks, finder, phases
+    def __init__(self, stacks: Sequence[Stack], holdings: Holdings, phases: Sequence[tuple[int, int, str]]) -> None:
+        self._stacks, self._holdings, self._phases = stacks, holdings, phases
         self._known: dict[int, str | None] = {}
         self._has_frames = any(stack.frames for stack in stacks)
 
-    def of(self, block: LiveBlock) -> str:
-        """Return what a block holds."""
-        if block.stack not in self._known:
-            self._known[block.stack] = self._by_frames(self._stacks[block.stack])
-        known = self._known[block.stack]
-        phase = None if block.born is None else self._phase(block.born)
+    def of(self, stack: int, born: int | None) -> str:
+        """Return what a block holds that was asked for with a stack at a position; None: before the recording."""
+        if stack not in self._known:
+            self._known[stack] = BACKWARD if self._stacks[stack].in_backward else self._holdings.of(self._stacks[stack].frames)
+        known = self._known[stack]
+        phase = None if born is None else self._phase(born)
         if phase == OPTIMIZER:
-            return "optimizer states"
+            return OPTIMIZER_STATES
         if known is not None:
             return known
-        if block.born is None and block.stack == NO_STACK:
+        if born is None and stack == NO_STACK:
             return BEFORE
         if phase == LOADING_DATA:
-            return "data"
-        return BACKWARD if block.stack == NO_STACK and self._has_frames else UNKNOWN
-
-    def _by_frames(self, stack: Stack) -> str | None:
-        if stack.in_backward:
-            return BACKWARD
-        if not stack.frames:
-            return None
-        text = "\n".join(f'  File "{frame.file}", line {frame.line}, in {frame.function}' for frame in reversed(stack.frames))
-        computed = self._finder.find(text.encode("utf-8", "replace"), b"")
-        if computed is not None:
-            return _COMPUTED.get(computed, computed.replace("-", " "))
-        functions = {frame.function for frame in stack.frames}
-        return "weights" if functions & _PLACED else "activations" if functions & _FORWARD else None
+            return DATA
+        return BACKWARD if stack == NO_STACK and self._has_frames else UNKNOWN
 
     def _phase(self, position: int) -> str | None:
         return next((name for first, behind, name in self._phases if first <= position < behind), None)
@@ -93,7 +91,7 @@ def holders(live: Mapping[int, LiveBlock], stacks: Sequence[Stack], categories: 
     for block in live.values():
         stack = stacks[block.stack]
         own, inner = own_frame(stack), stack.frames[0] if stack.frames else None
-        key = (None if own is None else str(own), None if inner is None else str(inner), categories.of(block))
+        key = (None if own is None else str(own), None if inner is None else str(inner), categories.of(block.stack, block.born))
         total = sums.setdefault(key, [0, 0])
         total[0] += block.requested
         total[1] += 1

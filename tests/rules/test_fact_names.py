@@ -33,7 +33,7 @@ def of_logs() -> frozenset[str]:
     out = {*failure_step(500, {"training.eval_steps": 500, "training.save_steps": 100})}
     for _, problem in builtin_rule_set().problems:
         for example in (*problem.examples, *problem.near_misses):
-            if example.environment is None:
+            if example.environment is None and example.snapshot is None:
                 case = pipeline.diagnose_logs(["example.log"], load_pack(), text=example.log.encode()).case
                 settings = case.training.facts() if case.training is not None else {}
                 known = facts(case.incidents, case.verdict, {**case.facts, **settings})

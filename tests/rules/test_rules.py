@@ -9,20 +9,21 @@ import pytest
 import yaml
 from builtin_rule_set import builtin_rule_set
 
-from oomdoctor.api.examples import check_change, check_computation, check_evidence, check_problem, check_signature
+from oomdoctor.api.examples import check_change, check_computation, check_evidence, check_holding, check_problem, check_signature
 from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.knowledge.lint import lint_rules
 from oomdoctor.knowledge.load import rule_files
 from oomdoctor.knowledge.pack import Pack, builtin_rules, load_pack
 from oomdoctor.knowledge.pattern import expand
 from oomdoctor.knowledge.records.change import ChangeRecord
-from oomdoctor.knowledge.records.evidence import ComputationRecord
+from oomdoctor.knowledge.records.evidence import ComputationRecord, HoldingRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.knowledge.rule_set import LoadedSignature
 from oomdoctor.knowledge.yaml_file import read_yaml
 from oomdoctor.parse.computation import ComputationFinder
 from oomdoctor.parse.families.registry import FAMILIES
 from oomdoctor.parse.recogniser import Recogniser
+from oomdoctor.snapshots.sites import Holdings
 
 ROOT = Path(builtin_rules())
 
@@ -55,6 +56,18 @@ def test_evidence_is_a_sign_in_its_examples_and_only_there(number: int) -> None:
 @pytest.mark.parametrize("computation", [pytest.param(record, id=record.id) for record in builtin_rule_set().computations])
 def test_a_computation_is_told_by_its_examples_and_only_them(computation: ComputationRecord) -> None:
     assert list(check_computation("", computation, ComputationFinder(pack().computations))) == []
+
+
+@pytest.mark.parametrize("holding", [pytest.param(record, id=record.id) for record in builtin_rule_set().holdings])
+def test_a_holding_is_told_by_its_examples_and_only_them(holding: HoldingRecord) -> None:
+    holdings = Holdings(builtin_rule_set().holdings, pack().computations)
+    assert list(check_holding("", holding, holdings)) == []
+
+
+def test_what_is_computed_is_held_for_one_thing() -> None:
+    """A block whose frames show what is computed is never without a name; what is listed twice would depend on the order."""
+    said = [name for holding in builtin_rule_set().holdings for name in holding.computations]
+    assert sorted(said) == sorted(record.id for record in builtin_rule_set().computations)
 
 
 @pytest.mark.parametrize("change", [pytest.param(record, id=record.id) for _, record in builtin_rule_set().changes])

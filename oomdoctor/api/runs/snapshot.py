@@ -7,19 +7,18 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from oomdoctor.advice.fixes import with_advice
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
+from oomdoctor.api.runs.snapshot_findings import snapshot_findings
 from oomdoctor.case.diagnosis import Finding
 from oomdoctor.case.gap import Gap
 from oomdoctor.errors import UsageError
-from oomdoctor.findings.conditions import KnownFacts
-from oomdoctor.findings.engine import findings
 from oomdoctor.knowledge.pack import Pack, load_pack
+from oomdoctor.knowledge.records.evidence import HOLDINGS
 from oomdoctor.machine.probe.isolated_process import IsolatedFailure, run_isolated
-from oomdoctor.parse.computation import ComputationFinder
 from oomdoctor.snapshots.explain import DeviceExplanation, explain
 from oomdoctor.snapshots.facts import snapshot_facts
 from oomdoctor.snapshots.read import NotASnapshot, NotReadable, limit_memory, read_pickle
+from oomdoctor.snapshots.sites import Holdings
 
 _SECONDS_PER_MIB = 1.0
 _LEAST_SECONDS = 60.0
@@ -67,9 +66,7 @@ def snapshot(files: Paths, *, rules: Path | None = None, totals: Mapping[int, in
     if not read:
         raise UsageError("; ".join(f"{gap.what}: {gap.why}" for gap in gaps) or "no file is named")
     devices = [device for file in read for device in file.devices]
-    known = KnownFacts(snapshot_facts(devices), ())
-    judged = [finding for finding in findings(pack, known) if not finding.unknowns]
-    return SnapshotReport(files=tuple(read), findings=tuple(with_advice(judged, pack, known)), gaps=tuple(gaps))
+    return SnapshotReport(files=tuple(read), findings=snapshot_findings(snapshot_facts(devices), pack), gaps=tuple(gaps))
 
 
 def _isolated(path: str, pack: Pack, totals: dict[int, int]) -> _Read:
@@ -78,11 +75,11 @@ def _isolated(path: str, pack: Pack, totals: dict[int, int]) -> _Read:
         size = os.stat(path).st_size
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
-    finder = ComputationFinder(pack.computations)
+    holdings = Holdings(list(pack.records(HOLDINGS)), pack.computations)
 
     def work() -> _Read:
         limit_memory(size)
-        return _explained(path, finder, totals)
+        return _explained(path, holdings, totals)
 
     answer = run_isolated(work, _Read, _LEAST_SECONDS + _SECONDS_PER_MIB * size / (1 << 20))
     if isinstance(answer, IsolatedFailure):
@@ -90,11 +87,11 @@ def _isolated(path: str, pack: Pack, totals: dict[int, int]) -> _Read:
     return answer
 
 
-def _explained(path: str, finder: ComputationFinder, totals: Mapping[int, int]) -> _Read:
+def _explained(path: str, holdings: Holdings, totals: Mapping[int, int]) -> _Read:
     try:
         with open(path, "rb") as file:
             recording = read_pickle(file.read())
-        devices = explain(recording, finder, totals)
+        devices = explain(recording, holdings, totals)
     except (NotReadable, NotASnapshot) as error:
         return _Read(None, str(error))
     except OSError as error:

@@ -76,6 +76,7 @@ def packed(rules: RuleSet, root: str) -> bytes:
         "templates": {record.id: entry(record, path) for path, record in rules.templates},
         "causes": {record.id: entry(record) for record in rules.causes},
         "computations": {record.id: entry(record) for record in rules.computations},
+        "holdings": {record.id: entry(record) for record in rules.holdings},
         "evidence": {record.id: entry(record) for record in rules.evidence},
         "changes": {record.id: entry(record, path) for path, record in rules.changes},
     }

@@ -1,4 +1,4 @@
-"""The shape of rules/evidence.yaml, what speaks for causes and against them, and of rules/computations.yaml, what frames show."""
+"""The shape of rules/evidence.yaml, rules/computations.yaml and rules/holdings.yaml: what speaks for causes, what frames show."""
 
 from typing import Annotated
 
@@ -7,6 +7,9 @@ from msgspec import Meta, Struct
 from oomdoctor.knowledge.records.base import Id, Record, RecordKind, TextRecord
 from oomdoctor.knowledge.records.condition import Condition
 from oomdoctor.knowledge.records.problem import CaseExample
+
+WrittenFrame = Annotated[str, Meta(pattern=r"^.+:[0-9]+:[^:]+$")]
+"""A frame as file:line:function."""
 
 
 class EvidenceRecord(Record, frozen=True, kw_only=True):
@@ -68,4 +71,27 @@ class ComputationCore(Struct, frozen=True):
     """Pieces of which one stands in every line that the pattern matches; empty where none is known."""
 
 
+class HoldingRecord(Record, frozen=True, kw_only=True):
+    """What device memory is held for, and which frames ask for such memory."""
+
+    id: Id
+    says: TextRecord
+    """A noun, as people call it."""
+    computations: list[str] = []
+    """What is computed (rules/computations.yaml) where such memory is asked for."""
+    functions: list[str] = []
+    """Functions of which one stands in the frames, where the computation does not tell."""
+    source: str
+    examples: list[list[WrittenFrame]] = []
+    """Innermost first."""
+    near_misses: list[list[WrittenFrame]] = []
+
+
+class HoldingFile(Record, frozen=True, kw_only=True):
+    """The file rules/holdings.yaml. Of functions the first entry counts that has one of those in the frames."""
+
+    holdings: list[HoldingRecord]
+
+
+HOLDINGS = RecordKind("holdings", HoldingRecord)
 EVIDENCE = RecordKind("evidence", EvidenceRecord)

@@ -20,12 +20,14 @@ class CiteRecord(Record, frozen=True, kw_only=True):
 
 
 class CaseExample(Record, frozen=True, kw_only=True):
-    """A log, or an environment, that a problem must explain, or leave alone."""
+    """A log, an environment, or what a memory snapshot tells, that a problem must explain, or leave alone."""
 
     name: str
     log: str = ""
     environment: dict[str, Any] | None = None
     """As in the JSON of `oomdoctor env`; the problem is then asked about it instead of about a log."""
+    snapshot: dict[str, Any] | None = None
+    """Facts of a memory snapshot, without `snapshot.`; the problem is then asked about them alone."""
     expect: Literal["match", "unknown", "none"] = "match"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from oomdoctor.api import pipeline
+from oomdoctor.api.examples import explained
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.event import Event
 from oomdoctor.findings.conditions import Fact
@@ -16,7 +17,6 @@ from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.records.fix import NotThisRecord
 from oomdoctor.knowledge.records.problem import CaseExample, CiteRecord
 from oomdoctor.knowledge.records.source import Claim, SourceRecord
-from oomdoctor.machine.findings import environment_findings_of_json
 from oomdoctor.report.diagnosis.figures import figure_rows, ledger_bars
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.safety.sanitize import clean_line
@@ -91,14 +91,16 @@ def diagnose_text(book: Book, text: str) -> Diagnosis:
 
 
 def diagnose_example(book: Book, case: CaseExample) -> Diagnosis:
-    """Diagnose the example of a problem: a log, or an environment."""
+    """Diagnose the example of a problem: a log, an environment, or what a snapshot tells."""
     diagnosis = diagnose_text(book, case.log)
-    return diagnosis if case.environment is None else replace(diagnosis, findings=environment_findings_of_json(case.environment, book.pack))
+    plain = case.environment is None and case.snapshot is None
+    return diagnosis if plain else replace(diagnosis, findings=explained(case, book.pack))
 
 
 def example_text(case: CaseExample) -> str:
-    """Return the example as a person reads it: a log as it stands, of an environment a line for each fact."""
-    return case.log if case.environment is None else "\n".join(_facts(case.environment, ()))
+    """Return the example as a person reads it: a log as it stands, of an environment or a snapshot a line for each fact."""
+    facts = case.environment if case.environment is not None else case.snapshot
+    return case.log if facts is None else "\n".join(_facts(facts, ()))
 
 
 def why_not(book: Book, advice: NotThisRecord, wording: Wording) -> str:

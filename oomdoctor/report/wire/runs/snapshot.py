@@ -93,7 +93,7 @@ def _oom(oom: Refusal) -> OomV1:
 
 def _holder(holder: Holder) -> HolderV1:
     site, frame = (None if place is None else clean_line(place, _LONGEST) for place in (holder.site, holder.frame))
-    return HolderV1(site=site, frame=frame, category=holder.category, bytes=holder.size, blocks=holder.blocks)
+    return HolderV1(site=site, frame=frame, category=holder.category.replace("-", " "), bytes=holder.size, blocks=holder.blocks)
 
 
 def _growth(growth: Growth) -> GrowthV1:
