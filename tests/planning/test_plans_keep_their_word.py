@@ -107,3 +107,15 @@ def test_plans_of_a_file_that_is_mended_first_say_so(tmp_path: Path) -> None:
     misspelt.write_text(text.replace("cutoff_len", "cutoff_length"), encoding="utf-8")
     told = [{assumption.id for assumption in oomdoctor.plan(path, gpu="RTX 4090").now.assumptions} for path in (misspelt, right)]
     assert ["mended" in ids for ids in told] == [True, False]
+
+
+@pytest.mark.parametrize(("text", "card", "first"), [
+    pytest.param(TRL.replace("Qwen3-8B", "Qwen3-1.7B").replace("4096", "2048"), "RTX 4090", "half-precision", id="weights in 16 bit"),
+    pytest.param(LLAMAFACTORY.format(kind="lora", more="lora_rank: 8"), "A100-40GB", "fused-cross-entropy", id="a loss without the logits"),
+])  # fmt: skip
+def test_what_costs_no_time_stands_before_offloading(text: str, card: str, first: str, tmp_path: Path) -> None:
+    file = tmp_path / "sft.yaml"
+    file.write_text(text, encoding="utf-8")
+    fixes = [[measure.fix for measure in plan.measures] for plan in oomdoctor.plan(file, gpu=card).plans]
+    assert first in fixes[0]
+    assert not any(fix.startswith(("offload", "activation-offload", "paged")) for fix in fixes[0])
