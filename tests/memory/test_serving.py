@@ -189,3 +189,16 @@ def test_every_range_holds_its_figure(program: str, share: float, card: float, r
     for one in (found.cache, found.tokens, *(check.spare for check in found.checks)):
         assert one.low <= one.expected <= one.high
     assert all(term.low <= term.bytes <= term.high for term in (*found.terms, *found.beside))
+
+
+@pytest.mark.parametrize(("model", "exact", "share"), [
+    pytest.param("Qwen/Qwen2.5-7B", True, 0.12, id="a dense model whose release prints it"),
+    pytest.param("Qwen/Qwen2.5-7B", False, 0.3, id="a release that prints less"),
+    pytest.param("Qwen/Qwen3-30B-A3B", True, 0.3, id="experts"),
+])  # fmt: skip
+def test_how_far_the_sampler_may_be_from_what_is_counted(model: str, exact: bool, share: float) -> None:
+    profile = StartupProfile(logit_bytes=38, exact_sampler=exact)
+    sampler = next(
+        term for term in of(card=79.0, setup=run(model, task="infer"), requests=1024, profile=profile).terms if term.name == "sampler"
+    )
+    assert sampler.high / sampler.bytes - 1 == pytest.approx(share, abs=1e-3)

@@ -33,7 +33,7 @@ _OUTSIDE_LOW, _OUTSIDE_MORE = 0.3, 0.4 * GIB
 """How little of what the rules say grows outside of torch, and how much more it may be: 0.3 to 0.95 GiB are printed, or 2.1 to 2.2."""
 _LOGIT_LOW, _LOGIT_HIGH = 0.75, 1.3
 _SAMPLER_OFF = 0.12
-"""How far the sampler of a text model is from what is counted before 0.20, where every version prints it."""
+"""How far the sampler of a dense text model is from what is counted before 0.20, where every version prints it."""
 _AROUND = 26
 """Layers that one CUDA graph costs whatever its layers: vLLM 0.19 prints 0.9 GiB for 32 layers and 51 sizes and 1.6 for 80 ("Graph
 capturing finished"), with a piecewise and a full graph of each size."""
@@ -91,7 +91,7 @@ def profiled_step(setup: Setup, server: Server) -> Term:
     basis = f"{each:g} bytes x vocabulary x {server.requests} requests: vllm/v1/worker/gpu_model_runner.py, _dummy_sampler_run"
     kept = 2 * shape.hidden + (workspace(setup) if profile.keeps_workspace else 0)
     size = each * shape.vocab * min(server.requests, server.batched) + HALF * kept * server.batched
-    exact = profile.exact_sampler and shape.vision is None
+    exact = profile.exact_sampler and shape.vision is None and shape.experts is None
     low, high = (1 - _SAMPLER_OFF, 1 + _SAMPLER_OFF) if exact else (_LOGIT_LOW, _LOGIT_HIGH)
     sampler = term("sampler", size, basis, low=low, high=high)
     larger = max(step, sampler, key=lambda term: term.bytes)
