@@ -74,12 +74,14 @@ def diagnose_logs(
     progress: Progress | None = None,
     early: Early | None = None,
     text: bytes | None = None,
+    beside: Sequence[tuple[str, bytes]] = (),
     config: Sequence[str] = (),
     machine: MachineSource | None = None,
     version: Callable[[str], str] | None = None,
 ) -> Diagnosis:
     """Diagnose one run from its logs (`names`), or from `text` at hand, which then has the name `names[0]`.
 
+    `beside` are texts of the same run that are at hand, with their names; where there are some, the logs are those of one run.
     `config` are paths of the run's config files; those beside them that they name are read too. `machine` is where the run
     may have run. `version` returns the path from which a config file is read: its own, or that of a copy of what it was.
     """
@@ -87,7 +89,8 @@ def diagnose_logs(
     missing = [name for name in names if isinstance(name, MissingSource)]
     present = [name for name in names if isinstance(name, str)]
     reads = [reading.read_one(present[0], text)] if text is not None else reading.read(present)
-    runs = split_by_run(reads, story_of) if len(reads) > 1 and not config else [reads]
+    reads += [reading.read_one(name, data) for name, data in beside]
+    runs = split_by_run(reads, story_of) if len(reads) > 1 and not config and not beside else [reads]
     if len(runs) > 1:
         return diagnose_each(runs, missing, lambda run: _diagnosis(run, [], pack, reading.recogniser, config, machine, version))
     return _diagnosis(reads, missing, pack, reading.recogniser, config, machine, version)

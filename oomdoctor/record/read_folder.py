@@ -1,0 +1,175 @@
+"""Read an evidence folder that nobody vouches for: bounded, nothing executed, and whatever is damaged left out and named."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import TypeVar
+
+from msgspec import Struct, ValidationError
+from msgspec.json import decode
+
+from oomdoctor.record.evidence import (
+    CONFIGS,
+    ENVIRONMENT,
+    LOG,
+    RANKS,
+    RUN,
+    SAMPLES,
+    EvidenceGap,
+    Hello,
+    OrderlyEnd,
+    RecordedException,
+    RefusedRequest,
+    RunRecord,
+    Sample,
+)
+from oomdoctor.record.ring import Ring, read_ring
+
+T = TypeVar("T", bound=Struct)
+
+_KEY = re.compile(
+    r"(?:rank-(?P<rank>\d{1,7})\.)?pid-(?P<pid>\d{1,10})\."
+    r"(?P<what>hello\.json|ring|oom-\d\.json|oom-\d\.pickle|exception\.json|end\.json)$"
+)
+_MOST_JSON, _MOST_RING, _MOST_SAMPLES = 8 << 20, 64 << 20, 32 << 20
+_MOST_FILES = 20_000
+
+
+class RankEvidence(Struct, kw_only=True):
+    """What the recorder in one process left."""
+
+    pid: int
+    rank: int | None = None
+    hello: Hello | None = None
+    ring: Ring | None = None
+    ooms: list[RefusedRequest]
+    snapshots: list[str]
+    """Paths of memory snapshots."""
+    exception: RecordedException | None = None
+    end: OrderlyEnd | None = None
+
+
+class Evidence(Struct, frozen=True, kw_only=True):
+    """What a folder holds."""
+
+    path: str
+    run: RunRecord | None
+    samples: tuple[Sample, ...]
+    ranks: tuple[RankEvidence, ...]
+    log: str | None
+    environment: str | None
+    configs: tuple[str, ...]
+    gaps: tuple[EvidenceGap, ...]
+
+
+def is_evidence(path: str) -> bool:
+    """Return whether a folder is one that `oomdoctor run` left, or what is left of one."""
+    try:
+        with open(os.path.join(path, RUN), "rb") as file:
+            if b'"oomdoctor/evidence/v1"' in file.read(4096):
+                return True
+    except OSError:
+        pass
+    return any(_KEY.search(name) for name in _names(os.path.join(path, RANKS)))
+
+
+def read_evidence(path: str) -> Evidence:
+    """Return what a folder holds."""
+    gaps: list[EvidenceGap] = []
+    run = _json(os.path.join(path, RUN), RunRecord, gaps)
+    return Evidence(
+        path=path,
+        run=run,
+        samples=tuple(_samples(os.path.join(path, SAMPLES), gaps)),
+        ranks=tuple(_ranks(path, gaps)),
+        log=_present(path, LOG),
+        environment=_present(path, ENVIRONMENT),
+        configs=tuple(os.path.join(path, CONFIGS, name) for name in _names(os.path.join(path, CONFIGS))),
+        gaps=(*gaps, *(run.gaps if run is not None else ())),
+    )
+
+
+def _ranks(path: str, gaps: list[EvidenceGap]) -> list[RankEvidence]:
+    """Return what each process left, by rank."""
+    folder = os.path.join(path, RANKS)
+    out: dict[int, RankEvidence] = {}
+    for name in _names(folder):
+        key = _KEY.search(name)
+        if key is None:
+            continue
+        pid = int(key["pid"])
+        rank = out.setdefault(pid, RankEvidence(pid=pid, ooms=[], snapshots=[]))
+        rank.rank = int(key["rank"]) if key["rank"] else rank.rank
+        _add(rank, key["what"], os.path.join(folder, name), gaps)
+    return sorted(out.values(), key=lambda rank: (rank.rank is None, rank.rank or 0, rank.pid))
+
+
+def _add(rank: RankEvidence, what: str, path: str, gaps: list[EvidenceGap]) -> None:
+    if what == "hello.json":
+        rank.hello = _json(path, Hello, gaps)
+    elif what == "exception.json":
+        rank.exception = _json(path, RecordedException, gaps)
+    elif what == "end.json":
+        rank.end = _json(path, OrderlyEnd, gaps)
+    elif what.endswith(".pickle"):
+        rank.snapshots.append(path)
+    elif what == "ring":
+        data = _bytes(path, _MOST_RING, gaps)
+        rank.ring = None if data is None else read_ring(data)
+        if data and rank.ring is None:
+            gaps.append(EvidenceGap(what=path, why="it is no ring of counters"))
+    else:
+        refused = _json(path, RefusedRequest, gaps)
+        if refused is not None:
+            rank.ooms.append(refused)
+
+
+def _samples(path: str, gaps: list[EvidenceGap]) -> Iterator[Sample]:
+    """Yield the lines that can be read; the last may be cut."""
+    lines = (_bytes(path, _MOST_SAMPLES, gaps) or b"").splitlines()
+    yield from (sample for line in lines if (sample := _sample(line)) is not None)
+
+
+def _sample(line: bytes) -> Sample | None:
+    try:
+        return decode(line, type=Sample)
+    except (ValidationError, ValueError):
+        return None
+
+
+def _json(path: str, kind: type[T], gaps: list[EvidenceGap]) -> T | None:
+    data = _bytes(path, _MOST_JSON, gaps)
+    if data is None:
+        return None
+    try:
+        return decode(data, type=kind)
+    except (ValidationError, ValueError, RecursionError) as error:
+        gaps.append(EvidenceGap(what=path, why=str(error)))
+        return None
+
+
+def _bytes(path: str, most: int, gaps: list[EvidenceGap]) -> bytes | None:
+    """Return a file of the folder; None where there is none. A link out of the folder is not followed."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        gaps.append(EvidenceGap(what=path, why=error.strerror or str(error)))
+        return None
+    with os.fdopen(handle, "rb") as file:
+        return file.read(most)
+
+
+def _present(path: str, name: str) -> str | None:
+    target = os.path.join(path, name)
+    return target if os.path.isfile(target) and not os.path.islink(target) else None
+
+
+def _names(path: str) -> list[str]:
+    try:
+        return sorted(os.listdir(path))[:_MOST_FILES]
+    except OSError:
+        return []
