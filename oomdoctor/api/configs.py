@@ -12,6 +12,7 @@ from oomdoctor.configs.resolve import resolve_config
 from oomdoctor.errors import UsageError
 from oomdoctor.findings.conditions import Fact
 from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.tables.other_servers import other_server
 
 
 def read_configs(paths: Sequence[str], *, all_needed: bool = True) -> tuple[list[ParsedConfig], list[Gap]]:
@@ -24,7 +25,7 @@ def read_configs(paths: Sequence[str], *, all_needed: bool = True) -> tuple[list
     if all_needed and unread is not None:
         raise UsageError(f"{unread.what}: {unread.why}")
     if not all_needed and not configs:
-        raise UsageError("; ".join(f"{gap.what}: {gap.why}" for gap in gaps) or "nothing to read in these files")
+        raise UsageError("; ".join(f"{gap.what}: {gap.why}" for gap in gaps) or other_server(paths) or "nothing to read in these files")
     return configs, gaps
 
 

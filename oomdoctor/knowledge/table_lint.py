@@ -27,6 +27,7 @@ TABLES: Mapping[str, str] = {
     "name_words": "of:model-or-card kind words means? source",
     "request_lengths": "begins tokens:number source",
     "nvml_symbols": "symbol driver:version torch_from:version required:yes-or-no source",
+    "other_servers": "command title nearest source",
     "optimizers": "name names states:number? bytes_per_param:number? foreach:yes-or-no paged:yes-or-no in_backward:yes-or-no source",
     "packages": "name why source",
     "requirements": "package since:version until:version needs specifier binds:yes-or-no source",

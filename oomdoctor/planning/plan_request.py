@@ -21,6 +21,7 @@ from oomdoctor.planning.memory_budget import budget_from_log
 from oomdoctor.planning.observed.run_expected_vs_observed import at_failure, explaining_length
 from oomdoctor.setups.from_log import LoggedRun, run_from_log, setup_from_log
 from oomdoctor.setups.model_files import read_shape, unknown_model
+from oomdoctor.setups.programs.ggml import with_context
 
 
 class PlanRequest(Struct, frozen=True, kw_only=True):
@@ -49,7 +50,9 @@ def plan_request(
     """Return the run of configs and logs. Raise UsageError where nothing tells the model."""
     known = run_from_log(training, log)
     known = replace(known, cards=gpus or known.cards, framework=framework or known.framework)
-    setup, assumptions = setup_from_log(known, _shape(known, model))
+    shape = _shape(known, model)
+    known = replace(known, settings=with_context(known.settings, known.framework, shape, None))
+    setup, assumptions = setup_from_log(known, shape)
     if incident is not None and known.settings.micro_batch and not known.settings.sequence_length:
         setup, assumptions = _with_length(setup, assumptions, incident)
     at = at_failure(setup, incident) if incident is not None and known.settings.finetuning else None

@@ -21,6 +21,7 @@ from oomdoctor.planning.plan_writer import PlanWriter
 from oomdoctor.planning.plans import plans
 from oomdoctor.planning.run_space import run_space
 from oomdoctor.planning.server_space import server_space
+from oomdoctor.planning.sizing.layers import as_it_fits, on_card
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.from_log import run_from_log
 from oomdoctor.setups.server import CardLookup, serve_run, server_record
@@ -52,6 +53,7 @@ def plan_run(
     request = _with_newest_version(request, pack)
     keys = measure_keys(pack, request.training, request.log, request.framework)
     budget = _budget(card, request)
+    request = _as_placed(request, budget)
     served = _served(request, budget, model, gpus, pack)
     if served is None:
         run = _run_plans(request, budget, keys, writer, top)
@@ -60,6 +62,14 @@ def plan_run(
     server = keys.with_keys(plans(server_space(served, budget, keys.has), top=top))
     of_both = (taken for taken in request.assumptions if taken.id in _OF_SERVERS_TOO)
     return replace(server, now=replace(server.now, assumptions=(*of_both, *served.assumptions)))
+
+
+def _as_placed(request: PlanRequest, budget: MemoryBudget) -> PlanRequest:
+    """Return the request as a program runs it that finds by itself how many layers the card takes."""
+    placed = as_it_fits(request.setup, budget)
+    named = on_card(placed) if placed is not request.setup else None
+    taken = tuple(named if named and each.id == named.id else each for each in request.assumptions)
+    return replace(request, setup=placed, assumptions=taken)
 
 
 def _run_plans(request: PlanRequest, budget: MemoryBudget, keys: MeasureKeys, writer: PlanWriter | None, top: int) -> Plans[Estimate]:

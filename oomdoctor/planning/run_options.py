@@ -25,6 +25,8 @@ _BUCKET, _LIVE = 50_000_000, 100_000_000
 """Elements of ZeRO's bucket, and parameters that stage 3 keeps gathered, where the buffers are to be small."""
 _KEPT_STEPS = 4
 """Steps of an evaluation after which its logits go to the host: rules/fixes/eval-accumulation.yaml."""
+_PARTS = 8
+"""Into how many parts the layers of a model are divided to find those that go to the host."""
 _ENGINES_OF_TORCH = ("none", "ddp", "fsdp1", "fsdp2")
 """Whose optimizer is torch's own, so that it can be any."""
 
@@ -78,6 +80,7 @@ def _training(setup: Setup) -> Iterator[Iterator[RunOption]]:
 
 def _generating(setup: Setup) -> Iterator[Iterator[RunOption]]:
     yield _cache_type(setup)
+    yield _host_layers(setup)
     yield _tensor_parallel(setup)
 
 
@@ -238,6 +241,21 @@ def _evaluation(setup: Setup) -> Iterator[RunOption]:
     for size in sorted({min(setup.batch, batch), 1}, reverse=True):
         if size < batch:
             yield _option(measure("evaluation", eval_batch=size), eval_batch=size)
+
+
+def _host_layers(setup: Setup) -> Iterator[RunOption]:
+    """Yield fewer layers on the card for llama.cpp, an eighth at a time; of a mixture of experts the experts go first."""
+    run, layers = setup.ggml, setup.shape.layers
+    if run is None:
+        return
+    if setup.shape.experts is not None and run.layers is None:
+        for part in range(1, _PARTS + 1):
+            if (number := layers * part // _PARTS) > run.host_experts:
+                yield _option(measure("host-layers", host_experts=number), ggml=replace(run, host_experts=float(number)))
+    most = layers + 1 if run.layers is None else min(run.layers, layers + 1)
+    for part in range(_PARTS - 1, 0, -1):
+        if (number := (layers + 1) * part // _PARTS) < most:
+            yield _option(measure("host-layers", gpu_layers=number), ggml=replace(run, layers=number))
 
 
 def _cache_type(setup: Setup) -> Iterator[RunOption]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from oomdoctor.case.setup import Setup
+from oomdoctor.case.setup import GgmlRun, Setup
 from oomdoctor.knowledge.tables.csv_table import table
-from oomdoctor.memory import activations
+from oomdoctor.memory import activations, ggml
 from oomdoctor.memory.model import parameters as count
+from oomdoctor.memory.model import weights
 from oomdoctor.memory.model.trained import groups
 from oomdoctor.memory.model.weights import HALF
 from oomdoctor.memory.optimizer import state_width
@@ -32,8 +33,17 @@ the 16-bit weight written (arXiv 2101.06840)."""
 
 def seconds(setup: Setup) -> float:
     """Return the time of one update of the weights; of one token where nothing is trained."""
+    if setup.ggml is not None:
+        return _reading(setup, setup.ggml)
     whole = _arithmetic(setup) + _bus_bytes(setup) / _constants()["bus"] + _host_bytes(setup) / _constants()["host_memory"]
     return whole if setup.task == "train" else whole / (setup.batch * setup.length)
+
+
+def _reading(setup: Setup, run: GgmlRun) -> float:
+    """Return the time in which every weight that a token uses is read once, each where it lies."""
+    used = count.active(setup.shape) * setup.weights.bytes_per_param
+    on_host = min(1.0, ggml.on_host(setup, run) / weights.stored(setup))
+    return used * ((1 - on_host) / _constants()["card_memory"] + on_host / _constants()["host_memory"])
 
 
 def _arithmetic(setup: Setup) -> float:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from planning.runs import a_run
 
 from oomdoctor.api.estimate import estimate
+from oomdoctor.api.plan import plan
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import MemoryBudget
 from oomdoctor.case.setup import Setup
+from oomdoctor.errors import UsageError
 from oomdoctor.planning.memory_budget import judge_fit
 from oomdoctor.planning.sizing.layers import as_it_fits, fewer, on_card
 from oomdoctor.units import GIB
@@ -61,6 +64,29 @@ def test_a_run_that_does_not_fit_is_told_how_many_layers_do() -> None:
     assert (other.fits, other.sets[0][0]) == ("yes", "gpu_layers")
     assert fewer(told, judge_fit(told, card(24.0))) is None
     assert fewer(run(gpu_layers=1), judge_fit(run(gpu_layers=1), card(0.5))) is None
+
+
+def test_a_plan_puts_fewer_layers_on_the_card_and_says_that_it_is_slower(tmp_path: Path) -> None:
+    script = tmp_path / "serve.sh"
+    script.write_text("llama-server -m Qwen3-32B-Q4_K_M.gguf -c 8192 -ngl 99\n")
+    first = plan([str(script)], gpu="RTX 3060 12GB").plans[0]
+    assert [measure.fix for measure in first.measures] == ["part-of-model-in-host-memory"]
+    assert [setting.key for setting in first.measures[0].settings] == ["-ngl"]
+    assert first.time is not None
+    assert first.time > 2
+    script.write_text("llama-server -m Qwen3-32B-Q4_K_M.gguf -c 8192\n")
+    assert plan([str(script)], gpu="RTX 3060 12GB").fits == "yes"
+
+
+@pytest.mark.parametrize(("command", "answer"), [
+    pytest.param("aphrodite run org/m --max-model-len 8192", "Aphrodite", id="Aphrodite"),
+    pytest.param("mlc_llm serve HF://org/m", "nearest that is: vllm", id="MLC"),
+    pytest.param("echo aphrodite", "nothing to read", id="a word alone"),
+])  # fmt: skip
+def test_a_server_that_is_not_counted_is_named_with_the_nearest(tmp_path: Path, command: str, answer: str) -> None:
+    (tmp_path / "r.sh").write_text(f"{command}\n")
+    with pytest.raises(UsageError, match=answer):
+        estimate([str(tmp_path / "r.sh")], gpu="RTX 4090")
 
 
 @pytest.mark.parametrize(("gpu", "tokens"), [
