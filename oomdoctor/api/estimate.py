@@ -38,7 +38,7 @@ from oomdoctor.planning.sizing.layers import as_it_fits, fewer, on_card
 from oomdoctor.planning.sizing.otherwise import otherwise
 from oomdoctor.setups.from_settings import setup_from_settings
 from oomdoctor.setups.model_files import read_config, read_shape
-from oomdoctor.setups.nearest_model import nearest_model
+from oomdoctor.setups.nearest_model import model_of_size, nearest_model
 from oomdoctor.setups.programs.ggml import ggml_run, with_context
 from oomdoctor.setups.server import CardLookup, serve_settings, server_record
 from oomdoctor.simulation.simulated_run import Simulation
@@ -216,7 +216,7 @@ def _traced(settings: RunSettings, model: str | None, framework: str | None, gpu
     if stand_in is None:
         raise UsageError(f"nothing is known of {path}")
     traced = tracing.trace(config, setup_from_settings(settings, stand_in, framework, cards)[0])
-    shape = known or nearest_model(traced.params, path) or stand_in
+    shape = known or model_of_size(traced.params, path)
     run, assumptions = setup_from_settings(settings, shape, framework, cards)
     return estimate_memory(replace(run, traced=traced), assumptions)
 

@@ -34,3 +34,15 @@ def nearest_model(params: int, name: str) -> Shape | None:
     layers = max(1, round(near.layers + (params - count.total(near)) / each))
     like = replace(near, name=name, layers=layers, guessed=True)
     return replace(like, extra=max(0, params - count.total(like)))
+
+
+def model_of_size(params: int, name: str) -> Shape:
+    """Return a shape that has exactly so many parameters, for a model whose own code was counted."""
+    like = nearest_model(max(params, _SMALLEST), name)
+    assert like is not None  # noqa: S101 - it is none of too few
+    like = replace(like, extra=0)
+    while count.total(like) > params and like.layers > 1:
+        like = replace(like, layers=like.layers - 1)
+    if count.total(like) > params:
+        like = replace(like, hidden=1, intermediate=1, heads=1, kv_heads=1, head=1, vocab=1)
+    return replace(like, extra=max(0, params - count.total(like)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oomdoctor.simulation.allocator import CachingAllocator, OutOfMemory
 from oomdoctor.simulation.blocks import Block
+from oomdoctor.simulation.holders import holders
 from oomdoctor.simulation.requests import RequestLog, Site
 from oomdoctor.simulation.settings import AllocatorSettings
 from oomdoctor.simulation.simulated_run import FailedRequest, SimulatedPhase, SimulatedRun
@@ -32,6 +33,7 @@ def replay(
             unused=progress.unused,
             flushes=allocator.flushes,
             phases=tuple(progress.phases),
+            holders=holders(log, progress.fullest if failed is None else progress.position - 1),
             failed=failed,
         ),
         allocator,
@@ -41,7 +43,8 @@ def replay(
 class _Progress:
     def __init__(self, log: RequestLog, allocator: CachingAllocator) -> None:
         self.phases: list[SimulatedPhase] = []
-        self.count = self.unused = 0
+        self.count = self.unused = self.position = self.fullest = 0
+        """`fullest` is how many requests there were when most was in use, `position` how many there are."""
         self._log, self._allocator = log, allocator
         self._phase, self._step, self._site = log.phases[0], 0, 0
         self._allocated = self._reserved = 0
@@ -50,13 +53,16 @@ class _Progress:
         live: dict[int, Block] = {}
         allocator = self._allocator
         for action, tensor, size, site in self._log.requests:
+            self.position += 1
             if action == "alloc":
-                self._site, self.count, before = site, self.count + 1, allocator.most_reserved
+                self._site, self.count, before, most = site, self.count + 1, allocator.most_reserved, allocator.most_allocated
                 live[tensor] = allocator.allocate(size, site)
                 if allocator.allocated > self._allocated:
                     self._allocated = allocator.allocated
                 if allocator.reserved > self._reserved:
                     self._reserved = allocator.reserved
+                if allocator.most_allocated > most:
+                    self.fullest = self.position
                 if allocator.most_reserved > before:
                     self.unused = allocator.reserved - allocator.allocated
             elif action == "release":

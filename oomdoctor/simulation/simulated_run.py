@@ -16,6 +16,15 @@ class SimulatedPhase(Struct, frozen=True, kw_only=True):
     reserved: int
 
 
+class BlockGroup(Struct, frozen=True, kw_only=True):
+    """Blocks of one kind that live at the same time."""
+
+    name: str
+    """What they are (`parameter`, `optimizer state`), or the operation and the part of the model that gave them."""
+    bytes: int
+    blocks: int
+
+
 class FailedRequest(Struct, frozen=True, kw_only=True):
     """The request for which nothing was left. Sizes are bytes."""
 
@@ -45,6 +54,8 @@ class SimulatedRun(Struct, frozen=True, kw_only=True):
     flushes: int
     """How often everything free was given back to the driver, for a request that failed at first."""
     phases: tuple[SimulatedPhase, ...]
+    holders: tuple[BlockGroup, ...] = ()
+    """What filled the blocks when most was in use, or when the request failed; the largest first."""
     failed: FailedRequest | None = None
     """None for a run that found everything that it asked for."""
 
@@ -52,6 +63,11 @@ class SimulatedRun(Struct, frozen=True, kw_only=True):
     def peak(self) -> SimulatedPhase:
         """The phase in which the most was reserved; the first of several."""
         return max(self.phases, key=lambda phase: phase.reserved)
+
+    @property
+    def fullest(self) -> SimulatedPhase:
+        """The phase in which most was in tensors; the first of several."""
+        return max(self.phases, key=lambda phase: phase.allocated)
 
 
 class Simulation(Struct, frozen=True, kw_only=True):

@@ -9,10 +9,12 @@ import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
+from oomdoctor import __version__
 from oomdoctor.simulation.allocator import CachingAllocator, TraceEntry
 from oomdoctor.simulation.blocks import Block
 from oomdoctor.simulation.requests import RequestLog, Site
 
+_FORM = "2.5"
 _PROTOCOL = 4
 """memory_viz reads pickles up to it."""
 _TICK = 10
@@ -36,6 +38,7 @@ def snapshot(allocator: CachingAllocator, log: RequestLog) -> Fields:
             "roundup_power2_divisions": {str(1 << power): settings.divisions for power in range(16)},
         },
         "external_annotations": [],
+        "simulated_by": f"oomdoctor {__version__}, in the form of torch {_FORM}",
     }
 
 

@@ -21,6 +21,25 @@ _WIDENED = frozenset({
 """What autocast runs in fp32 on a card and in 16 bit on the host (torch/amp, "CUDA Ops that can autocast to float32")."""
 
 
+_GROUPED = frozenset({_functional.grouped_mm, torch._grouped_mm})
+"""Products of experts: without values torch does them in bf16 only (torch/_meta_registrations.py)."""
+
+
+class _GroupedProduct(torch.autograd.Function):
+    """The rows of each expert times its matrix, by sizes alone."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: torch.Tensor, matrices: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(rows, matrices)
+        return rows.new_empty(rows.shape[0], matrices.shape[-1])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        del gradient
+        rows, matrices = ctx.saved_tensors
+        return torch.empty_like(rows), torch.empty_like(matrices)
+
+
 class CardKernels(TorchFunctionMode):
     """Runs what is called as a card would: dropout keeps one byte for each element, fused attention no scores, autocast widens."""
 
@@ -34,6 +53,8 @@ class CardKernels(TorchFunctionMode):
             return _dropout(*args, **named)
         if func is _functional.scaled_dot_product_attention:
             return attention(*(*args, *(named[name] for name in ("query", "key", "value") if name in named))[:3])
+        if func in _GROUPED and args[0].dtype != torch.bfloat16:
+            return _GroupedProduct.apply(args[0], args[1])
         if func in _WIDENED and torch.is_autocast_enabled("cpu"):
             args, named = tree_map_only(torch.Tensor, _wide, (args, named))
         return func(*args, **named)

@@ -42,6 +42,8 @@ def _classifies(model: Any) -> bool:
 
 
 def _pictures(config: Any, batch: int) -> torch.Tensor:
+    if not hasattr(config, "image_size"):
+        config = getattr(config, "vision_config", config)
     size = getattr(config, "image_size", None) or 224
     height, width = size if isinstance(size, (list, tuple)) else (size, size)
     return torch.empty(batch, getattr(config, "num_channels", 3), height, width)

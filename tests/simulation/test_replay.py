@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from oomdoctor.simulation.holders import holders
 from oomdoctor.simulation.replay import replay
 from oomdoctor.simulation.requests import Frame, Request, RequestLog, Site
 from oomdoctor.simulation.settings import MIB, AllocatorSettings
@@ -57,6 +58,19 @@ def test_the_request_that_fails_is_named() -> None:
     assert run.failed is not None
     assert (run.failed.phase.name, run.failed.phase.step, run.failed.place) == ("forward", 2, "aten::mm in layers.0.mlp")
     assert (run.failed.size, run.failed.free, run.flushes) == (24 * MIB, 14 * MIB, 1)
+
+
+def test_what_lives_at_the_peak_is_named() -> None:
+    held = [(each.name, each.bytes // MIB, each.blocks) for each in replay(log(20))[0].holders]
+    assert held == [("aten::mm", 36, 2), ("parameters", 30, 1), ("optimizer", 20, 1)]
+    failed = replay(log(20), capacity=80 * MIB)[0]
+    assert [(each.name, each.bytes // MIB) for each in failed.holders] == [("parameters", 30), ("optimizer", 20), ("aten::mm", 12)]
+
+
+def test_the_same_part_of_every_layer_is_one_kind() -> None:
+    sites = tuple(Site("aten.mm", (Frame("model", 0, f"layers.{number}.mlp"),)) for number in range(3))
+    requests = tuple(Request("alloc", number, MIB, number) for number in range(3))
+    assert [(each.name, each.blocks) for each in holders(RequestLog(requests=requests, sites=sites), 3)] == [("aten.mm in layers.*.mlp", 3)]
 
 
 def test_a_card_with_room_refuses_nothing() -> None:
@@ -115,4 +129,7 @@ def test_memory_viz_reads_it(settings: AllocatorSettings, capacity: int | None) 
     assert f"total_reserved: {allocator.reserved / MIB:.1f}MiB" in viz.segsum(made)
     assert ("OutOfMemoryError" in viz.trace(made)) == (run.failed is not None)
     assert "Active Memory Timeline" in viz.trace_plot(made)
+    assert "Allocator State History" in viz.segment_plot(made)
+    assert "total_reserved" in viz.segsum(made)
+    assert made["simulated_by"].startswith("oomdoctor ")
     assert "operation:0:parameters 31457280" in viz.memory(made, format_flamegraph=str)

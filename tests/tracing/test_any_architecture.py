@@ -23,6 +23,7 @@ CONFIGS = [
     pytest.param({"model_type": "vit", **TINY}, 4, id="pictures"),
     pytest.param({"model_type": "whisper", "d_model": 128, "encoder_layers": 4, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "decoder_layers": 4}, 4, id="sound to text"),
     pytest.param({"model_type": "wav2vec2", "num_feat_extract_layers": 7, **TINY}, 4, id="a waveform"),
+    pytest.param({"model_type": "siglip", "text_config": TINY, "vision_config": {**TINY, "image_size": 32, "patch_size": 8}}, 4, id="texts and pictures"),
     pytest.param({"model_type": "resnet", "hidden_sizes": [32, 64, 128, 256], "embedding_size": 16}, None, id="no layers that are counted"),
 ]  # fmt: skip
 DIFFUSION = [
@@ -40,6 +41,15 @@ def test_a_config_of_transformers_is_enough(written: dict[str, Any], depth: int 
     assert found.depth == depth
     assert 0.9 * found.params < found.trained <= found.params
     assert found.forward >= found.backward > 0
+
+
+def test_experts_in_fp32_are_products_by_their_sizes() -> None:
+    from oomdoctor.tracing.trace import trace
+
+    config = {"model_type": "mixtral", **TINY, "num_key_value_heads": 2, "num_local_experts": 4, "vocab_size": 500}
+    wide, narrow = (trace(config, run(length=128, checkpointing="none", weights=form)) for form in ("fp32", "bf16"))
+    assert wide.params == narrow.params
+    assert wide.forward > narrow.forward
 
 
 @pytest.mark.parametrize("written", DIFFUSION)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from oomdoctor.case.text import Text
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span
 from oomdoctor.report.wording.wording import Wording
-from oomdoctor.simulation.simulated_run import FailedRequest, SimulatedPhase, SimulatedRun, Simulation
+from oomdoctor.simulation.simulated_run import BlockGroup, FailedRequest, SimulatedPhase, SimulatedRun, Simulation
 from oomdoctor.units import format_size
 
 _TITLE = Text("Simulated: two steps through torch's allocator", "模拟：两步训练经过 torch 分配器的过程")
@@ -33,6 +33,22 @@ _ENOUGH = Text(
     "在这张卡上，两步中的所有申请都能满足。torch 大约可使用其中的 {}。",
 )
 
+_AT_THE_PEAK = Text("Most is in tensors in {}. What they are:", "张量占用最多的时刻是{}，其中：")
+_AT_THE_END = Text("What is in tensors when the request fails:", "申请失败时张量中的内容：")
+_BLOCKS = Text("{} blocks", "{} 块")
+_HOLDERS = {
+    "parameter": Text("parameters", "参数"),
+    "gradient": Text("gradients", "梯度"),
+    "gradient shard": Text("own part of the gradients", "本卡的梯度分片"),
+    "optimizer state": Text("optimizer states", "优化器状态"),
+    "optimizer step": Text("temporaries of the optimizer", "优化器临时空间"),
+    "fp32 copy": Text("fp32 copy of the parameters", "参数的 fp32 副本"),
+    "all-gather": Text("parameters gathered from other cards", "从其他卡收集的参数"),
+    "reduce-scatter": Text("gradients on their way to other cards", "正在归约的梯度"),
+    "bucket": Text("communication buckets", "通信桶"),
+    "cuBLAS workspace": Text("cuBLAS workspace", "cuBLAS 工作区"),
+}
+
 
 def simulated_blocks(simulation: Simulation | None, wording: Wording) -> Sequence[Block]:
     """Return the blocks about a simulation; none where nobody asked for one."""
@@ -47,6 +63,10 @@ def _blocks(simulation: Simulation, wording: Wording) -> Iterator[Block]:
     elif simulation.capacity is not None:
         yield Paragraph(spans=(Span(wording.say(_ENOUGH).format(format_size(simulation.capacity))),))
     yield Facts(rows=tuple(_rows(run, wording)))
+    if run.holders:
+        moment = _AT_THE_END if run.failed is not None else _AT_THE_PEAK
+        yield Paragraph(spans=(Span(wording.say(moment).format(_name(run.fullest, wording))),))
+        yield Facts(rows=tuple(_holder(each, wording) for each in run.holders))
 
 
 def _rows(run: SimulatedRun, wording: Wording) -> Iterator[Row]:
@@ -58,6 +78,12 @@ def _rows(run: SimulatedRun, wording: Wording) -> Iterator[Row]:
     for phase in run.phases:
         held = wording.say(_HELD).format(format_size(phase.reserved), format_size(phase.allocated))
         yield Row(label=_name(phase, wording), value=held)
+
+
+def _holder(each: BlockGroup, wording: Wording) -> Row:
+    known = _HOLDERS.get(each.name)
+    label = each.name if known is None else wording.say(known)
+    return Row(label=label, value=format_size(each.bytes), note=wording.say(_BLOCKS).format(each.blocks))
 
 
 def _name(phase: SimulatedPhase, wording: Wording) -> str:

@@ -14,6 +14,7 @@ from oomdoctor.memory.model.placement import card_placement
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wire.estimate_v1 import (
     AssumptionV1,
+    BlockGroupV1,
     CardV1,
     EstimateV1,
     FailedRequestV1,
@@ -127,6 +128,7 @@ def _simulated(run: SimulatedRun) -> SimulatedV1:
         unused_bytes=run.unused,
         flushes=run.flushes,
         phases=tuple(_simulated_phase(phase) for phase in run.phases),
+        holders=tuple(BlockGroupV1(name=clean_line(each.name, 200), bytes=each.bytes, blocks=each.blocks) for each in run.holders),
         failed=None
         if failed is None
         else FailedRequestV1(

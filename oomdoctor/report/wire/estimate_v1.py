@@ -154,6 +154,15 @@ class FailedRequestV1(Struct, frozen=True, kw_only=True):
     largest_free_block_bytes: int
 
 
+class BlockGroupV1(Struct, frozen=True, kw_only=True):
+    """Blocks of one kind that live at the same time."""
+
+    name: str
+    """`parameter`, `gradient`, `optimizer state` ..., or the operation and the part of the model that gave them."""
+    bytes: int
+    blocks: int
+
+
 class SimulatedV1(Struct, frozen=True, kw_only=True):
     """The first steps of a run, request by request, through a model of torch's allocator."""
 
@@ -166,6 +175,8 @@ class SimulatedV1(Struct, frozen=True, kw_only=True):
     """What no block in use filled when the last byte of it was reserved."""
     flushes: int
     phases: tuple[SimulatedPhaseV1, ...]
+    holders: tuple[BlockGroupV1, ...]
+    """What filled the blocks when most was in use, or when the request failed; the largest first."""
     failed: FailedRequestV1 | None
 
 
