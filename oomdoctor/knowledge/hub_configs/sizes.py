@@ -33,7 +33,8 @@ def absurd_sizes(config: HubConfig) -> tuple[str, ...]:
     keys, experts = size(config, "num_key_value_heads"), size(config, "num_local_experts", "n_routed_experts", "num_experts")
     if config.get("head_dim") == 0:
         wrong.append("head_dim")
-    if heads and keys and heads % keys:
+    # Latent attention has one set of keys for all heads, and leaves the number of key heads at its default.
+    if heads and keys and heads % keys and not config.get("kv_lora_rank"):
         wrong.append("num_key_value_heads")
     if heads and hidden and hidden < heads and "head_dim" not in config:
         wrong.append("hidden_size")
