@@ -31,8 +31,8 @@ LAYER_OF = {room: number for number, rooms in enumerate(LAYERS) for room in room
 MOST_FILES = 16
 MOST_LATE_IMPORTS = 41
 """Imports inside functions, in the whole package. Each says its reason."""
-MOST_ANY_DICTS = 20
-"""Mappings of anything, in the whole package: at the edge, where files are read."""
+MOST_ANY_DICTS = 21
+"""Mappings of anything, in the whole package: at the edge, where files are read, and written by the recorder, which has no msgspec."""
 
 
 def module_name(path: Path) -> str:

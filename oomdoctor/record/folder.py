@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from msgspec.json import encode
 from msgspec.json import format as indented
@@ -73,6 +74,13 @@ class EvidenceFolder:
                 file.write(b"".join(line + b"\n" for line in lines))
         except OSError as error:
             self._gap(name, error.strerror or str(error))
+
+    def remove_if_empty(self) -> None:
+        """Leave no folder of a run that did not start."""
+        if self.path is not None:
+            with suppress(OSError):
+                os.rmdir(os.path.join(self.path, RANKS))
+                os.rmdir(self.path)
 
     def _size(self, name: str) -> int:
         try:

@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.json import encode
+from msgspec.structs import replace
 
 from oomdoctor.record.evidence import LOG, RUN, SAMPLES, EvidenceGap, ReceivedSignal, RunRecord, Sample, Survivor, WatchedProcess
 from oomdoctor.record.folder import EvidenceFolder
-from oomdoctor.record.launch import Launched
+from oomdoctor.record.injection import discard, inject, unreached
+from oomdoctor.record.launch import Launched, NotStarted
 from oomdoctor.record.output import output_of, output_text
 from oomdoctor.record.processes import ProcessTree, command_of
 from oomdoctor.record.sampler import Sampler
@@ -49,8 +51,14 @@ def watch(command: Sequence[str], environment: Mapping[str, str], options: Watch
     """
     log_descriptor = _kept(2 if options.log is None else None)
     output = output_of(2, options.log)
-    launched = Launched(command, environment)
     folder = EvidenceFolder(options.out)
+    injection = inject(folder.path, options.level)
+    try:
+        launched = Launched(command, environment if injection is None else injection.environment(environment))
+    except NotStarted:
+        discard(injection)
+        folder.remove_if_empty()
+        raise
     record = RunRecord(
         oomdoctor=version,
         command=tuple(command),
@@ -81,6 +89,9 @@ def watch(command: Sequence[str], environment: Mapping[str, str], options: Watch
     if text:
         folder.write(LOG, text)
     record = _ended(record, launched, tree, status, end, folder.gaps)
+    record = replace(record, gaps=(*record.gaps, *unreached(folder.path, record.processes)))
+    if launched.is_subreaper and not _children_are_left():
+        discard(injection)
     folder.write_json(RUN, record)
     return launched, WatchedRun(status=status, record=record, folder=folder.path, stopped=bool(launched.received))
 

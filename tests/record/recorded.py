@@ -1,0 +1,44 @@
+"""Programs that run with the recorder in their environment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from fake_torch import write_fake_torch
+
+from oomdoctor.record.injection import inject
+
+PYTHON = str(getattr(sys, "_base_executable", sys.executable))
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """The variables of this process without those of Python."""
+    return {**{name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "COVERAGE"))}, **variables}
+
+
+class Recorded:
+    """Runs programs with a torch of some version; they find it beside themselves, whatever their interpreter is told."""
+
+    def __init__(self, place: Path) -> None:
+        self.place, self.folder, self.user = place, place / "evidence", place / "user"
+
+    def run(
+        self,
+        program: str,
+        version: str = "2.13.0",
+        *options: str,
+        level: int = 1,
+        watched: bool = True,
+        variables: dict[str, str] | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        site = write_fake_torch(self.place / f"site-{version}", version)
+        script = self.place / "program.py"
+        script.write_text(f"import sys; sys.path.append({str(site)!r})\n{program}")
+        plain = environment(PYTHONPATH=str(self.user), **(variables or {}))
+        injection = inject(str(self.folder), level)
+        assert injection is not None
+        given = injection.environment(plain) if watched else plain
+        return subprocess.run([PYTHON, *options, str(script)], env=given, capture_output=True, text=True, timeout=60, cwd=self.place)
