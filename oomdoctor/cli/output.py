@@ -16,7 +16,7 @@ from oomdoctor.report.safety.redact import redact as hide
 from oomdoctor.report.safety.sanitize import clean_line
 
 _OPENED = Text("--full opens ▸", "加 --full 展开 ▸")
-_PLAIN = dict(zip("│▸▾▲…·≈≥≤×✓✗–—“”‘’█▓▒░▞▚▤▥▦▧▨▩", "|>v^.-~><x+x--\"\"''#=+:%xo&@*$^")) | {"→": "->"}
+_PLAIN = dict(zip("│▸▾▲…·≈≥≤×✓✗–—“”‘’█▓▒░▞▚▤▥▦▧▨▩▁▂▃▄▅▆▇", "|>v^.-~><x+x--\"\"''#=+:%xo&@*$^__.-=oO")) | {"→": "->"}
 """For terminals whose encoding lacks them; the fills of a bar stay apart."""
 
 

@@ -124,6 +124,46 @@ class Bar(_Block, frozen=True):
     mark: Mark | None = None
 
 
+class Area(_Block, frozen=True):
+    """One part of a total over time: its size at each point."""
+
+    label: str
+    sizes: tuple[int, ...]
+    style: Style = Style.PLAIN
+
+
+class Areas(_Block, frozen=True):
+    """Sizes in bytes over time, drawn on each other; the line is what encloses them. `marks` are moments that have a name."""
+
+    title: str
+    areas: tuple[Area, ...]
+    line: Area
+    marks: tuple[Mark, ...] = ()
+
+
+class Piece(Struct, frozen=True):
+    """Bytes of a strip, and the number of the key that says whose they are; None is free."""
+
+    size: int
+    key: int | None
+
+
+class Strip(_Block, frozen=True):
+    """A stretch of bytes, from its start to its end."""
+
+    label: str
+    pieces: tuple[Piece, ...]
+
+
+class Strips(_Block, frozen=True):
+    """Stretches of bytes below each other. They are only drawn where pieces can be seen; elsewhere nothing stands for them."""
+
+    title: str
+    keys: tuple[str, ...]
+    free: str
+    strips: tuple[Strip, ...]
+
+
 class Quote(_Block, frozen=True):
     """Lines of a log, word by word, and where they stand."""
 
@@ -160,7 +200,7 @@ class Folded(_Block, frozen=True):
     gist: str = ""
 
 
-Block = Heading | Paragraph | Facts | Table | Bar | Quote | Steps | Folded
+Block = Heading | Paragraph | Facts | Table | Bar | Areas | Strips | Quote | Steps | Folded
 
 
 class Document(_Block, frozen=True):

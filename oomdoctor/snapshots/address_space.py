@@ -42,7 +42,7 @@ class FreePiece:
 
 
 def ranges_at(device: Device, position: int) -> tuple[ReservedRange, ...]:
-    """Return the memory that was reserved before the entry at a position, touching ranges of one owner joined."""
+    """Return the memory that was reserved before the entry at a position; parts of a segment that grows are joined."""
     trace = device.trace
     ranges = [ReservedRange(span.address, span.address + span.size, (span.stream, span.pool), span.is_small) for span in device.segments]
     ranges.sort()
@@ -52,7 +52,12 @@ def ranges_at(device: Device, position: int) -> tuple[ReservedRange, ...]:
             insort(ranges, ReservedRange(start, stop, (trace.streams[at], (0, 0)), stop - start == _SMALL_SEGMENT))
         elif action in (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP):
             _cut(ranges, start, stop)
-    return tuple(_joined(ranges))
+    # Only a segment that grows is one piece across what the driver gave at different times.
+    return tuple(_joined(ranges)) if _has_growing_segments(device) else tuple(ranges)
+
+
+def _has_growing_segments(device: Device) -> bool:
+    return Action.SEGMENT_MAP in device.trace.actions or any(segment.is_expandable for segment in device.segments)
 
 
 def _cut(ranges: list[ReservedRange], start: int, stop: int) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from oomdoctor.snapshots.address_space import saved_free_pieces
+from oomdoctor.snapshots.address_space import ranges_at, saved_free_pieces
 from oomdoctor.snapshots.growth import Growth, freed_in_a_step, growth
 from oomdoctor.snapshots.phases import StepEnds, named_phases, steps
+from oomdoctor.snapshots.picture.course import Course, Owner, Owners, course
+from oomdoctor.snapshots.picture.memory_map import MemoryMap, memory_map
 from oomdoctor.snapshots.recording import NO_STACK, Action, Device, Recording
 from oomdoctor.snapshots.refusal import Refusal, refusals
-from oomdoctor.snapshots.replay import Peak, live_at, live_at_end, peak
+from oomdoctor.snapshots.replay import LiveBlock, Peak, live_at, live_at_end, peak
 from oomdoctor.snapshots.sites import Categories, Holder, Holdings, holders
 
 AT_OOM, AT_PEAK, AT_END = "oom", "peak", "end"
@@ -54,6 +57,10 @@ class DeviceExplanation(Struct, frozen=True):
     (c10/cuda/CUDACachingAllocator.cpp, `malloc`: reportProcessMemoryInfo comes before record_trace)."""
     given_back: int
     """The bytes of these segments."""
+    course: Course
+    map: MemoryMap
+    """The segments at the moment at which holders are counted, coloured by the holders of the course, else by the largest."""
+    map_owners: tuple[tuple[str | None, str], ...]
 
 
 def explain(recording: Recording, holdings: Holdings, totals: Mapping[int, int]) -> tuple[DeviceExplanation, ...]:
@@ -67,6 +74,9 @@ def _device(recording: Recording, device: Device, holdings: Holdings, total: int
     highest, ends = peak(device), steps(recording, device)
     moment, position = _moment(device, ooms, highest)
     live = live_at_end(device) if moment == AT_END else live_at(device, position)
+    owners = Owners(recording.stacks, categories)
+    over_time = course(device, owners)
+    told = tuple((owner.site, owner.category) for owner in over_time.owners) or _largest(live, owners)
     grown = growth(device, recording.stacks, ends, position if moment == AT_OOM else len(device.trace))
     return DeviceExplanation(
         index=device.index,
@@ -83,9 +93,26 @@ def _device(recording: Recording, device: Device, holdings: Holdings, total: int
         freed_in_a_step=freed_in_a_step(device, ends) if grown else 0,
         ends_giving_back=_ends_giving_back(device, ooms, highest),
         given_back=_given_back(device),
+        course=over_time,
+        map=memory_map(
+            ranges_at(device, len(device.trace) if moment == AT_END else position),
+            live,
+            {address: owners.of(block) for address, block in live.items()},
+            told,
+        ),
+        map_owners=told,
     )
 
 
+def _largest(live: Mapping[int, LiveBlock], owners: Owners) -> tuple[Owner, ...]:
+    """Return the owners that hold most, where there is no course that tells."""
+    sums: Counter[Owner] = Counter()
+    for block in live.values():
+        sums[owners.of(block)] += block.requested
+    return tuple(owner for owner, _ in sums.most_common(_TOLD))
+
+
+_TOLD = 10
 _STILL_LIVE = 0.9
 """Of the peak, what lives where a request fails."""
 

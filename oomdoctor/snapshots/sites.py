@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -61,7 +62,7 @@ class Categories:
     """What blocks hold, told by their frames and the moment of their birth."""
 
     def __init__(self, stacks: Sequence[Stack], holdings: Holdings, phases: Sequence[tuple[int, int, str]]) -> None:
-        self._stacks, self._holdings, self._phases = stacks, holdings, phases
+        self._stacks, self._holdings, self._ranges = stacks, holdings, _ranges(phases)
         self._known: dict[int, str | None] = {}
         self._has_frames = any(stack.frames for stack in stacks)
 
@@ -82,7 +83,23 @@ class Categories:
         return BACKWARD if stack == NO_STACK and self._has_frames else UNKNOWN
 
     def _phase(self, position: int) -> str | None:
-        return next((name for first, behind, name in self._phases if first <= position < behind), None)
+        return next((phase for phase, ranges in self._ranges.items() if _is_within(position, *ranges)), None)
+
+
+def _is_within(position: int, firsts: Sequence[int], behind: Sequence[int]) -> bool:
+    """Return whether a position lies in one of the ranges; `behind` are the ends of all ranges up to each."""
+    at = bisect_right(firsts, position) - 1
+    return at >= 0 and position < behind[at]
+
+
+def _ranges(phases: Sequence[tuple[int, int, str]]) -> dict[str, tuple[list[int], list[int]]]:
+    """Return the ranges of each phase as they are searched: firsts in order, and how far all up to each reach; the optimizer's first."""
+    out: dict[str, tuple[list[int], list[int]]] = {OPTIMIZER: ([], [])}
+    for first, behind, phase in sorted(phases):
+        firsts, reach = out.setdefault(phase, ([], []))
+        firsts.append(first)
+        reach.append(max(behind, reach[-1]) if reach else behind)
+    return out
 
 
 def holders(live: Mapping[int, LiveBlock], stacks: Sequence[Stack], categories: Categories) -> tuple[Holder, ...]:

@@ -11,6 +11,7 @@ from oomdoctor.api.inputs import Path, Paths, path_list, path_text
 from oomdoctor.api.runs.snapshot_findings import snapshot_findings
 from oomdoctor.case.diagnosis import Finding
 from oomdoctor.case.gap import Gap
+from oomdoctor.case.text import Text
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.knowledge.records.evidence import HOLDINGS
@@ -40,6 +41,8 @@ class SnapshotReport(Struct, frozen=True, kw_only=True):
     files: tuple[SnapshotFile, ...]
     findings: tuple[Finding, ...]
     gaps: tuple[Gap, ...]
+    categories: dict[str, Text]
+    """What memory is held for, in words (rules/holdings.yaml)."""
 
 
 class _Read(Struct, frozen=True):
@@ -66,7 +69,12 @@ def snapshot(files: Paths, *, rules: Path | None = None, totals: Mapping[int, in
     if not read:
         raise UsageError("; ".join(f"{gap.what}: {gap.why}" for gap in gaps) or "no file is named")
     devices = [device for file in read for device in file.devices]
-    return SnapshotReport(files=tuple(read), findings=snapshot_findings(snapshot_facts(devices), pack), gaps=tuple(gaps))
+    return SnapshotReport(
+        files=tuple(read),
+        findings=snapshot_findings(snapshot_facts(devices), pack),
+        gaps=tuple(gaps),
+        categories={record.id: Text(record.says.en, record.says.zh) for record in pack.records(HOLDINGS)},
+    )
 
 
 def _isolated(path: str, pack: Pack, totals: dict[int, int]) -> _Read:

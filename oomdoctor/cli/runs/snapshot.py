@@ -27,9 +27,17 @@ FORMATS = ("terminal", "markdown", "json", "html")
 @language_option()
 @RULES
 @click.option("--exit-zero", is_flag=True, help="End with status 0 also when something was found.")
+@click.option("--full", is_flag=True, help="Open what is folded.")
 @NO_REDACT
 def snapshot(
-    files: tuple[str, ...], format_: str, output: str | None, lang: str | None, rules: str | None, exit_zero: bool, no_redact: bool
+    files: tuple[str, ...],
+    format_: str,
+    output: str | None,
+    lang: str | None,
+    rules: str | None,
+    exit_zero: bool,
+    full: bool,
+    no_redact: bool,
 ) -> None:
     """Say from memory snapshots who held what when memory ran out, why the request did not fit, and what grows.
 
@@ -45,13 +53,14 @@ def snapshot(
     """
     report = explain_snapshots(files, rules=rules)
     wording = Wording(lang or locale_language(os.environ))
-    write(render(report, format_, wording, redact=not no_redact, to_terminal=output is None), output)
+    write(render(report, format_, wording, redact=not no_redact, full=full, to_terminal=output is None), output)
     if report.findings and not exit_zero:
         sys.exit(1)
 
 
-def render(report: SnapshotReport, format_: str, wording: Wording, *, redact: bool, to_terminal: bool) -> str:
+def render(report: SnapshotReport, format_: str, wording: Wording, *, redact: bool, full: bool, to_terminal: bool) -> str:
     """Return the answer as text."""
     if format_ == "json":
         return json_text(convert_snapshot(report, wording, __version__), redact=redact)
-    return show(compose(report, wording, __version__), format_, to_terminal=to_terminal, redact=redact)
+    document = compose(report, wording, __version__, is_page=format_ == "html")
+    return show(document, format_, to_terminal=to_terminal, full=full, redact=redact)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from oomdoctor.report.document import Bar, Mark, Slice, Style
+from collections.abc import Sequence
 
+from oomdoctor.report.document import Areas, Bar, Mark, Slice, Style
+
+_LEVELS = "▁▂▃▄▅▆▇█"
 _FILLS = "█▓▒░▞▚▤▥▦▧▨▩"
 
 
@@ -30,3 +33,17 @@ def pointer_line(mark: Mark, width: int, label: int) -> str:
     if at + 2 + label <= width:
         return f"{' ' * at}▲ {mark.label}"
     return f"{' ' * (at - 1 - label)}{mark.label} ▲"
+
+
+def spark_line(sizes: Sequence[int], width: int) -> str:
+    """Return sizes over time as characters of different height, the largest of each part; nothing where there are none."""
+    parts = min(width, len(sizes))
+    edges = [len(sizes) * part // parts for part in range(parts + 1)] if parts else []
+    highest = [max(sizes[start:stop]) for start, stop in zip(edges, edges[1:])]
+    most = max(highest, default=0)
+    return "".join(_LEVELS[min(len(_LEVELS) - 1, size * len(_LEVELS) // most)] for size in highest) if most else ""
+
+
+def totals(areas: Areas) -> list[int]:
+    """Return the sum of the areas at each point."""
+    return [sum(sizes) for sizes in zip(*(area.sizes for area in areas.areas))]

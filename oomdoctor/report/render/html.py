@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from oomdoctor.report.document import (
+    Areas,
     Bar,
     Block,
     Cell,
@@ -21,9 +22,11 @@ from oomdoctor.report.document import (
     Span,
     Step,
     Steps,
+    Strips,
     Style,
     Table,
 )
+from oomdoctor.report.render.svg import SVG_STYLE, drawn_areas, drawn_strips
 from oomdoctor.units import format_share
 
 _LINK = re.compile(r"https?://[^\s<>\"'`]{1,500}\Z")
@@ -86,7 +89,8 @@ ol { padding-left: 1.4rem; margin: .3rem 0; } li { margin: .6rem 0; }"""
 def render(document: Document) -> str:
     """Render the report as a page of HTML."""
     body = "\n".join(_blocks(document.blocks))
-    return _PAGE.format(lang=escape(document.lang), title=escape(document.title), style=_STYLE, body=body)
+    style = _STYLE + SVG_STYLE if "<svg" in body else _STYLE
+    return _PAGE.format(lang=escape(document.lang), title=escape(document.title), style=style, body=body)
 
 
 def _blocks(blocks: Sequence[Block]) -> Iterator[str]:
@@ -101,6 +105,10 @@ def _blocks(blocks: Sequence[Block]) -> Iterator[str]:
             yield _grid(block)
         elif isinstance(block, Bar):
             yield _bar(block)
+        elif isinstance(block, Areas):
+            yield drawn_areas(block)
+        elif isinstance(block, Strips):
+            yield drawn_strips(block)
         elif isinstance(block, Quote):
             yield f"<figure><figcaption>{escape(block.where)}</figcaption><pre>{escape(block.text)}</pre></figure>"
         elif isinstance(block, Steps):

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.report.document import (
+    Areas,
     Bar,
     Block,
     Cell,
@@ -22,11 +23,12 @@ from oomdoctor.report.document import (
     Span,
     Step,
     Steps,
+    Strips,
     Style,
     Table,
 )
-from oomdoctor.report.render.bars import bar_fill, cells, pointer_line
-from oomdoctor.units import format_share
+from oomdoctor.report.render.bars import bar_fill, cells, pointer_line, spark_line, totals
+from oomdoctor.units import format_share, format_size
 
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>|~$&]")
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
@@ -60,6 +62,10 @@ def blocks(sequence: Sequence[Block]) -> Iterator[str]:
             yield _grid(block)
         elif isinstance(block, Bar):
             yield _bar(block)
+        elif isinstance(block, Areas):
+            yield _areas(block)
+        elif isinstance(block, Strips):
+            continue
         elif isinstance(block, Quote):
             yield f"{_start(escaped(block.where))}\n{fenced(block.text)}"
         elif isinstance(block, Steps):
@@ -155,6 +161,12 @@ def _bar(bar: Bar) -> str:
     ]
     marked = [] if bar.mark is None else [pointer_line(bar.mark, _CELLS, len(bar.mark.label))]
     return fenced("\n".join([bar.title, drawn, *marked, *legend]))
+
+
+def _areas(areas: Areas) -> str:
+    """Return the total over time, as text."""
+    sizes = totals(areas)
+    return fenced(f"{areas.title}\n{spark_line(sizes, _CELLS)}  {format_size(max(sizes))}") if sizes else ""
 
 
 def _setting(row: Row) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.cells import cell_len, chop_cells
 
 from oomdoctor.report.document import (
+    Areas,
     Bar,
     Block,
     Document,
@@ -24,12 +25,13 @@ from oomdoctor.report.document import (
     Span,
     Step,
     Steps,
+    Strips,
     Style,
     Table,
 )
-from oomdoctor.report.render.bars import bar_fill, cells, pointer_line
+from oomdoctor.report.render.bars import bar_fill, cells, pointer_line, spark_line, totals
 from oomdoctor.report.render.styled_line import StyledLine
-from oomdoctor.units import format_share
+from oomdoctor.units import format_share, format_size
 
 _WIDEST = 100
 _NARROWEST = 20
@@ -37,6 +39,8 @@ _QUOTE_LINES = 3
 _NOTE = 5
 """Notes are at least so wide: shares (`1.3 %`) stand below each other."""
 _GUTTER = 3
+_SPARK = 60
+"""Cells from which on sizes over time are drawn."""
 _COLOURS = {
     Style.PLAIN: "",
     Style.STRONG: "bold",
@@ -80,7 +84,7 @@ def _is_apart(before: Block, block: Block) -> bool:
     """Whether an empty line goes between two blocks: before a heading, after a bar, around a table, before the first folded part."""
     if isinstance(block, Folded):
         return not isinstance(before, Folded)
-    return isinstance(block, Heading) or isinstance(before, (Bar, Folded, Table)) or isinstance(block, Table)
+    return isinstance(block, Heading) or isinstance(before, (Areas, Bar, Folded, Table)) or isinstance(block, Table)
 
 
 def _block(block: Block, width: int, full: bool) -> Iterator[StyledLine]:
@@ -94,6 +98,10 @@ def _block(block: Block, width: int, full: bool) -> Iterator[StyledLine]:
         yield from _table(block, width)
     elif isinstance(block, Bar):
         yield from _bar(block, width)
+    elif isinstance(block, Areas):
+        yield from _areas(block, width)
+    elif isinstance(block, Strips):
+        return
     elif isinstance(block, Quote):
         yield from _quote(block, width, full)
     elif isinstance(block, Steps):
@@ -203,6 +211,16 @@ def _bar(bar: Bar, width: int) -> Iterator[StyledLine]:
     label = min(max((cell_len(entry.label) for entry in bar.slices), default=0), width // 2)
     value = max((cell_len(entry.value) for entry in bar.slices), default=0)
     yield from _columns([_key(part, at, label, value) for at, part in enumerate(bar.slices)], width)
+
+
+def _areas(areas: Areas, width: int) -> Iterator[StyledLine]:
+    """Yield the total over time on one line, where there is room for it to tell anything."""
+    sizes = totals(areas)
+    if width < _SPARK or not sizes:
+        return
+    label, most = f"  {areas.title}  ", f"  {format_size(max(sizes))}"
+    drawn = spark_line(sizes, width - cell_len(label) - cell_len(most))
+    yield StyledLine(label, _COLOURS[Style.DIM]).append(drawn, _HUES[0]).append(most, _COLOURS[Style.DIM])
 
 
 def _key(part: Slice, at: int, label: int, value: int) -> StyledLine:

@@ -2,131 +2,150 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
+from oomdoctor.advice.fixes import unique_fixes
 from oomdoctor.api.runs.snapshot import SnapshotReport
-from oomdoctor.case.text import Text
-from oomdoctor.report.document import Block, Document, Facts, Heading, Paragraph, Row, Span, Style
+from oomdoctor.case.diagnosis import Finding
+from oomdoctor.report.diagnosis.steps import full_step
+from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Steps, Style
+from oomdoctor.report.runs.snapshot_holders import category_name, growth_blocks, holder_blocks, neighbour_blocks
+from oomdoctor.report.runs.snapshot_pictures import over_time, where_it_lay
+from oomdoctor.report.runs.snapshot_ranks import named_devices, rank_blocks
+from oomdoctor.report.safety.sanitize import clean_line
+from oomdoctor.report.wording import labels
+from oomdoctor.report.wording import snapshot as texts
+from oomdoctor.report.wording.phrases import bare, spans
 from oomdoctor.report.wording.wording import Wording
-from oomdoctor.snapshots.explain import AT_OOM, AT_PEAK, DeviceExplanation
-from oomdoctor.snapshots.facts import decisive, last_refusal
-from oomdoctor.snapshots.refusal import Refusal
+from oomdoctor.snapshots.explain import DeviceExplanation
+from oomdoctor.snapshots.facts import by_category, decisive, last_refusal
+from oomdoctor.snapshots.places import short_place
+from oomdoctor.snapshots.refusal import FRAGMENTATION, LIMIT, OTHER_POOL, OTHERS, Refusal
+from oomdoctor.snapshots.sites import UNKNOWN
 from oomdoctor.units import format_size
 
-_SHOWN = 8
-_TITLE = Text("oomdoctor {version}: memory snapshot", "oomdoctor {version}：显存快照")
-_WHY = {
-    "fragmentation": Text(
-        "{requested} did not fit: {free} lay free in pieces, the largest {largest}.",
-        "放不下 {requested}：空闲的 {free} 是碎片，最大一块 {largest}。",
-    ),
-    "too-much-live": Text(
-        "{requested} did not fit: {live} were in use, {driver} free on the card.",
-        "放不下 {requested}：已占用 {live}，显卡只剩 {driver}。",
-    ),
-    "one-large-request": Text(
-        "One request of {requested} did not fit beside {live} in use.",
-        "单次申请 {requested}，而已占用 {live}，放不下。",
-    ),
-    "other-pool": Text(
-        "{requested} did not fit: {elsewhere} lay free in other streams and pools, which it may not use.",
-        "放不下 {requested}：其他流和内存池里有 {elsewhere} 空闲，但不能借用。",
-    ),
-    "limit": Text(
-        "{requested} were refused although the card had {driver} free: a limit is set.",
-        "显卡还有 {driver} 空闲，申请 {requested} 仍被拒绝：设置了上限。",
-    ),
-    "others-on-the-card": Text(
-        "{requested} did not fit: other programs hold much of the card.",
-        "放不下 {requested}：其他程序占了大半显存。",
-    ),
-    "unknown": Text(
-        "{requested} did not fit beside {live} in use; the trace does not tell why.",
-        "放不下 {requested}（已占用 {live}）；记录看不出原因。",
-    ),
-}
-_NO_FAILURE = Text("No request failed in this recording.", "这份记录里没有失败的申请。")
-_SURVIVED = Text("The program caught it and went on.", "程序捕获了该错误并继续运行。")
-_HOLDERS = {
-    AT_OOM: Text("Who held the memory when it failed", "失败时谁占着显存"),
-    AT_PEAK: Text("Who held the memory at its peak", "峰值时谁占着显存"),
-}
-_AT_END = Text("Who held the memory when the snapshot was taken", "保存快照时谁占着显存")
-_GROWS = Text("What grows from step to step", "逐步增长的部分")
-_PER_STEP = Text("{size} a step over {steps} steps, {held} by then", "每步 {size}，共 {steps} 步，累计 {held}")
-_NO_HISTORY = Text(
-    "Allocations were not recorded, so who holds what and what happened before is not known. To record: "
-    'torch.cuda.memory._record_memory_history(stacks="python") before the model is made.',
-    "没有记录分配过程，因此不知道谁占用、此前发生了什么。记录方法：在创建模型前调用 "
-    'torch.cuda.memory._record_memory_history(stacks="python")。',
-)
-_BLOCKS = Text("{category}, {blocks} blocks", "{category}，{blocks} 块")
-_NO_FRAME = Text("(no Python frame)", "（没有 Python 栈）")
-_DEVICE = Text("GPU {index}", "GPU {index}")
-_PEAK = Text("peak {peak} in use, {reserved} reserved", "峰值占用 {peak}，预留 {reserved}")
-_GAPS = Text("Not read", "未能读取")
+_ENTRIES = 1_000_000
+_LATE = 0.3
+"""Of all, what may have been there before the recording without a word about it."""
+_BEFORE = "there-before-the-recording"
+_IN_FINDINGS = (FRAGMENTATION, OTHER_POOL, LIMIT, OTHERS)
+"""Reasons that a finding tells whole."""
+_OLD_CALL = f"torch.cuda.memory._record_memory_history(True, trace_alloc_max_entries={_ENTRIES}, trace_alloc_record_context=True)"
+"""Of torch 2.0, whose snapshots have blocks with a history; 2.1 changed the arguments (torch/cuda/memory.py)."""
+_OLD_TORCH = ("1.13", "2.0")
+_CALL = f'torch.cuda.memory._record_memory_history(stacks="python", max_entries={_ENTRIES})'
 
 
-def compose(report: SnapshotReport, wording: Wording, version: str) -> Document:
-    """Compose the answer, the failure first."""
-    devices = [device for file in report.files for device in file.devices]
-    device = decisive(devices)
-    blocks = [
-        *(_device(device, wording) if device is not None else ()),
-        *(block for finding in report.findings for block in (Paragraph((Span(wording.say(finding.title), Style.STRONG),)),)),
-        *_others([other for other in devices if other is not device], wording),
-        *(Paragraph((Span(f"{wording.say(_GAPS)}: {gap.what}: {gap.why}", Style.WARN),)) for gap in report.gaps),
-    ]
-    return Document(wording.say(_TITLE, version=version), tuple(blocks), lang=wording.lang)
+def compose(report: SnapshotReport, wording: Wording, version: str, *, is_page: bool = False) -> Document:
+    """Compose the answer, the failure first. A page has drawings, too."""
+    named = named_devices(report.files, wording)
+    device = decisive([device for _, device in named])
+    blocks: list[Block] = []
+    if device is not None:
+        name = next(name for name, other in named if other is device)
+        blocks = list(_device(name, device, report, wording, is_page=is_page))
+    blocks += rank_blocks(named, report.categories, wording)
+    blocks += _unknown(report, device, wording)
+    blocks.sort(key=lambda block: isinstance(block, Folded))
+    return Document(wording.say(texts.TITLE, version=version), tuple(blocks), lang=wording.lang)
 
 
-def _device(device: DeviceExplanation, wording: Wording) -> Iterator[Block]:
-    refusal = last_refusal(device)
+def _device(name: str, device: DeviceExplanation, report: SnapshotReport, wording: Wording, *, is_page: bool) -> Iterator[Block]:
+    refusal, names = last_refusal(device), report.categories
+    yield from _verdict(name, refusal, report, wording)
+    yield Facts(tuple(_totals(name, device, wording)))
+    title = wording.say(texts.OVER_TIME_BY if is_page else texts.OVER_TIME)
+    yield from over_time(device, names, wording, title=title)
+    yield from _findings(report.findings, wording)
+    yield from holder_blocks(device, names, wording)
+    yield from neighbour_blocks(refusal, names, wording)
+    yield from growth_blocks(device, wording, told=_told(device, report.findings))
+    if is_page:
+        yield from where_it_lay(device, names, wording)
+
+
+def _verdict(name: str, refusal: Refusal | None, report: SnapshotReport, wording: Wording) -> Iterator[Block]:
     if refusal is None:
-        yield Paragraph((Span(wording.say(_NO_FAILURE), Style.STRONG),))
-    else:
-        yield Paragraph((Span(_why(refusal, wording), Style.BAD),))
-        if refusal.survived:
-            yield Paragraph((Span(wording.say(_SURVIVED)),))
-    yield Facts((_totals(device, wording),))
-    if not device.has_history:
-        yield Paragraph((Span(wording.say(_NO_HISTORY), Style.WARN),))
-    yield Heading(wording.say(_HOLDERS.get(device.holders_at, _AT_END)))
-    yield Facts(tuple(_held(holder.size, holder.site, holder.category, holder.blocks, wording) for holder in device.holders[:_SHOWN]))
-    if device.growth:
-        yield Heading(wording.say(_GROWS))
-        yield Facts(
-            tuple(
-                Row(
-                    growth.site,
-                    wording.say(_PER_STEP, size=format_size(growth.bytes_per_step), steps=growth.steps, held=format_size(growth.held)),
-                )
-                for growth in device.growth[:_SHOWN]
-            )
-        )
+        yield Paragraph((Span(wording.say(texts.NO_FAILURE), Style.STRONG),))
+        return
+    size = format_size(refusal.requested)
+    if refusal.survived:
+        yield Paragraph((Span(wording.say(texts.SURVIVED, device=name, size=size), Style.STRONG),))
+        return
+    headline = wording.say(texts.FAILED, device=name, size=size)
+    if refusal.site is not None:
+        category = "" if refusal.category == UNKNOWN else wording.aside(category_name(refusal.category, report.categories, wording))
+        headline += wording.say(texts.FAILED_AT, site=short_place(refusal.site)) + category
+    is_explained = refusal.why in _IN_FINDINGS and any(finding.probability is not None for finding in report.findings)
+    why = () if is_explained else (Span(wording.blank), Span(_why(refusal, wording)))
+    yield Paragraph((Span(headline + wording.stop, Style.BAD), *why))
 
 
 def _why(refusal: Refusal, wording: Wording) -> str:
     sizes = {
-        "requested": refusal.requested,
         "free": refusal.free_in_pool,
         "largest": refusal.largest_free_block,
         "live": refusal.live_requested,
         "driver": refusal.device_free,
         "elsewhere": refusal.free_elsewhere,
     }
-    return wording.say(_WHY[refusal.why], **{name: format_size(size) for name, size in sizes.items()})
+    return wording.say(texts.WHY[refusal.why], **{name: format_size(size) for name, size in sizes.items()})
 
 
-def _held(size: int, site: str | None, category: str, blocks: int, wording: Wording) -> Row:
-    return Row(format_size(size), site or wording.say(_NO_FRAME), wording.say(_BLOCKS, category=category, blocks=blocks))
+def _totals(name: str, device: DeviceExplanation, wording: Wording) -> Iterator[Row]:
+    end = device.end
+    peak = {"peak": format_size(device.peak.requested), "reserved": format_size(device.peak.reserved)}
+    yield Row(name, wording.say(texts.PEAK, **peak))
+    yield Row("", wording.say(texts.AT_END, live=format_size(end.allocated), largest=format_size(end.largest_free_block)))
 
 
-def _totals(device: DeviceExplanation, wording: Wording) -> Row:
-    sizes = {"peak": format_size(device.peak.requested), "reserved": format_size(device.peak.reserved)}
-    return Row(wording.say(_DEVICE, index=device.index), wording.say(_PEAK, **sizes))
+def _findings(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
+    if not findings:
+        return
+    yield Heading(wording.say(texts.CAUSES))
+    for finding in findings:
+        certainty = wording.aside(wording.say(labels.CONFIDENCE[finding.confidence.value]))
+        title = Span(bare(wording.say(finding.title)) + certainty, Style.STRONG)
+        yield Paragraph((title, Span(wording.colon), *spans(wording.say(finding.why))))
+    first = unique_fixes([replace(finding, fixes=finding.fixes[:1]) for finding in findings])
+    others = [fix for fix in unique_fixes(findings) if fix not in first]
+    if first:
+        yield Heading(wording.say(texts.DO))
+        yield Steps(tuple(full_step(fix, wording) for fix in first))
+    if others:
+        gist = wording.comma.join(bare(wording.say(fix.title)) for fix in others)
+        steps = Steps(tuple(full_step(fix, wording) for fix in others), first=1 + len(first))
+        yield Folded(wording.say(texts.OTHER_WAYS, n=len(others)), (steps,), clean_line(gist, 160))
 
 
-def _others(devices: list[DeviceExplanation], wording: Wording) -> Iterator[Block]:
-    if devices:
-        yield Facts(tuple(_totals(device, wording) for device in devices))
+def _told(device: DeviceExplanation, findings: Sequence[Finding]) -> list[str]:
+    """Return the sites that grow and that a finding names."""
+    sites = (short_place(growth.site) for growth in device.growth)
+    return [site for site in sites if any(site in finding.title.en for finding in findings)]
+
+
+def _unknown(report: SnapshotReport, device: DeviceExplanation | None, wording: Wording) -> Iterator[Block]:
+    open_points = [*_missing(report, device, wording)]
+    open_points += [wording.count(texts.UNREADABLE, file.unreadable) for file in report.files if file.unreadable]
+    open_points += [wording.say(texts.NOT_READ, file=gap.what, why=bare(gap.why)) for gap in report.gaps]
+    if open_points:
+        yield Heading(wording.say(texts.UNKNOWN))
+        yield from (Paragraph(spans(text)) for text in open_points)
+
+
+def _missing(report: SnapshotReport, device: DeviceExplanation | None, wording: Wording) -> Iterator[str]:
+    """Yield what a better recording of the device would tell, and how to make it with this torch."""
+    if device is None:
+        return
+    torch = next((file.torch_at_least for file in report.files if device in file.devices), None)
+    call = _OLD_CALL if torch in _OLD_TORCH else _CALL
+    categories = by_category(device.holders)
+    before = categories.get(_BEFORE, 0)
+    if not device.has_history:
+        yield wording.say(texts.NO_HISTORY, call=call)
+    elif not device.has_frames:
+        yield wording.say(texts.NO_FRAMES, call=call)
+    elif before > _LATE * sum(categories.values()):
+        yield wording.say(texts.LATE, size=format_size(before), call=call)

@@ -14,6 +14,7 @@ from oomdoctor.report.wire.runs.snapshot_v1 import (
     GrowthV1,
     HeldAt,
     HolderV1,
+    NeighbourV1,
     OomV1,
     PeakV1,
     SnapshotV1,
@@ -88,12 +89,27 @@ def _oom(oom: Refusal) -> OomV1:
         live_requested_bytes=oom.live_requested,
         survived=oom.survived,
         why=cast(Why, oom.why),
+        site=_place(oom.site),
+        category=_words(oom.category),
+        beside=tuple(
+            NeighbourV1(site=_place(beside.site), category=_words(beside.category), bytes=beside.size, blocks=beside.blocks)
+            for beside in oom.beside
+        ),
     )
 
 
+def _place(place: str | None) -> str | None:
+    return None if place is None else clean_line(place, _LONGEST)
+
+
+def _words(category: str) -> str:
+    """Return a category as it is written in the answer: `optimizer states`."""
+    return category.replace("-", " ")
+
+
 def _holder(holder: Holder) -> HolderV1:
-    site, frame = (None if place is None else clean_line(place, _LONGEST) for place in (holder.site, holder.frame))
-    return HolderV1(site=site, frame=frame, category=holder.category.replace("-", " "), bytes=holder.size, blocks=holder.blocks)
+    site, frame = _place(holder.site), _place(holder.frame)
+    return HolderV1(site=site, frame=frame, category=_words(holder.category), bytes=holder.size, blocks=holder.blocks)
 
 
 def _growth(growth: Growth) -> GrowthV1:

@@ -35,6 +35,15 @@ class PeakV1(Struct, frozen=True, kw_only=True):
     reserved_bytes: int
 
 
+class NeighbourV1(Struct, frozen=True, kw_only=True):
+    """A line whose blocks stand between the free pieces that would have held a request together."""
+
+    site: str | None
+    category: str
+    bytes: int
+    blocks: int
+
+
 class OomV1(Struct, frozen=True, kw_only=True):
     """A request that failed."""
 
@@ -49,6 +58,10 @@ class OomV1(Struct, frozen=True, kw_only=True):
     live_requested_bytes: int
     survived: bool
     why: Why
+    site: str | None
+    """The innermost frame of the user that asked."""
+    category: str
+    beside: tuple[NeighbourV1, ...]
 
 
 class HolderV1(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,98 @@
+"""The words for what memory snapshots tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oomdoctor.case.text import Text
+from oomdoctor.report.wording.wording import Counted
+
+TITLE = Text("oomdoctor {version} · memory snapshot", "oomdoctor {version} · 显存快照")
+FAILED = Text("{device} could not serve a request of {size}", "{device} 无法满足 {size} 的申请")
+FAILED_AT = Text(", made by {site}", "，来自 {site}")
+SURVIVED = Text(
+    "A request of {size} failed on {device}, and the program went on.", "{device} 上有一次 {size} 的申请失败，但程序继续运行了。"
+)
+NO_FAILURE = Text("No request failed in this recording.", "这份记录里没有失败的申请。")
+WHY: Mapping[str, Text] = {
+    "fragmentation": Text(
+        "{free} lay free in pieces, the largest {largest}: together enough, one by one too small.",
+        "空闲的 {free} 是碎片，最大一块 {largest}：加起来够，单块都不够。",
+    ),
+    "too-much-live": Text("{live} were in use, and the driver had {driver} left.", "已占用 {live}，驱动只剩 {driver}。"),
+    "one-large-request": Text(
+        "It is a large part of the card by itself, and {live} were in use.", "这一次申请就占了显卡的一大部分，而已占用 {live}。"
+    ),
+    "other-pool": Text(
+        "{elsewhere} lay free in other streams and pools, which it may not use.", "其他流和内存池里有 {elsewhere} 空闲，但不能借用。"
+    ),
+    "limit": Text(
+        "The driver had {driver} free, which is enough: a limit is set, or somebody took it for a moment.",
+        "驱动还有 {driver}，本来足够：要么设置了上限，要么当时被别人短暂占用。",
+    ),
+    "others-on-the-card": Text("Much of the card belongs to somebody else.", "显卡有很大一部分被别人占着。"),
+    "unknown": Text("The trace does not tell why; {live} were in use.", "记录看不出原因；已占用 {live}。"),
+}
+CAUSES = Text("What it is", "原因")
+DO = Text("What to do", "怎么做")
+OTHER_WAYS = Text("Other ways ({n})", "其他办法（{n}）")
+DEVICE = Text("GPU {index}", "GPU {index}")
+IN_FILE = Text("{file}, GPU {index}", "{file}，GPU {index}")
+PEAK = Text("peak {peak} in use, {reserved} reserved", "峰值占用 {peak}，预留 {reserved}")
+AT_END = Text("{live} in use at the end, largest free piece {largest}", "结束时占用 {live}，最大空闲块 {largest}")
+OVER_TIME = Text("in use over time", "占用变化")
+OVER_TIME_BY = Text("Memory in use over the recording, by who holds it", "记录期间的显存占用（按占用者）")
+RESERVED = Text("reserved", "预留")
+OUT_OF_MEMORY = Text("out of memory", "显存不足")
+MAP: Mapping[str, Text] = {
+    "oom": Text("Where it lay when the request failed", "申请失败时显存的分布"),
+    "peak": Text("Where it lay at the peak", "峰值时显存的分布"),
+    "end": Text("Where it lay when the snapshot was taken", "保存快照时显存的分布"),
+}
+SMALL = Text("small", "小块")
+OTHER_STREAM = Text("other pool", "其他池")
+FREE = Text("free", "空闲")
+OTHERS = Text("others", "其他")
+LEFT_OUT = Counted("{n} more segment with {size}", "{n} more segments with {size}", "另有 {n} 个段，共 {size}")
+CATEGORIES: Mapping[str, Text] = {
+    "oom": Text("In use when it failed: {size}", "失败时占用：{size}"),
+    "peak": Text("In use at the peak: {size}", "峰值时占用：{size}"),
+    "end": Text("In use when the snapshot was taken: {size}", "保存快照时占用：{size}"),
+}
+HOLDERS = Text("What the memory is in use for", "显存用在哪里")
+LINES = Text("Lines that hold it", "占用它的代码行")
+MORE_LINES = Text("{n} more lines, {size}", "另有 {n} 行，共 {size}")
+BLOCKS = Counted("{category}, {n} block", "{category}, {n} blocks", "{category}，{n} 块")
+NO_FRAME = Text("no line recorded", "未记录代码行")
+BESIDE = Text("What stands between the free pieces", "夹在空闲块之间的")
+GROWS = Text("What grows", "逐步增长的部分")
+GROWTH = Text("{site} keeps {size} more in each of {steps} steps: {held} by then.", "{site} 在 {steps} 步里每步多占 {size}，累计 {held}。")
+BY_ROUNDS = Text(
+    "Steps are told by the rounds of the outermost loop: no optimizer step is marked.", "没有优化器步的标记，步数按最外层循环的轮次判断。"
+)
+RANKS = Text("The files beside each other", "各文件对照")
+RANK_COLUMNS = (Text("file", "文件"), Text("peak in use", "峰值占用"), Text("reserved", "预留"), Text("failed request", "失败的申请"))
+MORE = Text("{name} holds {size} more than the others in the middle", "{name} 比其他文件的中位数多占 {size}")
+MORE_FROM = Text(": {parts}.", "：{parts}。")
+MORE_PART = Text("{size} at {site} ({category})", "{site}（{category}）多 {size}")
+ALIKE = Text("They hold much the same.", "各文件占用相近。")
+UNKNOWN = Text("What is not known", "尚不清楚的")
+NO_HISTORY = Text(
+    "Allocations were not recorded: who holds what, and what happened before, is not known. Call `{call}` before the model is made.",
+    "没有记录分配过程，因此不知道谁占用、此前发生了什么。请在创建模型之前调用 `{call}`。",
+)
+NO_FRAMES = Text(
+    "No line of Python was recorded. Call `{call}` before the model is made.",
+    "没有记录到任何 Python 代码行。请在创建模型之前调用 `{call}`。",
+)
+LATE = Text(
+    "{size} were there before the recording begins; whose they are is not known. Record before the model is made, with as many entries as "
+    "the run needs: `{call}`.",
+    "{size} 在记录开始之前就已存在，不知道是谁的。请在创建模型之前开始记录，并让条目数够用：`{call}`。",
+)
+UNREADABLE = Counted(
+    "{n} entry or block lacks what it must have and was left out.",
+    "{n} entries or blocks lack what they must have and were left out.",
+    "{n} 个条目或块缺少必需的内容，已略去。",
+)
+NOT_READ = Text("{file} was not read: {why}.", "未能读取 {file}：{why}。")
