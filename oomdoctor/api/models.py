@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 
 from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.shape import Shape
@@ -13,6 +14,7 @@ from oomdoctor.knowledge.records.server import SERVERS
 from oomdoctor.knowledge.tables.cards import Card, choices, commonest_card
 from oomdoctor.knowledge.tables.likeness import did_you_mean
 from oomdoctor.knowledge.tables.model_names import has_format, is_ollama_tag
+from oomdoctor.knowledge.tables.models import model_row
 from oomdoctor.knowledge.tables.shapes import model_shape
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.hub import fetch_config
@@ -30,6 +32,14 @@ def find_card(name: str) -> Card:
         else_ = f"did you mean {', '.join(meant)}?" if meant else "give its name (RTX 4090, A100-80GB) or its size (24GB)"
         raise UsageError(f"--gpu {name}: not known, or several cards are called so; {else_}")
     return card
+
+
+def model_among(paths: Sequence[str], model: str | None) -> tuple[tuple[str, ...], str | None]:
+    """Return the paths and the model, which may stand among the paths: `estimate "Qwen3 8B"` is what people write."""
+    named = [] if model is not None else [path for path in paths if not os.path.exists(path) and model_row(path) is not None]
+    if len(named) != 1:
+        return tuple(paths), model
+    return tuple(path for path in paths if path != named[0]), named[0]
 
 
 def number_of_cards(card: Card | None, gpus: int | None) -> int | None:

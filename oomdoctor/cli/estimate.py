@@ -12,6 +12,7 @@ import click
 import oomdoctor
 from oomdoctor import __version__
 from oomdoctor.api.estimate import estimate as estimate_run
+from oomdoctor.api.models import model_among
 from oomdoctor.api.results import RunEstimate
 from oomdoctor.case.serving import Served
 from oomdoctor.case.settings import Scalar
@@ -81,12 +82,13 @@ def estimate(
 ) -> None:
     """Say what a run takes of a card, part by part, and whether it fits.
 
-    CONFIGS are the files of the run: LLaMA-Factory, axolotl or GLM-4 YAML, DeepSpeed or Trainer JSON, a launch script.
+    CONFIGS are the files of the run: LLaMA-Factory, axolotl or GLM-4 YAML, DeepSpeed or Trainer JSON, a launch script. A model may
+    stand there by its name.
 
     \b
     Examples:
       oomdoctor estimate sft.yaml --gpu "RTX 4090" --gpus 4
-      oomdoctor estimate --model Qwen2.5-7B --method lora --batch 2 --length 4096 --gpu 24GB
+      oomdoctor estimate "Qwen3 8B" --method lora --batch 2 --length 4096 --gpu 24GB
       oomdoctor estimate sft.yaml --gpu 24GB --sweep batch,length
       oomdoctor estimate --model Qwen2.5-7B --serve --gpu L40S --sweep batch=8..64,length=4k..32k
       oomdoctor estimate --spec runs.jsonl --format jsonl
@@ -101,6 +103,7 @@ def estimate(
     if spec is not None:
         _answer_lines(spec, output)
         return
+    configs, model = model_among(configs, model)
     known = {name: int(value) if name == "load_bits" else value for name, value in settings.items() if value is not None}
     question = _Question(model=model, gpu=gpu, gpus=gpus, framework=framework, settings=known, serve=serve, hub=hub, rules=rules)
     wording = Wording(lang or locale_language(os.environ))

@@ -45,6 +45,11 @@ def test_an_option_goes_before_the_config(tmp_path: Path) -> None:
     assert both[1] > both[0]
 
 
+def test_a_model_stands_where_a_config_would() -> None:
+    named = run("Qwen3 8B", "--method", "lora", "--gpu", "24GB", "--format", "json")
+    assert named.stdout == run("--model", "Qwen3 8B", "--method", "lora", "--gpu", "24GB", "--format", "json").stdout != ""
+
+
 @pytest.mark.parametrize(("gpu", "fits", "status"), [
     pytest.param("80GB", "yes", 0, id="a large card"),
     pytest.param("RTX 4090", "close", 1, id="a card within the range"),
@@ -75,6 +80,7 @@ def test_the_verdict_decides_the_status(gpu: str, fits: str, status: int) -> Non
     pytest.param(["--model", "nobody/knows-this"], id="an unknown model"),
     pytest.param(["--model", "Qwen2.5-7B", "--gpu", "A100"], id="a card that comes in two sizes"),
     pytest.param(["does-not-exist.yaml"], id="no such file"),
+    pytest.param(["qwen.yaml"], id="no such file, whose name sounds like a model"),
     pytest.param(["--spec", "does-not-exist.jsonl"], id="no such lines"),
 ])  # fmt: skip
 def test_wrong_use_is_said_in_one_line(args: list[str]) -> None:
