@@ -9,12 +9,15 @@ import click
 
 from oomdoctor import __version__
 from oomdoctor.api.compare import compare as compare_runs
+from oomdoctor.api.runs.compare_snapshots import SnapshotComparison, compare_snapshots, is_snapshot
 from oomdoctor.case.comparison import Comparison
 from oomdoctor.cli.options import NO_REDACT, RULES, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.report.comparison.compare import compose
+from oomdoctor.report.runs.compared_snapshots import compose as compose_snapshots
 from oomdoctor.report.wire.comparison import convert_comparison
 from oomdoctor.report.wire.encode import json_text
+from oomdoctor.report.wire.runs.compared_snapshots import convert_snapshot_comparison
 from oomdoctor.report.wording.wording import Wording
 
 FORMATS = ("terminal", "markdown", "json", "html")
@@ -48,6 +51,7 @@ def compare(
 
     A and B are logs or folders of logs, configs (.yaml, .json, .sh), or machines: the JSON of `oomdoctor env`, or what
     collect_env, transformers env, nvidia-smi, pip freeze and the like printed. A log may hold its machine's description.
+    Two memory snapshots are compared by what their lines hold.
 
     \b
     Examples:
@@ -58,10 +62,16 @@ def compare(
 
     Exit status: 0 nothing changed that is known to matter, 1 something did, 2 could not run.
     """
+    wording = Wording(lang or locale_language(os.environ))
+    if is_snapshot(before) and is_snapshot(after):
+        compared = compare_snapshots(before, after, rules=rules)
+        write(render_snapshots(compared, format_, wording, redact=not no_redact, to_terminal=output is None), output)
+        if compared.change.matters and not exit_zero:
+            sys.exit(1)
+        return
     old, new = ([pair[at] for pair in config if pair[at] != _NONE] for at in (0, 1))
     machines = (None if env[0] == _NONE else env[0], None if env[1] == _NONE else env[1])
     comparison = compare_runs(before, after, config=(old, new), environment=machines, rules=rules)
-    wording = Wording(lang or locale_language(os.environ))
     write(render(comparison, format_, wording, redact=not no_redact, to_terminal=output is None), output)
     if comparison.matters and not exit_zero:
         sys.exit(1)
@@ -72,3 +82,10 @@ def render(comparison: Comparison, format_: str, wording: Wording, *, redact: bo
     if format_ == "json":
         return json_text(convert_comparison(comparison, wording, __version__), redact=redact)
     return show(compose(comparison, wording, __version__), format_, to_terminal=to_terminal, redact=redact)
+
+
+def render_snapshots(comparison: SnapshotComparison, format_: str, wording: Wording, *, redact: bool, to_terminal: bool) -> str:
+    """Return the answer about two memory snapshots as text."""
+    if format_ == "json":
+        return json_text(convert_snapshot_comparison(comparison, __version__), redact=redact)
+    return show(compose_snapshots(comparison, wording, __version__), format_, to_terminal=to_terminal, redact=redact)

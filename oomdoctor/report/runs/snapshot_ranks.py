@@ -46,7 +46,7 @@ def rank_blocks(devices: Sequence[Named], names: Names, wording: Wording) -> Ite
     text = _fullest(devices, names, wording)
     yield Paragraph((Span(text or wording.say(texts.ALIKE), Style.STRONG if text else Style.PLAIN),))
     columns = tuple(Cell(wording.say(column)) for column in texts.RANK_COLUMNS)
-    yield Table("", columns, tuple(_row(name, device) for name, device in devices[:_SHOWN]))
+    yield Table(wording.say(texts.RANKS_AT_PEAK), columns, tuple(_row(name, device) for name, device in devices[:_SHOWN]))
 
 
 def _row(name: str, device: DeviceExplanation) -> tuple[Cell, ...]:

@@ -76,6 +76,47 @@ class OneSidedV1(Struct, frozen=True, kw_only=True):
     wrong_now: bool
 
 
+class SizeChangeV1(Struct, frozen=True, kw_only=True):
+    """One figure of both sides."""
+
+    before_bytes: int
+    after_bytes: int
+
+
+class HolderChangeV1(Struct, frozen=True, kw_only=True):
+    """What a line or a category holds in both snapshots."""
+
+    site: str | None
+    """file:line:function of the side that has it, the second first; null of a category, and where no line was recorded."""
+    category: str
+    size: SizeChangeV1
+
+
+class SnapshotGrowthV1(Struct, frozen=True, kw_only=True):
+    """What a line adds in each step; 0 where it does not grow."""
+
+    site: str
+    per_step: SizeChangeV1
+
+
+class SnapshotChangeV1(Struct, frozen=True, kw_only=True):
+    """What changed between two memory snapshots, each by the card that failed, else by the fullest."""
+
+    peak: SizeChangeV1
+    reserved: SizeChangeV1
+    """At the peak."""
+    failed_before_bytes: int | None
+    """The request that ended the run; null where none did."""
+    failed_after_bytes: int | None
+    counted_before: Literal["oom", "peak", "end"]
+    """The moment at which holders are counted."""
+    counted_after: Literal["oom", "peak", "end"]
+    categories: tuple[HolderChangeV1, ...]
+    holders: tuple[HolderChangeV1, ...]
+    """The lines that hold more or less, the largest change first."""
+    growth: tuple[SnapshotGrowthV1, ...]
+
+
 class ComparisonV1(Struct, frozen=True, kw_only=True):
     """What changed between two runs or machines that matters for memory."""
 
@@ -94,6 +135,8 @@ class ComparisonV1(Struct, frozen=True, kw_only=True):
     """Before and after; empty where one of them is not told well enough."""
     differences: tuple[DifferenceV1, ...]
     known_of_one: tuple[OneSidedV1, ...]
+    snapshots: SnapshotChangeV1 | None = None
+    """Of two memory snapshots; null of anything else."""
 
 
 def convert_comparison(comparison: Comparison, wording: Wording, version: str) -> ComparisonV1:
