@@ -96,20 +96,22 @@ def _why_not(command: str) -> str:
 
 
 def inject(folder: str | None, level: int) -> Injection | None:
-    """Make the folder, in the evidence folder or, where nothing can be written there, in a temporary one. None where there is no place."""
-    if folder is not None and os.pathsep not in folder:
-        with suppress(OSError):
-            return _made(folder, level, is_temporary=False)
+    """Make the folder, in the evidence folder or, where that can be no entry of a path, in a temporary one.
+
+    None where there is no evidence folder, or nothing can be written there.
+    """
+    if folder is None:
+        return None
     with suppress(OSError):
-        return _made(tempfile.mkdtemp(prefix=f"{NAME}-"), level, is_temporary=True, evidence=folder)
+        os.makedirs(os.path.join(folder, RANKS), mode=0o700, exist_ok=True)
+        is_temporary = os.pathsep in os.path.abspath(folder)
+        return _made(tempfile.mkdtemp(prefix=f"{NAME}-") if is_temporary else folder, folder, level, is_temporary=is_temporary)
     return None
 
 
-def _made(place: str, level: int, *, is_temporary: bool, evidence: str | None = None) -> Injection:
-    """Write the files, whole; `evidence` is where the recorders write, if not there."""
-    path = os.path.join(os.path.abspath(place), NAME)
-    folder = os.path.abspath(evidence or place)
-    os.makedirs(os.path.join(folder, RANKS), mode=0o700, exist_ok=True)
+def _made(place: str, evidence: str, level: int, *, is_temporary: bool) -> Injection:
+    """Write the files, whole; `evidence` is where the recorders write."""
+    path, folder = os.path.join(os.path.abspath(place), NAME), os.path.abspath(evidence)
     settings = json.dumps({"folder": folder, "level": level, "most": _SNAPSHOTS})
     texts = {
         f"{PACKAGE}/settings.json": settings.encode(),

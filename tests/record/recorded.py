@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -33,12 +34,15 @@ class Recorded:
         level: int = 1,
         watched: bool = True,
         variables: dict[str, str] | None = None,
+        python: str = PYTHON,
     ) -> subprocess.CompletedProcess[str]:
-        site = write_fake_torch(self.place / f"site-{version}", version)
+        """Run a program; without a version it has the torch of its interpreter."""
+        shutil.rmtree(self.folder, ignore_errors=True)
         script = self.place / "program.py"
+        site = write_fake_torch(self.place / version / "site-packages", version) if version else self.user
         script.write_text(f"import sys; sys.path.append({str(site)!r})\n{program}")
         plain = environment(PYTHONPATH=str(self.user), **(variables or {}))
         injection = inject(str(self.folder), level)
         assert injection is not None
         given = injection.environment(plain) if watched else plain
-        return subprocess.run([PYTHON, *options, str(script)], env=given, capture_output=True, text=True, timeout=60, cwd=self.place)
+        return subprocess.run([python, *options, str(script)], env=given, capture_output=True, text=True, timeout=60, cwd=self.place)

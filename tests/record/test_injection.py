@@ -99,12 +99,21 @@ def test_children_are_reached(recorded: Recorded, program: str, processes: int, 
 )
 def test_the_users_own_sitecustomize_runs_as_without_us(recorded: Recorded, text: str, output: str) -> None:
     recorded.user.mkdir()
-    site = write_fake_torch(recorded.place / "site-2.4.1", "2.4.1")
+    site = write_fake_torch(recorded.place / "2.4.1" / "site-packages", "2.4.1")
     (recorded.user / "sitecustomize.py").write_text(f"import sys\nsys.path.append({str(site)!r})\n{text}")
     bare, done = (recorded.run("import torch\nprint(1)\n", "2.4.1", watched=watched) for watched in (False, True))
     assert (done.returncode, done.stdout, without_frames(done.stderr)) == (bare.returncode, bare.stdout, without_frames(bare.stderr))
     assert done.stdout == output
     assert hooks(recorded.folder) == (["sitecustomize"] if output else [])
+
+
+@pytest.mark.parametrize("error", ["ImportError('libcudart.so.12: cannot open')", "ValueError(1)", "KeyboardInterrupt"])
+@pytest.mark.parametrize("version", ["2.4.1", "2.13.0"])
+def test_an_import_that_fails_looks_as_without_us(recorded: Recorded, error: str, version: str) -> None:
+    broken = f"sys.modules['torch._C'] = None\nimport builtins\nbuiltins.__build_class__ = lambda *args: (_ for _ in ()).throw({error})\n"
+    bare, done = (recorded.run(f"{broken}import torch\n", version, watched=watched) for watched in (False, True))
+    assert (done.returncode, done.stdout, done.stderr) == (bare.returncode, bare.stdout, bare.stderr)
+    assert done.returncode and 'torch/__init__.py"' in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -148,10 +157,10 @@ def test_a_path_that_is_no_entry_is_left_for_a_temporary_one(tmp_path: Path) -> 
     assert not Path(injection.path).exists() and folder.exists()
 
 
-def test_a_run_without_any_place_is_not_injected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_any_place_is_not_injected(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "file" / "below"))
     assert inject(str(tmp_path / "file" / "below"), 1) is None
+    assert inject(None, 1) is None
 
 
 NO_WAY = "its environment did not reach it, or it imports no framework"

@@ -55,6 +55,8 @@ class LibraryFinder(object):  # noqa: UP004 - for Python 2.7
             execute(module)
             self._start(name)
 
+        if hasattr(exec_module.__code__, "replace"):  # tracebacks leave out the frames of the import system, and this is one
+            exec_module.__code__ = exec_module.__code__.replace(co_filename="<frozen importlib._bootstrap_external>")
         if "exec_module" not in loader.__dict__:
             loader.exec_module = exec_module
 
