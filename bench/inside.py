@@ -71,9 +71,8 @@ def main() -> None:
                 subprocess.run([python, "-c", "pass"], env=environment, check=True)
                 starts[name].append((time.perf_counter() - began) * 1e3)
         medians = {name: statistics.median(values) for name, values in starts.items()}
-        print(
-            f"python -c pass: {medians['bare']:.1f} ms, with the recorder {medians['with']:.1f} ms (+{medians['with'] - medians['bare']:.2f})"
-        )
+        added = medians["with"] - medians["bare"]
+        print(f"python -c pass: {medians['bare']:.1f} ms, {added:+.2f} ms with the recorder")
 
         def run(program: str, environment: dict[str, str]) -> list[float]:
             done = subprocess.run([python, "-c", program], env=environment, capture_output=True, text=True, check=True)
