@@ -57,7 +57,7 @@ class SnapshotChange(Struct, frozen=True, kw_only=True):
     holders: tuple[HolderChange, ...]
     """Those that changed, the largest change first."""
     growth: tuple[GrowthChange, ...]
-    moments: tuple[str, str]
+    counted_at: tuple[str, str]
     """The moment of each at which holders are counted: `oom`, `peak` or `end`."""
 
     @property
@@ -76,7 +76,7 @@ def snapshot_change(before: DeviceExplanation, after: DeviceExplanation) -> Snap
         categories=tuple(_categories(before, after)),
         holders=tuple(_changed(_lines(before), _lines(after))),
         growth=tuple(_growth(before, after)),
-        moments=(before.holders_at, after.holders_at),
+        counted_at=(before.holders_at, after.holders_at),
     )
 
 

@@ -154,6 +154,24 @@ def leaking() -> Program:
     return program
 
 
+def leaking_unmarked() -> Program:
+    """Return the same without marks of steps, as before torch 2.5: rounds of the loop are all there is."""
+    program = leaking()
+    program.annotations.clear()
+    return program
+
+
+def filling() -> Program:
+    """Return a run that fills the card in a loop and frees nothing: it has no steps of a run."""
+    program = Program()
+    program.ask(100 * MIB, *WEIGHT)
+    for _ in range(12):
+        program.ask(2 * MIB, *TABLE)
+        program.ask(90 * MIB, *COPY)
+    program.fail(90 * MIB, *COPY)
+    return program
+
+
 def fragmented() -> Program:
     """Return a run whose free memory lies between blocks of a table."""
     program = Program()

@@ -33,8 +33,8 @@ def answer(tmp_path: Path, *arguments: str, **files: Program) -> str:
 
 
 @pytest.mark.parametrize(("program", "lang", "says"), [
-    pytest.param(leaking(), "en", ["GPU 0 could not serve a request of 300.00 MiB, made by app/net.py:44:forward", "app/scores.py:52:add keeps 60.00 MiB more", "optimizer states"], id="a leak"),
-    pytest.param(leaking(), "zh", ["GPU 0 无法满足 300.00 MiB 的申请", "每步多占 60.00 MiB", "优化器状态"], id="a leak, in Chinese"),
+    pytest.param(leaking(), "en", ["GPU 0 could not serve a request of 300.00 MiB, made by app/net.py:44:forward", "app/scores.py:52:add keeps 60.00 MiB more in each of 8 steps", "optimizer states"], id="a leak"),
+    pytest.param(leaking(), "zh", ["GPU 0 无法满足 300.00 MiB 的申请", "在 8 步里每步多占 60.00 MiB", "优化器状态"], id="a leak, in Chinese"),
     pytest.param(fragmented(), "en", ["What stands between the free pieces", "app/tables.py:12:grow", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"], id="free pieces between blocks"),
     pytest.param(survived(), "en", ["failed on GPU 0, and the program went on"], id="the program went on"),
     pytest.param(training(), "en", ["No request failed in this recording.", "in use over time", "▁", "█"], id="a steady run"),

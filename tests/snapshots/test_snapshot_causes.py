@@ -15,8 +15,10 @@ from snapshots.made_snapshots import (
     WEIGHT,
     Program,
     filled,
+    filling,
     fragmented,
     leaking,
+    leaking_unmarked,
     masked,
     other_stream,
     pickled,
@@ -41,6 +43,8 @@ def explained(tmp_path: Path, *programs: Program, totals: dict[int, int] | None 
 
 @pytest.mark.parametrize(("make", "found"), [
     pytest.param(leaking, [("memory-leak", "certain")], id="a metric keeps its inputs"),
+    pytest.param(leaking_unmarked, [("memory-leak", "likely")], id="the same where no step is marked"),
+    pytest.param(filling, [], id="a loop fills the card and frees nothing"),
     pytest.param(fragmented, [("fragmentation", "certain")], id="free pieces between blocks of a table"),
     pytest.param(other_stream, [(None, "certain")], id="the free memory is another stream's"),
     pytest.param(lambda: filled(LOSS, asking=LOSS), [("logits-too-large", "likely")], id="the loss fills the card"),

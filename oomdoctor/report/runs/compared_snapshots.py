@@ -23,7 +23,7 @@ _PEAK, _RESERVED, _FAILED = Text("peak in use", "峰值占用"), Text("reserved 
 _NONE = Text("none", "无")
 _BY_CATEGORY = Text("What the memory is in use for", "显存用在哪里")
 _COLUMNS = (Text("held for", "用途"), Text("before", "之前"), Text("after", "之后"), Text("change", "变化"))
-_MOMENTS = {
+_WHEN = {
     "oom": Text("at the failed request", "申请失败时"),
     "peak": Text("at the peak", "峰值时"),
     "end": Text("when it was saved", "保存时"),
@@ -80,8 +80,8 @@ def _both(size: SizeChange) -> str:
 def _categories(change: SnapshotChange, names: Names, wording: Wording) -> Iterator[Block]:
     columns = tuple(Cell(wording.say(column)) for column in _COLUMNS)
     rows = tuple(_row(entry, category_name(entry.category, names, wording)) for entry in change.categories[:_CATEGORIES])
-    if change.moments[0] != change.moments[1]:
-        first, second = (wording.say(_MOMENTS[moment]) for moment in change.moments)
+    if change.counted_at[0] != change.counted_at[1]:
+        first, second = (wording.say(_WHEN[moment]) for moment in change.counted_at)
         yield Paragraph((Span(wording.say(_COUNTED, first=first, second=second), Style.DIM),))
     if rows:
         yield Table(wording.say(_BY_CATEGORY), columns, rows)

@@ -123,7 +123,7 @@ def _findings(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
 def _told(device: DeviceExplanation, findings: Sequence[Finding]) -> list[str]:
     """Return the sites that grow and that a finding names."""
     sites = (short_place(growth.site) for growth in device.growth)
-    return [site for site in sites if any(site in finding.title.en for finding in findings)]
+    return [site for site in sites if any(site in finding.why.en for finding in findings)]
 
 
 def _unknown(report: SnapshotReport, device: DeviceExplanation | None, wording: Wording) -> Iterator[Block]:

@@ -34,8 +34,8 @@ def convert_snapshot_comparison(comparison: SnapshotComparison, version: str) ->
             reserved=_size(change.reserved),
             failed_before_bytes=change.failed[0],
             failed_after_bytes=change.failed[1],
-            counted_before=cast(HeldAt, change.moments[0]),
-            counted_after=cast(HeldAt, change.moments[1]),
+            counted_before=cast(HeldAt, change.counted_at[0]),
+            counted_after=cast(HeldAt, change.counted_at[1]),
             categories=tuple(_holder(entry) for entry in change.categories),
             holders=tuple(_holder(entry) for entry in change.holders),
             growth=tuple(
