@@ -6,18 +6,19 @@ from bisect import bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from oomdoctor.snapshots.recording import Action, Device
+from oomdoctor.snapshots.recording import Action, Device, Trace
 from oomdoctor.snapshots.replay import LiveBlock
 
 _SMALL = 1 << 20
 """Requests up to it come from the small pool, whose segments have 2 MiB (kSmallSize, kSmallBuffer)."""
 _SMALL_SEGMENT = 2 << 20
+_OF_SEGMENTS = frozenset((Action.SEGMENT_ALLOC, Action.SEGMENT_MAP, Action.SEGMENT_FREE, Action.SEGMENT_UNMAP))
 
 Owner = tuple[int, tuple[int, int]]
 """A stream and a pool: what is free there is nobody else's."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class ReservedRange:
     """Memory that the driver gave, from one address to another."""
 
@@ -43,17 +44,40 @@ class FreePiece:
 
 def ranges_at(device: Device, position: int) -> tuple[ReservedRange, ...]:
     """Return the memory that was reserved before the entry at a position; parts of a segment that grows are joined."""
-    trace = device.trace
+    return ranges_at_each(device, (position,))[position]
+
+
+def ranges_at_each(device: Device, positions: Sequence[int]) -> dict[int, tuple[ReservedRange, ...]]:
+    """Return the memory that was reserved before the entries at some positions, which rise."""
+    if not device.is_mapped:
+        return dict.fromkeys(positions, ())
+    trace, end = device.trace, len(device.trace)
     ranges = [ReservedRange(span.address, span.address + span.size, (span.stream, span.pool), span.is_small) for span in device.segments]
-    ranges.sort()
-    for at in range(len(trace) - 1, position - 1, -1):
-        action, start, stop = trace.actions[at], trace.addresses[at], trace.addresses[at] + trace.sizes[at]
+    ranges.sort(key=lambda span: (span.start, span.stop))
+    out = {}
+    for position in reversed(positions):
+        _go_back(ranges, trace, position, end)
+        # Only a segment that grows is one piece across what the driver gave at different times.
+        out[position] = tuple(_joined(ranges)) if _has_growing_segments(device) else tuple(ranges)
+        end = min(end, position)
+    return out
+
+
+def _go_back(ranges: list[ReservedRange], trace: Trace, begin: int, end: int) -> None:
+    """Undo what the entries from begin to end did to the ranges."""
+    for at in range(end - 1, begin - 1, -1):
+        action = trace.actions[at]
+        if action not in _OF_SEGMENTS:
+            continue
+        start, stop = trace.addresses[at], trace.addresses[at] + trace.sizes[at]
         if action in (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP):
-            insort(ranges, ReservedRange(start, stop, (trace.streams[at], (0, 0)), stop - start == _SMALL_SEGMENT))
-        elif action in (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP):
+            insort(ranges, ReservedRange(start, stop, (trace.streams[at], (0, 0)), stop - start == _SMALL_SEGMENT), key=_start)
+        else:
             _cut(ranges, start, stop)
-    # Only a segment that grows is one piece across what the driver gave at different times.
-    return tuple(_joined(ranges)) if _has_growing_segments(device) else tuple(ranges)
+
+
+def _start(span: ReservedRange) -> int:
+    return span.start
 
 
 def _has_growing_segments(device: Device) -> bool:
@@ -62,7 +86,7 @@ def _has_growing_segments(device: Device) -> bool:
 
 def _cut(ranges: list[ReservedRange], start: int, stop: int) -> None:
     """Take the bytes from start to stop out of the ranges."""
-    at = max(0, bisect_right(ranges, start, key=lambda span: span.start) - 1)
+    at = max(0, bisect_right(ranges, start, key=_start) - 1)
     while at < len(ranges) and ranges[at].start < stop:
         span = ranges[at]
         if span.stop <= start:

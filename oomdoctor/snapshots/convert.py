@@ -7,7 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from oomdoctor.snapshots.recording import ACTIONS, Action, Annotation, Device, PythonFrame, Recording, SavedBlock, Segment, Stack, Trace
+from oomdoctor.case.gap import Gap
+from oomdoctor.snapshots.recording import (
+    ACTIONS,
+    Action,
+    Annotation,
+    Device,
+    PythonFrame,
+    Recording,
+    SavedBlock,
+    Segment,
+    Stack,
+    Trace,
+    profiled,
+)
 
 _MOST = 1 << 62
 """No size and no address is as large."""
@@ -30,20 +43,20 @@ class NotASnapshot(Exception):
     """The values are no snapshot; the message says what they are."""
 
 
-def recording(value: object) -> Recording:
+def recording(value: object, file_size: int, gaps: tuple[Gap, ...] = ()) -> Recording:
     """Return what a snapshot's value holds: the dict of `_snapshot`, or the list of segments of `memory_snapshot`.
 
-    Raise NotASnapshot where it is neither.
+    Raise NotASnapshot where it is neither, or has more entries than the bytes of the file can tell apart.
     """
     if isinstance(value, list):
-        return _recording({"segments": value}, "list")
+        return _recording({"segments": value}, "list", file_size, gaps)
     if isinstance(value, dict) and isinstance(value.get("segments"), list):
-        return _recording(value, "dict")
+        return _recording(value, "dict", file_size, gaps)
     raise NotASnapshot("it has no segments, which every snapshot of PyTorch's allocator has")
 
 
-def _recording(value: Fields, form: str) -> Recording:
-    reader = _Reader()
+def _recording(value: Fields, form: str, file_size: int, gaps: tuple[Gap, ...]) -> Recording:
+    reader = _Reader(file_size)
     traces = [reader.trace(entries) for entries in _list(value.get("device_traces"))[:_MOST_DEVICES]]
     segments = reader.segments(_list(value.get("segments")))
     indexes = sorted({*segments, *(index for index, trace in enumerate(traces) if len(trace))})
@@ -52,13 +65,14 @@ def _recording(value: Fields, form: str) -> Recording:
     devices = tuple(Device(at, tuple(segments.get(at, ())), traces[at] if at < len(traces) else Trace()) for at in indexes)
     annotations = tuple(reader.annotations(_list(value.get("external_annotations"))))
     settings = _settings(value.get("allocator_settings"))
-    return Recording(form, _torch(value, reader), devices, tuple(reader.stacks), annotations, settings, reader.unreadable)
+    return Recording(form, _torch(value, reader), devices, tuple(reader.stacks), annotations, settings, reader.unreadable, gaps)
 
 
 class _Reader:
     """The frames and lists of frames met so far, which a snapshot's entries share."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_rows: int) -> None:
+        self._rows_left = most_rows
         self.stacks: list[Stack] = [Stack()]
         self.unreadable = 0
         self.keys: set[object] = set()
@@ -68,10 +82,17 @@ class _Reader:
         self._frames: dict[int, PythonFrame | None] = {}
         self._kept: list[object] = []
 
+    def _count(self, rows: list[object]) -> list[object]:
+        """Count rows: an entry takes a byte at least, so more of them than bytes stand for each other."""
+        self._rows_left -= len(rows)
+        if self._rows_left < 0:
+            raise NotASnapshot("it repeats its entries more often than a file of its size can hold")
+        return rows
+
     def trace(self, entries: object) -> Trace:
         """Return the columns of one device's trace."""
         trace = Trace()
-        for entry in _list(entries):
+        for entry in self._count(_list(entries)):
             row = self._row(entry)
             if row is None:
                 self.unreadable += 1
@@ -97,12 +118,12 @@ class _Reader:
         for number in numbers:
             if type(number) is not int or not 0 <= number < _MOST:
                 return None
-        return (action, numbers[0], numbers[1], numbers[2], self.stack(entry.get("frames")), numbers[3])  # type: ignore[return-value]
+        return (action, numbers[0], numbers[1], numbers[2], self.stack(entry.get("frames"), entry.get("category")), numbers[3])  # type: ignore[return-value]
 
-    def segments(self, listed: Sequence[object]) -> dict[int, list[Segment]]:
+    def segments(self, listed: list[object]) -> dict[int, list[Segment]]:
         """Return the segments of each device, by address."""
         out: dict[int, list[Segment]] = {}
-        for value in listed:
+        for value in self._count(listed):
             device, segment = (None, None) if not isinstance(value, dict) else (value.get("device", 0), self._segment(value))
             if segment is None or type(device) is not int or not 0 <= device < _MOST_DEVICES:
                 self.unreadable += 1
@@ -118,9 +139,9 @@ class _Reader:
         kind = value.get("segment_type") == "small"
         return Segment(address, size, stream, _pool(value.get("segment_pool_id")), kind, value.get("is_expandable") is True, blocks)
 
-    def _blocks(self, listed: Sequence[object], address: int) -> Iterable[SavedBlock]:
+    def _blocks(self, listed: list[object], address: int) -> Iterable[SavedBlock]:
         """Yield the blocks of a segment. Before torch 2.1 they have no address: one stands behind the other."""
-        for value in listed:
+        for value in self._count(listed):
             size = _whole(value.get("size")) if isinstance(value, dict) else None
             if size is None or not isinstance(value, dict):
                 self.unreadable += 1
@@ -144,8 +165,10 @@ class _Reader:
                 if isinstance(name, str) and time is not None and stage in ("START", "END"):
                     yield Annotation(name, stage == "START", _whole(value.get("device")) or 0, time)
 
-    def stack(self, frames: object) -> int:
+    def stack(self, frames: object, category: object = None) -> int:
         """Return the index of a list of frames. Lists are shared objects, so each is looked at once."""
+        if category is not None:
+            return self._profiled(frames, profiled(category))
         if not isinstance(frames, list) or not frames:
             return 0
         known = self._by_identity.get(id(frames))
@@ -156,6 +179,13 @@ class _Reader:
                 self.stacks.append(stack)
             self._by_identity[id(frames)] = known
             self._kept.append(frames)  # the identity is its only as long as it lives
+        return known
+
+    def _profiled(self, frames: object, category: str | None) -> int:
+        stack = self.stacks[self.stack(frames)]._replace(category=category)
+        known = self._by_frames.setdefault(stack, len(self.stacks))
+        if known == len(self.stacks):
+            self.stacks.append(stack)
         return known
 
     def _stack(self, frames: Sequence[object]) -> Stack:
@@ -203,8 +233,8 @@ def _settings(value: object) -> dict[str, str]:
 
 
 def _pool(value: object) -> tuple[int, int]:
-    if isinstance(value, tuple) and len(value) == 2 and all(type(number) is int for number in value):
-        return value
+    if isinstance(value, tuple | list) and len(value) == 2 and all(type(number) is int for number in value):
+        return (value[0], value[1])  # JSON has no pairs
     return (0, 0)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from oomdoctor.snapshots.address_space import ranges_at, saved_free_pieces
 from oomdoctor.snapshots.growth import Growth, freed_in_a_step, growth
@@ -14,7 +16,7 @@ from oomdoctor.snapshots.picture.course import Course, Owner, Owners, course
 from oomdoctor.snapshots.picture.memory_map import MemoryMap, memory_map
 from oomdoctor.snapshots.recording import NO_STACK, Action, Device, Recording
 from oomdoctor.snapshots.refusal import Refusal, refusals
-from oomdoctor.snapshots.replay import LiveBlock, Peak, live_at, live_at_end, peak
+from oomdoctor.snapshots.replay import LiveBlock, Peak, live_at, live_at_end, peak, start
 from oomdoctor.snapshots.sites import Categories, Holder, Holdings, holders
 
 AT_OOM, AT_PEAK, AT_END = "oom", "peak", "end"
@@ -57,6 +59,8 @@ class DeviceExplanation(Struct, frozen=True):
     (c10/cuda/CUDACachingAllocator.cpp, `malloc`: reportProcessMemoryInfo comes before record_trace)."""
     given_back: int
     """The bytes of these segments."""
+    disagrees: bool
+    """Whether the trace and the saved state cannot both be whole: more lives than is reserved, or more is freed than there was."""
     course: Course
     map: MemoryMap
     """The segments at the moment at which holders are counted, coloured by the holders of the course, else by the largest."""
@@ -84,8 +88,8 @@ def _device(recording: Recording, device: Device, holdings: Holdings, total: int
         has_history=Action.ALLOC in device.trace.actions,
         has_frames=_has_frames(device, recording),
         end=_saved(device),
-        peak=highest,
-        ooms=ooms,
+        peak=_in_file(highest, device),
+        ooms=tuple(_in_file(oom, device) for oom in ooms),
         holders_at=moment,
         holders=holders(live, recording.stacks, categories),
         steps=ends,
@@ -93,6 +97,7 @@ def _device(recording: Recording, device: Device, holdings: Holdings, total: int
         freed_in_a_step=freed_in_a_step(device, ends) if grown else 0,
         ends_giving_back=_ends_giving_back(device, ooms, highest),
         given_back=_given_back(device),
+        disagrees=start(device).missing > 0 or highest.requested > highest.reserved,
         course=over_time,
         map=memory_map(
             ranges_at(device, len(device.trace) if moment == AT_END else position),
@@ -102,6 +107,15 @@ def _device(recording: Recording, device: Device, holdings: Holdings, total: int
         ),
         map_owners=told,
     )
+
+
+_Placed = TypeVar("_Placed", Peak, Refusal)
+
+
+def _in_file(placed: _Placed, device: Device) -> _Placed:
+    """Return it with the position that its entry has in the file."""
+    rows = device.rows
+    return placed if not rows or placed.position >= len(rows) else replace(placed, position=rows[placed.position])
 
 
 def _largest(live: Mapping[int, LiveBlock], owners: Owners) -> tuple[Owner, ...]:

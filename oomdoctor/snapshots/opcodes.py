@@ -13,7 +13,8 @@ from functools import cache
 _AT_ONCE = 2000
 """How many opcodes one match takes: the expression engine keeps a mark for each."""
 _SHORT_TEXTS = b"|".join(re.escape(bytes((length,))) + b".{%d}" % length for length in range(256))
-_LONGS = b"|".join(re.escape(bytes((length,))) + b".{%d}" % length for length in range(1, 10))
+_LONGS = b"|".join(re.escape(bytes((length,))) + b".{%d}" % length for length in range(1, 9))
+"""Eight bytes at most: of longer numbers a file can make keys that all fall together."""
 _INTEGER = rb"(?:K.|M..|J.{4}|\x8a(?:" + _LONGS + rb"))"
 _OPCODE = (
     rb"(?:[hq].|j.{4}"  # BINGET, BINPUT, LONG_BINGET
@@ -23,11 +24,20 @@ _OPCODE = (
     rb"|\x8c(?:" + _SHORT_TEXTS + rb"))"  # SHORT_BINUNICODE
 )
 _PROTOCOLS = (2, 3, 4, 5)
+_WITH_VALUE, _LONGEST = b"hqjKMJ\x8aG\x95\x8c", 257
+"""Opcodes with something behind them, and the most bytes of one."""
 _STOP, _TEXT, _LONG_PUT = b".", b"X", b"r"
 
 
 class NotReadable(Exception):
-    """The bytes are no pickle of plain values; the message says what stands there, and where."""
+    """The bytes are no pickle of plain values; the message says what stands there, and where.
+
+    `sound` is how many bytes of a pickle before it are plain values.
+    """
+
+    def __init__(self, why: str, sound: int = 0) -> None:
+        super().__init__(why)
+        self.sound = sound
 
 
 @cache
@@ -62,8 +72,9 @@ def _behind_counted(data: bytes, at: int, opcode: bytes) -> int:
     if opcode == _TEXT:
         behind += number
     elif opcode != _LONG_PUT or number > at // 5 + 256:  # each of these puts takes five bytes, so that no honest one counts further
-        name = "the end of the file" if not opcode else f"the opcode {opcode!r}"
-        raise NotReadable(f"{name} at byte {at} is none that a snapshot has")
+        is_cut = not opcode or (opcode in _WITH_VALUE and at + _LONGEST > len(data))
+        name = "the end of the file" if is_cut else f"the opcode {opcode!r}"
+        raise NotReadable(f"{name} at byte {at} is none that a snapshot has", at)
     if behind > len(data):
-        raise NotReadable(f"a text at byte {at} is longer than the file")
+        raise NotReadable(f"a text at byte {at} is longer than the file", at)
     return behind

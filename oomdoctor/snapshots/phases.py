@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from oomdoctor.snapshots.recording import Action, Device, PythonFrame, Recording, Stack
 
-_STEP = "Optimizer.step#"
+OPTIMIZER_STEP, PROFILER_STEP = "Optimizer.step#", "ProfilerStep#"
 _FEWEST_STEPS = 4
 """Fewer rounds are no loop."""
 OPTIMIZER, LOADING_DATA = "optimizer step", "loading data"
-_NAMED = ((_STEP, OPTIMIZER), ("Optimizer.zero_grad#", "zero_grad"), ("enumerate(DataLoader)#", LOADING_DATA))
+_NAMED = ((OPTIMIZER_STEP, OPTIMIZER), ("Optimizer.zero_grad#", "zero_grad"), ("enumerate(DataLoader)#", LOADING_DATA))
 
 
 class StepEnds(Struct, frozen=True):
@@ -32,10 +32,11 @@ class StepEnds(Struct, frozen=True):
 def steps(recording: Recording, device: Device) -> StepEnds:
     """Return where the steps of a device's trace end."""
     times = device.trace.times
-    here = (annotation for annotation in recording.annotations if annotation.device == device.index and not annotation.is_start)
-    ended = sorted(annotation.time for annotation in here if annotation.name.startswith(_STEP))
-    if ended and times and times[0]:
-        return StepEnds(tuple(sorted({bisect_right(times, time) for time in ended})), "annotations")
+    here = [annotation for annotation in recording.annotations if annotation.device == device.index and not annotation.is_start]
+    for range_ in (PROFILER_STEP, OPTIMIZER_STEP):
+        ended = sorted(annotation.time for annotation in here if annotation.name.startswith(range_))
+        if ended and times and times[0]:
+            return StepEnds(tuple(sorted({bisect_right(times, time) for time in ended})), "annotations")
     ends = _rounds(recording.stacks, device)
     return StepEnds(ends, "loop") if len(ends) >= _FEWEST_STEPS else StepEnds((), "none")
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
+from oomdoctor.case.gap import Gap
+
 
 class Action(IntEnum):
     """What an entry of a trace says."""
@@ -46,6 +48,24 @@ class Stack(NamedTuple):
 
     frames: tuple[PythonFrame, ...] = ()
     in_backward: bool = False
+    category: str | None = None
+    """What the profiler says that it holds: an entry of rules/holdings.yaml."""
+
+
+_PROFILED = {
+    "parameter": "weights",
+    "optimizer_state": "optimizer-states",
+    "input": "data",
+    "activation": "activations",
+    "gradient": "gradients-and-backward",
+    "autograd_detail": "gradients-and-backward",
+}
+"""The categories of torch/profiler/_memory_profiler.py."""
+
+
+def profiled(category: object) -> str | None:
+    """Return what memory of a category of torch's profiler is held for."""
+    return _PROFILED.get(category) if isinstance(category, str) else None
 
 
 NO_STACK = 0
@@ -105,6 +125,10 @@ class Device:
     index: int
     segments: tuple[Segment, ...]
     trace: Trace
+    is_mapped: bool = True
+    """Whether the addresses of segments are known, not only their sum."""
+    rows: array[int] | None = None
+    """The row of the file for each entry, where these differ."""
 
 
 class Annotation(NamedTuple):
@@ -131,3 +155,5 @@ class Recording:
     """What of `allocator_settings` is set, as text."""
     unreadable: int
     """Segments, blocks and entries that lack what they must have; they are left out."""
+    gaps: tuple[Gap, ...] = ()
+    """What the form of the file cannot tell, and how to record better."""

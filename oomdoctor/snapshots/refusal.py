@@ -8,12 +8,13 @@ and what the driver had.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
-from oomdoctor.snapshots.address_space import FreePiece, Owner, driver_request, free_pieces, is_small_request, ranges_at
+from oomdoctor.snapshots.address_space import FreePiece, Owner, ReservedRange, driver_request, free_pieces, is_small_request, ranges_at_each
 from oomdoctor.snapshots.recording import Action, Device, Stack
-from oomdoctor.snapshots.replay import LiveBlock, live_at, totals_at
+from oomdoctor.snapshots.replay import LiveBlock, live_at_each, totals_at
 from oomdoctor.snapshots.sites import Categories, own_frame
 
 TOO_MUCH_LIVE, LARGE_REQUEST, FRAGMENTATION, OTHER_POOL = "too-much-live", "one-large-request", "fragmentation", "other-pool"
@@ -23,6 +24,8 @@ _LARGE = 0.5
 _OTHERS = 0.25
 """Of a card's bytes, what must be neither ours nor free before others are named; contexts and libraries take less."""
 _MOST_BESIDE = 8
+MOST_REFUSALS = 64
+"""The last ones are explained: a program that tries again and again fails thousands of times."""
 
 
 class Neighbour(Struct, frozen=True):
@@ -58,23 +61,36 @@ class Refusal(Struct, frozen=True):
 
 def refusals(device: Device, total: int | None, stacks: Sequence[Stack], categories: Categories) -> tuple[Refusal, ...]:
     """Return the failed requests of a trace. `total` is what the card has, where somebody knows."""
-    trace = device.trace
-    return tuple(_refusal(device, at, total, stacks, categories) for at, action in enumerate(trace.actions) if action == Action.OOM)
+    positions = [at for at, action in enumerate(device.trace.actions) if action == Action.OOM][-MOST_REFUSALS:]
+    if not positions:
+        return ()
+    ranges, totals = ranges_at_each(device, positions), totals_at(device, positions)
+    moments = (_Moment(device, at, live, ranges[at], totals[at]) for at, live in live_at_each(device, positions))
+    return tuple(_refusal(moment, total, stacks, categories) for moment in moments)
 
 
-def _refusal(device: Device, at: int, total: int | None, stacks: Sequence[Stack], categories: Categories) -> Refusal:
-    trace = device.trace
+class _Moment(NamedTuple):
+    """What there was before the entry at a position."""
+
+    device: Device
+    at: int
+    live: Mapping[int, LiveBlock]
+    ranges: tuple[ReservedRange, ...]
+    totals: tuple[int, int]
+
+
+def _refusal(moment: _Moment, total: int | None, stacks: Sequence[Stack], categories: Categories) -> Refusal:
+    trace, at, live = moment.device.trace, moment.at, moment.live
     size, driver_free = trace.sizes[at], trace.addresses[at]
-    live = live_at(device, at)
     owner: Owner = (trace.streams[at], (0, 0))
-    free = list(free_pieces(ranges_at(device, at), live))
+    free = list(free_pieces(moment.ranges, live))
     own = [piece for piece in free if _serves(piece, owner, size)]
     elsewhere = sum(piece.size for piece in free if piece.owner is not None and piece.owner != owner)
     largest, in_pool = max((piece.size for piece in own), default=0), sum(piece.size for piece in own)
-    requested, reserved = totals_at(device, at)
-    why = _why(size, driver_free, reserved, largest, in_pool, elsewhere, total)
+    requested, reserved = moment.totals
+    why = _why(size, driver_free, reserved, largest, in_pool, elsewhere, total) if moment.device.is_mapped else UNKNOWN
     beside = tuple(_beside(own, live, stacks, categories)) if why == FRAGMENTATION else ()
-    survived = any(action == Action.ALLOC for action in trace.actions[at + 1 :])
+    survived = at < trace.actions.tobytes().rfind(Action.ALLOC)
     asking = own_frame(stacks[trace.stacks[at]])
     return Refusal(
         position=at,

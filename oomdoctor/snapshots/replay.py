@@ -6,9 +6,9 @@ backwards: what lives at the end, less all that was allocated since, and with al
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain
 
 from msgspec import Struct
 
@@ -69,16 +69,23 @@ def live_before(device: Device) -> dict[int, LiveBlock]:
 
 def live_at(device: Device, position: int) -> dict[int, LiveBlock]:
     """Return the blocks that live before the entry at a position, by address."""
+    return next(live for _, live in live_at_each(device, (position,)))
+
+
+def live_at_each(device: Device, positions: Sequence[int]) -> Iterator[tuple[int, dict[int, LiveBlock]]]:
+    """Yield the blocks that live before the entry at each of the positions, which rise; the dict is the same one each time."""
     trace, live, free = device.trace, live_before(device), frees_by(device.trace)
-    saved = _saved_sizes(device)
-    for at in range(min(position, len(trace))):
-        action, address = trace.actions[at], trace.addresses[at]
-        if action == Action.ALLOC:
-            size = trace.sizes[at]
-            live[address] = LiveBlock(address, size, saved.get((address, at)) or rounded(size), trace.stacks[at], at)
-        elif action == free:
-            live.pop(address, None)
-    return live
+    saved, begin = _saved_sizes(device), 0
+    for position in positions:
+        for at in range(begin, min(position, len(trace))):
+            action, address = trace.actions[at], trace.addresses[at]
+            if action == Action.ALLOC:
+                size = trace.sizes[at]
+                live[address] = LiveBlock(address, size, saved.get((address, at)) or rounded(size), trace.stacks[at], at)
+            elif action == free:
+                live.pop(address, None)
+        begin = position
+        yield position, live
 
 
 def _saved_sizes(device: Device) -> dict[tuple[int, int], int]:
@@ -93,50 +100,56 @@ def rounded(size: int) -> int:
     return -(-max(size, 1) // _UNIT) * _UNIT
 
 
-def requested_at_start(device: Device) -> int:
-    """Return the asked bytes that lived before the first entry."""
-    trace, free = device.trace, frees_by(device.trace)
-    total = sum(block.requested for block in live_at_end(device).values())
-    for action, size in zip(trace.actions, trace.sizes, strict=True):
-        total += size if action == free else -size if action == Action.ALLOC else 0
-    return total
+class Start(Struct, frozen=True):
+    """The bytes before the first entry, worked out from the state that was saved."""
+
+    requested: int
+    reserved: int
+    missing: int
+    """What the trace frees or gives back less than it must have: then the trace and the state do not fit each other."""
 
 
-def reserved_at_start(device: Device) -> int:
-    """Return the bytes of segments before the first entry."""
-    trace = device.trace
-    total = sum(segment.size for segment in device.segments)
-    for action, size in zip(trace.actions, trace.sizes, strict=True):
-        total += size if action in _SHRINKS else -size if action in _GROWS else 0
-    return total
+def start(device: Device) -> Start:
+    """Return the asked bytes that lived, and the bytes of segments, before the first entry."""
+    sizes = [0] * (max(Action) + 1)
+    for action, size in zip(device.trace.actions, device.trace.sizes, strict=True):
+        sizes[action] += size
+    live = sum(block.requested for segment in device.segments for block in segment.blocks if block.is_live)
+    requested = live + sizes[frees_by(device.trace)] - sizes[Action.ALLOC]
+    held = sum(segment.size for segment in device.segments)
+    reserved = held + sum(sizes[action] for action in _SHRINKS) - sum(sizes[action] for action in _GROWS)
+    return Start(max(0, requested), max(0, reserved), max(0, -requested, -reserved))
 
 
 def series(device: Device) -> Iterator[tuple[int, int]]:
     """Yield the asked bytes that live, and the reserved bytes, after each entry of the trace."""
     trace, free = device.trace, frees_by(device.trace)
-    requested, reserved = requested_at_start(device), reserved_at_start(device)
+    begin = start(device)
+    requested, reserved = begin.requested, begin.reserved
     for action, size in zip(trace.actions, trace.sizes, strict=True):
         if action == Action.ALLOC:
             requested += size
         elif action == free:
-            requested -= size
+            requested = max(0, requested - size)
         elif action in _GROWS:
             reserved += size
         elif action in _SHRINKS:
-            reserved -= size
+            reserved = max(0, reserved - size)
         yield requested, reserved
 
 
 def peak(device: Device) -> Peak:
     """Return when most lived; of a trace without entries, the state that was saved."""
-    best = Peak(0, requested_at_start(device), reserved_at_start(device))
-    for position, (requested, reserved) in enumerate(series(device)):
-        if requested > best.requested:
-            best = Peak(position, requested, reserved)
-    return best
+    begin = start(device)
+    position, requested, reserved = 0, begin.requested, begin.reserved
+    for at, (live, held) in enumerate(series(device)):
+        if live > requested:
+            position, requested, reserved = at, live, held
+    return Peak(position, requested, reserved)
 
 
-def totals_at(device: Device, position: int) -> tuple[int, int]:
-    """Return the asked bytes that live, and the reserved bytes, before the entry at a position."""
-    last = next(islice(series(device), position - 1, None), None) if position else None
-    return last or (requested_at_start(device), reserved_at_start(device))
+def totals_at(device: Device, positions: Collection[int]) -> dict[int, tuple[int, int]]:
+    """Return the asked bytes that live, and the reserved bytes, before the entries at some positions."""
+    begin, wanted = start(device), set(positions)
+    before = chain(((begin.requested, begin.reserved),), series(device))
+    return {at: totals for at, totals in enumerate(before) if at in wanted}

@@ -71,6 +71,9 @@ class Categories:
         if stack not in self._known:
             self._known[stack] = BACKWARD if self._stacks[stack].in_backward else self._holdings.of(self._stacks[stack].frames)
         known = self._known[stack]
+        profiled = self._stacks[stack].category
+        if profiled is not None:
+            return profiled
         phase = None if born is None else self._phase(born)
         if phase == OPTIMIZER:
             return OPTIMIZER_STATES

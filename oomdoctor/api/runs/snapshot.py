@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
@@ -18,11 +18,13 @@ from oomdoctor.knowledge.records.evidence import HOLDINGS
 from oomdoctor.machine.probe.isolated_process import IsolatedFailure, run_isolated
 from oomdoctor.snapshots.explain import DeviceExplanation, explain
 from oomdoctor.snapshots.facts import snapshot_facts
-from oomdoctor.snapshots.read import NotASnapshot, NotReadable, limit_memory, read_pickle
+from oomdoctor.snapshots.forms.file import read_file
+from oomdoctor.snapshots.read import NotASnapshot, NotReadable, limit_memory
+from oomdoctor.snapshots.recording import Recording
 from oomdoctor.snapshots.sites import Holdings
 
 _SECONDS_PER_MIB = 1.0
-_LEAST_SECONDS = 60.0
+_LEAST_SECONDS = 30.0
 
 
 class SnapshotFile(Struct, frozen=True, kw_only=True):
@@ -46,8 +48,8 @@ class SnapshotReport(Struct, frozen=True, kw_only=True):
 
 
 class _Read(Struct, frozen=True):
-    file: SnapshotFile | None
-    why: str = ""
+    files: tuple[SnapshotFile, ...] = ()
+    gaps: tuple[Gap, ...] = ()
 
 
 def snapshot(files: Paths, *, rules: Path | None = None, totals: Mapping[int, int] | None = None) -> SnapshotReport:
@@ -59,13 +61,11 @@ def snapshot(files: Paths, *, rules: Path | None = None, totals: Mapping[int, in
     Raise UsageError where a file does not exist or no file can be read; where only some cannot, the gaps say why.
     """
     pack = load_pack(over=path_text(rules))
-    read, gaps = [], []
+    read, gaps = list[SnapshotFile](), list[Gap]()
     for path in path_list(files):
         answer = _isolated(path, pack, dict(totals or {}))
-        if answer.file is None:
-            gaps.append(Gap(path, answer.why))
-        else:
-            read.append(answer.file)
+        read += answer.files
+        gaps += answer.gaps
     if not read:
         raise UsageError("; ".join(f"{gap.what}: {gap.why}" for gap in gaps) or "no file is named")
     devices = [device for file in read for device in file.devices]
@@ -86,27 +86,50 @@ def _isolated(path: str, pack: Pack, totals: dict[int, int]) -> _Read:
     holdings = Holdings(list(pack.records(HOLDINGS)), pack.computations)
 
     def work() -> _Read:
-        limit_memory(size)
-        return _explained(path, holdings, totals)
+        return _explained(path, size, holdings, totals)
 
     answer = run_isolated(work, _Read, _LEAST_SECONDS + _SECONDS_PER_MIB * size / (1 << 20))
     if isinstance(answer, IsolatedFailure):
-        return _Read(None, f"reading it ended with {answer.why}: it is no snapshot, or made to harm")
+        return _unread(path, f"reading it ended with {answer.why}: it is no snapshot, or made to harm")
     return answer
 
 
-def _explained(path: str, holdings: Holdings, totals: Mapping[int, int]) -> _Read:
+def _explained(path: str, size: int, holdings: Holdings, totals: Mapping[int, int]) -> _Read:
     try:
-        with open(path, "rb") as file:
-            recording = read_pickle(file.read())
-        devices = explain(recording, holdings, totals)
+        parts = read_file(path, size, limit_memory)
+        files = tuple(_file(path, part.name, part.recording, holdings, totals) for part in parts if part.recording is not None)
     except (NotReadable, NotASnapshot) as error:
-        return _Read(None, str(error))
+        return _unread(path, str(error))
     except OSError as error:
-        return _Read(None, error.strerror or str(error))
+        return _unread(path, error.strerror or str(error))
     except MemoryError:
-        return _Read(None, "it asks for more memory than a snapshot of its size needs")
-    file_ = SnapshotFile(
-        name=path, form=recording.form, torch_at_least=recording.torch_at_least, devices=devices, unreadable=recording.unreadable
+        return _unread(path, "it asks for more memory than a snapshot of its size needs")
+    unread = (Gap(_name(path, part.name), part.why) for part in parts if part.recording is None)
+    gaps = (Gap(f"{path}: {gap.what}", gap.why, gap.how) for part in parts if part.recording is not None for gap in part.recording.gaps)
+    return _Read(files, (*unread, *gaps, *(gap for file in files for gap in _doubts(file))))
+
+
+def _unread(path: str, why: str) -> _Read:
+    return _Read(gaps=(Gap(path, why),))
+
+
+def _doubts(file: SnapshotFile) -> Iterator[Gap]:
+    """Yield where the trace of a device and the state that was saved do not fit each other."""
+    for device in file.devices:
+        if device.disagrees:
+            why = "the trace and the saved state do not fit each other, so sums before the end can be wrong"
+            yield Gap(f"{file.name}: device {device.index}", why)
+
+
+def _name(path: str, part: str | None) -> str:
+    return path if part is None else f"{path}#{part}"
+
+
+def _file(path: str, part: str | None, recording: Recording, holdings: Holdings, totals: Mapping[int, int]) -> SnapshotFile:
+    return SnapshotFile(
+        name=_name(path, part),
+        form=recording.form,
+        torch_at_least=recording.torch_at_least,
+        devices=explain(recording, holdings, totals),
+        unreadable=recording.unreadable,
     )
-    return _Read(file_)

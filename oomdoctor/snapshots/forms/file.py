@@ -1,0 +1,129 @@
+"""A file -> what it holds, whatever it is wrapped in. Its bytes tell, not its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from oomdoctor.case.gap import Gap
+from oomdoctor.snapshots.convert import NotASnapshot, recording
+from oomdoctor.snapshots.forms.chrome import chrome_trace, is_chrome_trace
+from oomdoctor.snapshots.forms.packed import most_unpacked, pickle_in_zip, plain_source, read_all
+from oomdoctor.snapshots.forms.page import files_in_page, is_page
+from oomdoctor.snapshots.forms.timeline import timeline
+from oomdoctor.snapshots.opcodes import NotReadable
+from oomdoctor.snapshots.read import MEMORY_PER_BYTE, read_pickle
+from oomdoctor.snapshots.recording import Recording
+
+_ZIP, _LEGACY = b"PK\x03\x04", b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+"""What torch.save writes, and what it wrote before torch 1.6."""
+_JSON_PER_BYTE = 16
+"""Frames that a pickle names once stand in JSON each time."""
+_TEXT_MARK = b"\xef\xbb\xbf"
+
+Limit = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A recording in a file, or one line on why there is none; pages hold several."""
+
+    name: str | None
+    """Its name in a page."""
+    recording: Recording | None
+    why: str = ""
+
+
+def unlimited(size: int, per_byte: int) -> None:  # noqa: ARG001 - stands in for limit_memory
+    """Set no limit."""
+
+
+def read_file(path: str, size: int, limit: Limit = unlimited) -> tuple[Part, ...]:
+    """Return what a file holds. `limit` is told how many bytes are to be read, and how much memory each may take.
+
+    Raise NotReadable or NotASnapshot where it holds nothing, OSError where it cannot be read.
+    """
+    damage: list[str] = []
+    limit(size, MEMORY_PER_BYTE)
+    with open(path, "rb") as file:
+        source, is_packed = plain_source(file, damage)
+        first = source.first.removeprefix(_TEXT_MARK).lstrip()
+        if not first:
+            raise NotReadable(damage[0] if damage else "it is empty: the process ended before it had written it")
+        if first[:1] in b"{[" and is_chrome_trace(first):
+            return _with_damage((Part(None, chrome_trace(source)),), damage)
+        _refuse_others(first)
+        if is_packed:
+            limit(most_unpacked(size), 2)
+        data = read_all(source, size)
+    return _with_damage(tuple(_parts(data, first, limit)), damage)
+
+
+def _refuse_others(first: bytes) -> None:
+    """Raise NotReadable for what is none of the forms: before all of it is unpacked."""
+    start = first[:256].lower()
+    if b"<svg" in start:
+        raise NotReadable("it is a flame graph, a drawing of sums; give the snapshot that it was made from")
+    if not (first[:1] in (b"\x80", b"{", b"[") or first.startswith(_ZIP) or is_page(first)):
+        raise NotReadable("it is neither a snapshot of PyTorch, nor a page of memory_viz, nor a trace or timeline of its profiler")
+
+
+def _parts(data: bytes, first: bytes, limit: Limit) -> Iterator[Part]:
+    if first.startswith(b"\x80"):
+        limit(len(data), MEMORY_PER_BYTE)
+        yield Part(None, _pickle(data))
+    elif first.startswith(_ZIP):
+        limit(len(data), MEMORY_PER_BYTE + 2)
+        yield Part(None, read_pickle(pickle_in_zip(data)))
+    elif first[:1] in b"{[":
+        limit(len(data), _JSON_PER_BYTE)
+        yield Part(None, _json(data))
+    else:
+        limit(len(data), MEMORY_PER_BYTE + 2)
+        for name, inside in files_in_page(data):
+            yield _in_page(name, inside)
+
+
+def _pickle(data: bytes) -> Recording:
+    """Read a pickle, or the fourth of those in a row that torch.save wrote before torch 1.6: a number, a version, the system."""
+    if not data.startswith(_LEGACY):
+        return read_pickle(data)
+    at = len(_LEGACY)
+    for _ in range(2):
+        at = data.find(b".\x80\x02", at) + 1
+        if not at:
+            raise NotReadable("it is cut off before the snapshot begins")
+    return read_pickle(data[at:])
+
+
+def _in_page(name: str, inside: bytes | str) -> Part:
+    if isinstance(inside, str):
+        return Part(name, None, inside)
+    try:
+        read = read_pickle(inside)
+    except (NotReadable, NotASnapshot) as error:
+        return Part(name, None, str(error))
+    return Part(name, replace(read, form="html"))
+
+
+def _json(data: bytes) -> Recording:
+    try:
+        value = msgspec.json.decode(data.removeprefix(_TEXT_MARK))
+    except RecursionError:
+        raise NotReadable("it is JSON that is nested deeper than any snapshot") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise NotReadable(f"it is JSON that is damaged or cut off: {error}") from None
+    read = timeline(value) if isinstance(value, list) else None
+    return recording(value, len(data)) if read is None else read
+
+
+def _with_damage(parts: tuple[Part, ...], damage: list[str]) -> tuple[Part, ...]:
+    """Add what was wrong with the archive to what the recordings cannot tell."""
+    gaps = tuple(Gap("a part of the file", why) for why in damage)
+    return tuple(part if part.recording is None else replace(part, recording=_lacking(part.recording, gaps)) for part in parts)
+
+
+def _lacking(read: Recording, gaps: tuple[Gap, ...]) -> Recording:
+    return replace(read, gaps=(*read.gaps, *gaps))

@@ -1,0 +1,109 @@
+"""Compressed files and zips as plain bytes, bounded: what unpacks to far more than a snapshot does is left alone."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from typing import Any, Protocol
+
+from oomdoctor.ingest.compression import MissingDecompressor, Unpacked, compression, maker
+from oomdoctor.snapshots.opcodes import NotReadable
+
+FIRST = 1 << 16
+"""So many bytes tell what a file is."""
+_PIECE = 1 << 20
+_MOST_TIMES = 100
+"""Snapshots unpack to some 5 to 30 times their size; those of a loop that repeats itself to more."""
+_LEAST_LIMIT = 64 << 20
+_NESTED = 3
+
+
+class Source(Protocol):
+    """What bytes are read from."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return at most so many bytes; none at the end."""
+        ...
+
+
+class Ahead:
+    """A source whose first bytes can be looked at before they are read."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.first = _read(source, FIRST)
+        self._rest: bytes | None = self.first
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return some bytes, at most `size`."""
+        held, self._rest = self._rest, None
+        if not held:
+            return self._source.read(size)
+        if 0 <= size < len(held):
+            held, self._rest = held[:size], held[size:]
+        return held
+
+
+class _Unpacking:
+    """The members of an archive as a source."""
+
+    def __init__(self, unpacked: Unpacked) -> None:
+        self._unpacked = unpacked
+
+    def read(self, size: int = -1, /) -> bytes:
+        buffer = bytearray(_PIECE if size < 0 else size)
+        return bytes(memoryview(buffer)[: self._unpacked.readinto(memoryview(buffer))])
+
+
+def plain_source(file: Any, damage: list[str]) -> tuple[Ahead, bool]:
+    """Return a source of plain bytes, and whether anything was unpacked. What is wrong with an archive goes into `damage`.
+
+    Raise NotReadable where the package that unpacks it is missing.
+    """
+    ahead, is_packed = Ahead(file), False
+    for _ in range(_NESTED):
+        packed = compression(ahead.first)
+        if packed is None:
+            break
+        try:
+            make = maker(packed.name)
+        except MissingDecompressor:
+            raise NotReadable("it is compressed with zstandard, which is not installed (pip install zstandard)") from None
+        ahead, is_packed = Ahead(_Unpacking(Unpacked(ahead, packed, make, damage))), True
+    return ahead, is_packed
+
+
+def read_all(source: Source, file_size: int) -> bytes:
+    """Return all bytes of a source. Raise NotReadable where they are far more than a file of that size holds."""
+    return _read(source, most_unpacked(file_size), is_bounded=True)
+
+
+def most_unpacked(file_size: int) -> int:
+    """Return the bytes that a compressed file may unpack to."""
+    return max(_LEAST_LIMIT, _MOST_TIMES * file_size)
+
+
+def _read(source: Source, most: int, *, is_bounded: bool = False) -> bytes:
+    out = io.BytesIO()
+    while out.tell() < most + is_bounded:
+        piece = source.read(min(_PIECE, most + is_bounded - out.tell()))
+        if not piece:
+            break
+        out.write(piece)
+    if out.tell() > most:
+        raise NotReadable(f"it unpacks to more than {most >> 20} MiB, which no snapshot of its size does")
+    return out.getvalue()
+
+
+def pickle_in_zip(data: bytes) -> bytes:
+    """Return the pickle in a file of torch.save. Raise NotReadable where there is none, or it is damaged."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            inside = next((info for info in archive.infolist() if info.filename.endswith("data.pkl")), None)
+            if inside is None:
+                raise NotReadable("it is a zip without a data.pkl: torch.save did not write it")
+            with archive.open(inside) as member:
+                return read_all(member, len(data))
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError) as error:
+        raise NotReadable(f"it is a zip that is damaged or cut off: {error}") from None
