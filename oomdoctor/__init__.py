@@ -16,10 +16,17 @@ if TYPE_CHECKING:
     from oomdoctor.api.estimate import estimate
     from oomdoctor.api.fix import apply_fix, fix
     from oomdoctor.api.plan import plan
+    from oomdoctor.api.runs.watch import memory_callback, watch
     from oomdoctor.api.sizing.sweep import sweep
 
-__all__ = ["apply_fix", "check", "compare", "diagnose", "environment", "estimate", "fix", "plan", "sweep"]
-_MODULES = {"apply_fix": "fix", "sweep": "sizing.sweep"}
+__all__ = ["apply_fix", "check", "compare", "diagnose", "environment", "estimate", "fix", "memory_callback", "plan", "sweep", "watch"]
+_MODULES = {
+    "apply_fix": "fix",
+    "load_ipython_extension": "runs.watch",
+    "memory_callback": "runs.watch",
+    "sweep": "sizing.sweep",
+    "watch": "runs.watch",
+}
 """The modules of those that are not called like them."""
 __version__ = "0.1.0"
 
@@ -27,7 +34,7 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         """Load a function of the library."""
-        if name not in __all__:
+        if name not in __all__ and name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         globals()[name] = getattr(import_module(f"oomdoctor.api.{_MODULES.get(name, name)}"), name)
         return globals()[name]

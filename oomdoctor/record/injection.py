@@ -27,7 +27,7 @@ FILES = ("__init__.py", "counts.py", "devices.py", "failures.py", "guard.py", "p
 """Of the package, without what starts it."""
 _METADATA = f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: 1\n"
 _ENTRY_POINTS = f"[torch.backends]\noomdoctor = {PACKAGE}:from_entry_point\n"
-_SNAPSHOTS = MOST_BYTES * 4 // 5
+SNAPSHOTS_MOST = MOST_BYTES * 4 // 5
 """What snapshots may take of the evidence folder."""
 _HELLO = re.compile(r"pid-(\d{1,10})\.hello\.json$")
 _PYTHON = re.compile(r"^(?:\S{0,400}/)?(?:python|pypy)[\d.]{0,6}(?: |$)")
@@ -112,7 +112,7 @@ def inject(folder: str | None, level: int) -> Injection | None:
 def _made(place: str, evidence: str, level: int, *, is_temporary: bool) -> Injection:
     """Write the files, whole; `evidence` is where the recorders write."""
     path, folder = os.path.join(os.path.abspath(place), NAME), os.path.abspath(evidence)
-    settings = json.dumps({"folder": folder, "level": level, "most": _SNAPSHOTS})
+    settings = json.dumps({"folder": folder, "level": level, "most": SNAPSHOTS_MOST})
     texts = {
         f"{PACKAGE}/settings.json": settings.encode(),
         f"{PACKAGE}-1.dist-info/METADATA": _METADATA.encode(),

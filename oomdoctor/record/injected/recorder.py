@@ -31,6 +31,7 @@ class ProcessRecorder:
         self.libraries: Dict[str, str] = {}
         self.step: int | None = None
         self.phase: str | None = None
+        self.is_closed = False
         self._begin()
 
     def _begin(self) -> None:
@@ -137,6 +138,8 @@ class ProcessRecorder:
     @guarded("a failed request")
     def request_failed(self, accelerator: Accelerator, device: int, alloc: int, total: int, free: int) -> None:
         """Write down a request that failed: first what takes no time, then the snapshot."""
+        if self.is_closed:
+            return
         figures = {"device": device, "driver_request_bytes": alloc, "total_bytes": total, "free_bytes": free}
         stats = guarded("counters")(accelerator.stats)(device) or {}
         self.requests.add({**figures, "stats": stats, "step": self.step, "phase": self.phase}, accelerator)
@@ -146,6 +149,8 @@ class ProcessRecorder:
     @guarded("an exception")
     def died_of(self, kind: Any, value: Any, trace: Any, thread: str | None) -> None:
         """Write down what nobody caught; where memory ran out and no observer saw it, what was held then."""
+        if self.is_closed:
+            return
         self.files.write_json("exception.json", describe(kind, value, trace, thread))
         if is_memory_failure(kind, value):
             self._died_without_memory(trace)
@@ -166,7 +171,10 @@ class ProcessRecorder:
 
     @guarded("the end")
     def end(self) -> None:
-        """Write that the interpreter ends by itself, and let no thread be in torch then."""
+        """Write that the interpreter, or the block that was watched, ends by itself, and let no thread be in torch then."""
+        if self.is_closed:
+            return
+        self.is_closed = True
         self._stop.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(1.0)
@@ -190,6 +198,15 @@ def start(hook: str, imported: str) -> None:
     if RECORDER is not None and imported not in RECORDER.libraries:
         RECORDER.hang_on(imported)
         RECORDER.say_hello()
+
+
+def close() -> None:
+    """End the recorder of a block. What hangs in torch cannot be taken off; it does nothing any more."""
+    global RECORDER
+    if RECORDER is not None:
+        RECORDER.end()
+        atexit.unregister(RECORDER.end)
+        RECORDER = None
 
 
 @guarded("the recorder")

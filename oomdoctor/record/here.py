@@ -1,0 +1,86 @@
+"""Watch the process that runs: no wrapper, no environment, only the recorder inside and its evidence folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+from msgspec.structs import replace
+
+from oomdoctor.record.evidence import RUN, EvidenceGap, RunRecord, WatchedProcess
+from oomdoctor.record.folder import EvidenceFolder
+from oomdoctor.record.injected import recorder as own_recorder
+from oomdoctor.record.injection import PACKAGE, SNAPSHOTS_MOST
+
+LIBRARIES = ("torch", "torch_npu", "torch_musa", "torch_mlu", "jax", "tensorflow")
+NO_WRAPPER = EvidenceGap(what="the wrapper", why="the recorder inside was started alone", how="oomdoctor run -- COMMAND")
+
+
+class ProcessWatch:
+    """What is recorded of this process while a block runs: `with oomdoctor.watch() as watched:`."""
+
+    def __init__(self, out: str | None, level: int, version: str) -> None:
+        self._record = RunRecord(
+            oomdoctor=version, command=tuple(sys.argv), cwd=os.getcwd(), start=round(time.time(), 3), level=level, gaps=(NO_WRAPPER,)
+        )
+        self._folder: EvidenceFolder | None = None
+        self._out = out
+        self._recorder: Any = None
+
+    @property
+    def folder(self) -> str | None:
+        """The evidence folder; None where nothing can be written."""
+        return self._recorder.folder if self._recorder is not None else None
+
+    def start(self) -> None:
+        """Begin to record; a recorder that `oomdoctor run` brought goes on instead."""
+        there = sys.modules.get(f"{PACKAGE}.recorder")
+        self._recorder = getattr(there, "RECORDER", None) or own_recorder.RECORDER or self._new_recorder()
+        for library in LIBRARIES:
+            if self._recorder is not None and library in sys.modules and library not in self._recorder.libraries:
+                self._recorder.hang_on(library)
+        if self._recorder is not None:
+            self._recorder.say_hello()
+
+    def _new_recorder(self) -> Any:
+        self._folder = EvidenceFolder(self._out)
+        if self._folder.path is None:
+            return None
+        self._folder.write_json(RUN, self._record)
+        own_recorder.RECORDER = own_recorder.begin(self._folder.path, self._record.level, SNAPSHOTS_MOST, "watch")
+        return own_recorder.RECORDER
+
+    def phase(self, name: str | None) -> None:
+        """Say what the program does from here on: training, evaluation, checkpoint-save, generation."""
+        if self._recorder is not None:
+            self._recorder.phase = name
+
+    def step(self, number: int) -> None:
+        """Say how many steps are done."""
+        if self._recorder is not None:
+            self._recorder.step = number
+
+    def failed(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        """Write down an exception that ends the block, or the cell of a notebook."""
+        if self._recorder is not None:
+            self._recorder.died_of(kind, error, trace, None)
+
+    def __enter__(self) -> ProcessWatch:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is not None and error is not None:
+            self.failed(kind, error, trace)
+        self.stop(0 if error is None else 1)
+
+    def stop(self, status: int = 0) -> None:
+        """End what was started here, with an exit status."""
+        if self._folder is not None:
+            own_recorder.close()
+            now = round(time.time(), 3)
+            process = WatchedProcess(pid=os.getpid(), command=" ".join(sys.argv), start=self._record.start, end=now, exit_code=status)
+            self._folder.write_json(RUN, replace(self._record, end=now, exit_code=status, processes=(process,)))
