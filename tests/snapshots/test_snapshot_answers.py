@@ -47,6 +47,17 @@ def test_the_text_says(tmp_path: Path, program: Program, lang: str, says: list[s
     assert "ann" not in text.replace("annot", "")
 
 
+@pytest.mark.parametrize(("size", "says"), [
+    pytest.param("8GiB", "Much of the card is neither this process's nor free", id="a card of others"),
+    pytest.param("2400MiB", "What the memory is in use for", id="a card of our own"),
+])  # fmt: skip
+def test_a_card_that_is_known_tells_of_others(tmp_path: Path, size: str, says: str) -> None:
+    odd = ("/home/ann/app/odd.py:9:hold",)
+    text = answer(tmp_path, "--card", size, run=filled(odd, asking=odd))
+    assert says in text
+    assert ("neither" in text) is ("neither" in says)
+
+
 def test_a_narrow_terminal_has_no_line_of_heights(tmp_path: Path) -> None:
     (tmp_path / "run.pickle").write_bytes(pickled(training()))
     done = CliRunner(env={"COLUMNS": "50"}).invoke(cli, ["snapshot", str(tmp_path / "run.pickle")])

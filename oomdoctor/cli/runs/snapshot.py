@@ -12,11 +12,14 @@ from oomdoctor.api.runs.snapshot import SnapshotReport
 from oomdoctor.api.runs.snapshot import snapshot as explain_snapshots
 from oomdoctor.cli.options import NO_REDACT, RULES, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
+from oomdoctor.errors import UsageError
 from oomdoctor.report.runs.snapshot import compose
 from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wire.runs.snapshot import convert_snapshot
 from oomdoctor.report.wording.wording import Wording
+from oomdoctor.units import parse_size
 
+_MOST_CARDS = 64
 FORMATS = ("terminal", "markdown", "json", "html")
 
 
@@ -26,6 +29,7 @@ FORMATS = ("terminal", "markdown", "json", "html")
 @output_option("answer")
 @language_option()
 @RULES
+@click.option("--card", metavar="SIZE", help="What each card has (80GiB): then what others hold of it is told.")
 @click.option("--exit-zero", is_flag=True, help="End with status 0 also when something was found.")
 @click.option("--full", is_flag=True, help="Open what is folded.")
 @NO_REDACT
@@ -35,6 +39,7 @@ def snapshot(
     output: str | None,
     lang: str | None,
     rules: str | None,
+    card: str | None,
     exit_zero: bool,
     full: bool,
     no_redact: bool,
@@ -51,11 +56,19 @@ def snapshot(
 
     Exit status: 0 nothing found, 1 something found, 2 could not run.
     """
-    report = explain_snapshots(files, rules=rules)
+    report = explain_snapshots(files, rules=rules, totals=_totals(card))
     wording = Wording(lang or locale_language(os.environ))
     write(render(report, format_, wording, redact=not no_redact, full=full, to_terminal=output is None), output)
     if report.findings and not exit_zero:
         sys.exit(1)
+
+
+def _totals(card: str | None) -> dict[int, int]:
+    """Return the bytes of each card that a snapshot can name. Raise UsageError where a size is none."""
+    size = None if card is None else parse_size(card)
+    if card is not None and not size:
+        raise UsageError(f"--card {card}: this is no size; 80GiB is one")
+    return {} if size is None else dict.fromkeys(range(_MOST_CARDS), size)
 
 
 def render(report: SnapshotReport, format_: str, wording: Wording, *, redact: bool, full: bool, to_terminal: bool) -> str:

@@ -70,13 +70,13 @@ GROWTH = Text("{site} keeps {size} more in each of {steps} steps: {held} by then
 BY_ROUNDS = Text(
     "Steps are told by the rounds of the outermost loop: no optimizer step is marked.", "没有优化器步的标记，步数按最外层循环的轮次判断。"
 )
-RANKS = Text("The files beside each other", "各文件对照")
+RANKS = Text("Beside each other", "对照")
 RANKS_AT_PEAK = Text("At the peak of each", "各自的峰值")
-RANK_COLUMNS = (Text("file", "文件"), Text("peak in use", "峰值占用"), Text("reserved", "预留"), Text("failed request", "失败的申请"))
-MORE = Text("{name} holds {size} more than the others in the middle", "{name} 比其他文件的中位数多占 {size}")
+RANK_COLUMNS = (Text("", ""), Text("peak in use", "峰值占用"), Text("reserved", "预留"), Text("failed request", "失败的申请"))
+MORE = Text("{name} holds {size} more than the others in the middle", "{name} 比其他几个的中位数多占 {size}")
 MORE_FROM = Text(": {parts}.", "：{parts}。")
 MORE_PART = Text("{size} at {site} ({category})", "{site}（{category}）多 {size}")
-ALIKE = Text("They hold much the same.", "各文件占用相近。")
+ALIKE = Text("They hold much the same.", "占用相近。")
 UNKNOWN = Text("What is not known", "尚不清楚的")
 NO_HISTORY = Text(
     "Allocations were not recorded: who holds what, and what happened before, is not known. Call `{call}` before the model is made.",
