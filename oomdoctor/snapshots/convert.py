@@ -5,7 +5,10 @@ Nothing in the file is trusted: whatever lacks a number where one must stand is 
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, cast
 
 from oomdoctor.case.gap import Gap
 from oomdoctor.snapshots.recording import (
@@ -25,6 +28,9 @@ from oomdoctor.snapshots.recording import (
 _MOST = 1 << 62
 """No size and no address is as large."""
 _MOST_DEVICES = 1024
+_COLUMNS = 6
+_NO_ENTRY = (KeyError, TypeError, OverflowError, AttributeError)
+_OOM = ACTIONS["oom"]
 _WAITING = ("active_pending_free", "active_awaiting_free")
 """The docstring of torch has the second, every release writes the first."""
 _LIVE = ("active_allocated", *_WAITING)
@@ -80,6 +86,7 @@ class _Reader:
         self._by_identity: dict[int, int] = {}
         self._by_frames: dict[Stack, int] = {Stack(): 0}
         self._frames: dict[int, PythonFrame | None] = {}
+        self._of_backward: set[int] = set()
         self._kept: list[object] = []
 
     def _count(self, rows: list[object]) -> list[object]:
@@ -91,24 +98,46 @@ class _Reader:
 
     def trace(self, entries: object) -> Trace:
         """Return the columns of one device's trace."""
-        trace = Trace()
+        rows, whole = array("Q"), 0
+        actions, known, extend = ACTIONS, self._by_identity, rows.extend
+        entry: Any
         for entry in self._count(_list(entries)):
-            row = self._row(entry)
-            if row is None:
+            # A million entries come through here. What an array does not take is looked at again, slowly.
+            try:
+                if "category" in entry or len(self.keys) < len(entry):
+                    extend(self._row(entry))
+                else:
+                    frames, action = entry.get("frames"), actions[entry["action"]]
+                    stack = known.get(id(frames))
+                    if stack is None:
+                        stack = self.stack(frames)
+                    address = entry["device_free"] if action is _OOM else entry["addr"]
+                    extend((action, address, entry["size"], entry["stream"], stack, entry.get("time_us", 0)))
+            except _NO_ENTRY:
+                del rows[whole:]
+                extend(self._row(entry))
+            whole += _COLUMNS
+            if len(rows) != whole:
+                whole = len(rows)
                 self.unreadable += 1
-                continue
-            action, address, size, stream, stack, time = row
-            trace.actions.append(action)
-            trace.addresses.append(address)
-            trace.sizes.append(size)
-            trace.streams.append(stream)
-            trace.stacks.append(stack)
-            trace.times.append(time)
-        return trace
+        return self._in_columns(rows)
 
-    def _row(self, entry: object) -> tuple[int, int, int, int, int, int] | None:
+    def _in_columns(self, rows: array[int]) -> Trace:
+        """Return the trace of rows that stand one behind the other, without those that hold a number that is none."""
+        if rows and max(rows) >= _MOST:
+            begins = range(0, len(rows), _COLUMNS)
+            kept = [rows[begin : begin + _COLUMNS] for begin in begins]
+            sound = [row for row in kept if max(row) < _MOST]
+            self.unreadable += len(kept) - len(sound)
+            rows = array("Q", chain.from_iterable(sound))
+        columns = (rows[column::_COLUMNS] for column in range(_COLUMNS))
+        actions, addresses, sizes, streams, stacks, times = columns
+        return Trace(array("B", bytes(actions.tolist())), addresses, sizes, streams, array("L", stacks), times)
+
+    def _row(self, entry: object) -> tuple[int, ...]:
+        """Return the columns of an entry; none where it lacks what it must have."""
         if not isinstance(entry, dict):
-            return None
+            return ()
         if len(self.keys) < len(entry):
             self.keys.update(entry)
         name = entry.get("action")
@@ -117,8 +146,9 @@ class _Reader:
         numbers = (address, entry.get("size"), entry.get("stream", 0), entry.get("time_us", 0))
         for number in numbers:
             if type(number) is not int or not 0 <= number < _MOST:
-                return None
-        return (action, numbers[0], numbers[1], numbers[2], self.stack(entry.get("frames"), entry.get("category")), numbers[3])  # type: ignore[return-value]
+                return ()
+        address, size, stream, time = cast("tuple[int, int, int, int]", numbers)
+        return action, address, size, stream, self.stack(entry.get("frames"), entry.get("category")), time
 
     def segments(self, listed: list[object]) -> dict[int, list[Segment]]:
         """Return the segments of each device, by address."""
@@ -189,22 +219,24 @@ class _Reader:
         return known
 
     def _stack(self, frames: Sequence[object]) -> Stack:
-        read = [self._frame(frame) for frame in frames]
-        python = tuple(frame for frame in read if frame is not None and _is_python(frame.file))
-        backward = not python and any(frame is not None and frame.function.startswith(_BACKWARD) for frame in read)
-        return Stack(python, backward)
+        known = self._frames
+        for frame in frames:
+            if id(frame) not in known:
+                self._read(frame)
+        python = tuple([frame for value in frames if (frame := known[id(value)]) is not None])
+        return Stack(python, not python and not self._of_backward.isdisjoint(map(id, frames)))
 
-    def _frame(self, value: object) -> PythonFrame | None:
-        if id(value) in self._frames:
-            return self._frames[id(value)]
+    def _read(self, value: object) -> None:
+        """Note a frame: what it is where it is of Python, else None."""
         frame = None
         if isinstance(value, dict):
             file, line, name = value.get("filename"), _whole(value.get("line", 0)), value.get("name")
             if isinstance(file, str) and isinstance(name, str) and line is not None:
-                frame = PythonFrame(file, line, name)
+                frame = PythonFrame(file, line, name) if _is_python(file) else None
+                if name.startswith(_BACKWARD):
+                    self._of_backward.add(id(value))
         self._frames[id(value)] = frame
         self._kept.append(value)
-        return frame
 
 
 def _is_python(file: str) -> bool:

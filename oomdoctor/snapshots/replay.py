@@ -7,8 +7,8 @@ backwards: what lives at the end, less all that was allocated since, and with al
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -28,8 +28,7 @@ class Peak(Struct, frozen=True):
     reserved: int
 
 
-@dataclass(frozen=True, slots=True)
-class LiveBlock:
+class LiveBlock(NamedTuple):
     """What somebody held at a moment."""
 
     address: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -37,7 +38,15 @@ class Holder(Struct, frozen=True):
 
 def own_frame(stack: Stack) -> PythonFrame | None:
     """Return the innermost frame that is not of a library, else the innermost."""
-    return next((frame for frame in stack.frames if not _LIBRARY.search(frame.file)), stack.frames[0] if stack.frames else None)
+    for frame in stack.frames:
+        if not _is_of_library(frame.file):
+            return frame
+    return stack.frames[0] if stack.frames else None
+
+
+@lru_cache(maxsize=4096)
+def _is_of_library(file: str) -> bool:
+    return _LIBRARY.search(file) is not None
 
 
 class Holdings:
@@ -45,17 +54,24 @@ class Holdings:
 
     def __init__(self, holdings: Sequence[HoldingRecord], computations: Sequence[ComputationCore]) -> None:
         self._finder = ComputationFinder(computations)
+        self._frames: dict[PythonFrame, str | None] = {}
         self._computed = {computed: holding.id for holding in holdings for computed in holding.computations}
         self._called = [(holding.id, frozenset(holding.functions)) for holding in holdings if holding.functions]
 
     def of(self, frames: Sequence[PythonFrame]) -> str | None:
         """Return what memory is held for that these frames ask for; None where they do not tell."""
-        text = "\n".join(f'  File "{frame.file}", line {frame.line}, in {frame.function}' for frame in reversed(frames))
-        computed = self._finder.find(text.encode("utf-8", "replace"), b"") if frames else None
+        computed = next((found for frame in frames if (found := self._named(frame)) is not None), None)
         if computed in self._computed:
             return self._computed[computed]
         functions = {frame.function for frame in frames}
         return next((name for name, called in self._called if functions & called), None)
+
+    def _named(self, frame: PythonFrame) -> str | None:
+        """Return what a frame computes. Few frames make up all stacks, so each is looked at once."""
+        if frame not in self._frames:
+            line = f'  File "{frame.file}", line {frame.line}, in {frame.function}'
+            self._frames[frame] = self._finder.find(line.encode("utf-8", "replace"), b"")
+        return self._frames[frame]
 
 
 class Categories:
