@@ -108,6 +108,8 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     survivors: tuple[Survivor, ...] = ()
     kernel: tuple[str, ...] = ()
     counters: CgroupCounters | None = None
+    host_oom_kills: int | None = None
+    """Processes that the kernel of the machine killed for memory during the run, of whatever job."""
     files: tuple[FileSystem, ...] = ()
     gaps: tuple[EvidenceGap, ...] = ()
 
@@ -136,6 +138,7 @@ class Sample(Struct, frozen=True, kw_only=True):
     rss: int | None = None
     available: int | None = None
     total: int | None = None
+    swap_free: int | None = None
     cgroup: CgroupSample | None = None
     psi: float | None = None
     shm_free: int | None = None

@@ -13,6 +13,8 @@ from msgspec.json import format as indented
 from oomdoctor.record.evidence import MOST_BYTES, RANKS, EvidenceGap
 
 _MOST_TRIES = 1000
+MOST_LINES_BYTES = 8 << 20
+"""Of samples."""
 
 
 class EvidenceFolder:
@@ -22,6 +24,7 @@ class EvidenceFolder:
         self.gaps: list[EvidenceGap] = []
         self._most = most
         self._left = most
+        self._is_new = path is None or not os.path.isdir(path)
         self.path = self._made(path)
 
     def _made(self, path: str | None) -> str | None:
@@ -65,22 +68,33 @@ class EvidenceFolder:
         self._left += self._size(name)
         return self.write(name, data)
 
-    def append(self, name: str, lines: Sequence[bytes]) -> None:
-        """Add lines to a file."""
+    def append(self, name: str, lines: Sequence[bytes], most: int = MOST_LINES_BYTES) -> None:
+        """Add lines to a file; above a size every second line of its older half is dropped."""
         if self.path is None or not lines:
             return
+        path = os.path.join(self.path, name)
         try:
-            with open(os.path.join(self.path, name), "ab") as file:
+            with open(path, "ab") as file:
                 file.write(b"".join(line + b"\n" for line in lines))
+                size = file.tell()
+            if size > most:
+                _thin(path)
         except OSError as error:
             self._gap(name, error.strerror or str(error))
 
-    def remove_if_empty(self) -> None:
-        """Leave no folder of a run that did not start."""
-        if self.path is not None:
-            with suppress(OSError):
-                os.rmdir(os.path.join(self.path, RANKS))
-                os.rmdir(self.path)
+    def remove(self) -> None:
+        """Take away what was made, where it was made for this run."""
+        if self.path is None or not self._is_new:
+            return
+        for place, folders, files in os.walk(self.path, topdown=False):
+            for name in files:
+                with suppress(OSError):
+                    os.unlink(os.path.join(place, name))
+            for name in folders:
+                with suppress(OSError):
+                    os.rmdir(os.path.join(place, name))
+        with suppress(OSError):
+            os.rmdir(self.path)
 
     def _size(self, name: str) -> int:
         try:
@@ -91,6 +105,16 @@ class EvidenceFolder:
     def _gap(self, what: str, why: str) -> None:
         if not any(gap.what == what and gap.why == why for gap in self.gaps):
             self.gaps.append(EvidenceGap(what=what, why=why))
+
+
+def _thin(path: str) -> None:
+    """Drop every second line of the older half of a file."""
+    with open(path, "rb") as file:
+        lines = file.read().splitlines(keepends=True)
+    half = len(lines) // 2
+    with open(f"{path}.part", "wb") as file:
+        file.write(b"".join([*lines[:half:2], *lines[half:]]))
+    os.replace(f"{path}.part", path)
 
 
 def _new_names() -> list[str]:

@@ -1,23 +1,37 @@
 """Start a command and wait for it, so that it runs as it would without us: same session, terminal, streams and signals.
 
-One thread, one place that waits: a signal, a child or the next tick wakes it (sigtimedwait), so that no handler runs and no status is
-lost. The command and what it leaves behind are children of this process, which is a subreaper: torchrun's workers outlive an agent
-that is killed.
+One thread, one place that waits: a signal or a child wakes it (sigtimedwait), so that no handler runs and no status is lost. The command
+and what it leaves behind are children of this process, which is a subreaper: torchrun's workers outlive an agent that is killed.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
-from oomdoctor.record.canary import Canary
-from oomdoctor.record.signals import PASSED_ON, become_subreaper, end_like, is_from_terminal, restored, send
+from oomdoctor.record.beside import let_go
+from oomdoctor.record.canary import Canary, is_stopped
+from oomdoctor.record.signals import (
+    ENDING,
+    PASSED_ON,
+    STOPPING,
+    become_subreaper,
+    end_like,
+    is_from_terminal,
+    restored,
+    send,
+    stop_like,
+)
 
-_SETTLE = 0.02
+_SETTLE = 0.1
 """Seconds in which a signal to every process of a job has reached the canary, too."""
+_JUST = 5.0
+_LONG = 3600.0
 
 
 class NotStarted(Exception):
@@ -57,78 +71,111 @@ class Launched:
         self.received: list[Received] = []
         self.start = time.time()
         try:
-            self.pid = os.posix_spawnp(command[0], list(command), dict(environment), setsigmask=self._mask, setsigdef=restored())
-        except OSError as error:
+            self.pid = _spawned(list(command), environment, self._mask)
+        except (OSError, ValueError) as error:
             signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
             status = 127 if isinstance(error, FileNotFoundError) else 126
-            raise NotStarted(f"{command[0]}: {error.strerror}", status) from None
-        self._canary = Canary(PASSED_ON)
-        self.canary = self._canary.pid
-        _let_go_of_pipes()
+            raise NotStarted(f"{command[0]}: {getattr(error, 'strerror', None) or error}", status) from None
+        let_go()
+        self._canary = Canary(PASSED_ON, self.pid)
+        self.ours = {pid for pid in (self._canary.pid,) if pid is not None}
 
-    def wait(self, tick: Callable[[], float]) -> int:
-        """Wait until the command ends and return its status, as waitpid gives it.
+    @property
+    def asked_to_end(self) -> bool:
+        """Return whether somebody asked the wrapper to end the run."""
+        return any(received.signal in ENDING for received in self.received)
 
-        `tick` is called when it is due, and says in how many seconds again.
-        """
-        due = time.monotonic()
+    def wait(self) -> int:
+        """Wait until the command ends and return its status, as waitpid gives it."""
         while True:
-            now = time.monotonic()
-            if now >= due:
-                due = now + tick()
             status = self._reap()
             if status is not None:
                 return status
-            self._take(max(0.0, due - time.monotonic()))
+            self._take(_LONG)
+
+    def wait_for_the_rest(self, seconds: float) -> bool:
+        """Go on taking statuses for so long, while there are children left that are not our own. Return whether there still are."""
+        self._canary.kill()
+        return not self._until(lambda: not _has_other_children(self.ours), seconds)
+
+    def wait_for(self, pid: int, seconds: float) -> bool:
+        """Wait for one of our own processes for so long; stop where somebody asks the wrapper to end. Return whether it ended."""
+        return self._until(lambda: any(ended.pid == pid for ended in self.ended), seconds, interruptible=True)
+
+    def _until(self, done: Callable[[], bool], seconds: float, *, interruptible: bool = False) -> bool:
+        until = time.monotonic() + seconds
+        while True:
+            self._reap()
+            left = until - time.monotonic()
+            if done() or left <= 0:
+                return done()
+            info = signal.sigtimedwait({signal.SIGCHLD, *(ENDING if interruptible else ())}, min(0.05, left))
+            if info is not None and info.si_signo != signal.SIGCHLD:
+                return False
 
     def _take(self, seconds: float) -> None:
         info = signal.sigtimedwait({*PASSED_ON, signal.SIGCHLD}, seconds)
-        if info is None or info.si_signo == signal.SIGCHLD:
+        if info is None or info.si_signo == signal.SIGCHLD or info.si_pid == os.getpid():
             return
+        heard = self._canary.heard(info.si_signo, _SETTLE)
         from_terminal = is_from_terminal(info.si_code)
-        forwarded = False
-        if not from_terminal and info.si_pid != self.pid and not self._canary.heard(info.si_signo, _SETTLE):
-            forwarded = send(self.pid, info.si_signo)
+        forwarded = not heard and not from_terminal and info.si_pid != self.pid and send(self.pid, info.si_signo)
         self.received.append(Received(info.si_signo, info.si_pid or None, from_terminal=from_terminal, forwarded=forwarded))
 
     def _reap(self) -> int | None:
         """Take the status of every child that ended; return the command's, once it is among them."""
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
             except ChildProcessError:
-                return next((ended.status for ended in self.ended if ended.pid == self.pid), None)
+                pid = 0
             if pid == 0:
-                return None
-            if pid == self._canary.pid:
-                continue
-            self.ended.append(Ended(pid, status, time.time()))
-            if pid == self.pid:
-                return status
-
-    def wait_for_the_rest(self, seconds: float) -> None:
-        """Go on taking statuses for so long, while there are children left."""
-        self._canary.kill()
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid:
+                return next((ended.status for ended in self.ended if ended.pid == self.pid), None)
+            if not os.WIFSTOPPED(status):
                 self.ended.append(Ended(pid, status, time.time()))
-            else:
-                signal.sigtimedwait({signal.SIGCHLD}, min(0.05, max(0.0, until - time.monotonic())))
+            elif pid == self.pid:
+                self._stop(os.WSTOPSIG(status))
+
+    def _stop(self, number: int) -> None:
+        """Stop with the command where the terminal stopped it: the shell waits for us, and gives the terminal to its next job.
+
+        A command that handles Ctrl-Z may stop itself by SIGSTOP in the end; SIGSTOP from elsewhere is between its sender and the command.
+        """
+        asked = any(got.signal in STOPPING and time.time() - got.time < _JUST for got in self.received[-1:])
+        if (number in STOPPING or asked) and is_stopped(self.pid):
+            stop_like(number)
 
     def end(self, status: int) -> NoReturn:
         """End this process as the command ended."""
         self._canary.kill()
-        end_like(status, (*PASSED_ON, signal.SIGCHLD))
+        end_like(status)
 
 
-def _let_go_of_pipes() -> None:
-    """Close our ends of the command's input and output: whoever reads or writes there must see when the command closes its own."""
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 0)
-    os.dup2(null, 1)
-    os.close(null)
+def given_environment() -> dict[str, str]:
+    """Return the environment that we were given: Python adds LC_CTYPE to its own where the language is C."""
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            given = file.read()
+    except OSError:
+        return dict(os.environ)
+    pairs = (os.fsdecode(entry).partition("=") for entry in given.split(b"\0") if b"=" in entry)
+    return {name: value for name, _, value in pairs}
+
+
+def _spawned(command: list[str], environment: Mapping[str, str], mask: set[signal.Signals]) -> int:
+    """Start a command and return its number; a script without a first line is the shell's, as execvp has it."""
+    try:
+        return os.posix_spawnp(command[0], command, environment, setsigmask=mask, setsigdef=restored())
+    except OSError as error:
+        path = shutil.which(command[0])
+        if error.errno != errno.ENOEXEC or path is None:
+            raise
+    return os.posix_spawnp("/bin/sh", ["/bin/sh", path, *command[1:]], environment, setsigmask=mask, setsigdef=restored())
+
+
+def _has_other_children(ours: set[int]) -> bool:
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:
+            return any(int(pid) not in ours for pid in file.read().split())
+    except (OSError, ValueError):
+        return False

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import dataclass
 
-from oomdoctor.record.evidence import Output
+from oomdoctor.record.evidence import EvidenceGap, Output
 
 try:
     import fcntl
@@ -13,6 +14,51 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 _MOST = 16 << 20
+_STREAMS = (2, 1)
+"""Standard error first: what a program dies of stands there."""
+_WHY = {"terminal": "it went to the terminal", "pipe": "it went through a pipe", "closed": "its output was closed"}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The outputs of a command that can be read again, and how."""
+
+    output: Output
+    """The one whose place is said."""
+    files: tuple[tuple[Output, int | None], ...] = ()
+    """Files, each with a descriptor that leads there."""
+
+    @property
+    def folder(self) -> str | None:
+        """Return the folder of the file that is written to, which may fill up."""
+        path = self.files[0][0].path if self.files else None
+        return None if path is None else os.path.dirname(path) or None
+
+    def text(self) -> bytes | None:
+        """Return the last of what was written; two files after each other, standard error last. None where nothing can be read."""
+        texts = [text for output, handle in reversed(self.files) if (text := _text(output, handle)) is not None]
+        return b"\n".join(text[-_MOST // len(texts) :] for text in texts) if texts else None
+
+    def gap(self) -> EvidenceGap:
+        """Return why there is no log, and what would have one."""
+        why = _WHY.get(self.output.kind, "it cannot be read again")
+        how = "oomdoctor run -- COMMAND > FILE 2>&1" if self.output.kind == "terminal" else "oomdoctor run --log FILE -- COMMAND"
+        return EvidenceGap(what="what the command wrote", why=why, how=how)
+
+
+def outputs(log: str | None) -> Recorded:
+    """Return where the command's outputs lead. `log` is a file that somebody names."""
+    if log is not None:
+        output = output_of(2, log)
+        return Recorded(output, ((output, None),))
+    found = [(output_of(stream, None), stream) for stream in _STREAMS]
+    files: list[tuple[Output, int | None]] = []
+    seen = set[tuple[int, int]]()
+    for output, stream in found:
+        if output.kind == "file" and (same := _identity(stream)) not in seen:
+            seen.add(same)
+            files.append((output, _kept(stream)))
+    return Recorded(files[0][0] if files else found[0][0], tuple(files))
 
 
 def output_of(descriptor: int, log: str | None) -> Output:
@@ -30,14 +76,14 @@ def output_of(descriptor: int, log: str | None) -> Output:
     return Output(kind="pipe" if stat.S_ISFIFO(mode) else "other")
 
 
-def output_text(output: Output, descriptor: int | None) -> bytes | None:
+def _text(output: Output, descriptor: int | None) -> bytes | None:
     """Return the last of what the command wrote to a file; None where that cannot be read again.
 
     The descriptor is read where the path leads nowhere any more: to a file that was deleted or lies in another container.
     """
-    if output.kind != "file" or output.path is None:
+    if output.kind != "file":
         return None
-    paths = (output.path, *([] if descriptor is None else [f"/proc/self/fd/{descriptor}"]))
+    paths = (*([] if output.path is None else [output.path]), *([] if descriptor is None else [f"/proc/self/fd/{descriptor}"]))
     return next((text for path in paths if (text := _end_of(path, output.start_offset or 0)) is not None), None)
 
 
@@ -48,6 +94,19 @@ def _end_of(path: str, start: int) -> bytes | None:
             end = file.seek(0, os.SEEK_END)
             file.seek(max(min(start, end), end - _MOST))
             return file.read(_MOST)
+    except OSError:
+        return None
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    figures = os.fstat(descriptor)
+    return figures.st_dev, figures.st_ino
+
+
+def _kept(descriptor: int) -> int | None:
+    """Return a copy of a descriptor, which the command does not inherit and that takes no place of the standard streams."""
+    try:
+        return os.dup(descriptor) if fcntl is None else int(fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3))
     except OSError:
         return None
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import NoReturn
 
@@ -20,21 +19,30 @@ except ImportError:  # Windows
 
 HAS_WAITING = hasattr(signal, "sigtimedwait")
 """Not on macOS and Windows."""
-PASSED_ON = tuple(
-    number
-    for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT", "SIGWINCH")
-    if (number := getattr(signal, name, None)) is not None
-)
-"""Those that are waited for. SIGTSTP is not: the terminal stops the wrapper and the command together."""
-_SET_CHILD_SUBREAPER = 36
-"""linux/prctl.h, since Linux 3.4."""
+
+
+def _numbers(*names: str) -> frozenset[int]:
+    return frozenset(int(getattr(signal, name)) for name in names if hasattr(signal, name))
+
+
+PASSED_ON = tuple(sorted(int(number) for number in signal.valid_signals() if number not in _numbers("SIGKILL", "SIGSTOP", "SIGCHLD")))
+"""Those that are waited for, whatever they do by default: a fault of the wrapper itself kills it though they are blocked."""
+ENDING = _numbers("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+"""Those by which somebody asks a run to end."""
+STOPPING = _numbers("SIGTSTP", "SIGTTIN", "SIGTTOU")
+"""Those by which a terminal stops a job."""
+_SET_CHILD_SUBREAPER, _SET_PARENT_DEATH_SIGNAL = 36, 1
+"""linux/prctl.h, the first since Linux 3.4."""
 
 
 def become_subreaper() -> bool:
     """Make this process the parent of what its descendants leave behind, so that it sees how they end. Return whether it is."""
-    with suppress(OSError, AttributeError):
-        return bool(ctypes.CDLL(None, use_errno=True).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
-    return False
+    return _prctl(_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent() -> None:
+    """Have this process killed when its parent ends."""
+    _prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def is_from_terminal(code: int) -> bool:
@@ -44,7 +52,7 @@ def is_from_terminal(code: int) -> bool:
 
 def restored() -> list[int]:
     """Return the signals that Python ignores at its start and a command must not."""
-    return [getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name)]
+    return sorted(_numbers("SIGPIPE", "SIGXFSZ"))
 
 
 def send(pid: int, number: int) -> bool:
@@ -56,17 +64,30 @@ def send(pid: int, number: int) -> bool:
     return True
 
 
-def end_like(status: int, blocked: Iterable[int] = ()) -> NoReturn:
+def stop_like(number: int) -> None:
+    """Stop this process as the command was stopped, so that the shell sees it; come back when somebody lets it go on."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+
+
+def end_like(status: int) -> NoReturn:
     """End this process as a waited-for one ended: with its exit code, or of the same signal, without a core dump of our own."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         _without_core()
         with suppress(OSError, ValueError):
             signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number, *blocked})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
         os.kill(os.getpid(), number)
         os._exit(128 + number)
     os._exit(os.WEXITSTATUS(status))
+
+
+def _prctl(option: int, value: int) -> bool:
+    with suppress(OSError, AttributeError):
+        return bool(ctypes.CDLL(None, use_errno=True).prctl(option, int(value), 0, 0, 0) == 0)
+    return False
 
 
 def _without_core() -> None:

@@ -7,21 +7,19 @@ import time
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
-from msgspec.json import encode
 from msgspec.structs import replace
 
-from oomdoctor.record.evidence import LOG, RUN, SAMPLES, EvidenceGap, ReceivedSignal, RunRecord, Sample, Survivor, WatchedProcess
+from oomdoctor.record.evidence import LOG, RUN, EvidenceGap, ReceivedSignal, RunRecord, WatchedProcess
 from oomdoctor.record.folder import EvidenceFolder
 from oomdoctor.record.injection import discard, inject, unreached
 from oomdoctor.record.launch import Launched, NotStarted
-from oomdoctor.record.output import output_of, output_text
-from oomdoctor.record.processes import ProcessTree, command_of
-from oomdoctor.record.sampler import Sampler
+from oomdoctor.record.output import Recorded, outputs
+from oomdoctor.record.sampling.sampler import SamplerProcess, Summary
 
-_WRITE_EVERY = 10
-"""Samples that are written together."""
 _AFTER = 2.0
 """Seconds in which what outlives the command may end."""
+_SUM = 5.0
+"""Seconds that the sampler has to say what it saw."""
 
 
 class WatchOptions(Struct, frozen=True, kw_only=True):
@@ -39,9 +37,11 @@ class WatchedRun(Struct, frozen=True, kw_only=True):
     status: int
     """As waitpid gives it."""
     record: RunRecord
-    folder: str | None
+    folder: EvidenceFolder
     stopped: bool
     """Whether somebody asked the wrapper to end: what comes now must be quick."""
+    near: str | None = None
+    """What was used to within three hundredths, though nothing failed."""
 
 
 def watch(command: Sequence[str], environment: Mapping[str, str], options: WatchOptions, version: str) -> tuple[Launched, WatchedRun]:
@@ -49,91 +49,64 @@ def watch(command: Sequence[str], environment: Mapping[str, str], options: Watch
 
     Raise NotStarted where it cannot be started.
     """
-    log_descriptor = _kept(2 if options.log is None else None)
-    output = output_of(2, options.log)
     folder = EvidenceFolder(options.out)
+    recorded = outputs(options.log)
     injection = inject(folder.path, options.level)
     try:
         launched = Launched(command, environment if injection is None else injection.environment(environment))
     except NotStarted:
         discard(injection)
-        folder.remove_if_empty()
+        folder.remove()
         raise
     record = RunRecord(
         oomdoctor=version,
         command=tuple(command),
-        cwd=os.getcwd(),
-        start=launched.start,
+        cwd=_here(),
+        start=round(launched.start, 3),
         level=options.level,
         attempt=options.attempt,
-        log=output,
+        log=recorded.output,
     )
     folder.write_json(RUN, record)
-    tree = ProcessTree(os.getpid(), frozenset({launched.canary}))
-    sampler = Sampler(tree, folder.path or os.getcwd())
-    lines: list[bytes] = []
-
-    def tick() -> float:
-        sample = sampler.sample()
-        lines.append(encode(_without_nothing(sample)))
-        if len(lines) >= _WRITE_EVERY:
-            folder.append(SAMPLES, lines)
-            lines.clear()
-        return sampler.next_in(sample)
-
-    status = launched.wait(tick)
+    sampler = SamplerProcess(folder, launched.ours, tuple(filter(None, (folder.path or record.cwd, recorded.folder))))
+    if sampler.pid is not None:
+        launched.ours.add(sampler.pid)
+    status = launched.wait()
     end = time.time()
-    launched.wait_for_the_rest(_AFTER if _children_are_left() else 0.0)
-    folder.append(SAMPLES, lines)
-    text = output_text(output, log_descriptor)
+    rest = launched.wait_for_the_rest(_AFTER)
+    summary = sampler.finish(_SUM)
+    if launched.is_subreaper and not rest:
+        discard(injection)
+    gaps = [*_log(recorded, folder), *summary.gaps, *unreached(folder.path, summary.processes), *folder.gaps]
+    record = _ended(replace(record, gaps=tuple(dict.fromkeys(gaps))), launched, summary, status, end)
+    folder.write_json(RUN, record)
+    return launched, WatchedRun(status=status, record=record, folder=folder, stopped=launched.asked_to_end, near=summary.near)
+
+
+def _here() -> str:
+    """Return the working directory; nothing where somebody deleted it."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+def _log(recorded: Recorded, folder: EvidenceFolder) -> list[EvidenceGap]:
+    """Keep what the command wrote; return what is not known of it."""
+    text = recorded.text()
     if text:
         folder.write(LOG, text)
-    record = _ended(record, launched, tree, status, end, folder.gaps)
-    record = replace(record, gaps=(*record.gaps, *unreached(folder.path, record.processes)))
-    if launched.is_subreaper and not _children_are_left():
-        discard(injection)
-    folder.write_json(RUN, record)
-    return launched, WatchedRun(status=status, record=record, folder=folder.path, stopped=bool(launched.received))
+    return [] if text is not None else [recorded.gap()]
 
 
-def _kept(descriptor: int | None) -> int | None:
-    """Return a copy of a descriptor, through which a file can be read whose path leads nowhere."""
-    try:
-        return None if descriptor is None else os.dup(descriptor)
-    except OSError:
-        return None
-
-
-def _without_nothing(sample: Sample) -> dict[str, object]:
-    """Return a sample without what is not known."""
-    plain = {name: getattr(sample, name) for name in sample.__struct_fields__}
-    return {name: value for name, value in plain.items() if value not in (None, (), {})}
-
-
-def _children_are_left() -> bool:
-    try:
-        return os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None or True
-    except ChildProcessError:
-        return False
-
-
-def _ended(record: RunRecord, launched: Launched, tree: ProcessTree, status: int, end: float, gaps: Sequence[EvidenceGap]) -> RunRecord:
+def _ended(record: RunRecord, launched: Launched, summary: Summary, status: int, end: float) -> RunRecord:
     """Return the record of a run that ended."""
     how = {ended.pid: ended for ended in launched.ended}
     processes = tuple(
-        WatchedProcess(
-            pid=process.pid,
-            parent=process.parent,
-            command=process.command,
-            start=round(process.first, 3),
-            end=round(ended.time if ended else process.last, 3),
-            exit_code=_exit_code(ended.status) if ended else None,
-            signal=_signal(ended.status) if ended else None,
-            rank=process.rank,
-            peak_rss_bytes=process.peak_rss or None,
-        )
-        for process in sorted(tree.seen.values(), key=lambda process: process.first)
-        for ended in (how.get(process.pid),)
+        process
+        if (ended := how.get(process.pid)) is None
+        else replace(process, end=round(ended.time, 3), exit_code=_exit_code(ended.status), signal=_signal(ended.status))
+        for process in _with_command(summary.processes, record, launched)
     )
     received = tuple(
         ReceivedSignal(
@@ -141,20 +114,26 @@ def _ended(record: RunRecord, launched: Launched, tree: ProcessTree, status: int
         )
         for got in launched.received
     )
-    alive = tuple(Survivor(pid=pid, command=command_of(pid)) for pid in tree.alive() if pid not in how and command_of(pid))
-    return RunRecord(
-        **{name: getattr(record, name) for name in record.__struct_fields__ if name not in _OF_THE_END},
+    return replace(
+        record,
         end=round(end, 3),
         exit_code=_exit_code(status),
         signal=_signal(status),
         processes=processes,
         signals=received,
-        survivors=alive,
-        gaps=tuple(gaps),
+        survivors=tuple(survivor for survivor in summary.alive if survivor.pid not in how),
+        kernel=summary.kernel,
+        counters=summary.counters,
+        host_oom_kills=summary.host_oom_kills,
+        files=summary.files,
     )
 
 
-_OF_THE_END = ("end", "exit_code", "signal", "processes", "signals", "survivors", "gaps")
+def _with_command(seen: tuple[WatchedProcess, ...], record: RunRecord, launched: Launched) -> tuple[WatchedProcess, ...]:
+    """Return the processes that were seen; the command itself may have been too quick for that."""
+    if any(process.pid == launched.pid for process in seen):
+        return seen
+    return (WatchedProcess(pid=launched.pid, parent=os.getpid(), command=" ".join(record.command)[:400], start=record.start), *seen)
 
 
 def _exit_code(status: int) -> int | None:

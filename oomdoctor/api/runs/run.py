@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
-from oomdoctor.record.launch import Launched
+from oomdoctor.record.launch import Launched, given_environment
 from oomdoctor.record.watch import WatchedRun, WatchOptions, watch
 
 
@@ -14,4 +13,4 @@ def run(command: Sequence[str], options: WatchOptions, version: str) -> tuple[La
 
     Raise NotStarted where it cannot be started.
     """
-    return watch(command, os.environ, options, version)
+    return watch(command, given_environment(), options, version)

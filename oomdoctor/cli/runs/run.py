@@ -45,7 +45,7 @@ def run(command: tuple[str, ...], out: str | None, level: int, log: str | None, 
     except NotStarted as error:
         print(f"oomdoctor: {error}", file=sys.stderr)
         sys.exit(error.status)
-    if not quiet and watched.folder is not None and watched.status != 0:
-        print(f"oomdoctor: evidence in {os.path.relpath(watched.folder)}", file=sys.stderr)
+    if not quiet and watched.folder.path is not None and watched.status != 0:
+        print(f"oomdoctor: evidence in {os.path.relpath(watched.folder.path)}", file=sys.stderr)
     sys.stderr.flush()
     launched.end(watched.status)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import takewhile
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from oomdoctor.case.environment import Driver, EnvironmentPart, Gpu, GpuProcess, MigSlice
 from oomdoctor.case.gap import Gap
@@ -110,6 +110,39 @@ def query_nvml(api: Any, owner_of: OwnerLookup) -> NvmlAnswers:
         )
     finally:
         call("nvmlShutdown")
+
+
+class CardUse(Struct, frozen=True):
+    """What is held on a card at a moment, and by whom as far as the driver says; it counts processes by the host's numbers."""
+
+    index: int
+    used_bytes: int | None = None
+    total_bytes: int | None = None
+    processes: dict[int, int] = field(default_factory=dict)
+
+
+class NvmlMeter:
+    """Asks for the memory of the cards again and again, and for nothing else."""
+
+    def __init__(self, api: Any) -> None:
+        """Start NVML; raise OSError where it does not start."""
+        self._call = _Calls(api)
+        self._call("nvmlInit")
+        if self._call.code is not None:
+            raise OSError(self._call.message)
+        count = self._call("nvmlDeviceGetCount")
+        self._handles = [self._call("nvmlDeviceGetHandleByIndex", index) for index in range(min(count or 0, _CARDS))]
+
+    def __call__(self) -> list[CardUse]:
+        """Return the memory of each card now."""
+        return [self._card(index, handle) for index, handle in enumerate(self._handles) if handle is not None]
+
+    def _card(self, index: int, handle: Any) -> CardUse:
+        memory = _memory(self._call, handle)
+        listed = self._call.first(*((name, handle) for name in _PROCESS_CALLS)) or ()
+        processes = [_process(process, lambda _: Owner()) for process in list(listed)[:_PROCESSES]]
+        sizes = {process.pid: process.used_bytes for process in processes if process.used_bytes is not None}
+        return CardUse(index, memory.used_bytes, memory.total_bytes, sizes)
 
 
 def _cuda(number: Any) -> str | None:

@@ -8,6 +8,8 @@ from contextlib import suppress
 
 _SCAN_EVERY = 10.0
 """Seconds between two looks at every process: a child of another thread than the first stands in no short list."""
+_SCAN_SHARE = 0.0003
+"""Of a core, at most, for such looks: a machine of many processes is looked over less often."""
 _MOST = 20_000
 _COMMAND = 400
 
@@ -30,19 +32,19 @@ class ProcessTree:
 
     def __init__(self, root: int, without: frozenset[int] = frozenset()) -> None:
         self._root, self._without = root, without
-        self._scanned = 0.0
+        self._scan_at = 0.0
         self.seen: dict[tuple[int, int], Seen] = {}
         self._alive: dict[int, Seen] = {}
 
     def look(self) -> int:
         """Look again and return the bytes that all of them hold together."""
         now = time.monotonic()
-        full = now - self._scanned >= _SCAN_EVERY
-        if full:
-            self._scanned = now
-        for pid, parent in _descendants_by_scan(self._root) if full else self._by_lists():
-            if pid not in self._without and pid not in self._alive and len(self.seen) < _MOST:
+        full = now >= self._scan_at
+        for pid, parent in self._by_scan() if full else self._by_lists():
+            if pid not in self._alive and len(self.seen) < _MOST:
                 self._add(pid, parent)
+        if full:
+            self._scan_at = now + max(_SCAN_EVERY, (time.monotonic() - now) / _SCAN_SHARE)
         for pid in list(self._alive):
             self._measure(pid)
         return sum(process.rss for process in self._alive.values())
@@ -64,9 +66,27 @@ class ProcessTree:
             parent = parents.pop()
             for child in _read(f"/proc/{parent}/task/{parent}/children").split():
                 pid = int(child)
+                if pid in self._without:
+                    continue
                 out.append((pid, parent))
                 if pid not in self._alive:
                     parents.append(pid)
+        return out
+
+    def _by_scan(self) -> list[tuple[int, int]]:
+        """Return every process below the root, by the parents of all; what is left out is left out with what it started."""
+        children: dict[int, list[int]] = {}
+        with suppress(OSError):
+            for name in os.listdir("/proc"):
+                if name.isdigit() and int(name) not in self._without:
+                    parent = _parent_of(int(name))
+                    if parent is not None:
+                        children.setdefault(parent, []).append(int(name))
+        out, parents = [], [self._root]
+        while parents:
+            parent = parents.pop()
+            out += [(child, parent) for child in children.get(parent, ())]
+            parents += children.get(parent, ())
         return out
 
     def _measure(self, pid: int) -> None:
@@ -95,23 +115,6 @@ def rank_of(pid: int) -> int | None:
         if name in (b"RANK", b"SLURM_PROCID", b"OMPI_COMM_WORLD_RANK", b"PMI_RANK") and value.isdigit() and len(value) < 8:
             return int(value)
     return None
-
-
-def _descendants_by_scan(root: int) -> list[tuple[int, int]]:
-    """Return every process below one, by the parents of all."""
-    children: dict[int, list[int]] = {}
-    with suppress(OSError):
-        for name in os.listdir("/proc"):
-            if name.isdigit():
-                parent = _parent_of(int(name))
-                if parent is not None:
-                    children.setdefault(parent, []).append(int(name))
-    out, parents = [], [root]
-    while parents:
-        parent = parents.pop()
-        out += [(child, parent) for child in children.get(parent, ())]
-        parents += children.get(parent, ())
-    return out
 
 
 def _stat(pid: int) -> list[bytes]:

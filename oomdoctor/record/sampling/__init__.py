@@ -1,0 +1,1 @@
+"""Samples of the run from outside: processes, host, control group, cards."""

@@ -1,0 +1,200 @@
+"""A process beside the command that looks at its memory again and again, and says in the end what it saw."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Collection
+from contextlib import suppress
+from functools import partial
+
+from msgspec import DecodeError, Struct
+from msgspec.json import decode, encode
+
+from oomdoctor.record.beside import Beside
+from oomdoctor.record.evidence import SAMPLES, CgroupCounters, EvidenceGap, FileSystem, Sample, Survivor, WatchedProcess
+from oomdoctor.record.folder import EvidenceFolder
+from oomdoctor.record.sampling.cards import Cards
+from oomdoctor.record.sampling.groups import MemoryGroup
+from oomdoctor.record.sampling.host import file_system, kernel_lines, memory, oom_kills, pressure, swap
+from oomdoctor.record.sampling.processes import ProcessTree, command_of
+
+_SHM = "/dev/shm"  # noqa: S108 - a place to look at, not to write to
+_SLOW, _FAST = 1.0, 0.2
+_FIRST = 60.0
+_NEAR = 0.1
+"""While less than this share of the memory is left, samples come fast."""
+_WRITE_EVERY = 5.0
+"""Seconds between two writes."""
+_MOST_SUMMARY = 32 << 20
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """What the sampler saw from start to end."""
+
+    processes: tuple[WatchedProcess, ...] = ()
+    alive: tuple[Survivor, ...] = ()
+    counters: CgroupCounters | None = None
+    host_oom_kills: int | None = None
+    files: tuple[FileSystem, ...] = ()
+    kernel: tuple[str, ...] = ()
+    gaps: tuple[EvidenceGap, ...] = ()
+    near: str | None = None
+    """What was used to within three hundredths: card or group."""
+
+
+class SamplerProcess:
+    """The process, from the wrapper's side."""
+
+    def __init__(self, folder: EvidenceFolder, ours: Collection[int], places: tuple[str, ...]) -> None:
+        asked, self._ask = os.pipe()
+        self._beside = Beside(partial(_live, asked, self._ask, folder, frozenset(ours), places))
+        self.pid = self._beside.pid
+        os.close(asked)
+
+    def finish(self, seconds: float) -> Summary:
+        """Ask for what it saw and end it; after so many seconds go on without."""
+        os.close(self._ask)
+        until, said = time.monotonic() + seconds, b""
+        while self.pid is not None and len(said) < _MOST_SUMMARY:
+            if not select.select([self._beside.reader], [], [], max(0.0, until - time.monotonic()))[0]:
+                break
+            piece = os.read(self._beside.reader, 1 << 16)
+            if not piece:
+                break
+            said += piece
+        self._beside.kill()
+        with suppress(DecodeError):
+            return decode(said, type=Summary)
+        return Summary(gaps=(EvidenceGap(what="the processes of the run", why="the sampler did not answer"),))
+
+
+def _live(asked: int, ask: int, folder: EvidenceFolder, ours: frozenset[int], places: tuple[str, ...], parent: int, writer: int) -> None:
+    """Sample until the wrapper asks for the sum, or is gone."""
+    os.close(ask)
+    sampler = Sampler(ProcessTree(parent, ours | {os.getpid()}), places)
+    lines: list[bytes] = []
+    written = time.monotonic()
+    while True:
+        sample = sampler.sample()
+        lines.append(encode(_without_nothing(sample)))
+        now = time.monotonic()
+        if now - written >= _WRITE_EVERY or now - sampler.began < _WRITE_EVERY:
+            folder.append(SAMPLES, lines)
+            lines.clear()
+            written = now
+        if select.select([asked], [], [], sampler.next_in(sample))[0]:
+            break
+    lines.append(encode(_without_nothing(sampler.sample())))
+    folder.append(SAMPLES, lines)
+    data = encode(sampler.summary(tuple(folder.gaps)))
+    while data:
+        data = data[os.write(writer, data) :]
+
+
+class Sampler:
+    """Looks again and again. What cannot be read is None."""
+
+    def __init__(self, tree: ProcessTree, places: tuple[str, ...]) -> None:
+        self._tree = tree
+        self._places = tuple(dict.fromkeys((_SHM, *places)))
+        self._least: dict[str, FileSystem] = {}
+        self._group = MemoryGroup()
+        self._cards = Cards()
+        self._kills = oom_kills()
+        self._started = time.time()
+        self.began = time.monotonic()
+        self._near: str | None = None
+
+    def sample(self) -> Sample:
+        """Return the memory of this moment."""
+        rss = self._tree.look()
+        available, total = memory()
+        free = {place: self._free(place) for place in self._places}
+        alive = self._tree.alive()
+        sample = Sample(
+            t=round(time.time(), 3),
+            rss=rss,
+            available=available,
+            total=total,
+            swap_free=swap()[0],
+            cgroup=self._group.sample(),
+            psi=pressure(),
+            shm_free=free[_SHM],
+            disk_free=min((size for place, size in free.items() if place != _SHM and size is not None), default=None),
+            cards=self._cards.sample(alive),
+            processes={str(pid): size for pid, size in alive.items()},
+        )
+        self._near = self._near or _nearly_full(sample)
+        return sample
+
+    def next_in(self, last: Sample) -> float:
+        """Return the seconds to the next sample: fewer at first, and near a limit."""
+        return _FAST if time.monotonic() - self.began < _FIRST or _is_near(last) else _SLOW
+
+    def summary(self, gaps: tuple[EvidenceGap, ...]) -> Summary:
+        """Return what was seen from the start until now."""
+        kills = oom_kills()
+        alive = self._tree.alive()
+        lines = kernel_lines(self._started, time.time())
+        return Summary(
+            processes=tuple(
+                WatchedProcess(
+                    pid=process.pid,
+                    parent=process.parent,
+                    command=process.command,
+                    start=round(process.first, 3),
+                    end=round(process.last, 3),
+                    rank=process.rank,
+                    peak_rss_bytes=process.peak_rss or None,
+                )
+                for process in sorted(self._tree.seen.values(), key=lambda process: process.first)
+            ),
+            alive=tuple(Survivor(pid=pid, command=name, card_bytes=self._cards.held(pid)) for pid in alive if (name := command_of(pid))),
+            counters=self._group.counters(),
+            host_oom_kills=None if kills is None or self._kills is None else kills - self._kills,
+            files=tuple(self._least.values()),
+            kernel=tuple(lines or ()),
+            gaps=(*gaps, *self._cards.gaps, *((_NO_KERNEL,) if lines is None else ())),
+            near=self._near,
+        )
+
+    def _free(self, place: str) -> int | None:
+        free, total = file_system(place)
+        before = self._least.get(place)
+        least = free if before is None or before.least_free_bytes is None else min(before.least_free_bytes, free or 0)
+        if free is not None:
+            self._least[place] = FileSystem(path=place, total_bytes=total, least_free_bytes=least)
+        return free
+
+
+_NO_KERNEL = EvidenceGap(what="lines of the kernel", why="/dev/kmsg may not be read here", how="dmesg, on the host")
+_NEARLY = 0.97
+
+
+def _is_near(last: Sample) -> bool:
+    group = last.cgroup
+    if last.available is not None and last.total is not None and last.available < _NEAR * last.total:
+        return True
+    # Files that were read stay in a group until somebody needs the room: a group is near its limit where the processes are.
+    limited = group is not None and group.limit is not None and group.current is not None and group.current > (1 - _NEAR) * group.limit
+    return limited and group is not None and last.rss is not None and last.rss > (group.limit or 0) / 2
+
+
+def _nearly_full(sample: Sample) -> str | None:
+    """Return what is used to within three hundredths, in words."""
+    for card in sample.cards:
+        if card.used is not None and card.total and card.ours and card.used > _NEARLY * card.total:
+            return f"card {card.index}"
+    group = sample.cgroup
+    if group is not None and group.limit and sample.rss is not None and sample.rss > _NEARLY * group.limit:
+        return "the memory limit of the control group"
+    return None
+
+
+def _without_nothing(value: Struct) -> dict[str, object]:
+    """Return a structure without what is not known."""
+    plain = {name: getattr(value, name) for name in value.__struct_fields__}
+    out = {name: held for name, held in plain.items() if held is not None and held not in ((), {})}
+    return {name: _without_nothing(held) if isinstance(held, Struct) else held for name, held in out.items()}
