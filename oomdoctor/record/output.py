@@ -64,7 +64,7 @@ def outputs(log: str | None) -> Recorded:
 def output_of(descriptor: int, log: str | None) -> Output:
     """Return where a descriptor leads, with the place at which the command's own part begins. `log` is a file that somebody names."""
     if log is not None:
-        return Output(kind="file", path=os.path.abspath(log), start_offset=_size(log) or 0)
+        return Output(kind="file", path=os.path.abspath(log).encode("utf-8", "replace").decode(), start_offset=_size(log) or 0)
     try:
         mode = os.fstat(descriptor).st_mode
     except OSError:
@@ -113,7 +113,7 @@ def _kept(descriptor: int) -> int | None:
 
 def _path(descriptor: int) -> str | None:
     try:
-        return os.readlink(f"/proc/self/fd/{descriptor}")
+        return os.fsencode(os.readlink(f"/proc/self/fd/{descriptor}")).decode("utf-8", "replace")
     except OSError:
         return None
 

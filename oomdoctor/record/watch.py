@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from oomdoctor.record.evidence import LOG, RUN, EvidenceGap, ReceivedSignal, RunRecord, WatchedProcess
 from oomdoctor.record.folder import EvidenceFolder
-from oomdoctor.record.injection import discard, inject, unreached
+from oomdoctor.record.injection import Injection, discard, inject, unreached
 from oomdoctor.record.launch import Launched, NotStarted
 from oomdoctor.record.output import Recorded, outputs
 from oomdoctor.record.sampling.sampler import SamplerProcess, Summary
@@ -58,15 +58,31 @@ def watch(command: Sequence[str], environment: Mapping[str, str], options: Watch
         discard(injection)
         folder.remove()
         raise
-    record = RunRecord(
+    try:
+        return launched, _watched(launched, record_of(command, options, version, launched, recorded), folder, recorded, injection)
+    except Exception as error:  # noqa: BLE001 - whatever fails in us, the command runs to its end and we end as it does
+        status = launched.wait()
+        folder.gaps.append(EvidenceGap(what="the run", why=f"{type(error).__name__}: {error}"))
+        record = replace(record_of((), options, version, launched, recorded), exit_code=_exit_code(status), signal=_signal(status))
+        folder.write_json(RUN, replace(record, gaps=tuple(folder.gaps)))
+        return launched, WatchedRun(status=status, record=record, folder=folder, stopped=launched.asked_to_end)
+
+
+def record_of(command: Sequence[str], options: WatchOptions, version: str, launched: Launched, recorded: Recorded) -> RunRecord:
+    """Return what is known of a run when it starts."""
+    return RunRecord(
         oomdoctor=version,
-        command=tuple(command),
-        cwd=_here(),
+        command=tuple(_text(word) for word in command),
+        cwd=_text(_here()),
         start=round(launched.start, 3),
         level=options.level,
         attempt=options.attempt,
         log=recorded.output,
     )
+
+
+def _watched(launched: Launched, record: RunRecord, folder: EvidenceFolder, recorded: Recorded, injection: Injection | None) -> WatchedRun:
+    """Watch a command that runs, to its end."""
     folder.write_json(RUN, record)
     sampler = SamplerProcess(folder, launched.ours, tuple(filter(None, (folder.path or record.cwd, recorded.folder))))
     if sampler.pid is not None:
@@ -80,7 +96,12 @@ def watch(command: Sequence[str], environment: Mapping[str, str], options: Watch
     gaps = [*_log(recorded, folder), *summary.gaps, *unreached(folder.path, summary.processes), *folder.gaps]
     record = _ended(replace(record, gaps=tuple(dict.fromkeys(gaps))), launched, summary, status, end)
     folder.write_json(RUN, record)
-    return launched, WatchedRun(status=status, record=record, folder=folder, stopped=launched.asked_to_end, near=summary.near)
+    return WatchedRun(status=status, record=record, folder=folder, stopped=launched.asked_to_end, near=summary.near)
+
+
+def _text(word: str) -> str:
+    """Return a word that JSON can hold, also where it is no text."""
+    return word.encode("utf-8", "replace").decode()
 
 
 def _here() -> str:

