@@ -11,7 +11,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NoReturn
 
 from oomdoctor.record.beside import let_go
@@ -162,7 +162,7 @@ def given_environment() -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def _spawned(command: list[str], environment: Mapping[str, str], mask: set[signal.Signals]) -> int:
+def _spawned(command: list[str], environment: Mapping[str, str], mask: Collection[int]) -> int:
     """Start a command and return its number; a script without a first line is the shell's, as execvp has it."""
     try:
         return os.posix_spawnp(command[0], command, environment, setsigmask=mask, setsigdef=restored())

@@ -141,7 +141,7 @@ class NvmlMeter:
         memory = _memory(self._call, handle)
         listed = self._call.first(*((name, handle) for name in _PROCESS_CALLS)) or ()
         processes = [_process(process, lambda _: Owner()) for process in list(listed)[:_PROCESSES]]
-        sizes = {process.pid: process.used_bytes for process in processes if process.used_bytes is not None}
+        sizes = {process.pid: process.used_bytes for process in processes if process.pid is not None and process.used_bytes is not None}
         return CardUse(index, memory.used_bytes, memory.total_bytes, sizes)
 
 

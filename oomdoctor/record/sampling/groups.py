@@ -55,10 +55,12 @@ class MemoryGroup:
         if self._own is None or self._limiting is None:
             return {}
         own, limiting = self._events(self._own), self._events(self._limiting)
-        out = {name: limiting[name] for name in ("oom", "max") if name in limiting}
+        out: dict[str, int] = {name: limiting[name] for name in ("oom", "max") if name in limiting}
         if self.version == 1 and (failed := self._number(self._limiting, "memory.failcnt")) is not None:
             out["max"] = failed
-        return {**out, **({"oom_kill": own["oom_kill"]} if "oom_kill" in own else {})}
+        if "oom_kill" in own:
+            out["oom_kill"] = own["oom_kill"]
+        return out
 
     def _events(self, folder: str) -> dict[str, int]:
         text = read(f"{folder}/{_NAMES[self.version][3]}") or b""
