@@ -18,6 +18,14 @@ _COUNTS = (
     re.compile(r"(\d{1,4}|[单一双两二三四八])\s*(?:张|块|卡|路)\s*(.+)"),
     re.compile(r"(单|双|one|two|three|four|eight|\d{1,2}(?= +[a-z]))\s*(.+?)", re.IGNORECASE),
 )
+_TIMES = re.compile(r"(?<![\w.])(\d{1,3})\s*[x×*]\s*(?=\S)|[x×*]\s*(\d{1,3})(?![\w.])", re.IGNORECASE)
+_OF_UNITS = re.compile(
+    r"(?<![\w.])(\d{1,3})\s*-?\s*(?:gpus?|cards?|张|块|卡|路)(?![a-z])|(?<![\w.])(\d{1,2})-(?=[a-z])|^(\d{1,2})\s+(?=\S)", re.IGNORECASE
+)
+_MACHINES = re.compile(r"(?<![\w.])(\d{1,3}|[单双两二三四八])\s*(?:台|机|nodes?|machines?|servers?)(?![a-z])", re.IGNORECASE)
+_PAIR = re.compile(r"\bpair\s+of\b", re.IGNORECASE)
+_SLICE = re.compile(r"\bmig\b.*?\b\dg\.(\d{1,3})gb\b", re.IGNORECASE)
+"""A part of a card that counts as one (nvidia-smi mig -lgip)."""
 _MOST = 100
 _LEAST = 2
 
@@ -35,11 +43,50 @@ class CardName(Struct, frozen=True):
 
 def read_card_name(written: str) -> Iterator[CardName]:
     """Yield what a name may say: all of it a name, then a part of it a count, then a plural."""
-    written = _bounded(written)
+    whole, written = written[:_MOST], _bounded(written)
     readings = [(written, None), *_counted(written)]
     for text, cards in [*readings, *((text[:-1], cards) for text, cards in readings if re.search(r"\ds$", text))]:
         size = _SIZE.search(text)
         yield CardName(text, _SIZE.sub(" ", text).strip(" -_()（）"), int(size[1]) if size else None, cards)
+    yield from _in_a_sentence(whole)
+
+
+def _in_a_sentence(written: str) -> Iterator[CardName]:
+    """Yield what words around a name say of number and size (`4 A10 GPUs with 24 GB each`, `2台 H100*8`); a size may be that of all."""
+    part = _SLICE.search(written)
+    if part is not None:
+        yield CardName(written, "", int(part[1]))
+    text, cards = _without_counts(written)
+    sizes = [int(size) for size in _SIZE.findall(text)]
+    name = re.sub(r"(?<=\d)s\b", "", any_word("card", "beside").sub(" ", _SIZE.sub(" ", text)))
+    name = _bounded(name).strip(" -_,()（）")
+    if not name or name == written:
+        return
+    for size in sizes or [None]:
+        yield CardName(f"{name} {size}GB" if size else name, name, size, cards)
+    if sizes and cards and sizes[0] % cards == 0:
+        yield CardName(f"{name} {sizes[0] // cards}GB", name, sizes[0] // cards, cards)
+
+
+def _without_counts(written: str) -> tuple[str, int | None]:
+    """Return a text without what counts cards and machines in it, and how many cards that makes."""
+    text, machines = _taken(_MACHINES, written)
+    text, times = _taken(_TIMES, text)
+    text, cards = (text, None) if times else _taken(_OF_UNITS, text)
+    text, pairs = _PAIR.subn(" ", text)
+    if times is not None:
+        return text, times * (machines or 1)
+    return text, cards or (2 if pairs else machines)
+
+
+def _taken(form: re.Pattern[str], text: str) -> tuple[str, int | None]:
+    """Return a text without the first match of a form, and the number in it."""
+    match = form.search(text)
+    if match is None:
+        return text, None
+    count = next(group for group in match.groups() if group)
+    number = int(count if count.isdecimal() else name_words("card", "count")[count])
+    return f"{text[: match.start()]} {text[match.end() :]}", number or None
 
 
 @lru_cache(maxsize=2048)
