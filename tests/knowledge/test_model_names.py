@@ -80,7 +80,11 @@ def test_what_is_mistyped_is_offered(written: str, meant: str) -> None:
 
 @pytest.mark.parametrize(("written", "found"), [
     pytest.param("deepseek-r1:14b", "deepseek-ai/DeepSeek-R1-Distill-Qwen-14B", id="a tag of Ollama's library"),
-    pytest.param("deepseek-r1 14b", "", id="words that are no tag"),
+    pytest.param("deepseek-r1 14b", "deepseek-ai/DeepSeek-R1-Distill-Qwen-14B", id="a size that only such tags have"),
+    pytest.param("deepseek-r1 9b", "", id="a size that nothing has"),
+    pytest.param("deepseek-r1:latest", "deepseek-ai/DeepSeek-R1-0528-Qwen3-8B", id="the tag that is taken where none is said"),
+    pytest.param("Qwen2.5-7B大模型", "Qwen/Qwen2.5-7B", id="Chinese words behind it"),
+    pytest.param("Qwen3-14B-5.0bpw-h6-exl2", "Qwen/Qwen3-14B", id="the bits of a weight"),
     pytest.param("智谱 GLM-4-9B", "zai-org/glm-4-9b-chat", id="a Chinese name before the English one"),
     pytest.param("千问3-14b", "Qwen/Qwen3-14B", id="a Chinese name alone"),
     pytest.param("R1-Distill-Llama-8B", "deepseek-ai/DeepSeek-R1-Distill-Llama-8B", id="without its maker"),

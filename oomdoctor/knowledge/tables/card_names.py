@@ -11,7 +11,7 @@ from msgspec import Struct
 from oomdoctor.knowledge.tables.name_words import any_word, name_words
 
 _SIZE = re.compile(r"(?<![a-z\d.])(\d{1,4})\s*(?:gib|gb|g)(?![a-z0-9])", re.IGNORECASE)
-_BETWEEN = re.compile(r"[\s_+/()（）,-]+")
+_BETWEEN = re.compile(r"[\s_+/()（）,，-]+")
 _COUNTS = (
     re.compile(r"(\d{1,4})\s*[x×*]\s*(?=\S)(.+)", re.IGNORECASE),
     re.compile(r"(.+?)\s*[x×*]\s*(\d{1,4})", re.IGNORECASE),
@@ -19,10 +19,13 @@ _COUNTS = (
     re.compile(r"(单|双|one|two|three|four|eight|\d{1,2}(?= +[a-z]))\s*(.+?)", re.IGNORECASE),
 )
 _TIMES = re.compile(r"(?<![\w.])(\d{1,3})\s*[x×*]\s*(?=\S)|[x×*]\s*(\d{1,3})(?![\w.])", re.IGNORECASE)
+_NUMBER = r"(\d{1,3}|[单一双两二三四六八]|(?:single|one|two|dual|three|four|six|eight)(?=[\s-]))"
 _OF_UNITS = re.compile(
-    r"(?<![\w.])(\d{1,3})\s*-?\s*(?:gpus?|cards?|张|块|卡|路)(?![a-z])|(?<![\w.])(\d{1,2})-(?=[a-z])|^(\d{1,2})\s+(?=\S)", re.IGNORECASE
+    rf"(?<![\w.]){_NUMBER}\s*-?\s*(?:(?:gpus?|cards?)(?![a-z])|张|块|卡|路)|(?<![\w.])(\d{{1,2}})-(?=[a-z])|^{_NUMBER}\s+(?=\S)",
+    re.IGNORECASE,
 )
-_MACHINES = re.compile(r"(?<![\w.])(\d{1,3}|[单双两二三四八])\s*(?:台|机|nodes?|machines?|servers?)(?![a-z])", re.IGNORECASE)
+_MACHINES = re.compile(rf"(?<![\w.]){_NUMBER}\s*(?:台|机|(?:nodes?|machines?|servers?|systems?)(?![a-z]))", re.IGNORECASE)
+_MOST_IN_A_MACHINE = 8
 _PAIR = re.compile(r"\bpair\s+of\b", re.IGNORECASE)
 _SLICE = re.compile(r"\bmig\b.*?\b\dg\.(\d{1,3})gb\b", re.IGNORECASE)
 """A part of a card that counts as one (nvidia-smi mig -lgip)."""
@@ -59,10 +62,11 @@ def _in_a_sentence(written: str) -> Iterator[CardName]:
     text, cards = _without_counts(written)
     sizes = [int(size) for size in _SIZE.findall(text)]
     name = re.sub(r"(?<=\d)s\b", "", any_word("card", "beside").sub(" ", _SIZE.sub(" ", text)))
-    name = _bounded(name).strip(" -_,()（）")
+    name = _bounded(name).strip(" -_,，*()（）")
     if not name or name == written:
         return
-    for size in sizes or [None]:
+    written_sizes: list[int | None] = [*sizes] or [None]
+    for size in written_sizes:
         yield CardName(f"{name} {size}GB" if size else name, name, size, cards)
     if sizes and cards and sizes[0] % cards == 0:
         yield CardName(f"{name} {sizes[0] // cards}GB", name, sizes[0] // cards, cards)
@@ -76,6 +80,8 @@ def _without_counts(written: str) -> tuple[str, int | None]:
     text, pairs = _PAIR.subn(" ", text)
     if times is not None:
         return text, times * (machines or 1)
+    if cards is not None and machines is not None and cards <= _MOST_IN_A_MACHINE:
+        return text, cards * machines
     return text, cards or (2 if pairs else machines)
 
 
@@ -85,7 +91,7 @@ def _taken(form: re.Pattern[str], text: str) -> tuple[str, int | None]:
     if match is None:
         return text, None
     count = next(group for group in match.groups() if group)
-    number = int(count if count.isdecimal() else name_words("card", "count")[count])
+    number = int(count if count.isdecimal() else name_words("card", "count")[count.lower()])
     return f"{text[: match.start()]} {text[match.end() :]}", number or None
 
 

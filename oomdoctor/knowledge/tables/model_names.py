@@ -14,9 +14,12 @@ _LONGEST = 300
 _CACHED = re.compile(r"models--[\w.-]{1,100}--([\w.-]{1,100})")
 _FILE = re.compile(r"(?:-\d{5}-of-\d{5})?\.(?:gguf|safetensors|bin|pth?)$")
 _FORMAT = re.compile(
-    r"(?<![a-z0-9])(?:(?:ud-)?i?q\d(?:_(?:k|[01]|xxs|xs|s|m|l|xl|nl))*|awq|gptq|gguf|ggml|bnb|nf4|fp[48]|nvfp4|mxfp[48]|fp16|bf16|f16|fp32"
-    r"|int-?[48]|[248]-?bits?|w\da\d+|exl[23]|mlx|marlin|qat|autoround|quantized|dynamic|static|pertensor)(?![a-z0-9])"
+    r"(?<![a-z0-9])(?:(?:ud-)?i?q\d(?:_(?:k|[01]|xxs|xs|s|m|l|xl|nl|p))*|awq|gptq|gguf|ggml|bnb|nf4|fp[48]|nvfp4|mxfp[48]|fp16|bf16|f16|fp32"
+    r"|int-?[48]|[248]-?bits?|w\da\d+|exl[23]|\d(?:\.\d{1,2})?bpw|h[68]|dwq|ct2|mlx|marlin|qat|autoround|quantized|dynamic|static|pertensor)(?![a-z0-9])"
 )
+_WHOLE_VERSION = re.compile(r"(?<=\d)\.0(?![\d.]|\s*[bm](?![a-z]))")
+"""`V2.0` is V2."""
+_CHINESE = re.compile("[\u3400-\u9fff]+")
 _SPLIT = re.compile(r"[\s_:/()+,-]+")
 _SIZE = re.compile(r"(\d{1,4}(?:\.\d{1,3})?|\d{1,2}x\d{1,3}(?:\.\d)?)([bm])(\d?)")
 _ACTIVE = re.compile(r"a\d{1,3}(?:\.\d)?b")
@@ -107,12 +110,15 @@ def _read(plain: str) -> ModelName:
 
 
 def _translated(text: str) -> str:
-    """Return a name with the Chinese name of its family in English, which may stand behind it as well (`智谱 GLM-4`)."""
+    """Return a name with the Chinese name of its family in English, and no other Chinese.
+
+    The English name may stand behind it as well (`智谱 GLM-4`).
+    """
     for chinese, english in name_words("model", "family").items():
         if chinese in text:
             bare = text.replace(chinese, " ")
             text = bare if english in bare else text.replace(chinese, f"{english} ")
-    return text
+    return _CHINESE.sub(" ", _WHOLE_VERSION.sub("", text))
 
 
 def without_maker(family: str) -> str:

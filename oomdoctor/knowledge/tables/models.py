@@ -166,8 +166,11 @@ def _meant(written: ModelName) -> ModelRow | None:
     if not written.family:
         return None
     entries = _by_family().get(written.family, [])
-    if row := _chosen(written, [entry for entry in entries if _has_size(written, entry)]):
+    of_size = [entry for entry in entries if _has_size(written, entry)]
+    if row := _chosen(written, of_size):
         return row
+    if entries and not of_size and (tagged := _tags().get((written.family, written.size))):
+        return tagged.row  # `DeepSeek R1 32B`: in that size there are only models that Ollama calls so
     return _chosen(written, [entry for entry in _entries() if entry.name.size == written.size and _is_short_for(written, entry.name)])
 
 
