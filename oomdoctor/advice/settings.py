@@ -98,9 +98,10 @@ def written_settings(
         if value is None:
             if not row.sets and ((out and row.along) or not named):
                 out.append(_setting(row, _old(row, facts, config), row.to))
-        elif row.means is None:
-            out.append(_setting(row, _old(row, facts, config), _shown(value) or ""))
-        elif _same(value, row.means):
+        elif row.means is None and (not row.values or str(value) in row.values):
+            # The value was worked out for this run, so it is no example.
+            out.append(_setting(row, _old(row, facts, config), _shown(value) or "", is_example=False))
+        elif row.means is not None and _same(value, row.means):
             out.append(_setting(row, _old(row, facts, config), row.to))
         elif str(value) in row.values:
             out.append(_setting(row, _old(row, facts, config), row.values[str(value)]))
@@ -161,7 +162,8 @@ def _change(row: SettingRecord, old: _Old, facts: Mapping[str, Fact]) -> Setting
     return SettingChange(_setting(row, old, to), in_force, not row.along, number(old.value))
 
 
-def _setting(row: SettingRecord, old: _Old, to: str, note: Text | None = None) -> ProposedSetting:
+def _setting(row: SettingRecord, old: _Old, to: str, note: Text | None = None, *, is_example: bool = True) -> ProposedSetting:
+    """Return the change of a row's key; `is_example`: where the row is one, so is the value."""
     place = old.given
     open_size = row.unit is not None and row.change == "raise" and to == row.to
     return ProposedSetting(
@@ -171,8 +173,8 @@ def _setting(row: SettingRecord, old: _Old, to: str, note: Text | None = None) -
         before=None if old.written is not None and _same(old.written, to) else old.written,
         file=place.file if place else None,
         line=place.line if place else None,
-        note=note or (_by_default(row) if old.default else _only_an_example(row, old, to) or _dated(row)),
-        example=row.example or open_size,
+        note=note or (_by_default(row) if old.default else (_only_an_example(row, old, to) if is_example else None) or _dated(row)),
+        example=(row.example and is_example) or open_size,
         sets=row.sets,
         dated=bool(row.since or row.until),
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption, Estimate
 from oomdoctor.case.plan import MemoryBudget, Plans
 from oomdoctor.case.serving import AnyPlans, Served
+from oomdoctor.case.settings import RunSettings
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.framework import FRAMEWORKS
@@ -20,10 +21,12 @@ from oomdoctor.planning.plan_request import PlanRequest
 from oomdoctor.planning.plan_writer import PlanWriter
 from oomdoctor.planning.plans import plans
 from oomdoctor.planning.run_space import run_space
+from oomdoctor.planning.search import Outcome
+from oomdoctor.planning.server_options import Deployment
 from oomdoctor.planning.server_space import server_space
 from oomdoctor.planning.sizing.layers import as_it_fits, on_card
 from oomdoctor.setups.assumed import assumed
-from oomdoctor.setups.from_log import run_from_log
+from oomdoctor.setups.from_log import LoggedRun, run_from_log
 from oomdoctor.setups.server import CardLookup, serve_run, server_record
 
 _TRIES = 40
@@ -54,12 +57,17 @@ def plan_run(
     keys = measure_keys(pack, request.training, request.log, request.framework)
     budget = _budget(card, request)
     request = _as_placed(request, budget)
-    served = _served(request, budget, model, gpus, pack)
+    served = _served(run_from_log(request.training, request.log), request, budget, model, gpus, pack)
     if served is None:
         run = _run_plans(request, budget, keys, writer, top)
         told = (*_mended(writer), *request.assumptions)
         return replace(run, now=replace(run.now, assumptions=told))
-    server = keys.with_keys(plans(server_space(served, budget, keys.has), top=top))
+
+    def deployment(settings: RunSettings) -> Deployment:
+        after = (writer and _served(writer.run(settings), request, budget, model, gpus, pack)) or served
+        return Deployment(after.setup, after.server, after.total)
+
+    server = _server_plans(served, budget, keys, writer, top, deployment)
     of_both = (taken for taken in request.assumptions if taken.id in _OF_SERVERS_TOO)
     return replace(server, now=replace(server.now, assumptions=(*of_both, *served.assumptions)))
 
@@ -77,10 +85,31 @@ def _run_plans(request: PlanRequest, budget: MemoryBudget, keys: MeasureKeys, wr
     if writer is None:
         return keys.with_keys(plans(anyhow, top=top))
     space = run_space(request.setup, budget, keys.has, writer.can_write)
-    whole = writer.writable_plans(space, keys.with_keys(plans(space, top=_TRIES, also_dominated=True)), top)
+    whole = writer.writable_plans(space, keys.with_keys(plans(space, top=_TRIES, also_dominated=True)), top, writer.setup)
     if whole.fits == "yes" or len(whole.plans) >= top:
         return whole
-    every = keys.with_keys(plans(anyhow, top=_TRIES))
+    return _whole_first(whole, keys.with_keys(plans(anyhow, top=_TRIES)), writer, top)
+
+
+def _server_plans(
+    served: Served,
+    budget: MemoryBudget,
+    keys: MeasureKeys,
+    writer: PlanWriter | None,
+    top: int,
+    deployment: Callable[[RunSettings], Deployment],
+) -> Plans[Served]:
+    """Plan for a server; `deployment` returns it as its files would start it."""
+    space = server_space(served, budget, keys.has)
+    every = keys.with_keys(plans(space, top=top if writer is None else _TRIES))
+    if writer is None or every.fits == "yes":
+        return every
+    whole = writer.writable_plans(space, every, top, deployment)
+    return whole if len(whole.plans) >= top else _whole_first(whole, every, writer, top)
+
+
+def _whole_first(whole: Plans[Outcome], every: Plans[Outcome], writer: PlanWriter, top: int) -> Plans[Outcome]:
+    """Return the plans that files hold, and beside them those with a part for a person."""
     by_hand = tuple(plan for plan in every.plans if not writer.can_write(plan.measures))
     if whole.plans:
         return replace(whole, by_hand=by_hand[:_BY_HAND])
@@ -123,9 +152,8 @@ def _budget(card: Card | None, request: PlanRequest) -> MemoryBudget:
     raise UsageError("which card? name it with --gpu (RTX 4090, A100-80GB, 24GB)")
 
 
-def _served(request: PlanRequest, budget: MemoryBudget, model: str | None, gpus: int | None, pack: Pack) -> Served | None:
-    """Return what the run makes of its card where it is a server."""
-    run = run_from_log(request.training, request.log)
+def _served(run: LoggedRun, request: PlanRequest, budget: MemoryBudget, model: str | None, gpus: int | None, pack: Pack) -> Served | None:
+    """Return what a run makes of its card where it is a server."""
     settings = replace(run.settings, model=model) if model else run.settings
     run = replace(run, settings=settings, cards=gpus or run.cards, framework=request.framework)
     record = server_record(run.settings, run.framework, pack)

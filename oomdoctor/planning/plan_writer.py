@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import Measure, Plan, Plans
-from oomdoctor.case.settings import ConfigIssue, RunConfig, RunSettings
+from oomdoctor.case.settings import ConfigIssue, RunConfig, RunSettings, Scalar
 from oomdoctor.case.setup import Setup
 from oomdoctor.configs.edit.edit_targets import EditTargets
 from oomdoctor.configs.edit.patch import patch
@@ -22,9 +21,10 @@ from oomdoctor.configs.proposals.from_plans import measures_proposal
 from oomdoctor.configs.proposals.proposal import Proposal
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.planning.framework_keys import measure_keys
+from oomdoctor.planning.options import Candidate
 from oomdoctor.planning.plan_request import PlanRequest
-from oomdoctor.planning.run_space import RunSpace
-from oomdoctor.setups.from_log import run_from_log, setup_from_log
+from oomdoctor.planning.search import Outcome, SearchSpace, undominated
+from oomdoctor.setups.from_log import LoggedRun, run_from_log, setup_from_log
 
 Files = Mapping[str, bytes]
 
@@ -57,23 +57,34 @@ class PlanWriter:
             known = self._writable[tuple(measures)] = self._takes(self._proposal(self._keys.of_measures(measures)))
         return known
 
-    def writable_plans(self, space: RunSpace, plans: Plans[Estimate], top: int) -> Plans[Estimate]:
-        """Return the plans that the files hold, each with what the files give then; `top` at most."""
-        kept: list[Plan[Estimate]] = []
-        for plan in self._outcomes(space, plans.plans):
-            if all(plan.outcome.setup != other.outcome.setup for other in kept):
+    def writable_plans(
+        self,
+        space: SearchSpace[Candidate, Outcome],
+        plans: Plans[Outcome],
+        top: int,
+        candidate: Callable[[RunSettings], Candidate],
+    ) -> Plans[Outcome]:
+        """Return the plans that the files hold, each with what the files give then; `top` at most.
+
+        `candidate` returns what the search looks at for the settings that the files say.
+        """
+        kept: list[Plan[Outcome]] = []
+        for plan in self._outcomes(space, plans.plans, candidate):
+            if not any(_says_nothing_new(space, plan, other) for other in kept):
                 kept.append(plan)
             if len(kept) == top:
                 break
         return replace(plans, plans=tuple(kept))
 
-    def _outcomes(self, space: RunSpace, plans: Sequence[Plan[Estimate]]) -> Iterator[Plan[Estimate]]:
+    def _outcomes(
+        self, space: SearchSpace[Candidate, Outcome], plans: Sequence[Plan[Outcome]], candidate: Callable[[RunSettings], Candidate]
+    ) -> Iterator[Plan[Outcome]]:
         """Yield the plans that fit as they are written."""
         for plan in plans:
             settings = self._after(plan.measures)
             if settings is None:
                 continue
-            outcome = space.evaluate(self._setup(settings))
+            outcome = space.evaluate(candidate(settings))
             if space.fits(outcome) == "yes":
                 yield replace(plan, outcome=outcome)
 
@@ -86,22 +97,27 @@ class PlanWriter:
         run = self._read({**self._files, **applied.files}) if not any(step.left for step in applied.steps) else None
         return None if run is None else run.settings
 
-    def _setup(self, settings: RunSettings) -> Setup:
+    def run(self, settings: RunSettings) -> LoggedRun:
         """Return the run of the request with what is different in these settings."""
-        names = (name for name in settings.__struct_fields__ if getattr(settings, name) != getattr(self._settings, name))
-        changed = {name: getattr(settings, name) for name in names}
-        now = self._request.setup
+        changed = self._changed(settings)
         known = run_from_log(self._request.training, self._request.log)
-        trained = known.trained if _OF_ADAPTERS.isdisjoint(changed) else None
-        run = replace(
+        return replace(
             known,
             settings=replace(known.settings, **changed),
-            cards=now.layout.cards,
+            cards=self._request.setup.layout.cards,
             framework=self._request.framework,
-            trained=trained,
+            trained=known.trained if _OF_ADAPTERS.isdisjoint(changed) else None,
         )
-        made, _ = setup_from_log(run, now.shape)
-        return made if "sequence_length" in changed else replace(made, length=now.length)
+
+    def setup(self, settings: RunSettings) -> Setup:
+        """Return the setup of that run."""
+        now = self._request.setup
+        made, _ = setup_from_log(self.run(settings), now.shape)
+        return made if "sequence_length" in self._changed(settings) else replace(made, length=now.length)
+
+    def _changed(self, settings: RunSettings) -> dict[str, Scalar]:
+        names = (name for name in settings.__struct_fields__ if getattr(settings, name) != getattr(self._settings, name))
+        return {name: getattr(settings, name) for name in names}
 
     def _proposal(self, measures: Sequence[Measure]) -> Proposal:
         return measures_proposal("plan", measures, self._targets, self._settings, self._pack)
@@ -115,3 +131,11 @@ class PlanWriter:
     def _issues(self, files: Files) -> Sequence[ConfigIssue]:
         run = self._read(files)
         return () if run is None else run.issues
+
+
+def _says_nothing_new(space: SearchSpace[Candidate, Outcome], plan: Plan[Outcome], shown: Plan[Outcome]) -> bool:
+    """Return whether a plan comes to the same as one that is shown, or makes its changes and others and is better in nothing."""
+    if plan.outcome == shown.outcome:
+        return True
+    fixes, others = ({measure.fix for measure in one.measures} for one in (plan, shown))
+    return fixes >= others and plan not in undominated(space, (shown, plan))

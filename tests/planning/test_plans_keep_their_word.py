@@ -10,6 +10,7 @@ import pytest
 import oomdoctor
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import Plans
+from oomdoctor.case.serving import Served
 
 LLAMAFACTORY = """\
 model_name_or_path: Qwen/Qwen2.5-7B-Instruct
@@ -87,6 +88,52 @@ def test_the_written_files_need_what_the_plan_promised(files: dict[str, str], ca
         assert run.fits == "yes"
         assert run.fit is not None
         assert run.fit.needed.expected == pytest.approx(plan.outcome.expected, rel=0.01)
+
+
+@pytest.mark.parametrize(("command", "card", "cards"), [
+    pytest.param("python -m vllm.entrypoints.openai.api_server --model meta-llama/Llama-3.3-70B-Instruct --gpu-memory-utilization 0.85",
+                 "A100-80GB", 4, id="vLLM as a module, the longest request not told"),
+    pytest.param("python -m sglang.launch_server --model-path Qwen/Qwen3-32B --port 30000", "A100-40GB", 2, id="SGLang"),
+    pytest.param("text-generation-launcher --model-id meta-llama/Llama-3.1-70B-Instruct --num-shard 1", "A100-80GB", 4, id="TGI"),
+    pytest.param("lmdeploy serve api_server Qwen/Qwen2.5-32B-Instruct --tp 1 --session-len 32768", "A100-40GB", 2, id="LMDeploy"),
+    pytest.param("trtllm-serve Qwen/Qwen3-32B --max_batch_size 64 --tp_size 1", "A100-40GB", 2, id="TensorRT-LLM"),
+])  # fmt: skip
+def test_a_server_started_as_the_plan_writes_it_has_the_cache_that_was_promised(
+    command: str, card: str, cards: int, tmp_path: Path
+) -> None:
+    script = tmp_path / "serve.sh"
+    script.write_text(f"{command}\n", encoding="utf-8")
+    plans = cast("Plans[Served]", oomdoctor.plan(script, gpu=card, gpus=cards))
+    assert plans.plans
+    for number, plan in enumerate(plans.plans, 1):
+        changes = oomdoctor.fix(script, gpu=card, gpus=cards, plan=number, review=True)
+        assert not any(step.left for step in changes.applied.steps)
+        written = tmp_path / f"plan-{number}.sh"
+        written.write_bytes(changes.applied.files[str(script)])
+        served = oomdoctor.estimate(written, gpu=card, gpus=cards).estimate
+        assert isinstance(served, Served)
+        assert (served.starts, served.cache) == ("yes", plan.outcome.cache)
+
+
+def test_another_checkpoint_is_for_a_person_to_name(tmp_path: Path) -> None:
+    script = tmp_path / "serve.sh"
+    script.write_text("vllm serve Qwen/Qwen2.5-32B-Instruct --max-model-len 4096\n", encoding="utf-8")
+    plans = cast("Plans[Served]", oomdoctor.plan(script, gpu="A100-40GB", gpus=1))
+    written = [setting.to for plan in plans.plans for measure in plan.measures for setting in measure.settings]
+    assert "fp8" in written
+    assert "awq" not in written
+
+
+def test_layers_for_the_card_are_written_as_they_were_counted(tmp_path: Path) -> None:
+    script = tmp_path / "serve.sh"
+    script.write_text("llama-server -hf unsloth/Qwen3-32B-GGUF:Q4_K_M -c 32768 -ngl 99\n", encoding="utf-8")
+    plans = cast("Plans[Estimate]", oomdoctor.plan(script, gpu="RTX 3090"))
+    changes = oomdoctor.fix(script, gpu="RTX 3090", plan=1, review=True)
+    assert not any(step.left for step in changes.applied.steps)
+    script.write_bytes(changes.applied.files[str(script)])
+    run = oomdoctor.estimate(script, gpu="RTX 3090")
+    assert run.fit is not None
+    assert run.fit.needed.expected == plans.plans[0].outcome.expected
 
 
 def test_a_plan_that_no_file_holds_is_shown_where_there_is_no_other(tmp_path: Path) -> None:

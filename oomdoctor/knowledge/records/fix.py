@@ -31,7 +31,10 @@ class SettingRecord(Record, frozen=True, kw_only=True):
     means: str | None = None
     """The value of that setting, where it is not `to` itself (`disable_gradient_checkpointing: false` means true)."""
     values: dict[str, str] = {}
-    """What to write where another value of that setting is wanted, by its meaning (`'2': ds_z2.json` beside a file for stage 3)."""
+    """What to write where another value of that setting is wanted, by its meaning (`'2': ds_z2.json` beside a file for stage 3).
+
+    Without `means` these are all that the key can do by itself: a checkpoint in AWQ is another file, and no option makes it.
+    """
     also: list[str] = []
     """Values of the setting that serve as well: with one of them in force there is nothing to change."""
     change: ChangeName | None = None

@@ -30,7 +30,7 @@ _RISKS: Mapping[Risk, Text | None] = {
     "different": Text("trains fewer parameters", "可训练的参数变少"),
     "data": Text("cuts samples", "会截断样本"),
 }
-_BY_HAND = Text("Also possible, with a part that is for you to write: ", "还有一些办法，但其中一部分要手动改：")
+BY_HAND = Text("Also possible, with a part that is for you to write: ", "还有一些办法，但其中一部分要手动改：")
 _NAMED = Text("{} ({})", "{}（{}）")
 _PACES: Mapping[float, Text] = {
     0.33: Text("about a third of the time", "耗时约为现在的三分之一"),
@@ -85,7 +85,7 @@ def _blocks(plans: Plans[Estimate], assumptions: Sequence[Assumption], pack: Pac
             wording.say(_NAMED).format(_titles(plan.measures, pack, wording, " + "), format_size(plan.outcome.expected))
             for plan in plans.by_hand
         ]
-        yield Paragraph((Span(wording.say(_BY_HAND) + wording.listed(named) + wording.stop),))
+        yield Paragraph((Span(wording.say(BY_HAND) + wording.listed(named) + wording.stop),))
     if plans.obstacle is not None:
         yield from _obstacle(plans.obstacle, plans, pack, wording)
     yield from assumed(assumptions, wording)

@@ -11,6 +11,7 @@ from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.steps import settings
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps
 from oomdoctor.report.memory.assumed import assumed
+from oomdoctor.report.memory.plan import BY_HAND
 from oomdoctor.report.memory.serving import obstacle, verdict
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB, format_size
@@ -65,6 +66,9 @@ def _blocks(plans: Plans[Served], assumptions: Sequence[Assumption], wording: Wo
     if plans.plans:
         yield Heading(wording.say(Text("What to change", "怎么改")))
         yield Steps(tuple(_step(plan, plans.now, wording) for plan in plans.plans))
+    if plans.by_hand:
+        named = [_titles(plan, wording, " + ") for plan in plans.by_hand]
+        yield Paragraph((Span(wording.say(BY_HAND) + wording.listed(named) + wording.stop),))
     if plans.obstacle is not None:
         yield from _obstacle(plans.obstacle, plans, wording)
     yield from assumed(tuple(assumptions), wording)
@@ -97,15 +101,18 @@ def _row(label: str, served: Served, wording: Wording) -> Row:
 
 
 def _step(plan: Plan[Served], now: Served, wording: Wording) -> Step:
-    names = [name for measure in plan.measures for name, _ in measure.sets]
     costs = [wording.say(text) for measure in plan.measures if (text := _cost(measure, now)) is not None]
     changes = [setting for measure in plan.measures for setting in measure.settings]
     joined = wording.semicolon
     return Step(
-        title=joined.join(wording.say(_TITLES[name]) for name in names) + wording.stop,
+        title=_titles(plan, wording, joined) + wording.stop,
         settings=tuple(settings(changes, wording, _SETTINGS)),
         note=(Span(wording.say(Text("Costs: ", "代价：")) + joined.join(costs) + wording.stop),) if costs else (),
     )
+
+
+def _titles(plan: Plan[Served], wording: Wording, between: str) -> str:
+    return between.join(wording.say(_TITLES[name]) for measure in plan.measures for name, _ in measure.sets)
 
 
 def _cost(measure: Measure, now: Served) -> Text | None:

@@ -51,6 +51,7 @@ def convert_served_plans(plans: Plans[Served], assumed: Sequence[Assumption], wo
         wall=None if plans.obstacle is None else _obstacle(plans.obstacle),
         combinations=plans.combinations,
         assumptions=assumptions(assumed, wording),
+        by_hand=tuple(_plan(plan) for plan in plans.by_hand),
     )
 
 
