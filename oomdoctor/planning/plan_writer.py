@@ -134,8 +134,9 @@ class PlanWriter:
 
 
 def _says_nothing_new(space: SearchSpace[Candidate, Outcome], plan: Plan[Outcome], shown: Plan[Outcome]) -> bool:
-    """Return whether a plan comes to the same as one that is shown, or makes its changes and others and is better in nothing."""
+    """Return whether a plan comes to the same as one that is shown, or makes its changes, or the same with other values, and is better in nothing."""
     if plan.outcome == shown.outcome:
         return True
     fixes, others = ({measure.fix for measure in one.measures} for one in (plan, shown))
-    return fixes >= others and plan not in undominated(space, (shown, plan))
+    sets, set_there = ({pair for measure in one.measures for pair in measure.sets} for one in (plan, shown))
+    return (fixes == others or sets >= set_there) and plan not in undominated(space, (shown, plan))
