@@ -134,7 +134,7 @@ class PlanWriter:
 
 
 def _says_nothing_new(space: SearchSpace[Candidate, Outcome], plan: Plan[Outcome], shown: Plan[Outcome]) -> bool:
-    """Return whether a plan comes to the same as one that is shown, or makes its changes, or the same with other values, and is better in nothing."""
+    """Return whether a plan comes to the same as one that is shown, or adds to it, or has other values, and is better in nothing."""
     if plan.outcome == shown.outcome:
         return True
     fixes, others = ({measure.fix for measure in one.measures} for one in (plan, shown))
