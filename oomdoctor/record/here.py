@@ -1,4 +1,4 @@
-"""Watch the process that runs: no wrapper, no environment, only the recorder inside and its evidence folder."""
+"""The recorder inside without a wrapper: in the process that runs, or in those that somebody else starts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,21 @@ from msgspec.structs import replace
 from oomdoctor.record.evidence import RUN, EvidenceGap, RunRecord, WatchedProcess
 from oomdoctor.record.folder import EvidenceFolder
 from oomdoctor.record.injected import recorder as own_recorder
-from oomdoctor.record.injection import PACKAGE, SNAPSHOTS_MOST
+from oomdoctor.record.injection import PACKAGE, SNAPSHOTS_MOST, Injection, inject
 
 LIBRARIES = ("torch", "torch_npu", "torch_musa", "torch_mlu", "jax", "tensorflow")
 NO_WRAPPER = EvidenceGap(what="the wrapper", why="the recorder inside was started alone", how="oomdoctor run -- COMMAND")
+
+
+def prepare(out: str | None, level: int, version: str) -> Injection | None:
+    """Make an evidence folder for commands that somebody else starts, with the recorder in it; None where nothing can be written."""
+    folder = EvidenceFolder(out)
+    injection = inject(folder.path, level)
+    if injection is None:
+        folder.remove_if_empty()
+        return None
+    folder.write_json(RUN, RunRecord(oomdoctor=version, cwd=os.getcwd(), start=round(time.time(), 3), level=level, gaps=(NO_WRAPPER,)))
+    return injection
 
 
 class ProcessWatch:

@@ -9,13 +9,14 @@ from contextlib import suppress
 import click
 
 from oomdoctor import __version__
+from oomdoctor.api.runs.recorder_environment import recorder_environment
 from oomdoctor.api.runs.run import run as run_command
 from oomdoctor.record.launch import NotStarted
 from oomdoctor.record.watch import WatchOptions
 
 
 @click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
-@click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 @click.option("--out", metavar="DIR", help="The evidence folder; the default is a new one in the working directory.")
 @click.option(
     "--level",
@@ -25,8 +26,15 @@ from oomdoctor.record.watch import WatchOptions
     help="How much is recorded inside: 0 counters, 1 who holds what, 2 history.",
 )
 @click.option("--log", metavar="FILE", help="The file that the command's output goes to, where it goes through a pipe.")
+@click.option(
+    "--print-env",
+    type=click.Choice(("shell", "ray")),
+    is_flag=False,
+    flag_value="shell",
+    help="Run nothing; print what brings the recorder into commands that somebody else starts.",
+)
 @click.option("--quiet", is_flag=True, help="Write nothing on standard error.")
-def run(command: tuple[str, ...], out: str | None, level: int, log: str | None, quiet: bool) -> None:
+def run(command: tuple[str, ...], out: str | None, level: int, log: str | None, print_env: str | None, quiet: bool) -> None:
     """Run COMMAND as it would run without us, watch its memory, and say what it died of.
 
     The command keeps its terminal, streams, signals and exit status. What was seen of it stays in a folder, which
@@ -36,10 +44,16 @@ def run(command: tuple[str, ...], out: str | None, level: int, log: str | None, 
     Examples:
       oomdoctor run -- torchrun --nproc-per-node 8 train.py
       oomdoctor run --level 2 --out evidence -- python train.py
+      eval "$(oomdoctor run --print-env --out evidence)"; ./job.sh
       oomdoctor diagnose evidence
 
     Exit status: that of the command; 127 where there is no such command, 126 where it cannot be run.
     """
+    if print_env is not None:
+        print(recorder_environment(out, level, print_env))
+        return
+    if not command:
+        raise click.UsageError("Missing argument '-- COMMAND...'.")
     options = WatchOptions(out=out, level=level, log=log)
     try:
         launched, watched = run_command(command, options, __version__)

@@ -1,0 +1,27 @@
+"""What brings the recorder into commands that somebody else starts."""
+
+from __future__ import annotations
+
+import json
+import os
+from shlex import quote
+
+from oomdoctor import __version__
+from oomdoctor.errors import UsageError
+from oomdoctor.record.here import prepare
+
+
+def recorder_environment(out: str | None, level: int, form: str) -> str:
+    """Make an evidence folder and return the variables with which every Python records into it.
+
+    `form` is "shell" for lines to evaluate, or "ray" for the `runtime_env` of a job: its workers are no children of what submits it.
+    """
+    injection = prepare(out, level, __version__)
+    if injection is None:
+        raise UsageError("no evidence folder can be written here")
+    environment = injection.environment(os.environ)
+    added = {name: value for name, value in environment.items() if os.environ.get(name) != value} | {"OOMDOCTOR": "1"}
+    if form == "ray":
+        return json.dumps({"env_vars": added})
+    path = f"export PYTHONPATH={quote(injection.path)}${{PYTHONPATH:+{os.pathsep}$PYTHONPATH}}"
+    return "\n".join([path, *(f"export {name}={quote(value)}" for name, value in added.items() if name != "PYTHONPATH")])
