@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from fake_torch import write_fake_torch
 from record.recorded import Recorded
 
 from oomdoctor.record.read_folder import RankEvidence, read_evidence
@@ -159,6 +160,31 @@ def test_steps_are_counted(recorded: Recorded) -> None:
     recorded.run("import torch\nfor _ in range(7):\n    torch.optim.optimizer.Optimizer().step()\n")
     (rank,) = ranks(recorded)
     assert rank.end is not None and rank.end.steps == 7
+
+
+OTHERS = {
+    "torch_npu": "import torch\nclass npu(object):\n    pass\nfor name in dir(torch.cuda):\n    setattr(npu, name, staticmethod(getattr(torch.cuda, name)) if callable(getattr(torch.cuda, name)) else getattr(torch.cuda, name))\ntorch.npu = npu\n",
+    "jax": "import sys, types\nclass Device:\n    id = 0\n    def memory_stats(self): return dict(bytes_in_use=7, bytes_limit=9)\ndef local_devices(): return [Device()]\nsys.modules['jax._src.xla_bridge'] = types.SimpleNamespace(_backends=dict(cuda=1))\n",
+    "tensorflow": "__version__ = '2.20.0'\n",
+}  # fmt: skip
+FAILS = "raise RuntimeError('RESOURCE_EXHAUSTED: Out of memory while trying to allocate 12 bytes.')\n"
+
+
+@pytest.mark.parametrize(
+    ("library", "backend", "used", "stats"),
+    [
+        pytest.param("torch_npu", "npu", "import torch\ntorch.npu.init()\n", None, id="a device of another library"),
+        pytest.param("jax", "jax", "", {"bytes_in_use": 7, "bytes_limit": 9}, id="jax tells its counters"),
+        pytest.param("tensorflow", "tensorflow", "", None, id="tensorflow writes its own"),
+    ],
+)
+def test_other_libraries(recorded: Recorded, library: str, backend: str, used: str, stats: dict[str, int] | None) -> None:
+    site = write_fake_torch(recorded.place / "2.13.0" / "site-packages", "2.13.0")
+    (site / f"{library}.py").write_text(OTHERS[library])
+    recorded.run(f"import {library}\n{used}{FAILS}")
+    (rank,) = ranks(recorded)
+    assert rank.hello is not None and rank.hello.backend == backend and rank.exception is not None
+    assert [oom.stats for oom in rank.ooms] == ([] if stats is None else [stats])
 
 
 BROKEN = {

@@ -89,6 +89,17 @@ def is_memory_failure(kind: Any, value: Any) -> bool:
     return isinstance(value, MemoryError) or any(text in kind.__name__ or text in str(value) for text in _TEXTS)
 
 
+@guarded("counters of mps")
+def mps_stats() -> Dict[int, Figures]:
+    """Return what Apple's device tells, where torch uses one (torch/mps/__init__.py)."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.backends.mps.is_available():
+        return {}
+    names = ("current_allocated_memory", "driver_allocated_memory", "recommended_max_memory")
+    functions = {name: getattr(torch.mps, name, None) for name in names}
+    return {0: {name: function() for name, function in functions.items() if function is not None}}
+
+
 @guarded("counters of jax")
 def jax_stats() -> Dict[int, Figures]:
     """Return the counters of jax's devices, where it started any."""

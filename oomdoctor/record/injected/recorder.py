@@ -13,7 +13,7 @@ from typing import Any, Dict, List
 from . import place
 from .counts import CounterRing
 from .devices import Accelerator, number, record_of
-from .failures import RefusedRequests, describe, is_memory_failure, jax_stats
+from .failures import RefusedRequests, describe, is_memory_failure, jax_stats, mps_stats
 from .guard import GAPS, guarded, note
 
 _EVERY = 1.0
@@ -163,7 +163,7 @@ class ProcessRecorder:
             if used is not None:
                 self.requests.write_what_was_skipped(used)
             return
-        stats = dict(used.used()) if used is not None else jax_stats() or {}
+        stats = dict(used.used()) if used is not None else jax_stats() or mps_stats() or {}
         if stats:
             device = max(stats, key=lambda at: number(stats[at], "reserved_bytes", "current"))
             known = {"device": device, "stats": stats[device], "step": self.step, "phase": self.phase}
