@@ -21,7 +21,7 @@ import sys, time
 sys.path.append({site!r})
 import torch
 torch.cuda.init()
-torch._C.live, torch._C.frames = (lambda: 0), (lambda: ())
+torch._C.live, torch._C.HISTORY[0] = (lambda: 0), None
 best = 9.0
 for _ in range(3):
     torch._C.LIVE.clear()

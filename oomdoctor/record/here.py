@@ -24,7 +24,7 @@ def prepare(out: str | None, level: int, version: str) -> Injection | None:
     folder = EvidenceFolder(out)
     injection = inject(folder.path, level)
     if injection is None:
-        folder.remove_if_empty()
+        folder.remove()
         return None
     folder.write_json(RUN, RunRecord(oomdoctor=version, cwd=os.getcwd(), start=round(time.time(), 3), level=level, gaps=(NO_WRAPPER,)))
     return injection

@@ -72,7 +72,9 @@ def discard(injection: Injection | None) -> None:
 
 def unreached(folder: str | None, processes: Iterable[WatchedProcess]) -> list[EvidenceGap]:
     """Return a gap for each process of Python that is large enough to hold a framework and where no recorder said that it is there."""
-    names = os.listdir(os.path.join(folder, RANKS)) if folder is not None else []
+    names: list[str] = []
+    with suppress(OSError):
+        names = os.listdir(os.path.join(folder or "", RANKS))
     greeted = {int(hello[1]) for name in names if (hello := _HELLO.search(name))}
     commands = {process.pid: process.command for process in processes}
     return [
