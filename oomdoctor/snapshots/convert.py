@@ -219,11 +219,13 @@ class _Reader:
         return known
 
     def _stack(self, frames: Sequence[object]) -> Stack:
-        known = self._frames
-        for frame in frames:
-            if id(frame) not in known:
-                self._read(frame)
-        python = tuple([frame for value in frames if (frame := known[id(value)]) is not None])
+        try:
+            python = tuple(filter(None, map(self._frames.__getitem__, map(id, frames))))
+        except KeyError:
+            for frame in frames:
+                if id(frame) not in self._frames:
+                    self._read(frame)
+            return self._stack(frames)
         return Stack(python, not python and not self._of_backward.isdisjoint(map(id, frames)))
 
     def _read(self, value: object) -> None:

@@ -13,8 +13,8 @@ from functools import cache
 _AT_ONCE = 2000
 """How many opcodes one match takes: the expression engine keeps a mark for each."""
 _SHORT_TEXTS = b"|".join(re.escape(bytes((length,))) + b".{%d}" % length for length in range(256))
-_LONGS = b"|".join(re.escape(bytes((length,))) + b".{%d}" % length for length in range(1, 9))
-"""Eight bytes at most: of longer numbers a file can make keys that all fall together."""
+_LONGS = b"|".join((*(re.escape(bytes((length,))) + b".{%d}" % length for length in range(1, 9)), rb"\x09.{8}\x00"))
+"""64 bits at most: of longer numbers a file can make any count of keys that all fall together."""
 _INTEGER = rb"(?:K.|M..|J.{4}|\x8a(?:" + _LONGS + rb"))"
 _OPCODE = (
     rb"(?:[hq].|j.{4}"  # BINGET, BINPUT, LONG_BINGET

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -17,6 +18,7 @@ from oomdoctor.snapshots.replay import LiveBlock
 
 _LIBRARY = re.compile(r"[\\/](?:site|dist)-packages[\\/]|[\\/]lib[\\/]python\d|[\\/]torchinductor_|^<frozen |[\\/](?:runpy|threading)\.py$")
 """Files that whoever runs the program did not write."""
+_FUNCTION = attrgetter("function")
 BEFORE, BACKWARD, UNKNOWN = "there-before-the-recording", "gradients-and-backward", "unknown"
 DATA, OPTIMIZER_STATES = "data", "optimizer-states"
 """Entries of rules/holdings.yaml that the moment tells, or that nothing does."""
@@ -60,18 +62,26 @@ class Holdings:
 
     def of(self, frames: Sequence[PythonFrame]) -> str | None:
         """Return what memory is held for that these frames ask for; None where they do not tell."""
-        computed = next((found for frame in frames if (found := self._named(frame)) is not None), None)
+        computed = self._innermost(frames)
         if computed in self._computed:
             return self._computed[computed]
-        functions = {frame.function for frame in frames}
-        return next((name for name, called in self._called if functions & called), None)
+        functions = set(map(_FUNCTION, frames))
+        return next((name for name, called in self._called if not called.isdisjoint(functions)), None)
+
+    def _innermost(self, frames: Sequence[PythonFrame]) -> str | None:
+        """Return what the innermost frame computes that names something known. Few frames make up all stacks: each is looked at once."""
+        try:
+            return next(filter(None, map(self._frames.__getitem__, frames)), None)
+        except KeyError:
+            for frame in frames:
+                if frame not in self._frames:
+                    self._frames[frame] = self._named(frame)
+            return self._innermost(frames)
 
     def _named(self, frame: PythonFrame) -> str | None:
-        """Return what a frame computes. Few frames make up all stacks, so each is looked at once."""
-        if frame not in self._frames:
-            line = f'  File "{frame.file}", line {frame.line}, in {frame.function}'
-            self._frames[frame] = self._finder.find(line.encode("utf-8", "replace"), b"")
-        return self._frames[frame]
+        """Return what a frame computes."""
+        line = f'  File "{frame.file}", line {frame.line}, in {frame.function}'
+        return self._finder.find(line.encode("utf-8", "replace"), b"")
 
 
 class Categories:

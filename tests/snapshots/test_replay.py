@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from snapshots.replay_independent import Answer, Failed, answers
 
 from oomdoctor.api.runs.snapshot import snapshot
 from oomdoctor.simulation.allocator import CachingAllocator, OutOfMemory
+from oomdoctor.simulation.blocks import Block
 from oomdoctor.simulation.requests import RequestLog
 from oomdoctor.simulation.settings import AllocatorSettings
 from oomdoctor.simulation.snapshot import pickled as saved
@@ -34,7 +36,7 @@ _SETTINGS = {
     "large blocks are not split": AllocatorSettings(unsplit_from=100 * MIB),
     "sizes are rounded up": AllocatorSettings(divisions=4),
 }
-_MADE = {
+_MADE: dict[str, Callable[[], Program]] = {
     "a leak": leaking,
     "fragmentation": fragmented,
     "another stream": other_stream,
@@ -48,7 +50,7 @@ _MADE = {
 
 def simulated(settings: AllocatorSettings, seed: int, *, entries: int = 600, keep: float = 0.4) -> CachingAllocator:
     """Return an allocator that served random requests and failed some of them."""
-    allocator, chance, held = CachingAllocator(settings, 700 * MIB), random.Random(seed), []
+    allocator, chance, held = CachingAllocator(settings, 700 * MIB), random.Random(seed), list[Block]()
     while len(allocator.entries) < entries:
         if held and chance.random() < keep:
             allocator.free(held.pop(chance.randrange(len(held))))

@@ -58,7 +58,7 @@ def read_file(path: str, size: int, limit: Limit = unlimited) -> tuple[Part, ...
         if is_packed:
             limit(most_unpacked(size), 2)
         data = read_all(source, size)
-    return _with_damage(tuple(_parts(data, first, limit)), damage)
+    return _with_damage(tuple(parts_of(data, first, limit)), damage)
 
 
 def _refuse_others(first: bytes) -> None:
@@ -70,7 +70,8 @@ def _refuse_others(first: bytes) -> None:
         raise NotReadable("it is neither a snapshot of PyTorch, nor a page of memory_viz, nor a trace or timeline of its profiler")
 
 
-def _parts(data: bytes, first: bytes, limit: Limit) -> Iterator[Part]:
+def parts_of(data: bytes, first: bytes, limit: Limit = unlimited) -> Iterator[Part]:
+    """Yield what plain bytes hold; `first` are the ones that tell the form. Raise NotReadable or NotASnapshot as `read_file` does."""
     if first.startswith(b"\x80"):
         limit(len(data), MEMORY_PER_BYTE)
         yield Part(None, _pickle(data))
