@@ -78,6 +78,24 @@ def test_what_no_observer_sees_the_exception_tells(recorded: Recorded, card: str
     assert rank.hello is not None and {gap.what for gap in rank.hello.gaps} == gaps
 
 
+@pytest.mark.parametrize(
+    ("raised", "count"),
+    [
+        pytest.param(
+            "try:\n    train()\nexcept RuntimeError as error:\n    raise ValueError('step 3 failed') from error\n", 1, id="its cause"
+        ),
+        pytest.param(
+            "try:\n    train()\nexcept RuntimeError:\n    raise ValueError('step 3 failed')\n", 1, id="what it came in the place of"
+        ),
+        pytest.param("class Odd(Exception):\n    def __str__(self): return 1 / 0\nraise Odd\n", 0, id="an exception without a text"),
+    ],
+)
+def test_an_exception_is_looked_through(recorded: Recorded, raised: str, count: int) -> None:
+    recorded.run(f"{FILL}fill()\n{raised}", variables={"FAKE_CARD": "masked"})
+    (rank,) = ranks(recorded)
+    assert len(rank.ooms) == count and rank.exception is not None
+
+
 def test_another_error_is_no_failed_request(recorded: Recorded) -> None:
     recorded.run(f"{FILL}fill()\nraise ValueError('shapes differ')\n")
     (rank,) = ranks(recorded)

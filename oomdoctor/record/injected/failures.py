@@ -8,11 +8,12 @@ import traceback
 from typing import Any, Dict
 
 from .devices import Accelerator
-from .guard import Figures, guarded
+from .guard import Figures, guarded, text_of
 from .place import RankFiles
 from .stacks import holders_of, stack_of_request, stack_of_trace
 
 _MOST_TEXT = 1 << 16
+_MOST_CAUSES = 10
 _REST = 50.0
 """Snapshots may take one part in so many of the time of a run that goes on after failures."""
 _TEXTS = (
@@ -78,15 +79,20 @@ def describe(kind: Any, value: Any, trace: Any, thread: str | None) -> Figures:
     return {
         "time": time.time(),
         "type": name,
-        "text": str(value)[:_MOST_TEXT],
+        "text": text_of(value)[:_MOST_TEXT],
         "traceback": "".join(lines)[-_MOST_TEXT:],
         "thread": thread,
     }
 
 
-def is_memory_failure(kind: Any, value: Any) -> bool:
-    """Return whether an exception may tell of memory that ran out."""
-    return isinstance(value, MemoryError) or any(text in kind.__name__ or text in str(value) for text in _TEXTS)
+def is_memory_failure(value: BaseException | None) -> bool:
+    """Return whether an exception, or one that it came from, may tell of memory that ran out."""
+    seen = 0
+    while value is not None and seen < _MOST_CAUSES:
+        if isinstance(value, MemoryError) or any(text in type(value).__name__ or text in text_of(value) for text in _TEXTS):
+            return True
+        value, seen = value.__cause__ or value.__context__, seen + 1
+    return False
 
 
 @guarded("counters of mps")

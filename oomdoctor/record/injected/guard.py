@@ -33,7 +33,7 @@ def guarded(what: str) -> Callable[[_Function], _Function]:
             except BaseException as error:
                 if is_of_the_program(error):
                     raise
-                note(what, "%s: %s" % (type(error).__name__, error))
+                note(what, "%s: %s" % (type(error).__name__, text_of(error)))
                 return None
 
         return cast(_Function, call)
@@ -41,11 +41,22 @@ def guarded(what: str) -> Callable[[_Function], _Function]:
     return decorate
 
 
+def text_of(error: BaseException) -> str:
+    """Return what an exception says; programs have exceptions that cannot say it."""
+    try:
+        return str(error)
+    except Exception as why:
+        return "no text: %s" % type(why).__name__
+
+
 def is_of_the_program(error: BaseException) -> bool:
     """Return whether an exception only passes through: Ctrl-C, and what a signal handler of the program raised while this ran."""
     if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)):
         return True
-    handlers = {getattr(signal.getsignal(number), "__code__", None) for number in range(1, signal.NSIG)}
+    try:
+        handlers = {getattr(signal.getsignal(number), "__code__", None) for number in range(1, signal.NSIG)}
+    except (ValueError, OSError):  # a system that has not all of the numbers
+        return False
     trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code in handlers:

@@ -152,7 +152,7 @@ class ProcessRecorder:
         if self.is_closed:
             return
         self.files.write_json("exception.json", describe(kind, value, trace, thread))
-        if is_memory_failure(kind, value):
+        if is_memory_failure(value):
             self._died_without_memory(trace)
         self.sample()
         self.say_hello()
