@@ -65,7 +65,12 @@ def send(pid: int, number: int) -> bool:
 
 
 def stop_like(number: int) -> None:
-    """Stop this process as the command was stopped, so that the shell sees it; come back when somebody lets it go on."""
+    """Stop this process as the command was stopped, so that the shell sees it; come back when somebody lets it go on.
+
+    The terminal sent the same signal to us, and it may still wait: it must not stop us a second time.
+    """
+    while signal.sigtimedwait({number}, 0) is not None:
+        pass
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     os.kill(os.getpid(), number)
     signal.pthread_sigmask(signal.SIG_BLOCK, {number})
