@@ -102,6 +102,21 @@ class Launched:
         """Wait for one of our own processes for so long; stop where somebody asks the wrapper to end. Return whether it ended."""
         return self._until(lambda: any(ended.pid == pid for ended in self.ended), seconds, interruptible=True)
 
+    def aside(self, act: Callable[[], object], seconds: float) -> None:
+        """Do something in a process of its own, with our streams, for so long at most; whoever asks the wrapper to end also ends it."""
+        try:
+            pid = os.fork()
+        except OSError:
+            return
+        if pid == 0:
+            try:
+                act()
+            finally:
+                os._exit(0)
+        self.ours.add(pid)
+        if not self.wait_for(pid, seconds):
+            send(pid, signal.SIGKILL)
+
     def _until(self, done: Callable[[], bool], seconds: float, *, interruptible: bool = False) -> bool:
         until = time.monotonic() + seconds
         while True:

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from oomdoctor.record.evidence import LOG, RUN, EvidenceGap, ReceivedSignal, RunRecord, WatchedProcess
+from oomdoctor.record.evidence import ENVIRONMENT, LOG, RUN, EvidenceGap, ReceivedSignal, RunRecord, WatchedProcess
 from oomdoctor.record.folder import EvidenceFolder
 from oomdoctor.record.injection import Injection, discard, inject, unreached
 from oomdoctor.record.launch import Launched, NotStarted
 from oomdoctor.record.output import Recorded, outputs
 from oomdoctor.record.sampling.sampler import SamplerProcess, Summary
+from oomdoctor.record.started import copy_configs, interpreter_of, variables
 
 _AFTER = 2.0
 """Seconds in which what outlives the command may end."""
 _SUM = 5.0
 """Seconds that the sampler has to say what it saw."""
+
+
+Describe = Callable[[str | None], bytes]
 
 
 class WatchOptions(Struct, frozen=True, kw_only=True):
@@ -29,6 +34,8 @@ class WatchOptions(Struct, frozen=True, kw_only=True):
     level: int = 1
     log: str | None = None
     attempt: int = 1
+    describe: Describe | None = None
+    """Describes the machine and an interpreter as JSON; may take seconds."""
 
 
 class WatchedRun(Struct, frozen=True, kw_only=True):
@@ -59,7 +66,9 @@ def watch(command: Sequence[str], environment: Mapping[str, str], options: Watch
         folder.remove()
         raise
     try:
-        return launched, _watched(launched, record_of(command, options, version, launched, recorded), folder, recorded, injection)
+        return launched, _watched(
+            launched, record_of(command, options, version, launched, recorded), folder, recorded, injection, options.describe
+        )
     except Exception as error:  # noqa: BLE001 - whatever fails in us, the command runs to its end and we end as it does
         status = launched.wait()
         folder.gaps.append(EvidenceGap(what="the run", why=f"{type(error).__name__}: {error}"))
@@ -78,25 +87,42 @@ def record_of(command: Sequence[str], options: WatchOptions, version: str, launc
         level=options.level,
         attempt=options.attempt,
         log=recorded.output,
+        variables=variables(os.environ),
     )
 
 
-def _watched(launched: Launched, record: RunRecord, folder: EvidenceFolder, recorded: Recorded, injection: Injection | None) -> WatchedRun:
+def _watched(
+    launched: Launched,
+    record: RunRecord,
+    folder: EvidenceFolder,
+    recorded: Recorded,
+    injection: Injection | None,
+    describe: Describe | None,
+) -> WatchedRun:
     """Watch a command that runs, to its end."""
     folder.write_json(RUN, record)
-    sampler = SamplerProcess(folder, launched.ours, tuple(filter(None, (folder.path or record.cwd, recorded.folder))))
+    once = (partial(write_environment, folder, record.command, describe),) if describe is not None else ()
+    places = tuple(filter(None, (folder.path or record.cwd, recorded.folder)))
+    sampler = SamplerProcess(folder, launched.ours, places, once)
     if sampler.pid is not None:
         launched.ours.add(sampler.pid)
     status = launched.wait()
     end = time.time()
     rest = launched.wait_for_the_rest(_AFTER)
     summary = sampler.finish(_SUM)
+    copy_configs(record.command, record.cwd, folder)
     if launched.is_subreaper and not rest:
         discard(injection)
     gaps = [*_log(recorded, folder), *summary.gaps, *unreached(folder.path, summary.processes), *folder.gaps]
     record = _ended(replace(record, gaps=tuple(dict.fromkeys(gaps))), launched, summary, status, end)
     folder.write_json(RUN, record)
     return WatchedRun(status=status, record=record, folder=folder, stopped=launched.asked_to_end, near=summary.near)
+
+
+def write_environment(folder: EvidenceFolder, command: Sequence[str], describe: Describe) -> None:
+    """Write what the machine and the interpreter of a command are, where that is not written yet."""
+    if folder.path is not None and not os.path.exists(os.path.join(folder.path, ENVIRONMENT)):
+        folder.write(ENVIRONMENT, describe(interpreter_of(command)))
 
 
 def _text(word: str) -> str:

@@ -11,6 +11,7 @@ import click
 from oomdoctor import __version__
 from oomdoctor.api.runs.recorder_environment import recorder_environment
 from oomdoctor.api.runs.run import run as run_command
+from oomdoctor.cli.runs.last_words import describe, last_words
 from oomdoctor.record.launch import NotStarted
 from oomdoctor.record.watch import WatchOptions
 
@@ -54,14 +55,14 @@ def run(command: tuple[str, ...], out: str | None, level: int, log: str | None, 
         return
     if not command:
         raise click.UsageError("Missing argument '-- COMMAND...'.")
-    options = WatchOptions(out=out, level=level, log=log)
+    options = WatchOptions(out=out, level=level, log=log, describe=describe)
     try:
         launched, watched = run_command(command, options, __version__)
     except NotStarted as error:
         _say(str(error))
         sys.exit(error.status)
-    if not quiet and watched.folder.path is not None and watched.status != 0:
-        _say(f"evidence in {os.path.relpath(watched.folder.path)}")
+    with suppress(Exception):  # whatever fails in us, we end as the command did
+        last_words(launched, watched, keep=out is not None, quiet=quiet, say=_say)
     launched.end(watched.status)
 
 

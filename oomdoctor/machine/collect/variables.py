@@ -13,6 +13,11 @@ _SECRET = re.compile(r"TOKEN|SECRET|PASS|(?<!HASH)_KEY|CREDENTIAL|AUTH|COOKIE|AP
 _LONGEST = 400
 
 
+def sounds_secret(name: str) -> bool:
+    """Return whether the name of a variable sounds like that of a secret."""
+    return _SECRET.search(name) is not None
+
+
 class Variables(Struct, frozen=True):
     """The two groups, by name."""
 
@@ -28,7 +33,7 @@ def collect_variables(environ: Mapping[str, str], table: Iterable[Mapping[str, s
     prefixes = [(row["name"][:-1], row["group"]) for row in rows if row["name"].endswith("*")]
     for name in sorted(environ):
         group = exact.get(name) or next((group for prefix, group in prefixes if name.startswith(prefix)), None)
-        if group is not None and not _SECRET.search(name):
+        if group is not None and not sounds_secret(name):
             groups[group][name] = environ[name][:_LONGEST]
     return Collected(
         Variables(groups["memory"], groups["launcher"]),

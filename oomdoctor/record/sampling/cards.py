@@ -60,6 +60,11 @@ class Cards:
         sizes = [card.processes[pid] for card in self._last.cards if pid in card.processes]
         return sum(sizes) if sizes else None
 
+    def close(self) -> None:
+        """Ask no more."""
+        if self._beside is not None:
+            self._beside.kill()
+
     def _read(self) -> None:
         """Take the newest line that has come."""
         if self._beside is None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
+from threading import Timer
 
 from msgspec import DecodeError, Struct
 from msgspec.json import decode, encode
@@ -27,6 +28,8 @@ _NEAR = 0.1
 """While less than this share of the memory is left, samples come fast."""
 _WRITE_EVERY = 5.0
 """Seconds between two writes."""
+_ASIDE = 3.0
+"""Seconds after which the rest is done: most commands that are shorter need none of it."""
 _MOST_SUMMARY = 32 << 20
 
 
@@ -47,9 +50,12 @@ class Summary(Struct, frozen=True, kw_only=True):
 class SamplerProcess:
     """The process, from the wrapper's side."""
 
-    def __init__(self, folder: EvidenceFolder, ours: Collection[int], places: tuple[str, ...]) -> None:
+    def __init__(
+        self, folder: EvidenceFolder, ours: Collection[int], places: tuple[str, ...], once: Collection[Callable[[], object]] = ()
+    ) -> None:
+        """Start it; `once` is what it does besides, after a while and in a thread, as it may take time."""
         asked, self._ask = os.pipe()
-        self._beside = Beside(partial(_live, asked, self._ask, folder, frozenset(ours), places))
+        self._beside = Beside(partial(_live, asked, self._ask, folder, frozenset(ours), places, tuple(once)))
         self.pid = self._beside.pid
         os.close(asked)
 
@@ -70,10 +76,22 @@ class SamplerProcess:
         return Summary(gaps=(EvidenceGap(what="the processes of the run", why="the sampler did not answer"),))
 
 
-def _live(asked: int, ask: int, folder: EvidenceFolder, ours: frozenset[int], places: tuple[str, ...], parent: int, writer: int) -> None:
+def _live(
+    asked: int,
+    ask: int,
+    folder: EvidenceFolder,
+    ours: frozenset[int],
+    places: tuple[str, ...],
+    once: tuple[Callable[[], object], ...],
+    parent: int,
+    writer: int,
+) -> None:
     """Sample until the wrapper asks for the sum, or is gone."""
     os.close(ask)
+    aside = Timer(_ASIDE, _do_all, (once,))
+    aside.daemon = True
     sampler = Sampler(ProcessTree(parent, ours | {os.getpid()}), places)
+    aside.start()
     lines: list[bytes] = []
     written = time.monotonic()
     while True:
@@ -91,6 +109,12 @@ def _live(asked: int, ask: int, folder: EvidenceFolder, ours: frozenset[int], pl
     data = encode(sampler.summary(tuple(folder.gaps)))
     while data:
         data = data[os.write(writer, data) :]
+
+
+def _do_all(once: tuple[Callable[[], object], ...]) -> None:
+    for act in once:
+        with suppress(Exception):  # what is not there at the end is looked for again, or a gap
+            act()
 
 
 class Sampler:

@@ -1,0 +1,88 @@
+"""What is said when a watched command has ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from importlib import import_module
+
+from oomdoctor.case.text import Text
+from oomdoctor.record.evidence import RANKS, REPORT, RunRecord
+from oomdoctor.record.launch import Launched
+from oomdoctor.record.watch import WatchedRun, write_environment
+
+_BUDGET, _BUDGET_WHEN_STOPPED = 300.0, 20.0
+"""Seconds; whoever stops a run waits 30 s (Kubernetes, Slurm) before it kills."""
+
+_NO_MEMORY = Text("{how}; no sign of a memory failure; evidence in {folder}", "{how}；没有内存故障的迹象；证据在 {folder}")
+_EVIDENCE = Text("evidence in {folder}", "证据在 {folder}")
+_NEAR = Text("{what} was nearly full (above 97 %); evidence in {folder}", "{what} 几乎用满（超过 97 %）；证据在 {folder}")
+_EXIT, _SIGNAL = Text("exit code {code}", "退出码 {code}"), Text("ended by {name}", "被 {name} 终止")
+
+
+def describe(python: str | None) -> bytes:
+    """Return this machine and an interpreter as `oomdoctor env --format json` does."""
+    machine = import_module("oomdoctor.api.environment").environment(None, python=python)
+    env = import_module("oomdoctor.cli.env")
+    wording = import_module("oomdoctor.report.wording.wording").Wording("en")
+    text: str = env.render(machine.environment, machine.findings, "json", wording, redact=True, to_terminal=False)
+    return text.encode("utf-8", "replace")
+
+
+def last_words(launched: Launched, run: WatchedRun, *, keep: bool, quiet: bool, say: Callable[[str], None]) -> None:
+    """Say what a run died of, or nothing where it went well; keep of its evidence what is worth it."""
+    if run.folder.path is None:
+        return
+    folder = os.path.relpath(run.folder.path) if run.record.cwd else run.folder.path
+    if run.status != 0:
+        if not quiet:
+            launched.aside(lambda: _diagnose(run, folder, say), _BUDGET_WHEN_STOPPED if run.stopped else _BUDGET)
+    elif run.near is not None and not quiet:
+        say(_NEAR.get(_language()).format(what=run.near, folder=folder))
+    elif not keep and not _is_worth_keeping(run):
+        run.folder.remove()
+
+
+def _diagnose(run: WatchedRun, folder: str, say: Callable[[str], None]) -> None:
+    """Write report.json and say the diagnosis on standard error."""
+    os.dup2(2, 1)
+    path = run.folder.path or folder
+    write_environment(run.folder, run.record.command, describe)
+    words = import_module("oomdoctor.cli.diagnose")
+    diagnosis = import_module("oomdoctor.api.diagnose").diagnose([path], environment=None)
+    wording = import_module("oomdoctor.report.wording.wording").Wording(_language())
+    run.folder.write(REPORT, words.render(diagnosis, "json", wording, redact=True, to_terminal=False).encode("utf-8", "replace"))
+    if diagnosis.case.verdict.memory_failure == "no":
+        say(_NO_MEMORY.get(_language()).format(how=_how(run.record), folder=folder))
+        return
+    text = words.render(diagnosis, "terminal", wording, redact=True, to_terminal=True)
+    import_module("oomdoctor.cli.output").write(text, None)
+    say(_EVIDENCE.get(_language()).format(folder=folder))
+
+
+def _how(record: RunRecord) -> str:
+    """Return how a command ended, in words."""
+    if record.signal is None:
+        return _EXIT.get(_language()).format(code=record.exit_code)
+    try:
+        name = signal.Signals(record.signal).name
+    except ValueError:
+        name = f"signal {record.signal}"
+    return _SIGNAL.get(_language()).format(name=name)
+
+
+def _is_worth_keeping(run: WatchedRun) -> bool:
+    """Return whether a run that went well had a failure that it survived, or left somebody behind."""
+    counters = run.record.counters
+    if run.near is not None or run.record.survivors or (counters is not None and counters.oom_kill):
+        return True
+    try:
+        return any(".oom-" in name for name in os.listdir(os.path.join(run.folder.path or "", RANKS)))
+    except OSError:
+        return False
+
+
+def _language() -> str:
+    named = next((value for name in ("LC_ALL", "LC_MESSAGES", "LANG") if (value := os.environ.get(name))), "")
+    return "zh" if named.lower().startswith("zh") else "en"

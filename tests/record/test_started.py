@@ -1,0 +1,125 @@
+"""What is kept of a run besides its memory: configs, variables, output; and what is said in the end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec.json import decode
+
+from oomdoctor.record.evidence import RunRecord
+from oomdoctor.record.folder import EvidenceFolder
+from oomdoctor.record.started import copy_configs, variables
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="shells and signals")
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        pytest.param("python train.py --config sft.yaml", ["ds.json", "sft.yaml"], id="a config, and what it names"),
+        pytest.param("python train.py --config=sft.yaml", ["ds.json", "sft.yaml"], id="with an equals sign"),
+        pytest.param("bash run.sh", ["ds.json", "run.sh", "sft.yaml"], id="a script that names it"),
+        pytest.param("bash -c 'python train.py sft.yaml'", ["ds.json", "sft.yaml"], id="a line of a shell"),
+        pytest.param("python train.py sub/sft.yaml sft.yaml", ["ds.json", "sft-2.yaml", "sft.yaml"], id="two of one name"),
+        pytest.param("python train.py missing.yaml data.txt", [], id="neither what is not there nor what is no config"),
+        pytest.param("python train.py large.json", [], id="nothing above 1 MiB"),
+    ],
+)
+def test_configs_that_a_command_names(command: str, expected: list[str], tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sft.yaml").write_text("deepspeed: ds.json\n")
+    (tmp_path / "sub" / "sft.yaml").write_text("seed: 1\n")
+    (tmp_path / "ds.json").write_text("{}")
+    (tmp_path / "data.txt").write_text("x")
+    (tmp_path / "large.json").write_text(" " * (1 << 20) + "{}")
+    (tmp_path / "run.sh").write_text("torchrun train.py --config sft.yaml\n")
+    folder = EvidenceFolder(str(tmp_path / "evidence"))
+    copy_configs(command.split(" ", 2) if " -c " in command else command.split(), str(tmp_path), folder)
+    configs = tmp_path / "evidence" / "configs"
+    assert (sorted(os.listdir(configs)) if configs.exists() else []) == expected
+    assert [gap.why for gap in folder.gaps] == (["it is larger than 1 MiB"] if "large" in command else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        *((name, True) for name in ("PYTORCH_CUDA_ALLOC_CONF", "RANK", "LOCAL_RANK", "SLURM_JOB_ID", "OMP_NUM_THREADS", "NCCL_DEBUG")),
+        *((name, False) for name in ("HF_TOKEN", "HF_API_KEY", "SLURM_JWT_SECRET", "AWS_SECRET_ACCESS_KEY", "HOME", "PATH", "EDITOR")),
+    ],
+)
+def test_variables_that_matter_and_no_secrets(name: str, kept: bool) -> None:
+    assert variables({name: "value"}) == ({name: "value"} if kept else {})
+
+
+def watched(cwd: Path, *words: str, **streams: object) -> subprocess.CompletedProcess[str]:
+    environ = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
+    call = [sys.executable, "-m", "oomdoctor", "run", *words]
+    return subprocess.run(call, cwd=cwd, env=environ, text=True, timeout=60, **(streams or {"capture_output": True}))  # type: ignore[call-overload,no-any-return]
+
+
+def runs(cwd: Path) -> list[Path]:
+    return sorted(cwd.glob("oomdoctor-run-*"))
+
+
+def test_a_run_that_goes_well_leaves_and_says_nothing(tmp_path: Path) -> None:
+    done = watched(tmp_path, "--", "echo", "well")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "well\n", "")
+    assert runs(tmp_path) == []
+
+
+def test_a_named_folder_is_kept(tmp_path: Path) -> None:
+    watched(tmp_path, "--out", "kept", "--", "true")
+    assert (tmp_path / "kept" / "run.json").exists()
+
+
+def test_a_failure_that_is_none_of_memory_is_one_line(tmp_path: Path) -> None:
+    done = watched(tmp_path, "--", "sh", "-c", "exit 7")
+    assert done.returncode == 7
+    assert done.stderr == f"oomdoctor: exit code 7; no sign of a memory failure; evidence in {runs(tmp_path)[0].name}\n"
+    assert (runs(tmp_path)[0] / "report.json").exists()
+
+
+def test_a_memory_failure_is_diagnosed_on_standard_error(tmp_path: Path) -> None:
+    with open(tmp_path / "log", "w") as log:
+        done = watched(tmp_path, "--", sys.executable, "-c", "raise MemoryError", stdout=subprocess.PIPE, stderr=log)
+    assert (done.returncode, done.stdout) == (1, "")
+    said = (tmp_path / "log").read_text()
+    assert said.startswith("Traceback")
+    assert "ran out of memory" in said.partition("MemoryError\n")[2]
+
+
+def test_nothing_that_cannot_be_started_leaves_a_folder(tmp_path: Path) -> None:
+    done = watched(tmp_path, "--", "no-such-command")
+    assert (done.returncode, done.stderr) == (127, "oomdoctor: no-such-command: No such file or directory\n")
+    assert runs(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "log"),
+    [
+        pytest.param("RUN > all 2>&1", "file", "out\nerr\n", id="both in one file"),
+        pytest.param("RUN > one 2> two", "file", "out\n\nerr\n", id="a file each"),
+        pytest.param("echo before > all; RUN >> all 2>&1", "file", "out\nerr\n", id="behind what was there"),
+        pytest.param("RUN 2> two | cat", "file", "err\n", id="errors alone"),
+        pytest.param("RUN 2>&1 | tee all", "pipe", None, id="a pipe"),
+        pytest.param("RUN --log all 2>&1 | tee all > /dev/null", "file", "out\nerr\n", id="a pipe, and the file is named"),
+        pytest.param("RUN > /dev/null 2>&-", "closed", None, id="nowhere"),
+    ],
+)
+def test_what_the_command_wrote(line: str, kind: str, log: str | None, tmp_path: Path) -> None:
+    options = "--log all" if "--log" in line else ""
+    call = f"{sys.executable} -m oomdoctor run --quiet --out evidence {options} -- sh -c 'echo out; echo err >&2'"
+    line = line.replace(" --log all", "").replace("RUN", call)
+    environ = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
+    subprocess.run(["bash", "-c", line], cwd=tmp_path, env=environ, capture_output=True, timeout=60, check=False)
+    record = decode((tmp_path / "evidence" / "run.json").read_bytes(), type=RunRecord)
+    assert record.log is not None
+    assert record.log.kind == kind
+    kept = tmp_path / "evidence" / "log.txt"
+    assert (kept.read_text() if kept.exists() else None) == log
+    assert any(gap.what == "what the command wrote" for gap in record.gaps) == (log is None)
