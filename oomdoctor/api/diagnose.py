@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 from oomdoctor.api.inputs import Machine, Path, Paths, machine_source, path_list, path_text
 from oomdoctor.api.pipeline import diagnose_logs
-from oomdoctor.api.runs.evidence import diagnose_evidence
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.ingest.sources import expand_sources
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.parse.reading import Early, Progress
-from oomdoctor.record.read_folder import is_evidence
+from oomdoctor.record.recognise import is_evidence
 
 
 def diagnose(
@@ -49,6 +48,8 @@ def diagnose(
     text, logs = _text_or_paths(log)
     pack = load_pack(over=path_text(rules))
     if len(logs) == 1 and os.path.isdir(logs[0]) and is_evidence(logs[0]):
+        from oomdoctor.api.runs.evidence import diagnose_evidence  # noqa: PLC0415 - a sixth of the start, and most inputs are logs
+
         named = machine_source(None if environment == "auto" else environment)
         return diagnose_evidence(logs[0], pack, config=path_list(config), machine=named, jobs=jobs)
     return diagnose_logs(

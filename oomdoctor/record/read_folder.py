@@ -64,17 +64,6 @@ class Evidence(Struct, frozen=True, kw_only=True):
     gaps: tuple[EvidenceGap, ...]
 
 
-def is_evidence(path: str) -> bool:
-    """Return whether a folder is one that `oomdoctor run` left, or what is left of one."""
-    try:
-        with open(os.path.join(path, RUN), "rb") as file:
-            if b'"oomdoctor/evidence/v1"' in file.read(4096):
-                return True
-    except OSError:
-        pass
-    return any(_KEY.search(name) for name in _names(os.path.join(path, RANKS)))
-
-
 def read_evidence(path: str) -> Evidence:
     """Return what a folder holds."""
     gaps: list[EvidenceGap] = []

@@ -12,7 +12,8 @@ import pytest
 from fake_torch import write_fake_torch
 from record.recorded import PYTHON, environment
 
-from oomdoctor.record.read_folder import Evidence, is_evidence, read_evidence
+from oomdoctor.record.read_folder import Evidence, read_evidence
+from oomdoctor.record.recognise import is_evidence
 
 ROOT = Path(__file__).parents[2]
 DIES = "import sys; sys.path.append({site!r})\nimport torch\ntorch.cuda.allocate(900 << 20)\ntorch.cuda.allocate(600 << 20)\n"
