@@ -167,19 +167,25 @@ NO_WAY = "its environment did not reach it, or it imports no framework"
 
 
 @pytest.mark.parametrize(
-    ("command", "peak", "why"),
+    ("command", "peak", "rank", "others", "why"),
     [
-        pytest.param("/opt/venv/bin/python3.11 -I a.py", 300 << 20, "python -I does not look where the recorder is", id="isolated"),
-        pytest.param("python -uE a.py", 300 << 20, "python -uE does not look where the recorder is", id="among other options"),
-        pytest.param("python a.py -I", 300 << 20, NO_WAY, id="an option of the program"),
-        pytest.param("python a.py", 30 << 20, None, id="too small for a framework"),
-        pytest.param("bash python.sh", 300 << 20, None, id="no python"),
+        pytest.param("/opt/venv/bin/python3.11 -I a.py", 300, None, True, "python -I does not look where the recorder is", id="isolated"),
+        pytest.param("python -uE a.py", 300, None, True, "python -uE does not look where the recorder is", id="among other options"),
+        pytest.param("python a.py -I", 300, None, False, NO_WAY, id="an option of the program, and nobody was reached"),
+        pytest.param("python a.py -I", 300, None, True, None, id="a tool beside ranks that were reached"),
+        pytest.param("python a.py", 300, 3, True, NO_WAY, id="a rank that was not"),
+        pytest.param("python a.py", 30, None, False, None, id="too small for a framework"),
+        pytest.param("bash python.sh", 300, None, False, None, id="no python"),
     ],
 )
-def test_a_python_without_a_recorder_is_a_gap(tmp_path: Path, command: str, peak: int, why: str | None) -> None:
+def test_a_python_without_a_recorder_is_a_gap(
+    tmp_path: Path, command: str, peak: int, rank: int | None, others: bool, why: str | None
+) -> None:
     (tmp_path / "ranks").mkdir()
-    (tmp_path / "ranks" / "pid-7.hello.json").write_text("{}")
-    seen = [WatchedProcess(pid=pid, parent=parent, command=command, peak_rss_bytes=peak) for pid, parent in ((7, 1), (8, 7), (9, 1))]
+    if others:
+        (tmp_path / "ranks" / "pid-7.hello.json").write_text("{}")
+    pids = ((7, 1), (8, 7), (9, 1)) if others else ((9, 1),)  # 8 was forked by 7
+    seen = [WatchedProcess(pid=pid, parent=parent, command=command, peak_rss_bytes=peak << 20, rank=rank) for pid, parent in pids]
     assert [gap.why for gap in unreached(str(tmp_path), seen)] == ([] if why is None else [why])
 
 
