@@ -30,6 +30,7 @@ from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.knowledge.records.server import SERVERS
 from oomdoctor.knowledge.tables.cards import Card
 from oomdoctor.knowledge.tables.likeness import did_you_mean
+from oomdoctor.knowledge.tables.served_since import served_since
 from oomdoctor.memory.estimate import estimate as estimate_memory
 from oomdoctor.memory.estimate import needed
 from oomdoctor.memory.servers.releases import with_older_releases
@@ -192,7 +193,7 @@ def serve_run(
         return serve_settings(known, shape, server, lookup, cards=gpus or 1, version=version)
 
     served = at_version(None)
-    return with_older_releases(served, server, at_version) if older else served
+    return with_older_releases(served, server, at_version, served_since(server.server, known.model, shape.name)) if older else served
 
 
 def _estimated(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None, budget: MemoryBudget | None) -> Estimate:

@@ -15,7 +15,7 @@ from oomdoctor.units import GIB, MIB
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-StartupCheckName = Literal["start", "load", "profile", "sampler", "blocks", "request", "graphs", "rest"]
+StartupCheckName = Literal["start", "load", "profile", "sampler", "blocks", "request", "states", "graphs", "rest"]
 """The moments of a start at which memory can be short, each with a message of its own."""
 EngineName = Literal["vllm", "sglang", "free-share"]
 """The kinds of start-up arithmetic; oomdoctor/memory/servers/engines.py has them."""
@@ -63,6 +63,8 @@ class StartupProfile(Struct, frozen=True, kw_only=True):
     """Whether the bytes of a score are those that releases with this sampler print."""
     steps_ahead: int = 1
     """Steps whose tokens a window keeps beside its own, as they are under way."""
+    checks_states: bool = False
+    """Whether a start ends where the cache has fewer blocks for states than requests may run at a time."""
     of_free: bool = False
     """Whether the memory fraction is of what the start leaves free, and not of the whole card."""
     measures_step: bool = True
@@ -150,11 +152,15 @@ class Served(Struct, frozen=True, kw_only=True):
     phases: tuple[Phase, ...]
     request_is_open: bool = False
     """Whether a start fails where the cache does not hold the longest request, and how long that is is not known."""
+    releases_differ: bool = False
+    """Whether one release that can be meant starts and another does not."""
     assumptions: tuple[Assumption, ...] = ()
 
     @property
     def starts(self) -> Fits:
-        """Whether it passes all checks; one that cannot be looked at leaves that open."""
+        """Whether it passes all checks; one that cannot be looked at, and releases that differ, leave that open."""
+        if self.releases_differ:
+            return "close"
         verdicts = {check.passes for check in self.checks}
         return "no" if "no" in verdicts else "close" if "close" in verdicts or self.request_is_open else "yes"
 

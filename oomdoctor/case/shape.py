@@ -62,7 +62,7 @@ class Part(Struct, frozen=True):
     """Whether it is the routed experts."""
 
 
-class Compression(Struct, frozen=True, kw_only=True):
+class CompressedKeys(Struct, frozen=True, kw_only=True):
     """Keys of which several tokens share one (DeepSeek V4)."""
 
     ratio: int
@@ -87,7 +87,7 @@ class ModelLayer(Struct, frozen=True, kw_only=True, cache_hash=True):
     """Tokens that it keeps at most; None is all of them."""
     state: int = 0
     """Bytes that it keeps of a sequence of any length: linear attention, state space models."""
-    compression: Compression | None = None
+    compression: CompressedKeys | None = None
 
 
 class PackedGroup(Struct, frozen=True):

@@ -26,6 +26,7 @@ TABLES: Mapping[str, str] = {
     "measures": "measure fix:fix risk effort:number capability:version? general:yes-or-no source",
     "name_words": "of:model-or-card kind words means? source",
     "request_lengths": "begins tokens:number source",
+    "served_since": "has vllm:version? sglang:version? source",
     "nvml_symbols": "symbol driver:version torch_from:version required:yes-or-no source",
     "other_servers": "command title nearest source",
     "optimizers": "name names states:number? bytes_per_param:number? foreach:yes-or-no paged:yes-or-no in_backward:yes-or-no source",

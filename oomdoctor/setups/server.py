@@ -89,8 +89,8 @@ def _deployment(
     tensor, pipeline = positive(settings.tensor_parallel) or 1, positive(settings.pipeline_parallel) or 1
     made, _ = setup_from_settings(replace(settings, method="serve"), shape, record.server, max(cards, tensor * pipeline))
     defaults = record.defaults
-    said = positive(settings.max_model_len) or positive(settings.sequence_length)
-    length = said or shape.longest or request_length(settings.model, shape.name)
+    given = positive(settings.max_model_len) or positive(settings.sequence_length)
+    length = given or shape.longest or request_length(settings.model, shape.name)
 
     def default(rows: Sequence[ServerDefault]) -> int | float | bool:
         return default_value(rows, card=card.bytes, card_name=card.name, version=version, tensor=tensor)

@@ -12,7 +12,7 @@ from oomdoctor.case.serving import Server, StartupProfile
 from oomdoctor.case.setup import Layout
 from oomdoctor.knowledge.hub_configs.decoder import shape_from_config
 from oomdoctor.memory.servers.engines import serve
-from oomdoctor.memory.servers.pages import request_bytes
+from oomdoctor.memory.servers.pages import request_bytes, states_bytes
 from oomdoctor.units import GIB
 
 PLAIN: dict[str, Any] = {
@@ -104,3 +104,14 @@ COMPRESSED = {
 def test_compressed_keys_windows_and_states_share_pages(ratios: list[int], expected: int) -> None:
     assert request({**COMPRESSED, "compress_ratios": ratios}) == expected
     assert request({**COMPRESSED, "compress_ratios": ratios}, tensor=4) == expected
+
+
+@pytest.mark.parametrize(("config", "expected"), [
+    pytest.param(DELTA, 8 * 2 * WIDE * PAGE, id="a block for every request's state, in each layer of a group"),
+    pytest.param(WINDOW, 0, id="windows are no states"),
+])  # fmt: skip
+def test_every_request_needs_a_block_for_its_state(config: dict[str, Any], expected: int) -> None:
+    found = shape_from_config({**PLAIN, **config})
+    assert found is not None
+    server = Server(program=a_program("vllm"), memory_fraction=0.9, batched=512, requests=8, length=4096)
+    assert states_bytes(replace(run(task="infer"), shape=found, layout=Layout(cards=1, tensor=1)), server) == expected

@@ -16,6 +16,7 @@ from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.knowledge.records.server import SERVERS, ServerRecord
 from oomdoctor.knowledge.server_defaults import default_value
 from oomdoctor.knowledge.tables.request_lengths import request_length
+from oomdoctor.knowledge.tables.served_since import served_since
 from oomdoctor.knowledge.tables.shapes import model_shape
 from oomdoctor.memory.servers.releases import with_older_releases
 from oomdoctor.setups.server import CardLookup, serve_settings, server_record
@@ -211,9 +212,35 @@ def test_where_an_older_release_is_the_other_way(settings: dict[str, Any], word:
     def at_version(version: str | None) -> Served:
         return of(card=20.0, version=version, **settings)
 
-    said = with_older_releases(at_version(None), record_of("vllm"), at_version).assumptions
-    found = [one.text.en for one in said if one.id == "server_version" and "before" in one.text.en]
+    served = with_older_releases(at_version(None), record_of("vllm"), at_version)
+    found = [one.text.en for one in served.assumptions if one.id == "server_version" and "before" in one.text.en]
     assert (word in found[0]) if word else not found
+    assert served.releases_differ == (word is not None and "does not" in word)
+
+
+@pytest.mark.parametrize(("since", "holds"), [
+    pytest.param("0.6.4", True, id="a release that loads the model"),
+    pytest.param("0.9", False, id="none from before the model"),
+])  # fmt: skip
+def test_the_cache_is_as_wide_as_the_releases_since_the_model(since: str | None, holds: bool) -> None:
+    def at_version(version: str | None) -> Served:
+        return of(card=23.6, version=version, max_model_len=30_000)
+
+    served, old = with_older_releases(at_version(None), record_of("vllm"), at_version, since), at_version("0.7.3")
+    assert (served.tokens.low <= old.tokens.low) == holds
+    assert served.tokens.expected == at_version(None).tokens.expected
+
+
+@pytest.mark.parametrize(("server", "name", "since"), [
+    pytest.param("vllm", "Qwen/Qwen3-8B", "0.8.4", id="a family"),
+    pytest.param("vllm", "Qwen/Qwen3-30B-A3B-Instruct-2507", "0.9.2", id="a later one of it"),
+    pytest.param("vllm", "RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w4a16", "0.5.4", id="a quantised one"),
+    pytest.param("vllm", "/models/qwen2.5-72b-awq/", "0.5.5", id="a folder"),
+    pytest.param("sglang", "Qwen/Qwen3-8B", None, id="where the other server's release is not known"),
+    pytest.param("vllm", "acme/assistant-7b", None, id="a name that is nobody's"),
+])  # fmt: skip
+def test_since_which_release_a_model_is_loaded(server: str, name: str, since: str | None) -> None:
+    assert served_since(server, name) == since
 
 
 def test_cards_and_host_memory() -> None:

@@ -5,7 +5,7 @@ Source: modeling_deepseek_v4.py of transformers 5.23.
 
 from __future__ import annotations
 
-from oomdoctor.case.shape import Compression, ModelLayer, Part, Shape
+from oomdoctor.case.shape import CompressedKeys, ModelLayer, Part, Shape
 from oomdoctor.knowledge.hub_configs.sizes import HubConfig, size, sizes
 
 _OVERLAPS = 4
@@ -51,7 +51,7 @@ def _layer(shape: Shape, config: HubConfig, ratio: int, ranks: tuple[int, int, i
     # The tokens of the window are a block of fixed size.
     window = size(config, "sliding_window") or 0
     rope = size(config, "qk_rope_head_dim") or 0
-    compression = Compression(ratio=ratio, head=head, rope=rope, index=index if indexed else 0, window=window)
+    compression = CompressedKeys(ratio=ratio, head=head, rope=rope, index=index if indexed else 0, window=window)
     kept = head // ratio if ratio else 0
     return ModelLayer(parts=(*parts, *_experts(shape)), cache=kept, indexed=indexed, state=2 * window * head, compression=compression)
 

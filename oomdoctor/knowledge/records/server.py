@@ -56,6 +56,7 @@ class ServerDefaults(Record, frozen=True, kw_only=True):
     keeps_workspace: Defaults | None = None
     caches_latent: Defaults | None = None
     steps_ahead: Defaults | None = None
+    checks_states: Defaults | None = None
     of_free: Defaults | None = None
     measures_step: Defaults | None = None
     card_margin: Defaults | None = None
@@ -78,6 +79,8 @@ class ServerRecord(Record, frozen=True, kw_only=True):
     """The last line of a log at a check, where it is not plainly the allocator's; with `{requests}`, `{length}`, `{batched}`."""
     newest: str | None = None
     """The newest release that was read; an unknown version counts as this one."""
+    oldest: str | None = None
+    """The oldest release that is meant where nobody names one and nothing says since when the model is loaded."""
     defaults: ServerDefaults
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from oomdoctor.case.serving import Server
-from oomdoctor.case.shape import Compression, Shape
+from oomdoctor.case.shape import CompressedKeys, Shape
 
 _BLOCK, _WINDOW_BLOCK = 256, 64
 """Tokens of a block of keys, and of the window."""
@@ -41,7 +41,7 @@ def compressed_request_bytes(shape: Shape, server: Server, length: int) -> int |
     return deepest * sum(sizes) * sum(group * block for group, block in zip(groups, blocks))
 
 
-def _pages(layer: Compression) -> tuple[int, ...]:
+def _pages(layer: CompressedKeys) -> tuple[int, ...]:
     """Return the sizes of the pages of a layer: its keys, and those of its indexer."""
     if not layer.ratio:
         return ()

@@ -41,10 +41,7 @@ def request_bytes(setup: Setup, server: Server) -> int | None:
         return None
     if (compressed := compressed_request_bytes(setup.shape, server, server.length)) is not None:
         return round(compressed / setup.layout.pipeline)
-    kinds = _kinds(setup)
-    if server.drafted:
-        # The layer that proposes tokens attends like the widest of the others.
-        kinds[max(kinds, key=lambda kind: (kind.window is None, kind.token))] += 1
+    kinds = _kinds(setup, server)
     if len({kind.state > 0 or kind.window for kind in kinds}) <= 1:
         # Layers of one kind are one group, however wide each is.
         size = sum(many * _blocks(kind, server, BLOCK) * _page(kind, BLOCK) for kind, many in kinds.items())
@@ -53,15 +50,29 @@ def request_bytes(setup: Setup, server: Server) -> int | None:
     return round(size / setup.layout.pipeline)
 
 
+def states_bytes(setup: Setup, server: Server) -> int:
+    """Return the cache that has a block for the state of every request that may run at a time; 0 for layers without states."""
+    kinds = _kinds(setup, server)
+    if not any(kind.state for kind in kinds):
+        return 0
+    group, page = _group(kinds)
+    return round(server.requests * group * page / setup.layout.pipeline)
+
+
 def _grouped(kinds: Counter[_Kept], server: Server) -> float:
-    """Return a request's bytes where kinds differ: every page is as large as the largest, and every group has as many layers."""
+    """Return a request's bytes where kinds differ."""
+    group, page = _group(kinds)
+    held = sum(-(-many // group) * _blocks(kind, server, page / kind.token if kind.token else 1) for kind, many in kinds.items())
+    return group * page * held
+
+
+def _group(kinds: Counter[_Kept]) -> tuple[int, float]:
+    """Return how many layers are a group and the bytes of a page: every page is as large as the largest, and every group has as many."""
     state, widest = max(kind.state for kind in kinds), max(kind.token for kind in kinds)
     # The widest attention takes as many tokens in a block as a state needs, in steps of a block.
     page = max(BLOCK * widest, -(-state // (BLOCK * widest)) * BLOCK * widest if widest else state)
     fewest, most = min(kinds.values()), max(kinds.values())
-    group = most if most < _ALIKE * fewest else fewest
-    held = sum(-(-many // group) * _blocks(kind, server, page / kind.token if kind.token else 1) for kind, many in kinds.items())
-    return group * page * held
+    return (most if most < _ALIKE * fewest else fewest), page
 
 
 def _page(kind: _Kept, block: int) -> float:
@@ -78,16 +89,19 @@ def _blocks(kind: _Kept, server: Server, block: float) -> int:
     return -int(-min(kind.window - 1 + server.batched * server.profile.steps_ahead, length) // block) + 1
 
 
-def _kinds(setup: Setup) -> Counter[_Kept]:
+def _kinds(setup: Setup, server: Server) -> Counter[_Kept]:
     """Return how many layers keep what on one card."""
     heads, width, tensor = inference.heads_fraction(setup), setup.cache_bytes, setup.layout.tensor
-    found: Counter[_Kept] = Counter()
+    layers_of: Counter[_Kept] = Counter()
     for (cache, indexed, window, state), many in layer_kinds(setup.shape):
         if cache or indexed:
-            found[_Kept((cache * width + indexed) * heads, window)] += many
+            layers_of[_Kept((cache * width + indexed) * heads, window)] += many
         if state:
-            found[_Kept(0.0, None, state / tensor)] += many
-    return found
+            layers_of[_Kept(0.0, None, state / tensor)] += many
+    if server.drafted:
+        # The layer that proposes tokens attends like the widest of the others.
+        layers_of[max(layers_of, key=lambda kind: (kind.window is None, kind.token))] += 1
+    return layers_of
 
 
 @lru_cache(maxsize=256)

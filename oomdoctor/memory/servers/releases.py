@@ -1,13 +1,13 @@
-"""Which release of a server runs: the one that somebody names, else the newest, and from which one on its answer is another."""
+"""Which release of a server runs: the one that somebody names, else the newest, with what those since the model's release make of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption
-from oomdoctor.case.serving import Served
+from oomdoctor.case.serving import ByteRange, Served
 from oomdoctor.case.settings import RunSettings
 from oomdoctor.case.text import Text
 from oomdoctor.errors import UsageError
@@ -17,6 +17,7 @@ from oomdoctor.versions import parse_version
 _ID = "server_version"
 _TURNS = {
     "no": Text(" (before {} it does not start)", "（{} 之前的版本无法启动）"),
+    "close": Text(" (before {} it may not start)", "（{} 之前的版本不一定能启动）"),
     "yes": Text(" (before {} it starts)", "（{} 之前的版本可以启动）"),
 }
 
@@ -36,31 +37,52 @@ def newest_release(record: ServerRecord) -> Assumption:
     return Assumption(id=_ID, text=text, is_question=True)
 
 
-def with_older_releases(served: Served, record: ServerRecord, at_version: Callable[[str], Served]) -> Served:
-    """Return what a server makes of a card with the word, where its version was assumed, before which release it is the other way."""
+def with_older_releases(served: Served, record: ServerRecord, at_version: Callable[[str], Served], since: str | None = None) -> Served:
+    """Return what a server makes of a card as wide as the releases that can be meant, where its version was assumed.
+
+    `since` is the first release that loads the model. An assumption says before which release the verdict is, or may be, the other way.
+    """
     if not any(assumption.id == _ID for assumption in served.assumptions):
         return served
-    turned = next(
-        (text for release in _changes(record.defaults) if (text := _turned(served, at_version(f"{release}.dev0"), release))), None
+    older = {release: at_version(f"{release}.dev0") for release in _changes(record.defaults, since or record.oldest)}
+    widened = replace(served, cache=_widest(served, tuple(older.values())))
+    turns = [(then.starts, text) for release, then in older.items() if (text := _turned(served, then, release))]
+    if not turns:
+        return widened
+    # A release that surely differs is named rather than one that may.
+    verdict, turned = next((turn for turn in turns if turn[0] != "close"), turns[0])
+    changed = tuple(
+        replace(assumption, text=Text(assumption.text.en + turned.en, assumption.text.zh + turned.zh))
+        if assumption.id == _ID
+        else assumption
+        for assumption in served.assumptions
     )
-    if turned is None:
-        return served
-    said = tuple(
-        replace(one, text=Text(one.text.en + turned.en, one.text.zh + turned.zh)) if one.id == _ID else one for one in served.assumptions
-    )
-    return replace(served, assumptions=said)
+    return replace(widened, assumptions=changed, releases_differ=verdict != "close")
+
+
+def _widest(served: Served, older: Sequence[Served]) -> ByteRange:
+    """Return the cache with the least and the most that any release holds, in bytes of this release's tokens."""
+    if not served.token:
+        return served.cache
+    scaled = [(then.cache, served.token / then.token) for then in older if then.token]
+    low = min([served.cache.low, *(round(cache.low * scale) for cache, scale in scaled)])
+    high = max([served.cache.high, *(round(cache.high * scale) for cache, scale in scaled)])
+    return ByteRange(served.cache.expected, low, high)
 
 
 def _turned(now: Served, then: Served, release: str) -> Text | None:
-    """Return how the verdict before a release differs; None where one of the two is not firm or both are the same."""
-    if now.starts == then.starts or "close" in (now.starts, then.starts):
+    """Return how the verdict before a release differs; None where both are the same or this one is not firm."""
+    if now.starts in (then.starts, "close") or (now.starts, then.starts) == ("no", "close"):
         return None
     text = _TURNS[then.starts]
     return Text(text.en.format(release), text.zh.format(release))
 
 
-def _changes(defaults: ServerDefaults) -> list[str]:
-    """Return the releases in which something that is counted changed, the newest first."""
+def _changes(defaults: ServerDefaults, since: str | None) -> list[str]:
+    """Return the releases after `since` in which something that is counted changed, the newest first."""
     rows = (row for name in defaults.__struct_fields__ for row in getattr(defaults, name) or ())
-    found = {row.until: version for row in rows if row.until is not None and (version := parse_version(row.until)) is not None}
-    return sorted(found, key=lambda release: found[release], reverse=True)
+    releases = {row.until: version for row in rows if row.until is not None and (version := parse_version(row.until)) is not None}
+    oldest = parse_version(since)
+    return sorted(
+        (name for name, version in releases.items() if oldest is None or version > oldest), key=releases.__getitem__, reverse=True
+    )

@@ -15,7 +15,7 @@ from oomdoctor.case.serving import Served, Server, StartupCheck
 from oomdoctor.case.setup import Setup
 from oomdoctor.memory.model.weights import HALF
 from oomdoctor.memory.servers.engine import ServerEngine
-from oomdoctor.memory.servers.pages import request_bytes
+from oomdoctor.memory.servers.pages import request_bytes, states_bytes
 from oomdoctor.memory.servers.startup_budget import (
     block_bytes,
     cuda_context,
@@ -73,6 +73,8 @@ def start(setup: Setup, server: Server, total: int) -> Served:
         yield StartupCheck("blocks", cache.less(block_bytes(cached)))
         if request is not None:
             yield StartupCheck("request", cache.less(request))
+        if profile.checks_states and server.graphs and (states := states_bytes(cached, server)):
+            yield StartupCheck("states", cache.less(states))
         if late:
             yield StartupCheck("graphs", remaining(total - taken, beside))
 

@@ -16,6 +16,7 @@ from oomdoctor.units import GIB, format_share, format_size
 _STARTS = {
     "yes": (Text("It starts.", "可以启动。"), Style.GOOD),
     "close": (Text("Too close to say whether it starts.", "余量太小，难以断定能否启动。"), Style.WARN),
+    "differs": (Text("Whether it starts depends on the release.", "能否启动取决于版本。"), Style.WARN),
     "no": (Text("It does not start.", "无法启动。"), Style.BAD),
 }
 _OBSTACLES = {
@@ -25,6 +26,7 @@ _OBSTACLES = {
     "sampler": Text("the sampler's trial with all requests at once finds no room", "所有请求同时采样的试运行放不下"),
     "blocks": Text("nothing of the share is left for the KV cache", "份额里没有剩余显存留给 KV 缓存"),
     "request": Text("the KV cache does not hold one request of full length", "KV 缓存放不下一个最大长度的请求"),
+    "states": Text("the KV cache has too few blocks for the states of all requests at a time", "KV 缓存的块数少于并发请求所需的状态数"),
     "graphs": Text("CUDA graphs find no room beside the share", "份额之外放不下 CUDA 图"),
     "rest": Text("one step finds no room beside the share", "份额之外放不下单步计算"),
 }
@@ -68,7 +70,7 @@ def _blocks(served: Served, wording: Wording) -> Iterator[Block]:
 
 def verdict(served: Served, wording: Wording) -> Span:
     """Say whether it starts."""
-    text, style = _STARTS[served.starts]
+    text, style = _STARTS["differs" if served.releases_differ else served.starts]
     return Span(wording.say(text), style)
 
 
