@@ -31,7 +31,7 @@ from oomdoctor.record.ring import MAGIC, read_ring  # noqa: E402
 from oomdoctor.snapshots.explain import explain  # noqa: E402
 from oomdoctor.snapshots.facts import snapshot_facts  # noqa: E402
 from oomdoctor.snapshots.forms.chrome import chrome_trace, is_chrome_trace  # noqa: E402
-from oomdoctor.snapshots.forms.file import Part, parts_of  # noqa: E402
+from oomdoctor.snapshots.forms.file import FilePart, parts_of  # noqa: E402
 from oomdoctor.snapshots.forms.packed import Ahead  # noqa: E402
 from oomdoctor.snapshots.opcodes import NotReadable  # noqa: E402
 from oomdoctor.snapshots.read import NotASnapshot  # noqa: E402
@@ -98,7 +98,7 @@ def read(data: bytes, holdings: Holdings) -> str:
     first = data[: 1 << 16].lstrip()
     try:
         if first[:1] in (b"{", b"[") and is_chrome_trace(first):
-            parts = [Part(None, chrome_trace(Ahead(_Bytes(data))))]
+            parts = [FilePart(None, chrome_trace(Ahead(_Bytes(data))))]
         else:
             parts = list(parts_of(data, first))
         devices = [device for part in parts if part.recording is not None for device in explain(part.recording, holdings, {0: 1 << 34})]

@@ -81,7 +81,7 @@ def _device(recording: Recording, device: Device, holdings: Holdings, total: int
     owners = Owners(recording.stacks, categories)
     over_time = course(device, owners)
     told = tuple((owner.site, owner.category) for owner in over_time.owners) or _largest(live, owners)
-    grown = growth(device, recording.stacks, ends, position if moment == AT_OOM else len(device.trace))
+    grown = growth(device, recording.stacks, ends, position if moment == AT_OOM else len(device.trace), categories)
     return DeviceExplanation(
         index=device.index,
         entries=len(device.trace),

@@ -1,20 +1,23 @@
 """What a program was doing at each position of a trace, and where its steps end.
 
 torch names ranges by itself from 2.5 on: `Optimizer.step#AdamW.step`, `enumerate(DataLoader)#...`. Where a file has none, a step is
-a round of the loop that the frames show: the outermost function whose line changes, from a lower line to a higher one and back.
+a round of the loop that the frames show: the outermost function that comes back to a line again and again.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from oomdoctor.snapshots.recording import Action, Device, PythonFrame, Recording, Stack
 
 OPTIMIZER_STEP, PROFILER_STEP = "Optimizer.step#", "ProfilerStep#"
+_MODULE_CALLS = ("_call_impl", "_wrapped_call_impl")
+"""What loops inside the call of a module goes over its layers (torch/nn/modules/module.py)."""
+_OPTIMIZER_FILE = "torch/optim/"
 _FEWEST_STEPS = 4
 """Fewer rounds are no loop."""
 OPTIMIZER, LOADING_DATA = "optimizer step", "loading data"
@@ -58,56 +61,64 @@ def named_phases(recording: Recording, device: Device) -> list[tuple[int, int, s
 
 def _rounds(stacks: Sequence[Stack], device: Device) -> tuple[int, ...]:
     """Return the positions at which the outermost loop begins again."""
-    used = Counter(stack for action, stack in zip(device.trace.actions, device.trace.stacks, strict=True) if action == Action.ALLOC)
-    outermost = {stack: tuple(reversed(stacks[stack].frames)) for stack in used if stacks[stack].frames}
-    level = _loop(outermost, used)
-    if level is None:
-        return ()
-    depth, function, often = level
-    lines = {
-        stack: frames[depth].line
-        for stack, frames in outermost.items()
-        if len(frames) > depth and (frames[depth].file, frames[depth].function) == function and frames[depth].line in often
-    }
-    return tuple(_returns(device.trace.actions, device.trace.stacks, lines))
-
-
-def _loop(outermost: dict[int, tuple[PythonFrame, ...]], used: Counter[int]) -> tuple[int, tuple[str, str], list[int]] | None:
-    """Return the depth and function of the outermost frame that most requests come through on more than one line, and the lines."""
-    total = sum(used[stack] for stack in outermost)
-    stacks = list(outermost)
+    requests = [
+        (at, stack)
+        for at, (action, stack) in enumerate(zip(device.trace.actions, device.trace.stacks, strict=True))
+        if action == Action.ALLOC
+    ]
+    outermost = {stack: tuple(reversed(stacks[stack].frames)) for stack in {stack for _, stack in requests} if stacks[stack].frames}
+    requests = [(at, stack) for at, stack in requests if stack in outermost]
     for depth in range(max(map(len, outermost.values()), default=0)):
-        functions: Counter[tuple[str, str]] = Counter()
-        for stack in stacks:
-            if len(outermost[stack]) > depth:
-                functions[outermost[stack][depth].file, outermost[stack][depth].function] += used[stack]
-        if not functions:
-            return None
-        function, count = functions.most_common(1)[0]
-        if count * 2 < total:
-            return None
-        stacks = [
-            stack
-            for stack in stacks
-            if len(outermost[stack]) > depth and (outermost[stack][depth].file, outermost[stack][depth].function) == function
-        ]
-        by_line: Counter[int] = Counter()
-        for stack in stacks:
-            by_line[outermost[stack][depth].line] += used[stack]
-        often = [line for line, times in by_line.items() if times >= _FEWEST_STEPS]
-        if len(often) > 1:
-            return depth, function, often
-        stacks = [stack for stack in stacks if outermost[stack][depth].line in often]
-    return None
+        level = _level(requests, outermost, depth)
+        if level is None:
+            return ()
+        inside, lines = level
+        visits = _visits(inside, lines)
+        repeated = {line: begun for line, begun in visits.items() if len(begun) > _FEWEST_STEPS}
+        if repeated:
+            return tuple(repeated[_anchor(repeated, lines, outermost)][1:])
+        busiest = Counter(lines[stack] for _, stack in inside).most_common(1)[0][0]
+        requests = [(at, stack) for at, stack in inside if lines[stack] == busiest]
+    return ()
 
 
-def _returns(actions: Sequence[int], stacks: Sequence[int], lines: dict[int, int]) -> list[int]:
-    """Return where the round's first line is reached again, from another one."""
-    first, out, last = min(lines.values()), list[int](), None
-    for position, (action, stack) in enumerate(zip(actions, stacks, strict=True)):
-        line = lines.get(stack) if action == Action.ALLOC else None
-        if line is not None:
-            if line == first and last not in (None, first):
-                out.append(position)
+def _level(
+    requests: Sequence[tuple[int, int]], outermost: Mapping[int, tuple[PythonFrame, ...]], depth: int
+) -> tuple[list[tuple[int, int]], dict[int, int]] | None:
+    """Return the requests that come through one function at a depth, and the line of each stack there; None where most do not."""
+    reaching = [(at, stack) for at, stack in requests if len(outermost[stack]) > depth]
+    functions = Counter((outermost[stack][depth].file, outermost[stack][depth].function) for _, stack in reaching)
+    if not functions:
+        return None
+    function, count = functions.most_common(1)[0]
+    if count * 2 < len(requests) or function[1] in _MODULE_CALLS:
+        return None
+    lines = {
+        stack: outermost[stack][depth].line
+        for stack in {stack for _, stack in reaching}
+        if (outermost[stack][depth].file, outermost[stack][depth].function) == function
+    }
+    return [(at, stack) for at, stack in reaching if stack in lines], lines
+
+
+def _visits(requests: Sequence[tuple[int, int]], lines: Mapping[int, int]) -> dict[int, list[int]]:
+    """Return the positions at which each line is reached from another one."""
+    out: dict[int, list[int]] = {}
+    last = None
+    for at, stack in requests:
+        line = lines[stack]
+        if line != last:
+            out.setdefault(line, []).append(at)
             last = line
     return out
+
+
+def _anchor(repeated: Mapping[int, list[int]], lines: Mapping[int, int], outermost: Mapping[int, tuple[PythonFrame, ...]]) -> int:
+    """Return the line that each round comes through once: the optimizer's, as batches may be gathered; else the first of the busiest."""
+    steps = Counter(
+        line for stack, line in lines.items() if line in repeated and any(_OPTIMIZER_FILE in frame.file for frame in outermost[stack])
+    )
+    if steps:
+        return steps.most_common(1)[0][0]
+    most = max(map(len, repeated.values()))
+    return min(line for line, begun in repeated.items() if len(begun) * 2 > most)

@@ -65,8 +65,8 @@ def refusals(device: Device, total: int | None, stacks: Sequence[Stack], categor
     if not positions:
         return ()
     ranges, totals = ranges_at_each(device, positions), totals_at(device, positions)
-    moments = (_Moment(device, at, live, ranges[at], totals[at]) for at, live in live_at_each(device, positions))
-    return tuple(_refusal(moment, total, stacks, categories) for moment in moments)
+    states = (_Moment(device, at, live, ranges[at], totals[at]) for at, live in live_at_each(device, positions))
+    return tuple(_refusal(moment, total, stacks, categories) for moment in states)
 
 
 class _Moment(NamedTuple):

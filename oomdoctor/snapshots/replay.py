@@ -149,6 +149,6 @@ def peak(device: Device) -> Peak:
 
 def totals_at(device: Device, positions: Collection[int]) -> dict[int, tuple[int, int]]:
     """Return the asked bytes that live, and the reserved bytes, before the entries at some positions."""
-    begin, wanted = start(device), set(positions)
+    begin, at_these = start(device), set(positions)
     before = chain(((begin.requested, begin.reserved),), series(device))
-    return {at: totals for at, totals in enumerate(before) if at in wanted}
+    return {at: totals for at, totals in enumerate(before) if at in at_these}

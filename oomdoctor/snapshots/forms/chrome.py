@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from oomdoctor.case.gap import Gap
 from oomdoctor.snapshots.forms.ledger import Ledger
-from oomdoctor.snapshots.forms.packed import Source
+from oomdoctor.snapshots.forms.packed import ByteSource
 from oomdoctor.snapshots.opcodes import NotReadable
 from oomdoctor.snapshots.phases import OPTIMIZER_STEP, PROFILER_STEP
 from oomdoctor.snapshots.recording import Annotation, Device, Recording, Stack
@@ -40,15 +40,15 @@ def is_chrome_trace(first: bytes) -> bool:
     return any(sign in first for sign in _SIGNS) and b'"segments"' not in first
 
 
-def chrome_trace(source: Source) -> Recording:
+def chrome_trace(source: ByteSource) -> Recording:
     """Return what the memory events of a trace tell. Raise NotReadable where it has none."""
-    reader = _Reader()
+    reader = _MemoryEvents()
     for row, event in enumerate(_events(source)):
         reader.add(event, row)
     return reader.recording()
 
 
-class _Reader:
+class _MemoryEvents:
     """The devices met so far."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class _Reader:
         return ledger.device(index, self._allocated.get(index))
 
 
-def _events(source: Source) -> Iterator[Event]:
+def _events(source: ByteSource) -> Iterator[Event]:
     """Yield the events of the kinds that tell something, each once."""
     held = b""
     while True:

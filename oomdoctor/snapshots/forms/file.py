@@ -12,7 +12,7 @@ from oomdoctor.snapshots.convert import NotASnapshot, recording
 from oomdoctor.snapshots.forms.chrome import chrome_trace, is_chrome_trace
 from oomdoctor.snapshots.forms.packed import most_unpacked, pickle_in_zip, plain_source, read_all
 from oomdoctor.snapshots.forms.page import files_in_page, is_page
-from oomdoctor.snapshots.forms.timeline import timeline
+from oomdoctor.snapshots.forms.profiler_timeline import read_timeline
 from oomdoctor.snapshots.opcodes import NotReadable
 from oomdoctor.snapshots.read import MEMORY_PER_BYTE, read_pickle
 from oomdoctor.snapshots.recording import Recording
@@ -27,7 +27,7 @@ Limit = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """A recording in a file, or one line on why there is none; pages hold several."""
 
     name: str | None
@@ -40,7 +40,7 @@ def unlimited(size: int, per_byte: int) -> None:  # noqa: ARG001 - stands in for
     """Set no limit."""
 
 
-def read_file(path: str, size: int, limit: Limit = unlimited) -> tuple[Part, ...]:
+def read_file(path: str, size: int, limit: Limit = unlimited) -> tuple[FilePart, ...]:
     """Return what a file holds. `limit` is told how many bytes are to be read, and how much memory each may take.
 
     Raise NotReadable or NotASnapshot where it holds nothing, OSError where it cannot be read.
@@ -53,7 +53,7 @@ def read_file(path: str, size: int, limit: Limit = unlimited) -> tuple[Part, ...
         if not first:
             raise NotReadable(damage[0] if damage else "it is empty: the process ended before it had written it")
         if first[:1] in b"{[" and is_chrome_trace(first):
-            return _with_damage((Part(None, chrome_trace(source)),), damage)
+            return _with_damage((FilePart(None, chrome_trace(source)),), damage)
         _refuse_others(first)
         if is_packed:
             limit(most_unpacked(size), 2)
@@ -70,17 +70,17 @@ def _refuse_others(first: bytes) -> None:
         raise NotReadable("it is neither a snapshot of PyTorch, nor a page of memory_viz, nor a trace or timeline of its profiler")
 
 
-def parts_of(data: bytes, first: bytes, limit: Limit = unlimited) -> Iterator[Part]:
+def parts_of(data: bytes, first: bytes, limit: Limit = unlimited) -> Iterator[FilePart]:
     """Yield what plain bytes hold; `first` are the ones that tell the form. Raise NotReadable or NotASnapshot as `read_file` does."""
     if first.startswith(b"\x80"):
         limit(len(data), MEMORY_PER_BYTE)
-        yield Part(None, _pickle(data))
+        yield FilePart(None, _pickle(data))
     elif first.startswith(_ZIP):
         limit(len(data), MEMORY_PER_BYTE + 2)
-        yield Part(None, read_pickle(pickle_in_zip(data)))
+        yield FilePart(None, read_pickle(pickle_in_zip(data)))
     elif first[:1] in b"{[":
         limit(len(data), _JSON_PER_BYTE)
-        yield Part(None, _json(data))
+        yield FilePart(None, _json(data))
     else:
         limit(len(data), MEMORY_PER_BYTE + 2)
         for name, inside in files_in_page(data):
@@ -99,14 +99,14 @@ def _pickle(data: bytes) -> Recording:
     return read_pickle(data[at:])
 
 
-def _in_page(name: str, inside: bytes | str) -> Part:
+def _in_page(name: str, inside: bytes | str) -> FilePart:
     if isinstance(inside, str):
-        return Part(name, None, inside)
+        return FilePart(name, None, inside)
     try:
         read = read_pickle(inside)
     except (NotReadable, NotASnapshot) as error:
-        return Part(name, None, str(error))
-    return Part(name, replace(read, form="html"))
+        return FilePart(name, None, str(error))
+    return FilePart(name, replace(read, form="html"))
 
 
 def _json(data: bytes) -> Recording:
@@ -116,11 +116,11 @@ def _json(data: bytes) -> Recording:
         raise NotReadable("it is JSON that is nested deeper than any snapshot") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise NotReadable(f"it is JSON that is damaged or cut off: {error}") from None
-    read = timeline(value) if isinstance(value, list) else None
+    read = read_timeline(value) if isinstance(value, list) else None
     return recording(value, len(data)) if read is None else read
 
 
-def _with_damage(parts: tuple[Part, ...], damage: list[str]) -> tuple[Part, ...]:
+def _with_damage(parts: tuple[FilePart, ...], damage: list[str]) -> tuple[FilePart, ...]:
     """Add what was wrong with the archive to what the recordings cannot tell."""
     gaps = tuple(Gap("a part of the file", why) for why in damage)
     return tuple(part if part.recording is None else replace(part, recording=_lacking(part.recording, gaps)) for part in parts)

@@ -19,7 +19,7 @@ _LEAST_LIMIT = 64 << 20
 _NESTED = 3
 
 
-class Source(Protocol):
+class ByteSource(Protocol):
     """What bytes are read from."""
 
     def read(self, size: int = -1, /) -> bytes:
@@ -30,7 +30,7 @@ class Source(Protocol):
 class Ahead:
     """A source whose first bytes can be looked at before they are read."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self._source = source
         self.first = _read(source, FIRST)
         self._rest: bytes | None = self.first
@@ -74,7 +74,7 @@ def plain_source(file: Any, damage: list[str]) -> tuple[Ahead, bool]:
     return ahead, is_packed
 
 
-def read_all(source: Source, file_size: int) -> bytes:
+def read_all(source: ByteSource, file_size: int) -> bytes:
     """Return all bytes of a source. Raise NotReadable where they are far more than a file of that size holds."""
     return _read(source, most_unpacked(file_size), is_bounded=True)
 
@@ -84,7 +84,7 @@ def most_unpacked(file_size: int) -> int:
     return max(_LEAST_LIMIT, _MOST_TIMES * file_size)
 
 
-def _read(source: Source, most: int, *, is_bounded: bool = False) -> bytes:
+def _read(source: ByteSource, most: int, *, is_bounded: bool = False) -> bytes:
     out = io.BytesIO()
     while out.tell() < most + is_bounded:
         piece = source.read(min(_PIECE, most + is_bounded - out.tell()))

@@ -24,16 +24,16 @@ def files_in_page(data: bytes) -> Iterator[tuple[str, bytes | str]]:
 
     Raise NotReadable where the page has none.
     """
-    found, at = 0, 0
-    while (begin := _FILE.search(data, at)) is not None and found < _MOST_FILES:
-        found += 1
+    count, at = 0, 0
+    while (begin := _FILE.search(data, at)) is not None and count < _MOST_FILES:
+        count += 1
         at = data.find(b'"', begin.end())
         at = len(data) if at < 0 else at
         name = begin[1].decode("utf-8", "replace")
         yield name, _decoded(data[begin.end() : at])
-    if not found and _PICTURE in data:
+    if not count and _PICTURE in data:
         raise NotReadable("it is a page with a picture only; export_memory_timeline gives the figures as .json.gz or .raw.json.gz")
-    if not found:
+    if not count:
         raise NotReadable("it is a page, and no snapshot stands in it")
 
 

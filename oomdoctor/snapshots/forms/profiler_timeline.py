@@ -25,7 +25,7 @@ _LACKS = Gap(
 )
 
 
-def timeline(value: Sequence[object]) -> Recording | None:
+def read_timeline(value: Sequence[object]) -> Recording | None:
     """Return what a timeline holds; None where the value is none."""
     if len(value) == 2 and _is_series(value[0], value[1]):
         return _recorded(_series(value[0], value[1]), 0)  # type: ignore[arg-type]
