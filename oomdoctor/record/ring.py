@@ -1,4 +1,4 @@
-"""The ring in which a process counts its memory: a file mapping that survives SIGKILL.
+"""The ring in which a process counts its memory: a file that is written in its place, so that it survives SIGKILL.
 
 Layout, little-endian: the magic `OOMRING1`, u32 length of the head, u32 number of records, u32 numbers in a record, u32 nothing; the
 head, JSON `{"names": [...], "pid": ..., "rank": ...}` filled up with blanks; u64 count of records written since the start; then the
