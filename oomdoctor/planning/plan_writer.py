@@ -137,6 +137,6 @@ def _says_nothing_new(space: SearchSpace[Candidate, Outcome], plan: Plan[Outcome
     """Return whether a plan comes to the same as one that is shown, or adds to it, or has other values, and is better in nothing."""
     if plan.outcome == shown.outcome:
         return True
-    fixes, others = ({measure.fix for measure in one.measures} for one in (plan, shown))
-    sets, set_there = ({pair for measure in one.measures for pair in measure.sets} for one in (plan, shown))
+    fixes, others = ({measure.fix for measure in each.measures} for each in (plan, shown))
+    sets, set_there = ({pair for measure in each.measures for pair in measure.sets} for each in (plan, shown))
     return (fixes == others or sets >= set_there) and plan not in undominated(space, (shown, plan))

@@ -9,6 +9,7 @@ from oomdoctor.configs.readers.command_line import read_command_line
 from oomdoctor.configs.readers.containers import read_containers
 from oomdoctor.configs.readers.dump import is_dump, read_dump
 from oomdoctor.configs.readers.json import read_json
+from oomdoctor.configs.readers.python_script import read_python
 from oomdoctor.configs.readers.toml import read_toml
 from oomdoctor.configs.readers.yaml import read_yaml
 
@@ -47,6 +48,8 @@ def _read(file: str, text: str) -> list[ParsedConfig]:
         return [read_json(file, text)]
     if lower.endswith(_SCRIPT) or text.startswith("#!"):
         return read_command_line(file, text)
+    if lower.endswith(".py") and (script := read_python(file, text)) is not None and script.written:
+        return [script]
     if is_dump(text) and not _COMMAND.search(text):
         return [read_dump(file, text)]
     if _YAML_KEY.search(text) and not re.search(r"(?:^|\s)--[a-z]", text):
