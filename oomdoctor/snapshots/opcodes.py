@@ -72,9 +72,9 @@ def _behind_counted(data: bytes, at: int, opcode: bytes) -> int:
     if opcode == _TEXT:
         behind += number
     elif opcode != _LONG_PUT or number > at // 5 + 256:  # each of these puts takes five bytes, so that no honest one counts further
-        is_cut = not opcode or (opcode in _WITH_VALUE and at + _LONGEST > len(data))
-        name = "the end of the file" if is_cut else f"the opcode {opcode!r}"
-        raise NotReadable(f"{name} at byte {at} is none that a snapshot has", at)
+        if not opcode or (opcode in _WITH_VALUE and at + _LONGEST > len(data)):
+            raise NotReadable(f"it is cut off at byte {at}", at)
+        raise NotReadable(f"the opcode {opcode!r} at byte {at} is none that a snapshot has", at)
     if behind > len(data):
         raise NotReadable(f"a text at byte {at} is longer than the file", at)
     return behind

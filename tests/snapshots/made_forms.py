@@ -144,7 +144,7 @@ STATES = {
 }
 NOT_READ = {
     "an empty file": (b"", "empty"),
-    "cut off in the segments": (_WHOLE[:1500], "end of the file"),
+    "cut off in the segments": (_WHOLE[:1500], "cut off at byte"),
     "a flame graph": (b'<?xml version="1.0"?>\n<svg width="1200"></svg>', "flame graph"),
     "a picture in a page": (b'<html><img src="data:image/png;base64,AAAA"></html>', "picture"),
     "a page of something else": (b"<!doctype html><html></html>", "no snapshot"),

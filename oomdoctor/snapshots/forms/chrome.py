@@ -6,6 +6,7 @@ torch/csrc/profiler/collection.cpp names the events. Such traces have up to seve
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from oomdoctor.case.gap import Gap
@@ -43,8 +44,8 @@ def is_chrome_trace(first: bytes) -> bool:
 def chrome_trace(source: ByteSource) -> Recording:
     """Return what the memory events of a trace tell. Raise NotReadable where it has none."""
     reader = _MemoryEvents()
-    for row, event in enumerate(_events(source)):
-        reader.add(event, row)
+    for event in _events(source):
+        reader.add(event)
     return reader.recording()
 
 
@@ -54,11 +55,12 @@ class _MemoryEvents:
     def __init__(self) -> None:
         self._ledgers: dict[int, Ledger] = {}
         self._allocated: dict[int, int] = {}
+        self._rows: Counter[int] = Counter()
         self._steps: list[tuple[str, int, int]] = []
         self._has_memory = False
         self._unreadable = 0
 
-    def add(self, event: Event, row: int) -> None:
+    def add(self, event: Event) -> None:
         """Take one event in."""
         name, time = event.get("name"), _microseconds(event.get("ts"))
         if time is None or not isinstance(name, str):
@@ -67,9 +69,9 @@ class _MemoryEvents:
             if event.get("cat") != _ON_THE_CARD:
                 self._steps.append((name, time, time + (_microseconds(event.get("dur")) or 0)))
         else:
-            self._memory(name, event.get("args"), time, row)
+            self._memory(name, event.get("args"), time)
 
-    def _memory(self, name: str, values: object, time: int, row: int) -> None:
+    def _memory(self, name: str, values: object, time: int) -> None:
         self._has_memory = True
         fields = values if isinstance(values, dict) else {}
         kind, device, size = fields.get("Device Type"), fields.get("Device Id"), fields.get("Bytes")
@@ -78,7 +80,8 @@ class _MemoryEvents:
         if type(device) is not int or type(size) is not int or not 0 <= device < _MOST_DEVICES or abs(size) >= _MOST:
             self._unreadable += 1
             return
-        ledger = self._ledgers.setdefault(device, Ledger())
+        ledger, row = self._ledgers.setdefault(device, Ledger()), self._rows[device]
+        self._rows[device] += 1
         reserved, allocated = _whole(fields.get("Total Reserved")), _whole(fields.get("Total Allocated"))
         if reserved is not None:
             ledger.reserve(reserved, time=time, row=row)
