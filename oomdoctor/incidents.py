@@ -7,6 +7,7 @@ device-side assert is its echo. A refusal that the program handled, with progres
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
@@ -20,6 +21,8 @@ _ECHOES = frozenset({Kind.MASKED_DEVICE_OOM, Kind.SHM_OOM})
 """What can also be the echo of another failure, where a message does not name memory itself."""
 _FULL = 0.97
 _END = ("signal", "exit_code")
+_BY_SIGKILL = r"\b[Kk]illed\b|\bKILLED\b|\bSIGKILL\b|\b[Ss]ignal:? 9\b|(?<![\w.])(?:-9|137)\b"
+"""How a message says that a process ended of signal 9."""
 _STRONG = frozenset({Certainty.CERTAIN, Certainty.LIKELY})
 _ORDER = {Certainty.CERTAIN: 0, Certainty.LIKELY: 1, Certainty.POSSIBLE: 2, None: 3}
 _NO_MEMORY_HAS = 1 << 50
@@ -35,6 +38,8 @@ def find_incidents(events: Sequence[Event], went_on: Callable[[Event], bool]) ->
     """
     ordered = order_events(events)
     ordered = [_as_told(event, ordered[:number]) for number, event in enumerate(ordered)]
+    if any(event.fields.get("kernel_kills") == 0 for event in ordered):
+        ordered = [_as_counted(event) for event in ordered]
     failures = [event for event in ordered if event.is_failure]
     last = max((_position(event) for event in failures if not event.caught), default=("", -1))
     survived = {id(event) for event in failures if _is_survived(event, last, went_on)}
@@ -156,6 +161,12 @@ def _as_told(event: Event, before: Sequence[Event]) -> Event:
     overdue = "pid" in event.fields and any(other.fields.get("overdue_pid") == event.fields["pid"] for other in before)
     unusable = event.kind is Kind.HOST_OOM and any("allocator_unusable" in other.fields for other in before)
     return replace(event, kind=Kind.LOOK_ALIKE) if garbage or overdue or unusable else event
+
+
+def _as_counted(event: Event) -> Event:
+    """Return an event where the kernel is known to have killed nothing for memory: whoever died of SIGKILL was ended by somebody."""
+    by_whom = event.kind is Kind.HOST_OOM and event.certainty is not Certainty.CERTAIN and re.search(_BY_SIGKILL, event.text)
+    return replace(event, kind=Kind.LOOK_ALIKE, certainty=Certainty.CERTAIN) if by_whom else event
 
 
 def _is_faint(event: Event) -> bool:

@@ -25,6 +25,7 @@ from oomdoctor.findings.facts import facts, log_facts
 from oomdoctor.findings.failure_step import failure_step
 from oomdoctor.findings.host_memory import host_memory
 from oomdoctor.findings.ledger import ledger
+from oomdoctor.findings.measured import with_measured
 from oomdoctor.findings.open_cause import open_cause
 from oomdoctor.findings.serving_share import default_share, serving_share
 from oomdoctor.findings.tensor_match import request_reading
@@ -295,6 +296,7 @@ def _samples(events: Sequence[Event]) -> list[Event]:
 
 
 def _with_figures(incident: Incident, events: Sequence[Event], settings: Mapping[str, Fact]) -> Incident:
+    incident = replace(incident, root=with_measured(incident))
     figures = {**derived(incident.root), **request_reading(incident.root, settings)}
     return replace(incident, derived=figures, ledger=ledger(incident.root, events))
 

@@ -35,9 +35,9 @@ def unused(event: Event) -> int | None:
 
 
 def other_processes(event: Event) -> int | None:
-    """Return the sum over all `Process N has ...`."""
+    """Return the sum over all `Process N has ...`, or what was measured beside the message."""
     used = _used_by_others(event)
-    return sum(used) if used is not None else None
+    return sum(used) if used is not None else event.size("others_bytes")
 
 
 def _shares(event: Event) -> Figures:
@@ -97,12 +97,12 @@ def _cache(event: Event) -> Figures:
 
 def _neighbours(event: Event) -> Figures:
     """Return the other processes of the message; ranks of one run have neighbouring numbers and use the same."""
-    used = _used_by_others(event)
+    used, total, measured = _used_by_others(event), event.size("total_bytes"), event.size("others_bytes")
     listed = event.fields.get("other_processes")
     if used is None or not isinstance(listed, tuple):
-        return {}
+        known = measured is not None and total
+        return {"other_processes_bytes": measured, "other_share": round((measured or 0) / (total or 1), 4)} if known else {}
     pids = sorted(pid for process in listed if isinstance(process, Mapping) and isinstance(pid := process.get("pid"), int))
-    total = event.size("total_bytes")
     out: Figures = {"other_processes_count": len(listed), "other_processes_bytes": sum(used)}
     if total:
         out["other_share"] = round(sum(used) / total, 4)

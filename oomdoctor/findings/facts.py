@@ -36,7 +36,7 @@ def log_facts(events: Sequence[Event], frameworks: Sequence[FrameworkCore], tail
     out.update(_smi(events))
     out.update(_tables(events))
     series = memory_series(events)
-    if series_shape(series) != "none":
+    if series_shape(series) != "none" and "log.memory_series" not in out:
         out["log.memory_series"] = series_shape(series)
         out["log.series_highest_bytes"] = max(series)
     if any(event.computes == "picture-encoder" for event in events):
@@ -77,6 +77,20 @@ def _against_the_pool(root: Event, log: Mapping[str, Fact]) -> dict[str, Fact]:
     """Return `derived.whole_pool_refused`: whether the request is the whole pool that the framework had room for (printed in MiB)."""
     pool, requested = log.get("log.limit_bytes"), root.size("requested_bytes")
     return {"derived.whole_pool_refused": abs(requested - pool) < 1 << 20} if isinstance(pool, int) and pool and requested else {}
+
+
+def _beside_each_other(log: Mapping[str, Fact]) -> dict[str, Fact]:
+    """Return how far one process or rank stands out among those of its run, where a recorder counted them."""
+    pairs = {
+        "derived.largest_process_share": ("log.largest_process_bytes", "log.run_rss_bytes"),
+        "derived.first_rank_over_others": ("log.first_rank_bytes", "log.other_ranks_most_bytes"),
+    }
+    known = {name: (log.get(part), log.get(whole)) for name, (part, whole) in pairs.items()}
+    return {
+        name: round(part / whole, 4)
+        for name, (part, whole) in known.items()
+        if isinstance(part, int) and isinstance(whole, int) and whole > 0
+    }
 
 
 def _smi(events: Sequence[Event]) -> dict[str, Value]:
@@ -120,4 +134,5 @@ def facts(incidents: Sequence[Incident], verdict: Verdict, log: Mapping[str, Fac
         out.update({f"derived.{name}": value for name, value in first.derived.items() if value is not None})
         out.update(_against_the_series(first.root, log))
         out.update(_against_the_pool(first.root, log))
+        out.update(_beside_each_other(log))
     return out

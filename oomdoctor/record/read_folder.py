@@ -51,7 +51,7 @@ class RankEvidence(Struct, kw_only=True):
     end: OrderlyEnd | None = None
 
 
-class Evidence(Struct, frozen=True, kw_only=True):
+class RunEvidence(Struct, frozen=True, kw_only=True):
     """What a folder holds."""
 
     path: str
@@ -64,11 +64,11 @@ class Evidence(Struct, frozen=True, kw_only=True):
     gaps: tuple[EvidenceGap, ...]
 
 
-def read_evidence(path: str) -> Evidence:
+def read_evidence(path: str) -> RunEvidence:
     """Return what a folder holds."""
     gaps: list[EvidenceGap] = []
     run = _json(os.path.join(path, RUN), RunRecord, gaps)
-    return Evidence(
+    return RunEvidence(
         path=path,
         run=run,
         samples=tuple(_samples(os.path.join(path, SAMPLES), gaps)),

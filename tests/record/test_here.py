@@ -9,7 +9,7 @@ import pytest
 from record.recorded import Recorded
 
 from oomdoctor.api.runs.watch import MemoryCallback
-from oomdoctor.record.read_folder import Evidence, read_evidence
+from oomdoctor.record.read_folder import RunEvidence, read_evidence
 
 ROOT = Path(__file__).parents[2]
 TORCH = "import torch\nimport sys\nsys.path.append({root!r})\nimport oomdoctor\n"
@@ -20,7 +20,7 @@ def recorded(tmp_path: Path) -> Recorded:
     return Recorded(tmp_path)
 
 
-def run(recorded: Recorded, program: str, *, is_watched: bool = False, status: int = 0) -> Evidence:
+def run(recorded: Recorded, program: str, *, is_watched: bool = False, status: int = 0) -> RunEvidence:
     text = TORCH.format(root=str(ROOT)) + program.replace("FOLDER", repr(str(recorded.place / "here")))
     done = recorded.run(text, watched=is_watched, python=sys.executable)
     assert done.returncode == status, done.stderr

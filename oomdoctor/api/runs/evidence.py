@@ -14,7 +14,7 @@ from oomdoctor.ingest.sources import MissingSource
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.machine.match_log import MachineSource
 from oomdoctor.record.read_folder import read_evidence
-from oomdoctor.record.statements import texts
+from oomdoctor.record.telling.statements import texts
 
 
 def diagnose_evidence(

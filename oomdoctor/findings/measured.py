@@ -1,0 +1,33 @@
+"""What was measured at a failure, beside the message that its program printed."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from oomdoctor.case.event import Event
+from oomdoctor.case.incident import Incident
+
+_REFUSALS = frozenset({"watched-refusal"})
+
+
+def with_measured(incident: Incident) -> Event:
+    """Return the root of a failure with the figures that a recorder measured at the same one and that its message leaves out."""
+    root = incident.root
+    if not incident.kind.is_memory or root.signature in _REFUSALS:
+        return root
+    measured = next((event for event in incident.repeats if event.signature in _REFUSALS and _is_of(event, root)), None)
+    if measured is None:
+        return root
+    return replace(
+        root,
+        fields={**measured.fields, **root.fields},
+        phase=root.phase or measured.phase,
+        frame=root.frame or measured.frame,
+        computes=root.computes or measured.computes,
+    )
+
+
+def _is_of(measured: Event, root: Event) -> bool:
+    """Return whether two messages speak of one failure: of the same rank and card, as far as both are named."""
+    cards = {event.fields.get("gpu_index") for event in (measured, root)} - {None}
+    return len(cards) < 2 and (root.rank is None or measured.rank in (None, root.rank))

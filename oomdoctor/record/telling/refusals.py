@@ -1,0 +1,120 @@
+"""What requests for memory of a card failed with: in torch's own numbers, so that the same rules judge it as judge its messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from oomdoctor.record.evidence import CardSample, RefusedRequest, RunRecord, Sample
+from oomdoctor.record.read_folder import RankEvidence, RunEvidence
+from oomdoctor.record.telling.words import PREFIX, counter, of_rank
+
+_WENT_ON = 30.0
+"""Seconds of counters after a failure: nothing that only cleans up takes so long."""
+_NEAR = 5.0
+"""A sample of the cards tells of a failure that came at most so many seconds after it."""
+_CONTEXT = 1 << 30
+"""What a process may hold of a card beside its allocator: context, kernels, libraries (300 to 900 MiB; facts of NVIDIA's docs)."""
+_ALLOWED = 0.97
+"""A process that may have less than this share of the card has a limit set; drivers keep 1 to 2 % for themselves."""
+_FRAME = re.compile(r"(?P<file>[^\n\"]{1,300}):(?P<line>\d{1,9}):(?P<name>[^\n]{1,120})")
+_MOST_FRAMES = 60
+
+
+def refusal_lines(evidence: RunEvidence, rank: RankEvidence, refused: RefusedRequest) -> Iterator[str]:
+    """Yield the frames that asked, and what was asked, allowed, free and held."""
+    yield from _frames(refused.stack)
+    card = _card(evidence.samples, refused, evidence.run)
+    total, limit = refused.total_bytes, None
+    if card is not None and card.total and total and total < _ALLOWED * card.total:
+        total, limit = card.total, total
+    figures = [
+        ("asked of the driver", refused.driver_request_bytes),
+        ("at most", total),
+        ("allowed", limit),
+        ("free", refused.free_bytes),
+        ("allocated", counter(refused.stats, "allocated_bytes")),
+        ("reserved", counter(refused.stats, "reserved_bytes")),
+        ("others hold", None if card is None else _of_others(evidence, card, refused)),
+    ]
+    told = ", ".join(f"{name} {size} bytes" for name, size in figures if size is not None and size >= 0)
+    what = "refused a request and the program went on" if _went_on(evidence, rank, refused) else "refused a request"
+    yield f"{of_rank(rank)}the allocator of device {max(0, refused.device or 0)} {what}: {told}"
+
+
+def first_rank_lines(evidence: RunEvidence) -> Iterator[str]:
+    """Yield which rank was refused first, and what it and the others held then."""
+    failed = sorted((refused.time, rank.rank, refused) for rank in evidence.ranks if rank.rank is not None for refused in rank.ooms[:1])
+    if not failed or len(evidence.ranks) < 2:
+        return
+    _, first, refused = failed[0]
+    own = counter(refused.stats, "reserved_bytes")
+    others = [held for rank in evidence.ranks if rank.rank not in (None, first) and (held := _held(rank, refused.time)) is not None]
+    if own is not None and others:
+        beside = f"the {len(others)} others {min(others)} to {max(others)} bytes"
+        yield f"{PREFIX}rank {first} was refused first; it held {own} bytes then, {beside}"
+
+
+def _frames(stack: Sequence[str]) -> Iterator[str]:
+    """Yield a stack, innermost first, as Python prints one."""
+    frames = [frame for line in stack[:_MOST_FRAMES] if (frame := _FRAME.fullmatch(line)) is not None]
+    if frames:
+        yield "Traceback (most recent call last):"
+        yield from (f'  File "{frame["file"]}", line {frame["line"]}, in {frame["name"]}' for frame in reversed(frames))
+
+
+def _went_on(evidence: RunEvidence, rank: RankEvidence, refused: RefusedRequest) -> bool:
+    """Return whether the program survived: it ended well, or counted on for long."""
+    if rank.exception is None and rank.end is not None and _ended_well(evidence.run, rank.pid):
+        return True
+    times = [at for at in (rank.ring.column("t")[-1:] if rank.ring is not None else ()) if at is not None]
+    return bool(times) and times[-1] - refused.time > _WENT_ON
+
+
+def _ended_well(run: RunRecord | None, pid: int) -> bool:
+    if run is None:
+        return False
+    code = next((process.exit_code for process in run.processes if process.pid == pid and process.exit_code is not None), run.exit_code)
+    return code == 0
+
+
+def _card(samples: Sequence[Sample], refused: RefusedRequest, run: RunRecord | None) -> CardSample | None:
+    """Return the card of a failure as it was seen last before it."""
+    near = [sample for sample in samples if sample.cards and sample.t <= refused.time + 1 and refused.time - sample.t <= _NEAR]
+    if not near:
+        return None
+    cards = near[-1].cards
+    index = _physical(refused.device or 0, run)
+    return cards[0] if len(cards) == 1 else next((card for card in cards if card.index == index), None)
+
+
+def _physical(device: int, run: RunRecord | None) -> int | None:
+    """Return which card a device of the program is, where CUDA_VISIBLE_DEVICES renumbers them."""
+    visible = run.variables.get("CUDA_VISIBLE_DEVICES", "") if run is not None else ""
+    listed = [word.strip() for word in visible.split(",") if word.strip()]
+    if not listed:
+        return device
+    return int(listed[device]) if device < len(listed) and listed[device].isdecimal() and len(listed[device]) < 5 else None
+
+
+def _of_others(evidence: RunEvidence, card: CardSample, refused: RefusedRequest) -> int | None:
+    """Return what processes of others hold of a card: what is not ours, or at least what ours cannot explain."""
+    if card.used is None:
+        return None
+    if card.ours is not None:
+        return max(0, card.used - card.ours)
+    beside = [rank for rank in evidence.ranks if any(other.device == refused.device for other in rank.ooms) or rank.ooms == []]
+    held = [counter(refused.stats, "reserved_bytes"), *(_held(rank, refused.time) for rank in beside if refused not in rank.ooms)]
+    if held[0] is None:
+        return None
+    rest = card.used - sum((size or 0) + _CONTEXT for size in held)
+    return rest if rest > 0 else None
+
+
+def _held(rank: RankEvidence, at: float) -> int | None:
+    """Return what the allocator of a process held last before a moment."""
+    if rank.ring is None:
+        return None
+    rows = zip(rank.ring.column("t"), rank.ring.column("reserved"), strict=True)
+    before = [held for time, held in rows if held is not None and time is not None and time <= at + 1 and 0 <= held < 1 << 60]
+    return int(before[-1]) if before else None
