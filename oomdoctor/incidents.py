@@ -38,8 +38,6 @@ def find_incidents(events: Sequence[Event], went_on: Callable[[Event], bool]) ->
     """
     ordered = order_events(events)
     ordered = [_as_told(event, ordered[:number]) for number, event in enumerate(ordered)]
-    if any(event.fields.get("kernel_kills") == 0 for event in ordered):
-        ordered = [_as_counted(event) for event in ordered]
     failures = [event for event in ordered if event.is_failure]
     last = max((_position(event) for event in failures if not event.caught), default=("", -1))
     survived = {id(event) for event in failures if _is_survived(event, last, went_on)}
@@ -163,8 +161,14 @@ def _as_told(event: Event, before: Sequence[Event]) -> Event:
     return replace(event, kind=Kind.LOOK_ALIKE) if garbage or overdue or unusable else event
 
 
-def _as_counted(event: Event) -> Event:
-    """Return an event where the kernel is known to have killed nothing for memory: whoever died of SIGKILL was ended by somebody."""
+def as_counted(events: Sequence[Event]) -> list[Event]:
+    """Return events as they are where the kernel is known to have killed nothing: whoever died of SIGKILL was ended by somebody."""
+    if not any(event.fields.get("kernel_kills") == 0 for event in events):
+        return list(events)
+    return [_ended_by_somebody(event) for event in events]
+
+
+def _ended_by_somebody(event: Event) -> Event:
     by_whom = event.kind is Kind.HOST_OOM and event.certainty is not Certainty.CERTAIN and re.search(_BY_SIGKILL, event.text)
     return replace(event, kind=Kind.LOOK_ALIKE, certainty=Certainty.CERTAIN) if by_whom else event
 

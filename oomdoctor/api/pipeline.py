@@ -30,7 +30,7 @@ from oomdoctor.findings.open_cause import open_cause
 from oomdoctor.findings.serving_share import default_share, serving_share
 from oomdoctor.findings.tensor_match import request_reading
 from oomdoctor.findings.workload import inference_facts, quantised, works_on
-from oomdoctor.incidents import decide_verdict, find_incidents
+from oomdoctor.incidents import as_counted, decide_verdict, find_incidents
 from oomdoctor.ingest.clean import clean_lines
 from oomdoctor.ingest.sources import MissingSource
 from oomdoctor.knowledge.pack import Pack
@@ -107,7 +107,7 @@ def _diagnosis(
     version: Callable[[str], str] | None,
 ) -> Diagnosis:
     by_source = {read.source.name: read for read in reads}
-    events = named_by_warning([event for read in reads for event in read.events], reads)
+    events = as_counted(named_by_warning([event for read in reads for event in read.events], reads))
     log = log_facts(events, pack.frameworks, [read.last for read in reads])
     beside = _run_machine(machine, events, log)
     log = {**beside.log_facts, **log}

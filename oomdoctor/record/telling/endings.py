@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.parse.ending import find_log_ending
-from oomdoctor.record.evidence import CgroupCounters, FileSystem, RunRecord, Sample
+from oomdoctor.record.evidence import FileSystem, RunRecord, Sample
 from oomdoctor.record.read_folder import RunEvidence
 from oomdoctor.record.telling.words import PREFIX
 
@@ -21,6 +21,9 @@ _CRASHES = ("SIGBUS", "SIGSEGV", "SIGABRT", "SIGILL", "SIGFPE", "SIGXFSZ", "SIGX
 _SHELL = 128
 """A shell gives a signal's number above this as the status of what it ended."""
 _SHM = "/dev/shm"  # noqa: S108 - a name in a record
+_PID = re.compile(r"(?:\[|process |pid[=:] ?)(\d{1,10})\b")
+_CRASH = re.compile(r"\]: segfault at|traps: |general protection|trap invalid opcode")
+_MOST_LINES = 1000
 _OWN_FAULT = re.compile(
     r"(?:builtins\.)?(?P<name>ValueError|TypeError|KeyError|IndexError|AttributeError|NameError|AssertionError|ImportError|"
     r"ModuleNotFoundError|ZeroDivisionError|FileNotFoundError|PermissionError|UnboundLocalError|NotImplementedError|SyntaxError|"
@@ -36,7 +39,7 @@ def ending_lines(evidence: RunEvidence, run: RunRecord) -> Iterator[str]:
     if run.end is None:
         yield f"{PREFIX}nothing was written after the start: the wrapper was ended, too"
     failed = run.signal is not None or bool(run.exit_code)
-    kills = _kills(run.counters, evidence.samples)
+    kills = _kills(run, evidence.samples)
     if kills:
         yield from _killed_by_kernel(run, kills, evidence.samples)
     elif kills == 0 and failed:
@@ -46,7 +49,7 @@ def ending_lines(evidence: RunEvidence, run: RunRecord) -> Iterator[str]:
         what = "/dev/shm" if files.path == _SHM else f"the disk of {_one_line(files.path)}"
         yield f"{PREFIX}{what} was full: {files.least_free_bytes} of {files.total_bytes} bytes were left"
     yield from _signals(run, evidence.samples, kills)
-    yield from (_one_line(line) for line in run.kernel[:1000])
+    yield from _kernel_lines(run, kills)
     if failed and _ending_signal(run) is None and not kills and not full:
         yield from _by_itself(evidence, run, kills)
 
@@ -100,12 +103,36 @@ def _killed_by_kernel(run: RunRecord, kills: int, samples: Sequence[Sample]) -> 
         yield f"{PREFIX}the kernel killed {kills} processes because the machine had no memory left{told}"
 
 
-def _kills(counters: CgroupCounters | None, samples: Sequence[Sample]) -> int | None:
-    """Return how many processes the kernel killed for memory in the time of the run; None where nothing counted."""
-    if counters is not None and counters.oom_kill is not None:
-        return max(0, counters.oom_kill)
-    counted = [sample.cgroup.oom_kill for sample in samples if sample.cgroup is not None and sample.cgroup.oom_kill is not None]
-    return max(0, counted[-1] - counted[0]) if counted else None
+def _kills(run: RunRecord, samples: Sequence[Sample]) -> int | None:
+    """Return how many processes of the run the kernel killed for memory; None where nothing counted or somebody else's may be meant.
+
+    What a control group counts are its own; a command may have moved into another group, and then only the count of the whole machine
+    tells that nobody was killed.
+    """
+    counters = run.counters
+    own = None if counters is None else counters.oom_kill
+    if own is None:
+        counted = [sample.cgroup.oom_kill for sample in samples if sample.cgroup is not None and sample.cgroup.oom_kill is not None]
+        own = counted[-1] - counted[0] if counted else None
+    if own is not None and own > 0:
+        return own
+    if not run.host_oom_kills:
+        return own if run.host_oom_kills is None else 0
+    named = sum(_is_of_the_run(line, run) for line in run.kernel if "Killed process" in line)
+    return named or None
+
+
+def _kernel_lines(run: RunRecord, kills: int | None) -> Iterator[str]:
+    """Yield the lines of the kernel that can be of this run: others die on the same machine in the same second."""
+    for line in run.kernel[:_MOST_LINES]:
+        is_crash = _CRASH.search(line) is not None
+        if _is_of_the_run(line, run) or not (is_crash or kills == 0):
+            yield _one_line(line)
+
+
+def _is_of_the_run(line: str, run: RunRecord) -> bool:
+    pids = {str(process.pid) for process in run.processes}
+    return any(number in pids for number in _PID.findall(line))
 
 
 def _by_itself(evidence: RunEvidence, run: RunRecord, kills: int | None) -> Iterator[str]:

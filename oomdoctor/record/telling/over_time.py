@@ -18,6 +18,8 @@ _ROOM = 0.2
 """A host that had this share left at its worst moment was not short of memory."""
 _SHAPES = {"growth": "grew", "staircase": "rose in steps", "flat": "stayed"}
 _LARGEST = 1 << 60
+_LONG = 60.0
+"""Seconds: what grows for less is being loaded."""
 
 
 def card_lines(rank: RankEvidence) -> Iterator[str]:
@@ -91,7 +93,7 @@ def host_lines(samples: Sequence[Sample], run: RunRecord) -> Iterator[str]:
         told = "" if largest is None else f", the largest {largest} bytes"
         yield f"{PREFIX}the run held at most {most} bytes of the host in {len(sample.processes) or 1} processes{told}"
         series = _resident(held)
-        if series_shape(series) == "growth":
+        if held[-1][1].t - held[0][1].t >= _LONG and series_shape(series) == "growth":
             yield f"{PREFIX}what the run holds of the host grew to its end: {series[0]} bytes first, {series[-1]} last"
     left = _least_left(samples, run)
     if left is not None and left[0] >= _ROOM * left[1]:

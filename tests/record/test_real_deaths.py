@@ -1,0 +1,178 @@
+"""Commands that really die, each in its own way: the first finding says of what, sure where that was measured, and the status is theirs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from oomdoctor.api.runs.evidence import diagnose_evidence
+from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.knowledge.pack import load_pack
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="deaths are counted by Linux")
+
+ROOT = Path(__file__).parents[2]
+GROUPS = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))
+LIMIT = 160 << 20
+FILLS = "held = []\nwhile True: held.append(bytearray(8 << 20))"
+
+
+def watched(place: Path, command: list[str], before: str = "") -> tuple[int, Diagnosis]:
+    """Run a command under `oomdoctor run` and return its status and what its evidence says. `before`: a line of a shell."""
+    folder = place / "evidence"
+    wrapper = [sys.executable, "-m", "oomdoctor", "run", "--quiet", "--out", str(folder), "--", *command]
+    line = ["sh", "-c", f'{before}\nexec "$@"', "sh", *wrapper]
+    with (place / "log").open("wb") as log:
+        done = subprocess.run(line, stdout=log, stderr=log, cwd=place, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60)
+    return done.returncode, diagnose_evidence(str(folder), load_pack())
+
+
+def first(diagnosis: Diagnosis) -> tuple[str, str]:
+    """Return the first finding and how sure it is."""
+    return diagnosis.findings[0].id, diagnosis.findings[0].confidence.value
+
+
+def python(program: str) -> list[str]:
+    return [sys.executable, "-c", program]
+
+
+CHILD_KILLED = """
+import os, signal, sys, time
+child = os.fork()
+if child == 0: time.sleep(30)
+os.kill(child, signal.SIGKILL)
+_, status = os.waitpid(child, 0)
+print("RuntimeError: DataLoader worker (pid %d) is killed by signal: Killed. " % child, file=sys.stderr)
+sys.exit(1)
+"""
+AGENT = """
+import os, signal, sys, time
+ranks = []
+for _ in range(3):
+    ranks.append(os.fork())
+    if ranks[-1] == 0: time.sleep(30)
+os.kill(ranks[1], signal.SIGKILL)
+os.waitpid(ranks[1], 0)
+print("E0417 10:00:01.100 torch/distributed/elastic/multiprocessing/api.py:874] failed (exitcode: -9) local_rank: 1 (pid: %d) of binary: python" % ranks[1], file=sys.stderr)
+for pid in (ranks[0], ranks[2]): os.kill(pid, signal.SIGTERM); os.waitpid(pid, 0)
+sys.exit(1)
+"""  # noqa: E501
+ADDRESSES = "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\nheld = bytearray(2 << 30)"
+SURVIVES = ADDRESSES.replace("held =", "try: held =") + "\nexcept MemoryError: print('no room, a smaller batch')\nprint('done')"
+
+
+@pytest.mark.parametrize(("program", "status", "found"), [
+    pytest.param("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", -9, ("killed-by-hand", "certain"), id="kill -9 by hand"),
+    pytest.param(CHILD_KILLED, 1, ("killed-by-hand", "certain"), id="a worker of the loader is killed"),
+    pytest.param(AGENT, 1, ("killed-by-hand", "certain"), id="a rank is killed, and the launcher says so"),
+    pytest.param(ADDRESSES, 1, ("limit-of-the-process", "likely"), id="the address space is limited"),
+    pytest.param("raise KeyError('lr')", 1, ("it-ended-itself", "certain"), id="an error that has nothing to do with memory"),
+    pytest.param("import ctypes; ctypes.string_at(0)", -11, ("it-crashed", "certain"), id="a segmentation fault"),
+    pytest.param("import os; os.abort()", -6, ("native-crash", "likely"), id="abort"),
+])  # fmt: skip
+def test_a_death_is_named(tmp_path: Path, program: str, status: int, found: tuple[str, str]) -> None:
+    ended, diagnosis = watched(tmp_path, python(program))
+    assert ended == status
+    assert first(diagnosis) == found
+
+
+def test_who_leaves_without_a_word_ran_out_of_nothing(tmp_path: Path) -> None:
+    status, diagnosis = watched(tmp_path, python("import os; os._exit(7)"))
+    assert (status, diagnosis.case.verdict.memory_failure) == (7, "no")
+
+
+def test_what_is_caught_is_no_failure(tmp_path: Path) -> None:
+    status, diagnosis = watched(tmp_path, python(SURVIVES))
+    assert (status, diagnosis.case.verdict.memory_failure, diagnosis.findings) == (0, "no", ())
+
+
+def test_a_hang_that_is_stopped(tmp_path: Path) -> None:
+    folder = tmp_path / "evidence"
+    command = [sys.executable, "-m", "oomdoctor", "run", "--quiet", "--out", str(folder), "--", "sleep", "60"]
+    wrapper = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 20
+    while not (folder / "run.json").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    time.sleep(0.3)
+    wrapper.send_signal(signal.SIGTERM)
+    assert wrapper.wait(20) == -signal.SIGTERM
+    assert first(diagnose_evidence(str(folder), load_pack())) == ("stopped-by-a-signal", "certain")
+
+
+@pytest.fixture
+def group() -> Iterator[Path]:
+    """A memory cgroup with a small limit."""
+    for root, limit in zip(GROUPS, ("memory.limit_in_bytes", "memory.max")):
+        path = root / f"oomdoctor-test-{os.getpid()}"
+        with suppress(OSError):
+            path.mkdir()
+            if (path / limit).exists():
+                (path / limit).write_text(str(LIMIT))
+                yield path
+                for _ in range(100):
+                    with suppress(OSError):
+                        path.rmdir()
+                        break
+                    time.sleep(0.02)
+                return
+            path.rmdir()
+    pytest.skip("no memory cgroup may be made here")
+
+
+def test_the_limit_of_a_group(tmp_path: Path, group: Path) -> None:
+    status, diagnosis = watched(tmp_path, python(FILLS), before=f"echo $$ > {group}/cgroup.procs")
+    assert status == -9
+    assert first(diagnosis) == ("container-memory-limit", "certain")
+
+
+def mounts_tmpfs() -> bool:
+    """Return whether a file system may be mounted in a name space of one's own."""
+    unshare = shutil.which("unshare")
+    return unshare is not None and subprocess.run([unshare, "-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True).returncode == 0  # fmt: skip
+
+
+FILLS_FILE = """
+import time
+file = open("checkpoint.bin", "wb", buffering=0)
+while file.write(bytes(1 << 20)): time.sleep(0.02)
+"""
+FILLS_SHM = """
+import time
+from multiprocessing import shared_memory
+held = shared_memory.SharedMemory(create=True, size=32 << 20)
+most = (16 << 20) - (128 << 10)
+held.buf[:most] = bytes(most)
+time.sleep(0.5)
+held.buf[:] = bytes(32 << 20)
+"""
+
+
+@pytest.mark.skipif(not mounts_tmpfs(), reason="no file system may be mounted here")
+@pytest.mark.parametrize(("where", "program", "found"), [
+    pytest.param("/dev/shm", FILLS_SHM, ("shm-was-full", "certain"), id="/dev/shm is full"),
+    pytest.param("{place}", FILLS_FILE, ("disk-was-full", "certain"), id="the disk is full"),
+])  # fmt: skip
+def test_a_file_system_fills_up(tmp_path: Path, where: str, program: str, found: tuple[str, str]) -> None:
+    """The wrapper runs in the same name space, as in a container: what the command writes to is what it measures."""
+    small, kept = tmp_path / "small", tmp_path / "kept"
+    small.mkdir()
+    script = tmp_path / "program.py"
+    script.write_text(program)
+    inside = (
+        f'mount -t tmpfs -o size=16m tmpfs {where.format(place=small)} && cd {small} && "$@"; ended=$?; cp -r evidence {kept}; exit $ended'
+    )
+    wrapper = [sys.executable, "-m", "oomdoctor", "run", "--quiet", "--out", "evidence", "--", sys.executable, str(script)]
+    with (tmp_path / "log").open("wb") as log:
+        line = ["unshare", "-rm", "sh", "-c", inside, "sh", *wrapper]
+        done = subprocess.run(line, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60)
+    assert done.returncode != 0
+    assert first(diagnose_evidence(str(kept), load_pack())) == found
