@@ -315,6 +315,9 @@ def _last_step(failures: Sequence[Incident], by_source: Mapping[str, SourceEvent
     """Return the last step that progress showed before the first failure, or before another of the same log."""
     if not failures:
         return None
-    place = failures[0].root.place
+    root = failures[0].root
+    if (counted := root.size("failed_step")) is not None:
+        return counted
+    place = root.place
     steps = by_source[place.source].steps
     return steps.get(place.offset, max(steps.values(), default=None))

@@ -38,6 +38,8 @@ def refusal_lines(evidence: RunEvidence, rank: RankEvidence, refused: RefusedReq
         ("others hold", None if card is None else _of_others(evidence, card, refused)),
     ]
     told = ", ".join(f"{name} {size} bytes" for name, size in figures if size is not None and size >= 0)
+    if refused.step is not None and refused.step >= 0:
+        told += f", in step {refused.step}"
     what = "refused a request and the program went on" if _went_on(evidence, rank, refused) else "refused a request"
     yield f"{of_rank(rank)}the allocator of device {max(0, refused.device or 0)} {what}: {told}"
 

@@ -1,0 +1,111 @@
+"""Deaths on a card whose allocator follows torch's own: the first finding names the cause, and is sure only where the evidence is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from record.made_evidence import GIB, MASKED, MIB, STATES, Card
+
+from oomdoctor.api.runs.evidence import diagnose_evidence
+from oomdoctor.knowledge.pack import load_pack
+
+
+def too_much_live(folder: Path) -> Path:
+    card = Card(folder)
+    card.ask(14 * GIB)
+    return card.dies(3 * GIB)
+
+
+def one_large_request(folder: Path) -> Path:
+    card = Card(folder)
+    card.ask(2 * GIB)
+    return card.dies(15 * GIB)
+
+
+def fragmented(folder: Path) -> Path:
+    card = Card(folder)
+    pairs = [(card.ask(760 * MIB), card.ask(380 * MIB)) for _ in range(13)]
+    for large, _ in pairs:
+        card.give(large)
+        card.ask(200 * MIB)
+    card.tick()
+    return card.dies(2 * GIB)
+
+
+def leaking(folder: Path) -> Path:
+    card = Card(folder)
+    card.ask(3 * GIB)
+    card.steps(28, kept=400 * MIB)
+    return card.dies(3 * GIB)
+
+
+def longer_and_longer(folder: Path) -> Path:
+    card = Card(folder)
+    card.ask(6 * GIB)
+    for size in (4, 5, 7, 9):
+        card.steps(15, size * GIB)
+    return card.dies(12 * GIB)
+
+
+def one_long_batch(folder: Path) -> Path:
+    card = Card(folder)
+    card.ask(4 * GIB)
+    card.steps(120)
+    card.ask(11 * GIB)
+    return card.dies(3 * GIB)
+
+
+def states(folder: Path) -> Path:
+    card = Card(folder)
+    card.ask(15 * GIB)
+    return card.dies(1200 * MIB, STATES)
+
+
+def neighbour(folder: Path) -> Path:
+    card = Card(folder, others=12 * GIB)
+    card.ask(3 * GIB)
+    return card.dies(1200 * MIB)
+
+
+def limited(folder: Path) -> Path:
+    card = Card(folder, allowed=6 * GIB)
+    card.ask(5 * GIB)
+    return card.dies(1200 * MIB)
+
+
+def masked(folder: Path) -> Path:
+    card = Card(folder)
+    card.ask(15 * GIB)
+    return card.dies(3 * GIB, message=MASKED)
+
+
+@pytest.mark.parametrize(("make", "cause", "certainty"), [
+    pytest.param(too_much_live, "batch-too-large", "possible", id="too much live"),
+    pytest.param(one_large_request, "batch-too-large", "possible", id="one large request"),
+    pytest.param(fragmented, "fragmentation", "likely", id="fragmentation"),
+    pytest.param(leaking, "memory-leak", "likely", id="a leak"),
+    pytest.param(longer_and_longer, "variable-length-staircase", "likely", id="batches that get longer"),
+    pytest.param(one_long_batch, "outlier-sample", "likely", id="one batch that is longer than all before"),
+    pytest.param(states, "optimizer-states", "likely", id="states at the first step"),
+    pytest.param(neighbour, "other-process-on-gpu", "certain", id="a neighbour on the card"),
+    pytest.param(limited, "memory-limit-set", "certain", id="a fraction is set"),
+])  # fmt: skip
+def test_a_death_on_the_card_is_named(tmp_path: Path, make: Callable[[Path], Path], cause: str, certainty: str) -> None:
+    diagnosis = diagnose_evidence(str(make(tmp_path)), load_pack())
+    assert (diagnosis.case.verdict.kind.value, diagnosis.case.verdict.certainty.value) == ("device-oom", "certain")
+    assert (diagnosis.findings[0].cause, diagnosis.findings[0].confidence.value) == (cause, certainty)
+
+
+def test_a_message_that_hides_memory_is_seen_through(tmp_path: Path) -> None:
+    diagnosis = diagnose_evidence(str(masked(tmp_path)), load_pack())
+    assert diagnosis.case.verdict.memory_failure == "yes"
+    assert diagnosis.case.verdict.certainty.value == "certain"
+
+
+def test_what_is_survived_is_no_failure(tmp_path: Path) -> None:
+    card = Card(tmp_path)
+    card.ask(14 * GIB)
+    diagnosis = diagnose_evidence(str(card.dies(3 * GIB, went_on=True)), load_pack())
+    assert (diagnosis.case.verdict.memory_failure, diagnosis.case.verdict.survived) == ("no", True)
