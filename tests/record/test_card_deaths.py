@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from record.made_evidence import GIB, MASKED, MIB, STATES, Card
+from record.made_evidence import GIB, LOSS, MASKED, MIB, STATES, Card
 
 from oomdoctor.api.runs.evidence import diagnose_evidence
 from oomdoctor.knowledge.pack import load_pack
@@ -21,7 +21,7 @@ def too_much_live(folder: Path) -> Path:
 def one_large_request(folder: Path) -> Path:
     card = Card(folder)
     card.ask(2 * GIB)
-    return card.dies(15 * GIB)
+    return card.dies(15 * GIB, LOSS)
 
 
 def fragmented(folder: Path) -> Path:
@@ -29,7 +29,8 @@ def fragmented(folder: Path) -> Path:
     pairs = [(card.ask(760 * MIB), card.ask(380 * MIB)) for _ in range(13)]
     for large, _ in pairs:
         card.give(large)
-        card.ask(200 * MIB)
+        card.ask(400 * MIB)
+    card.ask(1 * GIB)
     card.tick()
     return card.dies(2 * GIB)
 
@@ -83,11 +84,11 @@ def masked(folder: Path) -> Path:
 
 @pytest.mark.parametrize(("make", "cause", "certainty"), [
     pytest.param(too_much_live, "batch-too-large", "possible", id="too much live"),
-    pytest.param(one_large_request, "batch-too-large", "possible", id="one large request"),
+    pytest.param(one_large_request, "logits-too-large", "likely", id="one large request"),
     pytest.param(fragmented, "fragmentation", "likely", id="fragmentation"),
     pytest.param(leaking, "memory-leak", "likely", id="a leak"),
     pytest.param(longer_and_longer, "variable-length-staircase", "likely", id="batches that get longer"),
-    pytest.param(one_long_batch, "outlier-sample", "likely", id="one batch that is longer than all before"),
+    pytest.param(one_long_batch, "outlier-sample", "certain", id="one batch that is longer than all before"),
     pytest.param(states, "optimizer-states", "likely", id="states at the first step"),
     pytest.param(neighbour, "other-process-on-gpu", "certain", id="a neighbour on the card"),
     pytest.param(limited, "memory-limit-set", "certain", id="a fraction is set"),

@@ -12,7 +12,7 @@ import pytest
 from fake_torch import write_fake_torch
 from record.recorded import PYTHON, environment
 
-from oomdoctor.record.read_folder import Evidence, read_evidence
+from oomdoctor.record.read_folder import RunEvidence, read_evidence
 from oomdoctor.record.recognise import is_evidence
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +33,7 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
-def died(folder: Path) -> Evidence:
+def died(folder: Path) -> RunEvidence:
     assert is_evidence(str(folder))
     evidence = read_evidence(str(folder))
     assert [len(rank.ooms) for rank in evidence.ranks] == [1]
