@@ -26,7 +26,9 @@ MASKED = (
 class Card:
     """A process with a card of 16 GiB, second by second. `others` is what somebody else holds of it."""
 
-    def __init__(self, folder: Path, *, total: int = 16 * GIB, allowed: int | None = None, others: int = 0, rank: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, total: int = 16 * GIB, allowed: int | None = None, others: int = 0, rank: int | None = None
+    ) -> None:
         self.folder, self.total, self.others = folder, total, others
         self.limit = total if allowed is None else allowed
         self.allocator = CachingAllocator(AllocatorSettings(), min(self.limit, total - others))
@@ -73,7 +75,11 @@ class Card:
     def _write(self, size: int, stack: Sequence[str], message: str | None, *, went_on: bool) -> None:
         card = self.allocator
         free = self.total - self.others - card.reserved
-        figures = {"allocated_bytes": card.allocated, "reserved_bytes": card.reserved, "inactive_split_bytes": card.reserved - card.allocated}
+        figures = {
+            "allocated_bytes": card.allocated,
+            "reserved_bytes": card.reserved,
+            "inactive_split_bytes": card.reserved - card.allocated,
+        }
         refused = {
             "time": self.time + 0.5,
             "device": 0,
@@ -126,7 +132,9 @@ def _traceback(stack: Sequence[str]) -> str:
 
 def _message(size: int, total: int, free: int, card: CachingAllocator) -> str:
     """Return torch's message as it is without NVML (c10/cuda/CUDACachingAllocator.cpp of 2.13)."""
-    asked, whole, left, live, unused = (f"{part / GIB:.2f} GiB" for part in (size, total, free, card.allocated, card.reserved - card.allocated))
+    asked, whole, left, live, unused = (
+        f"{part / GIB:.2f} GiB" for part in (size, total, free, card.allocated, card.reserved - card.allocated)
+    )
     return (
         f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {asked}. GPU 0 has a total capacity of {whole} of which {left} is free. "
         f"Of the allocated memory {live} is allocated by PyTorch, and {unused} is reserved by PyTorch but unallocated."
