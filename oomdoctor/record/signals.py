@@ -99,3 +99,13 @@ def _without_core() -> None:
     if resource is not None:
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def exit_code(status: int) -> int | None:
+    """Return the exit code in a status of waitpid; None where there is none."""
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+
+
+def end_signal(status: int) -> int | None:
+    """Return the signal in a status of waitpid; None where there is none."""
+    return os.WTERMSIG(status) if os.WIFSIGNALED(status) else None

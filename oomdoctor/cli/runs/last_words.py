@@ -8,9 +8,10 @@ from collections.abc import Callable
 from importlib import import_module
 
 from oomdoctor.case.text import Text
+from oomdoctor.record.attend import write_environment
 from oomdoctor.record.evidence import RANKS, REPORT, RunRecord
 from oomdoctor.record.launch import Launched
-from oomdoctor.record.watch import WatchedRun, write_environment
+from oomdoctor.record.watch import WatchedRun
 
 _BUDGET, _BUDGET_WHEN_STOPPED = 300.0, 20.0
 """Seconds; whoever stops a run waits 30 s (Kubernetes, Slurm) before it kills."""
