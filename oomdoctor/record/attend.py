@@ -6,17 +6,21 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from oomdoctor.record.command.launch import Launched
+from oomdoctor.record.command.signals import end_signal, exit_code
 from oomdoctor.record.evidence import ENVIRONMENT, LOG, RUN, EvidenceGap, ReceivedSignal, RunRecord, WatchedProcess
 from oomdoctor.record.folder import EvidenceFolder
 from oomdoctor.record.injection import Injection, discard, unreached
-from oomdoctor.record.launch import Launched
 from oomdoctor.record.output import Recorded
 from oomdoctor.record.sampling.sampler import SamplerProcess, Summary
-from oomdoctor.record.signals import end_signal, exit_code
 from oomdoctor.record.started import copy_configs, interpreter_of, variables
+
+if TYPE_CHECKING:
+    from oomdoctor.record.command.plain import PlainLaunched
 
 _AFTER = 2.0
 """Seconds in which what outlives the command may end."""
@@ -26,7 +30,7 @@ Describe = Callable[[str | None], bytes]
 
 
 def attend(
-    launched: Launched,
+    launched: Launched | PlainLaunched,
     record: RunRecord,
     folder: EvidenceFolder,
     recorded: Recorded,
@@ -68,7 +72,7 @@ def _log(recorded: Recorded, folder: EvidenceFolder) -> list[EvidenceGap]:
     return [] if text is not None else [recorded.gap()]
 
 
-def _ended(record: RunRecord, launched: Launched, summary: Summary, status: int, end: float) -> RunRecord:
+def _ended(record: RunRecord, launched: Launched | PlainLaunched, summary: Summary, status: int, end: float) -> RunRecord:
     """Return the record of a run that ended."""
     how = {ended.pid: ended for ended in launched.ended}
     processes = tuple(
@@ -98,7 +102,7 @@ def _ended(record: RunRecord, launched: Launched, summary: Summary, status: int,
     )
 
 
-def _with_command(seen: tuple[WatchedProcess, ...], record: RunRecord, launched: Launched) -> tuple[WatchedProcess, ...]:
+def _with_command(seen: tuple[WatchedProcess, ...], record: RunRecord, launched: Launched | PlainLaunched) -> tuple[WatchedProcess, ...]:
     """Return the processes that were seen; the command itself may have been too quick for that."""
     if any(process.pid == launched.pid for process in seen):
         return seen

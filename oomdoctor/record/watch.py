@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Union
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from oomdoctor.record.command.launch import Launched, NotStarted
+from oomdoctor.record.command.signals import HAS_WAITING, end_signal, exit_code
 from oomdoctor.record.evidence import RUN, EvidenceGap, RunRecord
 from oomdoctor.record.folder import EvidenceFolder
 from oomdoctor.record.injection import discard, inject
-from oomdoctor.record.launch import Launched, NotStarted
 from oomdoctor.record.output import Recorded, outputs
-from oomdoctor.record.signals import end_signal, exit_code
+
+if TYPE_CHECKING:
+    from oomdoctor.record.command.plain import PlainLaunched
+
+AnyLaunched = Union[Launched, "PlainLaunched"]
 
 
 class WatchOptions(Struct, frozen=True, kw_only=True):
@@ -40,7 +46,7 @@ class WatchedRun(Struct, frozen=True, kw_only=True):
     """What was used to within three hundredths, though nothing failed."""
 
 
-def watch(command: Sequence[str], environment: Mapping[str, str], options: WatchOptions, version: str) -> tuple[Launched, WatchedRun]:
+def watch(command: Sequence[str], environment: Mapping[str, str], options: WatchOptions, version: str) -> tuple[AnyLaunched, WatchedRun]:
     """Run a command, watch it, and return what is known of it. The caller ends as it ended, by `Launched.end`.
 
     Raise NotStarted where it cannot be started.
@@ -49,7 +55,7 @@ def watch(command: Sequence[str], environment: Mapping[str, str], options: Watch
     recorded = outputs(options.log)
     injection = inject(folder.path, options.level)
     try:
-        launched = Launched(command, environment if injection is None else injection.environment(environment))
+        launched = _launch()(command, environment if injection is None else injection.environment(environment))
     except NotStarted:
         discard(injection)
         folder.remove()
@@ -67,7 +73,16 @@ def watch(command: Sequence[str], environment: Mapping[str, str], options: Watch
     return launched, WatchedRun(status=status, record=record, folder=folder, stopped=launched.asked_to_end, near=near)
 
 
-def record_of(command: Sequence[str], options: WatchOptions, version: str, launched: Launched, recorded: Recorded) -> RunRecord:
+def _launch() -> type[Launched] | type[PlainLaunched]:
+    """Return what starts a command here: where signals cannot be waited for, handlers pass them on."""
+    if HAS_WAITING:
+        return Launched
+    from oomdoctor.record.command.plain import PlainLaunched  # noqa: PLC0415 - macOS and Windows alone need it
+
+    return PlainLaunched
+
+
+def record_of(command: Sequence[str], options: WatchOptions, version: str, launched: AnyLaunched, recorded: Recorded) -> RunRecord:
     """Return what is known of a run when it starts."""
     return RunRecord(
         oomdoctor=version,

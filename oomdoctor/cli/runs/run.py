@@ -12,7 +12,7 @@ import click
 
 from oomdoctor import __version__
 from oomdoctor.api.runs.run import run as run_command
-from oomdoctor.record.launch import NotStarted
+from oomdoctor.record.command.launch import NotStarted
 from oomdoctor.record.watch import WatchOptions
 
 
