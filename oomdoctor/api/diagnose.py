@@ -9,7 +9,8 @@ from oomdoctor.api.inputs import Machine, Path, Paths, machine_source, path_list
 from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.ingest.sources import expand_sources
-from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.knowledge.pack import Pack, load_pack
+from oomdoctor.machine.match_log import MachineSource
 from oomdoctor.parse.reading import Early, Progress
 from oomdoctor.record.recognise import is_evidence
 
@@ -48,10 +49,8 @@ def diagnose(
     text, logs = _text_or_paths(log)
     pack = load_pack(over=path_text(rules))
     if len(logs) == 1 and os.path.isdir(logs[0]) and is_evidence(logs[0]):
-        from oomdoctor.api.runs.evidence import diagnose_evidence  # noqa: PLC0415 - a sixth of the start, and most inputs are logs
-
         named = machine_source(None if environment == "auto" else environment)
-        return diagnose_evidence(logs[0], pack, config=path_list(config), machine=named, jobs=jobs)
+        return diagnose_folder(logs[0], pack, path_list(config), named, jobs)
     return diagnose_logs(
         [name] if text is not None else list(expand_sources(logs, include, exclude)),
         pack,
@@ -62,6 +61,13 @@ def diagnose(
         config=path_list(config),
         machine=machine_source(environment),
     )
+
+
+def diagnose_folder(path: str, pack: Pack, config: Sequence[str], machine: MachineSource | None, jobs: int) -> Diagnosis:
+    """Diagnose an evidence folder."""
+    from oomdoctor.api.runs.evidence import diagnose_evidence  # noqa: PLC0415 - a sixth of the start, and most inputs are logs
+
+    return diagnose_evidence(path, pack, config=config, machine=machine, jobs=jobs)
 
 
 def _text_or_paths(log: str | bytes | os.PathLike[str] | Sequence[Path]) -> tuple[bytes | None, list[str]]:

@@ -31,7 +31,7 @@ def recorded_snapshot(evidence: RunEvidence, pack: Pack) -> tuple[dict[str, Fact
     totals = {} if refused.device is None or not refused.total_bytes else {refused.device: refused.total_bytes}
     read = read_isolated(path, pack, totals)
     devices = [device for file in read.files for device in file.devices]
-    facts = snapshot_facts(devices)
+    facts: dict[str, Fact] = {**snapshot_facts(devices)}
     device = decisive(devices)
     if device is not None and not facts.get("snapshot.failed") and not went_on(evidence, rank, refused):
         facts |= _refused_then(rank, refused, device.end)
