@@ -9,16 +9,16 @@ from oomdoctor.api.inputs import Machine, Path, Paths, machine_source, path_list
 from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.ingest.sources import expand_sources
-from oomdoctor.knowledge.pack import Pack, load_pack
-from oomdoctor.machine.match_log import MachineSource
+from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.parse.reading import Early, Progress
 from oomdoctor.record.recognise import is_evidence
 
 
 def diagnose(
-    log: str | bytes | os.PathLike[str] | Sequence[Path],
+    log: str | bytes | os.PathLike[str] | Sequence[Path] = (),
     *,
     config: Paths = (),
+    series: Paths = (),
     environment: Machine = None,
     rules: Path | None = None,
     include: Sequence[str] = (),
@@ -35,6 +35,7 @@ def diagnose(
 
     `config` are the run's config files; those beside them that they name are read too. `environment` is its machine: an
     `Environment`, a file that describes one, `"auto"` (this machine if it agrees with the log) or `"here"` (this machine).
+    `series` are files of monitors that recorded memory over time (nvidia-smi, DCGM, trackers); alone they never say that a run failed.
     `rules` is a folder of rules that are laid over the built-in ones. In folders, `include` and `exclude` are globs over names.
     `jobs` threads read; `progress` is told how many bytes were read, `early` what the end of a large log shows.
 
@@ -49,9 +50,16 @@ def diagnose(
     text, logs = _text_or_paths(log)
     pack = load_pack(over=path_text(rules))
     if len(logs) == 1 and os.path.isdir(logs[0]) and is_evidence(logs[0]):
+        from oomdoctor.api.runs.evidence import diagnose_evidence  # noqa: PLC0415 - a sixth of the start, and most inputs are logs
+
         named = machine_source(None if environment == "auto" else environment)
-        return diagnose_folder(logs[0], pack, path_list(config), named, jobs)
-    return diagnose_logs(
+        return diagnose_evidence(logs[0], pack, config=path_list(config), machine=named, jobs=jobs, series=path_list(series))
+    beside = None
+    if series:
+        from oomdoctor.api.runs.series import SeriesBeside  # noqa: PLC0415 - most logs come without one
+
+        beside = SeriesBeside(path_list(series))
+    diagnosis = diagnose_logs(
         [name] if text is not None else list(expand_sources(logs, include, exclude)),
         pack,
         jobs=jobs,
@@ -60,14 +68,9 @@ def diagnose(
         text=text,
         config=path_list(config),
         machine=machine_source(environment),
+        stated=None if beside is None else beside.stated,
     )
-
-
-def diagnose_folder(path: str, pack: Pack, config: Sequence[str], machine: MachineSource | None, jobs: int) -> Diagnosis:
-    """Diagnose an evidence folder."""
-    from oomdoctor.api.runs.evidence import diagnose_evidence  # noqa: PLC0415 - a sixth of the start, and most inputs are logs
-
-    return diagnose_evidence(path, pack, config=config, machine=machine, jobs=jobs)
+    return diagnosis if beside is None else beside.added_to(diagnosis)
 
 
 def _text_or_paths(log: str | bytes | os.PathLike[str] | Sequence[Path]) -> tuple[bytes | None, list[str]]:

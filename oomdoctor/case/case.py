@@ -14,6 +14,7 @@ from oomdoctor.case.incident import Incident
 if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment
     from oomdoctor.case.expected import Expected, Told
+    from oomdoctor.case.recorded.series import SeenSeries
     from oomdoctor.case.serving import ServedRun
     from oomdoctor.case.settings import RunConfig
     from oomdoctor.case.text import Text
@@ -99,6 +100,8 @@ class Case(Struct, frozen=True, kw_only=True):
     """The runs that were told apart; empty where what was given belongs to one. Then `incidents` are those of all of them."""
     told: Told | None = None
     """What somebody says of a run without a log; None where there is one, or nobody says that memory ran out."""
+    series: tuple[SeenSeries, ...] = ()
+    """What monitors recorded beside the logs."""
     unread: int = 0
     """Messages that were counted and not parsed, because thousands like them were."""
     gaps: tuple[Gap, ...] = ()

@@ -14,7 +14,18 @@ from oomdoctor import __version__
 from oomdoctor.api.diagnose import diagnose as diagnose_run
 from oomdoctor.api.inputs import default_jobs, partly_unread_lines, unread_lines
 from oomdoctor.case.diagnosis import Diagnosis
-from oomdoctor.cli.options import EXIT_ZERO, FULL, MACHINE, NO_REDACT, RULES, config_option, format_option, language_option, output_option
+from oomdoctor.cli.options import (
+    EXIT_ZERO,
+    FULL,
+    MACHINE,
+    NO_REDACT,
+    RULES,
+    SERIES,
+    config_option,
+    format_option,
+    language_option,
+    output_option,
+)
 from oomdoctor.cli.output import complain, locale_language, show, write
 from oomdoctor.cli.progress import Progress
 from oomdoctor.errors import UsageError
@@ -40,6 +51,7 @@ FORMATS = ("terminal", "markdown", "json", "html", "sarif")
 @FULL
 @click.option("--reply", is_flag=True, help="A short answer to the reporter, in the reporter's language, as Markdown to paste.")
 @config_option("A config file or launch script of the run (repeatable).")
+@SERIES
 @output_option("report")
 @language_option(" of the report")
 @click.option("--include", multiple=True, metavar="GLOB", help="In folders, read only files that match (repeatable).")
@@ -55,6 +67,7 @@ def diagnose(
     full: bool,
     reply: bool,
     config: tuple[str, ...],
+    series: tuple[str, ...],
     output: str | None,
     lang: str | None,
     include: tuple[str, ...],
@@ -76,13 +89,14 @@ def diagnose(
       oomdoctor diagnose rank0.log rank1.log rank2.log
       oomdoctor diagnose logs/ --include '*.err'
       oomdoctor diagnose train.log --config sft.yaml --config ds_z3.json
+      oomdoctor diagnose train.log --series gpu.csv
       pbpaste | oomdoctor diagnose - --format markdown --lang zh
       pbpaste | oomdoctor diagnose - --reply
 
     Exit status: 0 no memory failure, 1 a memory failure (certain or possible), 2 could not run, or could not read all of
     what shows no failure. What could not be read is named on standard error.
     """
-    logs = log_paths(paths)
+    logs = log_paths(paths) if paths or not series else []
     beginning = _beginning(logs, include, exclude) if reply else b""
     is_pasted = reply and set(logs) == {"-"}
     with Progress() as progress:
@@ -90,6 +104,7 @@ def diagnose(
             beginning if is_pasted else logs,
             name="-",
             config=config,
+            series=series,
             environment=None if env == "none" else env,
             rules=rules,
             include=include,

@@ -38,6 +38,13 @@ RULES = click.option("--rules", type=click.Path(exists=True, file_okay=False), h
 NO_REDACT = click.option("--no-redact", is_flag=True, help="Keep user and host names, paths, addresses and tokens as they are.")
 EXIT_ZERO = click.option("--exit-zero", is_flag=True, help="End with status 0 also when a memory failure was found.")
 FULL = click.option("--full", is_flag=True, help="On a terminal, open what is folded (the lines with ▸).")
+SERIES = click.option(
+    "--series",
+    multiple=True,
+    type=click.Path(readable=False),
+    metavar="FILE",
+    help="Memory over time beside the logs (repeatable): CSV of nvidia-smi, dmon, pmon, DCGM, wandb, MLflow, TensorBoard, samples.jsonl.",
+)
 MACHINE = click.option(
     "--env",
     default="auto",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-
-from msgspec import Struct
+from dataclasses import dataclass
 
 from oomdoctor.record.evidence import EvidenceGap, Output
 
@@ -20,7 +19,8 @@ _STREAMS = (2, 1)
 _WHY = {"terminal": "it went to the terminal", "pipe": "it went through a pipe", "closed": "its output was closed"}
 
 
-class Recorded(Struct, frozen=True):
+@dataclass(frozen=True)
+class Recorded:
     """The outputs of a command that can be read again, and how."""
 
     output: Output

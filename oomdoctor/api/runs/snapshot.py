@@ -47,9 +47,7 @@ class SnapshotReport(Struct, frozen=True, kw_only=True):
     """What memory is held for, in words (rules/holdings.yaml)."""
 
 
-class ReadSnapshot(Struct, frozen=True):
-    """What a process of its own made of a file."""
-
+class _Read(Struct, frozen=True):
     files: tuple[SnapshotFile, ...] = ()
     gaps: tuple[Gap, ...] = ()
 
@@ -65,7 +63,7 @@ def snapshot(files: Paths, *, rules: Path | None = None, totals: Mapping[int, in
     pack = load_pack(over=path_text(rules))
     read, gaps = list[SnapshotFile](), list[Gap]()
     for path in path_list(files):
-        answer = read_isolated(path, pack, dict(totals or {}))
+        answer = _isolated(path, pack, dict(totals or {}))
         read += answer.files
         gaps += answer.gaps
     if not read:
@@ -79,7 +77,7 @@ def snapshot(files: Paths, *, rules: Path | None = None, totals: Mapping[int, in
     )
 
 
-def read_isolated(path: str, pack: Pack, totals: dict[int, int]) -> ReadSnapshot:
+def _isolated(path: str, pack: Pack, totals: dict[int, int]) -> _Read:
     """Read a file in a process of its own: what a hostile one can take is bounded, and what it can end is that process."""
     try:
         size = os.stat(path).st_size
@@ -87,16 +85,16 @@ def read_isolated(path: str, pack: Pack, totals: dict[int, int]) -> ReadSnapshot
         raise UsageError(f"{path}: {error.strerror}") from None
     holdings = Holdings(list(pack.records(HOLDINGS)), pack.computations)
 
-    def work() -> ReadSnapshot:
+    def work() -> _Read:
         return _explained(path, size, holdings, totals)
 
-    answer = run_isolated(work, ReadSnapshot, _LEAST_SECONDS + _SECONDS_PER_MIB * size / (1 << 20))
+    answer = run_isolated(work, _Read, _LEAST_SECONDS + _SECONDS_PER_MIB * size / (1 << 20))
     if isinstance(answer, IsolatedFailure):
         return _unread(path, f"reading it ended with {answer.why}: it is no snapshot, or made to harm")
     return answer
 
 
-def _explained(path: str, size: int, holdings: Holdings, totals: Mapping[int, int]) -> ReadSnapshot:
+def _explained(path: str, size: int, holdings: Holdings, totals: Mapping[int, int]) -> _Read:
     try:
         parts = read_file(path, size, limit_memory)
         files = tuple(_file(path, part.name, part.recording, holdings, totals) for part in parts if part.recording is not None)
@@ -108,11 +106,11 @@ def _explained(path: str, size: int, holdings: Holdings, totals: Mapping[int, in
         return _unread(path, "it asks for more memory than a snapshot of its size needs")
     unread = (Gap(_name(path, part.name), part.why) for part in parts if part.recording is None)
     gaps = (Gap(f"{path}: {gap.what}", gap.why, gap.how) for part in parts if part.recording is not None for gap in part.recording.gaps)
-    return ReadSnapshot(files, (*unread, *gaps, *(gap for file in files for gap in _doubts(file))))
+    return _Read(files, (*unread, *gaps, *(gap for file in files for gap in _doubts(file))))
 
 
-def _unread(path: str, why: str) -> ReadSnapshot:
-    return ReadSnapshot(gaps=(Gap(path, why),))
+def _unread(path: str, why: str) -> _Read:
+    return _Read(gaps=(Gap(path, why),))
 
 
 def _doubts(file: SnapshotFile) -> Iterator[Gap]:

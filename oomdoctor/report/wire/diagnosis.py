@@ -24,6 +24,7 @@ from oomdoctor.report.wire.plan import convert_plans
 from oomdoctor.report.wire.report_v1 import (
     FOLLOWED_LIMIT,
     RUNS_LIMIT,
+    SERIES_LIMIT,
     CiteV1,
     ConfigSettingV1,
     EventV1,
@@ -43,6 +44,7 @@ from oomdoctor.report.wire.report_v1 import (
     ToldV1,
     VerdictV1,
 )
+from oomdoctor.report.wire.runs.recorded_series import convert_series
 from oomdoctor.report.wire.serving import convert_served
 from oomdoctor.report.wire.settings_v1 import config_issue, gap, proposed_setting
 from oomdoctor.report.wording.wording import Wording
@@ -73,6 +75,7 @@ def convert_diagnosis(diagnosis: Diagnosis, wording: Wording, version: str) -> R
         open_cause=_open_cause(diagnosis.open_cause, wording),
         gaps=tuple(gap(missing) for missing in case.gaps),
         told=None if case.told is None else _told(case.told, wording),
+        series=tuple(convert_series(series) for series in case.series[:SERIES_LIMIT]),
         runs=tuple(_run(line, wording) for line in case.runs[:RUNS_LIMIT]),
         runs_more=max(0, len(case.runs) - RUNS_LIMIT),
     )

@@ -24,6 +24,7 @@ Fields = Annotated[dict[str, FieldValue], Meta(extra_json_schema=_SIZES)]
 _NOTE = {"properties": {"note": {"type": "string"}}}
 FOLLOWED_LIMIT = 50
 RUNS_LIMIT = 1000
+SERIES_LIMIT = 64
 
 
 class VerdictV1(Struct, frozen=True, kw_only=True):
@@ -254,6 +255,44 @@ class RunV1(Struct, frozen=True, kw_only=True):
     """The first finding."""
 
 
+class PaceV1(Struct, frozen=True, kw_only=True):
+    """How fast memory grows, and the range in which that lies nine times of ten; bytes, or percent where the series is in percent."""
+
+    low: float
+    middle: float
+    high: float
+
+
+class RecordedSeriesV1(Struct, frozen=True, kw_only=True):
+    """Memory over time, as a monitor recorded it. Sizes are bytes; null where the series is in percent."""
+
+    source: str
+    of: Literal["card", "process", "host"]
+    card: str | None
+    process: Count | None
+    name: str | None
+    samples: Count
+    """Of the work: without loading, and without what came after the end."""
+    shape: Annotated[str, Meta(extra_json_schema={"enum": ["steady", "staircase", "leak", "climb", "saw-tooth", "unclear"]})] | None
+    """Derived; null where there are too few samples."""
+    total_bytes: Count | None
+    first_bytes: Count | None
+    last_bytes: Count | None
+    highest_bytes: Count | None
+    lowest_bytes: Count | None
+    last_climb_bytes: Count | None
+    """How far the last samples are above all before."""
+    rises: Count
+    per_hour: PaceV1 | None
+    per_step: PaceV1 | None
+    hours_to_full: float | None
+    interval_s: float | None
+    failed_at: float | None
+    """Where the failure of the log stands on the clock of the series, in seconds."""
+    course: tuple[Count, ...]
+    """The highest in each of at most 240 pieces of the whole series; empty where it is in percent."""
+
+
 class ReportV1(Struct, frozen=True, kw_only=True):
     """A report of oomdoctor: one diagnosis."""
 
@@ -286,6 +325,8 @@ class ReportV1(Struct, frozen=True, kw_only=True):
     """What is not known."""
     told: ToldV1 | None = None
     """What somebody says of a run without a log."""
+    series: Annotated[tuple[RecordedSeriesV1, ...], Meta(max_length=SERIES_LIMIT)] = ()
+    """What monitors recorded beside the logs."""
     runs: Annotated[tuple[RunV1, ...], Meta(max_length=RUNS_LIMIT)] = ()
     """The runs that were told apart, in their order; empty where what was given belongs to one."""
     runs_more: Count = 0

@@ -1,0 +1,37 @@
+"""Series of memory beside the logs of a run: read once, joined with the log's failure by time, stated in lines that rules read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from oomdoctor.case.diagnosis import Diagnosis
+from oomdoctor.case.event import Event
+from oomdoctor.series.read import read_series
+from oomdoctor.series.statements import Judged, judge_series
+from oomdoctor.series.values import read_time
+
+_MOST_FAILURES = 64
+
+
+class SeriesBeside:
+    """The series that were given for a run."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._read = read_series(paths)
+        self._judged = Judged((), (), ())
+
+    def stated(self, events: Sequence[Event]) -> Sequence[tuple[str, bytes]]:
+        """Return what the series say of a run whose logs show `events`: texts with the names of their files."""
+        stamps = [event.time for event in events if event.is_failure and event.time is not None]
+        failures = [moment for stamp in stamps[:_MOST_FAILURES] if (moment := read_time(stamp)) is not None]
+        self._judged = judge_series(self._read.columns, failures)
+        return self._judged.texts
+
+    def added_to(self, diagnosis: Diagnosis, may_be_short: str | None = None) -> Diagnosis:
+        """Return the diagnosis with the series and with what of them is not known; of one that nobody asked for it is no matter."""
+        case = diagnosis.case
+        sources = tuple(replace(source, size=self._read.sizes.get(source.name, source.size)) for source in case.sources)
+        gaps = (*case.gaps, *(gap for gap in (*self._read.gaps, *self._judged.gaps) if gap.what != may_be_short))
+        return replace(diagnosis, case=replace(case, sources=sources, series=self._judged.seen, gaps=gaps))

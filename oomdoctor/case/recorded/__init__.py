@@ -1,0 +1,1 @@
+"""What was recorded while a run went on, beside its log."""

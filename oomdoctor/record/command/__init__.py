@@ -1,1 +1,0 @@
-"""A command that runs as it would without us: how it is started, waited for and ended, and its signals."""
