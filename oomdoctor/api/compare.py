@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 
 from oomdoctor.api.configs import read_settings
+from oomdoctor.api.diagnose import diagnose_folder
 from oomdoctor.api.inputs import CONFIG_ENDINGS, Path, Paths, default_jobs, path_list, path_text, read_beginning
 from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.comparison import Comparison, Side
@@ -15,6 +16,7 @@ from oomdoctor.errors import UsageError
 from oomdoctor.ingest.sources import expand_sources
 from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.machine.reports.read import describes_nothing, read_report
+from oomdoctor.record.recognise import is_evidence
 
 
 def compare(
@@ -27,9 +29,9 @@ def compare(
 ) -> Comparison:
     """Compare two runs or machines: what changed that matters for memory, the most suspicious first.
 
-    `before` and `after` are logs or folders of logs, configs (.yaml, .json, .sh), or files that describe machines. `config` are
-    the config files of each run, `environment` a file that describes the machine of each. `rules` is a folder of rules that are laid
-    over the built-in ones.
+    `before` and `after` are logs, folders of logs or evidence folders, configs (.yaml, .json, .sh), or files that describe machines.
+    `config` are the config files of each run, `environment` a file that describes the machine of each. `rules` is a folder of rules
+    that are laid over the built-in ones.
 
     Raise UsageError where a file cannot be read, and where the two say nothing about the same thing.
 
@@ -84,7 +86,10 @@ def _run(path: str, configs: Sequence[str], machine: Environment | None, pack: P
     for name in configs:
         if not os.path.isfile(name):
             raise UsageError(f"--config {name}: no such file")
-    diagnosis = diagnose_logs(list(expand_sources([path])), pack, config=configs, jobs=default_jobs())
+    if os.path.isdir(path) and is_evidence(path):
+        diagnosis = diagnose_folder(path, pack, configs, None, default_jobs())
+    else:
+        diagnosis = diagnose_logs(list(expand_sources([path])), pack, config=configs, jobs=default_jobs())
     if not any(source.size for source in diagnosis.case.sources):
         reason = next((gap.why for gap in diagnosis.case.gaps), "nothing to read in it")
         raise UsageError(f"{path}: {reason}")

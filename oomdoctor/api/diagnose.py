@@ -9,7 +9,8 @@ from oomdoctor.api.inputs import Machine, Path, Paths, machine_source, path_list
 from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.ingest.sources import expand_sources
-from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.knowledge.pack import Pack, load_pack
+from oomdoctor.machine.match_log import MachineSource
 from oomdoctor.parse.reading import Early, Progress
 from oomdoctor.record.recognise import is_evidence
 
@@ -50,10 +51,8 @@ def diagnose(
     text, logs = _text_or_paths(log)
     pack = load_pack(over=path_text(rules))
     if len(logs) == 1 and os.path.isdir(logs[0]) and is_evidence(logs[0]):
-        from oomdoctor.api.runs.evidence import diagnose_evidence  # noqa: PLC0415 - a sixth of the start, and most inputs are logs
-
         named = machine_source(None if environment == "auto" else environment)
-        return diagnose_evidence(logs[0], pack, config=path_list(config), machine=named, jobs=jobs, series=path_list(series))
+        return diagnose_folder(logs[0], pack, path_list(config), named, jobs, path_list(series))
     beside = None
     if series:
         from oomdoctor.api.runs.series import SeriesBeside  # noqa: PLC0415 - most logs come without one
@@ -71,6 +70,15 @@ def diagnose(
         stated=None if beside is None else beside.stated,
     )
     return diagnosis if beside is None else beside.added_to(diagnosis)
+
+
+def diagnose_folder(
+    path: str, pack: Pack, config: Sequence[str], machine: MachineSource | None, jobs: int, series: Sequence[str] = ()
+) -> Diagnosis:
+    """Diagnose an evidence folder."""
+    from oomdoctor.api.runs.evidence import diagnose_evidence  # noqa: PLC0415 - a sixth of the start, and most inputs are logs
+
+    return diagnose_evidence(path, pack, config=config, machine=machine, jobs=jobs, series=series)
 
 
 def _text_or_paths(log: str | bytes | os.PathLike[str] | Sequence[Path]) -> tuple[bytes | None, list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -79,14 +80,15 @@ def diagnose_logs(
     config: Sequence[str] = (),
     machine: MachineSource | None = None,
     version: Callable[[str], str] | None = None,
+    measured: Mapping[str, Fact] | None = None,
     stated: Callable[[Sequence[Event]], Sequence[tuple[str, bytes]]] | None = None,
 ) -> Diagnosis:
     """Diagnose one run from its logs (`names`), or from `text` at hand, which then has the name `names[0]`.
 
     `beside` are texts of the same run that are at hand, with their names; where there are some, the logs are those of one run.
     `config` are paths of the run's config files; those beside them that they name are read too. `machine` is where the run
-    may have run. `version` returns the path from which a config file is read: its own, or that of a copy of what it was.
-    `stated` returns further texts beside, once what the logs show is known.
+    may have run. `measured` are facts that no text tells. `version` returns the path from which a config file is read: its own, or that
+    of a copy of what it was. `stated` returns further texts beside, once what the logs show is known.
     """
     reading = LogReader(pack, jobs=jobs, progress=progress, early=early)
     missing = [name for name in names if isinstance(name, MissingSource)]
@@ -99,7 +101,7 @@ def diagnose_logs(
     runs = [reads] if is_one else split_by_run(reads, story_of)
     if len(runs) > 1:
         return diagnose_each(runs, missing, lambda run: _diagnosis(run, [], pack, reading.recogniser, config, machine, version))
-    return _diagnosis(reads, missing, pack, reading.recogniser, config, machine, version)
+    return _diagnosis(reads, missing, pack, reading.recogniser, config, machine, version, measured or {})
 
 
 def _diagnosis(
@@ -110,6 +112,7 @@ def _diagnosis(
     config: Sequence[str],
     machine: MachineSource | None,
     version: Callable[[str], str] | None,
+    measured: Mapping[str, Fact] = MappingProxyType({}),
 ) -> Diagnosis:
     by_source = {read.source.name: read for read in reads}
     events = as_counted(named_by_warning([event for read in reads for event in read.events], reads))
@@ -132,7 +135,7 @@ def _diagnosis(
         decided = verdict_of_a_part(decided)
     server = _expected_server(failures, settings, log, values, pack)
     expected = _expected_run(failures, settings, log, values) if server is None else None
-    read_facts = {**beside.facts, **facts(failures, decided, values)}
+    read_facts = {**beside.facts, **facts(failures, decided, values), **measured}
     last_step = _last_step(failures, by_source)
     all_facts = _all_facts(read_facts, failures, events, values, last_step, expected, server, recogniser, pack)
     known = KnownFacts(all_facts, _samples(events), _programs(recogniser), tuple(failure.root for failure in failures[:1]))

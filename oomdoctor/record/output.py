@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from oomdoctor.record.evidence import EvidenceGap, Output
 
@@ -19,8 +20,7 @@ _STREAMS = (2, 1)
 _WHY = {"terminal": "it went to the terminal", "pipe": "it went through a pipe", "closed": "its output was closed"}
 
 
-@dataclass(frozen=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """The outputs of a command that can be read again, and how."""
 
     output: Output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator
 from typing import TypeVar
 
@@ -35,6 +36,7 @@ _KEY = re.compile(
 )
 _MOST_JSON, _MOST_RING, _MOST_SAMPLES = 8 << 20, 64 << 20, 32 << 20
 _MOST_FILES = 20_000
+_MOST_CONFIGS, _MOST_CONFIG = 200, 2 << 20
 
 
 class RankEvidence(Struct, kw_only=True):
@@ -75,9 +77,21 @@ def read_evidence(path: str) -> RunEvidence:
         ranks=tuple(_ranks(path, gaps)),
         log=_present(path, LOG),
         environment=_present(path, ENVIRONMENT),
-        configs=tuple(os.path.join(path, CONFIGS, name) for name in _names(os.path.join(path, CONFIGS))),
+        configs=tuple(_configs(os.path.join(path, CONFIGS))),
         gaps=(*gaps, *(run.gaps if run is not None else ())),
     )
+
+
+def _configs(folder: str) -> Iterator[str]:
+    """Yield the plain files of a folder that are no larger than a copied config."""
+    for name in _names(folder)[:_MOST_CONFIGS]:
+        path = os.path.join(folder, name)
+        try:
+            found = os.lstat(path)
+        except OSError:
+            continue
+        if stat.S_ISREG(found.st_mode) and found.st_size <= _MOST_CONFIG:
+            yield path
 
 
 def _ranks(path: str, gaps: list[EvidenceGap]) -> list[RankEvidence]:
@@ -148,6 +162,10 @@ def _bytes(path: str, most: int, gaps: list[EvidenceGap]) -> bytes | None:
     except OSError as error:
         gaps.append(EvidenceGap(what=path, why=error.strerror or str(error)))
         return None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        gaps.append(EvidenceGap(what=path, why="it is no plain file"))
+        return None
     with os.fdopen(handle, "rb") as file:
         return file.read(most)
 
@@ -158,7 +176,8 @@ def _present(path: str, name: str) -> str | None:
 
 
 def _names(path: str) -> list[str]:
+    """Return the names in a folder; none where it is a link, which may lead anywhere."""
     try:
-        return sorted(os.listdir(path))[:_MOST_FILES]
+        return [] if os.path.islink(path) else sorted(os.listdir(path))[:_MOST_FILES]
     except OSError:
         return []

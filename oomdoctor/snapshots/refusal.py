@@ -88,7 +88,7 @@ def _refusal(moment: _Moment, total: int | None, stacks: Sequence[Stack], catego
     elsewhere = sum(piece.size for piece in free if piece.owner is not None and piece.owner != owner)
     largest, in_pool = max((piece.size for piece in own), default=0), sum(piece.size for piece in own)
     requested, reserved = moment.totals
-    why = _why(size, driver_free, reserved, largest, in_pool, elsewhere, total) if moment.device.is_mapped else UNKNOWN
+    why = reason(size, driver_free, reserved, largest, in_pool, elsewhere, total) if moment.device.is_mapped else UNKNOWN
     beside = tuple(_beside(own, live, stacks, categories)) if why == FRAGMENTATION else ()
     survived = at < trace.actions.tobytes().rfind(Action.ALLOC)
     asking = own_frame(stacks[trace.stacks[at]])
@@ -125,7 +125,7 @@ def _serves(piece: FreePiece, owner: Owner, size: int) -> bool:
     return piece.owner == owner and piece.is_small == is_small_request(size)
 
 
-def _why(size: int, driver_free: int, reserved: int, largest: int, in_pool: int, elsewhere: int, total: int | None) -> str:
+def reason(size: int, driver_free: int, reserved: int, largest: int, in_pool: int, elsewhere: int, total: int | None) -> str:
     """Return the reason by what would have had to be otherwise."""
     needed = driver_request(size)
     if driver_free >= needed:

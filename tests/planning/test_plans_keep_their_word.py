@@ -112,6 +112,10 @@ def test_a_server_started_as_the_plan_writes_it_has_the_cache_that_was_promised(
         written.write_bytes(changes.applied.files[str(script)])
         served = oomdoctor.estimate(written, gpu=card, gpus=cards).estimate
         assert isinstance(served, Served)
+        if any(assumption.id == "server_version" for assumption in served.assumptions):
+            # Plans are of the newest release alone, an estimate without one of all that can be meant.
+            newest = {"server_version": "0.5.23" if "sglang" in command else "0.33.0"}
+            served = cast("Served", oomdoctor.estimate(written, gpu=card, gpus=cards, settings=newest).estimate)
         assert (served.starts, served.cache) == ("yes", plan.outcome.cache)
 
 

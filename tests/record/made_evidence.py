@@ -9,7 +9,9 @@ from pathlib import Path
 
 from oomdoctor.simulation.allocator import CachingAllocator, OutOfMemory
 from oomdoctor.simulation.blocks import Block
+from oomdoctor.simulation.requests import RequestLog
 from oomdoctor.simulation.settings import AllocatorSettings, segment_size
+from oomdoctor.simulation.snapshot import pickled
 
 MIB, GIB = 1 << 20, 1 << 30
 BEGIN = 1_790_000_000.0
@@ -102,6 +104,7 @@ class Card:
             self._json("exception.json", exception)
         self._json("hello.json", {"pid": 4000, "torch": "2.13.0", "backend": "cuda", "level": 1})
         self._json("oom-1.json", refused)
+        (self.folder / "ranks" / f"{self._key}.oom-1.pickle").write_bytes(pickled(card, RequestLog(requests=())))
         (self.folder / "ranks" / f"{self._key}.ring").write_bytes(ring(self.records))
         used = card.reserved + self.others + 500 * MIB
         lines = [{"t": at, "rss": 3 * GIB, "available": 40 * GIB, "total": 64 * GIB, "processes": {"4000": 3 * GIB},

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from oomdoctor.api.inputs import machine_source
 from oomdoctor.api.pipeline import diagnose_logs
+from oomdoctor.api.runs.recorded_snapshot import recorded_snapshot
 from oomdoctor.api.runs.series import SeriesBeside
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.gap import Gap
@@ -32,6 +33,7 @@ def diagnose_evidence(
     """Diagnose the run that a folder tells of. What the caller names beside it counts for more than what the folder holds."""
     evidence = read_evidence(path)
     names: list[str | MissingSource] = [] if evidence.log is None else [evidence.log]
+    measured, unread = recorded_snapshot(evidence, pack)
     samples = os.path.join(path, SAMPLES)
     watched = SeriesBeside([*series, *([samples] if any(sample.cards for sample in evidence.samples) else [])])
     diagnosis = diagnose_logs(
@@ -41,8 +43,9 @@ def diagnose_evidence(
         beside=texts(evidence),
         config=config or evidence.configs,
         machine=machine or machine_source(evidence.environment),
+        measured=measured,
         stated=watched.stated,
     )
     diagnosis = watched.added_to(diagnosis, may_be_short=samples)
-    gaps = tuple(Gap(gap.what, gap.why, gap.how) for gap in evidence.gaps)
+    gaps = (*(Gap(gap.what, gap.why, gap.how) for gap in evidence.gaps), *unread)
     return replace(diagnosis, case=replace(diagnosis.case, gaps=(*diagnosis.case.gaps, *gaps)))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oomdoctor.record.launch import Launched, given_environment
-from oomdoctor.record.watch import WatchedRun, WatchOptions, watch
+from oomdoctor.record.command.launch import given_environment
+from oomdoctor.record.watch import AnyLaunched, WatchedRun, WatchOptions, watch
 
 
-def run(command: Sequence[str], options: WatchOptions, version: str) -> tuple[Launched, WatchedRun]:
+def run(command: Sequence[str], options: WatchOptions, version: str) -> tuple[AnyLaunched, WatchedRun]:
     """Run a command with its own streams and signals, and return what is known of how it ended.
 
     Raise NotStarted where it cannot be started.

@@ -47,7 +47,9 @@ class SnapshotReport(Struct, frozen=True, kw_only=True):
     """What memory is held for, in words (rules/holdings.yaml)."""
 
 
-class _Read(Struct, frozen=True):
+class ReadSnapshot(Struct, frozen=True):
+    """What a process of its own made of a file."""
+
     files: tuple[SnapshotFile, ...] = ()
     gaps: tuple[Gap, ...] = ()
 
@@ -63,7 +65,7 @@ def snapshot(files: Paths, *, rules: Path | None = None, totals: Mapping[int, in
     pack = load_pack(over=path_text(rules))
     read, gaps = list[SnapshotFile](), list[Gap]()
     for path in path_list(files):
-        answer = _isolated(path, pack, dict(totals or {}))
+        answer = read_isolated(path, pack, dict(totals or {}))
         read += answer.files
         gaps += answer.gaps
     if not read:
@@ -77,7 +79,7 @@ def snapshot(files: Paths, *, rules: Path | None = None, totals: Mapping[int, in
     )
 
 
-def _isolated(path: str, pack: Pack, totals: dict[int, int]) -> _Read:
+def read_isolated(path: str, pack: Pack, totals: dict[int, int]) -> ReadSnapshot:
     """Read a file in a process of its own: what a hostile one can take is bounded, and what it can end is that process."""
     try:
         size = os.stat(path).st_size
@@ -85,16 +87,16 @@ def _isolated(path: str, pack: Pack, totals: dict[int, int]) -> _Read:
         raise UsageError(f"{path}: {error.strerror}") from None
     holdings = Holdings(list(pack.records(HOLDINGS)), pack.computations)
 
-    def work() -> _Read:
+    def work() -> ReadSnapshot:
         return _explained(path, size, holdings, totals)
 
-    answer = run_isolated(work, _Read, _LEAST_SECONDS + _SECONDS_PER_MIB * size / (1 << 20))
+    answer = run_isolated(work, ReadSnapshot, _LEAST_SECONDS + _SECONDS_PER_MIB * size / (1 << 20))
     if isinstance(answer, IsolatedFailure):
         return _unread(path, f"reading it ended with {answer.why}: it is no snapshot, or made to harm")
     return answer
 
 
-def _explained(path: str, size: int, holdings: Holdings, totals: Mapping[int, int]) -> _Read:
+def _explained(path: str, size: int, holdings: Holdings, totals: Mapping[int, int]) -> ReadSnapshot:
     try:
         parts = read_file(path, size, limit_memory)
         files = tuple(_file(path, part.name, part.recording, holdings, totals) for part in parts if part.recording is not None)
@@ -106,11 +108,11 @@ def _explained(path: str, size: int, holdings: Holdings, totals: Mapping[int, in
         return _unread(path, "it asks for more memory than a snapshot of its size needs")
     unread = (Gap(_name(path, part.name), part.why) for part in parts if part.recording is None)
     gaps = (Gap(f"{path}: {gap.what}", gap.why, gap.how) for part in parts if part.recording is not None for gap in part.recording.gaps)
-    return _Read(files, (*unread, *gaps, *(gap for file in files for gap in _doubts(file))))
+    return ReadSnapshot(files, (*unread, *gaps, *(gap for file in files for gap in _doubts(file))))
 
 
-def _unread(path: str, why: str) -> _Read:
-    return _Read(gaps=(Gap(path, why),))
+def _unread(path: str, why: str) -> ReadSnapshot:
+    return ReadSnapshot(gaps=(Gap(path, why),))
 
 
 def _doubts(file: SnapshotFile) -> Iterator[Gap]:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from importlib import import_module
 
 from oomdoctor.case.text import Text
+from oomdoctor.record.attend import write_environment
 from oomdoctor.record.evidence import RANKS, REPORT, RunRecord
-from oomdoctor.record.launch import Launched
-from oomdoctor.record.watch import WatchedRun, write_environment
+from oomdoctor.record.watch import AnyLaunched, WatchedRun
 
 _BUDGET, _BUDGET_WHEN_STOPPED = 300.0, 20.0
 """Seconds; whoever stops a run waits 30 s (Kubernetes, Slurm) before it kills."""
@@ -30,7 +30,7 @@ def describe(python: str | None) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def last_words(launched: Launched, run: WatchedRun, *, keep: bool, quiet: bool, say: Callable[[str], None]) -> None:
+def last_words(launched: AnyLaunched, run: WatchedRun, *, keep: bool, quiet: bool, say: Callable[[str], None]) -> None:
     """Say what a run died of, or nothing where it went well; keep of its evidence what is worth it."""
     if run.folder.path is None:
         return

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from importlib import import_module
+from typing import Any
 
 import click
 
 from oomdoctor import __version__
-from oomdoctor.api.runs.recorder_environment import recorder_environment
 from oomdoctor.api.runs.run import run as run_command
-from oomdoctor.cli.runs.last_words import describe, last_words
-from oomdoctor.record.launch import NotStarted
+from oomdoctor.record.command.launch import NotStarted
 from oomdoctor.record.watch import WatchOptions
 
 
@@ -51,19 +51,24 @@ def run(command: tuple[str, ...], out: str | None, level: int, log: str | None, 
     Exit status: that of the command; 127 where there is no such command, 126 where it cannot be run.
     """
     if print_env is not None:
-        print(recorder_environment(out, level, print_env))
+        print(import_module("oomdoctor.api.runs.recorder_environment").recorder_environment(out, level, print_env))
         return
     if not command:
         raise click.UsageError("Missing argument '-- COMMAND...'.")
-    options = WatchOptions(out=out, level=level, log=log, describe=describe)
+    options = WatchOptions(out=out, level=level, log=log, describe=lambda python: _end().describe(python))
     try:
         launched, watched = run_command(command, options, __version__)
     except NotStarted as error:
         _say(str(error))
         sys.exit(error.status)
     with suppress(Exception):  # whatever fails in us, we end as the command did
-        last_words(launched, watched, keep=out is not None, quiet=quiet, say=_say)
+        _end().last_words(launched, watched, keep=out is not None, quiet=quiet, say=_say)
     launched.end(watched.status)
+
+
+def _end() -> Any:
+    """Return what is needed when the command has ended, and not before."""
+    return import_module("oomdoctor.cli.runs.last_words")
 
 
 def _say(line: str) -> None:

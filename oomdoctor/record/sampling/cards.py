@@ -11,7 +11,7 @@ from msgspec import DecodeError, Struct
 from msgspec.json import decode, encode
 
 from oomdoctor.machine.collect.nvml import CardUse, NvmlMeter
-from oomdoctor.record.beside import Beside
+from oomdoctor.record.command.beside import Beside
 from oomdoctor.record.evidence import CardSample, EvidenceGap
 
 _DEVICES = ("/dev/nvidiactl", "/dev/dxg")

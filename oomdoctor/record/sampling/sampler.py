@@ -13,7 +13,7 @@ from threading import Timer
 from msgspec import DecodeError, Struct
 from msgspec.json import decode, encode
 
-from oomdoctor.record.beside import Beside
+from oomdoctor.record.command.beside import Beside
 from oomdoctor.record.evidence import SAMPLES, CgroupCounters, EvidenceGap, FileSystem, Sample, Survivor, WatchedProcess
 from oomdoctor.record.folder import EvidenceFolder
 from oomdoctor.record.sampling.cards import Cards

@@ -19,6 +19,8 @@ _ALLOWED = 0.97
 """A process that may have less than this share of the card has a limit set; drivers keep 1 to 2 % for themselves."""
 _FRAME = re.compile(r"(?P<file>[^\n\"]{1,300}):(?P<line>\d{1,9}):(?P<name>[^\n]{1,120})")
 _MOST_FRAMES = 60
+_LARGEST = 1 << 59
+"""What is larger is no size of a memory."""
 
 
 def refusal_lines(evidence: RunEvidence, rank: RankEvidence, refused: RefusedRequest) -> Iterator[str]:
@@ -37,19 +39,19 @@ def refusal_lines(evidence: RunEvidence, rank: RankEvidence, refused: RefusedReq
         ("reserved", counter(refused.stats, "reserved_bytes")),
         ("others hold", None if card is None else _of_others(evidence, card, refused)),
     ]
-    told = ", ".join(f"{name} {size} bytes" for name, size in figures if size is not None and size >= 0)
-    if refused.step is not None and refused.step >= 0:
+    told = ", ".join(f"{name} {size} bytes" for name, size in figures if size is not None and 0 <= size < _LARGEST)
+    if refused.step is not None and 0 <= refused.step < _LARGEST:
         told += f", in step {refused.step}"
-    what = "refused a request and the program went on" if _went_on(evidence, rank, refused) else "refused a request"
+    what = "refused a request and the program went on" if went_on(evidence, rank, refused) else "refused a request"
     yield f"{of_rank(rank)}the allocator of device {max(0, refused.device or 0)} {what}: {told}"
 
 
 def first_rank_lines(evidence: RunEvidence) -> Iterator[str]:
     """Yield which rank was refused first, and what it and the others held then."""
-    failed = sorted((refused.time, rank.rank, refused) for rank in evidence.ranks if rank.rank is not None for refused in rank.ooms[:1])
+    failed = [(refused, rank.rank) for rank in evidence.ranks if rank.rank is not None for refused in rank.ooms[:1]]
     if not failed or len(evidence.ranks) < 2:
         return
-    _, first, refused = failed[0]
+    refused, first = min(failed, key=lambda pair: (pair[0].time, pair[1]))
     own = counter(refused.stats, "reserved_bytes")
     others = [held for rank in evidence.ranks if rank.rank not in (None, first) and (held := _held(rank, refused.time)) is not None]
     if own is not None and others:
@@ -65,7 +67,7 @@ def _frames(stack: Sequence[str]) -> Iterator[str]:
         yield from (f'  File "{frame["file"]}", line {frame["line"]}, in {frame["name"]}' for frame in reversed(frames))
 
 
-def _went_on(evidence: RunEvidence, rank: RankEvidence, refused: RefusedRequest) -> bool:
+def went_on(evidence: RunEvidence, rank: RankEvidence, refused: RefusedRequest) -> bool:
     """Return whether the program survived: it ended well, or counted on for long."""
     if rank.exception is None and rank.end is not None and _ended_well(evidence.run, rank.pid):
         return True

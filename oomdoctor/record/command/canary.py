@@ -13,8 +13,8 @@ import time
 from collections.abc import Collection
 from functools import partial
 
-from oomdoctor.record.beside import Beside
-from oomdoctor.record.signals import send
+from oomdoctor.record.command.beside import Beside
+from oomdoctor.record.command.signals import send
 
 _LOOK_EVERY = 1.0
 _FRESH = 2.0

@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NoReturn
 
-from oomdoctor.record.beside import let_go
-from oomdoctor.record.canary import Canary, is_stopped
-from oomdoctor.record.signals import (
+from oomdoctor.record.command.beside import let_go
+from oomdoctor.record.command.canary import Canary, is_stopped
+from oomdoctor.record.command.signals import (
     ENDING,
     PASSED_ON,
     STOPPING,

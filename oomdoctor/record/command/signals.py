@@ -78,15 +78,16 @@ def stop_like(number: int) -> None:
 
 def end_like(status: int) -> NoReturn:
     """End this process as a waited-for one ended: with its exit code, or of the same signal, without a core dump of our own."""
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
+    number = end_signal(status)
+    if number is not None:
         _without_core()
         with suppress(OSError, ValueError):
             signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+        if HAS_WAITING:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
         os.kill(os.getpid(), number)
         os._exit(128 + number)
-    os._exit(os.WEXITSTATUS(status))
+    os._exit(exit_code(status) or 0)
 
 
 def _prctl(option: int, value: int) -> bool:
@@ -99,3 +100,13 @@ def _without_core() -> None:
     if resource is not None:
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def exit_code(status: int) -> int | None:
+    """Return the exit code in a status of waitpid; None where there is none."""
+    return None if status & 0x7F else status >> 8
+
+
+def end_signal(status: int) -> int | None:
+    """Return the signal in a status of waitpid; None where there is none."""
+    return status & 0x7F or None

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 
-from oomdoctor.record.signals import die_with_parent
+from oomdoctor.record.command.signals import die_with_parent
 
 
 class Beside:
@@ -20,7 +20,7 @@ class Beside:
         parent = os.getpid()
         try:
             self.pid = os.fork()
-        except OSError:  # no more processes are allowed
+        except (OSError, AttributeError):  # no more processes are allowed, or there is no fork
             os.close(writer)
             return
         if self.pid == 0:

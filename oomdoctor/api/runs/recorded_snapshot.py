@@ -1,0 +1,69 @@
+"""The memory snapshot that a recorder wrote at the first failure, as facts of the run."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from oomdoctor.api.runs.snapshot import read_isolated
+from oomdoctor.case.gap import Gap
+from oomdoctor.findings.conditions import Fact
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.record.evidence import RefusedRequest
+from oomdoctor.record.read_folder import RankEvidence, RunEvidence
+from oomdoctor.record.telling.refusals import went_on
+from oomdoctor.snapshots.explain import SavedState
+from oomdoctor.snapshots.facts import decisive, snapshot_facts
+from oomdoctor.snapshots.refusal import reason
+
+_MOST_BYTES = 256 << 20
+
+
+def recorded_snapshot(evidence: RunEvidence, pack: Pack) -> tuple[dict[str, Fact], tuple[Gap, ...]]:
+    """Return what the snapshot of the rank that failed first tells, and why it tells nothing where that is so."""
+    failed = [(rank.ooms[0].time, rank) for rank in evidence.ranks if rank.ooms and rank.snapshots]
+    if not failed:
+        return {}, ()
+    _, rank = min(failed, key=lambda pair: pair[0])
+    path, refused = rank.snapshots[0], rank.ooms[0]
+    if not _is_readable(path):
+        return {}, (Gap(path, "it is no file, or larger than a snapshot of a recorder"),)
+    totals = {} if refused.device is None or not refused.total_bytes else {refused.device: refused.total_bytes}
+    read = read_isolated(path, pack, totals)
+    devices = [device for file in read.files for device in file.devices]
+    facts: dict[str, Fact] = {**snapshot_facts(devices)}
+    device = decisive(devices)
+    if device is not None and not facts.get("snapshot.failed") and not went_on(evidence, rank, refused):
+        facts |= _refused_then(rank, refused, device.end)
+    return facts, read.gaps
+
+
+def _refused_then(rank: RankEvidence, refused: RefusedRequest, end: SavedState) -> dict[str, Fact]:
+    """Return why a request failed, from what was saved right after it: a recorder that keeps no history has no entry of the failure."""
+    asked, free = refused.driver_request_bytes, refused.free_bytes
+    if asked is None or free is None or asked < 0 or free < 0 or rank.ooms[0] is not refused:
+        return {}
+    in_pool = max(0, end.reserved - end.allocated - end.waiting - end.in_other_pools)
+    capacity = end.reserved + free
+    why = reason(asked, free, end.reserved, end.largest_free_block, in_pool, end.in_other_pools, refused.total_bytes)
+    facts: dict[str, Fact] = {
+        "failed": True,
+        "why": why,
+        "requested_bytes": asked,
+        "request_share": asked / capacity if capacity else None,
+        "live_bytes": end.allocated,
+        "live_share": end.allocated / capacity if capacity else None,
+        "free_in_pool_bytes": in_pool,
+        "largest_free_bytes": end.largest_free_block,
+        "device_free_bytes": free,
+    }
+    return {f"snapshot.{name}": value for name, value in facts.items() if value is not None}
+
+
+def _is_readable(path: str) -> bool:
+    """Return whether it is a plain file of a size that a recorder writes; a link may lead out of the folder."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size <= _MOST_BYTES

@@ -1,0 +1,109 @@
+"""What is done while a watched command already runs, and when it has ended: samples, what was started, the record."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from oomdoctor.record.command.launch import Launched
+from oomdoctor.record.command.signals import end_signal, exit_code
+from oomdoctor.record.evidence import ENVIRONMENT, LOG, RUN, EvidenceGap, ReceivedSignal, RunRecord, WatchedProcess
+from oomdoctor.record.folder import EvidenceFolder
+from oomdoctor.record.injection import Injection, discard, unreached
+from oomdoctor.record.output import Recorded
+from oomdoctor.record.sampling.sampler import SamplerProcess, Summary
+from oomdoctor.record.started import copy_configs, interpreter_of, variables
+
+if TYPE_CHECKING:
+    from oomdoctor.record.command.plain import PlainLaunched
+
+_AFTER = 2.0
+"""Seconds in which what outlives the command may end."""
+_SUM = 5.0
+"""Seconds that the sampler has to say what it saw."""
+Describe = Callable[[str | None], bytes]
+
+
+def attend(
+    launched: Launched | PlainLaunched,
+    record: RunRecord,
+    folder: EvidenceFolder,
+    recorded: Recorded,
+    injection: Injection | None,
+    describe: Describe | None,
+) -> tuple[int, RunRecord, str | None]:
+    """Watch a command that runs, to its end; return its status, the record, and what was nearly full."""
+    record = replace(record, variables=variables(os.environ))
+    folder.write_json(RUN, record)
+    once = (partial(write_environment, folder, record.command, describe),) if describe is not None else ()
+    places = tuple(filter(None, (folder.path or record.cwd, recorded.folder)))
+    sampler = SamplerProcess(folder, launched.ours, places, once)
+    if sampler.pid is not None:
+        launched.ours.add(sampler.pid)
+    copy_configs(record.command, record.cwd, folder)
+    status = launched.wait()
+    end = time.time()
+    rest = launched.wait_for_the_rest(_AFTER)
+    summary = sampler.finish(_SUM)
+    if launched.is_subreaper and not rest:
+        discard(injection)
+    gaps = [*_log(recorded, folder), *summary.gaps, *unreached(folder.path, summary.processes), *folder.gaps]
+    record = _ended(replace(record, gaps=tuple(dict.fromkeys(gaps))), launched, summary, status, end)
+    folder.write_json(RUN, record)
+    return status, record, summary.near
+
+
+def write_environment(folder: EvidenceFolder, command: Sequence[str], describe: Describe) -> None:
+    """Write what the machine and the interpreter of a command are, where that is not written yet."""
+    if folder.path is not None and not os.path.exists(os.path.join(folder.path, ENVIRONMENT)):
+        folder.write(ENVIRONMENT, describe(interpreter_of(command)))
+
+
+def _log(recorded: Recorded, folder: EvidenceFolder) -> list[EvidenceGap]:
+    """Keep what the command wrote; return what is not known of it."""
+    text = recorded.text()
+    if text:
+        folder.write(LOG, text)
+    return [] if text is not None else [recorded.gap()]
+
+
+def _ended(record: RunRecord, launched: Launched | PlainLaunched, summary: Summary, status: int, end: float) -> RunRecord:
+    """Return the record of a run that ended."""
+    how = {ended.pid: ended for ended in launched.ended}
+    processes = tuple(
+        process
+        if (ended := how.get(process.pid)) is None
+        else replace(process, end=round(ended.time, 3), exit_code=exit_code(ended.status), signal=end_signal(ended.status))
+        for process in _with_command(summary.processes, record, launched)
+    )
+    received = tuple(
+        ReceivedSignal(
+            time=round(got.time, 3), signal=got.signal, sender=got.sender, from_terminal=got.from_terminal, forwarded=got.forwarded
+        )
+        for got in launched.received
+    )
+    return replace(
+        record,
+        end=round(end, 3),
+        exit_code=exit_code(status),
+        signal=end_signal(status),
+        processes=processes,
+        signals=received,
+        survivors=tuple(survivor for survivor in summary.alive if survivor.pid not in how),
+        kernel=summary.kernel,
+        counters=summary.counters,
+        host_oom_kills=summary.host_oom_kills,
+        files=summary.files,
+    )
+
+
+def _with_command(seen: tuple[WatchedProcess, ...], record: RunRecord, launched: Launched | PlainLaunched) -> tuple[WatchedProcess, ...]:
+    """Return the processes that were seen; the command itself may have been too quick for that."""
+    if any(process.pid == launched.pid for process in seen):
+        return seen
+    return (WatchedProcess(pid=launched.pid, parent=os.getpid(), command=" ".join(record.command)[:400], start=record.start), *seen)

@@ -1,0 +1,1 @@
+"""A command that runs as it would without us: how it is started, waited for and ended, and its signals."""
