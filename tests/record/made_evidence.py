@@ -19,6 +19,11 @@ NAMES = ("t", "device", "allocated", "allocated_peak", "reserved", "inactive_spl
 SITE = "/opt/venv/lib/python3.12/site-packages/torch"
 FORWARD = (f"{SITE}/nn/modules/linear.py:125:forward", f"{SITE}/nn/modules/module.py:1775:_call_impl", "/srv/fit.py:40:main")
 LOSS = (f"{SITE}/nn/functional.py:3494:cross_entropy", f"{SITE}/nn/modules/loss.py:1297:forward", "/srv/fit.py:42:main")
+COLLECT = (
+    "/opt/venv/lib/python3.12/site-packages/transformers/trainer_pt_utils.py:120:nested_concat",
+    "/opt/venv/lib/python3.12/site-packages/transformers/trainer.py:4400:evaluation_loop",
+    "/srv/fit.py:50:main",
+)
 STATES = (f"{SITE}/optim/adamw.py:152:_init_group", f"{SITE}/optim/optimizer.py:500:wrapper", "/srv/fit.py:44:main")
 MASKED = (
     'RuntimeError: NVML_SUCCESS == r INTERNAL ASSERT FAILED at "../c10/cuda/CUDACachingAllocator.cpp":1016, please report a bug to PyTorch.'

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from record.made_evidence import GIB, LOSS, MASKED, MIB, STATES, Card
+from record.made_evidence import COLLECT, GIB, LOSS, MASKED, MIB, STATES, Card
 
+from oomdoctor import diagnose
 from oomdoctor.api.runs.evidence import diagnose_evidence
+from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.knowledge.pack import load_pack
+
+TABLE = Path(__file__).parents[2] / "docs" / "evidence-causes.md"
+PAGE = """# What evidence adds to a log
+
+A run dies on a simulated card for each of ten causes. The middle column is the first finding from what the program printed (traceback and
+message), the last one that from its [evidence folder](evidence-folder.md). `tests/record/test_card_deaths.py` writes this page.
+
+| cause | from the log alone | with the evidence |
+|---|---|---|
+{rows}
+"""
 
 
 def too_much_live(folder: Path) -> Path:
@@ -80,6 +94,49 @@ def masked(folder: Path) -> Path:
     card = Card(folder)
     card.ask(15 * GIB)
     return card.dies(3 * GIB, message=MASKED)
+
+
+def collecting(folder: Path) -> Path:
+    card = Card(folder)
+    card.ask(6 * GIB)
+    card.steps(20, kept=300 * MIB)
+    return card.dies(5 * GIB, COLLECT)
+
+
+CAUSES = {
+    "batch-too-large": too_much_live,
+    "logits-too-large": one_large_request,
+    "fragmentation": fragmented,
+    "memory-leak": leaking,
+    "variable-length-staircase": longer_and_longer,
+    "outlier-sample": one_long_batch,
+    "optimizer-states": states,
+    "other-process-on-gpu": neighbour,
+    "memory-limit-set": limited,
+    "eval-accumulates-logits": collecting,
+}
+
+
+def told(diagnosis: Diagnosis) -> str:
+    """Return the first cause and how sure it is, as the table says it."""
+    first = diagnosis.findings[0]
+    return f"{first.cause} ({first.confidence.value})"
+
+
+def test_the_table_of_what_evidence_adds_is_fresh(tmp_path: Path, bless: bool) -> None:
+    rows, right = [], 0
+    for cause, make in CAUSES.items():
+        folder = make(tmp_path / cause)
+        log = next((folder / "ranks").glob("*.exception.json"))
+        alone = diagnose(json.loads(log.read_text())["traceback"])
+        watched = diagnose_evidence(str(folder), load_pack())
+        right += watched.findings[0].cause == cause
+        rows.append(f"| {cause} | {told(alone)} | {told(watched)} |")
+    assert right == len(CAUSES)
+    text = PAGE.format(rows="\n".join(rows))
+    if bless:
+        TABLE.write_text(text, encoding="utf-8")
+    assert TABLE.read_text(encoding="utf-8") == text
 
 
 @pytest.mark.parametrize(("make", "cause", "certainty"), [
