@@ -170,7 +170,9 @@ def as_counted(events: Sequence[Event]) -> list[Event]:
 
 def _ended_by_somebody(event: Event) -> Event:
     by_whom = event.kind is Kind.HOST_OOM and event.certainty is not Certainty.CERTAIN and re.search(_BY_SIGKILL, event.text)
-    return replace(event, kind=Kind.LOOK_ALIKE, certainty=Certainty.CERTAIN) if by_whom else event
+    if not by_whom:
+        return event
+    return replace(event, kind=Kind.LOOK_ALIKE, certainty=Certainty.CERTAIN, fields={**event.fields, "ended_by": "SIGKILL"})
 
 
 def _is_faint(event: Event) -> bool:

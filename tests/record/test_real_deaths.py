@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from fake_torch import write_fake_torch
 
 from oomdoctor.api.runs.evidence import diagnose_evidence
 from oomdoctor.case.diagnosis import Diagnosis
@@ -88,6 +89,13 @@ def test_a_death_is_named(tmp_path: Path, program: str, status: int, found: tupl
 def test_who_leaves_without_a_word_ran_out_of_nothing(tmp_path: Path) -> None:
     status, diagnosis = watched(tmp_path, python("import os; os._exit(7)"))
     assert (status, diagnosis.case.verdict.memory_failure) == (7, "no")
+
+
+def test_where_the_recorder_was_inside_it_is_certain(tmp_path: Path) -> None:
+    site = write_fake_torch(tmp_path / "site", "2.13.0")
+    leaves = f"import os, sys; sys.path.append({str(site)!r})\nimport torch\ntorch.cuda.allocate(1 << 20)\nos._exit(7)"
+    status, diagnosis = watched(tmp_path, python(leaves))
+    assert (status, first(diagnosis)) == (7, ("it-ended-itself", "certain"))
 
 
 def test_what_is_caught_is_no_failure(tmp_path: Path) -> None:
