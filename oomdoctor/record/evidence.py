@@ -13,6 +13,8 @@ RUN, ENVIRONMENT, SAMPLES, LOG, CONFIGS, RANKS, REPORT, ATTEMPTS = (
     "run.json", "environment.json", "samples.jsonl", "log.txt", "configs", "ranks", "report.json", "attempts",
 )  # fmt: skip
 """Names in the folder."""
+CHANGED = "changed-"
+"""Before the number of an attempt: the configs that were changed for it."""
 MOST_BYTES = 50 << 20
 """What a folder may take, unless somebody asks for more."""
 

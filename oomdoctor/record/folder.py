@@ -10,7 +10,7 @@ from contextlib import suppress
 from msgspec.json import encode
 from msgspec.json import format as indented
 
-from oomdoctor.record.evidence import MOST_BYTES, RANKS, EvidenceGap
+from oomdoctor.record.evidence import ATTEMPTS, CHANGED, MOST_BYTES, RANKS, EvidenceGap
 
 _MOST_TRIES = 1000
 MOST_LINES_BYTES = 8 << 20
@@ -81,6 +81,14 @@ class EvidenceFolder:
                 _thin(path)
         except OSError as error:
             self._gap(name, error.strerror or str(error))
+
+    def set_aside(self, attempt: int) -> None:
+        """Move what an attempt left into a folder of its own."""
+        place = os.path.join(self.path or "", ATTEMPTS, str(attempt))
+        os.makedirs(place, mode=0o700, exist_ok=True)
+        for name in os.listdir(self.path or "."):
+            if name != ATTEMPTS and not name.startswith(CHANGED):
+                os.rename(os.path.join(self.path or "", name), os.path.join(place, name))
 
     def remove(self) -> None:
         """Take away what was made, where it was made for this run."""

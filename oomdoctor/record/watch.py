@@ -29,6 +29,8 @@ class WatchOptions(Struct, frozen=True, kw_only=True):
     level: int = 1
     log: str | None = None
     attempt: int = 1
+    retries: int = 0
+    """How often a run that failed may be tried again."""
     describe: Callable[[str | None], bytes] | None = None
     """Describes the machine and an interpreter as JSON; may take seconds."""
 
@@ -55,7 +57,8 @@ def watch(command: Sequence[str], environment: Mapping[str, str], options: Watch
     recorded = outputs(options.log)
     injection = inject(folder.path, options.level)
     try:
-        launched = _launch()(command, environment if injection is None else injection.environment(environment))
+        environment = environment if injection is None else injection.environment(environment)
+        launched = _launched(command, environment, again=options.retries > 0)
     except NotStarted:
         discard(injection)
         folder.remove()
@@ -73,13 +76,13 @@ def watch(command: Sequence[str], environment: Mapping[str, str], options: Watch
     return launched, WatchedRun(status=status, record=record, folder=folder, stopped=launched.asked_to_end, near=near)
 
 
-def _launch() -> type[Launched] | type[PlainLaunched]:
-    """Return what starts a command here: where signals cannot be waited for, handlers pass them on."""
+def _launched(command: Sequence[str], environment: Mapping[str, str], *, again: bool) -> AnyLaunched:
+    """Start a command; where signals cannot be waited for, handlers pass them on."""
     if HAS_WAITING:
-        return Launched
+        return Launched(command, environment, again=again)
     from oomdoctor.record.command.plain import PlainLaunched  # noqa: PLC0415 - macOS and Windows alone need it
 
-    return PlainLaunched
+    return PlainLaunched(command, environment)
 
 
 def record_of(command: Sequence[str], options: WatchOptions, version: str, launched: AnyLaunched, recorded: Recorded) -> RunRecord:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from oomdoctor.case.text import Text
 from oomdoctor.record.attend import write_environment
+from oomdoctor.record.command.launch import Launched, given_environment
 from oomdoctor.record.evidence import RANKS, REPORT, RunRecord
 from oomdoctor.record.watch import AnyLaunched, WatchedRun
+
+if TYPE_CHECKING:
+    from oomdoctor.case.diagnosis import Diagnosis
 
 _BUDGET, _BUDGET_WHEN_STOPPED = 300.0, 20.0
 """Seconds; whoever stops a run waits 30 s (Kubernetes, Slurm) before it kills."""
@@ -18,6 +25,8 @@ _BUDGET, _BUDGET_WHEN_STOPPED = 300.0, 20.0
 _NO_MEMORY = Text("{how}; no sign of a memory failure; evidence in {folder}", "{how}；没有内存故障的迹象；证据在 {folder}")
 _EVIDENCE = Text("evidence in {folder}", "证据在 {folder}")
 _NEAR = Text("{what} was nearly full (above 97 %); evidence in {folder}", "{what} 几乎用满（超过 97 %）；证据在 {folder}")
+_RETRY = Text("attempt {attempt} of {all}, with {fixes}: {command}", "第 {attempt} 次尝试（共 {all} 次），改动：{fixes}；命令：{command}")
+_NO_RETRY = Text("no further attempt: {why}", "不再重试：{why}")
 _EXIT, _SIGNAL = Text("exit code {code}", "退出码 {code}"), Text("ended by {name}", "被 {name} 终止")
 
 
@@ -30,22 +39,61 @@ def describe(python: str | None) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def last_words(launched: AnyLaunched, run: WatchedRun, *, keep: bool, quiet: bool, say: Callable[[str], None]) -> None:
+def last_words(
+    launched: AnyLaunched,
+    run: WatchedRun,
+    *,
+    keep: bool,
+    quiet: bool,
+    say: Callable[[str], None],
+    retries: int = 0,
+    allowed: Sequence[str] = (),
+) -> None:
     """Say what a run died of, or nothing where it went well; keep of its evidence what is worth it."""
     if run.folder.path is None:
         return
     folder = os.path.relpath(run.folder.path) if run.record.cwd else run.folder.path
     if run.status != 0:
-        if not quiet:
-            launched.aside(lambda: _diagnose(run, folder, say), _BUDGET_WHEN_STOPPED if run.stopped else _BUDGET)
+        tries = retries if not run.stopped else 0
+        if tries or not quiet:
+            budget = _BUDGET_WHEN_STOPPED if run.stopped else _BUDGET
+            launched.aside(lambda: _diagnose(run, folder, say, quiet=quiet, tries=tries, allowed=allowed), budget)
     elif run.near is not None and not quiet:
         say(_NEAR.get(_language()).format(what=run.near, folder=folder))
     elif not keep and not _is_worth_keeping(run):
         run.folder.remove()
 
 
-def _diagnose(run: WatchedRun, folder: str, say: Callable[[str], None]) -> None:
-    """Write report.json and say the diagnosis on standard error."""
+def try_again(launched: AnyLaunched, run: WatchedRun, options: Sequence[str], retries: int) -> None:
+    """Become the next attempt, where one was planned; come back where there is none."""
+    plan = _retries().read_retry(run.folder.path or "") if run.status != 0 and retries and not run.stopped else None
+    if plan is None or not plan.command or not isinstance(launched, Launched) or run.folder.path is None:
+        return
+    attempt = run.record.attempt
+    run.folder.set_aside(attempt)
+    script = [sys.argv[0]] if os.path.isfile(sys.argv[0]) and not sys.argv[0].endswith("__main__.py") else ["-m", "oomdoctor"]
+    tries = ("--attempt", str(attempt + 1), "--retry", str(retries - 1), "--out", run.folder.path)
+    launched.replace([sys.executable, *script, "run", *options, *tries, "--", *plan.command], given_environment())
+
+
+def _retries() -> Any:
+    """Return what plans another attempt, which loads what changes configs."""
+    return import_module("oomdoctor.api.runs.retry")
+
+
+def _plan(run: WatchedRun, diagnosis: Diagnosis, tries: int, allowed: Sequence[str]) -> str:
+    """Write what the next attempt is; return it in words."""
+    plan = _retries().plan_retry(diagnosis, run.record.command, run.folder.path or "", run.record.attempt, allowed)
+    run.folder.write(_retries().RETRY, _retries().encode_retry(plan))
+    if plan.why_not is not None:
+        return _NO_RETRY.get(_language()).format(why=plan.why_not)
+    attempt = run.record.attempt + 1
+    last, fixes = attempt + tries - 1, ", ".join(plan.changed)
+    return _RETRY.get(_language()).format(attempt=attempt, all=last, fixes=fixes, command=shlex.join(plan.command))
+
+
+def _diagnose(run: WatchedRun, folder: str, say: Callable[[str], None], *, quiet: bool, tries: int, allowed: Sequence[str]) -> None:
+    """Write report.json and say the diagnosis on standard error; with `tries` left plan the next attempt."""
     os.dup2(2, 1)
     path = run.folder.path or folder
     write_environment(run.folder, run.record.command, describe)
@@ -53,12 +101,17 @@ def _diagnose(run: WatchedRun, folder: str, say: Callable[[str], None]) -> None:
     diagnosis = import_module("oomdoctor.api.diagnose").diagnose([path], environment=None)
     wording = import_module("oomdoctor.report.wording.wording").Wording(_language())
     run.folder.write(REPORT, words.render(diagnosis, "json", wording, redact=True, to_terminal=False).encode("utf-8", "replace"))
+    next_ = _plan(run, diagnosis, tries, allowed) if tries else None
+    if quiet:
+        return
     if diagnosis.case.verdict.memory_failure == "no":
         say(_NO_MEMORY.get(_language()).format(how=_how(run.record), folder=folder))
         return
     text = words.render(diagnosis, "terminal", wording, redact=True, to_terminal=True)
     import_module("oomdoctor.cli.output").write(text, None)
     say(_EVIDENCE.get(_language()).format(folder=folder))
+    if next_ is not None:
+        say(next_)
 
 
 def _how(record: RunRecord) -> str:

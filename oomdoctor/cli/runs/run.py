@@ -34,8 +34,23 @@ from oomdoctor.record.watch import WatchOptions
     flag_value="shell",
     help="Run nothing; print what brings the recorder into commands that somebody else starts.",
 )
+@click.option(
+    "--retry", type=click.IntRange(0, 20), default=0, help="Try again so often where the diagnosis is sure and a safe fix is left."
+)
+@click.option("--allow", multiple=True, metavar="ID", help="A fix that --retry may apply though it is not safe (repeatable).")
+@click.option("--attempt", type=int, default=1, hidden=True)
 @click.option("--quiet", is_flag=True, help="Write nothing on standard error.")
-def run(command: tuple[str, ...], out: str | None, level: int, log: str | None, print_env: str | None, quiet: bool) -> None:
+def run(
+    command: tuple[str, ...],
+    out: str | None,
+    level: int,
+    log: str | None,
+    print_env: str | None,
+    retry: int,
+    allow: tuple[str, ...],
+    attempt: int,
+    quiet: bool,
+) -> None:
     """Run COMMAND as it would run without us, watch its memory, and say what it died of.
 
     The command keeps its terminal, streams, signals and exit status. What was seen of it stays in a folder, which
@@ -55,15 +70,22 @@ def run(command: tuple[str, ...], out: str | None, level: int, log: str | None, 
         return
     if not command:
         raise click.UsageError("Missing argument '-- COMMAND...'.")
-    options = WatchOptions(out=out, level=level, log=log, describe=lambda python: _end().describe(python))
+    options = WatchOptions(out=out, level=level, log=log, attempt=attempt, retries=retry, describe=lambda python: _end().describe(python))
     try:
         launched, watched = run_command(command, options, __version__)
     except NotStarted as error:
         _say(str(error))
         sys.exit(error.status)
     with suppress(Exception):  # whatever fails in us, we end as the command did
-        _end().last_words(launched, watched, keep=out is not None, quiet=quiet, say=_say)
+        _end().last_words(launched, watched, keep=out is not None, quiet=quiet, say=_say, retries=retry, allowed=allow)
+        _end().try_again(launched, watched, _options(level, log, allow, quiet=quiet), retry)
     launched.end(watched.status)
+
+
+def _options(level: int, log: str | None, allow: tuple[str, ...], *, quiet: bool) -> list[str]:
+    """Return the options of an attempt that the next one has, too."""
+    allowed = [word for name in allow for word in ("--allow", name)]
+    return ["--level", str(level), *(["--log", log] if log else []), *allowed, *(["--quiet"] if quiet else [])]
 
 
 def _end() -> Any:

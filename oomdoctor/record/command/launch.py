@@ -12,6 +12,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 from oomdoctor.record.command.beside import let_go
@@ -27,6 +28,11 @@ from oomdoctor.record.command.signals import (
     send,
     stop_like,
 )
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 _SETTLE = 0.1
 """Seconds in which a signal to every process of a job has reached the canary, too."""
@@ -64,7 +70,9 @@ class Received:
 class Launched:
     """A command that runs."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], *, again: bool = False) -> None:
+        """Start it; `again` keeps its input and output for another one after it."""
+        self._kept = _kept_streams() if again else {}
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*PASSED_ON, signal.SIGCHLD})
         self.is_subreaper = become_subreaper()
         self.ended: list[Ended] = []
@@ -160,10 +168,27 @@ class Launched:
         if (number in STOPPING or asked) and is_stopped(self.pid):
             stop_like(number)
 
+    def replace(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Become another program, with the streams and the signals that we were given."""
+        self._canary.kill()
+        for stream, handle in self._kept.items():
+            os.dup2(handle, stream)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+        os.execve(words[0], list(words), dict(environment))  # noqa: S606 - ourselves
+
     def end(self, status: int) -> NoReturn:
         """End this process as the command ended."""
         self._canary.kill()
         end_like(status)
+
+
+def _kept_streams() -> dict[int, int]:
+    """Return copies of input and output, which nobody inherits."""
+    kept: dict[int, int] = {}
+    for stream in (0, 1):
+        with suppress(OSError):
+            kept[stream] = fcntl.fcntl(stream, fcntl.F_DUPFD_CLOEXEC, 3)
+    return kept
 
 
 def given_environment() -> dict[str, str]:
