@@ -17,7 +17,6 @@ from oomdoctor.report.diagnosis.config_issues import config_issue_blocks
 from oomdoctor.report.diagnosis.expected import beside_seen
 from oomdoctor.report.diagnosis.figures import figure_rows, ledger_bars
 from oomdoctor.report.diagnosis.headline import incident_sentence, settle_text, summary
-from oomdoctor.report.diagnosis.over_time import over_time
 from oomdoctor.report.diagnosis.places import event_place, place_text, repetition_text
 from oomdoctor.report.diagnosis.runs import runs_blocks
 from oomdoctor.report.diagnosis.steps import TIGHTEST, not_this, steps
@@ -59,7 +58,7 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str, tightness: int
         blocks += _seen(first, wording)
         blocks += _figures(first, wording)
         blocks += beside_seen(case.estimate, wording)
-    blocks += over_time(case.series, wording, failed=first is not None)
+    blocks += _over_time(case, wording)
     blocks += _budget(case, wording)
     blocks += _meaning(diagnosis.findings, first, wording, tightness)
     blocks += _open_cause(diagnosis.open_cause, wording)
@@ -78,6 +77,14 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str, tightness: int
     # What is folded comes last, together: a screen is read from the top, and these are its index.
     blocks.sort(key=lambda block: isinstance(block, Folded))
     return Document(title=f"oomdoctor {version} · {_inputs(case, wording)}", blocks=tuple(blocks), lang=wording.lang)
+
+
+def _over_time(case: Case, wording: Wording) -> Iterator[Block]:
+    """Show what monitors recorded beside the logs."""
+    if case.series:
+        from oomdoctor.report.diagnosis.over_time import over_time  # noqa: PLC0415 - most logs come without a series
+
+        yield from over_time(case.series, wording, failed=bool(case.incidents))
 
 
 def _budget(case: Case, wording: Wording) -> Iterator[Block]:
