@@ -87,10 +87,10 @@ def _configs(folder: str) -> Iterator[str]:
     for name in _names(folder)[:_MOST_CONFIGS]:
         path = os.path.join(folder, name)
         try:
-            found = os.lstat(path)
+            status = os.lstat(path)
         except OSError:
             continue
-        if stat.S_ISREG(found.st_mode) and found.st_size <= _MOST_CONFIG:
+        if stat.S_ISREG(status.st_mode) and status.st_size <= _MOST_CONFIG:
             yield path
 
 

@@ -63,7 +63,7 @@ def _refused_then(rank: RankEvidence, refused: RefusedRequest, end: SavedState) 
 def _is_readable(path: str) -> bool:
     """Return whether it is a plain file of a size that a recorder writes; a link may lead out of the folder."""
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return False
-    return stat.S_ISREG(found.st_mode) and found.st_size <= _MOST_BYTES
+    return stat.S_ISREG(status.st_mode) and status.st_size <= _MOST_BYTES

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from oomdoctor.parse.ending import find_log_ending
 from oomdoctor.record.evidence import FileSystem, RunRecord, Sample
 from oomdoctor.record.read_folder import RunEvidence
-from oomdoctor.record.telling.words import PREFIX
+from oomdoctor.record.telling.prefix import PREFIX
 
 _FULL = 0.02
 """A file system of which less than this share was left was full for whoever wrote to it."""

@@ -8,7 +8,7 @@ from oomdoctor.findings.series import series_shape
 from oomdoctor.record.evidence import RunRecord, Sample
 from oomdoctor.record.read_folder import RankEvidence
 from oomdoctor.record.ring import Ring
-from oomdoctor.record.telling.words import PREFIX, of_rank
+from oomdoctor.record.telling.prefix import PREFIX, of_rank
 
 _SPANS = 12
 """A series is looked at in so many parts of equal length; what goes up and down within a step does not show then."""
@@ -114,4 +114,4 @@ def _least_left(samples: Sequence[Sample], run: RunRecord) -> tuple[int, int] | 
     rooms += [(group.limit - group.current, group.limit) for group in groups if group.limit and group.current is not None]
     if run.counters is not None and run.counters.limit_bytes and run.counters.peak_bytes is not None:
         rooms.append((max(0, run.counters.limit_bytes - run.counters.peak_bytes), run.counters.limit_bytes))
-    return min(rooms, key=lambda room: room[0] / room[1], default=None)
+    return min(rooms, key=lambda pair: pair[0] / pair[1], default=None)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from oomdoctor.record.evidence import CardSample, RefusedRequest, RunRecord, Sample
 from oomdoctor.record.read_folder import RankEvidence, RunEvidence
-from oomdoctor.record.telling.words import PREFIX, counter, of_rank
+from oomdoctor.record.telling.prefix import PREFIX, counter, of_rank
 
 _WENT_ON = 30.0
 """Seconds of counters after a failure: nothing that only cleans up takes so long."""
