@@ -28,18 +28,26 @@ class EvidenceFolder:
         self.path = self._made(path)
 
     def _made(self, path: str | None) -> str | None:
-        """Make the folder and return its path; the default is a new one below the working directory. None where there is no place."""
-        named = [path] if path is not None else _new_names()
-        for name in named:
+        """Make the folder and return its path. None where there is no place.
+
+        The default is a new one below the working directory, else below the folder for temporary files.
+        """
+        if path is not None:
+            return self._first_of([path], exist_ok=True)
+        names = _new_names()
+        return self._first_of(names) or self._first_of([os.path.join(_temporary(), name) for name in names])
+
+    def _first_of(self, paths: Sequence[str], *, exist_ok: bool = False) -> str | None:
+        for path in paths:
             try:
-                os.makedirs(os.path.join(name, RANKS), mode=0o700, exist_ok=path is not None)
+                os.makedirs(os.path.join(path, RANKS), mode=0o700, exist_ok=exist_ok)
             except FileExistsError:
                 continue
             except OSError as error:
                 why = error.strerror or str(error)
-                self.gaps.append(EvidenceGap(what=f"evidence folder {name}", why=why, how="oomdoctor run --out DIR"))
+                self.gaps.append(EvidenceGap(what=f"evidence folder {path}", why=why, how="oomdoctor run --out DIR"))
                 return None
-            return os.path.abspath(name)
+            return os.path.abspath(path)
         return None
 
     def write(self, name: str, data: bytes) -> bool:
@@ -123,6 +131,11 @@ def _thin(path: str) -> None:
     with open(f"{path}.part", "wb") as file:
         file.write(b"".join([*lines[:half:2], *lines[half:]]))
     os.replace(f"{path}.part", path)
+
+
+def _temporary() -> str:
+    """Return the folder for temporary files, as the tempfile module has it but without loading that."""
+    return next((place for name in ("TMPDIR", "TEMP", "TMP") if (place := os.environ.get(name))), "/tmp")  # noqa: S108 - a new folder of ours
 
 
 def _new_names() -> list[str]:

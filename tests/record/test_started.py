@@ -56,8 +56,8 @@ def test_variables_that_matter_and_no_secrets(name: str, kept: bool) -> None:
     assert variables({name: "value"}) == ({name: "value"} if kept else {})
 
 
-def watched(cwd: Path, *words: str, **streams: object) -> subprocess.CompletedProcess[str]:
-    environ = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
+def watched(cwd: Path, *words: str, temporary: Path | None = None, **streams: object) -> subprocess.CompletedProcess[str]:
+    environ = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "TMPDIR": str(temporary or cwd)}
     call = [sys.executable, "-m", "oomdoctor", "run", *words]
     return subprocess.run(call, cwd=cwd, env=environ, text=True, timeout=60, **(streams or {"capture_output": True}))  # type: ignore[call-overload,no-any-return]
 
@@ -123,3 +123,17 @@ def test_what_the_command_wrote(line: str, kind: str, log: str | None, tmp_path:
     kept = tmp_path / "evidence" / "log.txt"
     assert (kept.read_text() if kept.exists() else None) == log
     assert any(gap.what == "what the command wrote" for gap in record.gaps) == (log is None)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="a folder in which nobody may write, not even root")
+def test_where_nothing_can_be_written_the_evidence_is_temporary(tmp_path: Path) -> None:
+    done = watched(Path("/proc"), "--", "sh", "-c", "exit 7", temporary=tmp_path)
+    assert done.returncode == 7
+    record = decode((runs(tmp_path)[0] / "run.json").read_bytes(), type=RunRecord)
+    assert [gap.what.split("-")[0] for gap in record.gaps if "folder" in gap.what] == ["evidence folder oomdoctor"]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="a folder in which nobody may write, not even root")
+def test_where_there_is_no_place_at_all_the_run_goes_on(tmp_path: Path) -> None:
+    done = watched(tmp_path, "--out", "/proc/nowhere", "--", "sh", "-c", "echo ran; exit 7")
+    assert (done.returncode, done.stdout) == (7, "ran\n")
