@@ -40,17 +40,17 @@ def recorded_snapshot(evidence: RunEvidence, pack: Pack) -> tuple[dict[str, Fact
 
 def _refused_then(rank: RankEvidence, refused: RefusedRequest, end: SavedState) -> dict[str, Fact]:
     """Return why a request failed, from what was saved right after it: a recorder that keeps no history has no entry of the failure."""
-    asked, free = refused.driver_request_bytes, refused.free_bytes
-    if asked is None or free is None or asked < 0 or free < 0 or rank.ooms[0] is not refused:
+    wanted_bytes, free = refused.driver_request_bytes, refused.free_bytes
+    if wanted_bytes is None or free is None or wanted_bytes < 0 or free < 0 or rank.ooms[0] is not refused:
         return {}
     in_pool = max(0, end.reserved - end.allocated - end.waiting - end.in_other_pools)
     capacity = end.reserved + free
-    why = reason(asked, free, end.reserved, end.largest_free_block, in_pool, end.in_other_pools, refused.total_bytes)
+    why = reason(wanted_bytes, free, end.reserved, end.largest_free_block, in_pool, end.in_other_pools, refused.total_bytes)
     facts: dict[str, Fact] = {
         "failed": True,
         "why": why,
-        "requested_bytes": asked,
-        "request_share": asked / capacity if capacity else None,
+        "requested_bytes": wanted_bytes,
+        "request_share": wanted_bytes / capacity if capacity else None,
         "live_bytes": end.allocated,
         "live_share": end.allocated / capacity if capacity else None,
         "free_in_pool_bytes": in_pool,
