@@ -51,14 +51,14 @@ def outputs(log: str | None) -> Recorded:
     if log is not None:
         output = output_of(2, log)
         return Recorded(output, ((output, None),))
-    found = [(output_of(stream, None), stream) for stream in _STREAMS]
+    streams = [(output_of(stream, None), stream) for stream in _STREAMS]
     files: list[tuple[Output, int | None]] = []
     seen = set[tuple[int, int]]()
-    for output, stream in found:
+    for output, stream in streams:
         if output.kind == "file" and (same := _identity(stream)) not in seen:
             seen.add(same)
             files.append((output, _kept(stream)))
-    return Recorded(files[0][0] if files else found[0][0], tuple(files))
+    return Recorded(files[0][0] if files else streams[0][0], tuple(files))
 
 
 def output_of(descriptor: int, log: str | None) -> Output:

@@ -57,8 +57,8 @@ def interpreter_of(command: Sequence[str]) -> str | None:
         return None
     if re.match(r"python[\d.]*$", os.path.basename(path)):
         return path
-    found = _SHEBANG.match(_read(path, 512) or b"")
-    return os.fsdecode(found[1]) if found else None
+    shebang = _SHEBANG.match(_read(path, 512) or b"")
+    return os.fsdecode(shebang[1]) if shebang else None
 
 
 def _config_files(command: Sequence[str], cwd: str) -> Iterator[str]:

@@ -38,10 +38,10 @@ class Canary:
                 return True
             if now >= until or not select.select([self._beside.reader], [], [], until - now)[0]:
                 return False
-            said = os.read(self._beside.reader, 64)
-            if not said:
+            data = os.read(self._beside.reader, 64)
+            if not data:
                 self.pid = None
-            self._heard.update(dict.fromkeys(said, time.monotonic()))
+            self._heard.update(dict.fromkeys(data, time.monotonic()))
         return False
 
     def kill(self) -> None:

@@ -164,8 +164,8 @@ class Launched:
 
         A command that handles Ctrl-Z may stop itself by SIGSTOP in the end; SIGSTOP from elsewhere is between its sender and the command.
         """
-        asked = any(got.signal in STOPPING and time.time() - got.time < _JUST for got in self.received[-1:])
-        if (number in STOPPING or asked) and is_stopped(self.pid):
+        by_terminal = any(got.signal in STOPPING and time.time() - got.time < _JUST for got in self.received[-1:])
+        if (number in STOPPING or by_terminal) and is_stopped(self.pid):
             stop_like(number)
 
     def replace(self, words: Sequence[str], environment: Mapping[str, str]) -> None:

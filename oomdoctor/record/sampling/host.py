@@ -30,8 +30,8 @@ def memory() -> tuple[int | None, int | None]:
 
 def swap() -> tuple[int | None, int | None]:
     """Return the swap space that is free, and all of it."""
-    found = dict(re.findall(rb"^(SwapFree|SwapTotal):\s+(\d{1,15}) kB", read("/proc/meminfo") or b"", re.MULTILINE))
-    free, total = found.get(b"SwapFree"), found.get(b"SwapTotal")
+    sizes = dict(re.findall(rb"^(SwapFree|SwapTotal):\s+(\d{1,15}) kB", read("/proc/meminfo") or b"", re.MULTILINE))
+    free, total = sizes.get(b"SwapFree"), sizes.get(b"SwapTotal")
     return None if free is None else int(free) * 1024, None if total is None else int(total) * 1024
 
 

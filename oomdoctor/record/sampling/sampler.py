@@ -54,30 +54,30 @@ class SamplerProcess:
         self, folder: EvidenceFolder, ours: Collection[int], places: tuple[str, ...], once: Collection[Callable[[], object]] = ()
     ) -> None:
         """Start it; `once` is what it does besides, after a while and in a thread, as it may take time."""
-        asked, self._ask = os.pipe()
-        self._beside = Beside(partial(_live, asked, self._ask, folder, frozenset(ours), places, tuple(once)))
+        question, self._ask = os.pipe()
+        self._beside = Beside(partial(_live, question, self._ask, folder, frozenset(ours), places, tuple(once)))
         self.pid = self._beside.pid
-        os.close(asked)
+        os.close(question)
 
     def finish(self, seconds: float) -> Summary:
         """Ask for what it saw and end it; after so many seconds go on without."""
         os.close(self._ask)
-        until, said = time.monotonic() + seconds, b""
-        while self.pid is not None and len(said) < _MOST_SUMMARY:
+        until, data = time.monotonic() + seconds, b""
+        while self.pid is not None and len(data) < _MOST_SUMMARY:
             if not select.select([self._beside.reader], [], [], max(0.0, until - time.monotonic()))[0]:
                 break
             piece = os.read(self._beside.reader, 1 << 16)
             if not piece:
                 break
-            said += piece
+            data += piece
         self._beside.kill()
         with suppress(DecodeError):
-            return decode(said, type=Summary)
+            return decode(data, type=Summary)
         return Summary(gaps=(EvidenceGap(what="the processes of the run", why="the sampler did not answer"),))
 
 
 def _live(
-    asked: int,
+    question: int,
     ask: int,
     folder: EvidenceFolder,
     ours: frozenset[int],
@@ -102,7 +102,7 @@ def _live(
             folder.append(SAMPLES, lines)
             lines.clear()
             written = now
-        if select.select([asked], [], [], sampler.next_in(sample))[0]:
+        if select.select([question], [], [], sampler.next_in(sample))[0]:
             break
     lines.append(encode(_without_nothing(sampler.sample())))
     folder.append(SAMPLES, lines)
