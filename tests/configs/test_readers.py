@@ -36,7 +36,7 @@ READ: list[tuple[str, str, str, dict[str, Scalar]]] = [
     ("Axolotl", "a.yml", "base_model: org/m\nmicro_batch_size: 2\ngradient_accumulation_steps: 3\nsequence_len: 1500\nsample_packing: true\nadapter: lora\nload_in_8bit: true\nbf16: auto\noptimizer: adamw_bnb_8bit\n",
      {"model": "org/m", "micro_batch": 2, "accumulation": 3, "sequence_length": 1500, "packing": True, "finetuning": "lora", "load_bits": 8, "optimizer": "adamw_bnb_8bit"}),
     ("torchtune", "t.yaml", "model:\n  _component_: torchtune.models.llama3_2.lora_llama3_2_3b\n  lora_rank: 12\ntokenizer:\n  max_seq_len: 700\nbatch_size: 2\ndtype: bf16\nenable_activation_checkpointing: True\n",
-     {"model": "torchtune.models.llama3_2.lora_llama3_2_3b", "lora_rank": 12, "sequence_length": 700, "micro_batch": 2, "precision": "bf16", "weights": "bf16", "gradient_checkpointing": True}),
+     {"model": "llama3_2_3b", "finetuning": "lora", "lora_rank": 12, "sequence_length": 700, "micro_batch": 2, "precision": "bf16", "weights": "bf16", "gradient_checkpointing": True}),
     ("ms-swift", "r.sh", "NPROC_PER_NODE=2 swift sft --model org/m --tuner_type lora --dataset d --torch_dtype bfloat16 --deepspeed zero3_offload --max_length 1200 --attn_impl flash_attn\n",
      {"model": "org/m", "finetuning": "lora", "precision": "bf16", "weights": "bf16", "zero_stage": 3, "offload_params": "cpu", "offload_optimizer": "cpu", "sequence_length": 1200, "attention": "flash_attention_2", "world_size": 2}),
     ("TRL", "a.yaml", "model_name_or_path: org/m\ndataset_name: d\nuse_peft: true\nmax_length: 800\npacking: true\n",

@@ -14,7 +14,7 @@ from oomdoctor.knowledge.tables.models import ModelRow, model_rows
 from oomdoctor.knowledge.tables.shapes import known_shapes, model_shape
 from oomdoctor.memory.model.parameters import active, embedding, final_norm, layer, linears, output, positions, text, total
 
-UNCONFIRMED = {"zai-org/GLM-4-32B-0414": 41_000, "zai-org/glm-4v-9b": 34_000}
+UNCONFIRMED = {"zai-org/GLM-4-32B-0414": 41_000, "zai-org/GLM-Z1-32B-0414": 41_000, "zai-org/glm-4v-9b": 34_000}
 """Their configs are not confirmed; the difference to the published count, at most."""
 
 

@@ -19,6 +19,7 @@ _FORMAT = re.compile(
 )
 _WHOLE_VERSION = re.compile(r"(?<=\d)\.0(?![\d.]|\s*[bm](?![a-z]))")
 """`V2.0` is V2."""
+_SIZE_APART = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d{1,2})?)\s+(b|bpw)(?![a-z0-9])")
 _CHINESE = re.compile("[\u3400-\u9fff]+")
 _SPLIT = re.compile(r"[\s_:/()+,-]+")
 _SIZE = re.compile(r"(\d{1,4}(?:\.\d{1,3})?|\d{1,2}x\d{1,3}(?:\.\d)?)([bm])(\d?)")
@@ -118,7 +119,7 @@ def _translated(text: str) -> str:
         if chinese in text:
             bare = text.replace(chinese, " ")
             text = bare if english in bare else text.replace(chinese, f"{english} ")
-    return _CHINESE.sub(" ", _WHOLE_VERSION.sub("", text))
+    return _CHINESE.sub(" ", _SIZE_APART.sub(r"\1\2", _WHOLE_VERSION.sub("", text)))
 
 
 def without_maker(family: str) -> str:
