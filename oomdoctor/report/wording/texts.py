@@ -161,6 +161,7 @@ FIGURES: Mapping[str, Text] = {
     "host_total_bytes": Text("RAM in total", "总内存"),
     "host_required_bytes": Text("RAM needed", "需要的内存"),
     "used_bytes": Text("Used", "已用"),
+    "others_bytes": Text("Held by others", "其他程序占用"),
     "shared_mem_required_bytes": Text("Needed by the kernel", "kernel 需要"),
     "shared_mem_limit_bytes": Text("Limit of the card", "显卡上限"),
     "activation_bytes": Text("Activations", "激活值"),
