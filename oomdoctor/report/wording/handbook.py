@@ -121,6 +121,7 @@ AREAS: Mapping[str, Text] = {
     "pressure": Text("memory was tight and the run went on", "显存吃紧，但程序继续运行"),
     "serving": Text("inference servers", "推理服务"),
     "shm": Text("shared memory, /dev/shm", "共享内存 /dev/shm"),
+    "snapshot": Text("what a memory snapshot of PyTorch shows", "PyTorch 显存快照显示的内容"),
     "training": Text("training and fine-tuning", "训练与微调"),
 }
 

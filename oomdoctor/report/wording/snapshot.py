@@ -72,7 +72,7 @@ BY_ROUNDS = Text(
 )
 RANKS = Text("Beside each other", "对照")
 RANKS_AT_PEAK = Text("At the peak of each", "各自的峰值")
-RANK_COLUMNS = (Text("", ""), Text("peak in use", "峰值占用"), Text("reserved", "预留"), Text("failed request", "失败的申请"))
+RANK_COLUMNS = (Text("file", "文件"), Text("peak in use", "峰值占用"), Text("reserved", "预留"), Text("failed request", "失败的申请"))
 MORE = Text("{name} holds {size} more than the others in the middle", "{name} 比其他几个的中位数多占 {size}")
 MORE_FROM = Text(": {parts}.", "：{parts}。")
 MORE_PART = Text("{size} at {site} ({category})", "{site}（{category}）多 {size}")
