@@ -59,7 +59,7 @@ CONFIGS: list[Any] = [
     ("qwen2", {}), ("qwen3", {}), ("qwen2_moe", {"num_hidden_layers": 4}), ("qwen3_moe", {"num_hidden_layers": 4}), ("gemma", {}), ("gemma2", {}),
     ("gemma3_text", {}), ("phi", {}), ("phi3", {}), ("gpt2", {}), ("gpt_neox", {}), ("gptj", {}), ("opt", {}), ("bloom", {}), ("falcon", {}),
     ("starcoder2", {}), ("glm", {}), ("glm4", {}), ("deepseek_v2", {"num_hidden_layers": 3}), ("olmo2", {}), ("stablelm", {}), ("granite", {}),
-    ("gpt_oss", {"num_hidden_layers": 2, "num_local_experts": 4}), ("qwen3_next", {"num_hidden_layers": 4, "num_experts": 4}),
+    ("gpt_oss", {"num_hidden_layers": 2, "num_local_experts": 4}), ("qwen3_next", {"num_hidden_layers": 4, "num_experts": 4, "num_experts_per_tok": 2}),
     ("olmo3", {"num_hidden_layers": 4}), ("jamba", {"num_hidden_layers": 8}), ("cohere2", {"num_hidden_layers": 4}), ("smollm3", {}),
 ]  # fmt: skip
 
