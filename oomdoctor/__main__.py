@@ -1,6 +1,10 @@
 """What `python -m oomdoctor` runs: the command line, also from a checkout whose dependencies are not installed for this Python."""
 
+import os
 import sys
+
+_OWN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ".venv", "bin", "python")
+"""The environment that README.md makes in a checkout."""
 
 try:
     from oomdoctor.cli.main import main
@@ -9,5 +13,7 @@ try:
 except ModuleNotFoundError as missing:
     if missing.name is None or missing.name.partition(".")[0] == "oomdoctor":
         raise
+    if os.access(_OWN, os.X_OK) and not os.path.samefile(sys.prefix, os.path.dirname(os.path.dirname(_OWN))):
+        os.execv(_OWN, [_OWN, "-m", "oomdoctor", *sys.argv[1:]])
     print(f"oomdoctor: {missing.name} is not installed for this Python; in the checkout: python -m pip install .", file=sys.stderr)
     sys.exit(2)
