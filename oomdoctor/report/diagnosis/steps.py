@@ -42,6 +42,19 @@ def steps(findings: Sequence[Finding], wording: Wording, tightness: int) -> Iter
         yield Paragraph(spans(wording.say(labels.ALREADY, lines=wording.comma.join(f"`{line}`" for line in already[:_ALREADY]))))
 
 
+def first_of_each(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
+    """Yield the first fix of each finding in full, where none waits for another; the others are folded."""
+    first = unique_fixes([replace(finding, fixes=finding.fixes[:1]) for finding in findings])
+    others = [fix for fix in unique_fixes(findings) if fix not in first]
+    if first:
+        yield Heading(wording.say(labels.DO))
+        yield Steps(tuple(full_step(fix, wording) for fix in first))
+    if others:
+        gist = wording.comma.join(bare(wording.say(fix.title)) for fix in others)
+        blocks = (Steps(tuple(full_step(fix, wording) for fix in others), first=1 + len(first)),)
+        yield Folded(wording.say(labels.OTHER_WAYS, n=len(others)), blocks, clean_line(gist, 160))
+
+
 def not_this(findings: Sequence[Finding], wording: Wording, tightness: int) -> Iterator[Block]:
     """Advice that people are likely to meet and that is wrong here: one of it in full or in a sentence, the rest folded."""
     wrong = list({advice.advice: advice for finding in findings for advice in finding.not_this}.values())

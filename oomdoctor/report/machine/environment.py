@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from msgspec.structs import replace
-
-from oomdoctor.advice.fixes import unique_fixes
 from oomdoctor.case.diagnosis import Finding
 from oomdoctor.case.environment import Environment, Folder, Gpu, GpuProcess, Host, Package, TorchRun
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.text import Text
-from oomdoctor.report.diagnosis.steps import full_step
-from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Steps, Style
+from oomdoctor.report.diagnosis.steps import first_of_each
+from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Style
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import environment as texts
 from oomdoctor.report.wording.environment import FINE_FACTS, gap_text
@@ -40,7 +37,7 @@ def compose_environment(
     blocks = [
         *_verdict(findings, environment, wording),
         *_findings(grave, texts.FOUND, wording),
-        *_what_to_do(grave, wording),
+        *first_of_each(grave, wording),
         *_findings([finding for finding in findings if finding.severity == "note"], texts.NOTES, wording),
         *_fine(facts, wording),
         *_section(texts.CARDS, _cards(environment, facts, wording), wording),
@@ -88,19 +85,6 @@ def _findings(findings: Sequence[Finding], title: Text, wording: Wording) -> Ite
         yield Heading(wording.say(title))
     for finding in findings:
         yield Paragraph((Span(bare(wording.say(finding.title)), Style.STRONG), Span(wording.colon), *spans(wording.say(finding.why))))
-
-
-def _what_to_do(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
-    """Yield the first fix of each finding; none waits for another. The other fixes are folded."""
-    first = unique_fixes([replace(finding, fixes=finding.fixes[:1]) for finding in findings])
-    others = [fix for fix in unique_fixes(findings) if fix not in first]
-    if first:
-        yield Heading(wording.say(texts.DO))
-        yield Steps(tuple(full_step(fix, wording) for fix in first))
-    if others:
-        gist = wording.comma.join(bare(wording.say(fix.title)) for fix in others)
-        steps = Steps(tuple(full_step(fix, wording) for fix in others), first=1 + len(first))
-        yield Folded(wording.say(texts.OTHER_WAYS, n=len(others)), (steps,), clean_line(gist, 160))
 
 
 def _fine(facts: Mapping[str, object], wording: Wording) -> Iterator[Block]:

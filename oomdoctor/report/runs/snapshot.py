@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from msgspec.structs import replace
-
-from oomdoctor.advice.fixes import unique_fixes
 from oomdoctor.api.runs.snapshot import SnapshotReport
 from oomdoctor.case.diagnosis import Finding
-from oomdoctor.report.diagnosis.steps import full_step
-from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Steps, Style
+from oomdoctor.report.diagnosis.steps import first_of_each
+from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Style
 from oomdoctor.report.runs.snapshot_holders import category_name, growth_blocks, holder_blocks, neighbour_blocks
 from oomdoctor.report.runs.snapshot_pictures import over_time, where_it_lay
 from oomdoctor.report.runs.snapshot_ranks import named_devices, rank_blocks
-from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import labels
 from oomdoctor.report.wording import snapshot as texts
 from oomdoctor.report.wording.phrases import bare, spans
@@ -109,15 +105,7 @@ def _findings(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
         certainty = wording.aside(wording.say(labels.CONFIDENCE[finding.confidence.value]))
         title = Span(bare(wording.say(finding.title)) + certainty, Style.STRONG)
         yield Paragraph((title, Span(wording.colon), *spans(wording.say(finding.why))))
-    first = unique_fixes([replace(finding, fixes=finding.fixes[:1]) for finding in findings])
-    others = [fix for fix in unique_fixes(findings) if fix not in first]
-    if first:
-        yield Heading(wording.say(texts.DO))
-        yield Steps(tuple(full_step(fix, wording) for fix in first))
-    if others:
-        gist = wording.comma.join(bare(wording.say(fix.title)) for fix in others)
-        steps = Steps(tuple(full_step(fix, wording) for fix in others), first=1 + len(first))
-        yield Folded(wording.say(texts.OTHER_WAYS, n=len(others)), (steps,), clean_line(gist, 160))
+    yield from first_of_each(findings, wording)
 
 
 def _told(device: DeviceExplanation, findings: Sequence[Finding]) -> list[str]:

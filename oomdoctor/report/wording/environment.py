@@ -36,8 +36,6 @@ WARNINGS = Counted(
     "Nothing here makes a run fail; {n} things are worth a look.",
     "没有会导致运行失败的问题；有 {n} 处值得留意。",
 )
-DO = Text("What to do", "怎么处理")
-OTHER_WAYS = Text("Other ways ({n})", "其他办法（{n}）")
 LACKS = Text("missing: {names}", "缺少：{names}")
 FOUND = Text("What stands out", "需要注意")
 NOTES = Text("Good to know", "另外说明")

@@ -34,8 +34,6 @@ WHY: Mapping[str, Text] = {
     "unknown": Text("The trace does not tell why; {live} were in use.", "记录看不出原因；已占用 {live}。"),
 }
 CAUSES = Text("What it is", "原因")
-DO = Text("What to do", "怎么做")
-OTHER_WAYS = Text("Other ways ({n})", "其他办法（{n}）")
 DEVICE = Text("GPU {index}", "GPU {index}")
 IN_FILE = Text("{file}, GPU {index}", "{file}，GPU {index}")
 PEAK = Text("peak {peak} in use, {reserved} reserved", "峰值占用 {peak}，预留 {reserved}")
