@@ -30,10 +30,8 @@ from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.knowledge.records.server import SERVERS
 from oomdoctor.knowledge.tables.cards import Card
 from oomdoctor.knowledge.tables.likeness import did_you_mean
-from oomdoctor.knowledge.tables.served_since import served_since
 from oomdoctor.memory.estimate import estimate as estimate_memory
 from oomdoctor.memory.estimate import needed
-from oomdoctor.memory.servers.releases import with_older_releases
 from oomdoctor.planning.memory_budget import judge_fit, memory_budget
 from oomdoctor.planning.sizing.layers import as_it_fits, fewer, on_card
 from oomdoctor.planning.sizing.otherwise import otherwise
@@ -41,7 +39,7 @@ from oomdoctor.setups.from_settings import setup_from_settings
 from oomdoctor.setups.model_files import read_config, read_shape
 from oomdoctor.setups.nearest_model import model_of_size, nearest_model
 from oomdoctor.setups.programs.ggml import ggml_run, with_context
-from oomdoctor.setups.server import CardLookup, serve_settings, server_record
+from oomdoctor.setups.server import CardLookup, deploy, server_record
 from oomdoctor.simulation.simulated_run import Simulation
 
 _ANY_SIZE = 1_000_000_000
@@ -129,7 +127,7 @@ def estimate_run(
     framework = framework or (_GGUF_READER if str(model or settings.model).lower().endswith(".gguf") else None)
     if settings.method is None and (ggml_run(framework) or pack.record(SERVERS, framework or "")):
         settings = replace(settings, method="serve")
-    served = None if card is None else serve_run(settings, model, framework, gpus, card, pack, older=True)
+    served = None if card is None else serve_run(settings, model, framework, gpus, card, pack)
     if served is not None:
         taken = (*card_assumption(card), *tag_assumption(model or settings.model))
         return RunEstimate(estimate=replace(served, assumptions=(*taken, *served.assumptions)))
@@ -178,22 +176,14 @@ def _with_settings(known: RunSettings, given: RunSettings | Mapping[str, Scalar]
     return settings
 
 
-def serve_run(
-    settings: RunSettings, model: str | None, framework: str | None, gpus: int | None, card: Card, pack: Pack, *, older: bool = False
-) -> Served | None:
-    """Return what a server makes of a card; None for a run that is no server. With `older` also where an older release differs."""
+def serve_run(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None, card: Card, pack: Pack) -> Served | None:
+    """Return what a server makes of a card; None for a run that is no server."""
     server = server_record(settings, framework, pack) if settings.method == "serve" else None
     if server is None:
         return None
     name = model or settings.model
     known = replace(settings, model=name) if name else settings
-    shape, lookup = find_shape(name), CardLookup(card.name, card.bytes)
-
-    def at_version(version: str | None) -> Served:
-        return serve_settings(known, shape, server, lookup, cards=gpus or 1, version=version)
-
-    served = at_version(None)
-    return with_older_releases(served, server, at_version, served_since(server.server, known.model, shape.name)) if older else served
+    return deploy(known, find_shape(name), server, CardLookup(card.name, card.bytes), cards=gpus or 1).served()
 
 
 def _estimated(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None, budget: MemoryBudget | None) -> Estimate:

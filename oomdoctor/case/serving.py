@@ -126,6 +126,14 @@ class StartupCheck(Struct, frozen=True):
         return "no" if self.spare.high < 0 else "close" if self.spare.low < 0 else "yes"
 
 
+class TurnedRelease(Struct, frozen=True):
+    """A release before which the verdict is another one."""
+
+    before: str
+    starts: Fits
+    """What it is there; `close`: it may be another one."""
+
+
 class Served(Struct, frozen=True, kw_only=True):
     """What a server makes of one card. Sizes are bytes."""
 
@@ -152,15 +160,23 @@ class Served(Struct, frozen=True, kw_only=True):
     phases: tuple[Phase, ...]
     request_is_open: bool = False
     """Whether a start fails where the cache does not hold the longest request, and how long that is is not known."""
-    releases_differ: bool = False
-    """Whether one release that can be meant starts and another does not."""
+    turned: TurnedRelease | None = None
+    """Where the version is not known: an older release that can be meant, and that starts where the newest does not or the reverse."""
     assumptions: tuple[Assumption, ...] = ()
 
     @property
     def starts(self) -> Fits:
-        """Whether it passes all checks; one that cannot be looked at, and releases that differ, leave that open."""
-        if self.releases_differ:
-            return "close"
+        """Whether it starts in every release that can be meant; where they differ, that is open."""
+        return "close" if self.releases_differ else self.newest_starts
+
+    @property
+    def releases_differ(self) -> bool:
+        """Whether one release that can be meant surely starts and another surely does not."""
+        return self.turned is not None and self.turned.starts != "close"
+
+    @property
+    def newest_starts(self) -> Fits:
+        """Whether the newest release that can be meant passes all checks; one that cannot be looked at leaves that open."""
         verdicts = {check.passes for check in self.checks}
         return "no" if "no" in verdicts else "close" if "close" in verdicts or self.request_is_open else "yes"
 

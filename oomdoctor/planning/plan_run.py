@@ -15,6 +15,7 @@ from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.framework import FRAMEWORKS
 from oomdoctor.knowledge.tables.cards import Card
+from oomdoctor.memory.servers.deployment import Deployment
 from oomdoctor.planning.framework_keys import MeasureKeys, measure_keys
 from oomdoctor.planning.memory_budget import memory_budget
 from oomdoctor.planning.plan_request import PlanRequest
@@ -22,20 +23,16 @@ from oomdoctor.planning.plan_writer import PlanWriter
 from oomdoctor.planning.plans import plans
 from oomdoctor.planning.run_space import run_space
 from oomdoctor.planning.search import Outcome
-from oomdoctor.planning.server_options import Deployment
-from oomdoctor.planning.server_space import server_space
+from oomdoctor.planning.server_space import ServerSpace
 from oomdoctor.planning.sizing.layers import as_it_fits, on_card
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.from_log import LoggedRun, run_from_log
-from oomdoctor.setups.server import CardLookup, serve_run, server_record
+from oomdoctor.setups.server import CardLookup, deploy_run, server_record
 
 _TRIES = 40
 """Plans that are written at most, to find those that keep their word."""
 _BY_HAND = 2
 """Plans with a part for a person that are named beside those that can be written."""
-
-_OF_SERVERS_TOO = ("gpu", "framework_version")
-"""What is assumed of a run and counts for a server as well."""
 
 
 def plan_run(
@@ -53,23 +50,21 @@ def plan_run(
     With a `writer` those come first that the files of the run take whole, with what the files give then. Raise UsageError where no card
     is known.
     """
-    request = _with_newest_version(request, pack)
     keys = measure_keys(pack, request.training, request.log, request.framework)
     budget = _budget(card, request)
     request = _as_placed(request, budget)
-    served = _served(run_from_log(request.training, request.log), request, budget, model, gpus, pack)
-    if served is None:
+    now = _deployed(run_from_log(request.training, request.log), request, budget, model, gpus, pack)
+    if now is None:
         run = _run_plans(request, budget, keys, writer, top)
-        told = (*_mended(writer), *request.assumptions)
+        told = (*_mended(writer), *request.assumptions, *_newest_version(request, pack))
         return replace(run, now=replace(run.now, assumptions=told))
 
     def deployment(settings: RunSettings) -> Deployment:
-        after = (writer and _served(writer.run(settings), request, budget, model, gpus, pack)) or served
-        return Deployment(after.setup, after.server, after.total)
+        return (writer and _deployed(writer.run(settings), request, budget, model, gpus, pack)) or now
 
-    server = _server_plans(served, budget, keys, writer, top, deployment)
-    of_both = (taken for taken in request.assumptions if taken.id in _OF_SERVERS_TOO)
-    return replace(server, now=replace(server.now, assumptions=(*of_both, *served.assumptions)))
+    server = _server_plans(now, budget, keys, writer, top, deployment)
+    of_card = (taken for taken in request.assumptions if taken.id == "gpu")
+    return replace(server, now=replace(server.now, assumptions=(*of_card, *server.now.assumptions)))
 
 
 def _as_placed(request: PlanRequest, budget: MemoryBudget) -> PlanRequest:
@@ -92,16 +87,16 @@ def _run_plans(request: PlanRequest, budget: MemoryBudget, keys: MeasureKeys, wr
 
 
 def _server_plans(
-    served: Served,
+    now: Deployment,
     budget: MemoryBudget,
     keys: MeasureKeys,
     writer: PlanWriter | None,
     top: int,
     deployment: Callable[[RunSettings], Deployment],
 ) -> Plans[Served]:
-    """Plan for a server; `deployment` returns it as its files would start it."""
-    space = server_space(served, budget, keys.has)
-    every = keys.with_keys(plans(space, top=top if writer is None else _TRIES))
+    """Plan for a server; `deployment` returns it as its files would start it; the outcome of each plan says which older release differs."""
+    space = ServerSpace(now=now, budget=budget, can=keys.has)
+    every = replace(keys.with_keys(plans(space, top=top if writer is None else _TRIES)), now=now.served())
     if writer is None or every.fits == "yes":
         return every
     whole = writer.writable_plans(space, every, top, deployment)
@@ -126,18 +121,15 @@ def _mended(writer: PlanWriter | None) -> Iterator[Assumption]:
         yield assumed("mended", en, zh)
 
 
-def _with_newest_version(request: PlanRequest, pack: Pack) -> PlanRequest:
-    """Return the request with the newest version of its framework that the rules know, where nothing tells which one runs."""
+def _newest_version(request: PlanRequest, pack: Pack) -> Iterator[Assumption]:
+    """Yield that the keys are those of the newest version of the framework that the rules know, where nothing tells which one runs."""
     name = request.framework
     record = pack.record(FRAMEWORKS, name) if name is not None and name in pack.names("frameworks") else None
     if record is None or record.keys is None or (request.training is not None and request.training.version):
-        return request
-    fact, newest = f"log.{record.framework.replace('-', '_')}_version", record.keys.versions[-1]
-    if fact in request.log:
-        return request
-    title = record.title
-    told = assumed("framework_version", f"{title} {newest}, the newest that is known here", f"{title} {newest}，这里所知的最新版本")
-    return replace(request, log={**request.log, fact: newest}, assumptions=(*request.assumptions, told))
+        return
+    if f"log.{record.framework.replace('-', '_')}_version" not in request.log:
+        title, newest = record.title, record.keys.versions[-1]
+        yield assumed("framework_version", f"{title} {newest}, the newest that is known here", f"{title} {newest}，这里所知的最新版本")
 
 
 def _budget(card: Card | None, request: PlanRequest) -> MemoryBudget:
@@ -152,9 +144,12 @@ def _budget(card: Card | None, request: PlanRequest) -> MemoryBudget:
     raise UsageError("which card? name it with --gpu (RTX 4090, A100-80GB, 24GB)")
 
 
-def _served(run: LoggedRun, request: PlanRequest, budget: MemoryBudget, model: str | None, gpus: int | None, pack: Pack) -> Served | None:
-    """Return what a run makes of its card where it is a server."""
+def _deployed(
+    run: LoggedRun, request: PlanRequest, budget: MemoryBudget, model: str | None, gpus: int | None, pack: Pack
+) -> Deployment | None:
+    """Return a run on its card where it is a server."""
     settings = replace(run.settings, model=model) if model else run.settings
     run = replace(run, settings=settings, cards=gpus or run.cards, framework=request.framework)
     record = server_record(run.settings, run.framework, pack)
-    return None if record is None else serve_run(run, request.log, request.setup.shape, record, CardLookup(budget.card, budget.total))
+    card = CardLookup(budget.card, budget.total)
+    return None if record is None else deploy_run(run, request.log, request.setup.shape, record, card)

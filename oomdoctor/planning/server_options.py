@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from oomdoctor.case.serving import Served, Server
+from oomdoctor.case.serving import Server
 from oomdoctor.case.settings import Scalar
-from oomdoctor.case.setup import Setup
 from oomdoctor.knowledge.tables.memory import known_format
 from oomdoctor.memory.model.weights import weights
-from oomdoctor.memory.servers.engines import LEAST_WHOLE, serve
+from oomdoctor.memory.servers.deployment import Deployment
+from oomdoctor.memory.servers.engines import LEAST_WHOLE
 from oomdoctor.planning.options import CostedMeasure, Option, available, measure, option
 from oomdoctor.units import GIB
 
@@ -29,18 +28,6 @@ _USUAL = 32768
 """Tokens of a limit where nobody knows how long the requests of a model may be."""
 _ROUND = 256
 """A limit is a multiple of so many tokens, for a person to read."""
-
-
-class Deployment(Struct, frozen=True):
-    """A server, its model and its card."""
-
-    setup: Setup
-    server: Server
-    total: int
-
-    def served(self) -> Served:
-        """Return what becomes of the card."""
-        return serve(self.setup, self.server, self.total)
 
 
 ServerOption = Option[Deployment]
@@ -124,10 +111,13 @@ def _length(now: Deployment) -> Iterator[ServerOption]:
 
 def _longest_request(now: Deployment) -> Deployment | None:
     """Return the deployment with the longest request that the cache surely holds, and with the step that goes with it."""
-    held, present = now.served().tokens.low // _ROUND * _ROUND, now.server.length
+    held, present = now.newest().tokens.low // _ROUND * _ROUND, now.server.length
     length = min(held, _USUAL) if present is None else held
-    step = max(length, LEAST_WHOLE) if now.server.takes_whole else now.server.batched
-    return _with_server(now, length=length, batched=step) if _SHORTEST <= length < (present or length + 1) else None
+
+    def limited(server: Server) -> Server:
+        return replace(server, length=length, batched=max(length, LEAST_WHOLE) if server.takes_whole else server.batched)
+
+    return now.with_server(limited) if _SHORTEST <= length < (present or length + 1) else None
 
 
 def _server_option(subject: str, name: str, setting: str, value: Scalar, **fields: object) -> ServerOption:
@@ -139,4 +129,4 @@ def _setup_option(subject: str, change: CostedMeasure, **fields: object) -> Serv
 
 
 def _with_server(now: Deployment, **fields: object) -> Deployment:
-    return replace(now, server=replace(now.server, **fields))
+    return now.with_server(lambda server: replace(server, **fields))

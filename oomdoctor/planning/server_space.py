@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from oomdoctor.case.plan import RISKS, Fits, MemoryBudget, Plan
 from oomdoctor.case.serving import Served
 from oomdoctor.case.settings import Scalar
+from oomdoctor.memory.servers.deployment import Deployment
 from oomdoctor.memory.servers.engines import serve
 from oomdoctor.planning.search import SearchLimits
-from oomdoctor.planning.server_options import Deployment, ServerOption, subjects
+from oomdoctor.planning.server_options import ServerOption, subjects
 
 
 class ServerSpace(Struct, frozen=True, kw_only=True):
@@ -43,12 +44,13 @@ class ServerSpace(Struct, frozen=True, kw_only=True):
         return True
 
     def evaluate(self, candidate: Deployment) -> Served:
-        """Return what becomes of the card."""
-        return candidate.served()
+        """Return what becomes of the card; of one that does not start nobody asks what older releases make."""
+        newest = candidate.newest()
+        return candidate.served() if newest.starts == "yes" else newest
 
     def fits(self, outcome: Served) -> Fits:
-        """Say whether it starts."""
-        return outcome.starts
+        """Say whether it starts in the release that counts; the outcome says which older one differs."""
+        return outcome.newest_starts
 
     def fits_card(self, outcome: Served, budget: MemoryBudget) -> bool:
         """Say whether it surely starts on another card."""
@@ -70,9 +72,9 @@ class ServerSpace(Struct, frozen=True, kw_only=True):
         return tried
 
     def order(self, plan: Plan[Served]) -> tuple[float, ...]:
-        """Put the fewest changes first, then the least effort, then the least harm."""
+        """Put the fewest changes first, then the least effort, then the least harm, then what starts in every release."""
         risk, changes, effort = self.costs(plan)
-        return changes, effort, risk
+        return changes, effort, risk, plan.outcome.starts != "yes"
 
     def costs(self, plan: Plan[Served]) -> tuple[int, int, int]:
         """Return risk, changes, effort."""
@@ -86,8 +88,3 @@ class ServerSpace(Struct, frozen=True, kw_only=True):
         """Return the same server on another number of cards."""
         setup = self.now.setup
         return replace(self, now=replace(self.now, setup=replace(setup, layout=replace(setup.layout, cards=cards))))
-
-
-def server_space(served: Served, budget: MemoryBudget, can: Callable[[str], bool] = lambda _: True) -> ServerSpace:
-    """Return the search space of a server; `can` says whether it has a fix."""
-    return ServerSpace(now=Deployment(served.setup, served.server, served.total), budget=budget, can=can)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.event import Value
-from oomdoctor.case.serving import Served, Server, ServerProgram, StartupProfile
+from oomdoctor.case.serving import Server, ServerProgram, StartupProfile
 from oomdoctor.case.settings import RunSettings, positive
 from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
@@ -19,9 +19,11 @@ from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.server import SERVERS, ServerDefault, ServerDefaults, ServerRecord
 from oomdoctor.knowledge.server_defaults import default_value, held_default
 from oomdoctor.knowledge.tables.request_lengths import request_length
+from oomdoctor.knowledge.tables.served_since import served_since
 from oomdoctor.memory.inference import keeps_nothing
-from oomdoctor.memory.servers.engines import DEFAULT_SERVER, ENGINES, LEAST_WHOLE, serve
-from oomdoctor.memory.servers.releases import known_version, newest_release
+from oomdoctor.memory.servers.deployment import Deployment
+from oomdoctor.memory.servers.engines import DEFAULT_SERVER, ENGINES, LEAST_WHOLE
+from oomdoctor.memory.servers.releases import changed_releases, known_version, newest_release
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.from_log import LoggedRun
 from oomdoctor.setups.from_settings import setup_from_settings
@@ -62,35 +64,55 @@ def server_program(record: ServerRecord) -> ServerProgram:
     )
 
 
-def serve_run(known: LoggedRun, log: Mapping[str, Value], shape: Shape, record: ServerRecord, card: CardLookup) -> Served:
-    """Return what a server that configs and logs tell of makes of its card."""
+def deploy_run(known: LoggedRun, log: Mapping[str, Value], shape: Shape, record: ServerRecord, card: CardLookup) -> Deployment:
+    """Return the server that configs and logs tell of, on its card."""
     version = log.get(f"log.{record.server}_version")
     named = known.settings.model or log.get("log.model_name_or_path")
     settings = replace(known.settings, model=str(named or ""))
-    return serve_settings(settings, shape, record, card, cards=known.cards, version=str(version) if version else None)
+    return deploy(settings, shape, record, card, cards=known.cards, version=str(version) if version else None)
 
 
-def serve_settings(
+def deploy(
     settings: RunSettings, shape: Shape, record: ServerRecord, card: CardLookup, *, cards: int = 1, version: str | None = None
-) -> Served:
-    """Return what the server makes of each card. A version of the log goes before one that the settings name."""
+) -> Deployment:
+    """Return the server of these settings on its card; where no version is known, also as the older releases have it that can be meant.
+
+    A version of the log goes before one that the settings name.
+    """
     version = version or known_version(settings)
     if keeps_nothing(shape):
         raise UsageError(f"{shape.name} only reads: it keeps no KV cache, and a server's budget is about one; estimate it without --serve")
-    setup, server, assumptions = _deployment(settings, shape, record, card, cards=cards, version=version)
-    taken = () if version or record.newest is None else (newest_release(record),)
-    return replace(serve(setup, server, card.bytes), card=card.name, assumptions=(*taken, *assumptions))
-
-
-def _deployment(
-    settings: RunSettings, shape: Shape, record: ServerRecord, card: CardLookup, *, cards: int = 1, version: str | None = None
-) -> tuple[Setup, Server, tuple[Assumption, ...]]:
-    """Return the setup, the server, and what had to be assumed."""
     tensor, pipeline = positive(settings.tensor_parallel) or 1, positive(settings.pipeline_parallel) or 1
     made, _ = setup_from_settings(replace(settings, method="serve"), shape, record.server, max(cards, tensor * pipeline))
-    defaults = record.defaults
     given = positive(settings.max_model_len) or positive(settings.sequence_length)
     length = given or shape.longest or request_length(settings.model, shape.name)
+
+    def server_at(release: str | None) -> Server:
+        return _server(settings, length, record, card, version=release, tensor=tensor, pipeline=pipeline)
+
+    setup = replace(
+        made,
+        weights=weights_said(shape, settings.quantization, settings.model, tensor=tensor) or made.weights,
+        length=length or made.length,
+        batch=1,
+    )
+    server, is_open = server_at(version), version is None and record.newest is not None
+    since = served_since(record.server, settings.model, shape.name)
+    return Deployment(
+        setup,
+        server,
+        card.bytes,
+        card.name,
+        older=tuple((release, server_at(f"{release}.dev0")) for release in changed_releases(record, since)) if is_open else (),
+        assumptions=(*((newest_release(record),) if is_open else ()), *_assumptions(settings, setup, server)),
+    )
+
+
+def _server(
+    settings: RunSettings, length: int | None, record: ServerRecord, card: CardLookup, *, version: str | None, tensor: int, pipeline: int
+) -> Server:
+    """Return what the server is told, and takes by default in this version."""
+    defaults = record.defaults
 
     def default(rows: Sequence[ServerDefault]) -> int | float | bool:
         return default_value(rows, card=card.bytes, card_name=card.name, version=version, tensor=tensor)
@@ -114,7 +136,7 @@ def _deployment(
     fraction: float | None = settings.memory_share
     if fraction is None or not 0 < fraction <= 1:
         fraction = default_fraction()
-    server = Server(
+    return Server(
         program=server_program(record),
         memory_fraction=float(fraction),
         batched=batched,
@@ -127,13 +149,6 @@ def _deployment(
         drafted=_drafted(settings),
         profile=_profile(defaults, default),
     )
-    setup = replace(
-        made,
-        weights=weights_said(shape, settings.quantization, settings.model, tensor=tensor) or made.weights,
-        length=length or made.length,
-        batch=1,
-    )
-    return setup, server, tuple(_assumptions(settings, setup, server))
 
 
 def _share_assumed(server: Server) -> Assumption:

@@ -112,11 +112,26 @@ def test_a_server_started_as_the_plan_writes_it_has_the_cache_that_was_promised(
         written.write_bytes(changes.applied.files[str(script)])
         served = oomdoctor.estimate(written, gpu=card, gpus=cards).estimate
         assert isinstance(served, Served)
-        if any(assumption.id == "server_version" for assumption in served.assumptions):
-            # Plans are of the newest release alone, an estimate without one of all that can be meant.
-            newest = {"server_version": "0.5.23" if "sglang" in command else "0.33.0"}
-            served = cast("Served", oomdoctor.estimate(written, gpu=card, gpus=cards, settings=newest).estimate)
-        assert (served.starts, served.cache) == ("yes", plan.outcome.cache)
+        assert (served.starts, served.cache, served.turned) == (plan.outcome.starts, plan.outcome.cache, plan.outcome.turned)
+
+
+@pytest.mark.parametrize(("more", "card", "cards", "now", "planned"), [
+    pytest.param("Qwen2.5-14B --tensor-parallel-size 2 --enforce-eager --max-model-len 4096", "20GB", 2, "close", set(), id="it starts as it is"),
+    pytest.param("Qwen2.5-7B --max-model-len 128000 --gpu-memory-utilization 0.9", "RTX 4090", 1, "no", {"yes", "close"}, id="it starts with a plan"),
+])  # fmt: skip
+def test_a_server_that_older_releases_do_not_start_says_so_in_plan_and_estimate(
+    more: str, card: str, cards: int, now: str, planned: set[str], tmp_path: Path
+) -> None:
+    script = tmp_path / "serve.sh"
+    script.write_text(f"vllm serve Qwen/{more}\n", encoding="utf-8")
+    plans = cast("Plans[Served]", oomdoctor.plan(script, gpu=card, gpus=cards))
+    assert plans.now == oomdoctor.estimate(script, gpu=card, gpus=cards).estimate
+    assert (plans.now.starts, {plan.outcome.starts for plan in plans.plans}) == (now, planned)
+    assert {plan.outcome.turned.before for plan in plans.plans if plan.outcome.releases_differ and plan.outcome.turned} == (
+        {"0.8.4"} if planned else set()
+    )
+    named = cast("Plans[Served]", oomdoctor.plan(script, gpu=card, gpus=cards, server_version="0.33.0"))
+    assert not any(served.turned for served in (named.now, *(plan.outcome for plan in named.plans)))
 
 
 def test_another_checkpoint_is_for_a_person_to_name(tmp_path: Path) -> None:

@@ -21,8 +21,9 @@ from oomdoctor.case.serving import Served, Server
 from oomdoctor.case.setup import Layout
 from oomdoctor.cli.main import cli
 from oomdoctor.knowledge.tables.csv_table import table
+from oomdoctor.memory.servers.deployment import Deployment
 from oomdoctor.planning import plans as planning
-from oomdoctor.planning.server_options import Deployment, subjects
+from oomdoctor.planning.server_options import subjects
 from oomdoctor.planning.server_space import ServerSpace
 from oomdoctor.units import GIB
 
@@ -120,7 +121,7 @@ def planned(*args: str) -> Any:
 
 
 def test_a_plan_is_written_in_the_options_of_the_command(script: str) -> None:
-    done = planned(script, "--gpu", "RTX 4090", "--format", "json")
+    done = planned(script, "--gpu", "RTX 4090", "--server-version", "0.33.0", "--format", "json")
     answer = json.loads(done.output)
     assert (done.exit_code, answer["schema"], answer["fits"]) == (0, "oomdoctor/plan/v1", "no")
     written = {setting["key"]: setting for plan in answer["plans"] for measure in plan["measures"] for setting in measure["settings"]}

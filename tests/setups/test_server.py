@@ -18,8 +18,8 @@ from oomdoctor.knowledge.server_defaults import default_value
 from oomdoctor.knowledge.tables.request_lengths import request_length
 from oomdoctor.knowledge.tables.served_since import served_since
 from oomdoctor.knowledge.tables.shapes import model_shape
-from oomdoctor.memory.servers.releases import with_older_releases
-from oomdoctor.setups.server import CardLookup, serve_settings, server_record
+from oomdoctor.memory.servers.deployment import Deployment
+from oomdoctor.setups.server import CardLookup, deploy, server_record
 from oomdoctor.units import GIB
 
 
@@ -29,12 +29,19 @@ def record_of(program: str) -> ServerRecord:
     return record
 
 
-def of(program: Any = "vllm", card: float = 23.4, name: str = "", version: str | None = None, cards: int = 1, **settings: Any) -> Served:
+def deployed(
+    program: Any = "vllm", card: float = 23.4, name: str = "", version: str | None = None, cards: int = 1, **settings: Any
+) -> Deployment:
     known = model_shape(str(settings.get("model", "Qwen/Qwen2.5-7B")))
     assert known is not None
-    return serve_settings(
+    return deploy(
         RunSettings().with_values(settings), known, record_of(program), CardLookup(name, int(card * GIB)), cards=cards, version=version
     )
+
+
+def of(program: Any = "vllm", **given: Any) -> Served:
+    """Return the newest release alone, or the one that is given."""
+    return deployed(program, **given).newest()
 
 
 @pytest.mark.parametrize(("name", "card", "card_name", "version", "value"), [
@@ -209,26 +216,21 @@ def test_tokens_of_a_step_by_version(version: str, length: int, batched: int) ->
     pytest.param({"model": "Qwen/Qwen2.5-14B", "max_model_len": 4096, "server_version": "0.19.0"}, None, id="nothing where it is known"),
 ])  # fmt: skip
 def test_where_an_older_release_is_the_other_way(settings: dict[str, Any], word: str | None) -> None:
-    def at_version(version: str | None) -> Served:
-        return of(card=20.0, version=version, **settings)
-
-    served = with_older_releases(at_version(None), record_of("vllm"), at_version)
+    served = deployed(card=20.0, **settings).served()
     found = [one.text.en for one in served.assumptions if one.id == "server_version" and "before" in one.text.en]
     assert (word in found[0]) if word else not found
     assert served.releases_differ == (word is not None and "does not" in word)
 
 
-@pytest.mark.parametrize(("since", "holds"), [
-    pytest.param("0.6.4", True, id="a release that loads the model"),
-    pytest.param("0.9", False, id="none from before the model"),
+@pytest.mark.parametrize(("model", "holds"), [
+    pytest.param("Qwen/Qwen2.5-7B", True, id="a release that loads the model"),
+    pytest.param("Qwen/Qwen3-8B", False, id="none from before the model"),
 ])  # fmt: skip
-def test_the_cache_is_as_wide_as_the_releases_since_the_model(since: str | None, holds: bool) -> None:
-    def at_version(version: str | None) -> Served:
-        return of(card=23.6, version=version, max_model_len=30_000)
-
-    served, old = with_older_releases(at_version(None), record_of("vllm"), at_version, since), at_version("0.7.3")
+def test_the_cache_is_as_wide_as_the_releases_since_the_model(model: str, holds: bool) -> None:
+    asked: dict[str, Any] = {"model": model, "card": 23.6, "max_model_len": 30_000}
+    served, old = deployed(**asked).served(), of(version="0.7.3", **asked)
     assert (served.tokens.low <= old.tokens.low) == holds
-    assert served.tokens.expected == at_version(None).tokens.expected
+    assert served.tokens.expected == of(**asked).tokens.expected
 
 
 @pytest.mark.parametrize(("server", "name", "since"), [
@@ -288,7 +290,11 @@ def test_how_long_requests_may_be_by_name(model: str, tokens: int | None) -> Non
 
 def test_a_start_is_not_promised_where_the_longest_request_is_not_known() -> None:
     shape = replace(of(model="Qwen/Qwen2.5-0.5B").setup.shape, name="org/never-seen", longest=None)
-    record, card = record_of("vllm"), CardLookup("", 24 * GIB)
-    assert serve_settings(RunSettings(), shape, record, card).starts == "close"
-    assert serve_settings(RunSettings(max_model_len=4096), shape, record, card).starts == "yes"
-    assert serve_settings(RunSettings(), shape, record_of("sglang"), card).starts == "yes"
+
+    def starts(program: str, **settings: Any) -> str:
+        now = deploy(RunSettings().with_values(settings), shape, record_of(program), CardLookup("", 24 * GIB))
+        return now.newest().starts
+
+    assert starts("vllm") == "close"
+    assert starts("vllm", max_model_len=4096) == "yes"
+    assert starts("sglang") == "yes"

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption
-from oomdoctor.case.serving import ByteRange, Served
+from oomdoctor.case.serving import ByteRange, Served, TurnedRelease
 from oomdoctor.case.settings import RunSettings
 from oomdoctor.case.text import Text
 from oomdoctor.errors import UsageError
-from oomdoctor.knowledge.records.server import ServerDefaults, ServerRecord
+from oomdoctor.knowledge.records.server import ServerRecord
 from oomdoctor.versions import parse_version
 
 _ID = "server_version"
 _TURNS = {
-    "no": Text(" (before {} it does not start)", "（{} 之前的版本无法启动）"),
-    "close": Text(" (before {} it may not start)", "（{} 之前的版本不一定能启动）"),
-    "yes": Text(" (before {} it starts)", "（{} 之前的版本可以启动）"),
+    "no": Text("before {} it does not start", "{} 之前的版本无法启动"),
+    "close": Text("before {} it may not start", "{} 之前的版本不一定能启动"),
+    "yes": Text("before {} it starts", "{} 之前的版本可以启动"),
 }
 
 
@@ -37,27 +37,29 @@ def newest_release(record: ServerRecord) -> Assumption:
     return Assumption(id=_ID, text=text, is_question=True)
 
 
-def with_older_releases(served: Served, record: ServerRecord, at_version: Callable[[str], Served], since: str | None = None) -> Served:
-    """Return what a server makes of a card as wide as the releases that can be meant, where its version was assumed.
+def turned_text(turned: TurnedRelease) -> Text:
+    """Say in a clause before which release the verdict is, or may be, the other way."""
+    text = _TURNS[turned.starts]
+    return Text(text.en.format(turned.before), text.zh.format(turned.before))
 
-    `since` is the first release that loads the model. An assumption says before which release the verdict is, or may be, the other way.
-    """
-    if not any(assumption.id == _ID for assumption in served.assumptions):
+
+def over_releases(served: Served, older: Sequence[tuple[str, Served]]) -> Served:
+    """Return what a server makes of a card as wide as these releases make it, each with the release before which it is so."""
+    if not older:
         return served
-    older = {release: at_version(f"{release}.dev0") for release in _changes(record.defaults, since or record.oldest)}
-    widened = replace(served, cache=_widest(served, tuple(older.values())))
-    turns = [(then.starts, text) for release, then in older.items() if (text := _turned(served, then, release))]
-    if not turns:
-        return widened
+    turns = (TurnedRelease(before, then.starts) for before, then in older if _turns(served, then))
     # A release that surely differs is named rather than one that may.
-    verdict, turned = next((turn for turn in turns if turn[0] != "close"), turns[0])
-    changed = tuple(
-        replace(assumption, text=Text(assumption.text.en + turned.en, assumption.text.zh + turned.zh))
-        if assumption.id == _ID
-        else assumption
-        for assumption in served.assumptions
-    )
-    return replace(widened, assumptions=changed, releases_differ=verdict != "close")
+    turned = min(turns, key=lambda turned: turned.starts == "close", default=None)
+    assumptions = served.assumptions if turned is None else tuple(_told(each, turned) for each in served.assumptions)
+    return replace(served, cache=_widest(served, [then for _, then in older]), turned=turned, assumptions=assumptions)
+
+
+def _told(assumption: Assumption, turned: TurnedRelease) -> Assumption:
+    """Return the assumption of the version with the release before which the verdict is another."""
+    if assumption.id != _ID:
+        return assumption
+    before = turned_text(turned)
+    return replace(assumption, text=Text(f"{assumption.text.en} ({before.en})", f"{assumption.text.zh}（{before.zh}）"))
 
 
 def _widest(served: Served, older: Sequence[Served]) -> ByteRange:
@@ -70,19 +72,17 @@ def _widest(served: Served, older: Sequence[Served]) -> ByteRange:
     return ByteRange(served.cache.expected, low, high)
 
 
-def _turned(now: Served, then: Served, release: str) -> Text | None:
-    """Return how the verdict before a release differs; None where both are the same or this one is not firm."""
-    if now.starts in (then.starts, "close") or (now.starts, then.starts) == ("no", "close"):
-        return None
-    text = _TURNS[then.starts]
-    return Text(text.en.format(release), text.zh.format(release))
+def _turns(now: Served, then: Served) -> bool:
+    """Return whether the verdict of another release is, or may be, the other way; never where this one is not firm."""
+    return now.starts not in (then.starts, "close") and (now.starts, then.starts) != ("no", "close")
 
 
-def _changes(defaults: ServerDefaults, since: str | None) -> list[str]:
-    """Return the releases after `since` in which something that is counted changed, the newest first."""
+def changed_releases(record: ServerRecord, since: str | None) -> list[str]:
+    """Return the releases in which something that is counted changed, the newest first, after `since` that loads the model."""
+    defaults = record.defaults
     rows = (row for name in defaults.__struct_fields__ for row in getattr(defaults, name) or ())
     releases = {row.until: version for row in rows if row.until is not None and (version := parse_version(row.until)) is not None}
-    oldest = parse_version(since)
+    oldest = parse_version(since or record.oldest)
     return sorted(
         (name for name, version in releases.items() if oldest is None or version > oldest), key=releases.__getitem__, reverse=True
     )

@@ -20,7 +20,7 @@ from oomdoctor.memory.servers.engines import ENGINES
 from oomdoctor.planning.memory_budget import budget_from_log
 from oomdoctor.planning.observed.expected_vs_observed import weigh_fixes
 from oomdoctor.setups.from_log import LoggedRun, run_from_log
-from oomdoctor.setups.server import CardLookup, serve_run, server_record
+from oomdoctor.setups.server import CardLookup, deploy_run, server_record
 
 _UNSURE = 0.3
 """The relative uncertainty of what a change moves, where the cache before it was observed; what the memory fraction gives is certain."""
@@ -52,7 +52,7 @@ class ServerExpectedVsObserved(Struct, frozen=True):
     def _weigh(self, fix: Fix, changes: Mapping[str, Scalar]) -> Fix:
         now, before = self.served_run.served, self.served_run.expected
         run = replace(self.run, settings=self.run.settings.with_values(changes))
-        changed = serve_run(run, self.log, self.shape, self.record, self.card)
+        changed = _served(run, self.log, self.shape, self.record, self.card)
         if (changed.cache, changed.checks) == (before.cache, before.checks):
             return fix
         then = _with_observed_cache(changed, before, self.served_run.seen)
@@ -75,7 +75,7 @@ def server_expected_vs_observed(
     if total is None:
         return None
     card = CardLookup(str(log.get("log.gpu_name", "")), total)
-    expected = serve_run(run, log, run.shape, record, card)
+    expected = _served(run, log, run.shape, record, card)
     served = ServedRun(
         served=_with_observed_cache(expected, expected, seen),
         expected=expected,
@@ -84,6 +84,11 @@ def server_expected_vs_observed(
         has_served="log.serving" in log,
     )
     return ServerExpectedVsObserved(run, log, run.shape, record, card, served)
+
+
+def _served(run: LoggedRun, log: Mapping[str, Value], shape: Shape, record: ServerRecord, card: CardLookup) -> Served:
+    """Return what the release of the log, else the newest, makes of the card: what the log shows is of one release."""
+    return deploy_run(run, log, shape, record, card).newest()
 
 
 def _printed(log: Mapping[str, Value], incident: Incident) -> Iterable[tuple[str, int]]:
@@ -102,7 +107,7 @@ def _total(
     for size in (budget.total if budget else None, log.get("log.total_bytes"), card.bytes if card else None):
         if isinstance(size, int) and size > 0:
             return size, True
-    guess = serve_run(run, log, shape, record, CardLookup("", _ANY_CARD))
+    guess = _served(run, log, shape, record, CardLookup("", _ANY_CARD))
     return ENGINES[record.engine].card_bytes(guess, seen, log), False
 
 

@@ -8,6 +8,7 @@ from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.plan import Measure, Obstacle, Plan, Plans
 from oomdoctor.case.serving import Served
 from oomdoctor.case.text import Text
+from oomdoctor.memory.servers.releases import turned_text
 from oomdoctor.report.diagnosis.steps import settings
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps
 from oomdoctor.report.memory.assumed import assumed
@@ -97,7 +98,8 @@ def _row(label: str, served: Served, wording: Wording) -> Row:
         tokens.expected, tokens.low, tokens.high
     )
     requests = each.format(max(0, served.cache.expected) / served.request, served.server.length) if served.request else ""
-    return Row(label, holds, requests)
+    before = "" if served.turned is None else wording.say(turned_text(served.turned))
+    return Row(label, holds, wording.comma.join(filter(None, (requests, before))))
 
 
 def _step(plan: Plan[Served], now: Served, wording: Wording) -> Step:
