@@ -79,8 +79,9 @@ SNAPSHOT: Final = frozenset({
     "beside_sites", "category", "category_share", "device_free_bytes", "ends_giving_back", "failed", "free_elsewhere_bytes",
     "free_in_pool_bytes", "given_back_bytes", "growth_added_bytes", "growth_category", "growth_freed_in_a_step_bytes",
     "growth_held_bytes", "growth_share", "growth_site", "growth_steps", "has_frames", "has_history", "holder_bytes", "holder_category",
-    "holder_share", "holder_site", "largest_free_bytes", "live_bytes", "live_share", "ooms", "peak_bytes", "request_category",
-    "request_share", "request_site", "requested_bytes", "reserved_bytes", "steps_from", "survived", "why",
+    "holder_share", "holder_site", "kept_blocks", "kept_bytes", "kept_of_left_share", "kept_phase", "kept_share", "kept_site",
+    "kept_without_gradients", "largest_free_bytes", "left_blocks", "left_paths", "left_share", "live_bytes", "live_share", "ooms",
+    "peak_bytes", "request_category", "request_share", "request_site", "requested_bytes", "reserved_bytes", "steps_from", "survived", "why",
 })  # fmt: skip
 """snapshots/facts.py: what a memory snapshot tells, beside the share of each entry of rules/holdings.yaml."""
 REFUSED: Final = frozenset({

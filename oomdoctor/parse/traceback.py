@@ -161,8 +161,12 @@ def _told(data: bytes, frames: list[re.Match[bytes]]) -> TracebackContext:
     """Return what frames say, the last of them being where it failed."""
     text = data[frames[0].start() : frames[-1].end() + 300]
     loads_data = any(re.search(_DATA, frame[0]) for frame in frames[-_LAST_FRAMES:])
-    phase = "data-loading" if loads_data else next((name for name, form in _PHASES if re.search(form, text)), None)
-    return TracebackContext(phase, _describe(frames[-1]), text)
+    return TracebackContext("data-loading" if loads_data else phase_of(text), _describe(frames[-1]), text)
+
+
+def phase_of(frames: bytes) -> str | None:
+    """Return what a program was doing, by the files and functions of its frames (`File "...", line N, in NAME`); None where they do not tell."""
+    return next((name for name, form in _PHASES if re.search(form, frames)), None)
 
 
 def _frames(data: bytes, start: int) -> list[re.Match[bytes]]:

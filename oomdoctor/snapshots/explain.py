@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from oomdoctor.snapshots.address_space import ranges_at, saved_free_pieces
 from oomdoctor.snapshots.growth import Growth, freed_in_a_step, growth
+from oomdoctor.snapshots.kept import Kept, kept
 from oomdoctor.snapshots.phases import StepEnds, named_phases, steps
 from oomdoctor.snapshots.picture.course import Course, Owner, Owners, course
 from oomdoctor.snapshots.picture.memory_map import MemoryMap, memory_map
@@ -49,6 +50,8 @@ class DeviceExplanation(Struct, frozen=True):
     holders_at: str
     """At which moment the holders are counted: `oom`, `peak` or `end`."""
     holders: tuple[Holder, ...]
+    kept: Kept | None
+    """What forward passes left, at the same moment."""
     steps: StepEnds
     growth: tuple[Growth, ...]
     freed_in_a_step: int
@@ -92,6 +95,7 @@ def _device(recording: Recording, device: Device, holdings: Holdings, total: int
         ooms=tuple(_in_file(oom, device) for oom in ooms),
         holders_at=moment,
         holders=holders(live, recording.stacks, categories),
+        kept=kept(live, recording.stacks, categories),
         steps=ends,
         growth=grown,
         freed_in_a_step=freed_in_a_step(device, ends) if grown else 0,

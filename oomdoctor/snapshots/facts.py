@@ -32,7 +32,7 @@ def snapshot_facts(devices: Sequence[DeviceExplanation]) -> dict[str, Fact]:
     if device is None:
         return {}
     refusal = last_refusal(device)
-    facts = {**_totals(device), **_holders(device), **_growth(device), **({} if refusal is None else _refusal(refusal))}
+    facts = {**_totals(device), **_holders(device), **_kept(device), **_growth(device), **({} if refusal is None else _refusal(refusal))}
     return {f"snapshot.{name}": value for name, value in facts.items() if value is not None}
 
 
@@ -84,6 +84,26 @@ def _holders(device: DeviceExplanation) -> dict[str, Fact | None]:
         "holder_share": first.size / total,
         "holder_category": first.category,
         **shares,
+    }
+
+
+def _kept(device: DeviceExplanation) -> dict[str, Fact | None]:
+    """Return what forward passes left, where it is none of what checkpointing keeps."""
+    left = device.kept
+    if left is None or left.is_checkpointed:
+        return {}
+    total = sum(holder.size for holder in device.holders)
+    return {
+        "left_share": left.size / total if total else None,
+        "left_blocks": left.blocks,
+        "left_paths": left.paths,
+        "kept_site": short_place(left.site),
+        "kept_bytes": left.most,
+        "kept_blocks": left.most_blocks,
+        "kept_share": left.most / total if total else None,
+        "kept_of_left_share": left.most / left.size if left.size else None,
+        "kept_phase": left.phase,
+        "kept_without_gradients": left.without_gradients,
     }
 
 

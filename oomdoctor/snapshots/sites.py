@@ -41,13 +41,14 @@ class Holder(Struct, frozen=True):
 def own_frame(stack: Stack) -> PythonFrame | None:
     """Return the innermost frame that is not of a library, else the innermost."""
     for frame in stack.frames:
-        if not _is_of_library(frame.file):
+        if not is_of_library(frame.file):
             return frame
     return stack.frames[0] if stack.frames else None
 
 
 @lru_cache(maxsize=4096)
-def _is_of_library(file: str) -> bool:
+def is_of_library(file: str) -> bool:
+    """Return whether a file is not of those who run the program."""
     return _LIBRARY.search(file) is not None
 
 

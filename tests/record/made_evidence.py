@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import pickle
 import struct
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 from oomdoctor.simulation.allocator import CachingAllocator, OutOfMemory
 from oomdoctor.simulation.blocks import Block
-from oomdoctor.simulation.requests import RequestLog
+from oomdoctor.simulation.requests import Frame, RequestLog, Site
 from oomdoctor.simulation.settings import AllocatorSettings, segment_size
-from oomdoctor.simulation.snapshot import pickled
+from oomdoctor.simulation.snapshot import snapshot
 
 MIB, GIB = 1 << 20, 1 << 30
 BEGIN = 1_790_000_000.0
@@ -41,12 +43,15 @@ class Card:
         self.allocator = CachingAllocator(AllocatorSettings(), min(self.limit, total - others))
         self.time, self.step = BEGIN, 0
         self.records: list[tuple[float, ...]] = []
+        self._stacks: list[tuple[str, ...]] = [()]
         self._key = f"{'' if rank is None else f'rank-{rank}.'}pid-{4000 + (rank or 0)}"
         (folder / "ranks").mkdir(parents=True, exist_ok=True)
 
-    def ask(self, size: int) -> Block:
-        """Ask for bytes."""
-        return self.allocator.allocate(size)
+    def ask(self, size: int, *stack: str) -> Block:
+        """Ask for bytes, where the frames are recorded (level 1) at `stack`, innermost first."""
+        if stack not in self._stacks:
+            self._stacks.append(stack)
+        return self.allocator.allocate(size, self._stacks.index(stack))
 
     def give(self, *blocks: Block) -> None:
         """Free blocks."""
@@ -109,7 +114,7 @@ class Card:
             self._json("exception.json", exception)
         self._json("hello.json", {"pid": 4000, "torch": "2.13.0", "backend": "cuda", "level": 1})
         self._json("oom-1.json", refused)
-        (self.folder / "ranks" / f"{self._key}.oom-1.pickle").write_bytes(pickled(card, RequestLog(requests=())))
+        (self.folder / "ranks" / f"{self._key}.oom-1.pickle").write_bytes(self._snapshot())
         (self.folder / "ranks" / f"{self._key}.ring").write_bytes(ring(self.records))
         used = card.reserved + self.others + 500 * MIB
         lines = [{"t": at, "rss": 3 * GIB, "available": 40 * GIB, "total": 64 * GIB, "processes": {"4000": 3 * GIB},
@@ -121,6 +126,16 @@ class Card:
                "counters": {"version": 2, "oom_kill": 0}, "host_oom_kills": 0}  # fmt: skip
         (self.folder / "run.json").write_text(json.dumps(run))
 
+    def _snapshot(self) -> bytes:
+        """Return the state as torch saves it where no history is kept: blocks with the frames that asked for them."""
+        sites = tuple(Site("", tuple(Frame(*_place(place)) for place in stack)) for stack in self._stacks)
+        state = snapshot(self.allocator, RequestLog(requests=(), sites=sites))
+        for segment in cast("list[dict[str, list[dict[str, list[object]]]]]", state["segments"]):
+            for block in segment["blocks"]:
+                # The first frame of a simulated request is the operation itself.
+                block["frames"] = block["frames"][1:]
+        return pickle.dumps({**state, "device_traces": [[]]}, protocol=4)
+
     def _json(self, name: str, value: object) -> None:
         (self.folder / "ranks" / f"{self._key}.{name}").write_text(json.dumps(value))
 
@@ -131,6 +146,11 @@ def ring(records: Sequence[Sequence[float]]) -> bytes:
     first = struct.pack("<8sIIII", b"OOMRING1", len(head), max(1, len(records)), len(NAMES), 0)
     body = b"".join(struct.pack(f"<{len(NAMES)}d", *record) for record in records) or bytes(8 * len(NAMES))
     return first + head + struct.pack("<Q", len(records)) + body
+
+
+def _place(place: str) -> tuple[str, int, str]:
+    file, line, name = place.rsplit(":", 2)
+    return file, int(line), name
 
 
 def _traceback(stack: Sequence[str]) -> str:
