@@ -17,6 +17,7 @@ from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.change import ChangeRecord
 from oomdoctor.knowledge.records.check import CheckExample, CheckRecord
 from oomdoctor.knowledge.records.evidence import ComputationRecord, EvidenceRecord, HoldingRecord
+from oomdoctor.knowledge.records.layout import LayoutRecord
 from oomdoctor.knowledge.records.problem import CaseExample, ProblemRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
 from oomdoctor.knowledge.references import Wrong
@@ -27,6 +28,7 @@ from oomdoctor.parse.computation import ComputationFinder
 from oomdoctor.parse.recogniser import Recogniser
 from oomdoctor.snapshots.recording import PythonFrame
 from oomdoctor.snapshots.sites import Holdings
+from oomdoctor.triage.placing import Layouts
 
 
 def check_signature(loaded: LoadedSignature, recogniser: Recogniser) -> Iterator[Wrong]:
@@ -92,6 +94,20 @@ def check_holding(path: str, holding: HoldingRecord, holdings: Holdings) -> Iter
     for frames in holding.near_misses:
         if holdings.of([_frame(text) for text in frames]) == holding.id:
             yield Wrong(path, holding.id, f"fires on a near miss: {frames[0]}", frames[0])
+
+
+def check_layout(path: str, layout: LayoutRecord, layouts: Layouts) -> Iterator[Wrong]:
+    """Yield what the examples of a layout show to be wrong with it."""
+    for example in layout.examples:
+        known = layouts.facts(example.path)
+        if known is None or known[0].id != layout.id:
+            yield Wrong(path, layout.id, f"is not what its example shows: {example.path}", example.path)
+        elif missing := {name: value for name, value in example.facts.items() if known[1].get(name) != value}:
+            yield Wrong(path, layout.id, f"{example.path}: expected {missing}, came to {known[1]}", example.path)
+    for near in layout.near_misses:
+        known = layouts.facts(near)
+        if known is not None and known[0].id == layout.id:
+            yield Wrong(path, layout.id, f"fires on a near miss: {near}", near)
 
 
 def _frame(text: str) -> PythonFrame:

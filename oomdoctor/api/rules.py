@@ -13,6 +13,7 @@ from oomdoctor.api.examples import (
     check_computation,
     check_evidence,
     check_holding,
+    check_layout,
     check_problem,
     check_signature,
 )
@@ -27,6 +28,7 @@ from oomdoctor.knowledge.table_lint import table_files
 from oomdoctor.parse.computation import ComputationFinder
 from oomdoctor.parse.recogniser import Recogniser
 from oomdoctor.snapshots.sites import Holdings
+from oomdoctor.triage.placing import Layouts
 
 
 class RulesTrial(Struct, frozen=True):
@@ -67,6 +69,7 @@ def _files(rules: RuleSet) -> dict[str, list[str]]:
         "computations": rules.computations,
         "holdings": rules.holdings,
         "evidence": rules.evidence,
+        "layouts": rules.layouts,
         "conditions": rules.conditions,
     }
     return {
@@ -95,6 +98,9 @@ def _examples(rules: RuleSet, chosen: Callable[[str], bool]) -> Iterator[Wrong]:
         yield from check_computation(computations, computation, finder)
     for holding in rules.holdings if chosen(held) else ():
         yield from check_holding(held, holding, holdings)
+    lying, layouts = str(Path(rules.root) / "layouts.yaml"), Layouts(rules.layouts)
+    for layout in rules.layouts if chosen(lying) else ():
+        yield from check_layout(lying, layout, layouts)
     for path, check in rules.checks:
         if chosen(path):
             yield from check_check(path, check, pack)

@@ -28,11 +28,12 @@ COMMANDS = {
     "env": "Say what this machine, its cards and its torch are, and what is wrong with them.",
     "compare": "Say what changed between two runs or machines that matters for memory.",
     "snapshot": "Say from a memory snapshot who held what when memory ran out, and what grows.",
+    "triage": "Say of folders of logs which jobs died of memory, and which of them are the same.",
     "explain": "Explain a problem, a fix or a message like a page of a handbook.",
     "rules": "List, show, test, start and print rules.",
 }
 
-_MODULES = {"run": "runs.run", "snapshot": "runs.snapshot"}
+_MODULES = {"run": "runs.run", "snapshot": "runs.snapshot", "triage": "fleet.triage"}
 """The modules of those that do not stand beside this file."""
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141

@@ -75,7 +75,10 @@ _NOT_LOGS = frozenset(
 """Left out of folders (a file that is named itself is always read): source code, documents, weights, data."""
 _MOST_FILES = 100_000
 _NAMED = 3
-_HIDDEN_FOLDERS = (".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", "venv", ".mypy_cache", ".pytest_cache", ".ruff_cache")
+SKIPPED_FOLDERS = frozenset(
+    (".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", "venv", ".mypy_cache", ".pytest_cache", ".ruff_cache")
+)
+"""Folders of tools, which hold no logs of runs."""
 
 
 class MissingSource(Struct, frozen=True):
@@ -132,11 +135,11 @@ def _walk(root: str, include: Sequence[str], exclude: Sequence[str]) -> Iterator
     special: list[str] = []
     count = 0
     for folder, folders, names in os.walk(root, onerror=broken.append):
-        if _is_of_the_kernel(folder):
+        if is_of_the_kernel(folder):
             folders.clear()
             yield MissingSource(folder, "files of the kernel or of devices, not logs", is_log=False)
             continue
-        folders[:] = sorted(folder_name for folder_name in folders if folder_name not in _HIDDEN_FOLDERS)
+        folders[:] = sorted(folder_name for folder_name in folders if folder_name not in SKIPPED_FOLDERS)
         for name in sorted(names):
             full = os.path.join(folder, name)
             if not _wanted(name, os.path.relpath(full, root), include, exclude):
@@ -159,7 +162,7 @@ def _walk(root: str, include: Sequence[str], exclude: Sequence[str]) -> Iterator
         yield MissingSource(named, f"pipes, sockets and devices in the folder were left out ({len(special)})", is_log=False)
 
 
-def _is_of_the_kernel(folder: str) -> bool:
+def is_of_the_kernel(folder: str) -> bool:
     """Return whether a folder lies in a file system that the kernel makes up: reading there can wait, or never end."""
     try:
         return os.stat(folder).st_dev in _kernel_devices()
@@ -187,9 +190,14 @@ def _wanted(name: str, relative: str, include: Sequence[str], exclude: Sequence[
     if include:
         if not _matches(name, relative, include):
             return False
-    elif os.path.splitext(name)[1].lower() in _NOT_LOGS or name.startswith("LICENSE"):
+    elif is_other_data(name):
         return False
     return not exclude or not _matches(name, relative, exclude)
+
+
+def is_other_data(name: str) -> bool:
+    """Return whether the name of a file in a folder is that of source code, a document, weights or data."""
+    return os.path.splitext(name)[1].lower() in _NOT_LOGS or name.startswith("LICENSE")
 
 
 def _matches(name: str, relative: str, globs: Sequence[str]) -> bool:

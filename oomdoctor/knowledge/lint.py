@@ -72,6 +72,8 @@ def other_patterns(rules: RuleSet) -> Iterator[tuple[str, str, str]]:
     for path, framework in rules.frameworks:
         if framework.in_logs is not None and framework.in_logs.pattern is not None:
             yield path, framework.framework, framework.in_logs.pattern
+    lying = str(Path(rules.root) / "layouts.yaml")
+    yield from ((lying, layout.id, layout.pattern) for layout in rules.layouts)
 
 
 def _texts(when: Condition) -> Iterator[str]:

@@ -14,13 +14,13 @@ from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.conditions import WrittenCondition, fault, parts, plain
 from oomdoctor.knowledge.records.change import ChangeFile
 from oomdoctor.knowledge.records.check import CheckFile
-from oomdoctor.knowledge.records.condition import tagged_condition
+from oomdoctor.knowledge.records.condition import ConditionFile, tagged_condition
 from oomdoctor.knowledge.records.evidence import ComputationFile, EvidenceFile, HoldingFile
 from oomdoctor.knowledge.records.fix import FixRecord
 from oomdoctor.knowledge.records.form import FormRecord, SheetRecord
 from oomdoctor.knowledge.records.framework import FrameworkRecord, FromKey
+from oomdoctor.knowledge.records.layout import LayoutFile
 from oomdoctor.knowledge.records.log_setting import LogSettingRecord
-from oomdoctor.knowledge.records.named_condition import ConditionFile
 from oomdoctor.knowledge.records.problem import CauseFile, ProblemRecord
 from oomdoctor.knowledge.records.server import ServerRecord
 from oomdoctor.knowledge.records.signature import SignatureFile
@@ -55,6 +55,9 @@ def load_rules(root: Path, over: Path | None = None) -> RuleSet:
     if wrong is not None:
         raise RuleError(wrong.path, *place_of_word(wrong.path, wrong.id, wrong.word), f"{wrong.id}: {wrong.why}")
     return rules
+
+
+_BY_ID = ("sources", "causes", "computations", "holdings", "evidence", "layouts", "exports")
 
 
 def load_records(root: Path, over: Path | None = None) -> RuleSet:
@@ -94,6 +97,7 @@ def _read_folder(root: Path, known: Mapping[str, WrittenCondition]) -> RuleSet:
     servers = _records(root / "servers", ServerRecord)
     _unique([(path, server.server) for path, server in servers])
     listed = root / "sources.yaml"
+    lying = load_file(laid, LayoutFile) if (laid := root / "layouts.yaml").is_file() else LayoutFile(layouts=[], exports=[])
     return RuleSet(
         signatures=tuple(signatures),
         problems=problems,
@@ -110,6 +114,8 @@ def _read_folder(root: Path, known: Mapping[str, WrittenCondition]) -> RuleSet:
         computations=tuple(load_file(told, ComputationFile).computations) if (told := root / "computations.yaml").is_file() else (),
         holdings=tuple(load_file(held, HoldingFile).holdings) if (held := root / "holdings.yaml").is_file() else (),
         evidence=tuple(_record(read_yaml(weighed), EvidenceFile, named).evidence) if (weighed := root / "evidence.yaml").is_file() else (),
+        layouts=tuple(lying.layouts),
+        exports=tuple(lying.exports),
         conditions=named,
         root=str(root),
     )
@@ -134,7 +140,7 @@ def _laid_over(rules: RuleSet, over: RuleSet) -> RuleSet:
         frameworks=merged("frameworks", lambda item: str(item[1].framework)),
         servers=merged("servers", lambda item: str(item[1].server)),
         **{name: merged(name, lambda item: str(item[1].id)) for name in kinds},
-        **{name: merged(name, lambda item: str(item.id)) for name in ("sources", "causes", "computations", "holdings", "evidence")},
+        **{name: merged(name, lambda item: str(item.id)) for name in _BY_ID},
         conditions=over.conditions,
     )
 

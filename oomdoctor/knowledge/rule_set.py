@@ -13,6 +13,7 @@ from oomdoctor.knowledge.records.evidence import ComputationRecord, EvidenceReco
 from oomdoctor.knowledge.records.fix import FixRecord
 from oomdoctor.knowledge.records.form import FormRecord, SheetRecord
 from oomdoctor.knowledge.records.framework import FrameworkRecord
+from oomdoctor.knowledge.records.layout import ExportRecord, LayoutRecord
 from oomdoctor.knowledge.records.problem import CauseRecord, ProblemRecord
 from oomdoctor.knowledge.records.server import ServerRecord
 from oomdoctor.knowledge.records.signature import SignatureRecord
@@ -46,6 +47,8 @@ class RuleSet(Struct, frozen=True):
     computations: tuple[ComputationRecord, ...] = ()
     holdings: tuple[HoldingRecord, ...] = ()
     evidence: tuple[EvidenceRecord, ...] = ()
+    layouts: tuple[LayoutRecord, ...] = ()
+    exports: tuple[ExportRecord, ...] = ()
     conditions: Mapping[str, WrittenCondition] = {}
     """The conditions that have names, plain."""
     root: str = ""

@@ -78,6 +78,8 @@ def packed(rules: RuleSet, root: str) -> bytes:
         "computations": {record.id: entry(record) for record in rules.computations},
         "holdings": {record.id: entry(record) for record in rules.holdings},
         "evidence": {record.id: entry(record) for record in rules.evidence},
+        "layouts": {record.id: entry(record) for record in rules.layouts},
+        "exports": {record.id: entry(record) for record in rules.exports},
         "changes": {record.id: entry(record, path) for path, record in rules.changes},
     }
     cores = [matching(loaded) for loaded in rules.signatures]

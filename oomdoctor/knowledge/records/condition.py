@@ -11,7 +11,7 @@ from typing import Any, Literal, Union
 
 from msgspec import Struct
 
-from oomdoctor.knowledge.records.base import Plain
+from oomdoctor.knowledge.records.base import Id, Plain, Record
 
 Operator = Literal["is", "not", "lt", "le", "gt", "ge", "in", "contains", "known"]
 Compared = Union[str, int, float, bool, tuple[Plain, ...], None]
@@ -113,3 +113,18 @@ def written_condition(condition: Condition) -> dict[str, Any]:
     for test in condition.where:
         where.setdefault(test.field, {})[test.operator] = test.value
     return {word: value for word, value in {**names, "where": where}.items() if value}
+
+
+class ConditionRecord(Record, frozen=True, kw_only=True):
+    """A condition that rules use by its name: `{condition: device-memory-failed}`."""
+
+    id: Id
+    says: str
+    """What holds where it is true, in one sentence."""
+    when: dict[str, Any]
+
+
+class ConditionFile(Record, frozen=True, kw_only=True):
+    """The file rules/conditions.yaml."""
+
+    conditions: list[ConditionRecord]

@@ -1,0 +1,107 @@
+"""Many jobs at once: one row a job, and what the rows come to together."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from oomdoctor import __version__, cache
+from oomdoctor.errors import UsageError
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.knowledge.records.layout import LAYOUTS
+from oomdoctor.triage.engines import local
+from oomdoctor.triage.engines.part_work import Task
+from oomdoctor.triage.groups import Fleet, summarise
+from oomdoctor.triage.listing import list_folders
+from oomdoctor.triage.placing import Layouts
+from oomdoctor.triage.scheduler.records import keep_records
+from oomdoctor.triage.store.parts import PARTS, Parts
+from oomdoctor.triage.work import Redact
+
+
+class TriageResult(Struct, frozen=True, kw_only=True):
+    """What a triage came to."""
+
+    fleet: Fleet
+    folder: str
+    """Where the rows lie, in parts."""
+    files: int
+    """Files that were listed."""
+    read: int
+    """Families of files that were read now, and not known from before."""
+    problems: tuple[str, ...] = ()
+    """What of the records could not be read, a line each."""
+
+
+def triage(
+    paths: Sequence[str],
+    *,
+    redact: Redact,
+    store: str | None = None,
+    records: Sequence[str] = (),
+    rules: str | None = None,
+    jobs: int = 1,
+    refresh: bool = False,
+    shard: tuple[int, int] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> TriageResult:
+    """Make one row a job of all logs below some paths, and keep the rows in `store`: a second run reads only what is new.
+
+    `records` are files or folders of `sacct --parsable2`, or of JSON of kubectl. `redact` takes names and secrets out of quoted lines.
+    `shard` (I, N) takes the I-th of N equal parts of the work, I from 0. `progress` is told files done, files in all.
+    Raise UsageError where nothing is at the paths, or nothing can be written to `store`.
+    """
+    folder = os.path.join(store or default_store(paths), "parts")
+    pack = load_pack(over=rules)
+    layouts = Layouts(list(pack.records(LAYOUTS)))
+    parts = Parts(folder)
+    chosen_parts = None if shard is None else range(shard[0], PARTS, shard[1])
+    try:
+        count, numbers = parts.write_lists((placed for listed in list_folders(paths) for placed in layouts.place(listed)), chosen_parts)
+    except OSError as why:
+        raise UsageError(f"cannot write to {folder}: {(why.strerror or str(why)).lower()}") from why
+    if not count and shard is None:
+        raise UsageError(f"no logs in {', '.join(paths)}")
+    kept, problems = _records(records, folder)
+    task = Task(
+        folder=folder,
+        redact=redact,
+        tool=__version__,
+        rules_version=_rules_version(rules, kept),
+        rules=rules,
+        records=kept,
+        refresh=refresh,
+    )
+    done = read = 0
+    for finished in local.run(task, numbers, jobs):
+        done, read = done + finished.files, read + finished.read
+        if progress is not None:
+            progress(done, count)
+    return TriageResult(fleet=summarise(parts.rows()), folder=folder, files=count, read=read, problems=tuple(problems))
+
+
+def default_store(paths: Sequence[str]) -> str:
+    """Return where the rows of some paths are kept where nobody names a place: in the user's cache."""
+    name = hashlib.blake2b("\0".join(sorted(map(os.path.abspath, paths))).encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+    return os.path.join(cache.folder(), f"triage-{name}")
+
+
+def _records(paths: Sequence[str], folder: str) -> tuple[str | None, list[str]]:
+    if not paths:
+        return None, []
+    path = os.path.join(folder, "records.db")
+    if os.path.exists(path):
+        os.unlink(path)
+    return path, keep_records(paths, path)
+
+
+def _rules_version(rules: str | None, records: str | None) -> str:
+    """Return what rows depend on beside their files: the version of the tool and its rules, and the records."""
+    told = [__version__, rules or ""]
+    if records is not None:
+        with open(records, "rb") as file:
+            told.append(hashlib.blake2b(file.read(), digest_size=8).hexdigest())
+    return "+".join(part for part in told if part)

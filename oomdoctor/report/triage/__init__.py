@@ -1,0 +1,1 @@
+"""What a triage tells, as texts for people."""

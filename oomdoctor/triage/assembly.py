@@ -1,0 +1,184 @@
+"""Files that are looked at together -> jobs: which file is whose, of which attempt and which process."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+
+from oomdoctor.ingest.runs import stem_of
+from oomdoctor.triage.job import Attempt, Job, JobFile
+from oomdoctor.triage.log_file import PlacedFile
+from oomdoctor.triage.placing import BESIDE
+
+_DRIVER_PID = re.compile(rb"\(\w[^()\n]{0,80}?\bpid=(\d{1,8})")
+_NUMBER = re.compile(r"(?<!\d)\d{4,12}(?:_\d{1,6})?(?!\d)")
+_RANK = re.compile(r"(?i)(?<![a-z])(?P<local>local[._-]?)?(?:rank|worker|proc(?:ess)?|task)[._-]?(?P<rank>\d{1,6})(?![a-z0-9])")
+_NODE = re.compile(r"(?:^|/)(?P<node>(?:node|host|gpu|dgx|hgx|cn|gn|compute)[a-z]*[-_]?\d{1,6})(?=/)")
+_SLURM = frozenset({"slurm", "slurm-task", "slurm-array"})
+_UNNAMED = frozenset({"none", "default", ""})
+"""Ids that torchrun gives to a run where nobody names it."""
+_ATTEMPT_0 = "0"
+
+ReadStart = Callable[[str], bytes]
+"""The first bytes of a file, decompressed."""
+
+
+class Owned(Struct, frozen=True):
+    """A file with the job, the attempt and the stream that it belongs to."""
+
+    job: tuple[str, str]
+    """Its name for itself, and the name of its campaign."""
+    attempt: str
+    stream: str
+    order: tuple[int, str]
+    file: JobFile
+
+
+def assemble(family: str, files: Sequence[PlacedFile], read_start: ReadStart, backward: frozenset[str]) -> list[Job]:
+    """Return the jobs of files that are looked at together, in a fixed order."""
+    files = sorted(files, key=lambda placed: placed.path)
+    layouts = {placed.layout for placed in files}
+    if layouts & _SLURM:
+        owned = _slurm(files)
+    elif "torchrun" in layouts or BESIDE in layouts:
+        owned = _torchrun(files)
+    elif "ray-session" in layouts:
+        owned = _ray(files, read_start)
+    else:
+        owned = [_plain(placed, backward) for placed in files if "record" not in placed.facts]
+    layout = next((placed.layout for placed in files if placed.layout != BESIDE), BESIDE)
+    return _jobs(owned, family, layout)
+
+
+def _slurm(files: Sequence[PlacedFile]) -> list[Owned]:
+    """Return the files of a Slurm job or array: numbers behind the id are tasks of one job where a file of the whole job lies beside."""
+    whole = any(placed.layout == "slurm" for placed in files)
+    named = any(_RANK.search(os.path.basename(placed.path)) for placed in files)
+    tasks = whole or named
+    out = []
+    for placed in files:
+        facts = placed.facts
+        number = facts.get("number")
+        name = facts.get("name")
+        if "array" in facts:
+            native, rank = f"{facts['array']}_{facts['task']}", None
+        elif number is None or tasks:
+            native, rank = facts["job"], None if number is None else int(number)
+        else:
+            native, rank = f"{facts['job']}_{number}", None
+        file = JobFile(file=placed.file, rank=rank)
+        out.append(Owned((native, "" if name in (None, "slurm") else str(name)), _ATTEMPT_0, placed.path, (0, placed.path), file))
+    return out
+
+
+def _torchrun(files: Sequence[PlacedFile]) -> list[Owned]:
+    """Return the files of the runs below a folder: one job where it is the job's own folder, else one for each id."""
+    runs = {placed.facts["run"] for placed in files if "run" in placed.facts}
+    top = os.path.basename(_top(files))
+    numbered = _NUMBER.search(top)
+    beside = [placed for placed in files if placed.layout == BESIDE]
+    own = len(runs) == 1 or numbered is not None or len(beside) in (1, 2)
+    native = numbered[0] if numbered else next((run for run in sorted(runs) if run not in _UNNAMED), top)
+    name = _NUMBER.sub("", top).strip("-_.")
+    out = []
+    for placed in files:
+        facts = placed.facts
+        if placed.layout == BESIDE:
+            path = placed.path
+            job = (
+                native
+                if own
+                else next((run for run in runs if run not in _UNNAMED and run in os.path.basename(path)), stem_of(os.path.basename(path)))
+            )
+            out.append(Owned((job, name), _ATTEMPT_0, path, (0, path), JobFile(file=placed.file, is_copy=True)))
+            continue
+        folder = placed.path.split("/attempt_")[0]
+        job = native if own else facts["run"] if facts["run"] not in _UNNAMED else os.path.basename(folder)
+        file = JobFile(file=placed.file, local_rank=int(facts["local_rank"]), is_copy="stream" not in facts)
+        out.append(Owned((job, name), facts["attempt"], placed.path, (0, placed.path), file))
+    return out
+
+
+def _top(files: Sequence[PlacedFile]) -> str:
+    """Return the folder in which the folders of the runs lie."""
+    for placed in files:
+        if "run" in placed.facts:
+            return os.path.dirname(placed.path.split("/attempt_")[0])
+    return os.path.dirname(files[0].path)
+
+
+def _ray(files: Sequence[PlacedFile], read_start: ReadStart) -> list[Owned]:
+    """Return the files of the jobs of a session: a driver's log shows the processes of its workers."""
+    workers = [placed for placed in files if "ray_job" in placed.facts]
+    of_process = {placed.facts["pid"]: placed.facts["ray_job"] for placed in workers}
+    submitted: dict[str, str] = {}
+    drivers = [placed for placed in files if "submission" in placed.facts]
+    for driver in drivers:
+        shown = {pid.decode() for pid in _DRIVER_PID.findall(read_start(driver.path))}
+        for ray_job in {of_process[pid] for pid in shown if pid in of_process}:
+            submitted[ray_job] = driver.facts["submission"]
+    alone = sorted({placed.facts["ray_job"] for placed in workers} - submitted.keys())
+    silent = sorted({driver.facts["submission"] for driver in drivers} - set(submitted.values()))
+    if len(alone) == len(silent) == 1:
+        submitted[alone[0]] = silent[0]
+    name = next((placed.facts["name"] for placed in files if "name" in placed.facts), "")
+    out = []
+    for placed in (*workers, *drivers):
+        native = placed.facts.get("submission") or submitted.get(placed.facts["ray_job"], placed.facts["ray_job"])
+        file = JobFile(file=placed.file, is_copy="submission" in placed.facts)
+        out.append(Owned((native, name), _ATTEMPT_0, placed.path, (0, placed.path), file))
+    return out
+
+
+def _plain(placed: PlacedFile, backward: frozenset[str]) -> Owned:
+    """Return a file that its own path places."""
+    facts = placed.facts
+    path = placed.path
+    worker, rank = facts.get("worker"), facts.get("rank")
+    told = _RANK.search(path.removeprefix(os.path.dirname(os.path.dirname(path)))) if not facts else None
+    number = int(worker) + 1 if worker is not None else int(rank) if rank is not None else None
+    if told is not None and not told["local"]:
+        number = int(told["rank"])
+    if number is None and facts.get("pod") not in (None, facts.get("job")):
+        number = 0
+    node = facts.get("node") or ((match := _NODE.search(path)) and match["node"]) or None
+    file = JobFile(file=placed.file, rank=number, local_rank=int(told["rank"]) if told is not None and told["local"] else None, node=node)
+    native = facts.get("job") or os.path.basename(stem_of(path))
+    part = facts.get("part")
+    stream = f"{os.path.dirname(path)}/{facts.get('attempt', '')}" if facts.get("job") else path
+    order = (1, "") if part is None else (-int(part), "") if placed.layout in backward else (0, part)
+    return Owned(
+        (native, re.sub(r"-[a-z0-9]{5}$", "", native) if facts.get("namespace") else ""),
+        facts.get("attempt", _ATTEMPT_0),
+        stream,
+        order,
+        file,
+    )
+
+
+def _jobs(owned: Iterable[Owned], family: str, layout: str) -> list[Job]:
+    """Return files by job, attempt and stream."""
+    jobs: dict[tuple[str, str], dict[int, dict[str, list[Owned]]]] = {}
+    for owned_file in owned:
+        jobs.setdefault(owned_file.job, {}).setdefault(int(owned_file.attempt), {}).setdefault(owned_file.stream, []).append(owned_file)
+    merged: dict[str, tuple[str, dict[int, dict[str, list[Owned]]]]] = {}
+    for (native, name), attempts in jobs.items():
+        known = merged.setdefault(native, (name, {}))
+        for number, streams in attempts.items():
+            known[1].setdefault(number, {}).update(streams)
+        if name and not known[0]:
+            merged[native] = (name, known[1])
+    return [_job(family, layout, native, name, attempts) for native, (name, attempts) in merged.items()]
+
+
+def _job(family: str, layout: str, native: str, name: str, attempts: dict[int, dict[str, list[Owned]]]) -> Job:
+    made = []
+    for number, streams in sorted(attempts.items()):
+        ordered = (sorted(pieces, key=lambda owned_file: owned_file.order) for pieces in streams.values())
+        made.append(Attempt(number=number, streams=tuple(tuple(owned_file.file for owned_file in pieces) for pieces in ordered)))
+    paths = [piece.path for attempt in made for stream in attempt.streams for piece in stream]
+    folder = os.path.commonpath(list(map(os.path.dirname, paths))) if paths else ""
+    return Job(family=family, layout=layout, native=native, folder=folder, name=name or None, attempts=tuple(made))

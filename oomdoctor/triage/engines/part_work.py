@@ -1,0 +1,83 @@
+"""The work on one part: what did not change is kept, the rest is read, and the part is written anew. It runs the same on every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Raw, Struct
+from msgspec.json import encode
+
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.triage.log_file import PlacedFile
+from oomdoctor.triage.scheduler.records import Records
+from oomdoctor.triage.store.parts import PartFamily, PartHead, Parts, StoredPart, family_key
+from oomdoctor.triage.work import Redact, Worker
+
+
+class Task(Struct, frozen=True):
+    """What a worker needs to know beside the number of a part."""
+
+    folder: str
+    """Where the parts lie."""
+    redact: Redact
+    tool: str
+    rules_version: str
+    rules: str | None = None
+    """A folder of rules that are laid over the built-in ones."""
+    records: str | None = None
+    """The file of the scheduler's records."""
+    refresh: bool = False
+    """Read everything again, changed or not."""
+
+
+class Finished(Struct, frozen=True):
+    """What the work on a part came to."""
+
+    number: int
+    files: int
+    families: int
+    read: int
+    """How many families were read, and not kept as they were."""
+
+
+class PartWorker:
+    """Works on parts, one after the other."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._parts = Parts(task.folder)
+        self._worker: Worker | None = None
+
+    def finish(self, number: int) -> Finished:
+        """Bring a part up to date."""
+        listing, data = self._parts.listed(number)
+        head = self._parts.head(number)
+        files = data.count(b"\n")
+        version = self._task.rules_version
+        if not self._task.refresh and head is not None and head.listing == listing and head.rules == version:
+            return Finished(number, files, 0, 0)
+        families = self._parts.families(data)
+        known = self._parts.read(number)
+        made = list(self._made(families, known))
+        gone = [] if known is None else [family for name, family in known.families.items() if name not in families]
+        self._parts.write(number, PartHead(listing, version), [*(family for family, _ in made), *gone])
+        return Finished(number, files, len(families), sum(is_new for _, is_new in made))
+
+    def _made(self, families: Mapping[str, Sequence[PlacedFile]], known: StoredPart | None) -> Iterator[tuple[PartFamily, bool]]:
+        """Yield each family with its rows, and whether it was read."""
+        usable = known is not None and known.head.rules == self._task.rules_version and not self._task.refresh
+        for name, files in families.items():
+            key = family_key(files)
+            kept = known.families.get(name) if known is not None and usable else None
+            if kept is not None and kept.key == key:
+                yield kept, False
+                continue
+            rows = [Raw(encode(row)) for row in self._reader().rows(name, files)]
+            yield PartFamily(name, key, rows), True
+
+    def _reader(self) -> Worker:
+        if self._worker is None:
+            records = None if self._task.records is None else Records(self._task.records)
+            pack = load_pack(over=self._task.rules)
+            self._worker = Worker(pack, self._task.redact, tool=self._task.tool, rules=self._task.rules_version, records=records)
+        return self._worker

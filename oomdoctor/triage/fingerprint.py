@@ -1,0 +1,72 @@
+"""What failed, whose it is, and which of many it belongs with: three hashes, each with a version (row.GROUPING_VERSION).
+
+Nothing that differs when the same thing happens again goes in: no pids, ranks, addresses, line numbers, clock times, exact sizes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import re
+from collections.abc import Mapping
+
+from oomdoctor.case.event import Value
+from oomdoctor.case.incident import Incident
+from oomdoctor.findings.derived import Figures
+
+_IDS = re.compile(
+    r"(?<![A-Za-z0-9])(?:\d{3,}|[0-9a-f]{8,}|\d{4}-\d\d-\d\d)(?![A-Za-z0-9])|[-_.](?:run|try|attempt|v|seed|trial)?[-_.]?\d+$"
+)
+_NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
+_LEAST_OTHERS = 0.2
+"""From this share of a card on other processes are the failure's cause."""
+
+
+def fingerprint(incident: Incident) -> str:
+    """Return what failed: kind, message, phase, own frame and rough sizes."""
+    root = incident.root
+    sizes = [_rough(root.size(name)) for name in ("requested_bytes", "total_bytes")]
+    place = _frame(root.frame) if root.frame else "" if any(sizes) else _NUMBERS.sub("#", root.text)[:160]
+    return _hash(incident.kind.value, root.signature, incident.phase or "", place, *sizes)
+
+
+def campaign(user: str | None, name: str | None, folder: str, native: str) -> str:
+    """Return whose job it is: the user and the name without what numbers it; without a name the array, or the folder."""
+    array, _, task = native.partition("_")
+    called = _IDS.sub("", name) if name else f"{folder}/{array}" if task else _IDS.sub("", folder)
+    return _hash(user or "", called)
+
+
+def config_key(settings: Mapping[str, Value]) -> str | None:
+    """Return a hash of the settings that a log shows; None where it shows none."""
+    told = sorted((name, str(value)) for name, value in settings.items() if name.startswith("log."))
+    return _hash(*(f"{name}={value}" for name, value in told)) if told else None
+
+
+def group_of(failed: str, whose: str, node: str | None, figures: Figures) -> str:
+    """Return the group of a failure: the same thing of one user; where others hold the card, the card's node."""
+    if node is not None and is_held_by_others(figures):
+        return _hash("node", node)
+    return _hash(failed, whose)
+
+
+def is_held_by_others(figures: Figures) -> bool:
+    """Return whether a message shows that other processes hold a good part of the card."""
+    share = figures.get("other_share", figures.get("unaccounted_share"))
+    return isinstance(share, float) and share >= _LEAST_OTHERS
+
+
+def _frame(frame: str) -> str:
+    """Return a frame without the line and without where the package is installed."""
+    path, _, function = frame.rpartition(" in ")
+    file = re.sub(r":\d+$", "", path).replace("\\", "/")
+    return f"{file.split('site-packages/')[-1] if 'site-packages/' in file else os.path.basename(file)} {function}"
+
+
+def _rough(size: int | None) -> str:
+    return "" if not size or size < 0 else str(round(math.log2(size)))
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()

@@ -1,0 +1,112 @@
+"""Rows -> groups: the same failure of the same campaign, or of one node; who met it, when, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct, field
+
+from oomdoctor.triage.row import JobRow
+
+_MOST_NAMED = 20
+"""Of users, names and nodes of a group so many are kept by name."""
+
+
+class Group(Struct, kw_only=True):
+    """Jobs that failed alike."""
+
+    id: str
+    kind: str
+    example: JobRow
+    """The row that stands for it: the one with the most to say."""
+    jobs: int = 0
+    certain: int = 0
+    days: dict[str, int] = field(default_factory=dict)
+    """Day -> jobs."""
+    users: dict[str, int] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
+    nodes: dict[str, int] = field(default_factory=dict)
+    gpu_seconds_lost: int = 0
+    recovered: int = 0
+
+
+class Fleet(Struct, kw_only=True):
+    """All jobs of a triage in figures."""
+
+    jobs: int = 0
+    files: int = 0
+    bytes: int = 0
+    failed: int = 0
+    """Jobs that died of memory."""
+    possible: int = 0
+    survived: int = 0
+    unread: int = 0
+    unreadable_files: int = 0
+    from_records: int = 0
+    """Failures that only the scheduler's records show."""
+    gpu_seconds_lost: int = 0
+    days: dict[str, int] = field(default_factory=dict)
+    """Day -> failures of memory."""
+    jobs_by_day: dict[str, int] = field(default_factory=dict)
+    jobs_by_node: dict[str, int] = field(default_factory=dict)
+    kinds: dict[str, int] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
+
+    @property
+    def largest(self) -> list[Group]:
+        """Return the groups, the largest first."""
+        return sorted(self.groups.values(), key=lambda group: (-group.jobs, group.id))
+
+
+def summarise(rows: Iterable[JobRow]) -> Fleet:
+    """Return what rows come to together; memory grows with the number of groups and days, not of rows."""
+    fleet = Fleet()
+    for row in rows:
+        _count(fleet, row)
+        if row.memory_failure == "yes":
+            _add(fleet, row)
+    return fleet
+
+
+def _count(fleet: Fleet, row: JobRow) -> None:
+    fleet.jobs += 1
+    fleet.files += len(row.files)
+    fleet.bytes += row.bytes
+    fleet.unreadable_files += len(row.unreadable)
+    fleet.survived += row.survived
+    fleet.unread += row.memory_failure == "unread"
+    fleet.possible += row.memory_failure == "possible"
+    if row.day is not None:
+        _more(fleet.jobs_by_day, row.day)
+    for node in row.nodes or ((row.node,) if row.node else ()):
+        _more(fleet.jobs_by_node, node)
+
+
+def _add(fleet: Fleet, row: JobRow) -> None:
+    fleet.failed += 1
+    fleet.from_records += row.evidence != "log"
+    fleet.gpu_seconds_lost += row.gpu_seconds_lost or 0
+    _more(fleet.kinds, row.kind)
+    if row.day is not None:
+        _more(fleet.days, row.day)
+    name = row.group or row.job
+    group = fleet.groups.get(name)
+    if group is None:
+        group = fleet.groups[name] = Group(id=name, kind=row.kind, example=row)
+    elif _telling(row) > _telling(group.example):
+        group.example = row
+    group.jobs += 1
+    group.certain += row.certainty == "certain"
+    group.recovered += row.recovered
+    group.gpu_seconds_lost += row.gpu_seconds_lost or 0
+    for counts, value in ((group.days, row.day), (group.users, row.user), (group.names, row.name), (group.nodes, row.node)):
+        if value is not None and (value in counts or counts is group.days or len(counts) < _MOST_NAMED):
+            _more(counts, value)
+
+
+def _telling(row: JobRow) -> tuple[bool, bool, bool]:
+    return row.evidence == "log", row.certainty == "certain", row.requested_bytes is not None
+
+
+def _more(counts: dict[str, int], value: str) -> None:
+    counts[value] = counts.get(value, 0) + 1

@@ -1,0 +1,58 @@
+"""A job: its files, told apart by attempt, with the process that wrote each."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from oomdoctor.triage.log_file import LogFile
+
+
+class JobFile(Struct, frozen=True, kw_only=True):
+    """One file of a job."""
+
+    file: LogFile
+    rank: int | None = None
+    local_rank: int | None = None
+    node: str | None = None
+    text: bytes | None = None
+    """What is at hand of it: a member of an archive, or the lines of one job out of an export."""
+    is_copy: bool = False
+    """It repeats what stands in other files: a launcher's view, an error file."""
+
+    @property
+    def path(self) -> str:
+        """Where it lies."""
+        return self.file.path
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """One start of a job; each of `streams` is a log in pieces, the oldest first."""
+
+    number: int
+    streams: tuple[tuple[JobFile, ...], ...]
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """All that one job left."""
+
+    family: str
+    """The files that were looked at together (placing.py)."""
+    layout: str
+    native: str
+    """What its scheduler or its path calls it."""
+    folder: str
+    """What the folders of its files have in common."""
+    name: str | None = None
+    user: str | None = None
+    attempts: tuple[Attempt, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Return what names this job among all."""
+        return f"{self.family}\t{self.native}"
+
+    @property
+    def files(self) -> tuple[LogFile, ...]:
+        """Return its files, each once."""
+        pieces = (piece.file for attempt in self.attempts for stream in attempt.streams for piece in stream)
+        return tuple({file.path: file for file in pieces}.values())

@@ -1,0 +1,111 @@
+"""Paths as an operator gives them -> the files in them, folder by folder, each file once; what cannot be entered is named.
+
+Nothing is opened. Links to files are followed only where they lead out of what is listed, links to folders never, so no circle is walked.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from oomdoctor.ingest.sources import SKIPPED_FOLDERS, is_of_the_kernel, is_other_data
+from oomdoctor.triage.log_file import LogFile
+
+ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst")
+_EXPORTS = (".json", ".jsonl", ".ndjson")
+"""Data elsewhere, and how log stores export lines."""
+
+
+class ListedFolder(Struct, frozen=True):
+    """One folder's own files."""
+
+    path: str
+    folders: tuple[str, ...]
+    """Names of the folders in it."""
+    files: tuple[LogFile, ...]
+
+
+def list_folders(paths: Sequence[str]) -> Iterator[ListedFolder]:
+    """Yield the folders below the paths (files, folders, globs) with their files, in a fixed order."""
+    roots = [os.path.realpath(path) for path in paths if os.path.isdir(path)]
+    seen: set[tuple[int, int]] = set()
+    for path in paths:
+        matched = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) and not os.path.lexists(path) else [path]
+        if not matched:
+            yield ListedFolder(os.path.dirname(path), (), (LogFile(path, 0, 0, problem="no such file"),))
+        alone: dict[str, list[LogFile]] = {}
+        for named in matched:
+            if os.path.isdir(named):
+                yield from _walk(named, roots, seen)
+            elif (file := _file(named, [], seen)) is not None:
+                alone.setdefault(os.path.dirname(named), []).append(file)
+        for folder, files in alone.items():
+            yield ListedFolder(folder, (), tuple(files))
+
+
+def _walk(root: str, roots: Sequence[str], seen: set[tuple[int, int]]) -> Iterator[ListedFolder]:
+    """Yield a folder and those below it; those of the kernel and of tools are left out."""
+    waiting = [root]
+    while waiting:
+        path = waiting.pop()
+        if is_of_the_kernel(path):
+            yield ListedFolder(path, (), (LogFile(path, 0, 0, problem="files of the kernel or of devices, not logs"),))
+            continue
+        try:
+            with os.scandir(path) as entries:
+                listed = sorted(entries, key=lambda entry: entry.name)
+        except OSError as why:
+            yield ListedFolder(path, (), (LogFile(path, 0, 0, problem=(why.strerror or str(why)).lower()),))
+            continue
+        folders = [entry.name for entry in listed if entry.is_dir(follow_symlinks=False) and entry.name not in SKIPPED_FOLDERS]
+        files = (_listed(entry, roots, seen) for entry in listed if _is_log(entry.name))
+        yield ListedFolder(path, tuple(folders), tuple(file for file in files if file is not None))
+        waiting += [os.path.join(path, name) for name in reversed(folders)]
+
+
+def _listed(entry: os.DirEntry[str], roots: Sequence[str], seen: set[tuple[int, int]]) -> LogFile | None:
+    """Return an entry of a folder as a file; None where it is none, or met elsewhere."""
+    if entry.is_symlink():
+        return _file(entry.path, roots, seen)
+    if not entry.is_file(follow_symlinks=False):
+        return None
+    try:
+        return _described(entry.path, entry.stat(follow_symlinks=False), seen)
+    except OSError as why:
+        return LogFile(entry.path, 0, 0, problem=(why.strerror or str(why)).lower())
+
+
+def _file(path: str, roots: Sequence[str], seen: set[tuple[int, int]]) -> LogFile | None:
+    """Return a file that is named, or that a link leads to; None where its target is listed by itself."""
+    target = os.path.realpath(path)
+    if os.path.islink(path) and any(target.startswith(os.path.join(root, "")) for root in roots) and os.path.exists(target):
+        return None
+    try:
+        status = os.stat(path)
+    except OSError as why:
+        reason = "a link to nothing" if os.path.islink(path) else (why.strerror or str(why)).lower()
+        return LogFile(path, 0, 0, problem=reason)
+    if stat.S_ISDIR(status.st_mode):
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return LogFile(path, 0, 0, problem="a pipe, a socket or a device, not a log")
+    return _described(path, status, seen)
+
+
+def _described(path: str, status: os.stat_result, seen: set[tuple[int, int]]) -> LogFile | None:
+    """Return what tells a file from its later self; None for a second name of a file that was met."""
+    if status.st_nlink > 1:
+        known = (status.st_dev, status.st_ino)
+        if known in seen:
+            return None
+        seen.add(known)
+    return LogFile(path, status.st_size, status.st_mtime_ns, status.st_uid)
+
+
+def _is_log(name: str) -> bool:
+    """Return whether a file in a folder may be a log: no source code, weights or data."""
+    return name.endswith((*ARCHIVES, *_EXPORTS)) or not is_other_data(name)

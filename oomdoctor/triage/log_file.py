@@ -1,0 +1,36 @@
+"""A file of a fleet: where it lies, what tells whether it changed, and what its path says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+MEMBER = "!"
+"""Between the path of an archive and the name of a member of it."""
+
+
+class LogFile(Struct, frozen=True, array_like=True):
+    """One file, as the listing found it."""
+
+    path: str
+    size: int
+    modified: int
+    """Nanoseconds since 1970, or a hash of a store's e-tag: what changes when the file does."""
+    owner: int = 0
+    """The user id that it belongs to; 0 where nobody knows."""
+    problem: str | None = None
+    """Why it cannot be read, where the listing already tells."""
+
+
+class PlacedFile(Struct, frozen=True, array_like=True):
+    """A file with what its path says of it (rules/layouts.yaml)."""
+
+    file: LogFile
+    layout: str
+    facts: Mapping[str, str] = {}
+
+    @property
+    def path(self) -> str:
+        """Where it lies."""
+        return self.file.path

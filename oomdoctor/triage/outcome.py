@@ -1,0 +1,132 @@
+"""The text of a job -> whether memory failed, which memory, where first.
+
+Only what holds a failure's literal, or ends with an error that speaks of memory, is parsed; all else costs one pass over its bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from oomdoctor.case.case import Source, Verdict
+from oomdoctor.case.event import Certainty, Event, Kind
+from oomdoctor.case.incident import Incident
+from oomdoctor.incidents import as_counted, decide_verdict, find_incidents
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.parse.ending import find_log_ending
+from oomdoctor.parse.reading import LogReader, SourceEvents
+from oomdoctor.triage.job import Attempt, JobFile
+from oomdoctor.triage.texts import FileText, read_text
+from oomdoctor.verdicts import named_by_warning, progress_after, verdict_of_ending
+
+_END = 64 << 10
+_ECHOES = (
+    "ChildFailedError",
+    "DistBackendError",
+    "DistStoreError",
+    "BrokenPipeError",
+    "ConnectionResetError",
+    "SystemExit",
+    "KeyboardInterrupt",
+)
+"""What processes raise because another one failed."""
+
+
+class ReadFile(Struct, frozen=True):
+    """A file of a job and what reading it gave."""
+
+    file: JobFile
+    read: SourceEvents
+    problem: str | None = None
+
+
+class AttemptOutcome(Struct, frozen=True, kw_only=True):
+    """What one start of a job came to."""
+
+    number: int
+    verdict: Verdict
+    reads: tuple[ReadFile, ...]
+    incidents: tuple[Incident, ...] = ()
+    error: str | None = None
+    """The error that it ended with where memory did not fail."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended badly, of whatever."""
+        return self.verdict.memory_failure != "no" or self.error is not None or any(not incident.survived for incident in self.incidents)
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether nothing of it could be read."""
+        return not any(read.read.source.size for read in self.reads)
+
+
+class JobReader:
+    """Reads jobs with the rules of one pack."""
+
+    def __init__(self, pack: Pack) -> None:
+        self.reader = LogReader(pack)
+        self._failures = self.reader.engines(None).failures
+
+    def outcome(self, attempt: Attempt) -> AttemptOutcome:
+        """Return what one start of a job came to."""
+        reads = tuple(self._reads(attempt))
+        return outcome_of(attempt.number, reads)
+
+    def _reads(self, attempt: Attempt) -> Iterator[ReadFile]:
+        """Read the files of an attempt: those of its processes before what only repeats them."""
+        pieces = (piece for stream in attempt.streams for piece in stream)
+        for piece in sorted(pieces, key=lambda piece: piece.is_copy):
+            text = read_text(piece.file) if piece.text is None else FileText(piece.text, piece.file.problem)
+            yield ReadFile(piece, self.read(piece.path, text), text.problem)
+
+    def read(self, path: str, text: FileText, *, context: bool = False) -> SourceEvents:
+        """Return the messages in a text; the failures alone, unless what stands around them is wanted (`context`)."""
+        if text.data is None:
+            return self.reader.read_one(path, context=context)
+        data = text.data
+        if not context and not self._failures.find(data, 0, len(data)):
+            last = data[-_END:]
+            read = SourceEvents(Source(name=path, size=len(data)), last=last)
+            read.events += self.reader.recogniser.last_words(last, path, len(data))
+            return read
+        return self.reader.read_one(path, data, context=context)
+
+
+def outcome_of(number: int, files: tuple[ReadFile, ...]) -> AttemptOutcome:
+    """Return what the texts of an attempt come to together."""
+    reads = [file.read for file in files]
+    events = _own(files)
+    incidents = find_incidents(as_counted(named_by_warning(events, reads)), progress_after(reads))
+    decided = decide_verdict(incidents)
+    error = _other_error(reads)
+    if not incidents:
+        decided, facts = verdict_of_ending(decided, {}, reads)
+        error = str(facts["log.last_error"]) if decided.memory_failure == "no" and "log.last_error" in facts else None
+    elif decided.reason == "consequence" and (error is not None or all(file.problem is None for file in files)):
+        # Of a job all logs are at hand: what only tells of a failure elsewhere, or of an order to stop, is then all that there was.
+        decided = Verdict(memory_failure="no", kind=Kind.NONE, certainty=Certainty.LIKELY, reason="other-error")
+    return AttemptOutcome(number=number, verdict=decided, reads=files, incidents=incidents, error=error)
+
+
+def _own(files: Sequence[ReadFile]) -> list[Event]:
+    """Return the messages, without those of a copy that the files of the processes hold too; each with the rank that its path tells."""
+    shown = {event.signature for file in files if not file.file.is_copy for event in file.read.events if event.is_failure}
+    out = []
+    for file in files:
+        for event in file.read.events:
+            if file.file.is_copy and event.is_failure and event.signature in shown:
+                continue
+            out.append(event if event.rank is not None or file.file.rank is None else replace(event, rank=file.file.rank))
+    return out
+
+
+def _other_error(reads: Sequence[SourceEvents]) -> str | None:
+    """Return the error of a process that failed by itself, and not of memory."""
+    for read in reads:
+        ending = find_log_ending(read.last) if read.last else None
+        if ending is not None and not ending.speaks_of_memory and not ending.survived and not any(echo in ending.text for echo in _ECHOES):
+            return ending.text
+    return None

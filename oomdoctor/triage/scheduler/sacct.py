@@ -1,0 +1,68 @@
+"""Slurm's records: the lines of `sacct --parsable2` (Slurm doc/man/man1/sacct.1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from oomdoctor.triage.scheduler.record import JobRecord, seconds
+
+_GPUS = re.compile(r"gres/gpu(?::[^=,]+)?=(\d{1,6})")
+_OUT_OF_MEMORY = "OUT_OF_MEMORY"
+_SIGNALS = 65
+_MOST_NODES = 4096
+
+
+def read_sacct(lines: Iterable[str]) -> Iterator[JobRecord]:
+    """Yield the jobs of a table whose first line names the fields; the lines of their steps are left out."""
+    rows = iter(lines)
+    names = next(rows, "").rstrip("\n").split("|")
+    for row in rows:
+        told = dict(zip(names, row.rstrip("\n").split("|")))
+        job = told.get("JobID") or told.get("JobIDRaw", "")
+        if job and "." not in job:
+            yield _record(job, told)
+
+
+def _record(job: str, told: Mapping[str, str]) -> JobRecord:
+    state = told.get("State", "").split(" ")[0] or None  # `CANCELLED by 1000`
+    gpus = _GPUS.search(told.get("AllocTRES", ""))
+    return JobRecord(
+        source="sacct",
+        job=job,
+        name=told.get("JobName") or None,
+        user=told.get("User") or None,
+        account=told.get("Account") or None,
+        partition=told.get("Partition") or None,
+        state=state,
+        exit_code=_exit_code(told.get("ExitCode", "")),
+        submitted=seconds(told.get("Submit")),
+        started=seconds(told.get("Start")),
+        ended=seconds(told.get("End")),
+        nodes=tuple(node_names(told.get("NodeList", ""))),
+        gpus=int(gpus[1]) if gpus else None,
+        out_of_memory=state == _OUT_OF_MEMORY,
+    )
+
+
+def _exit_code(text: str) -> int | None:
+    """Return the status of `code:signal`; Slurm writes 0:125 of a job that ran out of memory."""
+    code, _, signal = text.partition(":")
+    if not code.isdigit():
+        return None
+    ended_by = int(signal) if signal.isdigit() else 0
+    return 128 + ended_by if 0 < ended_by < _SIGNALS else int(code) or ended_by
+
+
+def node_names(listed: str) -> Iterator[str]:
+    """Yield the nodes of a list as Slurm writes it: `gpu[01-03,7],login1`."""
+    for part in re.findall(r"[^,\[\]]+(?:\[[^\]]*\])?", listed):
+        head, _, ranges = part.partition("[")
+        if not ranges:
+            yield head
+            continue
+        for piece in ranges.rstrip("]").split(","):
+            first, _, last = piece.partition("-")
+            if first.isdigit() and (last or first).isdigit():
+                until = min(int(last or first), int(first) + _MOST_NODES)
+                yield from (f"{head}{number:0{len(first)}d}" for number in range(int(first), until + 1))

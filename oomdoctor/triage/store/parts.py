@@ -1,0 +1,171 @@
+"""Files and rows in parts: which part a family of files belongs to, what is new in it, and its rows on the disk.
+
+A part is a file of JSON lines, one for each family: a digest of its files and its rows. It is written under another name and renamed, so
+that a run that is killed leaves whole parts and nothing else. A part whose listing has not changed is not read again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from msgspec import DecodeError, Raw, Struct
+from msgspec.json import Decoder, encode
+
+from oomdoctor.triage.log_file import PlacedFile
+from oomdoctor.triage.placing import Placed
+from oomdoctor.triage.row import JobRow
+from oomdoctor.triage.work import inputs_key
+
+PARTS = 256
+"""So many parts keep one of ten million files small enough to be held."""
+_BUFFERED = 50_000
+"""Files held before they are written to the lists of their parts."""
+
+
+class ListedFile(Struct, frozen=True, array_like=True):
+    """A line of the list of a part."""
+
+    family: str
+    placed: PlacedFile
+
+
+class PartHead(Struct, frozen=True):
+    """The first line of a part."""
+
+    listing: str
+    """A digest of the list that it was made of."""
+    rules: str
+
+
+class PartFamily(Struct, frozen=True):
+    """A line of a part: a family, what tells whether its files changed, and its rows as they were written."""
+
+    family: str
+    key: str
+    rows: list[Raw]
+
+
+class StoredPart(Struct):
+    """A part as it lies on the disk."""
+
+    head: PartHead
+    families: dict[str, PartFamily]
+
+
+_FILES = Decoder(ListedFile)
+_HEAD = Decoder(PartHead)
+_FAMILIES = Decoder(PartFamily)
+_ROWS = Decoder(JobRow)
+
+
+class Parts:
+    """The parts in one folder."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def write_lists(self, placed: Iterable[Placed], numbers: Iterable[int] | None = None) -> tuple[int, list[int]]:
+        """Write the list of each part; return how many files there are, and the numbers of the parts that have some."""
+        os.makedirs(self.folder, exist_ok=True)
+        for name in os.listdir(self.folder):
+            if name.endswith((".files", ".new")):
+                os.unlink(os.path.join(self.folder, name))
+        chosen = None if numbers is None else frozenset(numbers)
+        held: dict[int, list[bytes]] = {}
+        used: set[int] = set()
+        count = 0
+        for family, file in placed:
+            number = zlib.crc32(family.encode("utf-8", "surrogateescape")) % PARTS
+            if chosen is not None and number not in chosen:
+                continue
+            held.setdefault(number, []).append(encode(ListedFile(family, file)) + b"\n")
+            count += 1
+            if count % _BUFFERED == 0:
+                used |= self._flush(held)
+        used |= self._flush(held)
+        return count, sorted(used)
+
+    def _flush(self, held: dict[int, list[bytes]]) -> set[int]:
+        for number, lines in held.items():
+            with open(self._path(number, "files"), "ab") as file:
+                file.writelines(lines)
+        written = set(held)
+        held.clear()
+        return written
+
+    def listed(self, number: int) -> tuple[str, bytes]:
+        """Return a digest of the list of a part, and the list."""
+        data = _read(self._path(number, "files")) or b""
+        lines = sorted(data.splitlines())
+        return hashlib.blake2b(b"\n".join(lines), digest_size=16).hexdigest(), data
+
+    def families(self, data: bytes) -> dict[str, list[PlacedFile]]:
+        """Return the files of a list by family, in a fixed order."""
+        out: dict[str, list[PlacedFile]] = {}
+        for line in sorted(data.splitlines()):
+            listed = _FILES.decode(line)
+            out.setdefault(listed.family, []).append(listed.placed)
+        return out
+
+    def head(self, number: int) -> PartHead | None:
+        """Return the first line of a part; None where there is none that is whole."""
+        try:
+            with open(self._path(number, "rows"), "rb") as file:
+                return _HEAD.decode(file.readline())
+        except (OSError, DecodeError):
+            return None
+
+    def read(self, number: int) -> StoredPart | None:
+        """Return a part; None where there is none."""
+        data = _read(self._path(number, "rows"))
+        if not data:
+            return None
+        first, *lines = data.splitlines()
+        try:
+            return StoredPart(_HEAD.decode(first), {family.family: family for family in map(_FAMILIES.decode, lines)})
+        except DecodeError:
+            return None
+
+    def write(self, number: int, head: PartHead, families: Iterable[PartFamily]) -> None:
+        """Write a part, whole or not at all."""
+        path = self._path(number, "rows")
+        with open(f"{path}.new", "wb") as file:
+            file.write(encode(head) + b"\n")
+            file.writelines(encode(family) + b"\n" for family in families)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(f"{path}.new", path)
+
+    def rows(self) -> Iterator[JobRow]:
+        """Yield the rows of all parts, in the order of the parts."""
+        for raw in self.raw_rows():
+            yield _ROWS.decode(raw)
+
+    def raw_rows(self) -> Iterator[bytes]:
+        """Yield the rows of all parts as they were written."""
+        with suppress(FileNotFoundError):
+            for name in sorted(os.listdir(self.folder)):
+                if name.endswith(".rows"):
+                    part = self.read(int(name.split(".")[0], 16))
+                    for family in part.families.values() if part is not None else ():
+                        yield from map(bytes, family.rows)
+
+    def _path(self, number: int, kind: str) -> str:
+        return os.path.join(self.folder, f"{number:02x}.{kind}")
+
+
+def family_key(files: Iterable[PlacedFile]) -> str:
+    """Return what is equal as long as no file of a family changed."""
+    return inputs_key(placed.file for placed in files)
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None

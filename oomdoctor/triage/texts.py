@@ -1,0 +1,110 @@
+"""What stands in a file of a fleet: its text, unpacked and unwrapped, as far as it is small; a large one is read where it lies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+
+from msgspec import Struct
+
+from oomdoctor.ingest.compression import compression
+from oomdoctor.ingest.streams import Opened, Unreadable, open_bytes, open_path
+from oomdoctor.triage.exports import error_file_text, join_pieces
+from oomdoctor.triage.log_file import LogFile
+
+LARGE = 8 << 20
+"""Up to here a text is held whole."""
+_START = 64 << 10
+_BLOCK = 256 << 10
+_LONGEST_LINE = 4 << 20
+
+
+class FileText(Struct, frozen=True):
+    """What reading a file gave."""
+
+    data: bytes | None = b""
+    """None where the text is too large to be held."""
+    problem: str | None = None
+    """Why it could not be read, or not to its end."""
+
+
+def read_text(file: LogFile) -> FileText:
+    """Return the text of a file with its packing and its wrapping taken off."""
+    if file.problem is not None:
+        return FileText(b"", file.problem)
+    if file.size > LARGE:
+        return FileText(None)
+    try:
+        handle = os.open(file.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as why:
+        return FileText(b"", str(getattr(why, "strerror", None) or why).lower())
+    try:
+        data = os.read(handle, LARGE + 1)
+    except OSError as why:
+        return FileText(b"", (why.strerror or str(why)).lower())
+    finally:
+        os.close(handle)
+    return text_of(data, file.path)
+
+
+def text_of(data: bytes, path: str) -> FileText:
+    """Return bytes as text: unpacked, in UTF-8, and with the entries of a runtime joined."""
+    problem = None
+    if len(data) > LARGE:
+        return FileText(None)
+    if compression(data[:8]) is not None or b"\0" in data:
+        unpacked = _unpacked(open_bytes(data))
+        if unpacked.data is None:
+            return unpacked
+        data, problem = unpacked.data, unpacked.problem
+    if path.endswith("error.json"):
+        data = error_file_text(data) or data
+    return FileText(join_pieces(data), problem)
+
+
+def _unpacked(opened: Opened | Unreadable) -> FileText:
+    if isinstance(opened, Unreadable):
+        return FileText(b"", opened.reason)
+    out = bytearray()
+    for block in _blocks(opened):
+        out += block
+        if len(out) > LARGE:
+            return FileText(None)
+    return FileText(bytes(out), opened.broken[0] if opened.broken else None)
+
+
+def read_start(path: str) -> bytes:
+    """Return the first bytes of a file, unpacked; nothing where it cannot be read."""
+    opened = open_path(path)
+    if isinstance(opened, Unreadable):
+        return b""
+    try:
+        return next(_blocks(opened), b"")[:_START]
+    finally:
+        opened.close()
+
+
+def lines_of(path: str) -> Iterator[bytes]:
+    """Yield the lines of a file of any size; one of many MiB comes in pieces."""
+    opened = open_path(path)
+    if isinstance(opened, Unreadable):
+        return
+    rest = b""
+    with suppress(GeneratorExit):
+        for block in _blocks(opened):
+            *lines, rest = (rest + block).split(b"\n")
+            yield from lines
+            if len(rest) > _LONGEST_LINE:
+                yield rest
+                rest = b""
+        if rest:
+            yield rest
+    opened.close()
+
+
+def _blocks(opened: Opened) -> Iterator[bytes]:
+    buffer = bytearray(_BLOCK)
+    view = memoryview(buffer)
+    while got := opened.reader.readinto(view):
+        yield bytes(view[:got])

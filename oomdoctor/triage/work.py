@@ -1,0 +1,356 @@
+"""The work on one family of files: which jobs they are, what each came to, one row each. What runs on every engine is this."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from oomdoctor.case.event import Kind, Value
+from oomdoctor.case.incident import Incident
+from oomdoctor.findings.derived import derived
+from oomdoctor.findings.facts import log_facts
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.layout import EXPORTS, LAYOUTS, ExportRecord
+from oomdoctor.triage.archives import archive_members
+from oomdoctor.triage.assembly import assemble
+from oomdoctor.triage.exports import ExportReader, Labels
+from oomdoctor.triage.fingerprint import campaign, config_key, fingerprint, group_of
+from oomdoctor.triage.job import Attempt, Job, JobFile
+from oomdoctor.triage.listing import ListedFolder
+from oomdoctor.triage.log_file import LogFile, PlacedFile
+from oomdoctor.triage.outcome import AttemptOutcome, JobReader
+from oomdoctor.triage.placing import ARCHIVE, Layouts
+from oomdoctor.triage.row import JobRow, Retry, UnreadFile
+from oomdoctor.triage.scheduler.record import JobRecord
+from oomdoctor.triage.scheduler.records import Records
+from oomdoctor.triage.texts import lines_of, read_start, read_text
+
+try:
+    import pwd
+except ImportError:  # not on every system
+    pwd = None  # type: ignore[assignment]
+
+_TEXT = 300
+_KEPT = 8 << 20
+"""Of one job's lines in an export so many bytes are held: the first ones, and those at the end."""
+_VERSIONS = {"log.torch_version": "torch", "log.cuda_version": "cuda", "log.driver_version": "driver", "log.card": "card"}
+
+Redact = Callable[[str], str]
+
+
+class Worker:
+    """Makes rows of families of files, with the rules of one pack."""
+
+    def __init__(self, pack: Pack, redact: Redact, *, tool: str, rules: str, records: Records | None = None) -> None:
+        self._pack = pack
+        self._layouts = Layouts(list(pack.records(LAYOUTS)))
+        self._exports = ExportReader(list(pack.records(EXPORTS)))
+        self._reader = JobReader(pack)
+        self._redact = redact
+        self._records = records
+        self._tool, self._rules = tool, rules
+
+    def rows(self, family: str, files: Sequence[PlacedFile]) -> Iterator[JobRow]:
+        """Yield a row for each job in files that are looked at together."""
+        for job in self._jobs(family, files):
+            yield self._row(job)
+
+    def _jobs(self, family: str, files: Sequence[PlacedFile]) -> Iterator[Job]:
+        if len(files) == 1:
+            only = files[0]
+            if only.layout == ARCHIVE:
+                yield from self._of_archive(family, only.file)
+                return
+            export = self._export(only)
+            if export is not None:
+                yield from self._of_export(family, only, export)
+                return
+        for job in assemble(family, files, read_start, self._layouts.backward):
+            yield self._unwrapped(job) if job.layout == "docker" else job
+
+    def _export(self, placed: PlacedFile) -> ExportRecord | None:
+        """Return which log store wrote a file; None where none did."""
+        if placed.file.problem is not None or placed.layout not in ("plain", "kubernetes-link"):
+            return None
+        return self._exports.record_of(read_start(placed.path))
+
+    def _of_export(self, family: str, placed: PlacedFile, record: ExportRecord) -> Iterator[Job]:
+        """Yield the jobs in an export, each with its own lines."""
+        texts: dict[str, list[bytes]] = {}
+        held: dict[str, int] = {}
+        labels: dict[str, Labels] = {}
+        stem = os.path.basename(placed.path).split(".")[0]
+        for job, text, told in self._exports.split(record, lines_of(placed.path)):
+            native = job or stem
+            line = text.encode("utf-8", "replace")
+            pieces = texts.setdefault(native, [])
+            pieces.append(line)
+            held[native] = held.get(native, 0) + len(line)
+            if held[native] > _KEPT:
+                held[native] -= len(pieces.pop(len(pieces) // 2))
+            labels[native] = told
+        for native, pieces in texts.items():
+            told = labels[native]
+            file = JobFile(file=placed.file, node=told.node, text=b"".join(pieces))
+            attempt = Attempt(number=0, streams=((file,),))
+            yield Job(
+                family=family, layout=record.id, native=native, folder=os.path.dirname(placed.path),
+                name=told.name or native, user=told.user, attempts=(attempt,),
+            )  # fmt: skip
+
+    def _unwrapped(self, job: Job) -> Job:
+        """Return a job whose files are lines of JSON with their text."""
+        attempts = (
+            replace(attempt, streams=tuple(tuple(map(self._text, stream)) for stream in attempt.streams)) for attempt in job.attempts
+        )
+        return replace(job, attempts=tuple(attempts))
+
+    def _text(self, piece: JobFile) -> JobFile:
+        text = read_text(piece.file)
+        record = self._exports.record_of(text.data) if text.data else None
+        if record is None or text.data is None:
+            return piece
+        joined = "".join(line.text for line in self._exports.lines(record, text.data.split(b"\n")))
+        return replace(piece, text=joined.encode("utf-8", "replace"))
+
+    def _of_archive(self, family: str, file: LogFile) -> Iterator[Job]:
+        """Yield the jobs whose files are members of an archive."""
+        texts: dict[str, bytes] = {}
+        members: list[LogFile] = []
+        for member, data in archive_members(file):
+            members.append(member)
+            texts[member.path] = data
+        placed: dict[str, list[PlacedFile]] = {}
+        for folder in _folders(members):
+            for key, placed_member in self._layouts.place(folder):
+                placed.setdefault(key, []).append(placed_member)
+        for files in placed.values():
+            for job in assemble(family, files, lambda path: texts.get(path, b"")[: 64 << 10], self._layouts.backward):
+                yield _with_texts(job, texts)
+
+    def _row(self, job: Job) -> JobRow:
+        outcomes = [self._reader.outcome(attempt) for attempt in job.attempts]
+        records = self._records_of(job)
+        chosen = next((attempt for attempt in outcomes if attempt.verdict.memory_failure == "yes"), None)
+        chosen = chosen or next((attempt for attempt in outcomes if attempt.verdict.memory_failure == "possible"), outcomes[-1])
+        row = self._plain_row(job, outcomes, chosen)
+        row = _with_record(row, records)
+        if row.memory_failure in ("yes", "possible") and chosen.incidents and row.evidence == "log":
+            row = self._with_failure(row, job, chosen, chosen.incidents[0])
+        elif row.memory_failure == "yes":
+            whose = campaign(row.user, row.name, job.folder, job.native)
+            row = replace(row, campaign=whose, fingerprint=row.kind, group=f"{row.kind}-{whose}", retry="more-memory")
+        return row
+
+    def _plain_row(self, job: Job, outcomes: Sequence[AttemptOutcome], chosen: AttemptOutcome) -> JobRow:
+        verdict = chosen.verdict
+        files = job.files
+        problems = [
+            UnreadFile(path=read.file.path, why=read.problem) for attempt in outcomes for read in attempt.reads if read.problem is not None
+        ]
+        unread = all(attempt.is_unread for attempt in outcomes)
+        failed = verdict.memory_failure
+        newest = max((file.modified for file in files), default=0)
+        error = chosen.error
+        return JobRow(
+            job=job.key,
+            native=job.native,
+            layout=job.layout,
+            name=job.name,
+            user=job.user or _user(files),
+            attempt=chosen.number,
+            attempts=len(outcomes),
+            files=tuple(file.path for file in files),
+            bytes=sum(file.size for file in files),
+            read_bytes=sum(read.read.source.size for attempt in outcomes for read in attempt.reads),
+            unreadable=tuple(problems),
+            memory_failure="unread" if unread else "yes" if failed == "yes" else "possible" if failed == "possible" else "no",
+            evidence="log" if failed != "no" else None,
+            settle=verdict.settle,
+            kind="none" if unread else verdict.kind.value if failed != "no" else Kind.NONE.value,
+            certainty=verdict.certainty.value if failed != "no" else None,
+            survived=verdict.survived,
+            recovered=failed == "yes" and not outcomes[-1].failed and chosen is not outcomes[-1],
+            error=None if error is None else self._redact(error)[:_TEXT],
+            ended=newest // 10**9 or None,
+            day=_day(newest // 10**9) if newest else None,
+            tool=self._tool,
+            rules=self._rules,
+            key=inputs_key(files),
+            scanned_at=int(time.time()),
+        )
+
+    def _with_failure(self, row: JobRow, job: Job, chosen: AttemptOutcome, incident: Incident) -> JobRow:
+        """Return a row with what its failure's message says, and what groups it with others."""
+        root = incident.root
+        file = next((read.file for read in chosen.reads if read.file.path == root.place.source), None)
+        settings = self._settings(chosen)
+        node = (file.node if file is not None else None) or (row.nodes[0] if len(row.nodes) == 1 else None) or row.node
+        figures = derived(root)
+        what = fingerprint(incident)
+        whose = campaign(row.user, row.name, job.folder, job.native)
+        others = figures.get("other_processes_bytes")
+        framework = settings.get("log.framework")
+        model = settings.get("log.model_name_or_path")
+        return replace(
+            row,
+            model=str(model) if model is not None else None,
+            config_key=config_key(settings),
+            node=node,
+            signature=root.signature,
+            first_file=root.place.source,
+            first_line=root.place.line,
+            first_offset=root.place.offset,
+            first_rank=_rank(incident, file),
+            local_rank=file.local_rank if file is not None else None,
+            gpu=gpu if isinstance(gpu := root.fields.get("gpu_index"), int) else None,
+            phase=incident.phase,
+            requested_bytes=root.size("requested_bytes"),
+            total_bytes=root.size("total_bytes"),
+            free_bytes=root.size("free_bytes"),
+            used_by_others_bytes=others if isinstance(others, int) else None,
+            text=self._redact(root.text)[:_TEXT],
+            framework=str(framework) if framework is not None else None,
+            versions={name: str(settings[fact]) for fact, name in _VERSIONS.items() if fact in settings},
+            fingerprint=what,
+            campaign=whose,
+            group=group_of(what, whose, node, figures),
+            retry=_retry(incident, figures, row),
+        )
+
+    def _settings(self, chosen: AttemptOutcome) -> Mapping[str, Value]:
+        """Return what the logs of a failed attempt show of its settings: the file of the failure, and what a launcher wrote."""
+        source = chosen.incidents[0].root.place.source
+        reads = [read for read in chosen.reads if read.file.path == source or read.file.is_copy][:4]
+        events = []
+        for read in reads:
+            text = read_text(read.file.file) if read.file.text is None else None
+            data = text.data if text is not None else read.file.text
+            if data:
+                events += self._reader.reader.read_one(read.file.path, data).events
+        return log_facts(events, self._pack.frameworks, [read.read.last for read in reads])
+
+    def _records_of(self, job: Job) -> tuple[JobRecord, ...]:
+        if self._records is None:
+            return ()
+        name = job.family.split("\t", 1)[-1] if job.layout == "kubernetes-pod" else job.native
+        return self._records.of(name)
+
+
+def inputs_key(files: Iterable[LogFile]) -> str:
+    """Return what is equal as long as no file of a job changed."""
+    digest = hashlib.blake2b(digest_size=12)
+    for file in sorted(files, key=lambda file: file.path):
+        digest.update(f"{file.path}\0{file.size}\0{file.modified}\0".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def _with_texts(job: Job, texts: Mapping[str, bytes]) -> Job:
+    attempts = (
+        replace(
+            attempt,
+            streams=tuple(tuple(replace(piece, text=texts.get(piece.path, b"")) for piece in stream) for stream in attempt.streams),
+        )
+        for attempt in job.attempts
+    )
+    return replace(job, attempts=tuple(attempts))
+
+
+def _folders(members: Sequence[LogFile]) -> Iterator[ListedFolder]:
+    """Yield the members of an archive folder by folder."""
+    by_folder: dict[str, list[LogFile]] = {}
+    for member in members:
+        by_folder.setdefault(os.path.dirname(member.path), []).append(member)
+    for path, files in by_folder.items():
+        inner = {rest.split("/", 1)[0] for other in by_folder if other.startswith(f"{path}/") and (rest := other[len(path) + 1 :])}
+        yield ListedFolder(path, tuple(sorted(inner)), tuple(files))
+
+
+def _with_record(row: JobRow, records: Sequence[JobRecord]) -> JobRow:
+    """Return a row with what the scheduler says; where it alone tells of a failure, that is said so."""
+    if not records:
+        return row
+    first = next((record for record in records if record.out_of_memory), records[0])
+    nodes = tuple(dict.fromkeys(node for record in records for node in record.nodes))
+    row = replace(
+        row,
+        name=first.name or row.name,
+        user=first.user or row.user,
+        account=first.account,
+        partition=first.partition,
+        state=first.state,
+        exit_code=first.exit_code,
+        submitted=first.submitted,
+        started=first.started,
+        ended=first.ended or row.ended,
+        day=_day(first.ended) if first.ended else row.day,
+        nodes=nodes,
+        node=first.nodes[0] if first.out_of_memory and first.nodes else row.node,
+        gpu_seconds_lost=_lost(row, first),
+    )
+    if first.out_of_memory and row.memory_failure == "possible" and row.kind == Kind.HOST_OOM.value:
+        return replace(row, memory_failure="yes", certainty="likely", settle=None)
+    if first.out_of_memory and row.memory_failure != "yes":
+        return replace(
+            row, memory_failure="yes", evidence=first.source, kind=Kind.HOST_OOM.value, certainty="likely", first_rank=first.rank,
+            settle=None, gpu_seconds_lost=_lost(replace(row, memory_failure="yes"), first),
+        )  # fmt: skip
+    if row.memory_failure == "possible" and all(record.exit_code == 0 for record in records):
+        return replace(row, memory_failure="no", kind=Kind.NONE.value, certainty=None, evidence=None, settle=None)
+    return row
+
+
+def _lost(row: JobRow, record: JobRecord) -> int | None:
+    if row.memory_failure != "yes" or record.gpus is None or record.started is None or record.ended is None:
+        return None
+    return max(0, record.ended - record.started) * record.gpus
+
+
+def _rank(incident: Incident, file: JobFile | None) -> int | None:
+    """Return the rank of the first failure: what the message says, what the path says, what the launcher says of the first that failed."""
+    if incident.root.rank is not None:
+        return incident.root.rank
+    if file is not None and file.rank is not None:
+        return file.rank
+    for event in incident.consequences:
+        told = event.fields.get("rank", event.rank)
+        if isinstance(told, int) and (
+            "exit_code" in event.fields or "signal" in event.fields or event.signature.startswith("elastic-childfailed")
+        ):
+            return told
+    return file.local_rank if file is not None else None
+
+
+def _retry(incident: Incident, figures: Mapping[str, object], row: JobRow) -> Retry:
+    """Return what a restart of a failed job needs."""
+    if incident.kind in (Kind.HOST_OOM, Kind.SHM_OOM):
+        return "more-memory"
+    share = figures.get("other_share")
+    if isinstance(share, float) and share >= 0.2:
+        return "other-node"
+    unused = figures.get("unallocated_share")
+    if isinstance(unused, float) and unused >= 0.2:
+        return "retry"
+    if row.recovered:
+        return "retry"
+    early = incident.steps_passed is None or incident.steps_passed <= 1
+    return "stop" if early else "smaller"
+
+
+def _user(files: Sequence[LogFile]) -> str | None:
+    """Return the name of who owns the files; None for root, and where the system does not know."""
+    owner = next((file.owner for file in files if file.owner), 0)
+    if not owner or pwd is None:
+        return None
+    try:
+        return pwd.getpwuid(owner).pw_name
+    except KeyError:
+        return str(owner)
+
+
+def _day(seconds: int) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(seconds))
