@@ -2,12 +2,15 @@
 
 import os
 import sys
+from importlib.util import find_spec
 
 _OWN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ".venv", "bin", "python")
 """The environment that README.md makes in a checkout."""
 
 try:
-    from oomdoctor.cli.main import main
+    if find_spec("msgspec") is None:  # a watched command runs before it is loaded
+        raise ModuleNotFoundError(name="msgspec")
+    from oomdoctor.start import main
 
     main()
 except ModuleNotFoundError as missing:

@@ -26,6 +26,7 @@ LAYERS = (
     {"api"},
     {"report"},
     {"cli"},
+    {"start"},
 )
 """The rooms, lowest first. A room imports from itself and from lower layers."""
 LAYER_OF = {room: number for number, rooms in enumerate(LAYERS) for room in rooms}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import os
 import sys
@@ -38,8 +37,6 @@ _MODULES = {"run": "runs.run", "snapshot": "runs.snapshot", "triage": "fleet.tri
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
 """What shells report of a program that SIGINT or SIGPIPE ended: 128 and the number of the signal."""
-_COLLECT_AFTER = 50_000
-"""Objects between two searches for circular garbage: a short process makes little of it, and searching takes 3 % of its time."""
 
 
 class _Commands(SuggestingGroup):
@@ -92,7 +89,6 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Run the command line: wrong use and output that cannot be written end with status 2 and a clear line, Ctrl-C with 130."""
-    gc.set_threshold(_COLLECT_AFTER)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     try:

@@ -8,28 +8,94 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from oomdoctor.record.command.launch import Launched
 from oomdoctor.record.command.signals import end_signal, exit_code
-from oomdoctor.record.evidence import ENVIRONMENT, LOG, RUN, EvidenceGap, ReceivedSignal, RunRecord, WatchedProcess
+from oomdoctor.record.evidence import ENVIRONMENT, LOG, RUN, EvidenceGap, Output, ReceivedSignal, RunRecord, WatchedProcess
+from oomdoctor.record.evidence_place import EvidencePlace
 from oomdoctor.record.folder import EvidenceFolder
-from oomdoctor.record.injection import Injection, discard, unreached
+from oomdoctor.record.injection import Injection, discard
 from oomdoctor.record.output import Recorded
-from oomdoctor.record.sampling.sampler import SamplerProcess, Summary
+from oomdoctor.record.sampling.sampler_process import SamplerProcess, Summary
 from oomdoctor.record.started import copy_configs, interpreter_of, variables
+from oomdoctor.record.unreached import unreached
 
 if TYPE_CHECKING:
+    from oomdoctor.record.command.launch import Launched
     from oomdoctor.record.command.plain import PlainLaunched
+    from oomdoctor.record.options import WatchOptions
 
 _AFTER = 2.0
 """Seconds in which what outlives the command may end."""
 _SUM = 5.0
 """Seconds that the sampler has to say what it saw."""
+_NO_LOG = {"terminal": "it went to the terminal", "pipe": "it went through a pipe", "closed": "its output was closed"}
 Describe = Callable[[str | None], bytes]
 
 
+class WatchedRun(Struct, frozen=True, kw_only=True):
+    """A run that ended."""
+
+    status: int
+    """As waitpid gives it."""
+    record: RunRecord
+    folder: EvidenceFolder
+    stopped: bool
+    """Whether somebody asked the wrapper to end: what comes now must be quick."""
+    near: str | None = None
+    """What was used to within three hundredths, though nothing failed."""
+
+
 def attend(
+    launched: Launched | PlainLaunched,
+    command: Sequence[str],
+    options: WatchOptions,
+    place: EvidencePlace,
+    recorded: Recorded,
+    injection: Injection | None,
+) -> WatchedRun:
+    """Watch a command that runs, to its end, and return what is known of it."""
+    folder = EvidenceFolder(place)
+    try:
+        record = _record(command, options, launched, recorded)
+        status, record, near = _attended(launched, record, folder, recorded, injection, options.describe)
+    except Exception as error:  # noqa: BLE001 - whatever fails in us, the command runs to its end, and what is known is kept
+        status, near = launched.wait(), None
+        folder.gaps.append(EvidenceGap(what="the run", why=f"{type(error).__name__}: {error}"))
+        record = replace(_record((), options, launched, recorded), exit_code=exit_code(status), signal=end_signal(status))
+        folder.write_json(RUN, replace(record, gaps=tuple(folder.gaps)))
+    return WatchedRun(status=status, record=record, folder=folder, stopped=launched.asked_to_end, near=near)
+
+
+def _record(command: Sequence[str], options: WatchOptions, launched: Launched | PlainLaunched, recorded: Recorded) -> RunRecord:
+    """Return what is known of a run when it starts."""
+    output = recorded.output
+    return RunRecord(
+        oomdoctor=options.version,
+        command=tuple(_text(word) for word in command),
+        cwd=_text(_here()),
+        start=round(launched.start, 3),
+        level=options.level,
+        attempt=options.attempt,
+        log=Output(kind=output.kind, path=output.path, start_offset=output.start_offset),
+    )
+
+
+def _text(word: str) -> str:
+    """Return a word that JSON can hold, also where it is no text."""
+    return word.encode("utf-8", "replace").decode()
+
+
+def _here() -> str:
+    """Return the working directory; nothing where somebody deleted it."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+def _attended(
     launched: Launched | PlainLaunched,
     record: RunRecord,
     folder: EvidenceFolder,
@@ -37,7 +103,7 @@ def attend(
     injection: Injection | None,
     describe: Describe | None,
 ) -> tuple[int, RunRecord, str | None]:
-    """Watch a command that runs, to its end; return its status, the record, and what was nearly full."""
+    """Return the status of a command that ended, the record, and what was nearly full."""
     record = replace(record, variables=variables(os.environ))
     folder.write_json(RUN, record)
     once = (partial(write_environment, folder, record.command, describe),) if describe is not None else ()
@@ -69,7 +135,11 @@ def _log(recorded: Recorded, folder: EvidenceFolder) -> list[EvidenceGap]:
     text = recorded.text()
     if text:
         folder.write(LOG, text)
-    return [] if text is not None else [recorded.gap()]
+    if text is not None:
+        return []
+    kind = recorded.output.kind
+    how = "oomdoctor run -- COMMAND > FILE 2>&1" if kind == "terminal" else "oomdoctor run --log FILE -- COMMAND"
+    return [EvidenceGap(what="what the command wrote", why=_NO_LOG.get(kind, "it cannot be read again"), how=how)]
 
 
 def _ended(record: RunRecord, launched: Launched | PlainLaunched, summary: Summary, status: int, end: float) -> RunRecord:

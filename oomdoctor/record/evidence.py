@@ -9,17 +9,16 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-RUN, ENVIRONMENT, SAMPLES, LOG, CONFIGS, RANKS, REPORT, ATTEMPTS = (
-    "run.json", "environment.json", "samples.jsonl", "log.txt", "configs", "ranks", "report.json", "attempts",
+from oomdoctor.record.output import OutputKind
+
+RUN, ENVIRONMENT, SAMPLES, LOG, CONFIGS, REPORT, ATTEMPTS = (
+    "run.json", "environment.json", "samples.jsonl", "log.txt", "configs", "report.json", "attempts",
 )  # fmt: skip
 """Names in the folder."""
 CHANGED = "changed-"
 """Before the number of an attempt: the configs that were changed for it."""
-MOST_BYTES = 50 << 20
-"""What a folder may take, unless somebody asks for more."""
 
 Tag = Literal["oomdoctor/evidence/v1"]
-OutputKind = Literal["file", "terminal", "pipe", "closed", "other"]
 
 
 class EvidenceGap(Struct, frozen=True, kw_only=True):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
-from contextlib import suppress
 
 from msgspec.json import encode
 from msgspec.json import format as indented
 
-from oomdoctor.record.evidence import ATTEMPTS, CHANGED, MOST_BYTES, RANKS, EvidenceGap
+from oomdoctor.record.evidence import ATTEMPTS, CHANGED, EvidenceGap
+from oomdoctor.record.evidence_place import MOST_BYTES, EvidencePlace, remove_tree
 
-_MOST_TRIES = 1000
 MOST_LINES_BYTES = 8 << 20
 """Of samples."""
 
@@ -20,35 +18,12 @@ MOST_LINES_BYTES = 8 << 20
 class EvidenceFolder:
     """The folder of a run. What cannot be written becomes a gap, once for each reason."""
 
-    def __init__(self, path: str | None, most: int = MOST_BYTES) -> None:
-        self.gaps: list[EvidenceGap] = []
+    def __init__(self, place: EvidencePlace, most: int = MOST_BYTES) -> None:
+        self.path = place.path
+        self.gaps = [EvidenceGap(what=f"evidence folder {path}", why=why, how="oomdoctor run --out DIR") for path, why in place.failed]
+        self._is_new = place.is_new
         self._most = most
         self._left = most
-        self._is_new = path is None or not os.path.isdir(path)
-        self.path = self._made(path)
-
-    def _made(self, path: str | None) -> str | None:
-        """Make the folder and return its path. None where there is no place.
-
-        The default is a new one below the working directory, else below the folder for temporary files.
-        """
-        if path is not None:
-            return self._first_of([path], exist_ok=True)
-        names = _new_names()
-        return self._first_of(names) or self._first_of([os.path.join(_temporary(), name) for name in names])
-
-    def _first_of(self, paths: Sequence[str], *, exist_ok: bool = False) -> str | None:
-        for path in paths:
-            try:
-                os.makedirs(os.path.join(path, RANKS), mode=0o700, exist_ok=exist_ok)
-            except FileExistsError:
-                continue
-            except OSError as error:
-                why = error.strerror or str(error)
-                self.gaps.append(EvidenceGap(what=f"evidence folder {path}", why=why, how="oomdoctor run --out DIR"))
-                return None
-            return os.path.abspath(path)
-        return None
 
     def write(self, name: str, data: bytes) -> bool:
         """Write a file, whole or not at all; return whether it is there."""
@@ -100,17 +75,8 @@ class EvidenceFolder:
 
     def remove(self) -> None:
         """Take away what was made, where it was made for this run."""
-        if self.path is None or not self._is_new:
-            return
-        for place, folders, files in os.walk(self.path, topdown=False):
-            for name in files:
-                with suppress(OSError):
-                    os.unlink(os.path.join(place, name))
-            for name in folders:
-                with suppress(OSError):
-                    os.rmdir(os.path.join(place, name))
-        with suppress(OSError):
-            os.rmdir(self.path)
+        if self.path is not None and self._is_new:
+            remove_tree(self.path)
 
     def _size(self, name: str) -> int:
         try:
@@ -131,14 +97,3 @@ def _thin(path: str) -> None:
     with open(f"{path}.part", "wb") as file:
         file.write(b"".join([*lines[:half:2], *lines[half:]]))
     os.replace(f"{path}.part", path)
-
-
-def _temporary() -> str:
-    """Return the folder for temporary files, as the tempfile module has it but without loading that."""
-    return next((place for name in ("TMPDIR", "TEMP", "TMP") if (place := os.environ.get(name))), "/tmp")  # noqa: S108 - a new folder of ours
-
-
-def _new_names() -> list[str]:
-    """Return names for a new folder: by the time, and numbered where several runs start in one second."""
-    name = time.strftime("oomdoctor-run-%Y%m%d-%H%M%S")
-    return [name, *(f"{name}-{number}" for number in range(2, _MOST_TRIES))]

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from oomdoctor.record.evidence import RUN, EvidenceGap, RunRecord, WatchedProcess
+from oomdoctor.record.evidence_place import make_place
 from oomdoctor.record.folder import EvidenceFolder
 from oomdoctor.record.injected import recorder as own_recorder
 from oomdoctor.record.injection import PACKAGE, SNAPSHOTS_MOST, Injection, inject
@@ -21,7 +22,7 @@ NO_WRAPPER = EvidenceGap(what="the wrapper", why="the recorder inside was starte
 
 def prepare(out: str | None, level: int, version: str) -> Injection | None:
     """Make an evidence folder for commands that somebody else starts, with the recorder in it; None where nothing can be written."""
-    folder = EvidenceFolder(out)
+    folder = EvidenceFolder(make_place(out))
     injection = inject(folder.path, level)
     if injection is None:
         folder.remove()
@@ -57,7 +58,7 @@ class ProcessWatch:
             self._recorder.say_hello()
 
     def _new_recorder(self) -> Any:
-        self._folder = EvidenceFolder(self._out)
+        self._folder = EvidenceFolder(make_place(self._out))
         if self._folder.path is None:
             return None
         self._folder.write_json(RUN, self._record)

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shutil
-import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-
-from msgspec import Struct
+from importlib import import_module
+from typing import NamedTuple
 
 from oomdoctor.record import injected
-from oomdoctor.record.evidence import MOST_BYTES, RANKS, EvidenceGap, WatchedProcess
+from oomdoctor.record.evidence_place import MOST_BYTES, RANKS, remove_tree
 
 NAME = "oomdoctor-inside"
 """The folder; what lists environments leaves it out by this name."""
@@ -29,15 +26,9 @@ _METADATA = f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: 1\n"
 _ENTRY_POINTS = f"[torch.backends]\noomdoctor = {PACKAGE}:from_entry_point\n"
 SNAPSHOTS_MOST = MOST_BYTES * 4 // 5
 """What snapshots may take of the evidence folder."""
-_HELLO = re.compile(r"pid-(\d{1,10})\.hello\.json$")
-_PYTHON = re.compile(r"^(?:\S{0,400}/)?(?:python|pypy)[\d.]{0,6}(?: |$)")
-_A_FRAMEWORK = 150 << 20
-"""What a process holds at least that imported torch, jax or tensorflow; torch 2.13 for CPUs alone takes above 200 MiB."""
-_MOST_GAPS = 16
-_UNKNOWN = "its environment did not reach it, or it imports no framework"
 
 
-class Injection(Struct, frozen=True, kw_only=True):
+class Injection(NamedTuple):
     """A folder that is ready to be on PYTHONPATH, and where the recorders write."""
 
     path: str
@@ -68,38 +59,7 @@ class Injection(Struct, frozen=True, kw_only=True):
 def discard(injection: Injection | None) -> None:
     """Delete the folder. A process that still runs could not import torch without it."""
     if injection is not None:
-        shutil.rmtree(os.path.dirname(injection.path) if injection.is_temporary else injection.path, ignore_errors=True)
-
-
-def unreached(folder: str | None, processes: Iterable[WatchedProcess]) -> list[EvidenceGap]:
-    """Return a gap for each process of Python that is large enough to hold a framework and where no recorder said that it is there.
-
-    Where others said so, one that has no rank and may not be kept out is taken for a tool that imports no framework.
-    """
-    names: list[str] = []
-    with suppress(OSError):
-        names = os.listdir(os.path.join(folder or "", RANKS))
-    greeted = {int(hello[1]) for name in names if (hello := _HELLO.search(name))}
-    commands = {process.pid: process.command for process in processes}
-    return [
-        EvidenceGap(what=f"the recorder in process {process.pid} ({process.command[:80]})", why=_kept_out(process.command) or _UNKNOWN)
-        for process in processes
-        if process.pid not in greeted
-        and _PYTHON.search(process.command)
-        and (process.peak_rss_bytes or 0) >= _A_FRAMEWORK
-        and (not greeted or process.rank is not None or _kept_out(process.command))
-        and not (process.parent in greeted and commands.get(process.parent or 0) == process.command)  # forked: it had nothing to say
-    ][:_MOST_GAPS]
-
-
-def _kept_out(command: str) -> str | None:
-    """Return what kept the recorder out, by the options of the interpreter."""
-    for word in command.split()[1:]:
-        if not word.startswith("-") or word in ("-c", "-m", "-"):
-            break
-        if not word.startswith("--") and set(word) & set("IES"):
-            return f"python {word} does not look where the recorder is"
-    return None
+        remove_tree(os.path.dirname(injection.path) if injection.is_temporary else injection.path)
 
 
 def inject(folder: str | None, level: int) -> Injection | None:
@@ -112,7 +72,8 @@ def inject(folder: str | None, level: int) -> Injection | None:
     with suppress(OSError):
         os.makedirs(os.path.join(folder, RANKS), mode=0o700, exist_ok=True)
         is_temporary = os.pathsep in os.path.abspath(folder)
-        return _made(tempfile.mkdtemp(prefix=f"{NAME}-") if is_temporary else folder, folder, level, is_temporary=is_temporary)
+        place = import_module("tempfile").mkdtemp(prefix=f"{NAME}-") if is_temporary else folder
+        return _made(place, folder, level, is_temporary=is_temporary)
     return None
 
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-
-from msgspec import Struct
-
-from oomdoctor.record.evidence import EvidenceGap, Output
+from typing import Literal, NamedTuple
 
 try:
     import fcntl
@@ -17,15 +14,23 @@ except ImportError:  # Windows
 _MOST = 16 << 20
 _STREAMS = (2, 1)
 """Standard error first: what a program dies of stands there."""
-_WHY = {"terminal": "it went to the terminal", "pipe": "it went through a pipe", "closed": "its output was closed"}
+OutputKind = Literal["file", "terminal", "pipe", "closed", "other"]
 
 
-class Recorded(Struct, frozen=True):
+class OutputPlace(NamedTuple):
+    """Where a stream of the command leads, with the offset at which its own part of a file begins."""
+
+    kind: OutputKind
+    path: str | None = None
+    start_offset: int | None = None
+
+
+class Recorded(NamedTuple):
     """The outputs of a command that can be read again, and how."""
 
-    output: Output
+    output: OutputPlace
     """The one whose place is said."""
-    files: tuple[tuple[Output, int | None], ...] = ()
+    files: tuple[tuple[OutputPlace, int | None], ...] = ()
     """Files, each with a descriptor that leads there."""
 
     @property
@@ -39,12 +44,6 @@ class Recorded(Struct, frozen=True):
         texts = [text for output, handle in reversed(self.files) if (text := _text(output, handle)) is not None]
         return b"\n".join(text[-_MOST // len(texts) :] for text in texts) if texts else None
 
-    def gap(self) -> EvidenceGap:
-        """Return why there is no log, and what would have one."""
-        why = _WHY.get(self.output.kind, "it cannot be read again")
-        how = "oomdoctor run -- COMMAND > FILE 2>&1" if self.output.kind == "terminal" else "oomdoctor run --log FILE -- COMMAND"
-        return EvidenceGap(what="what the command wrote", why=why, how=how)
-
 
 def outputs(log: str | None) -> Recorded:
     """Return where the command's outputs lead. `log` is a file that somebody names."""
@@ -52,7 +51,7 @@ def outputs(log: str | None) -> Recorded:
         output = output_of(2, log)
         return Recorded(output, ((output, None),))
     streams = [(output_of(stream, None), stream) for stream in _STREAMS]
-    files: list[tuple[Output, int | None]] = []
+    files: list[tuple[OutputPlace, int | None]] = []
     seen = set[tuple[int, int]]()
     for output, stream in streams:
         if output.kind == "file" and (same := _identity(stream)) not in seen:
@@ -61,22 +60,22 @@ def outputs(log: str | None) -> Recorded:
     return Recorded(files[0][0] if files else streams[0][0], tuple(files))
 
 
-def output_of(descriptor: int, log: str | None) -> Output:
+def output_of(descriptor: int, log: str | None) -> OutputPlace:
     """Return where a descriptor leads, with the place at which the command's own part begins. `log` is a file that somebody names."""
     if log is not None:
-        return Output(kind="file", path=os.path.abspath(log).encode("utf-8", "replace").decode(), start_offset=_size(log) or 0)
+        return OutputPlace(kind="file", path=os.path.abspath(log).encode("utf-8", "replace").decode(), start_offset=_size(log) or 0)
     try:
         mode = os.fstat(descriptor).st_mode
     except OSError:
-        return Output(kind="closed")
+        return OutputPlace(kind="closed")
     if stat.S_ISREG(mode):
-        return Output(kind="file", path=_path(descriptor), start_offset=_offset(descriptor))
+        return OutputPlace(kind="file", path=_path(descriptor), start_offset=_offset(descriptor))
     if os.isatty(descriptor):
-        return Output(kind="terminal")
-    return Output(kind="pipe" if stat.S_ISFIFO(mode) else "other")
+        return OutputPlace(kind="terminal")
+    return OutputPlace(kind="pipe" if stat.S_ISFIFO(mode) else "other")
 
 
-def _text(output: Output, descriptor: int | None) -> bytes | None:
+def _text(output: OutputPlace, descriptor: int | None) -> bytes | None:
     """Return the last of what the command wrote to a file; None where that cannot be read again.
 
     The descriptor is read where the path leads nowhere any more: to a file that was deleted or lies in another container.

@@ -15,7 +15,6 @@ from oomdoctor.record.evidence import (
     CONFIGS,
     ENVIRONMENT,
     LOG,
-    RANKS,
     RUN,
     SAMPLES,
     EvidenceGap,
@@ -26,6 +25,7 @@ from oomdoctor.record.evidence import (
     RunRecord,
     Sample,
 )
+from oomdoctor.record.evidence_place import RANKS
 from oomdoctor.record.ring import Ring, read_ring
 
 T = TypeVar("T", bound=Struct)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 
 from oomdoctor.machine.collect.variables import sounds_secret
 from oomdoctor.record.evidence import CONFIGS, EvidenceGap
@@ -52,7 +52,7 @@ def copy_configs(command: Sequence[str], cwd: str, folder: EvidenceFolder) -> No
 
 def interpreter_of(command: Sequence[str]) -> str | None:
     """Return the Python that a command runs in: itself, or the one in the first line of a script such as torchrun; None where unknown."""
-    path = shutil.which(command[0]) if command else None
+    path: str | None = import_module("shutil").which(command[0]) if command else None
     if path is None:
         return None
     if re.match(r"python[\d.]*$", os.path.basename(path)):

@@ -11,8 +11,9 @@ from fake_torch import VERSIONS, write_fake_torch
 from record.recorded import Recorded
 
 from oomdoctor.record.evidence import WatchedProcess
-from oomdoctor.record.injection import FILES, NAME, Injection, discard, inject, unreached
+from oomdoctor.record.injection import FILES, NAME, Injection, discard, inject
 from oomdoctor.record.read_folder import read_evidence
+from oomdoctor.record.unreached import unreached
 
 
 @pytest.fixture

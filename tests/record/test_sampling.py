@@ -12,6 +12,7 @@ import pytest
 
 from oomdoctor.machine.collect.nvml import CardUse
 from oomdoctor.record.evidence import CardSample, CgroupCounters, CgroupSample
+from oomdoctor.record.evidence_place import make_place
 from oomdoctor.record.folder import EvidenceFolder
 from oomdoctor.record.sampling.cards import Cards
 from oomdoctor.record.sampling.groups import MemoryGroup
@@ -132,7 +133,7 @@ def test_lines_of_the_kernel(record: bytes, expected: str | None) -> None:
 
 
 def test_the_series_stays_bounded_and_keeps_its_end(tmp_path: Path) -> None:
-    folder = EvidenceFolder(str(tmp_path / "evidence"))
+    folder = EvidenceFolder(make_place(str(tmp_path / "evidence")))
     for number in range(100):
         folder.append("samples.jsonl", [b"%04d" % number], most=200)
     lines = (tmp_path / "evidence" / "samples.jsonl").read_text().split()

@@ -11,6 +11,7 @@ import pytest
 from msgspec.json import decode
 
 from oomdoctor.record.evidence import RunRecord
+from oomdoctor.record.evidence_place import make_place
 from oomdoctor.record.folder import EvidenceFolder
 from oomdoctor.record.started import copy_configs, variables
 
@@ -38,7 +39,7 @@ def test_configs_that_a_command_names(command: str, expected: list[str], tmp_pat
     (tmp_path / "data.txt").write_text("x")
     (tmp_path / "large.json").write_text(" " * (1 << 20) + "{}")
     (tmp_path / "run.sh").write_text("torchrun train.py --config sft.yaml\n")
-    folder = EvidenceFolder(str(tmp_path / "evidence"))
+    folder = EvidenceFolder(make_place(str(tmp_path / "evidence")))
     copy_configs(command.split(" ", 2) if " -c " in command else command.split(), str(tmp_path), folder)
     configs = tmp_path / "evidence" / "configs"
     assert (sorted(os.listdir(configs)) if configs.exists() else []) == expected

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from oomdoctor.record.command.launch import given_environment
-from oomdoctor.record.watch import AnyLaunched, WatchedRun, WatchOptions, watch
+from oomdoctor.record.options import WatchOptions
+from oomdoctor.record.watch import AnyLaunched, watch
+
+if TYPE_CHECKING:
+    from oomdoctor.record.attend import WatchedRun
 
 
-def run(command: Sequence[str], options: WatchOptions, version: str) -> tuple[AnyLaunched, WatchedRun]:
-    """Run a command with its own streams and signals, and return what is known of how it ended.
+def run(command: Sequence[str], options: WatchOptions) -> tuple[AnyLaunched, WatchedRun | None]:
+    """Run a command with its own streams and signals, and return what is known of how it ended, if anything is.
 
     Raise NotStarted where it cannot be started.
     """
-    return watch(command, given_environment(), options, version)
+    return watch(command, given_environment(), options)

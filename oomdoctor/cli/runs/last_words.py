@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -11,10 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from oomdoctor.case.text import Text
-from oomdoctor.record.attend import write_environment
+from oomdoctor.record.attend import WatchedRun, write_environment
 from oomdoctor.record.command.launch import Launched, given_environment
-from oomdoctor.record.evidence import RANKS, REPORT, RunRecord
-from oomdoctor.record.watch import AnyLaunched, WatchedRun
+from oomdoctor.record.evidence import REPORT, RunRecord
+from oomdoctor.record.evidence_place import RANKS
+from oomdoctor.record.watch import AnyLaunched
 
 if TYPE_CHECKING:
     from oomdoctor.case.diagnosis import Diagnosis
@@ -89,7 +89,7 @@ def _plan(run: WatchedRun, diagnosis: Diagnosis, tries: int, allowed: Sequence[s
         return _NO_RETRY.get(_language()).format(why=plan.why_not)
     attempt = run.record.attempt + 1
     last, fixes = attempt + tries - 1, ", ".join(plan.changed)
-    return _RETRY.get(_language()).format(attempt=attempt, all=last, fixes=fixes, command=shlex.join(plan.command))
+    return _RETRY.get(_language()).format(attempt=attempt, all=last, fixes=fixes, command=import_module("shlex").join(plan.command))
 
 
 def _diagnose(run: WatchedRun, folder: str, say: Callable[[str], None], *, quiet: bool, tries: int, allowed: Sequence[str]) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import signal
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import NoReturn
 
 from oomdoctor.record.command.beside import let_go
@@ -207,7 +207,7 @@ def _spawned(command: list[str], environment: Mapping[str, str], mask: Collectio
     try:
         return os.posix_spawnp(command[0], command, environment, setsigmask=mask, setsigdef=restored())
     except OSError as error:
-        path = shutil.which(command[0])
+        path = import_module("shutil").which(command[0])
         if error.errno != errno.ENOEXEC or path is None:
             raise
     return os.posix_spawnp("/bin/sh", ["/bin/sh", path, *command[1:]], environment, setsigmask=mask, setsigdef=restored())

@@ -14,8 +14,6 @@ from oomdoctor.machine.collect.nvml import CardUse, NvmlMeter
 from oomdoctor.record.command.beside import Beside
 from oomdoctor.record.evidence import CardSample, EvidenceGap
 
-_DEVICES = ("/dev/nvidiactl", "/dev/dxg")
-"""What a driver of NVIDIA makes, on Linux and in WSL."""
 _EVERY = 1.0
 _STALE = 5.0
 """Seconds after which an answer tells nothing of the moment."""
@@ -31,7 +29,7 @@ class _Answer(Struct, frozen=True):
 
 
 class Cards:
-    """The cards of the machine, from the sampler's side. Where there is no driver, nobody is asked."""
+    """The cards of the machine, from the sampler's side."""
 
     def __init__(self, start: Callable[[], Meter] | None = None) -> None:
         """Ask from now on; `start` makes what measures (default: NVML)."""
@@ -39,16 +37,12 @@ class Cards:
         self._last: _Answer = _Answer()
         self._time = time.monotonic()
         self._unread = b""
-        self._beside: Beside | None = None
-        start = start or (_nvml if any(os.path.exists(device) for device in _DEVICES) else None)
-        if start is not None:
-            made = start
-            self._beside = Beside(lambda parent, writer: _live(made, parent, writer))
+        self._beside = Beside(lambda parent, writer: _live(start or _nvml, parent, writer))
 
     def sample(self, processes: Mapping[int, int]) -> tuple[CardSample, ...]:
         """Return what is held on each card now, and what of it these processes hold."""
         self._read()
-        if self._beside is None or time.monotonic() - self._time > _STALE:
+        if time.monotonic() - self._time > _STALE:
             return ()
         return tuple(
             CardSample(index=card.index, used=card.used_bytes, total=card.total_bytes, ours=_ours(card, processes))
@@ -62,13 +56,10 @@ class Cards:
 
     def close(self) -> None:
         """Ask no more."""
-        if self._beside is not None:
-            self._beside.kill()
+        self._beside.kill()
 
     def _read(self) -> None:
         """Take the newest line that has come."""
-        if self._beside is None:
-            return
         try:
             self._unread += os.read(self._beside.reader, _MOST_WAITING)
         except BlockingIOError:

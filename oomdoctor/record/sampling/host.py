@@ -14,6 +14,13 @@ _LINE = re.compile(
     re.IGNORECASE,
 )
 _MOST_LINES, _MOST_READ = 200, 20_000
+_CARD_DEVICES = ("/dev/nvidiactl", "/dev/dxg")
+"""What a driver of NVIDIA makes, on Linux and in WSL."""
+
+
+def has_card_driver() -> bool:
+    """Return whether there is a driver that can be asked what cards hold."""
+    return any(map(os.path.exists, _CARD_DEVICES))
 
 
 def memory() -> tuple[int | None, int | None]:

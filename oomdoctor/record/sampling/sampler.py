@@ -1,25 +1,28 @@
-"""A process beside the command that looks at its memory again and again, and says in the end what it saw."""
+"""Look at the memory of a command again and again, and say in the end what was seen."""
 
 from __future__ import annotations
 
 import os
 import select
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from importlib import import_module
 from threading import Timer
+from typing import TYPE_CHECKING
 
-from msgspec import DecodeError, Struct
-from msgspec.json import decode, encode
+from msgspec import Struct
+from msgspec.json import encode
 
-from oomdoctor.record.command.beside import Beside
-from oomdoctor.record.evidence import SAMPLES, CgroupCounters, EvidenceGap, FileSystem, Sample, Survivor, WatchedProcess
+from oomdoctor.record.evidence import SAMPLES, EvidenceGap, FileSystem, Sample, Survivor, WatchedProcess
 from oomdoctor.record.folder import EvidenceFolder
-from oomdoctor.record.sampling.cards import Cards
 from oomdoctor.record.sampling.groups import MemoryGroup
-from oomdoctor.record.sampling.host import file_system, kernel_lines, memory, oom_kills, pressure, swap
+from oomdoctor.record.sampling.host import file_system, has_card_driver, kernel_lines, memory, oom_kills, pressure, swap
 from oomdoctor.record.sampling.processes import ProcessTree, command_of
+from oomdoctor.record.sampling.sampler_process import Summary
+
+if TYPE_CHECKING:
+    from oomdoctor.record.sampling.cards import Cards
 
 _SHM = "/dev/shm"  # noqa: S108 - a place to look at, not to write to
 _SLOW, _FAST = 1.0, 0.2
@@ -30,53 +33,9 @@ _WRITE_EVERY = 5.0
 """Seconds between two writes."""
 _ASIDE = 3.0
 """Seconds after which the rest is done: most commands that are shorter need none of it."""
-_MOST_SUMMARY = 32 << 20
 
 
-class Summary(Struct, frozen=True, kw_only=True):
-    """What the sampler saw from start to end."""
-
-    processes: tuple[WatchedProcess, ...] = ()
-    alive: tuple[Survivor, ...] = ()
-    counters: CgroupCounters | None = None
-    host_oom_kills: int | None = None
-    files: tuple[FileSystem, ...] = ()
-    kernel: tuple[str, ...] = ()
-    gaps: tuple[EvidenceGap, ...] = ()
-    near: str | None = None
-    """What was used to within three hundredths: card or group."""
-
-
-class SamplerProcess:
-    """The process, from the wrapper's side."""
-
-    def __init__(
-        self, folder: EvidenceFolder, ours: Collection[int], places: tuple[str, ...], once: Collection[Callable[[], object]] = ()
-    ) -> None:
-        """Start it; `once` is what it does besides, after a while and in a thread, as it may take time."""
-        question, self._ask = os.pipe()
-        self._beside = Beside(partial(_live, question, self._ask, folder, frozenset(ours), places, tuple(once)))
-        self.pid = self._beside.pid
-        os.close(question)
-
-    def finish(self, seconds: float) -> Summary:
-        """Ask for what it saw and end it; after so many seconds go on without."""
-        os.close(self._ask)
-        until, data = time.monotonic() + seconds, b""
-        while self.pid is not None and len(data) < _MOST_SUMMARY:
-            if not select.select([self._beside.reader], [], [], max(0.0, until - time.monotonic()))[0]:
-                break
-            piece = os.read(self._beside.reader, 1 << 16)
-            if not piece:
-                break
-            data += piece
-        self._beside.kill()
-        with suppress(DecodeError):
-            return decode(data, type=Summary)
-        return Summary(gaps=(EvidenceGap(what="the processes of the run", why="the sampler did not answer"),))
-
-
-def _live(
+def sample_until_asked(
     question: int,
     ask: int,
     folder: EvidenceFolder,
@@ -125,7 +84,7 @@ class Sampler:
         self._places = tuple(dict.fromkeys((_SHM, *places)))
         self._least: dict[str, FileSystem] = {}
         self._group = MemoryGroup()
-        self._cards = Cards()
+        self._cards: Cards | None = import_module("oomdoctor.record.sampling.cards").Cards() if has_card_driver() else None
         self._kills = oom_kills()
         self._started = time.time()
         self.began = time.monotonic()
@@ -147,7 +106,7 @@ class Sampler:
             psi=pressure(),
             shm_free=free[_SHM],
             disk_free=min((size for place, size in free.items() if place != _SHM and size is not None), default=None),
-            cards=self._cards.sample(alive),
+            cards=() if self._cards is None else self._cards.sample(alive),
             processes={str(pid): size for pid, size in alive.items()},
         )
         self._near = self._near or _nearly_full(sample)
@@ -175,14 +134,17 @@ class Sampler:
                 )
                 for process in sorted(self._tree.seen.values(), key=lambda process: process.first)
             ),
-            alive=tuple(Survivor(pid=pid, command=name, card_bytes=self._cards.held(pid)) for pid in alive if (name := command_of(pid))),
+            alive=tuple(Survivor(pid=pid, command=name, card_bytes=self._held(pid)) for pid in alive if (name := command_of(pid))),
             counters=self._group.counters(),
             host_oom_kills=None if kills is None or self._kills is None else kills - self._kills,
             files=tuple(self._least.values()),
             kernel=tuple(lines or ()),
-            gaps=(*gaps, *self._cards.gaps, *((_NO_KERNEL,) if lines is None else ())),
+            gaps=(*gaps, *(() if self._cards is None else self._cards.gaps), *((_NO_KERNEL,) if lines is None else ())),
             near=self._near,
         )
+
+    def _held(self, pid: int) -> int | None:
+        return None if self._cards is None else self._cards.held(pid)
 
     def _free(self, place: str) -> int | None:
         free, total = file_system(place)

@@ -1,0 +1,73 @@
+"""The folder that a run leaves its evidence in, made before its command starts: nothing is loaded here but what that takes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+RANKS = "ranks"
+"""The folder inside that recorders write to."""
+MOST_BYTES = 50 << 20
+"""What a folder may take, unless somebody asks for more."""
+_MOST_TRIES = 1000
+
+
+class EvidencePlace(NamedTuple):
+    """Where the folder is; None where there is none."""
+
+    path: str | None
+    is_new: bool
+    failed: tuple[tuple[str, str], ...] = ()
+    """Paths that could not be made, and why."""
+
+
+def make_place(path: str | None) -> EvidencePlace:
+    """Make the folder: by default a new one below the working directory, else below the folder for temporary files."""
+    if path is not None:
+        return _first_of([path], is_new=not os.path.isdir(path))
+    names = _new_names()
+    here = _first_of(names)
+    if here.path is not None:
+        return here
+    elsewhere = _first_of([os.path.join(_temporary(), name) for name in names])
+    return elsewhere._replace(failed=(*here.failed, *elsewhere.failed))
+
+
+def remove_tree(path: str) -> None:
+    """Delete a folder, as far as that can be; shutil does the same and loads every compressor for it."""
+    for place, folders, files in os.walk(path, topdown=False):
+        for name in files:
+            with suppress(OSError):
+                os.unlink(os.path.join(place, name))
+        for name in folders:
+            with suppress(OSError):
+                os.rmdir(os.path.join(place, name))
+    with suppress(OSError):
+        os.rmdir(path)
+
+
+def _first_of(paths: Sequence[str], *, is_new: bool = True) -> EvidencePlace:
+    """Make the first of these folders that can be made; a new one must not be there before."""
+    for path in paths:
+        try:
+            os.makedirs(os.path.join(path, RANKS), mode=0o700, exist_ok=not is_new)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            return EvidencePlace(None, is_new, ((path, error.strerror or str(error)),))
+        return EvidencePlace(os.path.abspath(path), is_new)
+    return EvidencePlace(None, is_new)
+
+
+def _temporary() -> str:
+    """Return the folder for temporary files, as the tempfile module has it but without loading that."""
+    return next((place for name in ("TMPDIR", "TEMP", "TMP") if (place := os.environ.get(name))), "/tmp")  # noqa: S108 - a new folder of ours
+
+
+def _new_names() -> list[str]:
+    """Return names for a new folder: by the time, and numbered where several runs start in one second."""
+    name = time.strftime("oomdoctor-run-%Y%m%d-%H%M%S")
+    return [name, *(f"{name}-{number}" for number in range(2, _MOST_TRIES))]

@@ -1,0 +1,30 @@
+"""Where the program starts: a command to run is not kept waiting for what reads other command lines."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from importlib import import_module
+from typing import NoReturn
+
+from oomdoctor.cli.runs.run_options import plain_options
+
+_INTERRUPTED = 130
+"""What shells report of a program that SIGINT ended."""
+_COLLECT_AFTER = 50_000
+"""Objects between two searches for circular garbage: a short process makes little of it, and searching takes 3 % of its time."""
+
+
+def main() -> NoReturn:
+    """Run the command line."""
+    gc.set_threshold(_COLLECT_AFTER)
+    # On Windows click also replaces patterns by the names of files.
+    options = plain_options(sys.argv[2:]) if sys.argv[1:2] == ["run"] and os.name != "nt" else None
+    if options is None:
+        import_module("oomdoctor.cli.main").main()
+    try:
+        import_module("oomdoctor.cli.runs.watched").run_watched(options)
+    except KeyboardInterrupt:
+        os.write(2, b"oomdoctor: interrupted\n")
+    os._exit(_INTERRUPTED)
