@@ -48,7 +48,8 @@ def fix(
     choice = _choice(run.proposals(plans, gpus), plans, review=review, only=only, plan=plan)
     applied = run.applied(choice.taken)
     waits = bool((only or plans) and choice.undecided)
-    incomplete = any(step.left for step in applied.steps) or waits or (plans is not None and plans.obstacle is not None)
+    stuck = plans is not None and (plans.obstacle is not None or bool(plans.broken))
+    incomplete = any(step.left for step in applied.steps) or waits or stuck
     return ConfigFix(before=run.files, applied=applied, choice=choice, plans=plans, is_incomplete=incomplete)
 
 

@@ -106,6 +106,16 @@ class Obstacle(Struct, Generic[Outcome], frozen=True, kw_only=True):
     """The gentlest plan on so many of them."""
 
 
+class BrokenPlan(Struct, Generic[Outcome], frozen=True, kw_only=True):
+    """A plan that the files of the run break, and where."""
+
+    plan: Plan[Outcome]
+    file: str
+    key: str | None
+    """The setting that stands against it; None where no single one does."""
+    why: Text
+
+
 class Plans(Struct, Generic[Outcome], frozen=True, kw_only=True):
     """The result of a search."""
 
@@ -117,6 +127,8 @@ class Plans(Struct, Generic[Outcome], frozen=True, kw_only=True):
     """The gentlest first."""
     by_hand: tuple[Plan[Outcome], ...] = ()
     """Others, of which the run's files take a part at most: the rest is for a person to write."""
+    broken: tuple[BrokenPlan[Outcome], ...] = ()
+    """Where there is no plan: those that would do, and that the run's files break."""
     obstacle: Obstacle[Outcome] | None = None
     combinations: int = 0
     """How many combinations were decided."""

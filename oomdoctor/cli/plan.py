@@ -80,7 +80,7 @@ def plan(
         rules=rules,
     )
     write(_render(plans, load_pack(over=rules), format_, Wording(lang or locale_language(os.environ)), to_terminal=output is None), output)
-    if plans.obstacle is not None:
+    if plans.obstacle is not None or plans.broken:
         sys.exit(1)
 
 

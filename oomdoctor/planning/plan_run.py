@@ -33,6 +33,8 @@ _TRIES = 40
 """Plans that are written at most, to find those that keep their word."""
 _BY_HAND = 2
 """Plans with a part for a person that are named beside those that can be written."""
+_BROKEN = 3
+"""Plans that are named with what in the files breaks them, where there is no other."""
 
 
 def plan_run(
@@ -109,7 +111,7 @@ def _whole_first(whole: Plans[Outcome], every: Plans[Outcome], writer: PlanWrite
     if whole.plans:
         return replace(whole, by_hand=by_hand[:_BY_HAND])
     # Where the files hold none, a plan that is in part for a person is better than nothing; one that they break is not promised.
-    return replace(every, plans=by_hand[:top], by_hand=() if by_hand else every.plans[:_BY_HAND])
+    return replace(every, plans=by_hand[:top], broken=() if by_hand else whole.broken[:_BROKEN])
 
 
 def _mended(writer: PlanWriter | None) -> Iterator[Assumption]:

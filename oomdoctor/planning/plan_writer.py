@@ -6,17 +6,18 @@ more, a default that comes with another setting. So what is shown is what was wr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from oomdoctor.case.plan import Measure, Plan, Plans
+from oomdoctor.case.plan import BrokenPlan, Measure, Plan, Plans
 from oomdoctor.case.settings import ConfigIssue, RunConfig, RunSettings, Scalar
 from oomdoctor.case.setup import Setup
+from oomdoctor.case.text import Text
 from oomdoctor.configs.edit.edit_targets import EditTargets
 from oomdoctor.configs.edit.patch import patch
 from oomdoctor.configs.edit.store import read_file
-from oomdoctor.configs.proposals.apply import apply_proposals
+from oomdoctor.configs.proposals.apply import AppliedStep, apply_proposals
 from oomdoctor.configs.proposals.from_plans import measures_proposal
 from oomdoctor.configs.proposals.proposal import Proposal
 from oomdoctor.knowledge.pack import Pack
@@ -28,6 +29,10 @@ from oomdoctor.setups.from_log import LoggedRun, run_from_log, setup_from_log
 
 Files = Mapping[str, bytes]
 
+_TOO_LITTLE = Text(
+    "what the files say beside the plan takes back what it frees, so that it does not fit as written",
+    "文件里的其他设置抵消了方案省下的显存，写入后仍放不下",
+)
 _OF_ADAPTERS = frozenset({"finetuning", "lora_rank", "lora_targets", "modules_to_save"})
 """Settings with which a count of trained parameters, as a log prints it, is that of another run."""
 
@@ -69,33 +74,35 @@ class PlanWriter:
         `candidate` returns what the search looks at for the settings that the files say.
         """
         kept: list[Plan[Outcome]] = []
-        for plan in self._outcomes(space, plans.plans, candidate):
-            if not any(_says_nothing_new(space, plan, other) for other in kept):
-                kept.append(plan)
+        broken: list[BrokenPlan[Outcome]] = []
+        for plan in plans.plans:
+            written = self._written(space, plan, candidate)
+            if isinstance(written, BrokenPlan):
+                broken.append(written)
+            elif written is not None and not any(_says_nothing_new(space, written, other) for other in kept):
+                kept.append(written)
             if len(kept) == top:
                 break
-        return replace(plans, plans=tuple(kept))
+        return replace(plans, plans=tuple(kept), broken=() if kept else tuple(broken))
 
-    def _outcomes(
-        self, space: SearchSpace[Candidate, Outcome], plans: Sequence[Plan[Outcome]], candidate: Callable[[RunSettings], Candidate]
-    ) -> Iterator[Plan[Outcome]]:
-        """Yield the plans that fit as they are written."""
-        for plan in plans:
-            settings = self._after(plan.measures)
-            if settings is None:
-                continue
-            outcome = space.evaluate(candidate(settings))
-            if space.fits(outcome) == "yes":
-                yield replace(plan, outcome=outcome)
-
-    def _after(self, measures: Sequence[Measure]) -> RunSettings | None:
-        """Return the settings of the run as the files would say them; None where a part cannot be written."""
-        proposal = self._proposal(measures)
+    def _written(
+        self, space: SearchSpace[Candidate, Outcome], plan: Plan[Outcome], candidate: Callable[[RunSettings], Candidate]
+    ) -> Plan[Outcome] | BrokenPlan[Outcome] | None:
+        """Return a plan with what its files give; where they break it, how; None where a part is for a person to write."""
+        proposal = self._proposal(plan.measures)
         if proposal.by_hand:
             return None
         applied = apply_proposals(self._files, [proposal], self._issues, read_file)
-        run = self._read({**self._files, **applied.files}) if not any(step.left for step in applied.steps) else None
-        return None if run is None else run.settings
+        step = applied.steps[0]
+        if step.left:
+            return _refused(plan, step)
+        run = self._read({**self._files, **applied.files})
+        if run is None:
+            return None
+        outcome = space.evaluate(candidate(run.settings))
+        if space.fits(outcome) == "yes":
+            return replace(plan, outcome=outcome)
+        return BrokenPlan(plan=plan, file=next(iter(applied.files), ""), key=None, why=_TOO_LITTLE)
 
     def run(self, settings: RunSettings) -> LoggedRun:
         """Return the run of the request with what is different in these settings."""
@@ -131,6 +138,15 @@ class PlanWriter:
     def _issues(self, files: Files) -> Sequence[ConfigIssue]:
         run = self._read(files)
         return () if run is None else run.issues
+
+
+def _refused(plan: Plan[Outcome], step: AppliedStep) -> BrokenPlan[Outcome]:
+    """Return what stands against a plan: what would be wrong with the files then, else the first change that cannot be made."""
+    if (issue := step.brings) is not None:
+        return BrokenPlan(plan=plan, file=issue.file, key=issue.key, why=issue.what)
+    change = next(iter(step.proposal.changes), None)
+    file = step.proposal.files[0].path if change is None else change.file
+    return BrokenPlan(plan=plan, file=file, key=None if change is None else change.key, why=step.refusals[0].why)
 
 
 def _says_nothing_new(space: SearchSpace[Candidate, Outcome], plan: Plan[Outcome], shown: Plan[Outcome]) -> bool:

@@ -7,10 +7,13 @@ from typing import cast
 
 import pytest
 
+from click.testing import CliRunner
+
 import oomdoctor
 from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.plan import Plans
 from oomdoctor.case.serving import Served
+from oomdoctor.cli.main import cli
 
 LLAMAFACTORY = """\
 model_name_or_path: Qwen/Qwen2.5-7B-Instruct
@@ -164,6 +167,32 @@ def test_a_plan_that_no_file_holds_is_shown_where_there_is_no_other(tmp_path: Pa
     changes = oomdoctor.fix(script, gpu="V100-32GB", plan=1, review=True)
     assert plans.plans
     assert any(step.left for step in changes.applied.steps)
+
+
+STATED_TWICE = LLAMAFACTORY.format(
+    kind="lora", more="lora_rank: 8\ndeepspeed: ds.json\ngradient_checkpointing: true\nenable_liger_kernel: true"
+).replace("cutoff_len: 4096", "cutoff_len: 8192")
+BATCH_IN_ZERO = '{"train_micro_batch_size_per_gpu": 4, "bf16": {"enabled": true}, "zero_optimization": {"stage": 2}}\n'
+
+
+@pytest.mark.parametrize(("zero", "is_broken"), [
+    pytest.param(BATCH_IN_ZERO, True, id="the DeepSpeed file has a batch of its own"),
+    pytest.param(BATCH_IN_ZERO.replace(" 4,", ' "auto",'), False, id="it leaves the batch to the trainer"),
+])  # fmt: skip
+def test_where_the_files_break_every_plan_the_setting_that_conflicts_is_named(zero: str, is_broken: bool, tmp_path: Path) -> None:
+    files = [tmp_path / "sft.yaml", tmp_path / "ds.json"]
+    for path, text in zip(files, (STATED_TWICE, zero), strict=True):
+        path.write_text(text, encoding="utf-8")
+    plans = cast("Plans[Estimate]", oomdoctor.plan(files, gpu="RTX 4090", gpus=1))
+    places = {(Path(each.file).name, each.key, "the DeepSpeed JSON says 4" in each.why.en) for each in plans.broken}
+    assert (bool(plans.plans), places) == (not is_broken, {("ds.json", "train_micro_batch_size_per_gpu", True)} if is_broken else set())
+    asked = [*map(str, files), "--gpu", "RTX 4090", "--gpus", "1", "--lang", "en"]
+    for command in ("plan", "fix"):
+        done = CliRunner().invoke(cli, [command, *asked])
+        assert ("ds.json, train_micro_batch_size_per_gpu: " in done.output, done.exit_code == 1) == (
+            is_broken,
+            is_broken or command == "fix",
+        )
 
 
 def test_plans_of_a_file_that_is_mended_first_say_so(tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ class AppliedStep(Struct, frozen=True, kw_only=True):
     """Whether the files say all of it already."""
     refusals: tuple[RefusedChange, ...] = ()
     """Why it was left out, each reason with the line to type."""
+    brings: ConfigIssue | None = None
+    """What would be wrong with the files then, where that is the reason."""
 
     @property
     def left(self) -> bool:
@@ -64,9 +66,10 @@ def apply_proposals(
         after, step = _step(now, proposal, read)
         if step.made or step.created:
             issues = find_issues(after)
-            why = _worse(before, issues, proposal)
+            brings = _new_issue(before, issues)
+            why = _NOT_GONE if _remains(proposal, issues) else None if brings is None else _complaint(brings)
             if why is not None:
-                steps.append(AppliedStep(proposal=proposal, refusals=_all(proposal, why)))
+                steps.append(AppliedStep(proposal=proposal, refusals=_all(proposal, why), brings=brings))
                 continue
             now, before = after, issues
         steps.append(step)
@@ -114,14 +117,18 @@ def _created(files: Files, proposal: Proposal, read: Callable[[str], bytes | Non
     return created, clashes
 
 
-def _worse(before: Sequence[ConfigIssue], after: Sequence[ConfigIssue], proposal: Proposal) -> Text | None:
-    """Return why the rules for configs are against it; None where they are not."""
-    if proposal.issue is not None and any(_same(issue, proposal.issue) for issue in after):
-        return _NOT_GONE
-    for issue in after:
-        if issue.severity != "note" and not any(_same(issue, old) for old in before):
-            return Text(f"it would bring another complaint: {issue.what.en}", f"改完会带来新的问题：{issue.what.zh}")
-    return None
+def _remains(proposal: Proposal, after: Sequence[ConfigIssue]) -> bool:
+    """Return whether the issue that a proposal is to mend is still there."""
+    return proposal.issue is not None and any(_same(issue, proposal.issue) for issue in after)
+
+
+def _new_issue(before: Sequence[ConfigIssue], after: Sequence[ConfigIssue]) -> ConfigIssue | None:
+    """Return the first thing that is wrong now and was not."""
+    return next((issue for issue in after if issue.severity != "note" and not any(_same(issue, old) for old in before)), None)
+
+
+def _complaint(issue: ConfigIssue) -> Text:
+    return Text(f"it would bring another complaint: {issue.what.en}", f"改完会带来新的问题：{issue.what.zh}")
 
 
 def _same(issue: ConfigIssue, other: ConfigIssue) -> bool:

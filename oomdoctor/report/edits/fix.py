@@ -5,6 +5,7 @@ Keys and passwords that stand beside a changed line are shown as placeholders; n
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from oomdoctor.case.estimate import Estimate
@@ -136,6 +137,11 @@ def _waiting(choice: Choice, plans: AnyPlans | None, wording: Wording) -> Iterat
 def _nothing_planned(plans: AnyPlans | None, wording: Wording) -> Iterator[StyledLine]:
     """Why there is no plan, where one was looked for."""
     if plans is None or plans.plans:
+        return
+    if plans.broken:
+        first = plans.broken[0]
+        place = clean_line(wording.comma.join(filter(None, (os.path.basename(first.file), first.key))), _LINE)
+        yield StyledLine(wording.say(texts.BROKEN, place=place, why=clean_line(wording.say(first.why), _LINE)), "yellow")
         return
     closest = None if plans.obstacle is None else plans.obstacle.closest.outcome
     if isinstance(plans.now, Served):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Assumption, Estimate
-from oomdoctor.case.plan import Fit, Measure, MemoryBudget, Obstacle, Plan, Plans, Risk
+from oomdoctor.case.plan import BrokenPlan, Fit, Measure, MemoryBudget, Obstacle, Outcome, Plan, Plans, Risk
 from oomdoctor.case.text import Text
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.report.diagnosis.expected import range_of
 from oomdoctor.report.diagnosis.steps import settings
-from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps
+from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps, Style
 from oomdoctor.report.memory.assumed import assumed
 from oomdoctor.report.memory.estimate import part_name
 from oomdoctor.report.memory.fits import fits_line, how_judged
@@ -31,6 +32,10 @@ _RISKS: Mapping[Risk, Text | None] = {
     "data": Text("cuts samples", "会截断样本"),
 }
 BY_HAND = Text("Also possible, with a part that is for you to write: ", "还有一些办法，但其中一部分要手动改：")
+_BROKEN = Text(
+    "These would do by themselves, and none can be written as the files are. Mend what is named, then plan again.",
+    "以下方案本身可行，但按现有文件都无法写入。先改掉所列之处，再重新规划。",
+)
 _NAMED = Text("{} ({})", "{}（{}）")
 _PACES: Mapping[float, Text] = {
     0.33: Text("about a third of the time", "耗时约为现在的三分之一"),
@@ -86,10 +91,26 @@ def _blocks(plans: Plans[Estimate], assumptions: Sequence[Assumption], pack: Pac
             for plan in plans.by_hand
         ]
         yield Paragraph((Span(wording.say(BY_HAND) + wording.listed(named) + wording.stop),))
+    yield from broken_plans(plans.broken, lambda plan: _titles(plan.measures, pack, wording, " + "), wording)
     if plans.obstacle is not None:
         yield from _obstacle(plans.obstacle, plans, pack, wording)
     yield from assumed(assumptions, wording)
     yield _judged(plans, wording)
+
+
+def broken_plans(broken: Sequence[BrokenPlan[Outcome]], titles: Callable[[Plan[Outcome]], str], wording: Wording) -> Iterator[Block]:
+    """Yield the plans that the run's files break, each with the file, the setting and what conflicts."""
+    if not broken:
+        return
+    yield Heading(wording.say(Text("What the files stand against", "被配置文件挡住的方案")))
+    yield Paragraph((Span(wording.say(_BROKEN), Style.WARN),))
+    places = (wording.comma.join(filter(None, (os.path.basename(each.file), each.key))) for each in broken)
+    yield Steps(
+        tuple(
+            Step(title=titles(each.plan) + wording.stop, note=(Span(f"{place}{wording.colon}{wording.say(each.why)}{wording.stop}"),))
+            for each, place in zip(broken, places, strict=True)
+        )
+    )
 
 
 def _row(label: str, estimate: Estimate, plan: Plan[Estimate] | None, budget: MemoryBudget, wording: Wording) -> Row:

@@ -12,7 +12,7 @@ from oomdoctor.memory.servers.releases import turned_text
 from oomdoctor.report.diagnosis.steps import settings
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps
 from oomdoctor.report.memory.assumed import assumed
-from oomdoctor.report.memory.plan import BY_HAND
+from oomdoctor.report.memory.plan import BY_HAND, broken_plans
 from oomdoctor.report.memory.serving import obstacle, verdict
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB, format_size
@@ -70,6 +70,7 @@ def _blocks(plans: Plans[Served], assumptions: Sequence[Assumption], wording: Wo
     if plans.by_hand:
         named = [_titles(plan, wording, " + ") for plan in plans.by_hand]
         yield Paragraph((Span(wording.say(BY_HAND) + wording.listed(named) + wording.stop),))
+    yield from broken_plans(plans.broken, lambda plan: _titles(plan, wording, " + "), wording)
     if plans.obstacle is not None:
         yield from _obstacle(plans.obstacle, plans, wording)
     yield from assumed(tuple(assumptions), wording)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from msgspec import UNSET
 
 from oomdoctor.case.estimate import Assumption, Estimate
-from oomdoctor.case.plan import Measure, Obstacle, Plan, Plans
+from oomdoctor.case.plan import BrokenPlan, Measure, Obstacle, Outcome, Plan, Plans
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wire.estimate import assumptions, size_range
-from oomdoctor.report.wire.plan_v1 import BudgetV1, MeasureV1, NowV1, ObstacleV1, PlansV1, PlanV1
+from oomdoctor.report.wire.plan_v1 import BrokenPlanV1, BudgetV1, MeasureV1, NowV1, ObstacleV1, PlansV1, PlanV1
 from oomdoctor.report.wire.settings_v1 import planned_setting
 from oomdoctor.report.wording.wording import Wording
 
@@ -30,7 +30,14 @@ def convert_plans(plans: Plans[Estimate], assumed: Sequence[Assumption], wording
         combinations=plans.combinations,
         assumptions=assumptions(assumed, wording),
         by_hand=tuple(_plan(plan) for plan in plans.by_hand),
+        broken=tuple(broken_plan(each, _plan(each.plan), wording) for each in plans.broken),
     )
+
+
+def broken_plan(broken: BrokenPlan[Outcome], plan: PlanV1, wording: Wording) -> BrokenPlanV1:
+    """Convert a plan that the files of the run break."""
+    key = None if broken.key is None else clean_line(broken.key, 200)
+    return BrokenPlanV1(plan=plan, file=clean_line(broken.file, 400), key=key, why=clean_line(wording.say(broken.why), 400))
 
 
 def measures(changes: Iterable[Measure]) -> tuple[MeasureV1, ...]:

@@ -76,6 +76,16 @@ class ObstacleV1(Struct, frozen=True, kw_only=True):
     """The gentlest plan on so many of them."""
 
 
+class BrokenPlanV1(Struct, frozen=True, kw_only=True):
+    """A plan that would do and that the files of the run break."""
+
+    plan: PlanV1
+    file: str
+    key: str | None
+    """The setting that stands against it; null where no single one does."""
+    why: str
+
+
 class PlansV1(Struct, frozen=True, kw_only=True):
     """What a search for plans found. Sizes are bytes of one card; `host_` ones are those of the machine."""
 
@@ -94,3 +104,5 @@ class PlansV1(Struct, frozen=True, kw_only=True):
     assumptions: tuple[AssumptionV1, ...]
     by_hand: tuple[PlanV1, ...] = ()
     """Others, of which the files of the run take a part at most."""
+    broken: tuple[BrokenPlanV1, ...] = ()
+    """Where there is no plan: those that would do, and that the files of the run break."""

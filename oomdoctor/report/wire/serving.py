@@ -10,7 +10,7 @@ from oomdoctor.case.serving import ByteRange, Served
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wire.estimate import assumptions, phases, terms
 from oomdoctor.report.wire.estimate_v1 import BoundsV1, CardV1, EstimateV1, RangeV1, ServerV1, StartupCheckV1
-from oomdoctor.report.wire.plan import measures
+from oomdoctor.report.wire.plan import broken_plan, measures
 from oomdoctor.report.wire.plan_v1 import BudgetV1, NowV1, ObstacleV1, PlansV1, PlanV1
 from oomdoctor.report.wording.wording import Wording
 
@@ -52,6 +52,7 @@ def convert_served_plans(plans: Plans[Served], assumed: Sequence[Assumption], wo
         combinations=plans.combinations,
         assumptions=assumptions(assumed, wording),
         by_hand=tuple(_plan(plan) for plan in plans.by_hand),
+        broken=tuple(broken_plan(each, _plan(each.plan), wording) for each in plans.broken),
     )
 
 

@@ -27,6 +27,10 @@ WALL = Text(
     "没有哪种设置组合放得下：需求最小的一种也要 {range}，而 {card} 可规划的显存为 {usable}。`oomdoctor plan` 会说明要多少才够。",
 )
 HOLDS = Text("the cache then holds {tokens} tokens ({low} to {high})", "之后缓存可容纳 {tokens} 个 token（{low} 至 {high}）")
+BROKEN = Text(
+    "A combination would fit, and the files do not take it: {place}: {why}. `oomdoctor plan` names each.",
+    "有可行的组合，但现有文件写不进去：{place}：{why}。`oomdoctor plan` 会逐一列出。",
+)
 STARTS = Text("The server starts as it is.", "服务现在就能启动。")
 STARTS_NOT = Text(
     "No combination of settings makes the server start. `oomdoctor plan` says what would be enough.",
