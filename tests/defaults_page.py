@@ -16,11 +16,12 @@ release that was read counts, and an estimate names it. Bytes are those of one p
 on one card and on N cards; copies for the computation, buckets and activations come on top.
 """
 _COLUMNS = ("framework", "release", "full training", "one card", "DeepSpeed ZeRO-1", "ZeRO-2", "ZeRO-3", "FSDP", "FSDP2", "frozen base", "adapters",
-            "checkpointing", "optimizer", "batch", "length", "loss in pieces")  # fmt: skip
+            "rank", "checkpointing", "optimizer", "batch", "length", "loss in pieces")  # fmt: skip
 _NAMES = {
     "full_weights": "weights that are trained whole",
     "frozen_weights": "weights below adapters",
     "adapter_weights": "adapters",
+    "lora_rank": "rank of adapters",
     "wide_ends": "embedding and output projection in fp32",
     "wide_gradients": "gradients and masters in fp32",
     "checkpointing": "checkpointing",
@@ -51,7 +52,9 @@ def _summary(record: FrameworkRecord) -> Iterator[str]:
     yield from (_bytes(record, "deepspeed", stage) if mixed else "" for stage in (1, 2, 3))
     yield from (_bytes(record, engine, 3) if not traits.wide_gradients else "" for engine in _FSDP)
     has_adapters = bool(record.defaults and (record.defaults.frozen_weights or record.trains_like))
-    yield from (traits.frozen_weights, {4: "fp32", 2: "bf16"}[traits.adapter_bytes]) if has_adapters else ("", "")
+    yield from (
+        (traits.frozen_weights, {4: "fp32", 2: "bf16"}[traits.adapter_bytes], str(traits.lora_rank)) if has_adapters else ("", "", "")
+    )
     yield "selective" if traits.selective else "on" if traits.checkpointing else "off"
     yield from (traits.optimizer, str(traits.batch), str(traits.length or ""), "yes" if traits.fused_loss else "no")
 

@@ -101,6 +101,8 @@ class FrameworkTraits(Struct, frozen=True, kw_only=True):
     """Whether a packed format holds the output projection too."""
     adapter_bytes: int = 4
     """Bytes of one adapter weight."""
+    lora_rank: int = 8
+    """Rank of adapters where the config does not say: LoraConfig.r of peft 0.4.0 tuners/lora.py:69, 0.21.2 tuners/lora/config.py:632."""
     adapter_input: float = 3.0
     """Bytes that an adapter saves for each element of its input."""
     autocast: bool = True

@@ -13,7 +13,6 @@ from oomdoctor.planning.options import CostedMeasure, Option, available, measure
 from oomdoctor.setups.respread import respread
 
 RunOption = Option[Setup]
-_RANK = 8
 """LoraConfig.r of peft/tuners/lora/config.py."""
 _EVERY = 64
 """Below this every micro batch is looked at, above it halves of the present one."""
@@ -124,7 +123,7 @@ def _optimizer(setup: Setup) -> Iterator[RunOption]:
 def _trained(setup: Setup) -> Iterator[RunOption]:
     lora, packed = measure("lora-rank-targets", finetuning="lora"), measure("quantise-4bit-8bit", load_bits=4)
     if setup.adapters is None:
-        adapters = Adapters(rank=_RANK, targets=adapter_targets("all"))
+        adapters = Adapters(rank=setup.stack.lora_rank, targets=adapter_targets("all"))
         yield _option(lora, adapters=adapters, weights=known_format(setup.stack.frozen_weights))
         yield _option(lora, packed, adapters=adapters, weights=known_format("nf4"))
         return

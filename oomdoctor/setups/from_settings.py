@@ -34,7 +34,6 @@ from oomdoctor.units import GIB
 
 NO_VERSIONS: Mapping[str, str] = MappingProxyType({})
 _LENGTH = 2048
-_RANK = 8
 _BLOCKS = 2
 """Layers that freeze tuning trains by default: freeze_trainable_layers of LLaMA-Factory hparams/finetuning_args.py."""
 _EVAL_BATCH = 8
@@ -160,7 +159,7 @@ def _adapters(settings: RunSettings, traits: FrameworkTraits, shape: Shape) -> A
         return None
     targets = adapter_targets(settings.lora_targets or "all") or adapter_targets("all")
     copies = adapter_targets(settings.modules_to_save or "") & {"embed", "head"}
-    return Adapters(rank=positive(settings.lora_rank) or _RANK, targets=targets - copies, full=copies)
+    return Adapters(rank=positive(settings.lora_rank) or traits.lora_rank, targets=targets - copies, full=copies)
 
 
 def _layout(settings: RunSettings, cards: int) -> Layout:
@@ -260,6 +259,9 @@ def _assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
         )
     if made.task == "train" and settings.finetuning is None:
         yield _trained(made)
+    elif made.task == "train" and made.adapters is not None and not made.adapters.blocks and positive(settings.lora_rank) is None:
+        en, zh = _default_of(made.stack)
+        yield assumed("lora_rank", f"adapters of rank {made.adapters.rank}{en}", f"适配器的秩为 {made.adapters.rank}{zh}")
     if made.task == "train" and positive(settings.micro_batch) is None:
         en, zh = _default_of(made.stack)
         yield assumed("micro_batch", f"batch size {made.batch} on each card{en}", f"每张卡的批大小为 {made.batch}{zh}")

@@ -34,7 +34,6 @@ from oomdoctor.setups.weights_said import weights_said
 _PUBLISHED = (("transformers", "4.46"), ("torchtitan", "0.1"))
 """The releases with which tables were measured that name none: most of them are of 2023 and 2024."""
 _COUNT = re.compile(r"trainable\s*=\s*([\d,]{1,20})")
-_RANK = 8
 _LENGTH = 2048
 _LONGEST = 40
 _BLOCKS = 4
@@ -111,9 +110,9 @@ def setup_from_spec(spec: Spec) -> tuple[Setup, tuple[Assumption, ...]] | Refuse
         return RefusedSpec(f"the task {spec.task} is neither train nor infer")
     training = spec.task == "train"
     method = (spec.method or ("full" if training else "generate")).lower()
-    adapters = _adapters(spec, method) if training else None
     spread = layout_from_strategy(spec.strategy or "", spec.gpus or 1)
     traits = framework_traits(spec.framework, DefaultsQuery(engine=spread.engine, packed="qlora" in method, versions=_PUBLISHED))
+    adapters = _adapters(spec, method, traits) if training else None
     made = Setup(
         shape=known,
         task="train" if training else "infer",
@@ -178,7 +177,7 @@ def _image(known: Shape) -> int:
     return known.vision.tokens if known.vision else 0
 
 
-def _adapters(spec: Spec, method: str) -> Adapters | None:
+def _adapters(spec: Spec, method: str, traits: FrameworkTraits) -> Adapters | None:
     modules = spec.trainable_modules or ""
     if "pro" in method.split("-") or "llamapro" in method or "freeze" in method:
         return Adapters(rank=0, targets=frozenset(), blocks=_BLOCKS)
@@ -189,7 +188,7 @@ def _adapters(spec: Spec, method: str) -> Adapters | None:
     copies = targets & {"embed"} | (targets & {"head"} if "emb" in method else frozenset())
     lora = "lora" in method
     return Adapters(
-        rank=spec.lora_rank or _RANK,
+        rank=spec.lora_rank or traits.lora_rank,
         targets=frozenset(targets - copies) if lora else frozenset(),
         full=frozenset(copies),
         scales_outputs="adapter_v2" in method or "ia3" in method,

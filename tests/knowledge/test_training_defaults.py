@@ -89,6 +89,29 @@ def test_types_of_adapters_and_what_is_below(
     assert (run.weights.name, run.stack.adapter_bytes) == (base, adapter)
 
 
+@pytest.mark.parametrize(("framework", "settings", "rank"), [
+    pytest.param("trl", {}, 16, id="TRL's ModelConfig"),
+    pytest.param("trl", {"lora_rank": 32}, 32, id="what is given goes before"),
+    pytest.param("transformers", {}, 8, id="peft"),
+    pytest.param("llamafactory", {}, 8, id="LLaMA-Factory"),
+    pytest.param("ms-swift", {}, 8, id="ms-swift"),
+    pytest.param("unsloth", {}, 16, id="Unsloth"),
+    pytest.param("axolotl", {}, 8, id="Axolotl has none of its own"),
+])  # fmt: skip
+def test_the_rank_of_adapters(framework: str, settings: dict[str, Any], rank: int) -> None:
+    run = made(framework, 1, None, **{"finetuning": "lora", **settings})
+    assert run.adapters is not None
+    assert run.adapters.rank == rank
+
+
+def test_a_rank_that_is_taken_is_named() -> None:
+    shape = model_shape("Qwen/Qwen3-8B")
+    assert shape is not None
+    for rank, told in ((None, True), (8, False)):
+        taken = setup_from_settings(RunSettings(finetuning="lora", lora_rank=rank), shape, "trl", 1)[1]
+        assert any(each.id == "lora_rank" and "rank 16, the default of TRL" in each.text.en for each in taken) is told
+
+
 @pytest.mark.parametrize(("accelerate", "base"), [
     pytest.param("1.5.2", "bf16", id="before"), pytest.param("1.7.0", "fp32", id="widened"), pytest.param("1.13.0", "bf16", id="after"),
 ])  # fmt: skip

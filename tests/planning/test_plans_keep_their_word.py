@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-
 from click.testing import CliRunner
 
 import oomdoctor

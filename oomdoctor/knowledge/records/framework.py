@@ -163,6 +163,7 @@ class TrainingDefaults(Record, frozen=True, kw_only=True):
     """Type of the weights below adapters, where they are not packed."""
     adapter_weights: list[TrainingDefault] = []
     """Type of the adapters, their gradients and states."""
+    lora_rank: list[TrainingDefault] = []
     wide_ends: list[TrainingDefault] = []
     """Whether embedding and output projection are fp32 beside layers in 16 bit, in full training."""
     wide_gradients: list[TrainingDefault] = []

@@ -134,7 +134,7 @@ def framework_traits(name: str | None, query: DefaultsQuery = DefaultsQuery()) -
     return replace(traits, **values)
 
 
-_DEFAULTS = ("full_weights", "frozen_weights", "wide_ends", "wide_gradients", "fused_loss", "optimizer", "batch", "length")
+_DEFAULTS = ("full_weights", "frozen_weights", "lora_rank", "wide_ends", "wide_gradients", "fused_loss", "optimizer", "batch", "length")
 """The defaults by version that are traits as they stand."""
 
 

@@ -21,8 +21,6 @@ _MOVES = 0.1
 """Of what the run needs: an assumption that moves it by less decides nothing."""
 _FAR = 8
 """Times as long or as many as assumed: a limit further away than that is nobody's next step."""
-_RANK = 8
-"""LoraConfig.r of peft/tuners/lora/config.py."""
 
 
 class _OtherWay(Struct, frozen=True):
@@ -100,8 +98,8 @@ def _checkpointing(setup: Setup) -> _OtherWay | None:
 
 def _method(setup: Setup) -> _OtherWay | None:
     if setup.adapters is None:
-        adapters = Adapters(rank=_RANK, targets=adapter_targets("all"))
-        text = Text(f"with LoRA of rank {_RANK}", f"只训练 LoRA（秩 {_RANK}）时")
+        adapters = Adapters(rank=setup.stack.lora_rank, targets=adapter_targets("all"))
+        text = Text(f"with LoRA of rank {adapters.rank}", f"只训练 LoRA（秩 {adapters.rank}）时")
         return _OtherWay(text, ("finetuning", "lora"), replace(setup, adapters=adapters, weights=known_format(setup.stack.frozen_weights)))
     weights = known_format("bf16" if setup.layout.engine == "deepspeed" else setup.stack.full_weights)
     text = Text("with all weights trained", "训练全部权重时")
