@@ -52,9 +52,7 @@ def _summary(record: FrameworkRecord) -> Iterator[str]:
     yield from (_bytes(record, "deepspeed", stage) if mixed else "" for stage in (1, 2, 3))
     yield from (_bytes(record, engine, 3) if not traits.wide_gradients else "" for engine in _FSDP)
     has_adapters = bool(record.defaults and (record.defaults.frozen_weights or record.trains_like))
-    yield from (
-        (traits.frozen_weights, {4: "fp32", 2: "bf16"}[traits.adapter_bytes], str(traits.lora_rank)) if has_adapters else ("", "", "")
-    )
+    yield from ((traits.frozen_weights, {4: "fp32", 2: "bf16"}[traits.adapter_bytes], str(traits.rank)) if has_adapters else ("", "", ""))
     yield "selective" if traits.selective else "on" if traits.checkpointing else "off"
     yield from (traits.optimizer, str(traits.batch), str(traits.length or ""), "yes" if traits.fused_loss else "no")
 

@@ -68,6 +68,10 @@ class Optimizer(Struct, frozen=True, kw_only=True):
     source: str = ""
 
 
+_PEFT_RANK = 8
+"""LoraConfig.r of peft 0.4.0 tuners/lora.py:69, 0.21.2 tuners/lora/config.py:632."""
+
+
 class FrameworkTraits(Struct, frozen=True, kw_only=True):
     """What a framework does that no setting says."""
 
@@ -101,8 +105,8 @@ class FrameworkTraits(Struct, frozen=True, kw_only=True):
     """Whether a packed format holds the output projection too."""
     adapter_bytes: int = 4
     """Bytes of one adapter weight."""
-    lora_rank: int = 8
-    """Rank of adapters where the config does not say: LoraConfig.r of peft 0.4.0 tuners/lora.py:69, 0.21.2 tuners/lora/config.py:632."""
+    lora_rank: int | None = None
+    """Rank of adapters where the config does not say; None: peft decides."""
     adapter_input: float = 3.0
     """Bytes that an adapter saves for each element of its input."""
     autocast: bool = True
@@ -143,6 +147,11 @@ class FrameworkTraits(Struct, frozen=True, kw_only=True):
     swift/arguments/base_args/base_args.py, full_finetuning of unsloth/models/loader.py."""
     optimizer: str = "adamw"
     source: str = ""
+
+    @property
+    def rank(self) -> int:
+        """Return the rank of adapters where the config does not say."""
+        return self.lora_rank or _PEFT_RANK
 
 
 class Adapters(Struct, frozen=True, kw_only=True, cache_hash=True):

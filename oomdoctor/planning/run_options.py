@@ -123,7 +123,7 @@ def _optimizer(setup: Setup) -> Iterator[RunOption]:
 def _trained(setup: Setup) -> Iterator[RunOption]:
     lora, packed = measure("lora-rank-targets", finetuning="lora"), measure("quantise-4bit-8bit", load_bits=4)
     if setup.adapters is None:
-        adapters = Adapters(rank=setup.stack.lora_rank, targets=adapter_targets("all"))
+        adapters = Adapters(rank=setup.stack.rank, targets=adapter_targets("all"))
         yield _option(lora, adapters=adapters, weights=known_format(setup.stack.frozen_weights))
         yield _option(lora, packed, adapters=adapters, weights=known_format("nf4"))
         return

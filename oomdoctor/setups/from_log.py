@@ -77,6 +77,7 @@ def setup_from_log(known: LoggedRun, model: Shape) -> tuple[Setup, tuple[Assumpt
     made, assumptions = setup_from_settings(known.settings, model, known.framework, known.cards, known.versions)
     if made.adapters is not None and known.trained is not None:
         made = replace(made, adapters=replace(made.adapters, count=known.trained))
+        assumptions = tuple(taken for taken in assumptions if taken.id != "lora_rank")
     return replace(made, prompt_logits=prompts.has_all_logits(known.transformers)), assumptions
 
 

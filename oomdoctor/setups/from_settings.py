@@ -159,7 +159,7 @@ def _adapters(settings: RunSettings, traits: FrameworkTraits, shape: Shape) -> A
         return None
     targets = adapter_targets(settings.lora_targets or "all") or adapter_targets("all")
     copies = adapter_targets(settings.modules_to_save or "") & {"embed", "head"}
-    return Adapters(rank=positive(settings.lora_rank) or traits.lora_rank, targets=targets - copies, full=copies)
+    return Adapters(rank=positive(settings.lora_rank) or traits.rank, targets=targets - copies, full=copies)
 
 
 def _layout(settings: RunSettings, cards: int) -> Layout:
@@ -260,7 +260,7 @@ def _assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
     if made.task == "train" and settings.finetuning is None:
         yield _trained(made)
     elif made.task == "train" and made.adapters is not None and not made.adapters.blocks and positive(settings.lora_rank) is None:
-        en, zh = _default_of(made.stack)
+        en, zh = (", the default of PEFT", "，即 PEFT 的默认值") if made.stack.lora_rank is None else _default_of(made.stack)
         yield assumed("lora_rank", f"adapters of rank {made.adapters.rank}{en}", f"适配器的秩为 {made.adapters.rank}{zh}")
     if made.task == "train" and positive(settings.micro_batch) is None:
         en, zh = _default_of(made.stack)

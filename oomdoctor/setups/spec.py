@@ -188,7 +188,7 @@ def _adapters(spec: Spec, method: str, traits: FrameworkTraits) -> Adapters | No
     copies = targets & {"embed"} | (targets & {"head"} if "emb" in method else frozenset())
     lora = "lora" in method
     return Adapters(
-        rank=spec.lora_rank or traits.lora_rank,
+        rank=spec.lora_rank or traits.rank,
         targets=frozenset(targets - copies) if lora else frozenset(),
         full=frozenset(copies),
         scales_outputs="adapter_v2" in method or "ia3" in method,

@@ -98,7 +98,7 @@ def _checkpointing(setup: Setup) -> _OtherWay | None:
 
 def _method(setup: Setup) -> _OtherWay | None:
     if setup.adapters is None:
-        adapters = Adapters(rank=setup.stack.lora_rank, targets=adapter_targets("all"))
+        adapters = Adapters(rank=setup.stack.rank, targets=adapter_targets("all"))
         text = Text(f"with LoRA of rank {adapters.rank}", f"只训练 LoRA（秩 {adapters.rank}）时")
         return _OtherWay(text, ("finetuning", "lora"), replace(setup, adapters=adapters, weights=known_format(setup.stack.frozen_weights)))
     weights = known_format("bf16" if setup.layout.engine == "deepspeed" else setup.stack.full_weights)
