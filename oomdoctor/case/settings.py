@@ -127,6 +127,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Where parameters are offloaded to: `cpu`, `nvme`, `none`."""
     zero_bucket: float | None = None
     """Elements of the bucket in which ZeRO reduces gradients."""
+    zero_bucket_auto: bool | None = None
+    """Whether that bucket is `auto`: as many elements as the square of the model's width."""
     zero_live: float | None = None
     """Parameters that ZeRO stage 3 keeps gathered at most."""
     zero_overlap: bool | None = None

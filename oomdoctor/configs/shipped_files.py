@@ -15,6 +15,7 @@ _SAID = (
     "offload_optimizer",
     "offload_params",
     "zero_bucket",
+    "zero_bucket_auto",
     "zero_overlap",
     "fsdp",
     "fsdp_version",

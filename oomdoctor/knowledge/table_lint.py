@@ -33,8 +33,8 @@ TABLES: Mapping[str, str] = {
     "packages": "name why source",
     "requirements": "package since:version until:version needs specifier binds:yes-or-no source",
     "shipped_files": (
-        "name zero_stage:number? offload_optimizer? offload_params? zero_bucket:number? zero_overlap? fsdp? fsdp_version:number?"
-        " fsdp_offload? world_size:number? source"
+        "name zero_stage:number? offload_optimizer? offload_params? zero_bucket:number? zero_bucket_auto? zero_overlap?"
+        " fsdp? fsdp_version:number? fsdp_offload? world_size:number? source"
     ),
     "throughput": "name value:number source",
     "torch_releases": "torch:version cuda:version arch_list date? source",

@@ -16,8 +16,8 @@ _MASTER = 4
 """DeepSpeed and Megatron keep an fp32 copy of what they train: K = 12 = 4 + 8 of the ZeRO paper (arXiv 1910.02054)."""
 _SUB_GROUP = 1_000_000_000
 """ZeRO-3 steps so many parameters at a time: `sub_group_size` of deepspeed/runtime/zero/config.py."""
-_BUCKET = 500_000_000
-"""Elements of a bucket where the config has none: `reduce_bucket_size` of the same file."""
+ZERO_BUCKET = 500_000_000
+"""Elements of a bucket where the config has none: `reduce_bucket_size` of the same file, DeepSpeed 0.14.0:105 and 0.19.8:113."""
 _COPIED_BUCKET = 200_000_000
 
 
@@ -104,12 +104,13 @@ def keeps_buckets(setup: Setup) -> bool:
 
 
 def _deepspeed_buckets(setup: Setup) -> Term:
-    """Return one buffer of `reduce_bucket_size` elements, whatever is trained, and a second one where communication overlaps."""
-    basis = "reduce_bucket_size x 2 bytes, twice with overlap_comm: deepspeed/runtime/zero/stage_1_and_2.py, stage3.py"
-    known, overlaps = setup.layout.bucket is not None, setup.layout.overlaps
-    size = bucket(setup) * (2 if overlaps else 1)
-    most = (1.0 if overlaps is not None else 2.0) * (1.02 if known else _BUCKET * HALF / bucket(setup))
-    return term("buckets", size, basis, low=0.98 if known else min(1.0, _auto_bucket(setup) * HALF / bucket(setup)), high=max(1.02, most))
+    """Return one buffer of `reduce_bucket_size` elements, whatever is trained; below stage 3 a second one where communication overlaps."""
+    basis = "reduce_bucket_size x 2 bytes, twice with overlap_comm below stage 3: deepspeed/runtime/zero/stage_1_and_2.py, stage3.py"
+    layout, size = setup.layout, bucket(setup)
+    known, doubles = layout.bucket is not None, layout.overlaps if layout.stage < SHARDS_ALL else False
+    most = (2.0 if doubles is None else 1.0) * (1.02 if known else ZERO_BUCKET * HALF / size)
+    least = 0.98 if known else min(1.0, _auto_bucket(setup) * HALF / size)
+    return term("buckets", size * (2 if doubles else 1), basis, low=least, high=max(1.02, most))
 
 
 def bucket(setup: Setup) -> float:

@@ -28,6 +28,8 @@ from oomdoctor.knowledge.tables.memory import (
 from oomdoctor.knowledge.tables.shipped_files import shipped_file
 from oomdoctor.knowledge.tables.training_defaults import DefaultsQuery
 from oomdoctor.memory import activations
+from oomdoctor.memory.model.weights import SHARDS_ALL
+from oomdoctor.memory.optimizer import ZERO_BUCKET
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.programs.ggml import ggml_assumptions, on_ggml
 from oomdoctor.units import GIB
@@ -76,7 +78,7 @@ def setup_from_settings(
 
     `versions` are those that are known, by framework; of others the newest that was read counts.
     """
-    layout = _layout(settings, cards)
+    layout = _layout(settings, shape, cards)
     traits = framework_traits(framework, _query(settings, layout, versions))
     training = settings.method != "serve"
     if training and traits.shards and layout.engine == "ddp" and settings.fsdp is not False:
@@ -162,7 +164,7 @@ def _adapters(settings: RunSettings, traits: FrameworkTraits, shape: Shape) -> A
     return Adapters(rank=positive(settings.lora_rank) or traits.rank, targets=targets - copies, full=copies)
 
 
-def _layout(settings: RunSettings, cards: int) -> Layout:
+def _layout(settings: RunSettings, shape: Shape, cards: int) -> Layout:
     stage = settings.zero_stage and positive(settings.zero_stage)
     engine: Engine = "ddp" if cards > 1 else "none"
     depth = 0
@@ -178,12 +180,25 @@ def _layout(settings: RunSettings, cards: int) -> Layout:
         pipeline=positive(settings.pipeline_parallel) or 1,
         context=positive(settings.context_parallel) or 1,
         expert=positive(settings.expert_parallel) or 1,
-        bucket=positive(settings.zero_bucket),
-        overlaps=settings.zero_overlap,
+        bucket=_bucket(settings, shape) if engine == "deepspeed" else None,
+        overlaps=_overlaps(settings, depth) if engine == "deepspeed" else None,
         live=positive(settings.zero_live),
         syncs=settings.syncs_gradients is True,
         meta_init=settings.fsdp_meta_init,
     )
+
+
+def _bucket(settings: RunSettings, shape: Shape) -> int | None:
+    """Return the elements of ZeRO's bucket: as the file says, else DeepSpeed's default; None where the file is not at hand."""
+    if settings.zero_bucket_auto is True:
+        return shape.hidden**2
+    return positive(settings.zero_bucket) or (None if settings.zero_file else ZERO_BUCKET)
+
+
+def _overlaps(settings: RunSettings, stage: int) -> bool | None:
+    """Return whether ZeRO overlaps communication: overlap_comm_valid of deepspeed/runtime/zero/config.py, where the file says nothing."""
+    is_told = settings.zero_overlap is not None or settings.zero_file is not None
+    return settings.zero_overlap if is_told else stage == SHARDS_ALL
 
 
 def _as_megatron(layout: Layout, settings: RunSettings) -> Layout:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import oomdoctor
+from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.settings import RunSettings
 from oomdoctor.errors import UsageError
 
@@ -62,3 +63,16 @@ def test_a_file_that_is_no_config_is_told(tmp_path: Path) -> None:
     notes.write_text("hello: 1\nothers: [2, 3]\n", encoding="utf-8")
     with pytest.raises(UsageError, match="no setting of any framework"):
         oomdoctor.estimate(notes, model="Qwen2.5-7B")
+
+
+@pytest.mark.parametrize(("written", "elements"), [
+    pytest.param(', "reduce_bucket_size": 2e8', 200_000_000, id="a number"),
+    pytest.param(', "reduce_bucket_size": "auto"', 3584**2, id="auto: the square of the width"),
+    pytest.param("", 500_000_000, id="nothing: DeepSpeed's default"),
+])  # fmt: skip
+def test_the_bucket_is_what_the_file_says(written: str, elements: int, tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("torchrun run_clm.py --model_name_or_path Qwen/Qwen2.5-7B --deepspeed ds.json --bf16 --do_train\n")
+    (tmp_path / "ds.json").write_text(f'{{"zero_optimization": {{"stage": 2{written}}}}}')
+    run = oomdoctor.estimate([tmp_path / "run.sh", tmp_path / "ds.json"], gpus=4).estimate
+    assert isinstance(run, Estimate)
+    assert run.setup.layout.bucket == elements

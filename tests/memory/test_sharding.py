@@ -141,6 +141,15 @@ def test_a_known_bucket_has_a_narrow_range() -> None:
     assert unknown.high >= 2 * 2 * 500_000_000
 
 
+@pytest.mark.parametrize(("stage", "buffers"), [
+    pytest.param(2, 2, id="stage 2 has two where it overlaps"), pytest.param(3, 1, id="stage 3 has one"),
+])  # fmt: skip
+def test_how_many_buckets_there_are(stage: int, buffers: int) -> None:
+    found = optimizer.buckets(run(layout=replace(zero(stage, 8), bucket=500_000_000, overlaps=True)))
+    assert found is not None
+    assert found.bytes == buffers * 2 * 500_000_000
+
+
 def test_buckets_of_zero_2_are_there_in_the_backward_pass_alone() -> None:
     from oomdoctor.memory.phases import phases
 
