@@ -66,7 +66,7 @@ def plan_run(
 
     server = _server_plans(now, budget, keys, writer, top, deployment)
     of_card = (taken for taken in request.assumptions if taken.id == "gpu")
-    return replace(server, now=replace(server.now, assumptions=(*of_card, *server.now.assumptions)))
+    return replace(server, now=replace(server.now, assumptions=(*_mended(writer), *of_card, *server.now.assumptions)))
 
 
 def _as_placed(request: PlanRequest, budget: MemoryBudget) -> PlanRequest:

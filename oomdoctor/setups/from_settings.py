@@ -192,7 +192,7 @@ def _bucket(settings: RunSettings, shape: Shape) -> int | None:
     """Return the elements of ZeRO's bucket: as the file says, else DeepSpeed's default; None where the file is not at hand."""
     if settings.zero_bucket_auto is True:
         return shape.hidden**2
-    return positive(settings.zero_bucket) or (None if settings.zero_file else ZERO_BUCKET)
+    return positive(settings.zero_bucket) or (ZERO_BUCKET if settings.zero_file is None else None)
 
 
 def _overlaps(settings: RunSettings, stage: int) -> bool | None:

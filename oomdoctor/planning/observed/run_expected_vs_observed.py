@@ -27,6 +27,7 @@ from oomdoctor.setups.from_log import LoggedRun, run_from_log, setup_from_log
 
 _UNBOUNDED = MemoryBudget("", 1 << 62, 1 << 62)
 """A card for figures that are compared with no card."""
+_NEW_FILE = "ds.json"
 _ADAPTER_SETTINGS = frozenset({"finetuning", "lora_rank", "lora_targets", "modules_to_save"})
 """Settings that change the number of trained parameters."""
 _PHASES = {"forward": ("forward",), "backward": ("forward", "backward"), "optimizer-step": ("step",), "evaluation": ("evaluation",)}
@@ -67,7 +68,11 @@ class RunExpectedVsObserved(Struct, frozen=True):
     def _weigh(self, fix: Fix, changes: Mapping[str, Scalar]) -> Fix:
         expected = self.expected.estimate.expected
         trained = None if changes.keys() & _ADAPTER_SETTINGS else self.run.trained
-        run = replace(self.run, settings=self.run.settings.with_values(changes), trained=trained)
+        settings = self.run.settings.with_values(changes)
+        if "zero_stage" in changes and self.run.settings.zero_stage is None:
+            # A fix brings a file of its own, whose buffers nothing here says.
+            settings = replace(settings, zero_file=settings.zero_file or _NEW_FILE)
+        run = replace(self.run, settings=settings, trained=trained)
         changed = needed(setup_from_log(run, self.shape)[0], self.expected.budget or _UNBOUNDED)
         if changed.expected == expected:
             # The memory model knows nothing of this setting, or it is in force already.
