@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from oomdoctor.knowledge.tables.cards import Card, card_named, choices, commonest_card
+from oomdoctor.knowledge.tables.csv_table import table
 from oomdoctor.units import GIB
 
 WRITTEN = Path(__file__).with_name("written_cards.csv")
@@ -41,7 +42,7 @@ def test_names_as_people_write_them_are_found() -> None:
         for row in rows
         if _said(found := commonest_card(row["written"])) != (f"{row['count']} x {row['gb']}" if row["gb"] else "")
     }
-    assert len(rows) >= 156
+    assert len(rows) >= 205
     assert wrong == {}
     assert all(choices(row["written"]) for row in rows if not row["gb"])
 
@@ -88,6 +89,8 @@ def test_what_is_unknown_or_ambiguous_is_not_guessed(written: str) -> None:
     pytest.param("A100-24GB", "A100-SXM4-40GB", id="a size that it does not have"),
     pytest.param("M3 Max", "Apple M3 Max 64GB", id="bought in any size"),
     pytest.param("RTX 4900", "RTX 4090", id="mistyped"),
+    pytest.param("g9.48xlarge", "g6.48xlarge", id="no such type of machine"),
+    pytest.param("RTX 4090 40GB", "RTX 4090 24GB", id="a size that nobody says was changed"),
 ])  # fmt: skip
 def test_choices_are_offered(written: str, meant: str) -> None:
     assert commonest_card(written) is None
@@ -102,3 +105,11 @@ def test_choices_are_offered(written: str, meant: str) -> None:
 def test_a_card_has_what_programs_see_of_it(written: str, total: float) -> None:
     found = card_named(written)
     assert found is not None and abs(found.bytes / GIB - total) < 0.01
+
+
+def test_every_type_of_machine_names_a_card_that_is_known() -> None:
+    rented = table("instances")
+    assert [row["names"] for row in rented if commonest_card(row["card"]) is None] == []
+    names = [name for row in rented for name in row["names"].split("|")]
+    assert len(names) == len(set(names))
+    assert [name for name in names if name != name.lower()] == []

@@ -27,8 +27,8 @@ _OF_UNITS = re.compile(
 _MACHINES = re.compile(rf"(?<![\w.]){_NUMBER}\s*(?:台|机|(?:nodes?|machines?|servers?|systems?)(?![a-z]))", re.IGNORECASE)
 _MOST_IN_A_MACHINE = 8
 _PAIR = re.compile(r"\bpair\s+of\b", re.IGNORECASE)
-_SLICE = re.compile(r"\bmig\b.*?\b\dg\.(\d{1,3})gb\b", re.IGNORECASE)
-"""A part of a card that counts as one (nvidia-smi mig -lgip)."""
+_SLICE = re.compile(r"\bmig\b.*?\b\dg\.(\d{1,3})gb\b|[a-z]\d{1,4}[a-z]*-(\d{1,3})[cqab]$", re.IGNORECASE)
+"""A part of a card that counts as one (nvidia-smi mig -lgip), or of NVIDIA's vGPU (`A100-10C`)."""
 _MOST = 100
 _LEAST = 2
 
@@ -42,15 +42,19 @@ class CardName(Struct, frozen=True):
     """The name without size and count."""
     gigabytes: int | None = None
     cards: int | None = None
+    is_modded: bool = False
+    """Whether it says that somebody has changed the memory."""
 
 
 def read_card_name(written: str) -> Iterator[CardName]:
     """Yield what a name may say: all of it a name, then a part of it a count, then a plural."""
     whole, written = written[:_MOST], _bounded(written)
+    modded = any_word("card", "modded")
+    is_modded, written = modded.search(written) is not None, " ".join(modded.sub(" ", written).split())
     readings = [(written, None), *_counted(written)]
     for text, cards in [*readings, *((text[:-1], cards) for text, cards in readings if re.search(r"\ds$", text))]:
         size = _SIZE.search(text)
-        yield CardName(text, _SIZE.sub(" ", text).strip(" -_()（）"), int(size[1]) if size else None, cards)
+        yield CardName(text, _SIZE.sub(" ", text).strip(" -_()（）"), int(size[1]) if size else None, cards, is_modded)
     yield from _in_a_sentence(whole)
 
 
@@ -58,7 +62,7 @@ def _in_a_sentence(written: str) -> Iterator[CardName]:
     """Yield what words around a name say of number and size (`4 A10 GPUs with 24 GB each`, `2台 H100*8`); a size may be that of all."""
     part = _SLICE.search(written)
     if part is not None:
-        yield CardName(written, "", int(part[1]))
+        yield CardName(written, "", int(part[1] or part[2]))
     text, cards = _without_counts(written)
     sizes = [int(size) for size in _SIZE.findall(text)]
     name = re.sub(r"(?<=\d)s\b", "", any_word("card", "beside").sub(" ", _SIZE.sub(" ", text)))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
 from functools import cache
+from math import prod
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from oomdoctor.knowledge.tables.card_names import CardName, has_size, known_words, letters, read_card_name, words_left
 from oomdoctor.knowledge.tables.csv_table import table
@@ -20,6 +24,8 @@ _HIDDEN_OF_APPLE = ((36, 1 / 4), (0, 1 / 3))
 is 49,152 MB of 64 GB and 21,845 MB of 32 GB."""
 _ROUNDED = 0.07
 """Sizes of one card that differ by less are one: a B200 of 192 GB shows 180."""
+_CLOUD = re.compile(r"\b(?:standard_|ml\.)")
+_PARTED = re.compile(r"[\s()（）,，:：]+")
 _KNOWN_CHOICES = 2
 """Memory that is shared with the host is bought in any size; of more sizes than this none is the commonest."""
 
@@ -46,12 +52,28 @@ def card_named(written: str) -> Card | None:
 
 def commonest_card(written: str) -> Card | None:
     """Return the card that a name means, of several sizes the commonest; None where it is unknown or that of different cards."""
-    for name in read_card_name(written):
+    names = list(read_card_name(written))
+    if rented := _rented(written, names):
+        return rented
+    for name in names:
         if not name.text:
             size = name.gigabytes
             return Card(name.written, _usable(size), count=name.cards, gigabytes=size) if size else None
         if card := _chosen(name, _named(name)):
             return card
+    return None
+
+
+def _rented(written: str, names: Iterable[CardName]) -> Card | None:
+    """Return the cards of a type of machine that a cloud rents (`p4d.24xlarge`, `Standard_NC24ads_A100_v4`); None where none is named."""
+    plain = _CLOUD.sub("", written.lower())
+    whole = [(_CLOUD.sub("", name.written.lower()), name.cards) for name in names]
+    for words, machines in [(plain, None), *whole, *((word, None) for word in _PARTED.split(plain))]:
+        row = _instances().get(words)
+        card = None if row is None else commonest_card(row["card"])
+        if row is not None and card is not None:
+            counts = [int(count) for count in (row["cards"], machines or "") if count]
+            return replace(card, count=prod(counts) if counts else None)
     return None
 
 
@@ -62,7 +84,7 @@ def choices(written: str, most: int = 3) -> list[str]:
         meant = [_shown(row, size) for row in rows for size in row.gigabytes]
         if meant:
             return list(dict.fromkeys(meant))[: max(most, len(rows[0].gigabytes))]
-    return nearest(letters(written), [_shown(row) for row in _cards()], most, spelled=letters)
+    return nearest(letters(written), [*map(_shown, _cards()), *_instances()], most, spelled=letters)
 
 
 def capability(written: str) -> str:
@@ -129,7 +151,11 @@ def _named(name: CardName) -> list[_Row]:
     exact = [row for row in _cards() if any(letters(known) == letters(name.written) for known in row.names)]
     if exact:
         return [_of_size(row, name.gigabytes) or row for row in exact]
-    sized = [(left, fitting) for left, row in _matching(name) if (fitting := _of_size(row, name.gigabytes, is_whole=not left)) is not None]
+    sized = [
+        (left, fitting)
+        for left, row in _matching(name)
+        if (fitting := _of_size(row, name.gigabytes, is_whole=not left, is_modded=name.is_modded)) is not None
+    ]
     fewest = min((left for left, _ in sized), default=0)
     return [row for left, row in sized if left == fewest]
 
@@ -149,10 +175,12 @@ def _left(name: CardName, known: str) -> list[str] | None:
     return words_left(name.text, known_words(known))
 
 
-def _of_size(row: _Row, gigabytes: int | None, *, is_whole: bool = True) -> _Row | None:
+def _of_size(row: _Row, gigabytes: int | None, *, is_whole: bool = True, is_modded: bool = False) -> _Row | None:
     """Return a card in this size only; None where it does not come in it. A size may be rounded where the name is the whole one."""
     if gigabytes is None:
         return row
+    if is_modded:
+        return _Row(row.names, [gigabytes], row.capability, row.unified)
     same = [size for size in row.gigabytes if size == gigabytes]
     near = same or [size for size in row.gigabytes if is_whole and abs(size - gigabytes) <= _ROUNDED * gigabytes]
     return _Row(row.names, near[:1], row.capability, row.unified) if near else None
@@ -170,6 +198,11 @@ def _cards() -> list[_Row]:
         for row in table("cards")
         if row["memory_gb"]
     ]
+
+
+@cache
+def _instances() -> Mapping[str, Mapping[str, str]]:
+    return {name: row for row in table("instances") for name in row["names"].split("|")}
 
 
 @cache
