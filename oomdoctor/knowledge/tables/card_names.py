@@ -27,7 +27,7 @@ _OF_UNITS = re.compile(
 _MACHINES = re.compile(rf"(?<![\w.]){_NUMBER}\s*(?:台|机|(?:nodes?|machines?|servers?|systems?)(?![a-z]))", re.IGNORECASE)
 _MOST_IN_A_MACHINE = 8
 _PAIR = re.compile(r"\bpair\s+of\b", re.IGNORECASE)
-_SLICE = re.compile(r"\bmig\b.*?\b\dg\.(\d{1,3})gb\b|[a-z]\d{1,4}[a-z]*-(\d{1,3})[cqab]$", re.IGNORECASE)
+_SLICE = re.compile(r"\bmig\b.*?\b\dg\.(\d{1,3})gb\b|[a-z]\d{1,4}[a-z]*-(\d{1,3})[cq]$", re.IGNORECASE)
 """A part of a card that counts as one (nvidia-smi mig -lgip), or of NVIDIA's vGPU (`A100-10C`)."""
 _MOST = 100
 _LEAST = 2
