@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+
 from msgspec.structs import replace
 
 from oomdoctor.api.configs import read_settings
 from oomdoctor.api.estimate import estimate_run
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
-from oomdoctor.api.models import fetch_unknown, find_card, number_of_cards
+from oomdoctor.api.models import fetch_unknown, find_card, is_model_name, number_of_cards
 from oomdoctor.api.results import ConfigCheck, RunEstimate
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.settings import RunConfig
@@ -41,6 +43,9 @@ def check(
     """
     card = None if gpu is None else find_card(gpu)
     paths, name = path_list(config), path_text(model)
+    if named := next((path for path in paths if is_model_name(path)), None):
+        other = f"Of a model alone: oomdoctor estimate {shlex.quote(named)}"
+        raise UsageError(f"{named}: no such file; check reads the config of a run. {other}")
     facts = {} if card is None else {"log.gpu_name": card.name}
     pack = load_pack(over=path_text(rules))
     run, gaps = read_settings(paths, pack, facts=facts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.case.estimate import Assumption
@@ -20,6 +21,9 @@ from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.hub import fetch_config
 from oomdoctor.setups.model_files import read_config, read_shape, unknown_model
 
+_FILE = re.compile(r"\.(?!gguf$|safetensors$|bin$|pth?$)[a-z][a-z0-9]{1,7}$")
+"""How the names of files end that hold no model."""
+
 
 def find_card(name: str) -> Card:
     """Return the card of a name (`RTX 4090`, `2x A100`) or of a size (`24GB`), of several sizes the commonest.
@@ -35,11 +39,19 @@ def find_card(name: str) -> Card:
 
 
 def model_among(paths: Sequence[str], model: str | None) -> tuple[tuple[str, ...], str | None]:
-    """Return the paths and the model, which may stand among the paths: `estimate "Qwen3 8B"` is what people write."""
-    named = [] if model is not None else [path for path in paths if not os.path.exists(path) and model_row(path) is not None]
+    """Return the paths and the model, which may stand among the paths: `estimate "Qwen3 8B"` is what people write.
+
+    The name need not be known: who asks for the model of a mistyped one is told what it may mean.
+    """
+    named = [] if model is not None else [path for path in paths if is_model_name(path)]
     if len(named) != 1:
         return tuple(paths), model
     return tuple(path for path in paths if path != named[0]), named[0]
+
+
+def is_model_name(path: str) -> bool:
+    """Return whether a path that is not there is meant as the name of a model: a known one, or none that ends like a file's."""
+    return path != "-" and not os.path.exists(path) and (_FILE.search(path.lower()) is None or model_row(path) is not None)
 
 
 def number_of_cards(card: Card | None, gpus: int | None) -> int | None:

@@ -32,11 +32,11 @@ def plan(
 ) -> AnyPlans:
     """Plan what to change so that a run fits its cards, the smallest change first and `top` plans at most.
 
-    `config` are the run's config files, `log` its logs or their diagnosis; either is enough. `gpu` is the name of a card or a
-    size (`24GB`), by default the card of the log, and `gpus` how many. `model` and `hub` are those of `estimate`. `framework`
-    is the run's where nothing shows it, `server_version` the release of a server where neither a file nor a log names it. What had
-    to be assumed of the run is in `now.assumptions` of the result. `rules` is a folder of rules that are laid over the built-in
-    ones.
+    `config` are the run's config files, `log` its logs or their diagnosis; either is enough, and of a `model` alone LoRA is planned.
+    `gpu` is the name of a card or a size (`24GB`), by default the card of the log, and `gpus` how many. `model` and `hub` are those
+    of `estimate`. `framework` is the run's where nothing shows it, `server_version` the release of a server where neither a file nor
+    a log names it. What had to be assumed of the run is in `now.assumptions` of the result. `rules` is a folder of rules that are
+    laid over the built-in ones.
 
     Raise UsageError where a file cannot be read, or the model or the card is not known.
 
@@ -68,7 +68,7 @@ def _request(
 
         diagnosis = diagnose_logs(path_list(log), pack, config=configs)
     if diagnosis is None:
-        run, _ = read_settings(configs, pack, all_needed=False)
+        run = read_settings(configs, pack, all_needed=False)[0] if configs else None
         if hub:
             fetch_unknown(model or (run and run.settings.model))
         return plan_request(run, {}, None, model=model, gpus=gpus, framework=framework)

@@ -9,10 +9,12 @@ import click
 
 from oomdoctor import __version__
 from oomdoctor.api.inputs import CONFIG_ENDINGS
+from oomdoctor.api.models import model_among
 from oomdoctor.api.plan import plan as plan_run
 from oomdoctor.case.serving import AnyPlans, is_of_server
 from oomdoctor.cli.options import GPUS, HUB, MODEL, RULES, SERVER_VERSION, config_option, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
+from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.report.memory.plan import compose
 from oomdoctor.report.memory.serving_plan import compose as compose_server
@@ -25,7 +27,7 @@ FORMATS = ("terminal", "markdown", "json", "html")
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@click.argument("paths", nargs=-1, type=click.Path(dir_okay=False))
 @config_option("A config of the run.")
 @click.option("--gpu", help="The card: a name (RTX 4090, A100-80GB) or a size (24GB). Default: the card of the log.")
 @GPUS
@@ -55,16 +57,22 @@ def plan(
 ) -> None:
     """Say what to change so that a run fits its cards, the smallest change first.
 
-    PATHS are config files of the run (.yaml, .json, .sh), its logs, or both.
+    PATHS are config files of the run (.yaml, .json, .sh), its logs, or both. A model may stand there by its name.
 
     \b
     Examples:
       oomdoctor plan sft.yaml --gpu "RTX 4090" --gpus 4
       oomdoctor plan train.log --config sft.yaml
+      oomdoctor plan "Qwen3 8B" --gpu 24GB
       oomdoctor plan sft.yaml ds_z2.json --gpu 24GB --top 3 --format markdown
 
     Exit status: 0 it fits, or something would; 1 nothing does; 2 could not run.
     """
+    paths, model = model_among(paths, model)
+    if not (paths or config or model):
+        raise UsageError("what to plan? give a config or a log of the run, or a model")
+    if missing := next((path for path in paths if not os.path.exists(path)), None):
+        raise UsageError(f"{missing}: no such file")
     logs = [path for path in paths if not path.lower().endswith(CONFIG_ENDINGS)]
     configs = [*config, *(path for path in paths if path not in logs)]
     plans = plan_run(

@@ -78,7 +78,8 @@ def unknown_model(name: str) -> str:
         return why
     meant = model_choices(name)
     suggestion = f"; did you mean {', '.join(meant)}?" if meant else "."
-    return f"the model {name} is not in the table{suggestion} Give a folder with its config.json with --model, or --hub"
+    gone = "no such file or folder, and " if re.match(r"[./~\\]|[A-Za-z]:[\\/]", name) else ""
+    return f"{gone}the model {name} is not in the table{suggestion} Give a folder with its config.json with --model, or --hub"
 
 
 def _picture_parts(path: str) -> Iterator[tuple[str, int]]:

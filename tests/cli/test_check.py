@@ -40,6 +40,7 @@ def here(tmp_path: Path) -> Path:
     pytest.param(["good.yaml", "--gpu", "8GB"], 1, id="a card that is too small"),
     pytest.param(["good.yaml", "--gpu", "no such card"], 2, id="a card that nobody knows"),
     pytest.param(["no.yaml"], 2, id="a file that is not there"),
+    pytest.param(["Qwen3-8B"], 2, id="a model without a config"),
     pytest.param([], 2, id="no file"),
 ])  # fmt: skip
 def test_exit_status(here: Path, arguments: list[str], status: int) -> None:

@@ -50,6 +50,19 @@ def test_a_model_stands_where_a_config_would() -> None:
     assert named.stdout == run("--model", "Qwen3 8B", "--method", "lora", "--gpu", "24GB", "--format", "json").stdout != ""
 
 
+@pytest.mark.parametrize(("written", "says"), [
+    pytest.param("Qwne3-8B", "did you mean Qwen/Qwen3-8B", id="two letters changed places"),
+    pytest.param("Qwen/Qwne3-8B", "did you mean Qwen/Qwen3-8B", id="with its owner"),
+    pytest.param("/data/models/Qwne3-8B", "no such file or folder, and the model", id="a folder that is not there"),
+    pytest.param("qwne.yaml", "no such file", id="the name of a config"),
+])  # fmt: skip
+def test_what_is_not_there_is_a_mistyped_model_or_a_missing_file(written: str, says: str) -> None:
+    done = run(written, "--gpu", "24GB")
+    assert done.exit_code != 0
+    assert says in str(done.exception)
+    assert ("is not in the table" in str(done.exception)) == (not written.endswith(".yaml"))
+
+
 @pytest.mark.parametrize(("gpu", "fits", "status"), [
     pytest.param("80GB", "yes", 0, id="a large card"),
     pytest.param("RTX 4090", "close", 1, id="a card within the range"),

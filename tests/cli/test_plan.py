@@ -115,11 +115,20 @@ def test_an_unknown_length_is_worked_out_from_what_was_on_the_card(log: str, tmp
     pytest.param(["CONFIG", "--gpu", "RTX 9999"], "--gpu RTX 9999: not known", id="an unknown card"),
     pytest.param(["CONFIG", "--gpu", "24GB", "--model", "nobody/knows"], "the model nobody/knows is not in the table", id="an unknown model"),
     pytest.param(["CONFIG", "--gpu", "24GB", "--model", "Qwne2.5-7B"], "did you mean Qwen/Qwen2.5-7B", id="a mistyped one"),
+    pytest.param(["Qwne2.5-7B", "--gpu", "24GB"], "did you mean Qwen/Qwen2.5-7B", id="a mistyped one alone"),
+    pytest.param(["no.log", "--gpu", "24GB"], "no.log: no such file", id="no such log"),
+    pytest.param(["--gpu", "24GB"], "what to plan?", id="nothing"),
 ])  # fmt: skip
 def test_wrong_use_says_what_to_do(config: str, args: list[str], says: str) -> None:
     done = run(*[config if argument == "CONFIG" else argument for argument in args])
     assert done.exit_code != 0
     assert says in str(done.exception)
+
+
+def test_a_model_is_planned_for_without_a_config() -> None:
+    named = run("Qwen2.5-14B", "--gpu", "24GB", "--format", "json")
+    assert named.stdout == run("--model", "Qwen2.5-14B", "--gpu", "24GB", "--format", "json").stdout
+    assert json.loads(named.stdout)["plans"]
 
 
 def test_no_model_is_asked_for(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from msgspec import Struct
 
@@ -14,7 +15,7 @@ _LONGEST = 300
 _CACHED = re.compile(r"models--[\w.-]{1,100}--([\w.-]{1,100})")
 _FILE = re.compile(r"(?:-\d{5}-of-\d{5})?\.(?:gguf|safetensors|bin|pth?)$")
 _FORMAT = re.compile(
-    r"(?<![a-z0-9])(?:(?:ud-)?i?q\d(?:_(?:k|[01]|xxs|xs|s|m|l|xl|nl|p))*|awq|gptq|gguf|ggml|bnb|nf4|fp[48]|nvfp4|mxfp[48]|fp16|bf16|f16|fp32"
+    r"(?<![a-z0-9])(?:q\df(?:16|32)(?:_\d)?|(?:ud-)?i?q\d(?:_(?:k|[01]|xxs|xs|s|m|l|xl|nl|p))*|awq|gptq|gguf|ggml|bnb|nf4|fp[48]|nvfp4|mxfp[48]|fp16|bf16|f16|fp32"
     r"|int-?[48]|[248]-?bits?|w\da\d+|exl[23]|\d(?:\.\d{1,2})?bpw|h[68]|dwq|ct2|mlx|marlin|qat|autoround|quantized|dynamic|static|pertensor)(?![a-z0-9])"
 )
 _WHOLE_VERSION = re.compile(r"(?<=\d)\.0(?![\d.]|\s*[bm](?![a-z]))")
@@ -65,11 +66,36 @@ class ModelName(Struct, frozen=True):
 
 
 def read_model_name(written: str) -> Iterator[ModelName]:
-    """Yield what a name may say; `_` between digits separates, else it is a dot (`Qwen-1_8B`)."""
+    """Yield what a name may say: all of it the model's own, then without its owner, then what a fine-tune says of its base."""
     plain = last_part(written)
+    bare = _owner().sub("", plain)
+    for text in dict.fromkeys((plain, bare, _fine_tune().sub(" ", bare))):
+        yield from _spelled(text)
+
+
+def read_known_name(name: str) -> Iterator[ModelName]:
+    """Yield what the name of a model of the table says; a fine-tune there has its name for itself."""
+    yield from _spelled(last_part(name))
+
+
+def _spelled(plain: str) -> Iterator[ModelName]:
+    """Yield a name in parts; `_` between digits separates, else it is a dot (`Qwen-1_8B`)."""
     yield _read(plain)
     if re.search(r"\d_\d", plain):
         yield _read(re.sub(r"(?<=\d)_(?=\d)", ".", plain))
+
+
+@cache
+def _owner() -> re.Pattern[str]:
+    """Find the owner that stands before a name in the name of a copy (`Qwen_Qwen3-8B-GGUF`)."""
+    return re.compile(rf"^(?:{'|'.join(map(re.escape, name_words('model', 'owner')))})_(?=[a-z])", re.IGNORECASE)
+
+
+@cache
+def _fine_tune() -> re.Pattern[str]:
+    """Find the name of a fine-tune with its version, which is no size (`Hermes-3-`, `dolphin-2.9.1-`)."""
+    words = "|".join(map(re.escape, name_words("model", "finetune")))
+    return re.compile(rf"(?<![a-z0-9])(?:{words})(?![a-z])(?:[-_ ]?v?\d{{1,2}}(?:\.\d{{1,2}}){{0,2}}(?![\w.]))?", re.IGNORECASE)
 
 
 def last_part(written: str) -> str:

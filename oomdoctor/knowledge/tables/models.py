@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from oomdoctor.knowledge.hub_configs.sizes import HubConfig
 from oomdoctor.knowledge.pack import builtin_rules
 from oomdoctor.knowledge.tables.likeness import likeness
-from oomdoctor.knowledge.tables.model_names import ModelName, is_ollama_tag, last_part, read_model_name, without_maker
+from oomdoctor.knowledge.tables.model_names import ModelName, is_ollama_tag, last_part, read_known_name, read_model_name, without_maker
 
 _ROUNDED = 0.08
 """A size in a name differs from the number of parameters by less: `phi-4 14b` has 14.7."""
@@ -224,21 +224,21 @@ def _dimensions(row: ModelRow) -> tuple[object, ...]:
 
 @cache
 def _entries() -> list[_Entry]:
-    return [_Entry(next(iter(read_model_name(name))), row) for name, row in _table().items()]
+    return [_Entry(next(iter(read_known_name(name))), row) for name, row in _table().items()]
 
 
 @cache
 def _tags() -> Mapping[tuple[str, str], _Entry]:
     """Return the models by the names that only Ollama's library has for them."""
-    readings = [(next(iter(read_model_name(tag))), row) for row in _table().values() for tag in row.called if is_ollama_tag(tag)]
-    return {(reading.family, reading.size): _Entry(next(iter(read_model_name(row.name))), row) for reading, row in readings}
+    readings = [(next(iter(read_known_name(tag))), row) for row in _table().values() for tag in row.called if is_ollama_tag(tag)]
+    return {(reading.family, reading.size): _Entry(next(iter(read_known_name(row.name))), row) for reading, row in readings}
 
 
 @cache
 def _by_family() -> Mapping[str, list[_Entry]]:
     families: dict[str, list[_Entry]] = {}
     for name, row in _table().items():
-        for reading in (reading for known in (name, *_words_for(row)) for reading in read_model_name(known)):
+        for reading in (reading for known in (name, *_words_for(row)) for reading in read_known_name(known)):
             families.setdefault(reading.family, []).append(_Entry(reading, row))
     return families
 
