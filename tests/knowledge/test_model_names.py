@@ -24,8 +24,8 @@ def test_names_as_people_write_them_are_found() -> None:
         rows = list(csv.DictReader(file))
     known = {row.name for row in model_rows()}
     meant = {row["written"]: row["model"] if row["model"] in known else "" for row in rows}
-    assert len(rows) >= 355
-    assert sum(map(bool, meant.values())) >= 290
+    assert len(rows) >= 430
+    assert sum(map(bool, meant.values())) >= 390
     assert {written: _name(written) for written, model in meant.items() if _name(written) != model} == {}
 
 
@@ -37,7 +37,7 @@ def test_every_model_of_the_table_is_found_by_its_own_name() -> None:
     pytest.param("llama 70b", "meta-llama/Llama-3.1-70B", id="several versions of one size"),
     pytest.param("gemma 27b", "google/gemma-2-27b", id="two versions of different shapes"),
     pytest.param("Qwen2.5-Omni-7B", "Qwen/Qwen2.5-7B", id="another kind of a known family"),
-    pytest.param("falcon 180b", "tiiuae/falcon-40b", id="a size that the table does not have"),
+    pytest.param("falcon 90b", "tiiuae/falcon-40b", id="a size that the table does not have"),
     pytest.param("qwen2.5", "Qwen/Qwen2.5-7B", id="no size"),
 ])  # fmt: skip
 def test_what_is_open_is_not_guessed(written: str, meant: str) -> None:

@@ -167,7 +167,8 @@ def _meant(written: ModelName) -> ModelRow | None:
         return None
     entries = _by_family().get(written.family, [])
     of_size = [entry for entry in entries if _has_size(written, entry)]
-    if row := _chosen(written, of_size):
+    named_so = [entry for entry in of_size if entry.name.size == written.size]
+    if row := _chosen(written, named_so if written.size and named_so else of_size):
         return row
     if entries and not of_size and (tagged := _tags().get((written.family, written.size))):
         return tagged.row  # `DeepSeek R1 32B`: in that size there are only models that Ollama calls so
