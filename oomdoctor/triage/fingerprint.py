@@ -19,7 +19,7 @@ _IDS = re.compile(
     r"(?<![A-Za-z0-9])(?:\d{3,}|[0-9a-f]{8,}|\d{4}-\d\d-\d\d)(?![A-Za-z0-9])|[-_.](?:run|try|attempt|v|seed|trial)?[-_.]?\d+$"
 )
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
-_LEAST_OTHERS = 0.2
+LEAST_OTHERS = 0.2
 """From this share of a card on other processes are the failure's cause."""
 
 
@@ -34,8 +34,13 @@ def fingerprint(incident: Incident) -> str:
 def campaign(user: str | None, name: str | None, folder: str, native: str) -> str:
     """Return whose job it is: the user and the name without what numbers it; without a name the array, or the folder."""
     array, _, task = native.partition("_")
-    called = _IDS.sub("", name) if name else f"{folder}/{array}" if task else _IDS.sub("", folder)
+    called = without_ids(name) if name else f"{folder}/{array}" if task else _IDS.sub("", folder)
     return _hash(user or "", called)
+
+
+def without_ids(name: str) -> str:
+    """Return a name without what numbers it."""
+    return _IDS.sub("", name) or name
 
 
 def config_key(settings: Mapping[str, Value]) -> str | None:
@@ -54,7 +59,7 @@ def group_of(failed: str, whose: str, node: str | None, figures: Figures) -> str
 def is_held_by_others(figures: Figures) -> bool:
     """Return whether a message shows that other processes hold a good part of the card."""
     share = figures.get("other_share", figures.get("unaccounted_share"))
-    return isinstance(share, float) and share >= _LEAST_OTHERS
+    return isinstance(share, float) and share >= LEAST_OTHERS
 
 
 def _frame(frame: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct, field
 
+from oomdoctor.triage.fingerprint import without_ids
 from oomdoctor.triage.row import JobRow
 
 _MOST_NAMED = 20
@@ -49,6 +50,9 @@ class Fleet(Struct, kw_only=True):
     """Day -> failures of memory."""
     jobs_by_day: dict[str, int] = field(default_factory=dict)
     jobs_by_node: dict[str, int] = field(default_factory=dict)
+    failed_by_node: dict[str, int] = field(default_factory=dict)
+    failed_users_by_node: dict[str, set[str]] = field(default_factory=dict)
+    """Node of the first failure -> users, or names of jobs where nobody knows the user."""
     kinds: dict[str, int] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
 
@@ -89,6 +93,9 @@ def _add(fleet: Fleet, row: JobRow) -> None:
     _more(fleet.kinds, row.kind)
     if row.day is not None:
         _more(fleet.days, row.day)
+    if row.node is not None:
+        _more(fleet.failed_by_node, row.node)
+        fleet.failed_users_by_node.setdefault(row.node, set()).add(row.user or row.name or row.job)
     name = row.group or row.job
     group = fleet.groups.get(name)
     if group is None:
@@ -99,7 +106,12 @@ def _add(fleet: Fleet, row: JobRow) -> None:
     group.certain += row.certainty == "certain"
     group.recovered += row.recovered
     group.gpu_seconds_lost += row.gpu_seconds_lost or 0
-    for counts, value in ((group.days, row.day), (group.users, row.user), (group.names, row.name), (group.nodes, row.node)):
+    for counts, value in (
+        (group.days, row.day),
+        (group.users, row.user),
+        (group.names, None if row.name is None else without_ids(row.name)),
+        (group.nodes, row.node),
+    ):
         if value is not None and (value in counts or counts is group.days or len(counts) < _MOST_NAMED):
             _more(counts, value)
 

@@ -1,0 +1,65 @@
+"""A group of failures in words: what failed, whose it is, when, and what a restart needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from oomdoctor.report.wording import triage as texts
+from oomdoctor.report.wording.texts import PHASES
+from oomdoctor.report.wording.wording import Wording
+from oomdoctor.triage.fingerprint import LEAST_OTHERS
+from oomdoctor.triage.groups import Group
+from oomdoctor.triage.row import JobRow
+from oomdoctor.units import format_size
+
+_NAMED = 2
+
+
+def failure_of(row: JobRow, wording: Wording) -> str:
+    """Return what ran out, when in the run, and the figures of the request."""
+    memory = texts.MEMORY.get(row.kind)
+    parts = [row.kind if memory is None else wording.say(memory)]
+    if row.phase is not None:
+        parts.append(wording.say(PHASES.get(row.phase, PHASES["generic"]), phase=row.phase))
+    if is_held_by_others(row):
+        parts.append(wording.say(texts.HELD))
+    elif row.requested_bytes is not None:
+        parts.append(wording.say(texts.ASKED, size=format_size(row.requested_bytes)))
+        if row.free_bytes is not None:
+            parts.append(wording.say(texts.FREE, size=format_size(row.free_bytes)))
+    if row.total_bytes is not None:
+        parts.append(wording.say(texts.OF, size=format_size(row.total_bytes)))
+    return wording.comma.join(parts)
+
+
+def is_held_by_others(row: JobRow) -> bool:
+    """Return whether other processes held a good part of the card."""
+    return bool(row.total_bytes) and (row.used_by_others_bytes or 0) >= LEAST_OTHERS * (row.total_bytes or 0)
+
+
+def whose(group: Group, wording: Wording) -> str:
+    """Return the users, the names and the nodes of a group."""
+    node = next(iter(group.nodes)) if len(group.nodes) == 1 and group.jobs > 1 else None
+    parts = [named(group.users, wording), named(group.names, wording), node or ""]
+    return " · ".join(part for part in parts if part)
+
+
+def named(counts: Mapping[str, int], wording: Wording) -> str:
+    """Return the commonest names, and how many there are beside them."""
+    names = sorted(counts, key=lambda name: (-counts[name], name))
+    shown = wording.item_comma.join(names[:_NAMED])
+    return shown if len(names) <= _NAMED else wording.say(texts.USERS_MORE, names=shown, n=len(names) - _NAMED)
+
+
+def when(days: Sequence[str], wording: Wording) -> str:
+    """Return the first and the last day of a group."""
+    if not days:
+        return ""
+    first, last = min(days), max(days)
+    return wording.say(texts.ON, day=first) if first == last else wording.say(texts.FROM_TO, first=first, last=last)
+
+
+def restart(row: JobRow, wording: Wording) -> str:
+    """Return what a restart needs; nothing where nobody knows."""
+    text = texts.RETRY.get(row.retry)
+    return "" if text is None else wording.say(text)

@@ -1,0 +1,95 @@
+"""What a triage came to, on one screen: how many jobs died of memory, which of them are the same, what is open, what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oomdoctor.report.document import Block, Document, Facts, Heading, Paragraph, Row, Span, Style
+from oomdoctor.report.render.bars import spark_line
+from oomdoctor.report.triage.group_words import failure_of, restart, when, whose
+from oomdoctor.report.wording import triage as texts
+from oomdoctor.report.wording.phrases import spans
+from oomdoctor.report.wording.wording import Wording
+from oomdoctor.triage.groups import Fleet, Group
+from oomdoctor.triage.nodes import bad_nodes
+from oomdoctor.units import format_share
+
+_GROUPS = 8
+_NODES = 4
+_TREND = 7
+_HOUR = 3600
+
+
+def compose(fleet: Fleet, wording: Wording, version: str) -> Document:
+    """Compose the screen."""
+    blocks: list[Block] = [Paragraph(tuple(_headline(fleet, wording)))]
+    if fleet.groups:
+        blocks += [Heading(wording.say(texts.GROUPS)), Facts(tuple(_rows(fleet, wording)))]
+        left = fleet.largest[_GROUPS:]
+        if left:
+            more = wording.count(texts.MORE_GROUPS, len(left), jobs=sum(group.jobs for group in left))
+            blocks.append(Paragraph((Span(more, Style.DIM),)))
+    blocks += _nodes(fleet, wording)
+    blocks += _open(fleet, wording)
+    if fleet.groups:
+        blocks.append(Paragraph(spans(wording.say(texts.NEXT, n=1))))
+    return Document(wording.say(texts.TITLE, version=version), tuple(blocks), lang=wording.lang)
+
+
+def _headline(fleet: Fleet, wording: Wording) -> Iterator[Span]:
+    jobs = wording.count(texts.JOBS, fleet.jobs, files=fleet.files)
+    days = len(fleet.jobs_by_day)
+    yield Span(jobs + (wording.comma + wording.count(texts.DAYS, days) if days > 1 else "") + wording.stop + " ")
+    if not fleet.failed:
+        yield Span(wording.say(texts.NONE_DIED) + wording.stop, Style.GOOD)
+        return
+    died = wording.count(texts.DIED, fleet.failed, share=format_share(fleet.failed / max(1, fleet.jobs)))
+    parts = [died, wording.count(texts.IN_GROUPS, len(fleet.groups))]
+    if fleet.gpu_seconds_lost >= _HOUR:
+        parts.append(wording.say(texts.HOURS, hours=fleet.gpu_seconds_lost // _HOUR))
+    yield Span(wording.comma.join(parts) + wording.stop, Style.BAD)
+
+
+def _rows(fleet: Fleet, wording: Wording) -> Iterator[Row]:
+    for number, group in enumerate(fleet.largest[:_GROUPS], 1):
+        trend = _trend(fleet, group)
+        label = f"{number}  {trend} {wording.count(texts.GROUP_JOBS, group.jobs)}".replace("  ", " ")
+        value = " · ".join(part for part in (failure_of(group.example, wording), whose(group, wording)) if part)
+        note = wording.comma.join(part for part in (when(list(group.days), wording), restart(group.example, wording)) if part)
+        yield Row(label=label, value=value, note=note)
+
+
+def _trend(fleet: Fleet, group: Group) -> str:
+    """Return the failures of a group over the days of the fleet as characters of different height."""
+    days = sorted(fleet.jobs_by_day)
+    return spark_line([group.days.get(day, 0) for day in days], _TREND) if len(days) > 1 else ""
+
+
+def _nodes(fleet: Fleet, wording: Wording) -> Iterator[Block]:
+    nodes = list(bad_nodes(fleet))[:_NODES]
+    if nodes:
+        yield Heading(wording.say(texts.NODES))
+        yield Facts(
+            tuple(
+                Row(
+                    node.name,
+                    wording.say(texts.NODE, failed=node.failed, jobs=node.jobs, expected=f"{node.expected:.1f}", users=node.users),
+                )
+                for node in nodes
+            )
+        )
+
+
+def _open(fleet: Fleet, wording: Wording) -> Iterator[Block]:
+    """Yield what is not known, and what ran short and went on."""
+    counts = (
+        (texts.POSSIBLE, fleet.possible),
+        (texts.BY_RECORDS, fleet.from_records),
+        (texts.SURVIVED, fleet.survived),
+        (texts.UNREAD, fleet.unread),
+        (texts.UNREAD_FILES, fleet.unreadable_files),
+    )
+    told = [wording.count(text, count) for text, count in counts if count]
+    if told:
+        hint = wording.blank + wording.sentence(wording.say(texts.POSSIBLE_NEXT)) if fleet.possible and not fleet.from_records else ""
+        yield Paragraph(spans(f"{wording.say(texts.ALSO)}{wording.colon}{wording.semicolon.join(told)}{wording.stop}{hint}"))

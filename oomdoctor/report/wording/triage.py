@@ -1,0 +1,82 @@
+"""The words for what a triage tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oomdoctor.case.text import Text
+from oomdoctor.report.wording.wording import Counted
+
+TITLE = Text("oomdoctor {version} · triage", "oomdoctor {version} · 批量诊断")
+JOBS = Counted("{n:,} job in {files:,} files", "{n:,} jobs in {files:,} files", "{n:,} 个作业，{files:,} 个文件")
+DAYS = Counted("{n} day", "{n} days", "{n} 天")
+DIED = Counted("{n:,} job ({share}) died of memory", "{n:,} jobs ({share}) died of memory", "{n:,} 个作业（{share}）因内存或显存不足而失败")
+NONE_DIED = Text("No job died of memory", "没有作业因内存或显存不足而失败")
+IN_GROUPS = Counted("in {n} group", "in {n} groups", "分为 {n} 组")
+HOURS = Text("{hours:,} GPU hours lost", "损失 {hours:,} GPU 小时")
+GROUPS = Text("The same failures", "同类失败")
+GROUP_JOBS = Counted("{n:,} job", "{n:,} jobs", "{n:,} 个作业")
+MORE_GROUPS = Counted("{n:,} more group with {jobs:,} jobs", "{n:,} more groups with {jobs:,} jobs", "另有 {n:,} 组，共 {jobs:,} 个作业")
+ALSO = Text("Also", "另外")
+POSSIBLE = Counted("{n:,} job may have", "{n:,} jobs may have", "{n:,} 个作业可能是")
+POSSIBLE_NEXT = Text("the scheduler's records settle some: --records FILE", "调度器的记录可以确定其中一些：--records FILE")
+SURVIVED = Counted("{n:,} job ran short and went on", "{n:,} jobs ran short and went on", "{n:,} 个作业一度不足，但继续运行了")
+UNREAD = Counted("of {n:,} job nothing could be read", "of {n:,} jobs nothing could be read", "{n:,} 个作业的日志完全读不出")
+UNREAD_FILES = Counted("{n:,} file could not be read", "{n:,} files could not be read", "{n:,} 个文件读不出")
+BY_RECORDS = Counted(
+    "{n:,} job only by the scheduler's records", "{n:,} jobs only by the scheduler's records", "{n:,} 个作业只有调度器的记录能看出"
+)
+NODES = Text("Nodes with more failures than their share", "失败偏多的节点")
+NODE = Text(
+    "{failed} of {jobs} jobs died of memory, {expected} would be usual; {users} users",
+    "{jobs} 个作业中 {failed} 个因内存失败，通常约 {expected} 个；涉及 {users} 个用户",
+)
+NEW = Text("new", "新出现")
+BACK = Text("came back", "再次出现")
+SINCE = Text("since {day}", "始于 {day}")
+ON = Text("on {day}", "{day}")
+FROM_TO = Text("{first} to {last}", "{first} 至 {last}")
+NEXT = Text(
+    "Next: `oomdoctor triage show {n}` for a group, `--output rows.jsonl` for all rows.",
+    "接下来：`oomdoctor triage show {n}` 看一组的详情，`--output rows.jsonl` 导出全部结果。",
+)
+MEMORY: Mapping[str, Text] = {
+    "device-oom": Text("GPU memory", "显存不足"),
+    "masked-device-oom": Text("GPU memory, behind another message", "显存不足（报错写的是别的）"),
+    "host-oom": Text("host memory", "主机内存不足"),
+    "shm-oom": Text("shared memory", "共享内存不足"),
+}
+HELD = Text("the card is held by others", "显卡被其他进程占用")
+ASKED = Text("{size} asked for", "申请 {size}")
+FREE = Text("{size} free", "空闲 {size}")
+OF = Text("of {size}", "共 {size}")
+USERS_MORE = Text("{names} and {n} more", "{names} 等（另有 {n} 个）")
+RETRY: Mapping[str, Text] = {
+    "stop": Text("do not restart as it is", "不改设置就不要重启"),
+    "smaller": Text("needs less at once", "需要减小单步用量"),
+    "more-memory": Text("needs more host memory or fewer workers", "需要更多主机内存，或减少 worker"),
+    "other-node": Text("look at the node, run elsewhere", "检查该节点，换一台运行"),
+    "retry": Text("a restart may do", "重启可能就好"),
+}
+GROUP = Text("Group {n}: {what}", "第 {n} 组：{what}")
+WHO = Text("who", "用户")
+NAMES = Text("what", "作业名")
+WHERE = Text("where", "节点")
+WHEN = Text("when", "时间")
+COST = Text("cost", "代价")
+RECOVERED = Counted("{n} recovered with a later start", "{n} recovered with a later start", "{n} 个在后来的重启中恢复")
+THE_JOBS = Text("Its jobs", "包含的作业")
+MORE_JOBS = Counted("{n:,} more job", "{n:,} more jobs", "另有 {n:,} 个作业")
+IN_FULL = Text("One of them in full", "其中一个的完整诊断")
+GONE = Text(
+    "Its log is not there any more, or lies inside another file; the message was:", "它的日志已不在，或位于其他文件之中；当时的报错是："
+)
+MESSAGE = Text("To the user", "给用户的消息")
+HELLO = Counted(
+    "Your job {jobs} ({name}) died because memory ran out: {what}.",
+    "{n} of your jobs ({name}) died because memory ran out: {what}. The jobs: {jobs}.",
+    "你的 {n} 个作业（{name}）因{what}而失败：{jobs}。",
+)
+SAYS = Text("The log says: {text}", "日志原文：{text}")
+TRY = Text("What helps: {fix}", "建议：{fix}")
+RANK = Text("rank {n}", "rank {n}")
