@@ -54,6 +54,11 @@ def within(version: str | None, since: str | None = None, until: str | None = No
     return (first is None or known >= first) and (last is None or series(known, len(last.release)) <= last.release)
 
 
+def in_span(version: str | None, since: str | None, until: str | None) -> bool:
+    """Return whether a known version is `since` or newer and older than `until`; an end that is missing is open."""
+    return parse_version(version) is not None and at_least(version, since) is not False and not at_least(version, until)
+
+
 def satisfies(version: str | None, specifier: str) -> bool | None:
     """Return whether a version is one that a requirement asks for (`>=0.21,<0.22`); None where the version is unknown.
 

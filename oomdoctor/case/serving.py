@@ -73,8 +73,41 @@ class StartupProfile(Struct, frozen=True, kw_only=True):
     """The part of the card that is taken for the whole when the cache is sized."""
     cache_margin: float = 1.0
     """The part of what is left for the cache that it gets."""
+    caps_step: bool = False
+    """Whether a step has no more tokens by default than the longest of all requests together."""
+    loads_wide: bool = False
+    """Whether weights that the server packs itself lie on the card in 16 bit until all are loaded."""
+    whole_prompts: bool = False
+    """Whether the trial step is made of whole prompts, each with all the pictures that it may have."""
+    drops_long: bool = False
+    """Whether such a prompt goes without pictures where they are more than its part of the step."""
+    rounds_items_up: bool = False
+    """Whether as many pictures are tried as more than fill a step, and not as many as it has room for."""
+    items_of_step: bool = False
+    """Whether the video that is tried is no longer than a step, whatever the longest request may bring."""
+    expands_items: bool = False
+    """Whether what the encoder makes of each picture is kept as wide as all that may be kept."""
+    encoder_states: float = 8
+    """Hidden states of a patch, in 16 bit, that tensor parallel cards of an encoder with rotary positions divide."""
     graph_sizes: int = 0
     """For how many sizes of batches CUDA graphs are captured, where requests do not decide it."""
+
+
+class MediaItem(Struct, frozen=True, kw_only=True):
+    """The largest picture, or the longest video, that a request may bring."""
+
+    patches: int
+    """Patches that the encoder reads of it in a trial step."""
+    tokens: int
+    """Tokens that the server counts for it."""
+    limit: int
+    """How many of them a request may bring."""
+    values: int = 0
+    """Values of a patch as it goes in."""
+    widths: int = 1
+    """What comes out for a token, in hidden states of the text."""
+    rotary: bool = False
+    """Whether positions are rotated, which makes new tensors of queries and keys."""
 
 
 class Server(Struct, frozen=True, kw_only=True):
@@ -97,6 +130,19 @@ class Server(Struct, frozen=True, kw_only=True):
     """Whether what they take comes out of the share (vLLM 0.20 and newer)."""
     offload: int = 0
     """Bytes of the weights of each card that stay in host memory."""
+    media: tuple[MediaItem, ...] = ()
+    """What is tried of the kinds that the model reads; none where the start leaves them out."""
+    cache_told: int | None = None
+    """Bytes of the cache on each card, where the server is told them."""
+    blocks_told: int | None = None
+    """Blocks of the cache, where the server is told them."""
+    dealt: int = 1
+    """Tensor parallel cards that divide the tokens of the cache among them."""
+    packs: bool = False
+    """Whether the server packs weights itself that the checkpoint has in 16 bit."""
+    adapters: int = 0
+    """LoRA adapters for which the weights have room on the card."""
+    adapter_rank: int = 16
     drafted: int = 0
     """Tokens that layers of the model itself propose in a step (MTP); 0 where these layers are not loaded."""
     profile: StartupProfile = StartupProfile()

@@ -199,6 +199,10 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     # Servers.
     server_version: str | None = None
     """The release of the server: `0.8.5`."""
+    server_before: str | None = None
+    """The first release of the server that refuses one of its options."""
+    removed_option: str | None = None
+    """That option, as it is written."""
     memory_share: float | None = None
     """Part of the card that a server may take, above 0 and at most 1."""
     max_model_len: int | None = None
@@ -223,6 +227,34 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Whether a server does without CUDA graphs."""
     cpu_offload_gb: float | None = None
     """GiB of weights that each card of a server keeps on the host."""
+    cache_memory: int | None = None
+    """Bytes of each card that a server gives to the cache, whatever its share leaves."""
+    cache_blocks: int | None = None
+    """Blocks of the cache, whatever the share leaves."""
+    first_engine: bool | None = None
+    """Whether vLLM is told to run its first engine (`VLLM_USE_V1=0`) or its second."""
+    data_parallel: int | None = None
+    """Copies of what is no expert, among which a server divides requests; the experts are divided among all of their cards."""
+    decode_context_parallel: int | None = None
+    """Tensor parallel cards that divide the tokens of the cache among them."""
+    chunked_prefill: bool | None = None
+    """Whether a server reads long prompts in several steps."""
+    served_adapters: bool | None = None
+    """Whether a server takes LoRA adapters."""
+    adapter_slots: int | None = None
+    """Adapters that a server computes with at a time."""
+    adapter_rank: int | None = None
+    """The largest rank of an adapter that is served."""
+    text_only: bool | None = None
+    """Whether a server leaves out what reads pictures and sounds."""
+    skips_pictures: bool | None = None
+    """Whether the start of a server is measured without pictures."""
+    media_per_prompt: str | None = None
+    """How many pictures and videos a request may have: `image=4,video=0`."""
+    images_per_prompt: int | None = None
+    """How many pictures a request may have."""
+    videos_per_prompt: int | None = None
+    """How many videos a request may have."""
     gpu_layers: int | None = None
     """Layers that llama.cpp puts on the card."""
     host_experts: Union[int, bool, None] = None

@@ -48,6 +48,8 @@ class Vision(Struct, frozen=True, kw_only=True):
     """Names of its matrices, as adapters' targets are written; empty is unknown."""
     tokens: int = 0
     """Tokens that one image takes in the text; 0 where that depends on the image."""
+    family: str = ""
+    """What rules/tables/served_items.csv calls models that read pictures in this way."""
 
 
 class Part(Struct, frozen=True):

@@ -14,8 +14,9 @@ from oomdoctor.configs.frameworks import Frameworks
 from oomdoctor.configs.parsed_config import ParsedConfig, plain_value
 from oomdoctor.configs.shipped_files import shipped_settings
 
-_TOKENS = ("max_model_len", "max_batched_tokens")
+_TOKENS = ("max_model_len", "max_batched_tokens", "cache_memory")
 _HUMAN = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([kKmMgG])")
+_LIMIT = re.compile(r"\b(image|video)\s{0,4}=\s{0,4}(\d{1,6})\b")
 _BUILDER = re.compile(r"torchtune\.models\.\w{1,40}\.(?:(?P<method>q?lora|dora)_)?(?P<model>\w{2,60})")
 """Builders are named after their models: torchtune 0.6.1 models/llama3_1/_model_builders.py, lora_llama3_1_8b."""
 _LOG_WORDS: Mapping[str, Scalar] = {"true": True, "false": False}
@@ -97,10 +98,21 @@ def _with_worked_out(settings: RunSettings, configs: Sequence[ParsedConfig], fra
         settings = settings.with_values({**shipped_settings(configs, frameworks), **settings.known()})
     if settings.sequence_length is None:
         settings = replace(settings, sequence_length=max(_glm4_length(configs), default=None))
-    settings = _of_builder(settings)
+    settings = _with_media(_of_builder(settings))
     if settings.finetuning == "lora" and settings.load_bits == 4:
         settings = replace(settings, finetuning="qlora")
     return settings
+
+
+def _with_media(settings: RunSettings) -> RunSettings:
+    """Return the settings with the limits of `image=4,video=0`, as vLLM before 0.9 reads them (engine/arg_utils.py, nullable_kvs)."""
+    limits = dict(_LIMIT.findall(settings.media_per_prompt or ""))
+    pictures, videos = limits.get("image"), limits.get("video")
+    return replace(
+        settings,
+        images_per_prompt=settings.images_per_prompt if pictures is None else int(pictures),
+        videos_per_prompt=settings.videos_per_prompt if videos is None else int(videos),
+    )
 
 
 def _of_builder(settings: RunSettings) -> RunSettings:

@@ -19,6 +19,7 @@ from oomdoctor.configs.merge import MergedSettings, merge, settings_in_log
 from oomdoctor.configs.parsed_config import ParsedConfig
 from oomdoctor.findings.conditions import Fact
 from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.server import SERVERS
 
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 _BESIDE = ("launcher", "environment", "log")
@@ -46,16 +47,26 @@ def resolve_config(configs: Sequence[ParsedConfig], events: Sequence[Event], kno
         reason=main.reason if main else None,
         version=versions.get(main.framework or "", main.version) if main else None,
         written=tuple(setting for config in read for setting in config.written),
-        settings=merged.settings if main is None else _with_version(merged.settings, main.version),
+        settings=merged.settings if main is None else _with_version(merged.settings, main, pack),
         places=merged.places,
     )
     issues = _worst_first(_of_files(read, versions, frameworks), _of_settings(run, merged, [*read, printed], known, frameworks, pack))
     return replace(run, issues=issues)
 
 
-def _with_version(settings: RunSettings, version: str | None) -> RunSettings:
-    """Return the settings of a server with the version that its files name."""
-    return replace(settings, server_version=version) if version is not None and settings.method == "serve" else settings
+def _with_version(settings: RunSettings, main: ParsedConfig, pack: Pack) -> RunSettings:
+    """Return the settings of a server with the version that its files name, or the first that refuses one of its options."""
+    if settings.method != "serve":
+        return settings
+    if main.version is not None:
+        return replace(settings, server_version=main.version)
+    record = pack.record(SERVERS, main.framework or "")
+    written = {setting.name: setting.key for setting in main.written}
+    for row in () if record is None else record.removed:
+        option = next((written[name] for name in row.options if name in written), None)
+        if option is not None:
+            return replace(settings, server_before=row.until, removed_option=option)
+    return settings
 
 
 def _in_force(read: Sequence[ParsedConfig], frameworks: Frameworks) -> list[ParsedConfig]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from oomdoctor.knowledge.records.server import ServerDefault
 from oomdoctor.units import GIB
-from oomdoctor.versions import at_least, parse_version
+from oomdoctor.versions import in_span, parse_version
 
 
 def default_value(
@@ -30,10 +30,12 @@ def held_default(
 def _holds(default: ServerDefault, card: int, card_name: str, version: str | None, tensor: int) -> bool:
     if default.except_card and default.except_card in card_name:
         return False
+    if default.only_card and default.only_card not in card_name:
+        return False
     return _is_of_version(default, version) and card >= GIB * default.card_gb and tensor >= default.tensor
 
 
 def _is_of_version(default: ServerDefault, version: str | None) -> bool:
     if parse_version(version) is None:
         return default.until is None
-    return at_least(version, default.since) is not False and not at_least(version, default.until)
+    return in_span(version, default.since, default.until)

@@ -27,6 +27,10 @@ TABLES: Mapping[str, str] = {
     "measures": "measure fix:fix risk effort:number capability:version? general:yes-or-no source",
     "name_words": "of:model-or-card kind words means? source",
     "request_lengths": "begins tokens:number source",
+    "served_items": (
+        "family item patches:number tokens:number values:number widths:number rotary:yes-or-no pairs:number since:version? until:version?"
+        " source"
+    ),
     "served_since": "has vllm:version? sglang:version? source",
     "nvml_symbols": "symbol driver:version torch_from:version required:yes-or-no source",
     "other_servers": "command title nearest source",
@@ -39,7 +43,7 @@ TABLES: Mapping[str, str] = {
     ),
     "throughput": "name value:number source",
     "torch_releases": "torch:version cuda:version arch_list date? source",
-    "towers": "kind modules source",
+    "towers": "kind modules family? source",
     "trained_modules": "written targets source",
     "training_methods": "name names? sequences:number reference:yes-or-no counted:yes-or-no source",
     "variables": "name group:memory-or-launcher source",

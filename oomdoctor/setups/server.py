@@ -27,10 +27,18 @@ from oomdoctor.memory.servers.releases import changed_releases, known_version, n
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.from_log import LoggedRun
 from oomdoctor.setups.from_settings import setup_from_settings
+from oomdoctor.setups.programs.engine import release_of_engine
+from oomdoctor.setups.programs.media import media_items
 from oomdoctor.setups.weights_said import weights_said
 from oomdoctor.units import GIB, MIB
 
 _LEAST_FRACTION = 0.01
+_MEDIA_STEP = 5120
+"""Tokens of a step that takes prompts with pictures whole, at least: vllm 0.6.3 to 0.8.5 config.py."""
+_PACKS = ("fp8",)
+"""Formats that vLLM makes of weights in 16 bit itself: vllm/model_executor/layers/quantization/fp8.py."""
+_RANK = 16
+"""max_lora_rank of vllm/config/lora.py."""
 _OWN_LAYERS = frozenset({"nextn", "eagle"})
 """SGLang's words for layers of the model itself, where no draft model is named (sglang/srt/server_args.py)."""
 _SIZES = {"outside": "outside_mb", "graph_layer": "graph_mb"}
@@ -79,16 +87,18 @@ def deploy(
 
     A version of the log goes before one that the settings name.
     """
-    version = version or known_version(settings)
+    named = version or known_version(settings)
+    version = named or (f"{settings.server_before}.dev0" if settings.server_before else None)
     if keeps_nothing(shape):
         raise UsageError(f"{shape.name} only reads: it keeps no KV cache, and a server's budget is about one; estimate it without --serve")
     tensor, pipeline = positive(settings.tensor_parallel) or 1, positive(settings.pipeline_parallel) or 1
-    made, _ = setup_from_settings(replace(settings, method="serve"), shape, record.server, max(cards, tensor * pipeline))
+    shape = replace(shape, vision=None) if _reads_text_alone(settings) else shape
+    made = _spread(settings, shape, record.server, cards)
     given = positive(settings.max_model_len) or positive(settings.sequence_length)
     length = given or shape.longest or request_length(settings.model, shape.name)
 
     def server_at(release: str | None) -> Server:
-        return _server(settings, length, record, card, version=release, tensor=tensor, pipeline=pipeline)
+        return _server(settings, shape, length, record, card, version=release, tensor=tensor, pipeline=pipeline)
 
     setup = replace(
         made,
@@ -96,23 +106,49 @@ def deploy(
         length=length or made.length,
         batch=1,
     )
-    server, is_open = server_at(version), version is None and record.newest is not None
-    since = served_since(record.server, settings.model, shape.name)
+    server, is_open = server_at(version), named is None and record.newest is not None
+    since, before = served_since(record.server, settings.model, shape.name), _release_before(record, settings)
+    changes = changed_releases(record, since, before) if is_open else ()
     return Deployment(
         setup,
         server,
         card.bytes,
         card.name,
-        older=tuple((release, server_at(f"{release}.dev0")) for release in changed_releases(record, since)) if is_open else (),
-        assumptions=(*((newest_release(record),) if is_open else ()), *_assumptions(settings, setup, server)),
+        older=tuple((release, server_at(f"{release}.dev0")) for release in changes),
+        assumptions=(*((_release_assumed(record, settings),) if is_open else ()), *_assumptions(settings, setup, server)),
+    )
+
+
+def _release_before(record: ServerRecord, settings: RunSettings) -> str | None:
+    """Return the first release that cannot be meant: it refuses an option, or has no engine of the kind that is asked for."""
+    told = record.first_engine[0].until if settings.first_engine and record.first_engine else None
+    return settings.server_before or told
+
+
+def _release_assumed(record: ServerRecord, settings: RunSettings) -> Assumption:
+    """Name the release where nobody does: the newest, or those that have the engine that is asked for."""
+    if not (settings.first_engine and record.first_engine):
+        return newest_release(record, settings)
+    return assumed(
+        "server_engine",
+        f"{record.title}'s first engine (VLLM_USE_V1=0), which releases before {record.first_engine[0].until} have",
+        f"使用 {record.title} 的 V0 引擎（VLLM_USE_V1=0），{record.first_engine[0].until} 之前的版本才有",
     )
 
 
 def _server(
-    settings: RunSettings, length: int | None, record: ServerRecord, card: CardLookup, *, version: str | None, tensor: int, pipeline: int
+    settings: RunSettings,
+    shape: Shape,
+    length: int | None,
+    record: ServerRecord,
+    card: CardLookup,
+    *,
+    version: str | None,
+    tensor: int,
+    pipeline: int,
 ) -> Server:
     """Return what the server is told, and takes by default in this version."""
-    defaults = record.defaults
+    defaults, version = record.defaults, release_of_engine(version, record, settings, shape, card.name)
 
     def default(rows: Sequence[ServerDefault]) -> int | float | bool:
         return default_value(rows, card=card.bytes, card_name=card.name, version=version, tensor=tensor)
@@ -127,11 +163,18 @@ def _server(
                 return max(_LEAST_FRACTION, round((card.bytes - beside) / card.bytes, 3))
         return ENGINES[record.engine].default_fraction(card.bytes, batched, requests if graphs else 0, tensor * pipeline)
 
+    profile = _profile(defaults, default)
     whole = default(defaults.whole_requests) if defaults.whole_requests is not None else 0
-    takes_whole = positive(settings.max_batched_tokens) is None and length is not None and length <= whole
-    step = max(length or 0, LEAST_WHOLE) if takes_whole else int(default(defaults.max_batched_tokens))
+    chunks = _chunks(settings, shape, length, whole, profile)
+    takes_whole = positive(settings.max_batched_tokens) is None and length is not None and not chunks
+    least = _MEDIA_STEP if shape.vision is not None and whole else LEAST_WHOLE
+    usual = int(default(defaults.max_batched_tokens))
+    step = usual if not takes_whole else max(length or 0, least if whole else usual)
+    most = positive(settings.max_num_seqs) or int(default(defaults.max_num_seqs))
+    if profile.caps_step and length:
+        step = min(step, most * length)
     batched = positive(settings.max_batched_tokens) or step
-    requests = min(positive(settings.max_num_seqs) or int(default(defaults.max_num_seqs)), batched)
+    requests = min(most, batched)
     graphs = settings.enforce_eager is not True
     fraction: float | None = settings.memory_share
     if fraction is None or not 0 < fraction <= 1:
@@ -147,8 +190,46 @@ def _server(
         graphs_inside=defaults.graphs_inside is not None and default(defaults.graphs_inside) is True,
         offload=_offload(settings),
         drafted=_drafted(settings),
-        profile=_profile(defaults, default),
+        media=media_items(settings, shape, length=length, batched=batched, profile=profile, version=version),
+        cache_told=settings.cache_memory if settings.cache_memory and settings.cache_memory > 0 else None,
+        blocks_told=positive(settings.cache_blocks),
+        dealt=min(positive(settings.decode_context_parallel) or 1, tensor),
+        packs=settings.quantization in _PACKS and weights_said(shape, settings.model, tensor=tensor) is None,
+        adapters=(positive(settings.adapter_slots) or 1) if settings.served_adapters else 0,
+        adapter_rank=positive(settings.adapter_rank) or _RANK,
+        profile=profile,
     )
+
+
+def _spread(settings: RunSettings, shape: Shape, framework: str, cards: int) -> Setup:
+    """Return the setup over all cards. Copies of the rest of the model divide the experts among all of their cards.
+
+    Source: FusedMoEParallelConfig.make of vllm/model_executor/layers/fused_moe/config.py, with and without expert parallelism.
+    """
+    tensor, pipeline = positive(settings.tensor_parallel) or 1, positive(settings.pipeline_parallel) or 1
+    copies = positive(settings.data_parallel) or 1
+    divided = tensor * copies if copies > 1 else settings.expert_parallel
+    told = replace(settings, method="serve", expert_parallel=divided)
+    return setup_from_settings(told, shape, framework, max(cards, tensor * pipeline * copies))[0]
+
+
+def _chunks(settings: RunSettings, shape: Shape, length: int | None, whole: float, profile: StartupProfile) -> bool:
+    """Return whether a step reads a long prompt in parts: from a length on, but for what the first engine of vLLM cannot divide.
+
+    Source: _set_default_args_v0 of vllm 0.8.5 engine/arg_utils.py, create_engine_config of 0.6.3 to 0.7.3.
+    """
+    if settings.chunked_prefill is not None:
+        return settings.chunked_prefill
+    if not whole:
+        return True
+    latent = shape.latent is not None and profile.caches_latent
+    window = shape.window is not None and shape.windowed_layers is None and not shape.each
+    drafts = settings.draft_model or settings.draft_method
+    return (length or 0) > whole and not (shape.vision is not None or latent or window or drafts or settings.served_adapters)
+
+
+def _reads_text_alone(settings: RunSettings) -> bool:
+    return settings.text_only is True or settings.images_per_prompt == 0 == settings.videos_per_prompt
 
 
 def _share_assumed(server: Server) -> Assumption:

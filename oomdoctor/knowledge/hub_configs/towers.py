@@ -43,7 +43,14 @@ def _vision(outer: HubConfig, text_hidden: int) -> Vision | None:
         intermediate=wide,
         gated=gated,
         patches=patches,
+        tokens=size(outer, "mm_tokens_per_image") or 0,
+        family=family if family == "pixtral" and outer.get("model_type") != "mistral3" else _family(outer),
     )
+
+
+def _family(outer: HubConfig) -> str:
+    """Return the name of a kind of models without what tells mixtures and chat models apart."""
+    return str(outer.get("model_type", "")).removesuffix("_chat").removesuffix("_moe")
 
 
 def _projection(config: HubConfig, outer: HubConfig, hidden: int, text_hidden: int) -> int:

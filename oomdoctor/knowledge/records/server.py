@@ -18,6 +18,8 @@ class ServerDefault(Record, frozen=True, kw_only=True):
     """The first version that has another one."""
     card_gb: float = 0
     """GiB that a card must have."""
+    only_card: str | None = None
+    """A part of the names of the cards for which alone it holds, in lower case."""
     except_card: str | None = None
     """A part of the names of cards, in lower case, for which it does not hold."""
     tensor: int = 1
@@ -57,12 +59,41 @@ class ServerDefaults(Record, frozen=True, kw_only=True):
     caches_latent: Defaults | None = None
     steps_ahead: Defaults | None = None
     checks_states: Defaults | None = None
+    caps_step: Defaults | None = None
+    loads_wide: Defaults | None = None
+    whole_prompts: Defaults | None = None
+    drops_long: Defaults | None = None
+    rounds_items_up: Defaults | None = None
+    items_of_step: Defaults | None = None
+    expands_items: Defaults | None = None
+    encoder_states: Defaults | None = None
     of_free: Defaults | None = None
     measures_step: Defaults | None = None
     card_margin: Defaults | None = None
     cache_margin: Defaults | None = None
     graph_sizes: Defaults | None = None
     """These are of `StartupProfile`; MiB are its bytes."""
+
+
+class FirstEngine(Record, frozen=True, kw_only=True):
+    """Where a release that has two engines runs the first."""
+
+    reason: str
+    """What a start must have: a name of oomdoctor/setups/programs/engine.py."""
+    since: str
+    until: str
+    """The first release in which that runs the other engine, or fails."""
+    source: str
+
+
+class RemovedOptions(Record, frozen=True, kw_only=True):
+    """Options that a release refuses, so that whoever writes one runs an older release."""
+
+    until: str
+    """The first release that refuses them."""
+    options: list[str]
+    """As programs compare them: without leading dashes, with underscores."""
+    source: str
 
 
 class ServerRecord(Record, frozen=True, kw_only=True):
@@ -81,6 +112,11 @@ class ServerRecord(Record, frozen=True, kw_only=True):
     """The newest release that was read; an unknown version counts as this one."""
     oldest: str | None = None
     """The oldest release that is meant where nobody names one and nothing says since when the model is loaded."""
+    removed: list[RemovedOptions] = []
+    """The oldest first."""
+    first_engine: list[FirstEngine] = []
+    first_engine_as: str | None = None
+    """The release whose defaults the first engine has where the second is the default."""
     defaults: ServerDefaults
 
 

@@ -99,6 +99,7 @@ def _latent(row: LatentRow) -> Latent:
 
 
 def _vision(row: TowerRow, params: int | None) -> Vision:
+    known = next((tower for tower in table("towers") if row.kind.startswith(tower["kind"])), {})
     return Vision(
         params=row.params if params is None else params,
         hidden=row.hidden_size,
@@ -106,12 +107,8 @@ def _vision(row: TowerRow, params: int | None) -> Vision:
         heads=row.num_heads,
         intermediate=row.intermediate_size,
         gated=row.gated_mlp,
-        modules=_modules(row.kind),
+        modules=frozenset(known.get("modules", "").split("|")) - {""},
+        family=known.get("family", ""),
         patches=row.patches if row.patches_plus_cls is None else row.patches_plus_cls,
         tokens=row.tokens_per_image if isinstance(row.tokens_per_image, int) else 0,
     )
-
-
-def _modules(kind: str) -> frozenset[str]:
-    row = next((row for row in table("towers") if kind.startswith(row["kind"])), None)
-    return frozenset(row["modules"].split("|")) if row else frozenset()

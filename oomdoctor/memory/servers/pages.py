@@ -83,7 +83,7 @@ def _blocks(kind: _Kept, server: Server, block: float) -> int:
     """Return the pages of one request in one layer: of a window, what is in it and what the steps under way add."""
     if kind.state:
         return _STATES + server.drafted
-    length = server.length or 0
+    length = -(-(server.length or 0) // server.dealt)
     if kind.window is None:
         return -int(-length // block)
     return -int(-min(kind.window - 1 + server.batched * server.profile.steps_ahead, length) // block) + 1

@@ -30,8 +30,14 @@ def known_version(settings: RunSettings) -> str | None:
     return named
 
 
-def newest_release(record: ServerRecord) -> Assumption:
-    """Return that the newest release was taken."""
+def newest_release(record: ServerRecord, settings: RunSettings) -> Assumption:
+    """Return that the newest release was taken, or the newest that takes the options as they are written."""
+    if before := settings.server_before:
+        option = settings.removed_option
+        older = Text(
+            f"{record.title} before {before}, which refuses {option}", f"{record.title} {before} 之前的版本（该版本起不再接受 {option}）"
+        )
+        return Assumption(id=_ID, text=older, is_question=True)
     name = f"{record.title} {record.newest}"
     text = Text(f"{name}, the newest that is known here", f"{name}，即这里所知的最新版本")
     return Assumption(id=_ID, text=text, is_question=True)
@@ -77,12 +83,11 @@ def _turns(now: Served, then: Served) -> bool:
     return now.starts not in (then.starts, "close") and (now.starts, then.starts) != ("no", "close")
 
 
-def changed_releases(record: ServerRecord, since: str | None) -> list[str]:
-    """Return the releases in which something that is counted changed, the newest first, after `since` that loads the model."""
+def changed_releases(record: ServerRecord, since: str | None, before: str | None = None) -> list[str]:
+    """Return the releases in which something that is counted changed, the newest first: after `since` that loads the model, to `before`."""
     defaults = record.defaults
     rows = (row for name in defaults.__struct_fields__ for row in getattr(defaults, name) or ())
     releases = {row.until: version for row in rows if row.until is not None and (version := parse_version(row.until)) is not None}
-    oldest = parse_version(since or record.oldest)
-    return sorted(
-        (name for name, version in releases.items() if oldest is None or version > oldest), key=releases.__getitem__, reverse=True
-    )
+    oldest, newest = parse_version(since or record.oldest), parse_version(before)
+    meant = (name for name, at in releases.items() if (oldest is None or at > oldest) and (newest is None or at < newest))
+    return sorted(meant, key=releases.__getitem__, reverse=True)

@@ -28,7 +28,7 @@ _MACHINE = 8
 _STATES = 4
 """Hidden states of a step at its peak, which no tensor parallel card divides: the embedding's output, the residual, the norm's output and
 the sum. With them vLLM's profile shows 0.98 to 1.05 of a step of 2,048 to 32,768 tokens."""
-_WORK = ("outside torch", "working set", "sampler")
+_WORK = ("outside torch", "working set", "sampler", "encoder")
 """Terms of the profile run."""
 
 
@@ -49,7 +49,7 @@ def served(
 
     `cached` is the setup whose attention is in the cache, where it is another one.
     """
-    token = token_bytes(cached or setup)
+    token = token_bytes(cached or setup) / server.dealt
     if request and server.length and any(layer.window or layer.state for layer in setup.shape.each):
         # What vLLM prints as tokens are requests of full length, each with its windows and states (get_kv_cache_capacity).
         token = request / server.length

@@ -11,10 +11,13 @@ from msgspec.structs import replace
 
 from oomdoctor.case.estimate import Term
 from oomdoctor.case.event import Value
-from oomdoctor.case.serving import Served, Server, StartupCheck
+from oomdoctor.case.serving import ByteRange, Served, Server, StartupCheck
 from oomdoctor.case.setup import Setup
+from oomdoctor.knowledge.tables.memory import known_format
 from oomdoctor.memory.model.weights import HALF
+from oomdoctor.memory.servers.adapters import adapter_bytes
 from oomdoctor.memory.servers.engine import ServerEngine
+from oomdoctor.memory.servers.media import TriedMedia, tried_media
 from oomdoctor.memory.servers.pages import request_bytes, states_bytes
 from oomdoctor.memory.servers.startup_budget import (
     block_bytes,
@@ -32,6 +35,7 @@ from oomdoctor.units import GIB
 _OUTSIDE_LOW, _OUTSIDE_MORE = 0.3, 0.4 * GIB
 """How little of what the rules say grows outside of torch, and how much more it may be: 0.3 to 0.95 GiB are printed, or 2.1 to 2.2."""
 _LOGIT_LOW, _LOGIT_HIGH = 0.75, 1.3
+_ENCODER_LOW, _ENCODER_HIGH = 0.6, 1.4
 _SAMPLER_OFF = 0.12
 """How far the sampler of a dense text model is from what is counted before 0.20, where every version prints it."""
 _AROUND = 26
@@ -55,7 +59,8 @@ _FRACTION = 0.9
 def start(setup: Setup, server: Server, total: int) -> Served:
     """Return what vLLM makes of a card of `total` bytes, with its checks in the order in which a start meets them."""
     context, work = cuda_context(setup), profiled_step(setup, server)
-    loaded, outside, profile = loaded_weights(setup, server), _outside_torch(server), server.profile
+    outside, profile = _outside_torch(server), server.profile
+    loaded = _more(loaded_weights(setup, server), adapter_bytes(setup, server))
     graphs = _cuda_graphs(setup, server)
     inside = (graphs,) if graphs is not None and server.graphs_inside else ()
     late = (graphs,) if graphs is not None and not server.graphs_inside else ()
@@ -63,19 +68,23 @@ def start(setup: Setup, server: Server, total: int) -> Served:
     terms = (loaded, outside, work, *inside, *((context,) if profile.context_inside else ()))
     beside = (*(() if profile.context_inside else (context,)), *late)
     cached = setup if profile.caches_latent else _with_whole_heads(setup)
-    cache, request = remaining(taken, terms), request_bytes(cached, server)
+    cache, request, told = remaining(taken, terms), request_bytes(cached, server), _told_cache(cached, server)
+    if told is not None:
+        cache, taken = ByteRange(told, told, told), sum(term.bytes for term in terms) + told
 
     def checks() -> Iterator[StartupCheck]:
         if profile.checks_free:
-            yield StartupCheck("start", remaining(total - taken, (context,)))
-        yield StartupCheck("load", remaining(total, (context, loaded)))
+            yield StartupCheck("start", remaining(total - int(total * server.memory_fraction), (context,)))
+        yield StartupCheck("load", remaining(total, (context, _as_loaded(setup, server, loaded))))
         yield StartupCheck("sampler" if work.name == "sampler" else "profile", remaining(total, (context, loaded, outside, work)))
         yield StartupCheck("blocks", cache.less(block_bytes(cached)))
         if request is not None:
             yield StartupCheck("request", cache.less(request))
         if profile.checks_states and server.graphs and (states := states_bytes(cached, server)):
             yield StartupCheck("states", cache.less(states))
-        if late:
+        if told is not None:
+            yield StartupCheck("rest", remaining(total - told, (*terms, *beside)))
+        elif late:
             yield StartupCheck("graphs", remaining(total - taken, beside))
 
     every = tuple(checks())
@@ -84,20 +93,49 @@ def start(setup: Setup, server: Server, total: int) -> Served:
 
 
 def profiled_step(setup: Setup, server: Server) -> Term:
-    """Return the peak of the profile run: the layers for all tokens of a step, or the sampler with a row of scores for each request.
+    """Return the peak of the profile run: pictures in their encoder, the layers for all tokens of a step, or the sampler.
 
-    Beside the scores are the hidden states that go in and come out, and the workspace of experts where it stays.
+    The sampler has a row of scores for each request. Beside the scores are the hidden states that go in and come out, and the workspace
+    of experts where it stays; beside all but the encoder is what is alive of the pictures.
     """
-    step, shape, profile = one_step(setup, server), setup.shape, server.profile
-    each = profile.logit_bytes
-    basis = f"{each:g} bytes x vocabulary x {server.requests} requests: vllm/v1/worker/gpu_model_runner.py, _dummy_sampler_run"
+    media = tried_media(setup, server)
+    peaks = [_more(one_step(setup, server), media.kept), _more(_sampler(setup, server, media), media.kept)]
+    if media.encoder:
+        basis = "pictures or a video of the largest size in the encoder: vllm/v1/worker/gpu_model_runner.py, profile_run"
+        peaks.append(term("encoder", media.encoder, basis, low=_ENCODER_LOW, high=_ENCODER_HIGH))
+    larger = max(peaks, key=lambda term: term.bytes)
+    return replace(larger, low=max(term.low for term in peaks), high=max(term.high for term in peaks))
+
+
+def _sampler(setup: Setup, server: Server, media: TriedMedia) -> Term:
+    """Return the scores of the requests of the profile run, and what is beside them."""
+    shape, profile = setup.shape, server.profile
+    each, requests = profile.logit_bytes, min(server.requests, server.batched, media.requests or server.requests)
+    basis = f"{each:g} bytes x vocabulary x {requests} requests: vllm/v1/worker/gpu_model_runner.py, _dummy_sampler_run"
     kept = 2 * shape.hidden + (workspace(setup) if profile.keeps_workspace else 0)
-    size = each * shape.vocab * min(server.requests, server.batched) + HALF * kept * server.batched
+    size = each * shape.vocab * requests + HALF * kept * server.batched
     exact = profile.exact_sampler and shape.vision is None and shape.experts is None
     low, high = (1 - _SAMPLER_OFF, 1 + _SAMPLER_OFF) if exact else (_LOGIT_LOW, _LOGIT_HIGH)
-    sampler = term("sampler", size, basis, low=low, high=high)
-    larger = max(step, sampler, key=lambda term: term.bytes)
-    return replace(larger, low=max(step.low, sampler.low), high=max(step.high, sampler.high))
+    return term("sampler", size, basis, low=low, high=high)
+
+
+def _as_loaded(setup: Setup, server: Server, loaded: Term) -> Term:
+    """Return the weights at their peak: 16 bit, where the server packs them itself once all of them are there."""
+    if not (server.packs and server.profile.loads_wide):
+        return loaded
+    return loaded_weights(replace(setup, weights=known_format("bf16")), server)
+
+
+def _more(part: Term, size: int) -> Term:
+    """Return a term with so many bytes more, whatever its range."""
+    return replace(part, bytes=part.bytes + size, low=part.low + size, high=part.high + size)
+
+
+def _told_cache(setup: Setup, server: Server) -> int | None:
+    """Return the cache that the server is told to have: bytes, or blocks."""
+    if server.cache_told is not None or server.blocks_told is None:
+        return server.cache_told
+    return server.blocks_told * block_bytes(setup)
 
 
 def _cuda_graphs(setup: Setup, server: Server) -> Term | None:

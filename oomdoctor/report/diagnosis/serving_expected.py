@@ -65,5 +65,5 @@ def _rows(served_run: ServedRun, wording: Wording) -> Iterator[Row]:
 
 
 def _seen(served_run: ServedRun, name: str, wording: Wording) -> str:
-    seen = served_run.seen.get("working set" if name == "sampler" else name)
+    seen = served_run.seen.get("working set" if name in ("sampler", "encoder") else name)
     return "" if seen is None else wording.say(Text("the log shows {}", "日志显示 {}")).format(format_size(seen))

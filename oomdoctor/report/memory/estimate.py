@@ -43,6 +43,7 @@ _NAMES = {
     "outside torch": Text("outside of torch", "torch 之外"),
     "working set": Text("working memory of one step", "单步计算的临时显存"),
     "sampler": Text("sampler, a row for each request", "采样器（每个请求一行 logits）"),
+    "encoder": Text("encoder of pictures", "图像编码器"),
     "cuda graphs": Text("CUDA graphs", "CUDA 图"),
 }
 _PHASES = {
