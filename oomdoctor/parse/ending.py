@@ -17,7 +17,7 @@ from oomdoctor.ingest.clean import clean_lines
 from oomdoctor.parse.mention import is_counted, is_handled, is_mention
 from oomdoctor.parse.progress import runs
 
-_REACH = 8 << 10
+REACH = 8 << 10
 """An error further from the end is not what the log ends with."""
 _LEAD = r"(?:\[[^\[\]\n]{1,40}\]:?\s?|(?i:error|fatal|critical|exception)\b[:\s]{1,3}){0,4}"
 """What stands before an error in a line: a headline's label, a logger's place, a level."""
@@ -53,14 +53,14 @@ _WELL = (
 _READY = r"(?i)\bepoch\b.{0,30}\b(?:done|loss|acc\w*|finished)|\bloss\b[\"']?\s{0,3}[:=]?\s{0,3}\d|\bstep\s{0,2}\d+\b|\b(?:server|service|application) (?:is )?(?:listening|started|ready|startup complete|running on)|\blistening (?:on|at)\b|\bn_slots\b|\bit/s\b|\btok(?:ens)?/s\b|\bprompt executed\b"
 """What a program prints that is at work."""
 _NAMES = (b"Error", b"Exception", b"Failure", b"Fault", b"Interrupt")
-_SIGNS = (
+SIGNS = (
     *(name + end for name in _NAMES for end in (b":", b"\n", b"\r", b" \n", b"\x1b")),
     b"fatal error", b"atal: ", b"FATAL", b"error: ", b"terminate called", b"Segmentation", b"Aborted", b"panic:", _CUT.encode(),
     b"ut of memory", b"UT OF MEMORY", b"nough ", b"NOUGH ", b"nsufficient ", b"NSUFFICIENT ", b"o available ", b"not allocate", b"n't allocate",
     b"to allocate", b"less than desired", b"OOM", b"bad_alloc", b"MemoryError", b"OutOfMemory", b"panicked", "不足".encode(),
 )  # fmt: skip
 """One of these stands in all that is an error or a refusal; looking for them is a hundred times cheaper."""
-_OF_A_KIND = (b"ut of ", b" memory")
+SIGNS_OF_A_KIND = (b"ut of ", b" memory")
 """Both stand in `out of device memory`."""
 _QUESTION = r"[?？]\s{0,4}$"
 _COMMIT = r"commit [0-9a-f]{4,40}\b"
@@ -83,7 +83,7 @@ class LogEnding(Struct, frozen=True):
 
 def find_log_ending(last: bytes) -> LogEnding | None:
     """Return the error that the last bytes of a log end with, or a refusal of memory that the program survived; None where there is neither."""
-    end = last[-_REACH:]
+    end = last[-REACH:]
     if not _may_tell(end + b"\n"):
         return None
     texts = [line.text for line in clean_lines(end, 0) if line.text.strip()]
@@ -100,7 +100,7 @@ def find_log_ending(last: bytes) -> LogEnding | None:
 
 def _may_tell(end: bytes) -> bool:
     """Return whether an error or a refusal may stand in the end of a log: a first, cheap look."""
-    return any(sign in end for sign in _SIGNS) or all(sign in end for sign in _OF_A_KIND)
+    return any(sign in end for sign in SIGNS) or all(sign in end for sign in SIGNS_OF_A_KIND)
 
 
 def speaks_of_a_card(text: str) -> bool:
@@ -110,7 +110,7 @@ def speaks_of_a_card(text: str) -> bool:
 
 def was_handled(after: bytes) -> bool:
     """Return whether a program that said it would go on did: something that is no error stands behind what it said."""
-    texts = [line.text for line in clean_lines(after[:_REACH], 0) if line.text.strip()]
+    texts = [line.text for line in clean_lines(after[:REACH], 0) if line.text.strip()]
     announced = next((number for number, text in enumerate(texts[:_AROUND]) if is_handled(text)), None)
     if announced is None or any(re.match(_ERROR, text) for text in texts) or any(text.startswith(_CUT) for text in texts):
         return False

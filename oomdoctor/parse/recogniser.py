@@ -33,7 +33,7 @@ _QUOTED_CODE = re.compile(
 
 _LAST_WORDS = 4 << 10
 _REFUSALS = "refusal"
-_ERRORS = (b"rror", b"ERR", b"FATAL", b"atal", b"anic", b"CRITICAL", b"ailed", b"bort", b"xception", b"E: ")
+ERROR_SIGNS = (b"rror", b"ERR", b"FATAL", b"atal", b"anic", b"CRITICAL", b"ailed", b"bort", b"xception", b"E: ")
 _MEMORY = (b"emory", b"RAM", b"HBM", b"cache", b"lloc", b"iB", b"GB", b"MB", b"MEM")
 """An error and a word of memory stand in the end of a log that a refusal ends; looking for them is cheap."""
 
@@ -92,7 +92,7 @@ class Recogniser:
     def last_words(self, last: bytes, source: str, size: int) -> list[Event]:
         """Return the refusals of memory at the end of a source in which no message is known: any sentence may be one there."""
         raw = last[-_LAST_WORDS:]
-        if not (any(sign in raw for sign in _ERRORS) and any(sign in raw for sign in _MEMORY)):
+        if not (any(sign in raw for sign in ERROR_SIGNS) and any(sign in raw for sign in _MEMORY)):
             return []
         window = Window(raw=raw, base=size - len(raw), literals=frozenset(), context=False, before=b"", line=None)
         signatures = {signature.id: signature for signature in map(self._signature, self._pack.families[_REFUSALS])}

@@ -14,14 +14,18 @@ from oomdoctor.case.case import Source, Verdict
 from oomdoctor.case.event import Certainty, Event, Kind
 from oomdoctor.case.incident import Incident
 from oomdoctor.incidents import as_counted, decide_verdict, find_incidents
+from oomdoctor.ingest.prefilter import make_prefilter
 from oomdoctor.knowledge.pack import Pack
-from oomdoctor.parse.ending import find_log_ending
+from oomdoctor.parse.ending import REACH, SIGNS, SIGNS_OF_A_KIND, find_log_ending
 from oomdoctor.parse.reading import LogReader, SourceEvents
+from oomdoctor.parse.recogniser import ERROR_SIGNS
 from oomdoctor.triage.job import Attempt, JobFile
 from oomdoctor.triage.texts import FileText, read_text
 from oomdoctor.verdicts import named_by_warning, progress_after, verdict_of_ending
 
 _END = 64 << 10
+_ENDING_SIGNS = sorted({*ERROR_SIGNS, *SIGNS, *SIGNS_OF_A_KIND[:1]})
+"""One of these stands in every end of a log that tells anything."""
 _ECHOES = (
     "ChildFailedError",
     "DistBackendError",
@@ -69,6 +73,7 @@ class JobReader:
     def __init__(self, pack: Pack) -> None:
         self.reader = LogReader(pack)
         self._failures = self.reader.engines(None).failures
+        self._endings = make_prefilter(_ENDING_SIGNS, list(range(len(_ENDING_SIGNS))), None)
 
     def outcome(self, attempt: Attempt) -> AttemptOutcome:
         """Return what one start of a job came to."""
@@ -88,9 +93,10 @@ class JobReader:
             return self.reader.read_one(path, context=context)
         data = text.data
         if not context and not self._failures.find(data, 0, len(data)):
-            last = data[-_END:]
-            read = SourceEvents(Source(name=path, size=len(data)), last=last)
-            read.events += self.reader.recogniser.last_words(last, path, len(data))
+            read = SourceEvents(Source(name=path, size=len(data)))
+            if self._endings.find(data, max(0, len(data) - REACH), len(data)):
+                read.last = data[-_END:]
+                read.events += self.reader.recogniser.last_words(read.last, path, len(data))
             return read
         return self.reader.read_one(path, data, context=context)
 
@@ -101,13 +107,15 @@ def outcome_of(number: int, files: tuple[ReadFile, ...]) -> AttemptOutcome:
     events = _own(files)
     incidents = find_incidents(as_counted(named_by_warning(events, reads)), progress_after(reads))
     decided = decide_verdict(incidents)
-    error = _other_error(reads)
+    error = None
     if not incidents:
         decided, facts = verdict_of_ending(decided, {}, reads)
         error = str(facts["log.last_error"]) if decided.memory_failure == "no" and "log.last_error" in facts else None
-    elif decided.reason == "consequence" and (error is not None or all(file.problem is None for file in files)):
-        # Of a job all logs are at hand: what only tells of a failure elsewhere, or of an order to stop, is then all that there was.
-        decided = Verdict(memory_failure="no", kind=Kind.NONE, certainty=Certainty.LIKELY, reason="other-error")
+    elif decided.reason == "consequence":
+        error = _other_error(reads)
+        if error is not None or all(file.problem is None for file in files):
+            # Of a job all logs are at hand: what only tells of a failure elsewhere, or of an order to stop, is then all that there was.
+            decided = Verdict(memory_failure="no", kind=Kind.NONE, certainty=Certainty.LIKELY, reason="other-error")
     return AttemptOutcome(number=number, verdict=decided, reads=files, incidents=incidents, error=error)
 
 
