@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.parse.ending import find_log_ending
-from oomdoctor.record.evidence import FileSystem, RunRecord, Sample
+from oomdoctor.record.evidence import FileSystem, RunRecord, Sample, WatchedProcess
 from oomdoctor.record.read_folder import RunEvidence
 from oomdoctor.record.telling.prefix import PREFIX
 
@@ -18,7 +18,7 @@ _NEAR = 0.98
 _POLITE = (signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM))
 _CRASHES = ("SIGBUS", "SIGSEGV", "SIGABRT", "SIGILL", "SIGFPE", "SIGXFSZ", "SIGXCPU", "SIGSYS", "SIGTRAP")
 """Signals that a process brings upon itself."""
-_SHELL = 128
+_SHELL, _SIGKILL = 128, 9
 """A shell gives a signal's number above this as the status of what it ended."""
 _SHM = "/dev/shm"  # noqa: S108 - a name in a record
 _PID = re.compile(r"(?:\[|process |pid[=:] ?)(\d{1,10})\b")
@@ -66,7 +66,7 @@ def _signals(run: RunRecord, samples: Sequence[Sample], kills: int | None) -> It
             who = "the terminal" if received.from_terminal else f"process {received.sender}"
             yield f"{PREFIX}{signal.Signals(received.signal).name} of {who} stopped the command"
     ended = _ending_signal(run)
-    killed = [process.pid for process in run.processes if process.signal == signal.SIGKILL]
+    killed = [process.pid for process in run.processes if process.signal == _SIGKILL]
     if (killed or ended == "SIGKILL") and not kills:
         whom = f"process {', '.join(map(str, killed[:20]))}" if killed else "the command"
         if kills == 0:
@@ -106,9 +106,12 @@ def _killed_by_kernel(run: RunRecord, kills: int, samples: Sequence[Sample]) -> 
 def _kills(run: RunRecord, samples: Sequence[Sample]) -> int | None:
     """Return how many processes of the run the kernel killed for memory; None where nothing counted or somebody else's may be meant.
 
-    What a control group counts are its own; a command may have moved into another group, and then only the count of the whole machine
-    tells that nobody was killed.
+    What a control group counts are its own and those of the groups below, which may be of other jobs; so may what the machine counts.
+    Where it is known how every process of the run ended, and none by SIGKILL, none of them was killed. A command may have moved into
+    another group, and then only the count of the whole machine tells that nobody was killed.
     """
+    if run.processes and not any(map(_may_have_been_killed, run.processes)):
+        return 0
     counters = run.counters
     own = None if counters is None else counters.oom_kill
     if own is None:
@@ -120,6 +123,15 @@ def _kills(run: RunRecord, samples: Sequence[Sample]) -> int | None:
         return own if run.host_oom_kills is None else 0
     named = sum(_is_of_the_run(line, run) for line in run.kernel if "Killed process" in line)
     return named or None
+
+
+def _may_have_been_killed(process: WatchedProcess) -> bool:
+    """Return whether a process ended by SIGKILL, or passed that of another on as its status, or nobody saw how it ended."""
+    return (
+        process.signal == _SIGKILL
+        or process.exit_code == _SHELL + _SIGKILL
+        or (process.signal is None and process.exit_code is None)
+    )
 
 
 def _kernel_lines(run: RunRecord, kills: int | None) -> Iterator[str]:
