@@ -1,15 +1,17 @@
-"""A torch without devices: what its versions have of the allocator's hooks, and a card of a few bytes.
+"""A torch without devices: what its versions have of the allocator's hooks, on the card of fake_card.py, and a few operations.
 
-Signatures: torch/cuda/memory.py of the wheels 1.13.1 to 2.14.0; the order of a failure: c10/cuda/CUDACachingAllocator.cpp, malloc.
-`FAKE_CARD` chooses what happens when memory runs out: `observed` (the default), `masked` (an assert of NVML before the observers are called)
-or `async` (an allocator that takes neither observers nor history).
+Signatures: torch/cuda/memory.py of the wheels 1.13.1 to 2.14.0. Functions stand in the files where torch has them, so that stacks and
+tracebacks name what they name there; a tensor is so many bytes.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 VERSIONS = ("1.13.1", "2.0.1", "2.1.2", "2.4.1", "2.5.1", "2.8.0", "2.11.0", "2.13.0", "2.15.0")
+_CARD = Path(__file__).with_name("fake_card.py")
 
 _INIT = """
 import os
@@ -17,7 +19,9 @@ __version__ = {version!r}
 class version: cuda, hip = "12.8", None
 class OutOfMemoryError(RuntimeError): pass
 OutOfMemoryError.__module__ = "torch"
-from torch import _C, cuda, optim
+from torch import _C, cuda, nn, optim
+from torch._tensor import Tensor
+from torch.serialization import load
 def _import_device_backends():
     from importlib.metadata import entry_points
     found = entry_points(group="torch.backends") if hasattr(entry_points(), "select") else entry_points().get("torch.backends", ())
@@ -28,40 +32,6 @@ def _import_device_backends():
             raise RuntimeError("Failed to load the backend extension: " + extension.name) from error
 if {autoload} and os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "1":
     _import_device_backends()
-"""
-_C = """
-import os, sys, traceback
-CARD, OBSERVERS, LIVE, HISTORY, STATS = 1 << 30, [], [], [None], dict(peak=0, ooms=0)
-def refuse(what):
-    if os.environ.get("FAKE_CARD") == "async":
-        raise RuntimeError("cudaMallocAsync does not yet support " + what)
-def attach(observer):
-    refuse("attachOutOfMemoryObserver"); OBSERVERS.append(observer)
-def record(enabled):
-    refuse("recordHistory"); HISTORY[0] = enabled
-def live(): return sum(size for size, _ in LIVE)
-def frames():
-    out, frame = [], sys._getframe(2)
-    while frame is not None:
-        out.append(dict(filename=frame.f_code.co_filename, line=frame.f_lineno, name=frame.f_code.co_name)); frame = frame.f_back
-    return out
-def allocate(size):
-    if live() + size > CARD:
-        if os.environ.get("FAKE_CARD") == "masked":
-            raise RuntimeError("NVML_SUCCESS == r INTERNAL ASSERT FAILED at CUDACachingAllocator.cpp:1016")
-        STATS["ooms"] += 1
-        for observer in OBSERVERS:
-            observer(0, size, CARD, CARD - live())
-        import torch
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate %d bytes" % size)
-    LIVE.append((size, frames() if HISTORY[0] else [])); STATS["peak"] = max(STATS["peak"], live())
-def stats(device):
-    of = lambda now, peak: dict(all=dict(current=now, peak=peak))
-    if device: return dict(num_ooms=0, reserved_bytes=of(0, 0))
-    return dict(num_ooms=STATS["ooms"], reserved_bytes=of(live(), STATS["peak"]), allocated_bytes=of(live(), STATS["peak"]))
-def snapshot():
-    blocks = [dict(size=size, requested_size=size, state="active_allocated", frames=stack) for size, stack in LIVE]
-    return dict(segments=[dict(device=0, total_size=live(), blocks=blocks)], device_traces=[[]])
 """
 _CUDA = """
 import os
@@ -77,7 +47,13 @@ def init():
         for function in _queued: function()
 def device_count(): return 2
 def allocate(size):
-    init(); _C.allocate(size)
+    init(); return _C.allocate(size)
+def empty_cache(): _C.flush()
+def set_per_process_memory_fraction(fraction): init(); _C.ALLOWED[0] = int(fraction * _C.CARD)
+def current_blas_handle():
+    init()
+    if _C.left() < 100 << 20:  # a handle takes memory of the driver, not of the allocator
+        raise RuntimeError("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`")
 """
 _MEMORY = """
 import json, os, sys
@@ -104,6 +80,107 @@ class Optimizer:
     def step(self):
         for hook in HOOKS: hook(self, (), {})
 """
+_OPERATIONS = {
+    "_tensor.py": """
+from torch import _C
+def asked(size):
+    from torch import cuda
+    cuda.init()
+    return _C.ask(size)
+class Tensor:
+    def __init__(self, size):
+        made = size if isinstance(size, _C.Block) else asked(size)
+        for tell in made.tell: tell()
+        if made.errors: raise made.errors.pop()
+        self.size, self._block = made.requested, made
+    def __del__(self):
+        if hasattr(self, "_block"): _C.free(self._block)
+""",
+    "nn/__init__.py": "from torch.nn import functional\nfrom torch.nn.modules.linear import Linear\nfrom torch.nn.modules.module import Module\n",
+    "nn/functional.py": """
+from torch._tensor import Tensor, asked
+def linear(size):
+    return NATIVE(size)
+def scaled_dot_product_attention(size):
+    return NATIVE(size)
+def cross_entropy(size):
+    return NATIVE(size)
+""",
+    "nn/modules/__init__.py": "",
+    "nn/modules/module.py": """
+from torch._tensor import Tensor, asked
+class Module:
+    def __call__(self, *args): return self._call_impl(*args)
+    def _call_impl(self, *args): return self.forward(*args)
+    def cuda(self):
+        def convert(size):
+            return NATIVE(size)
+        return self._apply(convert)
+    def _apply(self, convert):
+        self.weight = convert(self.weight)
+        return self
+""",
+    "nn/modules/linear.py": """
+from torch.nn import functional as F
+from torch.nn.modules.module import Module
+class Linear(Module):
+    def __init__(self, weight): self.weight = weight
+    def forward(self, size): return F.linear(size)
+""",
+    "optim/adamw.py": """
+from torch._tensor import Tensor, asked
+from torch.optim.optimizer import Optimizer
+class AdamW(Optimizer):
+    def __init__(self, weights): self._weights, self._states = weights, []
+    def step(self):
+        if not self._states: self._init_group()
+        super().step()
+    def _init_group(self):
+        for size in [2 * weight.size for weight in self._weights for _ in range(2)]:
+            state = NATIVE(size)
+            self._states.append(state)
+""",
+    "serialization.py": """
+from torch._tensor import Tensor, asked
+def load(path, map_location=None): return _load(path, map_location)
+def _load(path, map_location): return [persistent_load(int(size), map_location) for size in open(path).read().split()]
+def persistent_load(size, location): return size if location == "cpu" else default_restore_location(size)
+def default_restore_location(size):
+    return NATIVE(size)
+""",
+}
+"""By file. Weights are 16-bit numbers, states of the optimizer 32-bit ones."""
+_TRAINER = {
+    "__init__.py": "",
+    "trainer.py": """
+from torch.nn import functional as F
+from transformers.trainer_pt_utils import nested_concat
+class Trainer:
+    def __init__(self, model, batch, length): self._model, self._batch, self._length = model, batch, length
+    def evaluation_loop(self, batches):
+        predictions = None
+        for _ in range(batches):
+            logits = self.prediction_step()
+            predictions = logits if predictions is None else nested_concat(predictions, logits)
+        return predictions
+    def prediction_step(self):
+        self._model.has_gradients = False
+        outputs = self._model(self._batch, self._length)
+        return F.linear(4 * self._model.vocabulary * self._batch * self._length)
+""",
+    "trainer_pt_utils.py": """
+from torch._tensor import Tensor, asked
+def nested_concat(tensors, new_tensors):
+    size = tensors.size + new_tensors.size
+    return NATIVE(size)
+""",
+}
+_NATIVE = re.compile(r"^( +)(return|\w+ =) NATIVE\(size\)$", re.MULTILINE)
+_CALL = r"""\1made = asked(size)
+\1for tell in made.tell: tell()
+\1if made.errors: raise made.errors.pop()
+\1\2 Tensor(made)"""
+"""What fails in a function of C++ fails in the line of Python that called it."""
 
 
 def write_fake_torch(site: Path, version: str) -> Path:
@@ -117,14 +194,24 @@ def write_fake_torch(site: Path, version: str) -> Path:
     hook = "def register_optimizer_step_post_hook(hook): HOOKS.append(hook)\n" if since >= (2, 0) else ""
     files = {
         "__init__.py": _INIT.format(version=version, autoload=since >= (2, 5)),
-        "_C.py": _C + native,
+        "_C.py": _CARD.read_text() + native,
+        **_OPERATIONS,
         "cuda/__init__.py": _CUDA,
         "cuda/memory.py": _MEMORY.format(signature=signature, snapshot=snapshot),
-        "optim/__init__.py": "from torch.optim import optimizer\n",
+        "optim/__init__.py": "from torch.optim import optimizer\nfrom torch.optim.adamw import AdamW\n",
         "optim/optimizer.py": _OPTIMIZER + hook,
     }
+    return _written(site / "torch", files)
+
+
+def write_fake_trainer(site: Path) -> Path:
+    """Write a trainer of transformers that evaluates, beside a fake torch."""
+    return _written(site / "transformers", _TRAINER)
+
+
+def _written(package: Path, files: Mapping[str, str]) -> Path:
     for name, text in files.items():
-        path = site / "torch" / name
+        path = package / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return site
+        path.write_text(_NATIVE.sub(_CALL, text))
+    return package.parent

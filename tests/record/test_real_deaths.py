@@ -8,12 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from fake_torch import write_fake_torch
+from record.died import memory_group
 
 from oomdoctor.api.runs.evidence import diagnose_evidence
 from oomdoctor.case.diagnosis import Diagnosis
@@ -22,7 +21,6 @@ from oomdoctor.knowledge.pack import load_pack
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="deaths are counted by Linux")
 
 ROOT = Path(__file__).parents[2]
-GROUPS = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))
 LIMIT = 160 << 20
 FILLS = "held = []\nwhile True: held.append(bytearray(8 << 20))"
 
@@ -116,28 +114,9 @@ def test_a_hang_that_is_stopped(tmp_path: Path) -> None:
     assert first(diagnose_evidence(str(folder), load_pack())) == ("stopped-by-a-signal", "certain")
 
 
-@pytest.fixture
-def group() -> Iterator[Path]:
-    """A memory cgroup with a small limit."""
-    for root, limit in zip(GROUPS, ("memory.limit_in_bytes", "memory.max")):
-        path = root / f"oomdoctor-test-{os.getpid()}"
-        with suppress(OSError):
-            path.mkdir()
-            if (path / limit).exists():
-                (path / limit).write_text(str(LIMIT))
-                yield path
-                for _ in range(100):
-                    with suppress(OSError):
-                        path.rmdir()
-                        break
-                    time.sleep(0.02)
-                return
-            path.rmdir()
-    pytest.skip("no memory cgroup may be made here")
-
-
-def test_the_limit_of_a_group(tmp_path: Path, group: Path) -> None:
-    status, diagnosis = watched(tmp_path, python(FILLS), before=f"echo $$ > {group}/cgroup.procs")
+def test_the_limit_of_a_group(tmp_path: Path) -> None:
+    with memory_group(LIMIT) as group:
+        status, diagnosis = watched(tmp_path, python(FILLS), before=f"echo $$ > {group}/cgroup.procs")
     assert status == -9
     assert first(diagnosis) == ("container-memory-limit", "certain")
 

@@ -103,13 +103,11 @@ def test_another_error_is_no_failed_request(recorded: Recorded) -> None:
 
 
 def test_of_many_survived_failures_the_first_and_the_latest_are_kept(recorded: Recorded) -> None:
-    tries = (
-        "for number in range(20):\n    try:\n        torch.cuda.allocate((600 + number) << 20)\n    except RuntimeError:\n        pass\n"
-    )
+    tries = "for number in range(20):\n    try:\n        torch.cuda.allocate((600 + 2 * number) << 20)\n    except RuntimeError:\n        pass\n"
     done = recorded.run(f"{FILL}fill()\n{tries}")
     assert done.returncode == 0
     (rank,) = ranks(recorded)
-    assert [(oom.count, oom.driver_request_bytes) for oom in rank.ooms] == [(1, 600 * MIB), (20, 619 * MIB)]
+    assert [(oom.count, oom.driver_request_bytes) for oom in rank.ooms] == [(1, 600 * MIB), (20, 638 * MIB)]
     assert rank.exception is None and rank.end is not None and rank.end.ooms == 20
 
 

@@ -9,12 +9,16 @@ from oomdoctor.api.runs.snapshot import read_isolated
 from oomdoctor.case.gap import Gap
 from oomdoctor.findings.conditions import Fact
 from oomdoctor.knowledge.pack import Pack
+from oomdoctor.knowledge.records.evidence import HOLDINGS
 from oomdoctor.record.evidence import RefusedRequest
 from oomdoctor.record.read_folder import RankEvidence, RunEvidence
-from oomdoctor.record.telling.refusals import went_on
+from oomdoctor.record.telling.refusals import frames_of, went_on
 from oomdoctor.snapshots.explain import SavedState
 from oomdoctor.snapshots.facts import decisive, snapshot_facts
+from oomdoctor.snapshots.places import short_place
+from oomdoctor.snapshots.recording import PythonFrame, Stack
 from oomdoctor.snapshots.refusal import reason
+from oomdoctor.snapshots.sites import BACKWARD, Holdings, own_frame
 
 _MOST_BYTES = 256 << 20
 
@@ -35,6 +39,7 @@ def recorded_snapshot(evidence: RunEvidence, pack: Pack) -> tuple[dict[str, Fact
     device = decisive(devices)
     if device is not None and not facts.get("snapshot.failed") and not went_on(evidence, rank, refused):
         facts |= _refused_then(rank, refused, device.end)
+        facts |= _asked_for(refused, pack)
     return facts, read.gaps
 
 
@@ -57,6 +62,16 @@ def _refused_then(rank: RankEvidence, refused: RefusedRequest, end: SavedState) 
         "largest_free_bytes": end.largest_free_block,
         "device_free_bytes": free,
     }
+    return {f"snapshot.{name}": value for name, value in facts.items() if value is not None}
+
+
+def _asked_for(refused: RefusedRequest, pack: Pack) -> dict[str, Fact]:
+    """Return which line asked, and for what, by the stack of the thread that was refused."""
+    frames = [PythonFrame(*frame) for frame in frames_of(refused.stack)]
+    own = own_frame(Stack(tuple(frames)))
+    holdings = Holdings(list(pack.records(HOLDINGS)), pack.computations)
+    category = BACKWARD if refused.thread == "backward" else holdings.of(frames)
+    facts = {"request_site": None if own is None else short_place(str(own)), "request_category": category}
     return {f"snapshot.{name}": value for name, value in facts.items() if value is not None}
 
 

@@ -17,7 +17,7 @@ _MOST_CAUSES = 10
 _REST = 50.0
 """Snapshots may take one part in so many of the time of a run that goes on after failures."""
 _TEXTS = (
-    "out of memory", "OutOfMemory", "RESOURCE_EXHAUSTED", "NVML_SUCCESS", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED",
+    "out of memory", "OutOfMemory", "RESOURCE_EXHAUSTED", "NVML_SUCCESS", "_STATUS_ALLOC_FAILED", "_STATUS_NOT_INITIALIZED",
     "DefaultCPUAllocator", "Cannot allocate memory", "MPS backend", "UR_RESULT_ERROR_OUT_OF", "unable to mmap", "bad_alloc",
 )  # fmt: skip
 """What messages of memory failures hold (see rules/signatures); the diagnosis decides, this only chooses when to take a snapshot."""

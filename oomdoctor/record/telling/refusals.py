@@ -19,31 +19,76 @@ _ALLOWED = 0.97
 """A process that may have less than this share of the card has a limit set; drivers keep 1 to 2 % for themselves."""
 _FRAME = re.compile(r"(?P<file>[^\n\"]{1,300}):(?P<line>\d{1,9}):(?P<name>[^\n]{1,120})")
 _MOST_FRAMES = 60
+_OF_A_DEVICE = re.compile(
+    r"(?:CUDA|HIP|XPU|NPU|MUSA|MLU|MPS)\b[^\n]{0,20}out of memory|OutOfMemoryError|RESOURCE_EXHAUSTED|NVML_SUCCESS|UR_RESULT_ERROR_OUT_OF"
+)
+_OF_A_LIBRARY = re.compile(r"\b(?:CUBLAS|CUDNN|CUSOLVER|CUSPARSE|HIPBLAS|MIOPEN)_STATUS_(?:NOT_INITIALIZED|ALLOC_FAILED)\b")
+_OF_THE_HOST = re.compile(r"\bMemoryError\b|DefaultCPUAllocator|Cannot allocate memory|unable to mmap|bad_alloc")
+"""What an exception tells of that no observer saw: which of them refused memory."""
+_ROOM_OF_A_LIBRARY, _FULL = 256 << 20, 0.01
+"""A library that starts takes handles and workspaces of some ten to some hundred MiB (cuBLAS: 8 to 32 MiB for each handle and stream)."""
 _LARGEST = 1 << 59
 """What is larger is no size of a memory."""
 
 
 def refusal_lines(evidence: RunEvidence, rank: RankEvidence, refused: RefusedRequest) -> Iterator[str]:
     """Yield the frames that asked, and what was asked, allowed, free and held."""
-    yield from _frames(refused.stack)
     card = _card(evidence.samples, refused, evidence.run)
+    if _of_something_else(rank, refused):
+        yield from _held_lines(evidence, rank, refused, card)
+        return
+    yield from _traceback(refused.stack)
     total, limit = refused.total_bytes, None
     if card is not None and card.total and total and total < _ALLOWED * card.total:
         total, limit = card.total, total
-    figures = [
+    told = _told(
         ("asked of the driver", refused.driver_request_bytes),
         ("at most", total),
         ("allowed", limit),
         ("free", refused.free_bytes),
-        ("allocated", counter(refused.stats, "allocated_bytes")),
-        ("reserved", counter(refused.stats, "reserved_bytes")),
-        ("others hold", None if card is None else _of_others(evidence, card, refused)),
-    ]
-    told = ", ".join(f"{name} {size} bytes" for name, size in figures if size is not None and 0 <= size < _LARGEST)
+        *_of_the_card(evidence, card, refused),
+    )
     if refused.step is not None and 0 <= refused.step < _LARGEST:
         told += f", in step {refused.step}"
     what = "refused a request and the program went on" if went_on(evidence, rank, refused) else "refused a request"
-    yield f"{of_rank(rank)}the allocator of device {max(0, refused.device or 0)} {what}: {told}"
+    yield f"{of_rank(rank)}the allocator of device {_number(refused)} {what}: {told}"
+
+
+def _of_something_else(rank: RankEvidence, refused: RefusedRequest) -> bool:
+    """Return whether no allocator of a device refused it: a library did not start, or the host had no memory, as the exception says."""
+    if refused.driver_request_bytes is not None or rank.exception is None:
+        return False
+    said = rank.exception.traceback or rank.exception.text
+    return _OF_A_DEVICE.search(said) is None and (_OF_A_LIBRARY.search(said) or _OF_THE_HOST.search(said)) is not None
+
+
+def _held_lines(evidence: RunEvidence, rank: RankEvidence, refused: RefusedRequest, card: CardSample | None) -> Iterator[str]:
+    """Yield what was held when something else failed; a library that found the card full failed for that."""
+    told = _told(*_of_the_card(evidence, card, refused))
+    said = rank.exception.traceback if rank.exception is not None else ""
+    if card is not None and card.used is not None and card.total and _OF_A_LIBRARY.search(said):
+        free = max(0, card.total - card.used)
+        if free < max(_ROOM_OF_A_LIBRARY, _FULL * card.total):
+            yield f"{of_rank(rank)}a library found device {_number(refused)} full: at most {card.total} bytes, free {free} bytes, {told}"
+            return
+    yield f"{of_rank(rank)}device {_number(refused)} refused nothing when it failed: {told}"
+
+
+def _of_the_card(evidence: RunEvidence, card: CardSample | None, refused: RefusedRequest) -> tuple[tuple[str, int | None], ...]:
+    """Return what the allocator held, and what others did."""
+    return (
+        ("allocated", counter(refused.stats, "allocated_bytes")),
+        ("reserved", counter(refused.stats, "reserved_bytes")),
+        ("others hold", None if card is None else _of_others(evidence, card, refused)),
+    )
+
+
+def _told(*figures: tuple[str, int | None]) -> str:
+    return ", ".join(f"{name} {size} bytes" for name, size in figures if size is not None and 0 <= size < _LARGEST)
+
+
+def _number(refused: RefusedRequest) -> int:
+    return max(0, refused.device or 0)
 
 
 def first_rank_lines(evidence: RunEvidence) -> Iterator[str]:
@@ -59,12 +104,18 @@ def first_rank_lines(evidence: RunEvidence) -> Iterator[str]:
         yield f"{PREFIX}rank {first} was refused first; it held {own} bytes then, {beside}"
 
 
-def _frames(stack: Sequence[str]) -> Iterator[str]:
-    """Yield a stack, innermost first, as Python prints one."""
+def frames_of(stack: Sequence[str]) -> list[tuple[str, int, str]]:
+    """Return file, line and function of each frame of a recorded stack; what is none is left out."""
     frames = [frame for line in stack[:_MOST_FRAMES] if (frame := _FRAME.fullmatch(line)) is not None]
+    return [(frame["file"], int(frame["line"]), frame["name"]) for frame in frames]
+
+
+def _traceback(stack: Sequence[str]) -> Iterator[str]:
+    """Yield a stack, innermost first, as Python prints one."""
+    frames = frames_of(stack)
     if frames:
         yield "Traceback (most recent call last):"
-        yield from (f'  File "{frame["file"]}", line {frame["line"]}, in {frame["name"]}' for frame in reversed(frames))
+        yield from (f'  File "{file}", line {line}, in {name}' for file, line, name in reversed(frames))
 
 
 def went_on(evidence: RunEvidence, rank: RankEvidence, refused: RefusedRequest) -> bool:
@@ -87,9 +138,10 @@ def _card(samples: Sequence[Sample], refused: RefusedRequest, run: RunRecord | N
     near = [sample for sample in samples if sample.cards and sample.t <= refused.time + 1 and refused.time - sample.t <= _NEAR]
     if not near:
         return None
-    cards = near[-1].cards
     index = _physical(refused.device or 0, run)
-    return cards[0] if len(cards) == 1 else next((card for card in cards if card.index == index), None)
+    seen = [card for sample in near for card in sample.cards if card.index == index or len(sample.cards) == 1]
+    # A sample that came after the end knows no process of the run any more.
+    return next((card for card in reversed(seen) if card.ours is not None), seen[-1] if seen else None)
 
 
 def _physical(device: int, run: RunRecord | None) -> int | None:
