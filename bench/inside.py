@@ -1,6 +1,6 @@
 """What the recorder inside costs: start-up, an allocation, a failure. Run as `python bench/inside.py`; needs no card.
 
-An allocation is one and its end, of the allocator of tests/fake_card.py; what torch itself takes to record a stack, about 2 us, is not in it.
+An allocation is one and its end, of the allocator of fake_card.py; torch itself takes about 2 us to record a stack, which are not in it.
 """
 
 from __future__ import annotations

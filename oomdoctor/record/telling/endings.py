@@ -127,11 +127,7 @@ def _kills(run: RunRecord, samples: Sequence[Sample]) -> int | None:
 
 def _may_have_been_killed(process: WatchedProcess) -> bool:
     """Return whether a process ended by SIGKILL, or passed that of another on as its status, or nobody saw how it ended."""
-    return (
-        process.signal == _SIGKILL
-        or process.exit_code == _SHELL + _SIGKILL
-        or (process.signal is None and process.exit_code is None)
-    )
+    return process.signal == _SIGKILL or process.exit_code == _SHELL + _SIGKILL or (process.signal is None and process.exit_code is None)
 
 
 def _kernel_lines(run: RunRecord, kills: int | None) -> Iterator[str]:
