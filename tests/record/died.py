@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -45,6 +46,12 @@ def memory_group(limit: int) -> Iterator[Path]:
                 time.sleep(0.02)
             return
     pytest.skip("no memory cgroup may be made here")
+
+
+def mounts_tmpfs() -> bool:
+    """Return whether a file system may be mounted in a name space of one's own."""
+    unshare = shutil.which("unshare")
+    return unshare is not None and subprocess.run([unshare, "-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True).returncode == 0  # fmt: skip
 
 
 class DeadRun:

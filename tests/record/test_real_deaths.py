@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from fake_torch import write_fake_torch
-from record.died import memory_group
+from record.died import memory_group, mounts_tmpfs
 
 from oomdoctor.api.runs.evidence import diagnose_evidence
 from oomdoctor.case.diagnosis import Diagnosis
@@ -44,35 +43,12 @@ def python(program: str) -> list[str]:
     return [sys.executable, "-c", program]
 
 
-CHILD_KILLED = """
-import os, signal, sys, time
-child = os.fork()
-if child == 0: time.sleep(30)
-os.kill(child, signal.SIGKILL)
-_, status = os.waitpid(child, 0)
-print("RuntimeError: DataLoader worker (pid %d) is killed by signal: Killed. " % child, file=sys.stderr)
-sys.exit(1)
-"""
-AGENT = """
-import os, signal, sys, time
-ranks = []
-for _ in range(3):
-    ranks.append(os.fork())
-    if ranks[-1] == 0: time.sleep(30)
-os.kill(ranks[1], signal.SIGKILL)
-os.waitpid(ranks[1], 0)
-print("E0417 10:00:01.100 torch/distributed/elastic/multiprocessing/api.py:874] failed (exitcode: -9) local_rank: 1 (pid: %d) of binary: python" % ranks[1], file=sys.stderr)
-for pid in (ranks[0], ranks[2]): os.kill(pid, signal.SIGTERM); os.waitpid(pid, 0)
-sys.exit(1)
-"""  # noqa: E501
 ADDRESSES = "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\nheld = bytearray(2 << 30)"
 SURVIVES = ADDRESSES.replace("held =", "try: held =") + "\nexcept MemoryError: print('no room, a smaller batch')\nprint('done')"
 
 
 @pytest.mark.parametrize(("program", "status", "found"), [
     pytest.param("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", -9, ("killed-by-hand", "certain"), id="kill -9 by hand"),
-    pytest.param(CHILD_KILLED, 1, ("killed-by-hand", "certain"), id="a worker of the loader is killed"),
-    pytest.param(AGENT, 1, ("killed-by-hand", "certain"), id="a rank is killed, and the launcher says so"),
     pytest.param(ADDRESSES, 1, ("limit-of-the-process", "likely"), id="the address space is limited"),
     pytest.param("raise KeyError('lr')", 1, ("it-ended-itself", "certain"), id="an error that has nothing to do with memory"),
     pytest.param("import ctypes; ctypes.string_at(0)", -11, ("it-crashed", "certain"), id="a segmentation fault"),
@@ -119,12 +95,6 @@ def test_the_limit_of_a_group(tmp_path: Path) -> None:
         status, diagnosis = watched(tmp_path, python(FILLS), before=f"echo $$ > {group}/cgroup.procs")
     assert status == -9
     assert first(diagnosis) == ("container-memory-limit", "certain")
-
-
-def mounts_tmpfs() -> bool:
-    """Return whether a file system may be mounted in a name space of one's own."""
-    unshare = shutil.which("unshare")
-    return unshare is not None and subprocess.run([unshare, "-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True).returncode == 0  # fmt: skip
 
 
 FILLS_FILE = """

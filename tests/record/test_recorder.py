@@ -233,6 +233,20 @@ def test_a_handler_of_the_program_is_heard_while_a_failure_is_written_down(recor
     assert recorded.run(program).stdout == "stopped\n"
 
 
+def test_what_a_handler_raises_while_an_exception_is_written_down_is_written_with_it(recorded: Recorded) -> None:
+    """A loader's handler says which worker was killed, when its parent already ends for that."""
+    program = (
+        "import os, signal, torch\ndef handle(number, frame): raise RuntimeError('worker 7 was killed')\nsignal.signal(signal.SIGCHLD, handle)\n"
+        "take = torch.cuda.memory._snapshot\n"
+        "def snapshot():\n    torch.cuda.memory._snapshot = take\n    os.kill(os.getpid(), signal.SIGCHLD)\n    return take()\n"
+        "torch.cuda.memory._snapshot = snapshot\ntorch.cuda.allocate(1 << 20)\ntorch.cuda.allocate(2 << 30)\n"
+    )
+    recorded.run(program, variables={"FAKE_CARD": "masked"})
+    (rank,) = ranks(recorded)
+    assert rank.exception is not None and rank.exception.text == "worker 7 was killed"
+    assert "NVML_SUCCESS" in rank.exception.traceback
+
+
 def test_a_hook_of_the_program_is_called_after_ours_and_before(recorded: Recorded) -> None:
     hooked = "import sys\ndef own(*args): print('mine')\nsys.excepthook = own\n"
     assert recorded.run(f"{hooked}{DIES}").stdout == "mine\n"

@@ -242,8 +242,15 @@ def _chain_hooks(recorder: ProcessRecorder) -> None:
 
 
 def _quietly(recorder: ProcessRecorder, kind: Any, value: Any, trace: Any, thread: str | None) -> None:
-    """Write an exception down; a signal that comes meanwhile ends the writing and not the printing."""
+    """Write an exception down; a signal that comes meanwhile ends the writing and not the printing.
+
+    What its handler raises is often the cause: a loader's says which worker was killed. Then both are written.
+    """
     try:
         recorder.died_of(kind, value, trace, thread)
-    except BaseException:
-        return
+    except BaseException as meanwhile:
+        meanwhile.__context__ = value
+        try:
+            recorder.died_of(type(meanwhile), meanwhile, meanwhile.__traceback__, thread)
+        except BaseException:
+            return
