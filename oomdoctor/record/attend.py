@@ -168,6 +168,7 @@ def _ended(record: RunRecord, launched: Launched | PlainLaunched, summary: Summa
         kernel=summary.kernel,
         counters=summary.counters,
         host_oom_kills=summary.host_oom_kills,
+        has_machine_pids=summary.has_machine_pids,
         files=summary.files,
     )
 

@@ -111,6 +111,8 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     counters: CgroupCounters | None = None
     host_oom_kills: int | None = None
     """Processes that the kernel of the machine killed for memory during the run, of whatever job."""
+    has_machine_pids: bool = False
+    """Whether processes have the numbers that the kernel of the machine gives them: not in most containers."""
     files: tuple[FileSystem, ...] = ()
     gaps: tuple[EvidenceGap, ...] = ()
 

@@ -22,9 +22,7 @@ from oomdoctor.knowledge.pack import load_pack
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ROOT / "fixtures" / "deaths"
 GIB = 1 << 30
-_AS_WITH_A_DRIVER = (
-    "import sys; from oomdoctor.record.sampling import cards; cards._DEVICES = ('/dev/null',); from oomdoctor.cli.main import main; main()"
-)
+_AS_WITH_A_DRIVER = "import sys; from oomdoctor.record.sampling import host; host._CARD_DEVICES = ('/dev/null',); from oomdoctor.cli.main import main; main()"
 
 
 @contextmanager

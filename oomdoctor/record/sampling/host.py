@@ -54,6 +54,14 @@ def oom_kills() -> int | None:
     return int(counted[1]) if counted else None
 
 
+def has_machine_pids() -> bool:
+    """Return whether this process is in the first name space of process numbers (PROC_PID_INIT_INO of include/linux/proc_ns.h)."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino == 0xEFFFFFFC
+    except OSError:
+        return False
+
+
 def file_system(path: str) -> tuple[int | None, int | None]:
     """Return what is free of a file system, and its size."""
     try:

@@ -17,7 +17,7 @@ from msgspec.json import encode
 from oomdoctor.record.evidence import SAMPLES, EvidenceGap, FileSystem, Sample, Survivor, WatchedProcess
 from oomdoctor.record.folder import EvidenceFolder
 from oomdoctor.record.sampling.groups import MemoryGroup
-from oomdoctor.record.sampling.host import file_system, has_card_driver, kernel_lines, memory, oom_kills, pressure, swap
+from oomdoctor.record.sampling.host import file_system, has_card_driver, has_machine_pids, kernel_lines, memory, oom_kills, pressure, swap
 from oomdoctor.record.sampling.processes import ProcessTree, command_of
 from oomdoctor.record.sampling.sampler_process import Summary
 
@@ -137,6 +137,7 @@ class Sampler:
             alive=tuple(Survivor(pid=pid, command=name, card_bytes=self._held(pid)) for pid in alive if (name := command_of(pid))),
             counters=self._group.counters(),
             host_oom_kills=None if kills is None or self._kills is None else kills - self._kills,
+            has_machine_pids=has_machine_pids(),
             files=tuple(self._least.values()),
             kernel=tuple(lines or ()),
             gaps=(*gaps, *(() if self._cards is None else self._cards.gaps), *((_NO_KERNEL,) if lines is None else ())),

@@ -27,6 +27,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     alive: tuple[Survivor, ...] = ()
     counters: CgroupCounters | None = None
     host_oom_kills: int | None = None
+    has_machine_pids: bool = False
     files: tuple[FileSystem, ...] = ()
     kernel: tuple[str, ...] = ()
     gaps: tuple[EvidenceGap, ...] = ()

@@ -121,8 +121,11 @@ def _kills(run: RunRecord, samples: Sequence[Sample]) -> int | None:
         return own
     if not run.host_oom_kills:
         return own if run.host_oom_kills is None else 0
-    named = sum(_is_of_the_run(line, run) for line in run.kernel if "Killed process" in line)
-    return named or None
+    victims = [line for line in run.kernel if "Killed process" in line]
+    named = sum(_is_of_the_run(line, run) for line in victims)
+    # The kernel counts processes as the machine does; in a container they have other numbers.
+    all_are_of_others = run.has_machine_pids and not named and len(victims) >= run.host_oom_kills
+    return 0 if all_are_of_others else named or None
 
 
 def _may_have_been_killed(process: WatchedProcess) -> bool:

@@ -58,15 +58,15 @@ def _of_something_else(rank: RankEvidence, refused: RefusedRequest) -> bool:
     """Return whether no allocator of a device refused it: a library did not start, or the host had no memory, as the exception says."""
     if refused.driver_request_bytes is not None or rank.exception is None:
         return False
-    said = rank.exception.traceback or rank.exception.text
-    return _OF_A_DEVICE.search(said) is None and (_OF_A_LIBRARY.search(said) or _OF_THE_HOST.search(said)) is not None
+    message = rank.exception.traceback or rank.exception.text
+    return _OF_A_DEVICE.search(message) is None and (_OF_A_LIBRARY.search(message) or _OF_THE_HOST.search(message)) is not None
 
 
 def _held_lines(evidence: RunEvidence, rank: RankEvidence, refused: RefusedRequest, card: CardSample | None) -> Iterator[str]:
     """Yield what was held when something else failed; a library that found the card full failed for that."""
     told = _told(*_of_the_card(evidence, card, refused))
-    said = rank.exception.traceback if rank.exception is not None else ""
-    if card is not None and card.used is not None and card.total and _OF_A_LIBRARY.search(said):
+    message = rank.exception.traceback if rank.exception is not None else ""
+    if card is not None and card.used is not None and card.total and _OF_A_LIBRARY.search(message):
         free = max(0, card.total - card.used)
         if free < max(_ROOM_OF_A_LIBRARY, _FULL * card.total):
             yield f"{of_rank(rank)}a library found device {_number(refused)} full: at most {card.total} bytes, free {free} bytes, {told}"
