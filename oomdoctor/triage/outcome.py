@@ -111,6 +111,8 @@ def outcome_of(number: int, files: tuple[ReadFile, ...]) -> AttemptOutcome:
     if not incidents:
         decided, facts = verdict_of_ending(decided, {}, reads)
         error = str(facts["log.last_error"]) if decided.memory_failure == "no" and "log.last_error" in facts else None
+    elif decided.memory_failure == "no" and not incidents[0].kind.is_memory:
+        error = incidents[0].root.text
     elif decided.reason == "consequence":
         error = _other_error(reads)
         if error is not None or all(file.problem is None for file in files):

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from oomdoctor import __version__, cache
+from oomdoctor import __version__
+from oomdoctor.api.fleet.stores import remember, store_of
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.knowledge.records.layout import LAYOUTS
@@ -54,7 +55,8 @@ def triage(
     `shard` (I, N) takes the I-th of N equal parts of the work, I from 0. `progress` is told files done, files in all.
     Raise UsageError where nothing is at the paths, or nothing can be written to `store`.
     """
-    folder = os.path.join(store or default_store(paths), "parts")
+    kept_in = store or store_of(paths)
+    folder = os.path.join(kept_in, "parts")
     pack = load_pack(over=rules)
     layouts = Layouts(list(pack.records(LAYOUTS)))
     parts = Parts(folder)
@@ -80,13 +82,8 @@ def triage(
         done, read = done + finished.files, read + finished.read
         if progress is not None:
             progress(done, count)
+    remember(kept_in)
     return TriageResult(fleet=summarise(parts.rows()), folder=folder, files=count, read=read, problems=tuple(problems))
-
-
-def default_store(paths: Sequence[str]) -> str:
-    """Return where the rows of some paths are kept where nobody names a place: in the user's cache."""
-    name = hashlib.blake2b("\0".join(sorted(map(os.path.abspath, paths))).encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
-    return os.path.join(cache.folder(), f"triage-{name}")
 
 
 def _records(paths: Sequence[str], folder: str) -> tuple[str | None, list[str]]:

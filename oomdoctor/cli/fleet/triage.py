@@ -1,4 +1,4 @@
-"""`oomdoctor triage`: one row a job of folders of logs, and what the rows come to together."""
+"""`oomdoctor triage`: folders of job logs, and what stands in the rows that it made of them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,49 @@ import sys
 import click
 
 from oomdoctor import __version__
+from oomdoctor.api.fleet.show import show_group
+from oomdoctor.api.fleet.stores import last_store
 from oomdoctor.api.fleet.triage import triage as triage_logs
-from oomdoctor.cli.options import EXIT_ZERO, RULES, language_option
+from oomdoctor.cli.options import EXIT_ZERO, FULL, RULES, SuggestingGroup, language_option
 from oomdoctor.cli.output import complain, locale_language, show, write
+from oomdoctor.report.triage.group_page import compose as compose_group
 from oomdoctor.report.triage.row_text import redact_line
 from oomdoctor.report.triage.screen import compose
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.triage.store.export import write_rows
 
 _MOST_PROCESSES = 256
+_HELP = {"help_option_names": ["-h", "--help"]}
+STORE = click.option(
+    "--store", metavar="FOLDER", type=click.Path(file_okay=False), help="Where the rows are kept (default: in the cache, the last triage)."
+)
 
 
-@click.command()
+class _LogsOrCommand(SuggestingGroup):
+    """A group whose first word is a command of it, or else a path: then it is `logs`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `logs` before paths and options of it."""
+        if args and args[0] not in (*self.commands, *_HELP["help_option_names"]):
+            args = ["logs", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_LogsOrCommand, context_settings=_HELP)
+def triage() -> None:
+    """Say of folders of job logs which jobs died of memory, of which, where first, and which of them are the same.
+
+    \b
+    Examples:
+      oomdoctor triage /var/log/jobs
+      oomdoctor triage logs/ --records sacct.psv -o rows.jsonl
+      oomdoctor triage show 1
+
+    `oomdoctor triage PATHS` is `oomdoctor triage logs PATHS`; a folder that is called like a command is written ./show.
+    """
+
+
+@triage.command()
 @click.argument("paths", metavar="PATHS...", nargs=-1, required=True)
 @click.option(
     "--output", "-o", type=click.Path(dir_okay=False), metavar="ROWS", help="Write a row for each job there: .jsonl, .sqlite or .parquet."
@@ -31,18 +62,13 @@ _MOST_PROCESSES = 256
     type=click.Path(exists=True),
     help="What the scheduler says (repeatable): sacct --parsable2, pods as JSON; a file or a folder of them.",
 )
-@click.option(
-    "--store",
-    metavar="FOLDER",
-    type=click.Path(file_okay=False),
-    help="Keep the rows there: the next run reads only what is new. Default: the cache.",
-)
+@STORE
 @click.option("--jobs", metavar="N", type=click.IntRange(1, _MOST_PROCESSES), default=os.cpu_count() or 1, help="How many processes read.")
 @click.option("--refresh", is_flag=True, help="Read everything again, changed or not.")
 @language_option()
 @RULES
 @EXIT_ZERO
-def triage(
+def logs(
     paths: tuple[str, ...],
     output: str | None,
     records: tuple[str, ...],
@@ -53,14 +79,9 @@ def triage(
     rules: str | None,
     exit_zero: bool,
 ) -> None:
-    """Say of folders of job logs which jobs died of memory, of which, where first, and which of them are the same.
+    """Make a row of each job, and say what they come to. A second run reads only what is new.
 
     PATHS are files, folders or globs: Slurm, torchrun, Kubernetes, Docker, Ray, exports of log stores, archives.
-
-    \b
-    Examples:
-      oomdoctor triage /var/log/jobs
-      oomdoctor triage logs/ --records sacct.psv -o rows.jsonl
 
     Exit status: 0 no failure of memory, 1 some, 2 could not run.
     """
@@ -72,3 +93,16 @@ def triage(
     write(show(document, "terminal", to_terminal=True), None)
     if result.fleet.failed and not exit_zero:
         sys.exit(1)
+
+
+@triage.command("show")
+@click.argument("number", metavar="GROUP", type=click.IntRange(1))
+@STORE
+@FULL
+@language_option()
+@RULES
+def show_one(number: int, store: str | None, full: bool, lang: str | None, rules: str | None) -> None:
+    """Show a group by its number: its jobs, one of them in full, and what to write to its user."""
+    shown = show_group(last_store(store), number, rules=rules)
+    document = compose_group(shown, Wording(lang or locale_language(os.environ)), __version__)
+    write(show(document, "terminal", to_terminal=True, full=full), None)

@@ -1,0 +1,82 @@
+"""One group of failures in full: who, where, when, the message to the user, its jobs, and the diagnosis of one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oomdoctor.api.fleet.show import GroupShown
+from oomdoctor.report.diagnosis.compose import compose as compose_diagnosis
+from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
+from oomdoctor.report.safety.sanitize import clean_line
+from oomdoctor.report.triage.group_words import failure_of, named, restart, when
+from oomdoctor.report.wording import triage as texts
+from oomdoctor.report.wording.phrases import bare
+from oomdoctor.report.wording.wording import Wording
+from oomdoctor.triage.row import JobRow
+
+_HOUR = 3600
+_LISTED = 40
+_IN_MESSAGE = 5
+_TIGHT = 1
+
+
+def compose(shown: GroupShown, wording: Wording, version: str) -> Document:
+    """Compose the page of a group."""
+    group, example = shown.group, shown.group.example
+    title = wording.say(texts.GROUP, n=shown.number, what=failure_of(example, wording))
+    blocks: list[Block] = [Paragraph((Span(f"{title}{wording.stop}", Style.BAD),)), Facts(tuple(_facts(shown, wording)))]
+    blocks += [Heading(wording.say(texts.MESSAGE)), Paragraph((Span(message(shown, wording)),))]
+    if shown.diagnosis is None:
+        blocks += [Paragraph((Span(wording.say(texts.GONE), Style.DIM),)), Quote(_place(example), example.text or example.kind)]
+    jobs = tuple(_job(row, wording) for row in shown.jobs[:_LISTED])
+    more = () if group.jobs <= _LISTED else (Paragraph((Span(wording.count(texts.MORE_JOBS, group.jobs - _LISTED), Style.DIM),)),)
+    blocks.append(Folded(wording.say(texts.THE_JOBS), (Facts(jobs), *more), gist=wording.count(texts.GROUP_JOBS, group.jobs)))
+    if shown.diagnosis is not None:
+        whole = compose_diagnosis(shown.diagnosis, wording, version, _TIGHT)
+        first = shown.diagnosis.findings[0].title if shown.diagnosis.findings else None
+        gist = "" if first is None else bare(wording.say(first))
+        blocks.append(Folded(wording.say(texts.IN_FULL), whole.blocks, gist=gist))
+    return Document(wording.say(texts.TITLE, version=version), tuple(blocks), lang=wording.lang)
+
+
+def message(shown: GroupShown, wording: Wording) -> str:
+    """Return what to write to the user of a group, ready to be copied."""
+    group, example = shown.group, shown.group.example
+    jobs = [row.native for row in shown.jobs[:_IN_MESSAGE]]
+    listed = wording.item_comma.join(jobs) + (", ..." if group.jobs > len(jobs) else "")
+    parts = [wording.count(texts.HELLO, group.jobs, jobs=listed, name=named(group.names, wording), what=failure_of(example, wording))]
+    if example.text:
+        parts.append(wording.say(texts.SAYS, text=clean_line(example.text, 300)))
+    fix = next((fix.title for finding in shown.diagnosis.findings for fix in finding.fixes), None) if shown.diagnosis is not None else None
+    help_ = wording.say(fix) if fix is not None else restart(example, wording)
+    if help_:
+        parts.append(wording.sentence(wording.say(texts.TRY, fix=bare(help_))))
+    return wording.blank.join(parts)
+
+
+def _facts(shown: GroupShown, wording: Wording) -> Iterator[Row]:
+    group = shown.group
+    yield Row(wording.count(texts.GROUP_JOBS, group.jobs), restart(group.example, wording))
+    told = (
+        (texts.WHO, named(group.users, wording)),
+        (texts.NAMES, named(group.names, wording)),
+        (texts.WHERE, named(group.nodes, wording)),
+        (texts.WHEN, when(list(group.days), wording)),
+    )
+    yield from (Row(wording.say(label), value) for label, value in told if value)
+    if group.gpu_seconds_lost >= _HOUR:
+        yield Row(wording.say(texts.COST), wording.say(texts.HOURS, hours=group.gpu_seconds_lost // _HOUR))
+    if group.recovered:
+        yield Row("", wording.count(texts.RECOVERED, group.recovered))
+
+
+def _job(row: JobRow, wording: Wording) -> Row:
+    place = "" if row.first_rank is None else wording.say(texts.RANK, n=row.first_rank)
+    note = wording.comma.join(part for part in (row.node, place, row.user) if part)
+    return Row(row.native[:24], _place(row), note)
+
+
+def _place(row: JobRow) -> str:
+    if row.first_file is None:
+        return row.evidence or ""
+    return row.first_file if row.first_line is None else f"{row.first_file}:{row.first_line}"
