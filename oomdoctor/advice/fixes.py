@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from oomdoctor.advice.frameworks import framework, rows_for_run
 from oomdoctor.advice.savings import freed, missing
 from oomdoctor.advice.settings import SettingChange, config_of, setting_changes
-from oomdoctor.case.diagnosis import Finding, Fix, NotThis
+from oomdoctor.case.diagnosis import Finding, Fix, MeasuredSaving, NotThis
 from oomdoctor.case.settings import ProposedSetting, RunConfig
 from oomdoctor.case.text import Text
 from oomdoctor.findings.conditions import Fact, KnownFacts, evaluate
 from oomdoctor.findings.template import fill_template
 from oomdoctor.knowledge.pack import Pack
-from oomdoctor.knowledge.records.fix import FixRecord, NotThisRecord, SettingRecord
+from oomdoctor.knowledge.records.fix import FixRecord, FreesRecord, NotThisRecord, SettingRecord
 from oomdoctor.knowledge.records.problem import ProblemRecord
 from oomdoctor.versions import within
 
@@ -165,6 +165,7 @@ def _ranked(
         frees=None if frees is None else fill_template(frees.says, facts),
         terms=() if frees is None else tuple(frees.terms),
         frees_bytes=size,
+        frees_measured=_measured(frees, size),
         costs=None if fix.costs is None else fill_template(fix.costs, facts),
         harm=fix.harm,
         needs=needs,
@@ -172,6 +173,13 @@ def _ranked(
         cites=tuple(fix.cites),
     )
     return _RankedFix(filled, behind)
+
+
+def _measured(frees: FreesRecord | None, size: int | None) -> MeasuredSaving | None:
+    """Return what a fact that a message states or leads to (`derived.unallocated_bytes`) says at most."""
+    if size is None or frees is None or frees.fact is None or not frees.fact.startswith("derived."):
+        return None
+    return MeasuredSaving(bytes=size, of=size, by="at-most")
 
 
 def _version(name: str, facts: Mapping[str, Fact], training: RunConfig | None) -> str | None:

@@ -20,6 +20,7 @@ def diagnose(
     *,
     config: Paths = (),
     series: Paths = (),
+    snapshot: Paths = (),
     environment: Machine = None,
     rules: Path | None = None,
     include: Sequence[str] = (),
@@ -37,6 +38,7 @@ def diagnose(
     `config` are the run's config files; those beside them that they name are read too. `environment` is its machine: an
     `Environment`, a file that describes one, `"auto"` (this machine if it agrees with the log) or `"here"` (this machine).
     `series` are files of monitors that recorded memory over time (nvidia-smi, DCGM, trackers); alone they never say that a run failed.
+    `snapshot` are memory snapshots of the run, a file for each rank; nothing in them is executed.
     `rules` is a folder of rules that are laid over the built-in ones. In folders, `include` and `exclude` are globs over names.
     `jobs` threads read; `progress` is told how many bytes were read, `early` what the end of a large log shows.
 
@@ -52,12 +54,12 @@ def diagnose(
     pack = load_pack(over=path_text(rules))
     if len(logs) == 1 and os.path.isdir(logs[0]) and is_evidence(logs[0]):
         named = machine_source(None if environment == "auto" else environment)
-        return diagnose_folder(logs[0], pack, path_list(config), named, jobs, path_list(series))
+        return diagnose_folder(logs[0], pack, path_list(config), named, jobs, path_list(series), path_list(snapshot))
     beside = None
-    if series:
-        from oomdoctor.api.runs.series import SeriesBeside  # noqa: PLC0415 - most logs come without one
+    if series or snapshot:
+        from oomdoctor.api.runs.beside import RecordedBeside  # noqa: PLC0415 - most logs come without one
 
-        beside = SeriesBeside(path_list(series))
+        beside = RecordedBeside(path_list(series), path_list(snapshot), pack)
     diagnosis = diagnose_logs(
         [name] if text is not None else list(expand_sources(logs, include, exclude)),
         pack,
@@ -67,18 +69,25 @@ def diagnose(
         text=text,
         config=path_list(config),
         machine=machine_source(environment),
+        measured=None if beside is None else beside.facts,
         stated=None if beside is None else beside.stated,
     )
     return diagnosis if beside is None else beside.added_to(diagnosis)
 
 
 def diagnose_folder(
-    path: str, pack: Pack, config: Sequence[str], machine: MachineSource | None, jobs: int, series: Sequence[str] = ()
+    path: str,
+    pack: Pack,
+    config: Sequence[str],
+    machine: MachineSource | None,
+    jobs: int,
+    series: Sequence[str] = (),
+    snapshots: Sequence[str] = (),
 ) -> Diagnosis:
     """Diagnose an evidence folder."""
     from oomdoctor.api.runs.evidence import diagnose_evidence  # noqa: PLC0415 - a sixth of the start, and most inputs are logs
 
-    return diagnose_evidence(path, pack, config=config, machine=machine, jobs=jobs, series=series)
+    return diagnose_evidence(path, pack, config=config, machine=machine, jobs=jobs, series=series, snapshots=snapshots)
 
 
 def _text_or_paths(log: str | bytes | os.PathLike[str] | Sequence[Path]) -> tuple[bytes | None, list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from oomdoctor.api import pipeline
@@ -13,6 +13,8 @@ from oomdoctor.case.event import Event
 from oomdoctor.comparing.changes import effect_of
 from oomdoctor.configs.readers.read import read_config
 from oomdoctor.configs.resolve import resolve_config
+from oomdoctor.findings.conditions import KnownFacts
+from oomdoctor.findings.engine import evidence_seen
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.change import ChangeRecord
 from oomdoctor.knowledge.records.check import CheckExample, CheckRecord
@@ -67,11 +69,17 @@ def check_problem(path: str, problem: ProblemRecord, pack: Pack) -> Iterator[Wro
 def check_evidence(path: str, evidence: EvidenceRecord, pack: Pack) -> Iterator[Wrong]:
     """Yield what the examples of a piece of evidence show to be wrong with it."""
     for example in [*evidence.examples, *evidence.near_misses]:
-        seen = pipeline.diagnose_logs(["example.log"], pack, text=example.log.encode()).evidence
-        outcome = "match" if evidence.id in seen else "none"
+        outcome = "match" if evidence.id in _evidence_of(example, pack) else "none"
         if outcome != example.expect:
             why = f"example '{example.name}': expected {example.expect}, came to {outcome}"
             yield Wrong(path, evidence.id, why, f"name: {example.name}")
+
+
+def _evidence_of(example: CaseExample, pack: Pack) -> Collection[str]:
+    """Return what is seen in one example."""
+    if example.snapshot is not None:
+        return evidence_seen(pack, KnownFacts({f"snapshot.{name}": value for name, value in example.snapshot.items()}, ()))
+    return pipeline.diagnose_logs(["example.log"], pack, text=example.log.encode()).evidence
 
 
 def check_computation(path: str, computation: ComputationRecord, finder: ComputationFinder) -> Iterator[Wrong]:

@@ -51,7 +51,7 @@ _SAMPLES = 24
 _OWN_BARS = ("model-load", "data-loading", "evaluation", "generation")
 """Phases whose bars count no training steps, often without a name."""
 _ON_THE_CARD = (Kind.DEVICE_OOM, Kind.MASKED_DEVICE_OOM)
-_NO_SETTING = {"runs", "sharded", "vision", "gradients", "answers", "computes"}
+_NO_SETTING = {"runs", "sharded", "vision", "gradients", "answers", "computes", "launch_command"}
 """Fields of messages of context that are no setting: what runs, and what it computes."""
 _MODEL = ("training.model", "log.model_name_or_path", "log.all_params")
 """Facts that can tell which model it is."""
@@ -87,8 +87,9 @@ def diagnose_logs(
 
     `beside` are texts of the same run that are at hand, with their names; where there are some, the logs are those of one run.
     `config` are paths of the run's config files; those beside them that they name are read too. `machine` is where the run
-    may have run. `measured` are facts that no text tells. `version` returns the path from which a config file is read: its own, or that
-    of a copy of what it was. `stated` returns further texts beside, once what the logs show is known.
+    may have run. `measured` are facts that no text tells; then, too, the logs are those of one run. `version` returns the path from
+    which a config file is read: its own, or that of a copy of what it was. `stated` returns further texts beside, once what the logs
+    show is known.
     """
     reading = LogReader(pack, jobs=jobs, progress=progress, early=early)
     missing = [name for name in names if isinstance(name, MissingSource)]
@@ -97,7 +98,7 @@ def diagnose_logs(
     reads += [reading.read_one(name, data) for name, data in beside]
     if stated is not None:
         reads += [reading.read_one(name, data) for name, data in stated([event for read in reads for event in read.events])]
-    is_one = bool(config or beside or stated) or len(reads) < 2
+    is_one = bool(config or beside or stated or measured) or len(reads) < 2
     runs = [reads] if is_one else split_by_run(reads, story_of)
     if len(runs) > 1:
         return diagnose_each(runs, missing, lambda run: _diagnosis(run, [], pack, reading.recogniser, config, machine, version))

@@ -14,6 +14,7 @@ from oomdoctor.case.incident import Incident
 if TYPE_CHECKING:
     from oomdoctor.case.environment import Environment
     from oomdoctor.case.expected import Expected, Told
+    from oomdoctor.case.recorded.parts import MeasuredParts
     from oomdoctor.case.recorded.series import SeenSeries
     from oomdoctor.case.serving import ServedRun
     from oomdoctor.case.settings import RunConfig
@@ -102,6 +103,8 @@ class Case(Struct, frozen=True, kw_only=True):
     """What somebody says of a run without a log; None where there is one, or nobody says that memory ran out."""
     series: tuple[SeenSeries, ...] = ()
     """What monitors recorded beside the logs."""
+    measured: MeasuredParts | None = None
+    """What a snapshot shows the card's memory to have been held for; None where there is none, or it does not tell."""
     unread: int = 0
     """Messages that were counted and not parsed, because thousands like them were."""
     gaps: tuple[Gap, ...] = ()

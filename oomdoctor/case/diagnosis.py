@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 from oomdoctor.case.case import Case
@@ -21,6 +23,17 @@ class Cite(Struct, frozen=True, kw_only=True):
     correction: Text | None = None
 
 
+class MeasuredSaving(Struct, frozen=True, kw_only=True):
+    """What a fix frees of memory that was measured, in bytes per card; derived."""
+
+    bytes: int
+    of: int
+    """What was measured of the parts that the fix lowers."""
+    by: Literal["setting", "model", "half", "at-most"]
+    """How it follows: from the old and the new value of the setting; from what the memory model says of both; for half of the
+    setting, whose value is not known; or as the most that it can be."""
+
+
 class Fix(Struct, frozen=True, kw_only=True):
     """One thing to do."""
 
@@ -34,6 +47,8 @@ class Fix(Struct, frozen=True, kw_only=True):
     """The terms of the memory model that it lowers."""
     frees_bytes: int | None = None
     """Bytes per card, estimated from the number of parameters; None where that does not decide."""
+    frees_measured: MeasuredSaving | None = None
+    """None where what it lowers was not measured."""
     fits: str | None = None
     """Whether the run would fit then, by the model of memory: `yes`, `no` or `close`; None where nobody can say."""
     costs: Text | None = None

@@ -21,6 +21,7 @@ from oomdoctor.cli.options import (
     NO_REDACT,
     RULES,
     SERIES,
+    SNAPSHOT,
     config_option,
     format_option,
     language_option,
@@ -52,6 +53,7 @@ FORMATS = ("terminal", "markdown", "json", "html", "sarif")
 @click.option("--reply", is_flag=True, help="A short answer to the reporter, in the reporter's language, as Markdown to paste.")
 @config_option("A config file or launch script of the run (repeatable).")
 @SERIES
+@SNAPSHOT
 @output_option("report")
 @language_option(" of the report")
 @click.option("--include", multiple=True, metavar="GLOB", help="In folders, read only files that match (repeatable).")
@@ -68,6 +70,7 @@ def diagnose(
     reply: bool,
     config: tuple[str, ...],
     series: tuple[str, ...],
+    snapshot: tuple[str, ...],
     output: str | None,
     lang: str | None,
     include: tuple[str, ...],
@@ -90,6 +93,7 @@ def diagnose(
       oomdoctor diagnose logs/ --include '*.err'
       oomdoctor diagnose train.log --config sft.yaml --config ds_z3.json
       oomdoctor diagnose train.log --series gpu.csv
+      oomdoctor diagnose train.log --snapshot oom_rank0.pickle
       pbpaste | oomdoctor diagnose - --format markdown --lang zh
       pbpaste | oomdoctor diagnose - --reply
 
@@ -105,6 +109,7 @@ def diagnose(
             name="-",
             config=config,
             series=series,
+            snapshot=snapshot,
             environment=None if env == "none" else env,
             rules=rules,
             include=include,

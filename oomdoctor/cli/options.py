@@ -45,6 +45,13 @@ SERIES = click.option(
     metavar="FILE",
     help="Memory over time beside the logs (repeatable): CSV of nvidia-smi, dmon, pmon, DCGM, wandb, MLflow, TensorBoard, samples.jsonl.",
 )
+SNAPSHOT = click.option(
+    "--snapshot",
+    multiple=True,
+    type=click.Path(readable=False),
+    metavar="FILE",
+    help="A memory snapshot of the run beside the logs (repeatable, a file for each rank): what held the card.",
+)
 MACHINE = click.option(
     "--env",
     default="auto",

@@ -22,8 +22,16 @@ def open_cause(findings: Sequence[Finding], pack: Pack, known: KnownFacts) -> Op
     if not readings or readings[0].confidence is not Certainty.POSSIBLE:
         return None
     causes = [pack.record(CAUSES, finding.cause) for finding in readings if finding.cause is not None]
-    settling = [cause.settled_by for cause in causes if cause is not None and cause.settled_by is not None]
+    settling = [settled for cause in causes if cause is not None for settled in cause.settled_by]
     settled_by = next((settled for settled in settling if all(known.facts.get(fact) is None for fact in settled.unless)), None)
     if settled_by is None:
         return None
-    return OpenCause(findings=tuple(finding.id for finding in readings), settled_by=settled_by.says, command=settled_by.command)
+    return OpenCause(
+        findings=tuple(finding.id for finding in readings), settled_by=settled_by.says, command=_with_own(settled_by.command, known)
+    )
+
+
+def _with_own(command: str | None, known: KnownFacts) -> str | None:
+    """Return what gets the evidence, with the command of the run where its log shows it."""
+    own = known.facts.get("log.launch_command")
+    return command if command is None or not isinstance(own, str) else command.replace("COMMAND", own)

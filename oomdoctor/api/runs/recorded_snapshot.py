@@ -6,6 +6,7 @@ import os
 import stat
 
 from oomdoctor.api.runs.snapshot import read_isolated
+from oomdoctor.api.runs.snapshot_beside import SnapshotBeside
 from oomdoctor.case.gap import Gap
 from oomdoctor.findings.conditions import Fact
 from oomdoctor.knowledge.pack import Pack
@@ -23,15 +24,15 @@ from oomdoctor.snapshots.sites import BACKWARD, Holdings, own_frame
 _MOST_BYTES = 256 << 20
 
 
-def recorded_snapshot(evidence: RunEvidence, pack: Pack) -> tuple[dict[str, Fact], tuple[Gap, ...]]:
-    """Return what the snapshot of the rank that failed first tells, and why it tells nothing where that is so."""
+def recorded_snapshot(evidence: RunEvidence, pack: Pack) -> SnapshotBeside:
+    """Return what the snapshot of the rank that failed first tells, or why it tells nothing."""
     failed = [(rank.ooms[0].time, rank) for rank in evidence.ranks if rank.ooms and rank.snapshots]
     if not failed:
-        return {}, ()
+        return SnapshotBeside()
     _, rank = min(failed, key=lambda pair: pair[0])
     path, refused = rank.snapshots[0], rank.ooms[0]
     if not _is_readable(path):
-        return {}, (Gap(path, "it is no file, or larger than a snapshot of a recorder"),)
+        return SnapshotBeside(gaps=(Gap(path, "it is no file, or larger than a snapshot of a recorder"),))
     totals = {} if refused.device is None or not refused.total_bytes else {refused.device: refused.total_bytes}
     read = read_isolated(path, pack, totals)
     devices = [device for file in read.files for device in file.devices]
@@ -40,7 +41,7 @@ def recorded_snapshot(evidence: RunEvidence, pack: Pack) -> tuple[dict[str, Fact
     if device is not None and not facts.get("snapshot.failed") and not went_on(evidence, rank, refused):
         facts |= _refused_then(rank, refused, device.end)
         facts |= _asked_for(refused, pack)
-    return facts, read.gaps
+    return SnapshotBeside(facts, read.gaps, device, at_failure=True)
 
 
 def _refused_then(rank: RankEvidence, refused: RefusedRequest, end: SavedState) -> dict[str, Fact]:

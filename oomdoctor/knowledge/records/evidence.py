@@ -81,6 +81,13 @@ class HoldingRecord(Record, frozen=True, kw_only=True):
     """What is computed (rules/computations.yaml) where such memory is asked for."""
     functions: list[str] = []
     """Functions of which one stands in the frames, where the computation does not tell."""
+    terms: list[str] = []
+    """The terms of the memory model, and of what fixes free, that are this memory."""
+    counted_as: Id | None = None
+    """The entry that it is compared with the memory model together with."""
+    less: TextRecord | None = None
+    """What it means where much less is there than the model expects."""
+    more: TextRecord | None = None
     source: str
     examples: list[list[WrittenFrame]] = []
     """Innermost first."""

@@ -93,6 +93,8 @@ class FreesRecord(Record, frozen=True, kw_only=True):
     """Bytes per parameter of the model."""
     per_trainable: float = 0
     """Bytes per parameter that is trained."""
+    measured: Literal["in-proportion", "at-most"] | None = None
+    """What it frees where the memory of its terms was measured: as much as the setting goes down by, or all of it at most."""
     shared: bool = False
     """Whether the other cards take their part over: times (1 - 1 / cards), of what they do not hold already."""
     sharded_from: Annotated[int, Meta(ge=1, le=3)] | None = None

@@ -83,7 +83,7 @@ class SettledBy(Record, frozen=True, kw_only=True):
     says: TextRecord
     """What to look at, and what it shows."""
     command: str | None = None
-    """What gets it."""
+    """What gets it; COMMAND is that of the run."""
     unless: list[str] = []
     """Facts of which one is enough: nobody is asked for what a log holds."""
 
@@ -94,13 +94,15 @@ class CauseRecord(Record, frozen=True, kw_only=True):
     id: Id
     says: TextRecord
     """What is wrong, in one sentence."""
-    settled_by: SettledBy | None = None
-    """What tells whether it is this cause, where a log cannot."""
+    settled_by: list[SettledBy] = []
+    """What tells whether it is this cause, where a log cannot; the first that is not known already counts."""
 
 
 class CauseFile(Record, frozen=True, kw_only=True):
     """The file rules/causes.yaml."""
 
+    settling: list[SettledBy] = []
+    """What settles several of them, written once."""
     causes: list[CauseRecord]
 
 

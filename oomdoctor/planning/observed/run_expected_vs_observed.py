@@ -59,21 +59,27 @@ class RunExpectedVsObserved(Struct, frozen=True):
         if expected.is_told:
             facts["estimate.needed_bytes"] = expected.estimate.expected
             facts["estimate.fits"] = expected.fits
+            if expected.fits == "no":
+                facts["estimate.explains"] = True
         return facts
 
     def weigh(self, findings: Iterable[Finding], pack: Pack) -> tuple[Finding, ...]:
         """Return the findings with what each of their fixes would free and whether the run would fit then."""
         return weigh_fixes(findings, pack, self._weigh) if self.expected.is_told else tuple(findings)
 
-    def _weigh(self, fix: Fix, changes: Mapping[str, Scalar]) -> Fix:
-        expected = self.expected.estimate.expected
+    def changed(self, changes: Mapping[str, Scalar]) -> Estimate:
+        """Return what the run would need with these settings, by the names that all frameworks share."""
         trained = None if changes.keys() & _ADAPTER_SETTINGS else self.run.trained
         settings = self.run.settings.with_values(changes)
         if "zero_stage" in changes and self.run.settings.zero_stage is None:
             # A fix brings a file of its own, whose buffers nothing here says.
             settings = replace(settings, zero_file=settings.zero_file or _NEW_FILE)
         run = replace(self.run, settings=settings, trained=trained)
-        changed = needed(setup_from_log(run, self.shape)[0], self.expected.budget or _UNBOUNDED)
+        return needed(setup_from_log(run, self.shape)[0], self.expected.budget or _UNBOUNDED)
+
+    def _weigh(self, fix: Fix, changes: Mapping[str, Scalar]) -> Fix:
+        expected = self.expected.estimate.expected
+        changed = self.changed(changes)
         if changed.expected == expected:
             # The memory model knows nothing of this setting, or it is in force already.
             return fix

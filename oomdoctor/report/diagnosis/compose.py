@@ -14,7 +14,7 @@ from oomdoctor.case.event import Certainty, Place
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.config_issues import config_issue_blocks
-from oomdoctor.report.diagnosis.expected import beside_seen
+from oomdoctor.report.diagnosis.expected import beside_seen, measured_parts
 from oomdoctor.report.diagnosis.figures import figure_rows, ledger_bars
 from oomdoctor.report.diagnosis.headline import incident_sentence, settle_text, summary
 from oomdoctor.report.diagnosis.places import event_place, place_text, repetition_text
@@ -58,6 +58,7 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str, tightness: int
         blocks += _seen(first, wording)
         blocks += _figures(first, wording)
         blocks += beside_seen(case.estimate, wording)
+    blocks += measured_parts(case.measured, wording, folds=tightness >= _TELLS_ONE)
     blocks += _over_time(case, wording)
     blocks += _budget(case, wording)
     blocks += _meaning(diagnosis.findings, first, wording, tightness)

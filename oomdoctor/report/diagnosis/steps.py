@@ -27,6 +27,8 @@ _SETTINGS = 4
 _SETTINGS_SHORT = 2
 _ALREADY = 4
 _NOT_THIS = 1
+_JOINED = " ,;，；"
+"""What joins an amount to the words before it."""
 _SETTLED = ("yes", "no")
 
 
@@ -115,6 +117,8 @@ def _short_step(fix: Fix, wording: Wording) -> Step:
 def _brief(fix: Fix, wording: Wording) -> Step:
     """Return a step in a line or two: whether it is enough, what and where; how only if there is nothing to type."""
     enough = [wording.say(labels.FITS[fix.fits])] if fix.fits in _SETTLED else []
+    if fix.frees_measured is not None and fix.frees_measured.by != "at-most":
+        enough.insert(0, wording.say(labels.FREES_MEASURED, amount=_amount(fix, wording).lstrip(_JOINED)))
     how = [] if fix.settings or fix.command else [wording.first_sentences(wording.say(fix.how), 1)]
     return Step(
         title=wording.sentence(wording.say(fix.title)),
@@ -128,14 +132,21 @@ def _brief(fix: Fix, wording: Wording) -> Step:
 def _balance(fix: Fix, wording: Wording) -> Iterator[str]:
     """Yield what a fix frees, costs and needs, in a sentence each."""
     if fix.frees is not None:
-        amount = labels.UP_TO if fix.fits is None else labels.ABOUT
-        size = "" if fix.frees_bytes is None else wording.say(amount, size=format_size(fix.frees_bytes))
-        yield wording.say(labels.FREES) + bare(wording.say(fix.frees)) + size + wording.stop
+        yield wording.say(labels.FREES) + bare(wording.say(fix.frees)) + _amount(fix, wording) + wording.stop
     if fix.fits is not None:
         yield wording.say(labels.FITS[fix.fits])
     if fix.costs is not None:
         yield wording.say(labels.COSTS) + wording.sentence(wording.say(fix.costs))
     yield from _needs(fix, wording)
+
+
+def _amount(fix: Fix, wording: Wording) -> str:
+    """Return how much a fix frees: of what was measured, else as far as it is estimated."""
+    if fix.frees_measured is not None:
+        sizes = {"size": format_size(fix.frees_measured.bytes), "of": format_size(fix.frees_measured.of)}
+        return wording.say(labels.MEASURED[fix.frees_measured.by], **sizes)
+    amount = labels.UP_TO if fix.fits is None else labels.ABOUT
+    return "" if fix.frees_bytes is None else wording.say(amount, size=format_size(fix.frees_bytes))
 
 
 def _needs(fix: Fix, wording: Wording) -> Iterator[str]:

@@ -34,6 +34,7 @@ from oomdoctor.report.wire.report_v1 import (
     FixV1,
     IncidentV1,
     LedgerEntryV1,
+    MeasuredSavingV1,
     NotThisV1,
     OpenCauseV1,
     ReportV1,
@@ -44,6 +45,7 @@ from oomdoctor.report.wire.report_v1 import (
     ToldV1,
     VerdictV1,
 )
+from oomdoctor.report.wire.runs.measured_parts import convert_measured
 from oomdoctor.report.wire.runs.recorded_series import convert_series
 from oomdoctor.report.wire.serving import convert_served
 from oomdoctor.report.wire.settings_v1 import config_issue, gap, proposed_setting
@@ -76,6 +78,7 @@ def convert_diagnosis(diagnosis: Diagnosis, wording: Wording, version: str) -> R
         gaps=tuple(gap(missing) for missing in case.gaps),
         told=None if case.told is None else _told(case.told, wording),
         series=tuple(convert_series(series) for series in case.series[:SERIES_LIMIT]),
+        measured=None if case.measured is None else convert_measured(case.measured, wording),
         runs=tuple(_run(line, wording) for line in case.runs[:RUNS_LIMIT]),
         runs_more=max(0, len(case.runs) - RUNS_LIMIT),
     )
@@ -299,6 +302,7 @@ def _evidence(evidence: Evidence) -> EvidenceV1:
 
 
 def _fix(fix: Fix, wording: Wording) -> FixV1:
+    saving = fix.frees_measured
     return FixV1(
         id=fix.id,
         title=_plain(fix.title, wording),
@@ -315,6 +319,7 @@ def _fix(fix: Fix, wording: Wording) -> FixV1:
         needs=tuple(_plain(need, wording) for need in fix.needs),
         safety=fix.safety,
         cites=fix.cites,
+        frees_measured=None if saving is None else MeasuredSavingV1(bytes=saving.bytes, of_bytes=saving.of, by=saving.by),
     )
 
 

@@ -135,6 +135,16 @@ class EvidenceV1(Struct, frozen=True, kw_only=True):
     text: str
 
 
+class MeasuredSavingV1(Struct, frozen=True, kw_only=True):
+    """What a fix frees of memory that was measured, per card; derived."""
+
+    bytes: Count
+    of_bytes: Count
+    """What was measured of the parts that it lowers."""
+    by: Literal["setting", "model", "half", "at-most"]
+    """From the old and the new value of the setting, from the memory model, for half of a setting whose value is not known, or at most."""
+
+
 class FixV1(Struct, frozen=True, kw_only=True):
     """One thing to do."""
 
@@ -160,6 +170,8 @@ class FixV1(Struct, frozen=True, kw_only=True):
     """What must hold for it to help and is not known."""
     safety: Safety
     cites: tuple[str, ...]
+    frees_measured: MeasuredSavingV1 | None = None
+    """Null where what it lowers was not measured."""
 
 
 class NotThisV1(Struct, frozen=True, kw_only=True):
@@ -293,6 +305,42 @@ class RecordedSeriesV1(Struct, frozen=True, kw_only=True):
     """The highest in each of at most 240 pieces of the whole series; empty where it is in percent."""
 
 
+class ExpectedPartV1(Struct, frozen=True, kw_only=True):
+    """What the memory model says of a part at its fullest moment; estimated."""
+
+    bytes: Count
+    low_bytes: Count
+    high_bytes: Count
+
+
+class MeasuredPartV1(Struct, frozen=True, kw_only=True):
+    """What lived on the card for one use."""
+
+    what: str
+    """A category, as `oomdoctor snapshot` names it."""
+    says: str
+    bytes: Count
+    source: Origin
+    """How its use is known: `measured` by the frames of all its blocks, `derived` by the moment or by missing frames."""
+    site: str | None
+    """The line that holds most of it, as file:line:function."""
+    expected: ExpectedPartV1 | None
+    """Null where the settings of the run are not known."""
+    difference_bytes: int | None
+    """What is there beyond what is expected; derived."""
+    meaning: str | None
+    """What a large difference means."""
+
+
+class MeasuredV1(Struct, frozen=True, kw_only=True):
+    """What a snapshot shows the memory of a card to have been held for."""
+
+    device: Count
+    at: Literal["failure", "peak", "end"]
+    """At the failed request, at the highest of the recording, or when the snapshot was saved."""
+    parts: tuple[MeasuredPartV1, ...]
+
+
 class ReportV1(Struct, frozen=True, kw_only=True):
     """A report of oomdoctor: one diagnosis."""
 
@@ -327,6 +375,8 @@ class ReportV1(Struct, frozen=True, kw_only=True):
     """What somebody says of a run without a log."""
     series: Annotated[tuple[RecordedSeriesV1, ...], Meta(max_length=SERIES_LIMIT)] = ()
     """What monitors recorded beside the logs."""
+    measured: MeasuredV1 | None = None
+    """What the memory of the card was held for, beside what the settings lead to expect; null where no snapshot tells."""
     runs: Annotated[tuple[RunV1, ...], Meta(max_length=RUNS_LIMIT)] = ()
     """The runs that were told apart, in their order; empty where what was given belongs to one."""
     runs_more: Count = 0

@@ -75,6 +75,29 @@ EXPECTED_HERE = Text(
 ABOVE_EXPECTED = Text("About {size} of it is not explained.", "其中约 {size} 从设置上解释不了。")
 EXPECTED_PEAK = Text("The whole run peaks at {sizes}; the card has {card}.", "整个运行的峰值为 {sizes}，而这张卡只有 {card}。")
 ABOUT = Text(", here about {size}", "，这里约 {size}")
+MEASURED: Mapping[str, Text] = {
+    "setting": Text(", about {size} of the {of} measured", "，约为实测 {of} 中的 {size}"),
+    "model": Text(", about {size} of the {of} measured", "，约为实测 {of} 中的 {size}"),
+    "half": Text("; half as much frees about {size} of the {of} measured", "；减半约省实测 {of} 中的 {size}"),
+    "at-most": Text(", at most the {size} measured", "，最多为实测的 {size}"),
+}
+"""What a fix frees of what was measured, by how it follows (MeasuredSaving.by)."""
+FREES_MEASURED = Text("Frees {amount}.", "省下{amount}。")
+PARTS_AT: Mapping[str, Text] = {
+    "failure": Text("Live on GPU {gpu} when the request failed", "申请失败时 GPU {gpu} 上的占用"),
+    "peak": Text("Live on GPU {gpu} at the peak of the recording", "记录中峰值时 GPU {gpu} 上的占用"),
+    "end": Text("Live on GPU {gpu} when the snapshot was saved", "保存快照时 GPU {gpu} 上的占用"),
+}
+PART_EXPECTED = Text("expected {sizes}", "预计 {sizes}")
+PARTS_SOURCE = Text(
+    "Sizes were read from the snapshot; what they are for was derived from the lines that asked (≈: from the moment); what is expected is "
+    "estimated from the settings.",
+    "大小读自快照，用途由申请它的代码行判断（≈：由时刻判断）；预计值由设置估算。",
+)
+PARTS_SOURCE_ALONE = Text(
+    "Sizes were read from the snapshot; what they are for was derived from the lines that asked (≈: from the moment).",
+    "大小读自快照，用途由申请它的代码行判断（≈：由时刻判断）。",
+)
 FITS: Mapping[str, Text] = {
     "yes": Text("With it the run should fit.", "这样改之后应该放得下。"),
     "close": Text("Whether that is enough is too close to say.", "光靠这一项够不够，难以断定。"),
