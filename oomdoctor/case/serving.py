@@ -91,6 +91,33 @@ class StartupProfile(Struct, frozen=True, kw_only=True):
     """Hidden states of a patch, in 16 bit, that tensor parallel cards of an encoder with rotary positions divide."""
     graph_sizes: int = 0
     """For how many sizes of batches CUDA graphs are captured, where requests do not decide it."""
+    prefill_graphs: bool = False
+    """Whether SGLang captures graphs of prefills too, and leaves room for them."""
+    tower_share: float = 1.0
+    """The part of the default share that a model which reads images keeps; 0 where SGLang works it out from the size of its tower."""
+    draft_beside: int = 0
+    """Bytes that the default share leaves for what proposes tokens."""
+    replicas_beside: int = 0
+    """Bytes that the default share leaves for data parallel attention."""
+    drafts_inside: bool = True
+    """Whether what proposes tokens, and its cache, come out of the share."""
+    states_by_request: bool = True
+    """Whether the states of the widest compression of keys are for so many requests, and not for so many tokens."""
+
+
+class CachePools(Struct, frozen=True, kw_only=True):
+    """How SGLang divides what its share leaves among pools."""
+
+    window_tokens: float | None = None
+    """Tokens of layers with a window for each token of the others; None where every layer keeps all tokens."""
+    state_bytes: float = 0.9
+    """Bytes for states for each byte of keys and values: mamba_full_memory_ratio (sglang/srt/server_args.py)."""
+    state_slots: int | None = None
+    """States that there is place for, where somebody says it or a release has a number."""
+    tokens: int | None = None
+    """Tokens that the cache is made for at most."""
+    running: int | None = None
+    """Requests that run at a time, where that is limited."""
 
 
 class MediaItem(Struct, frozen=True, kw_only=True):
@@ -146,6 +173,7 @@ class Server(Struct, frozen=True, kw_only=True):
     drafted: int = 0
     """Tokens that layers of the model itself propose in a step (MTP); 0 where these layers are not loaded."""
     profile: StartupProfile = StartupProfile()
+    pools: CachePools = CachePools()
 
 
 class ByteRange(Struct, frozen=True):

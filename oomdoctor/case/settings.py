@@ -225,6 +225,20 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Tokens that are proposed in a step."""
     enforce_eager: bool | None = None
     """Whether a server does without CUDA graphs."""
+    graph_requests: int | None = None
+    """Requests of the largest CUDA graph, where a server is told it apart from those that it serves."""
+    cache_tokens: int | None = None
+    """Tokens for which a server makes a cache at most."""
+    window_tokens: float | None = None
+    """Tokens that layers with a window get in SGLang's cache for each token of the others."""
+    state_bytes: float | None = None
+    """Bytes that SGLang keeps for states for each byte of keys and values."""
+    state_slots: int | None = None
+    """States that SGLang has place for."""
+    attention_copies: int | None = None
+    """Copies of a server's attention, or of its whole model."""
+    splits_attention: bool | None = None
+    """Whether those copies are of the attention alone, so that tensor parallel cards are divided among them."""
     cpu_offload_gb: float | None = None
     """GiB of weights that each card of a server keeps on the host."""
     cache_memory: int | None = None

@@ -179,6 +179,8 @@ class Layout(Struct, frozen=True, kw_only=True):
     """ZeRO stage; FSDP is 3."""
     tensor: int = 1
     pipeline: int = 1
+    replicas: int = 1
+    """Among how many copies of the attention the tensor parallel cards are divided (data parallel attention of SGLang)."""
     context: int = 1
     expert: int = 1
     bucket: int | None = None

@@ -39,6 +39,8 @@ class Vision(Struct, frozen=True, kw_only=True):
     params: int
     hidden: int = 0
     layers: int = 0
+    hidden_layers: int = 0
+    """The layers where a config calls them num_hidden_layers; 0 where it has another word."""
     heads: int = 0
     intermediate: int = 0
     gated: bool = False

@@ -32,6 +32,7 @@ TABLES: Mapping[str, str] = {
         " source"
     ),
     "served_since": "has vllm:version? sglang:version? source",
+    "window_pools": "has since:version until:version? ratio:number source",
     "nvml_symbols": "symbol driver:version torch_from:version required:yes-or-no source",
     "other_servers": "command title nearest source",
     "optimizers": "name names states:number? bytes_per_param:number? foreach:yes-or-no paged:yes-or-no in_backward:yes-or-no source",

@@ -63,8 +63,8 @@ def heads_fraction(setup: Setup) -> float:
     Heads are divided, but a card has one at least, and what latent attention keeps is on all of them (vllm/config/model.py,
     get_num_kv_heads; sglang/srt/configs/model_config.py).
     """
-    shape = setup.shape
-    return 1.0 if shape.latent is not None else max(1.0, shape.kv_heads / setup.layout.tensor) / shape.kv_heads
+    shape, layout = setup.shape, setup.layout
+    return 1.0 if shape.latent is not None else max(1.0, shape.kv_heads * layout.replicas / layout.tensor) / shape.kv_heads
 
 
 def cache(setup: Setup, share: float = 1.0) -> Term:

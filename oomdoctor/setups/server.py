@@ -22,17 +22,18 @@ from oomdoctor.knowledge.tables.request_lengths import request_length
 from oomdoctor.knowledge.tables.served_since import served_since
 from oomdoctor.memory.inference import keeps_nothing
 from oomdoctor.memory.servers.deployment import Deployment
+from oomdoctor.memory.servers.engine import ShareQuery
 from oomdoctor.memory.servers.engines import DEFAULT_SERVER, ENGINES, LEAST_WHOLE
 from oomdoctor.memory.servers.releases import changed_releases, known_version, newest_release
 from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.from_log import LoggedRun
 from oomdoctor.setups.from_settings import setup_from_settings
+from oomdoctor.setups.programs.cache_pools import attention_copies, cache_pools
 from oomdoctor.setups.programs.engine import release_of_engine
 from oomdoctor.setups.programs.media import media_items
 from oomdoctor.setups.weights_said import weights_said
 from oomdoctor.units import GIB, MIB
 
-_LEAST_FRACTION = 0.01
 _MEDIA_STEP = 5120
 """Tokens of a step that takes prompts with pictures whole, at least: vllm 0.6.3 to 0.8.5 config.py."""
 _PACKS = ("fp8",)
@@ -41,8 +42,11 @@ _RANK = 16
 """max_lora_rank of vllm/config/lora.py."""
 _OWN_LAYERS = frozenset({"nextn", "eagle"})
 """SGLang's words for layers of the model itself, where no draft model is named (sglang/srt/server_args.py)."""
-_SIZES = {"outside": "outside_mb", "graph_layer": "graph_mb"}
-"""Parts of the profile that the rules have in MiB."""
+_SIZES = {
+    "outside": ("outside_mb", MIB), "graph_layer": ("graph_mb", MIB),
+    "draft_beside": ("draft_beside_gb", GIB), "replicas_beside": ("replicas_beside_gb", GIB),
+}  # fmt: skip
+"""Parts of the profile that the rules have in MiB or GiB."""
 
 
 class CardLookup(Struct, frozen=True):
@@ -91,21 +95,23 @@ def deploy(
     version = named or (f"{settings.server_before}.dev0" if settings.server_before else None)
     if keeps_nothing(shape):
         raise UsageError(f"{shape.name} only reads: it keeps no KV cache, and a server's budget is about one; estimate it without --serve")
-    tensor, pipeline = positive(settings.tensor_parallel) or 1, positive(settings.pipeline_parallel) or 1
+    tensor = positive(settings.tensor_parallel) or 1
     shape = replace(shape, vision=None) if _reads_text_alone(settings) else shape
     made = _spread(settings, shape, record.server, cards)
     given = positive(settings.max_model_len) or positive(settings.sequence_length)
     length = given or shape.longest or request_length(settings.model, shape.name)
 
-    def server_at(release: str | None) -> Server:
-        return _server(settings, shape, length, record, card, version=release, tensor=tensor, pipeline=pipeline)
-
     setup = replace(
         made,
+        layout=replace(made.layout, replicas=attention_copies(settings, tensor)),
         weights=weights_said(shape, settings.quantization, settings.model, tensor=tensor) or made.weights,
         length=length or made.length,
         batch=1,
     )
+
+    def server_at(release: str | None) -> Server:
+        return _server(settings, setup, length, record, card, version=release)
+
     server, is_open = server_at(version), named is None and record.newest is not None
     since, before = served_since(record.server, settings.model, shape.name), _release_before(record, settings)
     changes = changed_releases(record, since, before) if is_open else ()
@@ -137,31 +143,36 @@ def _release_assumed(record: ServerRecord, settings: RunSettings) -> Assumption:
 
 
 def _server(
-    settings: RunSettings,
-    shape: Shape,
-    length: int | None,
-    record: ServerRecord,
-    card: CardLookup,
-    *,
-    version: str | None,
-    tensor: int,
-    pipeline: int,
+    settings: RunSettings, setup: Setup, length: int | None, record: ServerRecord, card: CardLookup, *, version: str | None
 ) -> Server:
     """Return what the server is told, and takes by default in this version."""
+    layout, shape = setup.layout, setup.shape
+    tensor, pipeline = layout.tensor, layout.pipeline
     defaults, version = record.defaults, release_of_engine(version, record, settings, shape, card.name)
 
     def default(rows: Sequence[ServerDefault]) -> int | float | bool:
         return default_value(rows, card=card.bytes, card_name=card.name, version=version, tensor=tensor)
 
+    def held(rows: Sequence[ServerDefault] | None) -> ServerDefault | None:
+        return held_default(rows or (), card=card.bytes, card_name=card.name, version=version, tensor=tensor)
+
     def default_fraction() -> float:
-        for rows in (defaults.memory_share or (), defaults.beside_gb or ()):
-            row = held_default(rows, card=card.bytes, card_name=card.name, version=version, tensor=tensor)
-            if row is not None and rows is defaults.memory_share:
-                return float(row.value)
-            if row is not None:
-                beside = GIB * (row.value + row.each_card * tensor * pipeline)
-                return max(_LEAST_FRACTION, round((card.bytes - beside) / card.bytes, 3))
-        return ENGINES[record.engine].default_fraction(card.bytes, batched, requests if graphs else 0, tensor * pipeline)
+        if (stated := held(defaults.memory_share)) is not None:
+            return float(stated.value)
+        beside = held(defaults.beside_gb)
+        query = ShareQuery(
+            card=card.bytes,
+            batched=batched,
+            graphs=requests if graphs else 0,
+            cards=tensor * pipeline,
+            pipeline=pipeline,
+            replicas=layout.replicas,
+            drafts=settings.draft_method is not None or settings.draft_model is not None,
+            shape=shape,
+            profile=profile,
+            beside=None if beside is None else GIB * (beside.value + beside.each_card * tensor * pipeline),
+        )
+        return ENGINES[record.engine].default_fraction(query)
 
     profile = _profile(defaults, default)
     whole = default(defaults.whole_requests) if defaults.whole_requests is not None else 0
@@ -170,7 +181,7 @@ def _server(
     least = _MEDIA_STEP if shape.vision is not None and whole else LEAST_WHOLE
     usual = int(default(defaults.max_batched_tokens))
     step = usual if not takes_whole else max(length or 0, least if whole else usual)
-    most = positive(settings.max_num_seqs) or int(default(defaults.max_num_seqs))
+    most = _requests(settings, int(default(defaults.max_num_seqs)), limits=ENGINES[record.engine].limits_requests)
     if profile.caps_step and length:
         step = min(step, most * length)
     batched = positive(settings.max_batched_tokens) or step
@@ -198,7 +209,16 @@ def _server(
         adapters=(positive(settings.adapter_slots) or 1) if settings.served_adapters else 0,
         adapter_rank=positive(settings.adapter_rank) or _RANK,
         profile=profile,
+        pools=cache_pools(settings, shape, version, None if (slots := held(defaults.state_slots)) is None else int(slots.value)),
     )
+
+
+def _requests(settings: RunSettings, usual: int, *, limits: bool) -> int:
+    """Return the requests that run at a time, or where that is another number those of the largest CUDA graph."""
+    running = positive(settings.max_num_seqs)
+    if limits:
+        return running or usual
+    return positive(settings.graph_requests) or min(usual, running or usual)
 
 
 def _spread(settings: RunSettings, shape: Shape, framework: str, cards: int) -> Setup:
@@ -247,9 +267,9 @@ def _share_assumed(server: Server) -> Assumption:
 def _profile(defaults: ServerDefaults, default: Callable[[Sequence[ServerDefault]], float | bool]) -> StartupProfile:
     """Return what the start of this version takes, as far as the server's rules say it."""
     rows = {name: getattr(defaults, name) for name in StartupProfile.__struct_fields__ if name not in _SIZES}
-    sizes = {name: getattr(defaults, key) for name, key in _SIZES.items()}
     known = {name: default(row) for name, row in rows.items() if row is not None}
-    known |= {name: round(default(row) * MIB) for name, row in sizes.items() if row is not None}
+    sizes = ((name, getattr(defaults, key), unit) for name, (key, unit) in _SIZES.items())
+    known |= {name: round(default(row) * unit) for name, row, unit in sizes if row is not None}
     return convert(known, StartupProfile)
 
 

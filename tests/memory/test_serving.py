@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memory.runs import a_program, run
 from msgspec.structs import replace
 
-from oomdoctor.case.serving import ByteRange, Served, Server, StartupCheck, StartupProfile
+from oomdoctor.case.serving import ByteRange, CachePools, Served, Server, StartupCheck, StartupProfile
 from oomdoctor.case.setup import Layout, Setup
 from oomdoctor.memory.servers.engines import serve
 from oomdoctor.memory.servers.sglang import graph_sizes
@@ -54,7 +54,8 @@ def test_what_vllm_printed_for_llama_3_8b_lies_within_the_range(
     pytest.param({"program": "sglang", "memory_fraction": 0.5}, "blocks", id="SGLang: the share is smaller than the weights"),
     pytest.param({"program": "sglang", "memory_fraction": 0.99}, "graphs", id="SGLang: the rest is too small"),
     pytest.param({"program": "sglang", "memory_fraction": 0.99, "graphs": False}, "rest", id="SGLang without graphs: a step still needs the rest"),
-    pytest.param({"program": "sglang", "length": 1 << 20}, None, id="SGLang refuses long requests, not to start"),
+    pytest.param({"program": "sglang", "length": 1 << 20, "pools": CachePools(running=16)}, None, id="SGLang refuses long requests, not to start"),
+    pytest.param({"program": "sglang", "length": 1 << 20}, "graphs", id="SGLang: the table of all requests' tokens finds no place beside the share"),
     pytest.param({"program": "text-generation-inference"}, None, id="TGI"),
     pytest.param({"program": "text-generation-inference", "card": 16.0, "batched": 65536}, "profile", id="TGI: a long warmup beside the weights"),
     pytest.param({"program": "text-generation-inference", "length": 1 << 20}, "request", id="TGI: one request is longer than the cache"),

@@ -31,6 +31,14 @@ def test_what_every_card_has(model: str, weights: str, cards: int, expected: flo
     assert beside_a_share(setup) == pytest.approx(expected, rel=0.002, abs=1)
 
 
+def test_copies_of_the_attention_are_on_fewer_cards_each_and_the_embedding_on_every_card() -> None:
+    own = run("Qwen/Qwen2.5-7B", task="infer", layout=Layout(cards=4, tensor=4))
+    copied = replace(own, layout=replace(own.layout, replicas=2))
+    attention = 28 * (2 * 3584 * 3584 + 2 * 512 * 3584)
+    more = 2 * (attention * (1 / 2 - 1 / 4) + 152064 * 3584 * 3 / 4)
+    assert beside_a_share(copied) - beside_a_share(own) == pytest.approx(more)
+
+
 def test_attention_that_a_checkpoint_leaves_alone_is_counted_in_16_bit() -> None:
     whole = run("nvidia/GLM-5.2-NVFP4", task="infer", layout=Layout(cards=4, tensor=4))
     packed = replace(whole, weights=own_weights(whole.shape) or whole.weights)

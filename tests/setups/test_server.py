@@ -91,20 +91,82 @@ def test_what_sglang_takes_where_nothing_is_said(card: float, tensor: int, step:
     pytest.param("0.4.6", 79.2, 8, 0.81, id="0.4.6 looked at the cards only"),
     pytest.param("0.5.2", 79.2, 1, (79.2 - 10) / 79.2, id="0.5.2 kept 9.5 GiB and a half for each card"),
     pytest.param("0.5.2", 23.6, 2, (23.6 - 3) / 23.6, id="and less of small ones"),
+    pytest.param("0.4.7", 139.8, 8, 0.872, id="18 GiB of a larger card"),
+    pytest.param("0.4.7", 178.4, 8, 0.79, id="and a fifth of the largest"),
     pytest.param("0.5.8", 79.2, 8, (79.2 - 14.5) / 79.2, id="then what a step and the graphs take"),
+    pytest.param("0.5.3", 23.6, 1, (23.6 - 3.65625) / 23.6, id="0.5.3 had graphs for 16 requests on a small card"),
+    pytest.param("0.5.10", 79.2, 8, (79.2 - 14.5 - 60 * 8 / 1024) / 79.2, id="and graphs of 60 sizes of prefills since 0.5.10"),
 ])  # fmt: skip
 def test_the_share_of_sglang_by_version(version: str, card: float, tensor: int, fraction: float) -> None:
     found = of("sglang", card=card, version=version, cards=tensor, tensor_parallel=tensor)
     assert found.server.memory_fraction == pytest.approx(fraction, abs=1e-3)
 
 
-def test_the_share_of_sglang_leaves_what_a_step_and_the_graphs_take() -> None:
-    """0.5 GiB, 1.5 MiB for each token of a step, 2 MiB for each request of a graph, 1/8 GiB for each card (sglang memory_hook.py)."""
-    kept = (512 + 4096 * 1.5 + 48 * 2 + 128) / 1024
-    assert of("sglang", card=23.4).server.memory_fraction == pytest.approx((23.4 - kept) / 23.4, abs=1e-3)
-    assert of("sglang", card=79.0).server.memory_fraction == pytest.approx(
-        (79.0 - (512 + 8192 * 1.5 + 256 * 2 + 128) / 1024) / 79.0, abs=1e-3
-    )
+H100_STEP = 512 + 8192 * 1.5 + 256 * 2 + 128
+"""MiB beside the share of one card of 80 GB: 0.5 GiB, 1.5 MiB a token of a step, 2 MiB a request of a graph, 1/8 GiB a card."""
+PREFILLS = 8 * 60
+"""8 MiB for each size of prefills up to 8,192 tokens that has a graph (sglang cuda_graph_hook.py)."""
+
+
+@pytest.mark.parametrize(("model", "card", "settings", "kept", "part"), [
+    pytest.param("Qwen/Qwen2.5-7B", 23.4, {}, 512 + 4096 * 1.5 + 48 * 2 + 128 + 8 * 52, 1, id="24 GB"),
+    pytest.param("Qwen/Qwen2.5-7B", 79.0, {}, H100_STEP + PREFILLS, 1, id="80 GB"),
+    pytest.param("Qwen/Qwen2.5-7B", 79.0, {"enforce_eager": True}, 512 + 8192 * 1.5 + 128, 1, id="no graphs"),
+    pytest.param("Qwen/Qwen2.5-7B", 79.0, {"max_num_seqs": 16}, H100_STEP - 240 * 2 + PREFILLS, 1, id="graphs for as many as run"),
+    pytest.param("Qwen/Qwen2.5-7B", 79.0, {"graph_requests": 32, "max_num_seqs": 64}, H100_STEP - 224 * 2 + PREFILLS, 1, id="graphs for fewer than run"),
+    pytest.param("Qwen/Qwen2.5-7B", 79.0, {"max_batched_tokens": 1024}, 10240, 1, id="10 GiB of a large card at least"),
+    pytest.param("Qwen/Qwen2.5-7B", 79.0, {"pipeline_parallel": 2}, H100_STEP + 128, 1, id="a pipeline has no graphs of prefills"),
+    pytest.param("deepseek-ai/DeepSeek-V2-Lite", 79.0, {}, H100_STEP + 1536, 1, id="latent attention: 1.5 GiB for them"),
+    pytest.param("deepseek-ai/DeepSeek-V4-Flash", 79.0, {}, H100_STEP, 1, id="compressed keys have none"),
+    pytest.param("Qwen/Qwen2.5-7B", 79.0, {"tensor_parallel": 2, "attention_copies": 2, "splits_attention": True},
+                 H100_STEP + 128 + 256 * 2 * 3 + PREFILLS, 1, id="copies of the attention: 3 MiB more for each request and copy"),
+    pytest.param("llava-hf/llava-1.5-7b-hf", 79.0, {}, H100_STEP, 0.95, id="images: a twentieth less for a tower like CLIP-L"),
+    pytest.param("google/gemma-4-26B-A4B", 79.0, {}, H100_STEP, 0.95 * (1 - 0.1 * (27 * 1152**2 / (24 * 1024**2) - 1)), id="and less for a larger one"),
+    pytest.param("Qwen/Qwen3-VL-8B-Instruct", 79.0, {}, H100_STEP, 0.95 * (1 - 0.1 * (1152**2 / 1024**2 - 1)), id="one with other words counts as 24 layers"),
+])  # fmt: skip
+def test_the_share_of_sglang_leaves_what_a_step_and_the_graphs_take(
+    model: str, card: float, settings: dict[str, Any], kept: float, part: float
+) -> None:
+    found = of("sglang", card=card, model=model, **settings)
+    assert found.server.memory_fraction == pytest.approx((card - kept / 1024) / card * part, abs=1e-3)
+
+
+@pytest.mark.parametrize(("version", "settings", "less"), [
+    pytest.param("0.5.2", {"draft_method": "EAGLE"}, 2, id="what proposes tokens: 2 GiB"),
+    pytest.param("0.5.12", {"draft_method": "EAGLE"}, 4, id="then 4"),
+    pytest.param("0.5.23", {"draft_method": "EAGLE"}, 0, id="now it is in the share"),
+    pytest.param("0.5.2", {"tensor_parallel": 2, "attention_copies": 2, "splits_attention": True}, 4.5, id="copies of the attention: 4 GiB, and a card"),
+])  # fmt: skip
+def test_what_older_sglang_left_beside_its_share(version: str, settings: dict[str, Any], less: float) -> None:
+    plain, found = (of("sglang", card=79.0, version=version, **more).server.memory_fraction for more in ({}, settings))
+    assert (plain - found) * 79 == pytest.approx(less, abs=0.11)
+
+
+@pytest.mark.parametrize(("model", "version", "ratio"), [
+    pytest.param("openai/gpt-oss-120b", None, 0.8, id="gpt-oss keeps windows apart"),
+    pytest.param("openai/gpt-oss-120b", "0.4.9", None, id="and did not before 0.4.10"),
+    pytest.param("google/gemma-4-26B-A4B", "0.5.10", None, id="Gemma 4 before 0.5.11"),
+    pytest.param("google/gemma-3-27b-it", None, None, id="Gemma 3 never"),
+    pytest.param("deepseek-ai/DeepSeek-V4-Flash", "0.5.18", 0.1, id="a tenth for windows over compressed keys"),
+    pytest.param("deepseek-ai/DeepSeek-V4-Flash", None, None, id="by requests now"),
+])  # fmt: skip
+def test_which_models_of_sglang_have_a_pool_for_windows(model: str, version: str | None, ratio: float | None) -> None:
+    assert of("sglang", card=139.8, model=model, version=version).server.pools.window_tokens == ratio
+
+
+def test_what_somebody_says_of_the_pools_counts() -> None:
+    pools = of("sglang", model="openai/gpt-oss-120b", window_tokens=0.2, state_bytes=0.5, state_slots=40, cache_tokens=9000).server.pools
+    assert (pools.window_tokens, pools.state_bytes, pools.state_slots, pools.tokens) == (0.2, 0.5, 40, 9000)
+    assert of("sglang", window_tokens=0.2).server.pools.window_tokens is None
+
+
+@pytest.mark.parametrize(("settings", "copies"), [
+    pytest.param({"attention_copies": 4, "splits_attention": True}, 4, id="copies of the attention"),
+    pytest.param({"attention_copies": 4}, 1, id="copies of the model are other cards"),
+    pytest.param({"attention_copies": 3, "splits_attention": True}, 1, id="copies that do not come out even"),
+])  # fmt: skip
+def test_copies_of_the_attention(settings: dict[str, Any], copies: int) -> None:
+    assert of("sglang", card=79.0, tensor_parallel=8, cards=8, **settings).setup.layout.replicas == copies
 
 
 @pytest.mark.parametrize(("version", "card_margin", "cache_margin"), [

@@ -39,6 +39,7 @@ def _vision(outer: HubConfig, text_hidden: int) -> Vision | None:
         params=params,
         hidden=hidden,
         layers=layers,
+        hidden_layers=size(config, "num_hidden_layers") or 0,
         heads=size(config, "num_attention_heads", "num_heads", "vt_num_attention_heads") or 0,
         intermediate=wide,
         gated=gated,

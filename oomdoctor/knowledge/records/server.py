@@ -33,7 +33,7 @@ Defaults = Annotated[list[ServerDefault], Meta(min_length=1)]
 """Of several the first that holds counts; the last one holds for every card of the newest version, but of those that are computed."""
 
 
-COMPUTED = frozenset({"memory_share", "beside_gb"})
+COMPUTED = frozenset({"memory_share", "beside_gb", "state_slots"})
 """Defaults that the engine computes where no row holds."""
 
 
@@ -72,7 +72,15 @@ class ServerDefaults(Record, frozen=True, kw_only=True):
     card_margin: Defaults | None = None
     cache_margin: Defaults | None = None
     graph_sizes: Defaults | None = None
-    """These are of `StartupProfile`; MiB are its bytes."""
+    prefill_graphs: Defaults | None = None
+    tower_share: Defaults | None = None
+    draft_beside_gb: Defaults | None = None
+    replicas_beside_gb: Defaults | None = None
+    drafts_inside: Defaults | None = None
+    states_by_request: Defaults | None = None
+    """These are of `StartupProfile`; MiB and GiB are its bytes."""
+    state_slots: Defaults | None = None
+    """States that there is place for; where no row holds, they are a part of the cache."""
 
 
 class FirstEngine(Record, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from oomdoctor.case.event import Value
 from oomdoctor.case.serving import ByteRange, Served, Server, StartupCheck
 from oomdoctor.case.setup import Setup
 from oomdoctor.memory import inference
-from oomdoctor.memory.servers.engine import ServerEngine
+from oomdoctor.memory.servers.engine import ServerEngine, ShareQuery
 from oomdoctor.memory.servers.startup_budget import (
     block_bytes,
     cuda_context,
@@ -68,8 +68,8 @@ def _each(sizes: ByteRange, change: Callable[[int], float]) -> ByteRange:
     return ByteRange(*(round(change(size)) for size in (sizes.expected, sizes.low, sizes.high)))
 
 
-def _default_fraction(card: int, batched: int, graphs: int, cards: int) -> float:
-    del card, batched, graphs, cards
+def _default_fraction(query: ShareQuery) -> float:
+    del query
     return 1.0
 
 

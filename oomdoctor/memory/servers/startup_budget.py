@@ -43,16 +43,16 @@ def served(
     cache: ByteRange,
     checks: tuple[StartupCheck, ...],
     cached: Setup | None = None,
+    token: float | None = None,
     request: int | None = None,
 ) -> Served:
     """Return what becomes of a card of `total` bytes. The first of `terms` are the weights; the context is one of them or of `beside`.
 
-    `cached` is the setup whose attention is in the cache, where it is another one.
+    `cached` is the setup whose attention is in the cache, where it is another one; `token` are the bytes of a token, where they are not
+    those of all layers.
     """
-    token = token_bytes(cached or setup) / server.dealt
-    if request and server.length and any(layer.window or layer.state for layer in setup.shape.each):
-        # What vLLM prints as tokens are requests of full length, each with its windows and states (get_kv_cache_capacity).
-        token = request / server.length
+    if token is None:
+        token = _printed_token(cached or setup, server, request)
     return Served(
         setup=setup,
         server=server,
@@ -66,6 +66,13 @@ def served(
         checks=checks,
         phases=tuple(_phases(terms, beside, cache)),
     )
+
+
+def _printed_token(setup: Setup, server: Server, request: int | None) -> float:
+    """Return the bytes of what vLLM prints as a token: of a request of full length, with its windows and states, or of every token."""
+    if request and server.length and any(layer.window or layer.state for layer in setup.shape.each):
+        return request / server.length  # get_kv_cache_capacity
+    return token_bytes(setup) / server.dealt
 
 
 def _phases(terms: tuple[Term, ...], beside: tuple[Term, ...], cache: ByteRange) -> Iterator[Phase]:

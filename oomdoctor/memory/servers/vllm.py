@@ -16,7 +16,7 @@ from oomdoctor.case.setup import Setup
 from oomdoctor.knowledge.tables.memory import known_format
 from oomdoctor.memory.model.weights import HALF
 from oomdoctor.memory.servers.adapters import adapter_bytes
-from oomdoctor.memory.servers.engine import ServerEngine
+from oomdoctor.memory.servers.engine import ServerEngine, ShareQuery
 from oomdoctor.memory.servers.media import TriedMedia, tried_media
 from oomdoctor.memory.servers.pages import request_bytes, states_bytes
 from oomdoctor.memory.servers.startup_budget import (
@@ -165,8 +165,8 @@ def _with_whole_heads(setup: Setup) -> Setup:
     return replace(setup, shape=replace(shape, latent=None, head=_PADDED_HEAD, kv_heads=shape.heads))
 
 
-def _default_fraction(card: int, batched: int, graphs: int, cards: int) -> float:
-    del card, batched, graphs, cards
+def _default_fraction(query: ShareQuery) -> float:
+    del query
     return _FRACTION
 
 

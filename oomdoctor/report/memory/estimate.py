@@ -45,6 +45,8 @@ _NAMES = {
     "sampler": Text("sampler, a row for each request", "采样器（每个请求一行 logits）"),
     "encoder": Text("encoder of pictures", "图像编码器"),
     "cuda graphs": Text("CUDA graphs", "CUDA 图"),
+    "request table": Text("table of requests", "请求索引表"),
+    "draft": Text("layer that proposes tokens", "预测层（MTP）"),
 }
 _PHASES = {
     "load": Text("loading the model", "加载模型"),
