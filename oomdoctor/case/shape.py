@@ -112,6 +112,10 @@ class Checkpoint(Struct, frozen=True, kw_only=True, cache_hash=True):
     """The first that names a matrix counts."""
     kept: tuple[str, ...] = ()
     """Names of modules that stay in 16 bit, as configs write them."""
+    embedding_bytes: float | None = None
+    """Of a parameter of the embedding, where a file says it."""
+    head_bytes: float | None = None
+    """Of a parameter of the output projection, where a file says it."""
 
 
 class Shape(Struct, frozen=True, kw_only=True, cache_hash=True):

@@ -24,6 +24,7 @@ TABLES: Mapping[str, str] = {
     "context_defaults": "framework card_gib:number tokens:number source",
     "gguf_types": "name values:number bytes:number instead? source",
     "instances": "names card cards:number? source",
+    "gguf_windows": "architecture period:number window:number? source",
     "measures": "measure fix:fix risk effort:number capability:version? general:yes-or-no source",
     "name_words": "of:model-or-card kind words means? source",
     "request_lengths": "begins tokens:number source",

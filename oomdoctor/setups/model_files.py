@@ -1,4 +1,4 @@
-"""A model's shape from its config.json on this machine: a file, a folder that has one, or a name that a download left in a cache."""
+"""A model's shape from a file on this machine: its config.json, by a path or as a download left it in a cache, or a GGUF file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 
 from oomdoctor import cache
 from oomdoctor.case.shape import Shape
+from oomdoctor.knowledge.gguf_files.header import Header, UnreadGguf, read_header
+from oomdoctor.knowledge.gguf_files.shape import gguf_shape
 from oomdoctor.knowledge.hub_configs.decoder import shape_from_config, unusable_sizes
 from oomdoctor.knowledge.hub_configs.diffusion import picture_parameters
 from oomdoctor.knowledge.hub_configs.sizes import HubConfig
@@ -21,6 +23,9 @@ from oomdoctor.units import GIB
 MOST_BYTES = 4 << 20
 _LONGEST = 40
 _HALF = 2
+_GGUF = ".gguf"
+_SPLIT = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$", re.IGNORECASE)
+_MOST_PARTS = 1000
 _PIPELINE = ("transformer", "transformer_2", "unet", "text_encoder", "text_encoder_2", "text_encoder_3", "image_encoder", "vae")
 """Folders of a pipeline of diffusers that hold weights."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
@@ -28,10 +33,48 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 
 
 def read_shape(path: str) -> Shape | None:
-    """Return the shape in the config.json at `path`; None where there is none that can be read, or of a family that is not known."""
+    """Return the shape in the config.json or GGUF file at `path`; None where none can be read, or its family is not known."""
+    if is_gguf(path):
+        return _gguf_shape(path)
     config = read_config(path)
     named = path if is_hub_name(path) and not os.path.exists(path) else os.path.basename(os.path.abspath(path))
     return None if config is None else shape_from_config(config, named)
+
+
+def is_gguf(path: str) -> bool:
+    """Return whether a path is a GGUF file on this machine."""
+    return path.lower().endswith(_GGUF) and os.path.isfile(path)
+
+
+def _gguf_shape(path: str) -> Shape | None:
+    try:
+        return _read_gguf(path)
+    except UnreadGguf:
+        return None
+
+
+def _read_gguf(path: str) -> Shape:
+    """Return the shape in a GGUF file, with all its parts. Raise UnreadGguf with the reason where there is none."""
+    return gguf_shape([_gguf_header(part) for part in _gguf_parts(path)], os.path.basename(path))
+
+
+def _gguf_parts(path: str) -> list[str]:
+    """Return the files of a model that is split (`-00001-of-00003.gguf`), the first first; else the file alone."""
+    split = _SPLIT.search(path)
+    if split is None:
+        return [path]
+    many = int(split[2])
+    if not 0 < many <= _MOST_PARTS:
+        raise UnreadGguf(f"it says that it has {many} parts")
+    return [f"{path[: split.start(1)]}{number:05d}{path[split.end(1) :]}" for number in range(1, many + 1)]
+
+
+def _gguf_header(path: str) -> Header:
+    try:
+        with open(path, "rb") as opened:
+            return read_header(opened, os.fstat(opened.fileno()).st_size)
+    except OSError as why:
+        raise UnreadGguf(f"its part {os.path.basename(path)} cannot be read: {why.strerror}") from why
 
 
 def read_config(path: str) -> dict[str, Any] | None:
@@ -53,6 +96,8 @@ def read_config(path: str) -> dict[str, Any] | None:
 
 def unread_config(path: str) -> str | None:
     """Return why the config.json at `path`, or what is known by that name, gives no shape, in one line; None where it gives one."""
+    if is_gguf(path):
+        return _unread_gguf(path)
     if sizes := tuple(_picture_parts(path)):
         whole = ", ".join(f"{name} {_HALF * params / GIB:.2f} GiB" for name, params in sizes)
         return f"{path} makes pictures; its weights in 16 bit: {whole}; what a picture takes beside them is not counted here"
@@ -69,6 +114,14 @@ def unread_config(path: str) -> str | None:
     return (
         f"the config.json of {path} (model_type {family}) gives no sizes to count with: {', '.join(missing) or 'its layers are not known'}"
     )
+
+
+def _unread_gguf(path: str) -> str | None:
+    try:
+        _read_gguf(path)
+    except UnreadGguf as why:
+        return f"{path}: {why}"
+    return None
 
 
 def unknown_model(name: str) -> str:

@@ -26,6 +26,8 @@ _WORDS = (
     (re.compile(r"int-?4|4-?bit"), "gptq-int4"),
 )
 """What names of checkpoints say, the more precise first. `fp4` in a name is NVFP4; bitsandbytes' type of this name has no checkpoints."""
+_FILE = "gguf"
+"""The format of a GGUF file that was read: it says more than any name."""
 _WIDE = re.compile(r"(?<![a-z0-9])(?:bf16|fp16|f16)(?![a-z0-9])")
 
 
@@ -75,6 +77,6 @@ def weights_said(shape: Shape, *stated: str | None, tensor: int = 1) -> WeightFo
     """
     own = own_weights(shape, tensor)
     named = next((form for text in stated if text and (form := weights_named(text, shape)) is not None), None)
-    if own is None or named is None:
+    if own is None or named is None or own.name == _FILE:
         return own or named
     return own if own.name == named.name or round(8 * own.bytes_per_param) == round(8 * named.bytes_per_param) else named

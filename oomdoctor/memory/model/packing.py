@@ -41,7 +41,8 @@ def packed_format(shape: Shape, checkpoint: Checkpoint, known: WeightFormat, ten
     if not packed:
         return replace(known, name="bf16", bytes_per_param=2.0, packed=False)
     own = replace(known, bytes_per_param=stored / packed, packed=True, kept_wide=every - packed, head_bytes=head, unties=False)
-    return replace(own, attention_bytes=attention)
+    ends = {"embedding_bytes": checkpoint.embedding_bytes, "head_bytes": checkpoint.head_bytes}
+    return replace(own, attention_bytes=attention, **{name: width for name, width in ends.items() if width is not None})
 
 
 @lru_cache(maxsize=64)
