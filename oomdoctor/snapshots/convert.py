@@ -8,9 +8,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, cast
+from typing import NamedTuple, cast
 
 from oomdoctor.case.gap import Gap
+from oomdoctor.snapshots.pickled.values import StackNumber
 from oomdoctor.snapshots.recording import (
     ACTIONS,
     Action,
@@ -20,20 +21,20 @@ from oomdoctor.snapshots.recording import (
     Recording,
     SavedBlock,
     Segment,
-    Stack,
     Trace,
     profiled,
 )
+from oomdoctor.snapshots.stacks import Stacks
 
 _MOST = 1 << 62
 """No size and no address is as large."""
 _MOST_DEVICES = 1024
 _COLUMNS = 6
-_NO_ENTRY = (KeyError, TypeError, OverflowError, AttributeError)
-_OOM = ACTIONS["oom"]
 _WAITING = ("active_pending_free", "active_awaiting_free")
 """The docstring of torch has the second, every release writes the first."""
 _LIVE = ("active_allocated", *_WAITING)
+_OF_CPP, _OF_BACKWARD = 0, 1
+"""The numbers of frames that are not of Python."""
 _BACKWARD = ("torch::autograd::Engine::", "torch::autograd::python::PythonEngine::")
 """Functions of C++ that only the backward pass runs in."""
 _SINCE = (("2.14", "host_traces"), ("2.5", "external_annotations"), ("2.3", "allocator_settings"))
@@ -49,77 +50,67 @@ class NotASnapshot(Exception):
     """The values are no snapshot; the message says what they are."""
 
 
-def recording(value: object, file_size: int, gaps: tuple[Gap, ...] = ()) -> Recording:
+def recording(value: object, file_size: int, reader: SnapshotReader | None = None, gaps: tuple[Gap, ...] = ()) -> Recording:
     """Return what a snapshot's value holds: the dict of `_snapshot`, or the list of segments of `memory_snapshot`.
 
-    The value is used up. Raise NotASnapshot where it is neither, or has more entries than the bytes of the file can tell apart.
+    `reader` took in what was read while the value was made. Raise NotASnapshot where it is neither, or has more entries than the
+    bytes of the file can tell apart.
     """
     if isinstance(value, list):
-        return _recording({"segments": value}, "list", file_size, gaps)
+        return _recording({"segments": value}, "list", file_size, reader or SnapshotReader(), gaps)
     if isinstance(value, dict) and isinstance(value.get("segments"), list):
-        return _recording(value, "dict", file_size, gaps)
+        return _recording(value, "dict", file_size, reader or SnapshotReader(), gaps)
     raise NotASnapshot("it has no segments, which every snapshot of PyTorch's allocator has")
 
 
-def _recording(value: Fields, form: str, file_size: int, gaps: tuple[Gap, ...]) -> Recording:
-    reader = _Reader(file_size)
-    traces = [reader.trace(entries) for entries in _list(value.get("device_traces"))[:_MOST_DEVICES]]
+def _recording(value: Fields, form: str, file_size: int, reader: SnapshotReader, gaps: tuple[Gap, ...]) -> Recording:
+    listed = [_list(entries) for entries in _list(value.get("device_traces"))[:_MOST_DEVICES]]
     segments = reader.segments(_list(value.get("segments")))
+    if reader.count + sum(map(_entries, listed)) > file_size:  # an entry takes a byte at least
+        raise NotASnapshot("it repeats its entries more often than a file of its size can hold")
+    traces = [reader.trace(entries) for entries in listed]
     indexes = sorted({*segments, *(index for index, trace in enumerate(traces) if len(trace))})
     if form == "list" and value["segments"] and not segments:
         raise NotASnapshot("it is a list, and what stands in it are no segments of PyTorch's allocator")
     devices = tuple(Device(at, tuple(segments.get(at, ())), traces[at] if at < len(traces) else Trace()) for at in indexes)
     annotations = tuple(reader.annotations(_list(value.get("external_annotations"))))
     settings = _settings(value.get("allocator_settings"))
-    return Recording(form, _torch(value, reader), devices, tuple(reader.stacks), annotations, settings, reader.unreadable, gaps)
+    reader.stacks.finish()
+    return Recording(form, _torch(value, reader), devices, reader.stacks, annotations, settings, reader.unreadable, gaps)
 
 
-class _Reader:
-    """The frames and lists of frames met so far, which a snapshot's entries share."""
+def _entries(listed: list[object]) -> int:
+    """Return how many entries a trace has."""
+    rows = getattr(listed, "rows", None)
+    return len(listed) + (0 if rows is None else len(rows) // _COLUMNS)
 
-    def __init__(self, most_rows: int) -> None:
-        self._rows_left = most_rows
-        self.stacks: list[Stack] = [Stack()]
+
+class PlacedSegment(NamedTuple):
+    """A segment, and the device that it is of."""
+
+    device: int
+    segment: Segment
+
+
+class SnapshotReader:
+    """Takes in what stands in a snapshot, while it is read or when it is there; the frames and stacks met so far."""
+
+    def __init__(self) -> None:
+        self.stacks = Stacks()
+        self.count = 0
+        """Segments and blocks."""
         self.unreadable = 0
         self.keys: set[object] = set()
         self.block_keys: set[object] = set()
         self._by_identity: dict[int, int] = {}
-        self._by_frames: dict[Stack, int] = {Stack(): 0}
-        self._frames: dict[int, PythonFrame | None] = {}
-        self._of_backward: set[int] = set()
+        self._frames: dict[int, int] = {}
         self._kept: list[object] = []
 
-    def _count(self, rows: list[object]) -> list[object]:
-        """Count rows: an entry takes a byte at least, so more of them than bytes stand for each other."""
-        self._rows_left -= len(rows)
-        if self._rows_left < 0:
-            raise NotASnapshot("it repeats its entries more often than a file of its size can hold")
-        return rows
-
-    def trace(self, entries: object) -> Trace:
+    def trace(self, entries: list[object]) -> Trace:
         """Return the columns of one device's trace."""
-        rows, whole = array("Q"), 0
-        actions, known, extend = ACTIONS, self._by_identity, rows.extend
-        entry: Any
-        for entry in self._count(_list(entries)):
-            # A million entries come through here. What an array does not take is looked at again, slowly.
-            try:
-                if "category" in entry or len(self.keys) < len(entry):
-                    extend(self._row(entry))
-                else:
-                    frames, action = entry.get("frames"), actions[entry["action"]]
-                    stack = known.get(id(frames))
-                    if stack is None:
-                        stack = self.stack(frames)
-                    address = entry["device_free"] if action is _OOM else entry["addr"]
-                    extend((action, address, entry["size"], entry["stream"], stack, entry.get("time_us", 0)))
-            except _NO_ENTRY:
-                del rows[whole:]
-                extend(self._row(entry))
-            whole += _COLUMNS
-            if len(rows) != whole:
-                whole = len(rows)
-                self.unreadable += 1
+        rows = array("Q") if (taken := getattr(entries, "rows", None)) is None else taken
+        for entry in entries:
+            rows.extend(self.row(entry))
         return self._in_columns(rows)
 
     def _in_columns(self, rows: array[int]) -> Trace:
@@ -132,11 +123,12 @@ class _Reader:
             rows = array("Q", chain.from_iterable(sound))
         columns = (rows[column::_COLUMNS] for column in range(_COLUMNS))
         actions, addresses, sizes, streams, stacks, times = columns
-        return Trace(array("B", bytes(actions.tolist())), addresses, sizes, streams, array("L", stacks), times)
+        return Trace(array("B", actions), addresses, sizes, streams, array("L", stacks), times)
 
-    def _row(self, entry: object) -> tuple[int, ...]:
+    def row(self, entry: object) -> tuple[int, ...]:
         """Return the columns of an entry; none where it lacks what it must have."""
         if not isinstance(entry, dict):
+            self.unreadable += 1
             return ()
         if len(self.keys) < len(entry):
             self.keys.update(entry)
@@ -146,6 +138,7 @@ class _Reader:
         numbers = (address, entry.get("size"), entry.get("stream", 0), entry.get("time_us", 0))
         for number in numbers:
             if type(number) is not int or not 0 <= number < _MOST:
+                self.unreadable += 1
                 return ()
         address, size, stream, time = cast("tuple[int, int, int, int]", numbers)
         return action, address, size, stream, self.stack(entry.get("frames"), entry.get("category")), time
@@ -153,13 +146,20 @@ class _Reader:
     def segments(self, listed: list[object]) -> dict[int, list[Segment]]:
         """Return the segments of each device, by address."""
         out: dict[int, list[Segment]] = {}
-        for value in self._count(listed):
-            device, segment = (None, None) if not isinstance(value, dict) else (value.get("device", 0), self._segment(value))
-            if segment is None or type(device) is not int or not 0 <= device < _MOST_DEVICES:
-                self.unreadable += 1
-            else:
-                out.setdefault(device, []).append(segment)
+        for value in listed:
+            placed = value if isinstance(value, PlacedSegment) else self.segment(value)
+            if placed is not None:
+                self.count += 1 + len(placed.segment.blocks)
+                out.setdefault(placed.device, []).append(placed.segment)
         return {device: sorted(here, key=lambda segment: segment.address) for device, here in out.items()}
+
+    def segment(self, value: object) -> PlacedSegment | None:
+        """Return a segment; None where it lacks what it must have."""
+        device, segment = (None, None) if not isinstance(value, dict) else (value.get("device", 0), self._segment(value))
+        if segment is None or type(device) is not int or not 0 <= device < _MOST_DEVICES:
+            self.unreadable += 1
+            return None
+        return PlacedSegment(device, segment)
 
     def _segment(self, value: Fields) -> Segment | None:
         address, size, stream = _whole(value.get("address", 0)), _whole(value.get("total_size")), _whole(value.get("stream", 0))
@@ -171,7 +171,7 @@ class _Reader:
 
     def _blocks(self, listed: list[object], address: int) -> Iterable[SavedBlock]:
         """Yield the blocks of a segment. Before torch 2.1 they have no address: one stands behind the other."""
-        for value in self._count(listed):
+        for value in listed:
             size = _whole(value.get("size")) if isinstance(value, dict) else None
             if size is None or not isinstance(value, dict):
                 self.unreadable += 1
@@ -196,50 +196,41 @@ class _Reader:
                     yield Annotation(name, stage == "START", _whole(value.get("device")) or 0, time)
 
     def stack(self, frames: object, category: object = None) -> int:
-        """Return the index of a list of frames. Lists are shared objects, so each is looked at once."""
+        """Return the number of a list of frames. Lists are shared objects, so each is looked at once."""
         if category is not None:
-            return self._profiled(frames, profiled(category))
+            return self.stacks.with_category(self.stack(frames), profiled(category))
+        if type(frames) is StackNumber:
+            return frames
         if not isinstance(frames, list):
             return 0
         known = self._by_identity.get(id(frames))
         if known is None:
-            stack = self._stack(frames)
-            known = self._by_frames.setdefault(stack, len(self.stacks))
-            if known == len(self.stacks):
-                self.stacks.append(stack)
-            self._by_identity[id(frames)] = known
+            known = self._by_identity[id(frames)] = self.stack_of(list(map(self.frame, frames)))
             self._kept.append(frames)  # the identity is its only as long as it lives
-            frames.clear()  # what it held stands in the stack now: a quarter of all memory
+            frames.clear()
         return known
 
-    def _profiled(self, frames: object, category: str | None) -> int:
-        stack = self.stacks[self.stack(frames)]._replace(category=category)
-        known = self._by_frames.setdefault(stack, len(self.stacks))
-        if known == len(self.stacks):
-            self.stacks.append(stack)
+    def stack_of(self, frames: list[int]) -> int:
+        """Return the number of the stack of frames by their numbers; those of C++ tell whether it is of the backward pass."""
+        python = [frame for frame in frames if frame > _OF_BACKWARD]
+        return self.stacks.add(python, in_backward=not python and _OF_BACKWARD in frames)
+
+    def frame(self, value: object) -> int:
+        """Return the number of a frame."""
+        known = self._frames.get(id(value))
+        if known is None:
+            known = self._frames[id(value)] = self._frame(value)
+            self._kept.append(value)
         return known
 
-    def _stack(self, frames: Sequence[object]) -> Stack:
-        try:
-            python = tuple(filter(None, map(self._frames.__getitem__, map(id, frames))))
-        except KeyError:
-            for frame in frames:
-                if id(frame) not in self._frames:
-                    self._read(frame)
-            return self._stack(frames)
-        return Stack(python, not python and not self._of_backward.isdisjoint(map(id, frames)))
-
-    def _read(self, value: object) -> None:
-        """Note a frame: what it is where it is of Python, else None."""
-        frame = None
+    def _frame(self, value: object) -> int:
         if isinstance(value, dict):
             file, line, name = value.get("filename"), _whole(value.get("line", 0)), value.get("name")
             if isinstance(file, str) and isinstance(name, str) and line is not None:
-                frame = PythonFrame(file, line, name) if _is_python(file) else None
-                if name.startswith(_BACKWARD):
-                    self._of_backward.add(id(value))
-        self._frames[id(value)] = frame
-        self._kept.append(value)
+                if _is_python(file):
+                    return self.stacks.frame(PythonFrame(file, line, name))
+                return _OF_BACKWARD if name.startswith(_BACKWARD) else _OF_CPP
+        return _OF_CPP
 
 
 def _is_python(file: str) -> bool:
@@ -253,7 +244,7 @@ def _newest(history: object) -> object:
     return first[0].get("frames") if first and isinstance(first[0], dict) else None
 
 
-def _torch(value: Fields, reader: _Reader) -> str | None:
+def _torch(value: Fields, reader: SnapshotReader) -> str | None:
     """Return the first release whose snapshots have all these keys."""
     settings = value.get("allocator_settings")
     tables = ((_SINCE, value), (_SETTING_SINCE, settings), (_ENTRY_SINCE, reader.keys), (_BLOCK_SINCE, reader.block_keys))

@@ -6,13 +6,16 @@ a round of the loop that the frames show: the outermost function that comes back
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import count
 
 from msgspec import Struct
 
-from oomdoctor.snapshots.recording import Action, Device, PythonFrame, Recording, Stack
+from oomdoctor.snapshots.recording import Action, Device, Recording, Stack
+from oomdoctor.snapshots.stacks import from_outside
 
 OPTIMIZER_STEP, PROFILER_STEP = "Optimizer.step#", "ProfilerStep#"
 _MODULE_CALLS = ("_call_impl", "_wrapped_call_impl")
@@ -61,62 +64,56 @@ def named_phases(recording: Recording, device: Device) -> list[tuple[int, int, s
 
 def _rounds(stacks: Sequence[Stack], device: Device) -> tuple[int, ...]:
     """Return the positions at which the outermost loop begins again."""
-    requests = [
-        (at, stack)
-        for at, (action, stack) in enumerate(zip(device.trace.actions, device.trace.stacks, strict=True))
-        if action == Action.ALLOC
-    ]
-    outermost = {stack: tuple(reversed(stacks[stack].frames)) for stack in {stack for _, stack in requests} if stacks[stack].frames}
-    requests = [(at, stack) for at, stack in requests if stack in outermost]
-    for depth in range(max(map(len, outermost.values()), default=0)):
-        level = _level(requests, outermost, depth)
+    trace = device.trace
+    requests = array("L", (at for at, action in enumerate(trace.actions) if action == Action.ALLOC))
+    has_frames = {stack: from_outside(stacks, stack, 0) is not None for stack in {trace.stacks[at] for at in requests}}
+    requests = array("L", (at for at in requests if has_frames[trace.stacks[at]]))
+    for depth in count():
+        level = _level(requests, trace.stacks, stacks, depth)
         if level is None:
-            return ()
+            break
         inside, lines = level
-        visits = _visits(inside, lines)
+        visits = _visits(inside, trace.stacks, lines)
         repeated = {line: begun for line, begun in visits.items() if len(begun) > _FEWEST_STEPS}
         if repeated:
-            return tuple(repeated[_anchor(repeated, lines, outermost)][1:])
-        busiest = Counter(lines[stack] for _, stack in inside).most_common(1)[0][0]
-        requests = [(at, stack) for at, stack in inside if lines[stack] == busiest]
+            return tuple(repeated[_anchor(repeated, lines, stacks)][1:])
+        busiest = Counter(lines[trace.stacks[at]] for at in inside).most_common(1)[0][0]
+        requests = array("L", (at for at in inside if lines[trace.stacks[at]] == busiest))
     return ()
 
 
 def _level(
-    requests: Sequence[tuple[int, int]], outermost: Mapping[int, tuple[PythonFrame, ...]], depth: int
-) -> tuple[list[tuple[int, int]], dict[int, int]] | None:
+    requests: Sequence[int], stack_at: Sequence[int], stacks: Sequence[Stack], depth: int
+) -> tuple[Sequence[int], dict[int, int]] | None:
     """Return the requests that come through one function at a depth, and the line of each stack there; None where most do not."""
-    reaching = [(at, stack) for at, stack in requests if len(outermost[stack]) > depth]
-    functions = Counter((outermost[stack][depth].file, outermost[stack][depth].function) for _, stack in reaching)
+    frames = {stack: from_outside(stacks, stack, depth) for stack in {stack_at[at] for at in requests}}
+    called = {stack: (frame.file, frame.function) for stack, frame in frames.items() if frame is not None}
+    functions = Counter(called[stack_at[at]] for at in requests if stack_at[at] in called)
     if not functions:
         return None
-    function, count = functions.most_common(1)[0]
-    if count * 2 < len(requests) or function[1] in _MODULE_CALLS:
+    function, calls = functions.most_common(1)[0]
+    if calls * 2 < len(requests) or function[1] in _MODULE_CALLS:
         return None
-    lines = {
-        stack: outermost[stack][depth].line
-        for stack in {stack for _, stack in reaching}
-        if (outermost[stack][depth].file, outermost[stack][depth].function) == function
-    }
-    return [(at, stack) for at, stack in reaching if stack in lines], lines
+    lines = {stack: frame.line for stack, frame in frames.items() if frame is not None and called[stack] == function}
+    return array("L", (at for at in requests if stack_at[at] in lines)), lines
 
 
-def _visits(requests: Sequence[tuple[int, int]], lines: Mapping[int, int]) -> dict[int, list[int]]:
+def _visits(requests: Sequence[int], stack_at: Sequence[int], lines: Mapping[int, int]) -> dict[int, list[int]]:
     """Return the positions at which each line is reached from another one."""
     out: dict[int, list[int]] = {}
     last = None
-    for at, stack in requests:
-        line = lines[stack]
+    for at in requests:
+        line = lines[stack_at[at]]
         if line != last:
             out.setdefault(line, []).append(at)
             last = line
     return out
 
 
-def _anchor(repeated: Mapping[int, list[int]], lines: Mapping[int, int], outermost: Mapping[int, tuple[PythonFrame, ...]]) -> int:
+def _anchor(repeated: Mapping[int, list[int]], lines: Mapping[int, int], stacks: Sequence[Stack]) -> int:
     """Return the line that each round comes through once: the optimizer's, as batches may be gathered; else the first of the busiest."""
     steps = Counter(
-        line for stack, line in lines.items() if line in repeated and any(_OPTIMIZER_FILE in frame.file for frame in outermost[stack])
+        line for stack, line in lines.items() if line in repeated and any(_OPTIMIZER_FILE in frame.file for frame in stacks[stack].frames)
     )
     if steps:
         return steps.most_common(1)[0][0]

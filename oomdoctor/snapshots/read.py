@@ -1,21 +1,15 @@
-"""The bytes of a snapshot -> a recording, without running anything that stands in them.
-
-The opcodes are checked first; then the interpreter's own unpickler, to which no global is given, makes the values. It is fast, and
-takes about five bytes of memory for each of the file; `limit_memory` bounds what a hostile file can take.
-"""
+"""The bytes of a snapshot -> a recording; `limit_memory` bounds what a hostile file can take."""
 
 from __future__ import annotations
 
 import gc
-import io
-import pickle
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from oomdoctor.case.gap import Gap
-from oomdoctor.snapshots.convert import NotASnapshot, recording
-from oomdoctor.snapshots.opcodes import NotReadable, end_of_pickle
+from oomdoctor.snapshots.convert import NotASnapshot, SnapshotReader, recording
+from oomdoctor.snapshots.opcodes import NotReadable
+from oomdoctor.snapshots.pickled.unpickle import ByteSource, Unpickler
 from oomdoctor.snapshots.recording import Recording
 
 try:
@@ -25,53 +19,33 @@ except ImportError:  # Windows
 
 MEMORY_PER_BYTE = 6
 _LEAST_MEMORY = 64 << 20
-_LEAST_SOUND = 64
-_REST_OF_A_FRAME = b"\xff" * (1 << 17)
-"""The unpickler wants frames whole, which have some 64 KiB; this byte is no opcode, so that it stops there."""
-_DAMAGE = (pickle.UnpicklingError, EOFError, ValueError, TypeError, IndexError, KeyError, AttributeError, UnicodeDecodeError, OverflowError)
-_BEHIND_SEGMENTS = ("device_traces", "allocator_settings", "external_annotations")
 _AGAIN = "write the snapshot again and let it end: a process that is killed while it writes leaves a part of the file"
 
 
-class _NoGlobals(pickle.Unpickler):
-    """An unpickler that makes plain values only."""
-
-    def find_class(self, module: str, name: str) -> object:
-        """Refuse: a snapshot names no class. Raise UnpicklingError."""
-        raise pickle.UnpicklingError(f"{module}.{name} is named")
-
-
-def read_pickle(data: bytes) -> Recording:
-    """Return what a pickled snapshot holds.
+def read_pickle(source: ByteSource, size: int) -> Recording:
+    """Return what a pickled snapshot holds that has so many bytes.
 
     Raise NotReadable where the bytes are no pickle of plain values, and NotASnapshot where the values are none.
     """
     with _without_collection():
+        reader = SnapshotReader()
+        unpickler = Unpickler(source, reader)
         try:
-            end_of_pickle(data)
-            return recording(_NoGlobals(io.BytesIO(data)).load(), len(data))
-        except NotReadable as error:
-            return _torn(data, error)
-        except _DAMAGE as error:
-            raise NotReadable(f"its opcodes do not fit together: {error}") from None
+            return recording(unpickler.load(), size, reader)
+        except NotReadable as damage:
+            return _torn(unpickler.so_far(), size, reader, damage)
 
 
-def _torn(data: bytes, damage: NotReadable) -> Recording:
+def _torn(items: Mapping[str, object], size: int, reader: SnapshotReader, damage: NotReadable) -> Recording:
     """Return the state that a file still holds of which the end is missing or damaged.
 
     torch writes the segments first and the trace behind them. A trace without its end cannot be played back from the state, so it
     is left out. Raise the damage where the state is not whole either.
     """
-    if damage.sound < _LEAST_SOUND:
+    if "segments" not in items:
         raise damage
-    unpickler: Any = _NoGlobals(io.BytesIO(data[: damage.sound] + _REST_OF_A_FRAME))
-    with suppress(*_DAMAGE):
-        unpickler.load()
-    values = list(unpickler.memo.copy().values())  # what the C unpickler has named so far
-    if not any(value in _BEHIND_SEGMENTS for value in values if isinstance(value, str)):
-        raise damage
-    segments = [value for value in values if isinstance(value, dict) and "total_size" in value]
-    return recording({"segments": segments}, len(data), (Gap("the trace", f"the file is damaged or cut off: {damage}", _AGAIN),))
+    gap = Gap("the trace", f"the file is damaged or cut off: {damage}", _AGAIN)
+    return recording({"segments": items["segments"]}, size, reader, (gap,))
 
 
 @contextmanager

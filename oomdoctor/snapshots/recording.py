@@ -7,6 +7,7 @@ Sizes are in bytes. The keys of the file, and since when torch writes them: torc
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
@@ -149,7 +150,7 @@ class Recording:
     torch_at_least: str | None
     """The first torch whose snapshots have these keys."""
     devices: tuple[Device, ...]
-    stacks: tuple[Stack, ...]
+    stacks: Sequence[Stack]
     annotations: tuple[Annotation, ...]
     settings: dict[str, str]
     """What of `allocator_settings` is set, as text."""

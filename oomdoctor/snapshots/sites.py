@@ -90,15 +90,16 @@ class Categories:
 
     def __init__(self, stacks: Sequence[Stack], holdings: Holdings, phases: Sequence[tuple[int, int, str]]) -> None:
         self._stacks, self._holdings, self._ranges = stacks, holdings, _ranges(phases)
-        self._known: dict[int, str | None] = {}
+        self._known: list[tuple[str | None, str | None] | None] = [None] * len(stacks)
+        self._same: dict[tuple[str | None, str | None], tuple[str | None, str | None]] = {}
         self._has_frames = any(stack.frames for stack in stacks)
 
     def of(self, stack: int, born: int | None) -> str:
         """Return what a block holds that was asked for with a stack at a position; None: before the recording."""
-        if stack not in self._known:
-            self._known[stack] = BACKWARD if self._stacks[stack].in_backward else self._holdings.of(self._stacks[stack].frames)
-        known = self._known[stack]
-        profiled = self._stacks[stack].category
+        told = self._known[stack]
+        if told is None:
+            told = self._known[stack] = self._told(self._stacks[stack])
+        profiled, known = told
         if profiled is not None:
             return profiled
         phase = None if born is None else self._phase(born)
@@ -111,6 +112,11 @@ class Categories:
         if phase == LOADING_DATA:
             return DATA
         return BACKWARD if stack == NO_STACK and self._has_frames else UNKNOWN
+
+    def _told(self, stack: Stack) -> tuple[str | None, str | None]:
+        """Return what a profiler says that a stack holds, and what its frames tell."""
+        told = stack.category, BACKWARD if stack.in_backward else self._holdings.of(stack.frames)
+        return self._same.setdefault(told, told)
 
     def _phase(self, position: int) -> str | None:
         return next((phase for phase, ranges in self._ranges.items() if _is_within(position, *ranges)), None)

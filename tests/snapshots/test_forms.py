@@ -77,7 +77,7 @@ def test_a_chrome_trace_gives_peak_and_failure(tmp_path: Path) -> None:
 
 def test_a_trace_that_frees_more_than_there_was_is_doubted(tmp_path: Path) -> None:
     program = training(steps=2)
-    program.trace += [entry for entry in program.trace if entry["action"] == "alloc"] * 3
+    program.trace += [{**entry} for _ in range(3) for entry in program.trace if entry["action"] == "alloc"]
     report = explained(tmp_path, pickled(program))
     device = report.files[0].devices[0]
     assert device.peak.requested >= 0

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 
 from oomdoctor.case.gap import Gap
 from oomdoctor.snapshots.forms.ledger import Ledger
-from oomdoctor.snapshots.forms.packed import ByteSource
 from oomdoctor.snapshots.opcodes import NotReadable
 from oomdoctor.snapshots.phases import OPTIMIZER_STEP, PROFILER_STEP
+from oomdoctor.snapshots.pickled.unpickle import ByteSource
 from oomdoctor.snapshots.recording import Annotation, Device, Recording, Stack
 
 _CHUNK = 4 << 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -10,13 +11,14 @@ import msgspec
 from oomdoctor.case.gap import Gap
 from oomdoctor.snapshots.convert import NotASnapshot, recording
 from oomdoctor.snapshots.forms.chrome import chrome_trace, is_chrome_trace
-from oomdoctor.snapshots.forms.packed import most_unpacked, pickle_in_zip, plain_source, read_all
+from oomdoctor.snapshots.forms.packed import Bounded, most_unpacked, pickle_in_zip, plain_source, read_all
 from oomdoctor.snapshots.forms.page import files_in_page, is_page
 from oomdoctor.snapshots.forms.profiler_timeline import read_timeline
 from oomdoctor.snapshots.opcodes import NotReadable
 from oomdoctor.snapshots.read import MEMORY_PER_BYTE, read_pickle
 from oomdoctor.snapshots.recording import Recording
 
+_PICKLE = b"\x80"
 _ZIP, _LEGACY = b"PK\x03\x04", b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 """What torch.save writes, and what it wrote before torch 1.6."""
 _JSON_PER_BYTE = 16
@@ -57,6 +59,9 @@ def read_file(path: str, size: int, limit: Limit = unlimited) -> tuple[FilePart,
         _refuse_others(first)
         if is_packed:
             limit(most_unpacked(size), 2)
+        if first.startswith(_PICKLE) and not first.startswith(_LEGACY):
+            unpacked = most_unpacked(size) if is_packed else size
+            return _with_damage((FilePart(None, read_pickle(Bounded(source, size), unpacked)),), damage)
         data = read_all(source, size)
     return _with_damage(tuple(parts_of(data, first, limit)), damage)
 
@@ -66,18 +71,18 @@ def _refuse_others(first: bytes) -> None:
     start = first[:256].lower()
     if b"<svg" in start:
         raise NotReadable("it is a flame graph, a drawing of sums; give the snapshot that it was made from")
-    if not (first[:1] in (b"\x80", b"{", b"[") or first.startswith(_ZIP) or is_page(first)):
+    if not (first[:1] in (_PICKLE, b"{", b"[") or first.startswith(_ZIP) or is_page(first)):
         raise NotReadable("it is neither a snapshot of PyTorch, nor a page of memory_viz, nor a trace or timeline of its profiler")
 
 
 def parts_of(data: bytes, first: bytes, limit: Limit = unlimited) -> Iterator[FilePart]:
     """Yield what plain bytes hold; `first` are the ones that tell the form. Raise NotReadable or NotASnapshot as `read_file` does."""
-    if first.startswith(b"\x80"):
+    if first.startswith(_PICKLE):
         limit(len(data), MEMORY_PER_BYTE)
         yield FilePart(None, _pickle(data))
     elif first.startswith(_ZIP):
         limit(len(data), MEMORY_PER_BYTE + 2)
-        yield FilePart(None, read_pickle(pickle_in_zip(data)))
+        yield FilePart(None, _pickle(pickle_in_zip(data)))
     elif first[:1] in b"{[":
         limit(len(data), _JSON_PER_BYTE)
         yield FilePart(None, _json(data))
@@ -90,20 +95,20 @@ def parts_of(data: bytes, first: bytes, limit: Limit = unlimited) -> Iterator[Fi
 def _pickle(data: bytes) -> Recording:
     """Read a pickle, or the fourth of those in a row that torch.save wrote before torch 1.6: a number, a version, the system."""
     if not data.startswith(_LEGACY):
-        return read_pickle(data)
+        return read_pickle(io.BytesIO(data), len(data))
     at = len(_LEGACY)
     for _ in range(2):
         at = data.find(b".\x80\x02", at) + 1
         if not at:
             raise NotReadable("it is cut off before the snapshot begins")
-    return read_pickle(data[at:])
+    return read_pickle(io.BytesIO(data[at:]), len(data))
 
 
 def _in_page(name: str, inside: bytes | str) -> FilePart:
     if isinstance(inside, str):
         return FilePart(name, None, inside)
     try:
-        read = read_pickle(inside)
+        read = read_pickle(io.BytesIO(inside), len(inside))
     except (NotReadable, NotASnapshot) as error:
         return FilePart(name, None, str(error))
     return FilePart(name, replace(read, form="html"))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
-from typing import Any, Protocol
+from typing import Any
 
 from oomdoctor.ingest.compression import MissingDecompressor, Unpacked, compression, maker
 from oomdoctor.snapshots.opcodes import NotReadable
+from oomdoctor.snapshots.pickled.unpickle import ByteSource
 
 FIRST = 1 << 16
 """So many bytes tell what a file is."""
@@ -17,14 +18,6 @@ _MOST_TIMES = 100
 """Snapshots unpack to some 5 to 30 times their size; those of a loop that repeats itself to more."""
 _LEAST_LIMIT = 64 << 20
 _NESTED = 3
-
-
-class ByteSource(Protocol):
-    """What bytes are read from."""
-
-    def read(self, size: int = -1, /) -> bytes:
-        """Return at most so many bytes; none at the end."""
-        ...
 
 
 class Ahead:
@@ -76,7 +69,7 @@ def plain_source(file: Any, damage: list[str]) -> tuple[Ahead, bool]:
 
 def read_all(source: ByteSource, file_size: int) -> bytes:
     """Return all bytes of a source. Raise NotReadable where they are far more than a file of that size holds."""
-    return _read(source, most_unpacked(file_size), is_bounded=True)
+    return _read(Bounded(source, file_size), None)
 
 
 def most_unpacked(file_size: int) -> int:
@@ -84,15 +77,29 @@ def most_unpacked(file_size: int) -> int:
     return max(_LEAST_LIMIT, _MOST_TIMES * file_size)
 
 
-def _read(source: ByteSource, most: int, *, is_bounded: bool = False) -> bytes:
+class Bounded:
+    """A source that ends with NotReadable where it gives far more than a file of a size holds."""
+
+    def __init__(self, source: ByteSource, file_size: int) -> None:
+        self._source = source
+        self._most = self._left = most_unpacked(file_size)
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return at most so many bytes."""
+        piece = self._source.read(size)
+        self._left -= len(piece)
+        if self._left < 0:
+            raise NotReadable(f"it unpacks to more than {self._most >> 20} MiB, which no snapshot of its size does")
+        return piece
+
+
+def _read(source: ByteSource, most: int | None) -> bytes:
     out = io.BytesIO()
-    while out.tell() < most + is_bounded:
-        piece = source.read(min(_PIECE, most + is_bounded - out.tell()))
+    while most is None or out.tell() < most:
+        piece = source.read(_PIECE if most is None else min(_PIECE, most - out.tell()))
         if not piece:
             break
         out.write(piece)
-    if out.tell() > most:
-        raise NotReadable(f"it unpacks to more than {most >> 20} MiB, which no snapshot of its size does")
     return out.getvalue()
 
 

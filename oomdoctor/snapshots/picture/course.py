@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest
@@ -44,7 +45,8 @@ class Owners:
     """Who owns blocks: the line that asked and what for."""
 
     def __init__(self, stacks: Sequence[Stack], categories: Categories) -> None:
-        self._sites = [None if (frame := own_frame(stack)) is None else str(frame) for stack in stacks]
+        texts: dict[str, str] = {}
+        self._sites = [None if (frame := own_frame(stack)) is None else texts.setdefault(text := str(frame), text) for stack in stacks]
         self._categories = categories
 
     def of(self, block: LiveBlock) -> Owner:
@@ -54,8 +56,11 @@ class Owners:
 
 def course(device: Device, owners: Owners) -> Course:
     """Return the course of a device; empty where nothing was recorded."""
-    totals = list(series(device)) if Action.ALLOC in device.trace.actions else []
-    positions = _positions([requested for requested, _ in totals])
+    live, reserved = array("Q"), array("Q")
+    for requested, given in series(device) if Action.ALLOC in device.trace.actions else ():
+        live.append(requested)
+        reserved.append(given)
+    positions = _positions(live)
     held = list(_held(device, owners, positions))
     most: dict[Owner, int] = {}
     for sizes in held:
@@ -64,8 +69,8 @@ def course(device: Device, owners: Owners) -> Course:
     chosen = sorted(most, key=lambda owner: (-most[owner], owner[0] or "", owner[1]))[:_HOLDERS]
     return Course(
         positions=tuple(positions),
-        live=tuple(totals[at][0] for at in positions),
-        reserved=tuple(totals[at][1] for at in positions),
+        live=tuple(live[at] for at in positions),
+        reserved=tuple(reserved[at] for at in positions),
         owners=tuple(OwnerCourse(*owner, tuple(sizes.get(owner, 0) for sizes in held)) for owner in chosen),
     )
 
