@@ -33,6 +33,7 @@ from oomdoctor.planning.plan_request import PlanRequest, plan_request
 from oomdoctor.planning.plan_run import plan_run
 from oomdoctor.planning.plan_writer import PlanWriter
 from oomdoctor.planning.told.smallest_plan import PLAN
+from oomdoctor.setups.programs.installed import as_installed, installed_facts
 
 _SHOWN = 5
 """Plans that `oomdoctor plan` shows; theirs are the numbers that --plan takes."""
@@ -111,7 +112,7 @@ class ConfigRun:
 
     def _request(self, gpus: int | None, model: str | None) -> PlanRequest:
         if self._diagnosis is None:
-            return plan_request(self._settings(self._corrected()), {}, None, model=model, gpus=gpus)
+            return config_request(self._settings(self._corrected()), self._pack, model=model, gpus=gpus)
         case = self._diagnosis.case
         return plan_request(case.training, case.facts, next(iter(case.incidents), None), model=model, gpus=gpus)
 
@@ -148,6 +149,16 @@ class ConfigRun:
         """Return the files without what is wrong in them: a misspelt key says nothing of a run until it is spelt right."""
         safe = [correction for correction in self._corrections() if correction.safe]
         return {**self.files, **apply_proposals(self.files, safe, self._issues, read_file).files}
+
+
+def config_request(
+    run: RunConfig | None, pack: Pack, *, model: str | None, gpus: int | None, framework: str | None = None, is_known: bool = False
+) -> PlanRequest:
+    """Return the run of configs alone, with the versions that are installed where the files name none; `is_known`: somebody named one."""
+    facts = {} if is_known else installed_facts(run, pack)
+    request = plan_request(run, facts, None, model=model, gpus=gpus, framework=framework)
+    is_taken = f"log.{(request.framework or '').replace('-', '_')}_version" in facts
+    return replace(request, assumptions=(*request.assumptions, *(as_installed(request.framework, pack) if is_taken else ())))
 
 
 def plan_writer(configs: Sequence[str], request: PlanRequest, pack: Pack) -> PlanWriter | None:

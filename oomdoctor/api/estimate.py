@@ -39,6 +39,7 @@ from oomdoctor.setups.from_settings import setup_from_settings
 from oomdoctor.setups.model_files import read_config, read_shape
 from oomdoctor.setups.nearest_model import model_of_size, nearest_model
 from oomdoctor.setups.programs.ggml import ggml_run, with_context
+from oomdoctor.setups.programs.installed import as_installed, installed_frameworks
 from oomdoctor.setups.server import CardLookup, deploy, server_record
 from oomdoctor.simulation.simulated_run import Simulation
 
@@ -129,11 +130,13 @@ def estimate_run(
         settings = replace(settings, method="serve")
     served = None if card is None else serve_run(settings, model, framework, gpus, card, pack)
     if served is not None:
-        taken = (*card_assumption(card), *tag_assumption(model or settings.model))
+        here = () if settings.server_version else as_installed(served.server.program.name, pack)
+        taken = (*card_assumption(card), *tag_assumption(model or settings.model), *here)
         return RunEstimate(estimate=replace(served, assumptions=(*taken, *served.assumptions)))
     budget = None if card is None else memory_budget(card)
-    memory = _traced(settings, model, framework, gpus) if trace else _estimated(settings, model, framework, gpus, budget)
-    memory = replace(memory, assumptions=(*card_assumption(card), *memory.assumptions))
+    versions = installed_frameworks(pack)
+    known = _traced(settings, model, framework, gpus, versions) if trace else _estimated(settings, model, framework, gpus, budget, versions)
+    memory = replace(known, assumptions=(*card_assumption(card), *known.assumptions, *as_installed(framework, pack)))
     fit = None if budget is None else judge_fit(memory.setup, budget)
     need = needed(memory.setup) if fit is None else fit.needed
     steps = _tracing().simulate(_config(settings, model), memory.setup, settings.alloc_conf, card) if simulate else None
@@ -182,22 +185,30 @@ def serve_run(settings: RunSettings, model: str | None, framework: str | None, g
     if server is None:
         return None
     name = model or settings.model
-    known = replace(settings, model=name) if name else settings
+    version = settings.server_version or installed_frameworks(pack).get(server.server)
+    known = replace(settings, model=name or settings.model, server_version=version)
     return deploy(known, find_shape(name), server, CardLookup(card.name, card.bytes), cards=gpus or 1).served()
 
 
-def _estimated(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None, budget: MemoryBudget | None) -> Estimate:
+def _estimated(
+    settings: RunSettings,
+    model: str | None,
+    framework: str | None,
+    gpus: int | None,
+    budget: MemoryBudget | None,
+    versions: Mapping[str, str],
+) -> Estimate:
     name, cards = model or settings.model, _cards(settings, gpus)
     shape = find_shape(name)
     known = with_context(replace(settings, model=name and str(name)), framework, shape, None if budget is None else budget.total, cards)
-    setup, assumptions = setup_from_settings(known, shape, framework, cards)
+    setup, assumptions = setup_from_settings(known, shape, framework, cards, versions)
     if budget is not None and (placed := as_it_fits(setup, budget)) is not setup:
         named = on_card(placed)
         setup, assumptions = placed, tuple(named if named and each.id == named.id else each for each in assumptions)
     return estimate_memory(setup, assumptions)
 
 
-def _traced(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None) -> Estimate:
+def _traced(settings: RunSettings, model: str | None, framework: str | None, gpus: int | None, versions: Mapping[str, str]) -> Estimate:
     """Estimate with activations counted in the model's own code. Raise OomdoctorError where it cannot be traced."""
     tracing, path = _tracing(), str(model or settings.model or "")
     config = _config(settings, model)
@@ -206,9 +217,9 @@ def _traced(settings: RunSettings, model: str | None, framework: str | None, gpu
     stand_in = known or nearest_model(_ANY_SIZE, path)
     if stand_in is None:
         raise UsageError(f"nothing is known of {path}")
-    traced = tracing.trace(config, setup_from_settings(settings, stand_in, framework, cards)[0])
+    traced = tracing.trace(config, setup_from_settings(settings, stand_in, framework, cards, versions)[0])
     shape = known or model_of_size(traced.params, path)
-    run, assumptions = setup_from_settings(settings, shape, framework, cards)
+    run, assumptions = setup_from_settings(settings, shape, framework, cards, versions)
     return estimate_memory(replace(run, traced=traced), assumptions)
 
 

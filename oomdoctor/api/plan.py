@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from oomdoctor.api.config_run import plan_writer
+from oomdoctor.api.config_run import config_request, plan_writer
 from oomdoctor.api.configs import read_settings
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
 from oomdoctor.api.models import card_assumption, fetch_unknown, find_card, known_framework, number_of_cards
@@ -50,7 +50,8 @@ def plan(
     pack, name, configs = load_pack(over=path_text(rules)), path_text(model), path_list(config)
     card = None if gpu is None else find_card(gpu)
     gpus = number_of_cards(card, gpus)
-    request = _request(log, configs, pack, hub=hub, model=name, gpus=gpus, framework=known_framework(framework, pack))
+    framework, is_known = known_framework(framework, pack), server_version is not None
+    request = _request(log, configs, pack, hub=hub, model=name, gpus=gpus, framework=framework, is_known=is_known)
     request = replace(request, assumptions=(*card_assumption(card), *request.assumptions))
     if server_version is not None and request.framework is not None:
         request = replace(request, log={f"log.{request.framework}_version": server_version, **request.log})
@@ -59,7 +60,15 @@ def plan(
 
 
 def _request(
-    log: Diagnosis | Paths, configs: Sequence[str], pack: Pack, *, hub: bool, model: str | None, gpus: int | None, framework: str | None
+    log: Diagnosis | Paths,
+    configs: Sequence[str],
+    pack: Pack,
+    *,
+    hub: bool,
+    model: str | None,
+    gpus: int | None,
+    framework: str | None,
+    is_known: bool,
 ) -> PlanRequest:
     """Return the run that logs and configs tell of."""
     diagnosis = log if isinstance(log, Diagnosis) else None
@@ -71,7 +80,7 @@ def _request(
         run = read_settings(configs, pack, all_needed=False)[0] if configs else None
         if hub:
             fetch_unknown(model or (run and run.settings.model))
-        return plan_request(run, {}, None, model=model, gpus=gpus, framework=framework)
+        return config_request(run, pack, model=model, gpus=gpus, framework=framework, is_known=is_known)
     case = diagnosis.case
     if hub:
         fetch_unknown(model or (case.training and case.training.settings.model) or case.facts.get("log.model_name_or_path"))

@@ -29,6 +29,8 @@ from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.from_log import LoggedRun, run_from_log
 from oomdoctor.setups.server import CardLookup, deploy_run, server_record
 
+_OF_SERVERS_TOO = ("gpu", "framework_version")
+"""What is assumed of a run and counts for a server as well."""
 _TRIES = 40
 """Plans that are written at most, to find those that keep their word."""
 _BY_HAND = 2
@@ -65,8 +67,8 @@ def plan_run(
         return (writer and _deployed(writer.run(settings), request, budget, model, gpus, pack)) or now
 
     server = _server_plans(now, budget, keys, writer, top, deployment)
-    of_card = (taken for taken in request.assumptions if taken.id == "gpu")
-    return replace(server, now=replace(server.now, assumptions=(*_mended(writer), *of_card, *server.now.assumptions)))
+    of_both = (taken for taken in request.assumptions if taken.id in _OF_SERVERS_TOO)
+    return replace(server, now=replace(server.now, assumptions=(*_mended(writer), *of_both, *server.now.assumptions)))
 
 
 def _as_placed(request: PlanRequest, budget: MemoryBudget) -> PlanRequest:

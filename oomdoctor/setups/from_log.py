@@ -90,7 +90,8 @@ def _counted(everything: int | None, trained: int | None) -> Shape | None:
 
 
 def _versions(training: RunConfig | None, log: Mapping[str, Value]) -> dict[str, str]:
-    printed = {name[len("log.") : -len("_version")]: str(value) for name, value in log.items() if name.endswith("_version") and value}
+    facts = ((name.removeprefix("log.").removesuffix("_version"), value) for name, value in log.items() if name.endswith("_version"))
+    printed = {name.replace("_", "-"): str(value) for name, value in facts if value}
     if training is None or training.framework is None or training.version is None:
         return printed
     return {**printed, training.framework: training.version}

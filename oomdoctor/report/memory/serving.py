@@ -30,7 +30,7 @@ _OBSTACLES = {
     "graphs": Text("CUDA graphs find no room beside the share", "份额之外放不下 CUDA 图"),
     "rest": Text("one step finds no room beside the share", "份额之外放不下单步计算"),
 }
-_DECIDING = frozenset({"gpu", "shape", "weights", "memory_share", "max_model_len", "server_version"})
+_DECIDING = frozenset({"gpu", "shape", "weights", "memory_share", "max_model_len", "server_version", "framework_version"})
 """Assumptions that decide what a server can hold, whatever runs on it."""
 _OPEN_REQUEST = Text(
     "The cache holds {} tokens. How long a request of this model may be is not known here, and it does not start where the cache holds"
