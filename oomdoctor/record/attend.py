@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from oomdoctor.record.evidence import ENVIRONMENT, LOG, RUN, EvidenceGap, Output
 from oomdoctor.record.evidence_place import EvidencePlace
 from oomdoctor.record.folder import EvidenceFolder
 from oomdoctor.record.injection import Injection, discard
+from oomdoctor.record.limits import limits
 from oomdoctor.record.output import Recorded
 from oomdoctor.record.sampling.sampler_process import SamplerProcess, Summary
 from oomdoctor.record.started import copy_configs, interpreter_of, variables
@@ -104,11 +106,10 @@ def _attended(
     describe: Describe | None,
 ) -> tuple[int, RunRecord, str | None]:
     """Return the status of a command that ended, the record, and what was nearly full."""
-    record = replace(record, variables=variables(os.environ))
+    record = replace(record, variables=variables(os.environ), limits=limits())
     folder.write_json(RUN, record)
     once = (partial(write_environment, folder, record.command, describe),) if describe is not None else ()
-    places = tuple(filter(None, (folder.path or record.cwd, recorded.folder)))
-    sampler = SamplerProcess(folder, launched.ours, places, once)
+    sampler = SamplerProcess(folder, launched.ours, _disks(folder.path, record.cwd, recorded.folder), once)
     if sampler.pid is not None:
         launched.ours.add(sampler.pid)
     copy_configs(record.command, record.cwd, folder)
@@ -122,6 +123,15 @@ def _attended(
     record = _ended(replace(record, gaps=tuple(dict.fromkeys(gaps))), launched, summary, status, end)
     folder.write_json(RUN, record)
     return status, record, summary.near
+
+
+def _disks(*places: str | None) -> tuple[str, ...]:
+    """Return one place of each file system that any of these lie on."""
+    disks: dict[int, str] = {}
+    for place in filter(None, places):
+        with suppress(OSError):
+            disks.setdefault(os.stat(place).st_dev, place)
+    return tuple(disks.values())
 
 
 def write_environment(folder: EvidenceFolder, command: Sequence[str], describe: Describe) -> None:

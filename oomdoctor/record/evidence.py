@@ -104,6 +104,8 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     attempt: int = 1
     log: Output | None = None
     variables: dict[str, str] = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)
+    """What a process of the run may have at most (getrlimit, the soft limits that are set): by the names of record/limits.py."""
     processes: tuple[WatchedProcess, ...] = ()
     signals: tuple[ReceivedSignal, ...] = ()
     survivors: tuple[Survivor, ...] = ()

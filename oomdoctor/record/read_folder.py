@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator
 from typing import TypeVar
 
@@ -36,6 +37,8 @@ _KEY = re.compile(
 )
 _MOST_JSON, _MOST_RING, _MOST_SAMPLES = 8 << 20, 64 << 20, 32 << 20
 _MOST_FILES = 20_000
+_JUST = 15.0
+"""Seconds; samples are written every five."""
 _MOST_CONFIGS, _MOST_CONFIG = 200, 2 << 20
 
 
@@ -64,6 +67,8 @@ class RunEvidence(Struct, frozen=True, kw_only=True):
     environment: str | None
     configs: tuple[str, ...]
     gaps: tuple[EvidenceGap, ...]
+    is_going: bool = False
+    """Whether the run has not ended: it has no end, and samples were written just now."""
 
 
 def read_evidence(path: str) -> RunEvidence:
@@ -79,7 +84,16 @@ def read_evidence(path: str) -> RunEvidence:
         environment=_present(path, ENVIRONMENT),
         configs=tuple(_configs(os.path.join(path, CONFIGS))),
         gaps=(*gaps, *(run.gaps if run is not None else ())),
+        is_going=run is not None and run.end is None and _is_written_to(os.path.join(path, SAMPLES)),
     )
+
+
+def _is_written_to(path: str) -> bool:
+    """Return whether a file was written to within what the sampler lets pass at most, and some."""
+    try:
+        return abs(time.time() - os.lstat(path).st_mtime) < _JUST
+    except OSError:
+        return False
 
 
 def _configs(folder: str) -> Iterator[str]:

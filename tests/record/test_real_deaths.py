@@ -16,6 +16,7 @@ from record.died import memory_group, mounts_tmpfs
 from oomdoctor.api.runs.evidence import diagnose_evidence
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.record.read_folder import read_evidence
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="deaths are counted by Linux")
 
@@ -58,6 +59,29 @@ def test_a_death_is_named(tmp_path: Path, program: str, status: int, found: tupl
     ended, diagnosis = watched(tmp_path, python(program))
     assert ended == status
     assert first(diagnosis) == found
+
+
+def test_a_small_address_space_is_what_refuses(tmp_path: Path) -> None:
+    status, diagnosis = watched(tmp_path, python("held = bytearray(8 << 30)"), before="ulimit -v 4000000; ulimit -n 200")
+    assert (status, first(diagnosis)) == (1, ("address-space-limit-was-reached", "certain"))
+    limits = read_evidence(str(tmp_path / "evidence")).run
+    assert limits is not None and limits.limits["address_space_bytes"] == 4_000_000 << 10 and limits.limits["open_files"] == 200
+
+
+def test_a_run_that_goes_on_is_not_said_to_have_ended(tmp_path: Path) -> None:
+    folder = tmp_path / "evidence"
+    command = [sys.executable, "-m", "oomdoctor", "run", "--quiet", "--out", str(folder), "--", "sleep", "10"]
+    wrapper = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 20
+    while not (folder / "samples.jsonl").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    going, diagnosis = read_evidence(str(folder)), diagnose_evidence(str(folder), load_pack())
+    wrapper.kill()
+    wrapper.wait()
+    assert going.is_going and (diagnosis.case.verdict.memory_failure, diagnosis.findings) == ("no", ())
+    os.utime(folder / "samples.jsonl", (0, 0))
+    assert not read_evidence(str(folder)).is_going
+    assert first(diagnose_evidence(str(folder), load_pack())) == ("node-was-gone", "certain")
 
 
 def test_who_leaves_without_a_word_ran_out_of_nothing(tmp_path: Path) -> None:
@@ -114,20 +138,19 @@ held.buf[:] = bytes(32 << 20)
 
 
 @pytest.mark.skipif(not mounts_tmpfs(), reason="no file system may be mounted here")
-@pytest.mark.parametrize(("where", "program", "found"), [
-    pytest.param("/dev/shm", FILLS_SHM, ("shm-was-full", "certain"), id="/dev/shm is full"),
-    pytest.param("{place}", FILLS_FILE, ("disk-was-full", "certain"), id="the disk is full"),
+@pytest.mark.parametrize(("where", "out", "program", "found"), [
+    pytest.param("/dev/shm", "evidence", FILLS_SHM, ("shm-was-full", "certain"), id="/dev/shm is full"),
+    pytest.param("{place}", "evidence", FILLS_FILE, ("disk-was-full", "certain"), id="the disk is full, and the evidence lies there, too"),
+    pytest.param("{place}", "{kept}", FILLS_FILE, ("disk-was-full", "certain"), id="the working directory is full, and the evidence lies elsewhere"),
 ])  # fmt: skip
-def test_a_file_system_fills_up(tmp_path: Path, where: str, program: str, found: tuple[str, str]) -> None:
+def test_a_file_system_fills_up(tmp_path: Path, where: str, out: str, program: str, found: tuple[str, str]) -> None:
     """The wrapper runs in the same name space, as in a container: what the command writes to is what it measures."""
     small, kept = tmp_path / "small", tmp_path / "kept"
     small.mkdir()
     script = tmp_path / "program.py"
     script.write_text(program)
-    inside = (
-        f'mount -t tmpfs -o size=16m tmpfs {where.format(place=small)} && cd {small} && "$@"; ended=$?; cp -r evidence {kept}; exit $ended'
-    )
-    wrapper = [sys.executable, "-m", "oomdoctor", "run", "--quiet", "--out", "evidence", "--", sys.executable, str(script)]
+    inside = f'mount -t tmpfs -o size=16m tmpfs {where.format(place=small)} && cd {small} && "$@"; ended=$?; cp -r evidence {kept} 2>/dev/null; exit $ended'
+    wrapper = [sys.executable, "-m", "oomdoctor", "run", "--quiet", "--out", out.format(kept=kept), "--", sys.executable, str(script)]
     with (tmp_path / "log").open("wb") as log:
         line = ["unshare", "-rm", "sh", "-c", inside, "sh", *wrapper]
         done = subprocess.run(line, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60)

@@ -20,6 +20,15 @@ _CRASHES = ("SIGBUS", "SIGSEGV", "SIGABRT", "SIGILL", "SIGFPE", "SIGXFSZ", "SIGX
 """Signals that a process brings upon itself."""
 _SHELL, _SIGKILL = 128, 9
 """A shell gives a signal's number above this as the status of what it ended."""
+_LIMIT_WORDS = {
+    "address_space_bytes": "address space {} bytes",
+    "data_bytes": "data {} bytes",
+    "locked_bytes": "locked {} bytes",
+    "file_bytes": "a file {} bytes",
+    "open_files": "{} open files",
+    "processes": "{} processes of the user",
+}
+_LARGEST = 1 << 60
 _SHM = "/dev/shm"  # noqa: S108 - a name in a record
 _PID = re.compile(r"(?:\[|process |pid[=:] ?)(\d{1,10})\b")
 _CRASH = re.compile(r"\]: segfault at|traps: |general protection|trap invalid opcode")
@@ -36,7 +45,9 @@ def ending_lines(evidence: RunEvidence, run: RunRecord) -> Iterator[str]:
     """Yield how the command and its processes ended, and what ran out beside them."""
     recorders = sum(rank.hello is not None for rank in evidence.ranks)
     yield f"{PREFIX}the run was watched at level {min(2, max(0, run.level))}, {recorders} processes from inside"
-    if run.end is None:
+    if evidence.is_going:
+        yield f"{PREFIX}the run is still going: this is what was seen until now"
+    elif run.end is None:
         yield f"{PREFIX}nothing was written after the start: the wrapper was ended, too"
     failed = run.signal is not None or bool(run.exit_code)
     kills = _kills(run, evidence.samples)
@@ -44,6 +55,8 @@ def ending_lines(evidence: RunEvidence, run: RunRecord) -> Iterator[str]:
         yield from _killed_by_kernel(run, kills, evidence.samples)
     elif kills == 0 and failed:
         yield f"{PREFIX}the kernel ended no process for memory in the time of the run"
+    if failed:
+        yield from _limits(run, evidence.samples)
     full = [files for files in run.files if failed and _is_full(files)]
     for files in full:
         what = "/dev/shm" if files.path == _SHM else f"the disk of {_one_line(files.path)}"
@@ -101,6 +114,15 @@ def _killed_by_kernel(run: RunRecord, kills: int, samples: Sequence[Sample]) -> 
         left = min((sample.available for sample in samples if sample.available is not None), default=None)
         told = "" if left is None else f"; the least that was available were {left} bytes"
         yield f"{PREFIX}the kernel killed {kills} processes because the machine had no memory left{told}"
+
+
+def _limits(run: RunRecord, samples: Sequence[Sample]) -> Iterator[str]:
+    """Yield the limits of a process that are below what the machine has."""
+    memory = max((sample.total for sample in samples if sample.total), default=_LARGEST)
+    set_limits = ((name, run.limits.get(name)) for name in _LIMIT_WORDS)
+    told = [_LIMIT_WORDS[name].format(limit) for name, limit in set_limits if limit is not None and 0 <= limit < memory]
+    if told:
+        yield f"{PREFIX}limits of a process: {', '.join(told)}"
 
 
 def _kills(run: RunRecord, samples: Sequence[Sample]) -> int | None:
