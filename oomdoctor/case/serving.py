@@ -126,7 +126,7 @@ class MediaItem(Struct, frozen=True, kw_only=True):
     patches: int
     """Patches that the encoder reads of it in a trial step."""
     tokens: int
-    """Tokens that the server counts for it."""
+    """Tokens that the server counts for it; 0 where the text only looks at it from beside."""
     limit: int
     """How many of them a request may bring."""
     values: int = 0

@@ -79,6 +79,8 @@ def test_the_video_of_early_v1_was_no_longer_than_a_step() -> None:
     pytest.param({"kv_cache_dtype": "fp8", "card": "RTX 4090"}, "0.9.2", "0.7.9", id="a packed cache on Ada"),
     pytest.param({"kv_cache_dtype": "fp8", "card": "H100"}, "0.9.2", "0.9.2", id="near miss: on Hopper"),
     pytest.param({"kv_cache_dtype": "fp8", "card": "RTX 4090"}, "0.10.1", "0.10.1", id="near miss: a later release"),
+    pytest.param({"removed_option": "--num-scheduler-steps"}, "0.9.2", "0.7.9", id="an option of the first engine"),
+    pytest.param({"removed_option": "--swap-space"}, "0.9.2", "0.9.2", id="near miss: an option of both"),
     pytest.param({"cpu_offload_gb": 4}, "0.8.1", "0.7.9", id="weights on the host"),
     pytest.param({"served_adapters": True}, "0.8.1", "0.7.9", id="adapters"),
     pytest.param({"served_adapters": True}, "0.8.5", "0.8.5", id="near miss: adapters in a later release"),
@@ -115,6 +117,15 @@ def test_prompts_of_the_first_engine_share_a_step_and_go_without_pictures_that_a
     assert fits.bytes > dropped.bytes
     # Two short prompts in a step have a picture each.
     assert of(version="0.7.3", videos_per_prompt=0, max_batched_tokens=3 * _FRAME).terms[2].bytes > fits.bytes
+
+
+def test_pictures_beside_the_text_are_as_many_as_requests() -> None:
+    def peak(seqs: int, **more: int) -> Any:
+        return of("meta-llama/Llama-3.2-11B-Vision-Instruct", version="0.7.3", max_model_len=4096, max_num_seqs=seqs, **more).terms[2]
+
+    assert peak(4).name == "encoder"
+    assert peak(16).bytes == pytest.approx(4 * peak(4).bytes, rel=0.01)
+    assert peak(16, images_per_prompt=0).name != "encoder"
 
 
 @pytest.mark.parametrize(("settings", "tokens"), [

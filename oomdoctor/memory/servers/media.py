@@ -40,6 +40,8 @@ def tried_media(setup: Setup, server: Server) -> TriedMedia:
 def _in_budget(setup: Setup, server: Server) -> TriedMedia:
     """Return items of the one kind that has the most tokens, as many as the budget of the encoder has room for."""
     item = max(server.media, key=lambda item: item.tokens)
+    if not item.tokens:
+        return TriedMedia()
     budget = max(server.batched, item.tokens)
     fits = -(-budget // item.tokens) if server.profile.rounds_items_up else budget // item.tokens
     each = max(1, min(item.limit, (server.length or item.tokens) // item.tokens))
@@ -53,10 +55,10 @@ def _in_budget(setup: Setup, server: Server) -> TriedMedia:
 def _in_prompts(setup: Setup, server: Server) -> TriedMedia:
     """Return prompts that each have all the media that they may have; where those are too long, prompts without any."""
     tokens = sum(item.limit * item.tokens for item in server.media)
-    requests = max(1, min(server.requests, server.batched // tokens))
+    requests = max(1, min(server.requests, server.batched // tokens)) if tokens else server.requests
     if server.profile.drops_long and tokens >= server.batched // requests:
         return TriedMedia(requests=requests)
-    made = [requests * item.limit * item.tokens * item.widths * HALF * setup.shape.hidden for item in server.media]
+    made = [requests * item.limit * (item.tokens or item.patches) * item.widths * HALF * setup.shape.hidden for item in server.media]
     read = [requests * item.limit * item.patches * item.values * HALF for item in server.media]
     run = [requests * item.limit * item.patches * _patch(setup, server, item) for item in server.media]
     kept = sum(made) + sum(read)

@@ -14,6 +14,8 @@ from oomdoctor.knowledge.tables.cards import commonest_card
 from oomdoctor.versions import at_least, in_span
 
 _HOPPER = ("9.0", "10.0")
+_FIRST_OPTIONS = frozenset({"num_scheduler_steps", "preemption_mode", "disable_async_output_proc", "scheduler_delay_factor"})
+"""Options that the second engine never had."""
 _FIRST_WITH_FLASH_ATTENTION = "8.0"
 
 
@@ -38,6 +40,7 @@ _CONDITIONS: Mapping[str, Callable[[_Start], bool | None]] = MappingProxyType(
         "old_card": lambda start: at_least(start.capability, _FIRST_WITH_FLASH_ATTENTION) is False,
         "packed_cache": lambda start: start.packs_cache,
         "packed_cache_elsewhere": lambda start: start.packs_cache and bool(start.capability) and not in_span(start.capability, *_HOPPER),
+        "first_options": lambda start: (start.settings.removed_option or "").lstrip("-").replace("-", "_") in _FIRST_OPTIONS,
         "offload": lambda start: bool(start.settings.cpu_offload_gb),
         "adapters": lambda start: start.settings.served_adapters,
         "pipeline": lambda start: (positive(start.settings.pipeline_parallel) or 1) > 1,
