@@ -50,8 +50,13 @@ def _vision(outer: HubConfig, text_hidden: int) -> Vision | None:
 
 
 def _family(outer: HubConfig) -> str:
-    """Return the name of a kind of models without what tells mixtures and chat models apart."""
-    return str(outer.get("model_type", "")).removesuffix("_chat").removesuffix("_moe")
+    """Return the name of a kind of models, without what tells mixtures and chat models apart.
+
+    InternVL reads videos where the vocabulary of its text model has a word for them (get_video_token of vllm internvl.py).
+    """
+    family = str(outer.get("model_type", "")).removesuffix("_chat").removesuffix("_moe")
+    text = str(part_of(outer, "llm_config").get("model_type", ""))
+    return f"{family}_qwen" if family == "internvl" and text.startswith("qwen") else family
 
 
 def _projection(config: HubConfig, outer: HubConfig, hidden: int, text_hidden: int) -> int:
