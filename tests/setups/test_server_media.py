@@ -123,7 +123,7 @@ def test_prompts_of_the_first_engine_share_a_step_and_go_without_pictures_that_a
 
 
 def test_pictures_beside_the_text_are_as_many_as_requests() -> None:
-    def peak(seqs: int, **more: int) -> Any:
+    def peak(seqs: int, **more: Any) -> Any:
         return of("meta-llama/Llama-3.2-11B-Vision-Instruct", version="0.7.3", max_model_len=4096, max_num_seqs=seqs, **more).terms[2]
 
     assert peak(4).name == "encoder"
