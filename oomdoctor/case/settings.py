@@ -273,6 +273,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Layers that llama.cpp puts on the card."""
     host_experts: Union[int, bool, None] = None
     """Layers whose experts llama.cpp keeps on the host, the first ones; true is all of them."""
+    whole_windows: bool | None = None
+    """Whether llama.cpp keeps all tokens of layers with a window."""
     tensor_override: str | None = None
     """Where llama.cpp puts matrices, by a pattern of their names: `exps=CPU`."""
 

@@ -241,6 +241,8 @@ class GgmlRun(Struct, frozen=True, kw_only=True):
     """Layers whose experts stay on the host (`--n-cpu-moe`)."""
     fits_itself: bool = False
     """Whether the program finds by itself how many layers the card takes."""
+    whole_windows: bool = False
+    """Whether layers with a window keep all tokens (`--swa-full`)."""
     chunk: int = 512
     """Tokens that are computed at once (`-ub`): llama.cpp common/common.h, n_ubatch."""
 

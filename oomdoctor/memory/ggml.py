@@ -39,7 +39,7 @@ def on_host(setup: Setup, run: GgmlRun) -> float:
     """Return the bytes of weights and cache that stay in host memory, of all cards together."""
     share, whole = 1 - _share(setup, run), replace(setup, placement=None)
     first, last = weights.embedding(whole), weights.head(whole)
-    layers = share * (weights.stored(whole) - first - last + inference.sequence_cache(whole, whole.length, run.chunk))
+    layers = share * (weights.stored(whole) - first - last + _sequence(whole, run))
     return layers + first + (0 if _scores(setup, run) else last) + (1 - share) * _experts_on_host(whole, run)
 
 
@@ -70,15 +70,23 @@ def _weights(setup: Setup, run: GgmlRun) -> Term:
 
 def _cache(setup: Setup, run: GgmlRun) -> Term:
     """Return the cache of the whole context, which all requests share; windows keep what one chunk adds to them as well."""
-    size = held(setup, inference.sequence_cache(setup, setup.length, run.chunk)) * _share(setup, run) * setup.batch
+    size = held(setup, _sequence(setup, run)) * _share(setup, run) * setup.batch
     return term("kv cache", size, "cells x layers x bytes of the types: llama.cpp src/llama-kv-cache.cpp", low=0.98, high=1.03)
 
 
+def _sequence(setup: Setup, run: GgmlRun) -> float:
+    """Return the cache of the whole context, all layers; a window that keeps all tokens adds nothing to them."""
+    return inference.sequence_cache(setup, setup.length, setup.length if run.whole_windows else run.chunk)
+
+
 def _graph(setup: Setup, run: GgmlRun) -> Term:
-    """Return the buffer of the graph: the scores of a chunk, or the middle of a layer where the output is computed elsewhere."""
+    """Return the buffer of the graph: the scores of words, or the middle of a layer where the output is computed elsewhere.
+
+    Without flash attention it is at least the attention of a chunk to the whole context, by every head (src/llama-graph.cpp).
+    """
     shape, scores = setup.shape, card_placement(setup).scores and _scores(setup, run)
-    widest = max(_WIDE * width(shape), shape.vocab if scores else 0)
+    attended = shape.heads * setup.length if setup.eager_attention else 0
+    widest = max(_WIDE * width(shape), shape.vocab if scores else 0, attended)
     size = run.chunk * _FP32 * (widest + _STATES * shape.hidden)
-    return term(
-        "working set", size, f"{run.chunk} tokens in fp32, with flash attention: llama.cpp src/llama-context.cpp", low=0.7, high=1.6
-    )
+    basis = f"{run.chunk} tokens in fp32{'' if attended else ', with flash attention'}: llama.cpp src/llama-context.cpp"
+    return term("working set", size, basis, low=0.7, high=1.6)

@@ -32,6 +32,22 @@ def test_the_buffers_of_a_7b_model_in_four_bits() -> None:
     assert found["working set"] == pytest.approx(304, rel=0.03)
 
 
+def test_without_flash_attention_the_graph_has_the_attention_of_a_chunk_to_the_whole_context() -> None:
+    """512 tokens x 28 heads x 32,768 cells in fp32 are 1792 MiB, and two hidden states more."""
+    graph = terms(of(attention="eager"))["working set"]
+    assert graph == pytest.approx(1792 + 14)
+    assert terms(of(attention="eager", max_model_len=1024))["working set"] == terms(of())["working set"]
+
+
+@pytest.mark.parametrize(("whole", "cells"), [
+    pytest.param(None, 52 * (1024 + 512) + 10 * 32768, id="a window keeps its tokens and those of a chunk"),
+    pytest.param(True, 62 * 32768, id="or all of them, and no more"),
+])  # fmt: skip
+def test_the_cells_of_layers_with_a_window(whole: bool | None, cells: int) -> None:
+    """Gemma 3 27B: 52 of 62 layers have a window of 1,024 tokens, 16 heads of 128."""
+    assert terms(of("google/gemma-3-27b-it", whole_windows=whole))["kv cache"] == pytest.approx(cells * 2 * 16 * 128 * 2 / MIB)
+
+
 @pytest.mark.parametrize(("settings", "cache"), [
     pytest.param({"kv_cache_dtype": "q8_0", "value_cache_dtype": "q8_0"}, 1792 * 34 / 64, id="both in eight bits"),
     pytest.param({"kv_cache_dtype": "q8_0"}, 1792 * (1 + 34 / 64) / 2, id="keys alone"),

@@ -50,7 +50,9 @@ def on_ggml(setup: Setup, settings: RunSettings, framework: str | None) -> Setup
     layout = replace(setup.layout, engine="device_map" if setup.layout.cards > 1 else "none")
     told = (settings.gpu_layers, settings.host_experts, settings.tensor_override)
     fits_itself = framework in _FIT_LAYERS and all(value is None for value in told) and setup.layout.cards == 1
-    run = replace(run, host_experts=_host_experts(setup.shape, settings), fits_itself=fits_itself)
+    run = replace(
+        run, host_experts=_host_experts(setup.shape, settings), fits_itself=fits_itself, whole_windows=settings.whole_windows is True
+    )
     requests = positive(settings.max_num_seqs) if framework == _SPLITS_CELLS else None
     return replace(setup, ggml=run, weights=weights, cache_bytes=(keys + values) / 2, layout=layout, batch=requests or setup.batch)
 
