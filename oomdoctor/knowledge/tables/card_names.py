@@ -49,8 +49,10 @@ class CardName(Struct, frozen=True):
 def read_card_name(written: str) -> Iterator[CardName]:
     """Yield what a name may say: all of it a name, then a part of it a count, then a plural."""
     whole, written = written[:_MOST], _bounded(written)
-    modded = any_word("card", "modded")
-    is_modded, written = modded.search(written) is not None, " ".join(modded.sub(" ", written).split())
+    is_modded = False
+    if any(word in written.lower() for word in name_words("card", "modded")):
+        unmodded = any_word("card", "modded").sub(" ", written)
+        is_modded, written = unmodded != written, " ".join(unmodded.split())
     readings = [(written, None), *_counted(written)]
     for text, cards in [*readings, *((text[:-1], cards) for text, cards in readings if re.search(r"\ds$", text))]:
         size = _SIZE.search(text)

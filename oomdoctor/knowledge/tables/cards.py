@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from math import prod
 
@@ -52,10 +52,9 @@ def card_named(written: str) -> Card | None:
 
 def commonest_card(written: str) -> Card | None:
     """Return the card that a name means, of several sizes the commonest; None where it is unknown or that of different cards."""
-    names = list(read_card_name(written))
-    if rented := _rented(written, names):
+    if rented := _rented(written):
         return rented
-    for name in names:
+    for name in read_card_name(written):
         if not name.text:
             size = name.gigabytes
             return Card(name.written, _usable(size), count=name.cards, gigabytes=size) if size else None
@@ -64,17 +63,17 @@ def commonest_card(written: str) -> Card | None:
     return None
 
 
-def _rented(written: str, names: Iterable[CardName]) -> Card | None:
+def _rented(written: str) -> Card | None:
     """Return the cards of a type of machine that a cloud rents (`p4d.24xlarge`, `Standard_NC24ads_A100_v4`); None where none is named."""
     plain = _CLOUD.sub("", written.lower())
-    whole = [(_CLOUD.sub("", name.written.lower()), name.cards) for name in names]
-    for words, machines in [(plain, None), *whole, *((word, None) for word in _PARTED.split(plain))]:
-        row = _instances().get(words)
-        card = None if row is None else commonest_card(row["card"])
-        if row is not None and card is not None:
-            counts = [int(count) for count in (row["cards"], machines or "") if count]
-            return replace(card, count=prod(counts) if counts else None)
-    return None
+    row = next((row for words in (plain, *_PARTED.split(plain)) if (row := _instances().get(words))), None)
+    card = None if row is None else commonest_card(row["card"])
+    if row is None or card is None:
+        return None
+    # `2 x p4d.24xlarge` are two machines.
+    machines = next((name.cards for name in read_card_name(written) if _instances().get(_CLOUD.sub("", name.written.lower())) is row), None)
+    counts = [int(count) for count in (row["cards"], machines or "") if count]
+    return replace(card, count=prod(counts) if counts else None)
 
 
 def choices(written: str, most: int = 3) -> list[str]:
@@ -116,6 +115,9 @@ class _Row(Struct, frozen=True):
     capability: str
     unified: bool
 
+    letters: frozenset[str] = frozenset()
+    """Every letter of its names; a name with another one is not its."""
+
     @property
     def commonest_is_known(self) -> bool:
         return not self.unified or len(self.gigabytes) <= _KNOWN_CHOICES
@@ -148,7 +150,8 @@ def _shown(row: _Row, gigabytes: int | None = None) -> str:
 
 def _named(name: CardName) -> list[_Row]:
     """Return the cards that are called so, else those with the fewest words beside the written ones; of the written size only."""
-    exact = [row for row in _cards() if any(letters(known) == letters(name.written) for known in row.names)]
+    plain = letters(name.written)
+    exact = [row for row in _cards() if set(plain) <= row.letters and any(letters(known) == plain for known in row.names)]
     if exact:
         return [_of_size(row, name.gigabytes) or row for row in exact]
     sized = [
@@ -162,7 +165,8 @@ def _named(name: CardName) -> list[_Row]:
 
 def _matching(name: CardName) -> list[tuple[int, _Row]]:
     """Return the cards of which this may be the name, each with how many words were left away."""
-    return [(left, row) for row in _cards() if (left := _missing(name, row)) is not None]
+    plain = set(letters(name.text))
+    return [(left, row) for row in _cards() if plain <= row.letters and (left := _missing(name, row)) is not None]
 
 
 def _missing(name: CardName, row: _Row) -> int | None:
@@ -194,6 +198,7 @@ def _cards() -> list[_Row]:
             [int(float(gigabytes)) for gigabytes in row["memory_gb"].split("|")],
             row["compute_capability"],
             row["unified"] == "yes",
+            frozenset(row["names"].lower().replace("mobile", "laptop")),
         )
         for row in table("cards")
         if row["memory_gb"]

@@ -68,9 +68,13 @@ class ModelName(Struct, frozen=True):
 def read_model_name(written: str) -> Iterator[ModelName]:
     """Yield what a name may say: all of it the model's own, then without its owner, then what a fine-tune says of its base."""
     plain = last_part(written)
+    yield from _spelled(plain)
     bare = _owner().sub("", plain)
-    for text in dict.fromkeys((plain, bare, _fine_tune().sub(" ", bare))):
-        yield from _spelled(text)
+    if bare != plain:
+        yield from _spelled(bare)
+    base = _fine_tune().sub(" ", bare)
+    if base != bare:
+        yield from _spelled(base)
 
 
 def read_known_name(name: str) -> Iterator[ModelName]:

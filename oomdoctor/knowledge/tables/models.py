@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
 from math import log
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.json import decode
 from msgspec.structs import replace
 
@@ -24,6 +24,9 @@ _AT_SIZE = 0.25
 """What the same size counts for, beside how like two names are."""
 _LIKE = 0.34
 _DISTILLED = "distill"
+_BEGINS = 2
+"""Letters of a family that are looked for in a name before it is read."""
+_SEPARATORS = str.maketrans("", "", "-_ .:/")
 
 
 class LatentRow(Struct, frozen=True):
@@ -121,7 +124,7 @@ def model_row(name: str) -> ModelRow | None:
 
 def model_choices(name: str, most: int = 3) -> list[str]:
     """Return the models that somebody may have meant by a name that is not known, the likeliest first, each size once."""
-    written, spelled = _readings(name)[0], last_part(name).lower()
+    written, spelled = next(_readings(name)), last_part(name).lower()
     marked: dict[tuple[str, str, str], tuple[float, float, str]] = {}
     for entry in _entries():
         known = entry.name
@@ -143,29 +146,39 @@ def _away(row: ModelRow, billions: float | None) -> float:
 
 def model_rows() -> tuple[ModelRow, ...]:
     """Return every model of the table once."""
-    return tuple(_table().values())
+    return tuple(map(_row, _table()))
 
 
 class _Entry(Struct, frozen=True):
-    """A row with its name in parts."""
+    """A name of a model in parts, and the row that it is a name of."""
 
     name: ModelName
-    row: ModelRow
+    key: str
+
+    @property
+    def row(self) -> ModelRow:
+        """The row, which is read only where it is asked for."""
+        return _row(self.key)
 
 
-def _readings(name: str) -> list[ModelName]:
-    """Return what a name may say, with Ollama's own names by those of the models."""
-    readings = list(read_model_name(name))
-    if is_ollama_tag(name):
-        readings = [tagged.name if (tagged := _tags().get((reading.family, reading.size))) else reading for reading in readings]
-    return readings
+class _Names(Struct, frozen=True):
+    """What of a row says how the model is called."""
+
+    called: tuple[str, ...] = ()
+
+
+def _readings(name: str) -> Iterator[ModelName]:
+    """Yield what a name may say, with Ollama's own names by those of the models."""
+    for reading in read_model_name(name):
+        tagged = _tags().get((reading.family, reading.size)) if is_ollama_tag(name) else None
+        yield tagged.name if tagged else reading
 
 
 def _meant(written: ModelName) -> ModelRow | None:
     """Return the row that a name means: by family and size, else by one of them where only one model has it."""
     if not written.family:
         return None
-    entries = _by_family().get(written.family, [])
+    entries = [entry for entry in _spelled_like(written.family) if entry.name.family == written.family]
     of_size = [entry for entry in entries if _has_size(written, entry)]
     named_so = [entry for entry in of_size if entry.name.size == written.size]
     if row := _chosen(written, named_so if written.size and named_so else of_size):
@@ -225,31 +238,43 @@ def _dimensions(row: ModelRow) -> tuple[object, ...]:
 
 @cache
 def _entries() -> list[_Entry]:
-    return [_Entry(next(iter(read_known_name(name))), row) for name, row in _table().items()]
+    return [_Entry(next(iter(read_known_name(name))), name) for name in _table()]
 
 
 @cache
 def _tags() -> Mapping[tuple[str, str], _Entry]:
     """Return the models by the names that only Ollama's library has for them."""
-    readings = [(next(iter(read_known_name(tag))), row) for row in _table().values() for tag in row.called if is_ollama_tag(tag)]
-    return {(reading.family, reading.size): _Entry(next(iter(read_known_name(row.name))), row) for reading, row in readings}
+    tags = [(next(iter(read_known_name(tag))), name) for name, called in _called().items() for tag in called if is_ollama_tag(tag)]
+    return {(tag.family, tag.size): _Entry(next(iter(read_known_name(name))), name) for tag, name in tags}
+
+
+@lru_cache(maxsize=64)
+def _spelled_like(family: str) -> list[_Entry]:
+    """Return the names that may be of a family: those that begin with its letters somewhere; the others are not read."""
+    begins = family[:_BEGINS]
+    known = [(spelling, name) for squeezed, spelling, name in _spellings() if begins in squeezed]
+    return [_Entry(reading, name) for spelling, name in known for reading in read_known_name(spelling)]
 
 
 @cache
-def _by_family() -> Mapping[str, list[_Entry]]:
-    families: dict[str, list[_Entry]] = {}
-    for name, row in _table().items():
-        for reading in (reading for known in (name, *_words_for(row)) for reading in read_known_name(known)):
-            families.setdefault(reading.family, []).append(_Entry(reading, row))
-    return families
-
-
-def _words_for(row: ModelRow) -> list[str]:
-    return [known for known in row.called if not is_ollama_tag(known)]
+def _spellings() -> list[tuple[str, str, str]]:
+    """Return every name of every model: its letters alone, as it is written, and the row."""
+    known = [(spelling, name) for name, called in _called().items() for spelling in (name, *called) if not is_ollama_tag(spelling)]
+    return [(spelling.lower().translate(_SEPARATORS), spelling, name) for spelling, name in known]
 
 
 @cache
-def _table() -> Mapping[str, ModelRow]:
+def _called() -> Mapping[str, tuple[str, ...]]:
+    return {name: decode(row, type=_Names).called for name, row in _table().items()}
+
+
+@cache
+def _row(name: str) -> ModelRow:
+    row = decode(_table()[name], type=ModelRow)
+    return replace(_row(row.like) if row.like else row, name=name, called=row.called)
+
+
+@cache
+def _table() -> Mapping[str, Raw]:
     with open(os.path.join(builtin_rules(), "tables", "models.json"), "rb") as file:
-        models = decode(file.read(), type=dict[str, ModelRow])
-    return {name: replace(models[row.like] if row.like else row, name=name, called=row.called) for name, row in models.items()}
+        return decode(file.read(), type=dict[str, Raw])
