@@ -161,7 +161,7 @@ class _Entry(Struct, frozen=True):
         return _row(self.key)
 
 
-class _Names(Struct, frozen=True):
+class _RowNames(Struct, frozen=True):
     """What of a row says how the model is called."""
 
     called: tuple[str, ...] = ()
@@ -265,7 +265,7 @@ def _spellings() -> list[tuple[str, str, str]]:
 
 @cache
 def _called() -> Mapping[str, tuple[str, ...]]:
-    return {name: decode(row, type=_Names).called for name, row in _table().items()}
+    return {name: decode(row, type=_RowNames).called for name, row in _table().items()}
 
 
 @cache
