@@ -203,6 +203,53 @@ def test_other_libraries(recorded: Recorded, library: str, backend: str, used: s
     assert [oom.stats for oom in rank.ooms] == ([] if stats is None else [stats])
 
 
+ACCELERATOR = """
+import torch
+from torch import _C
+from torch.cuda import memory
+_queued, _state = [], [False]
+def is_initialized(): return _state[0]
+def _lazy_call(function): function() if _state[0] else _queued.append(function)
+def init():
+    if not _state[0]:
+        _state[0] = True
+        for function in _queued: function()
+def device_count(): return 1
+def allocate(size):
+    init()
+    made = torch._C.ask(size)
+    for tell in made.tell: tell()
+    if made.errors: raise RuntimeError("{name} out of memory. Tried to allocate 600.00 MiB")
+"""
+"""A device beside cuda, as torch has xpu and torch_npu has npu."""
+NPU = (
+    ACCELERATOR.format(name="NPU")
+    + """
+torch.npu = __import__("sys").modules["torch_npu"]
+class _C: _npu_attach_out_of_memory_observer = staticmethod(torch._C.attach)
+"""
+)
+
+
+@pytest.mark.parametrize(("library", "text", "device", "gaps", "asked"), [
+    pytest.param("torch/xpu.py", ACCELERATOR.format(name="XPU"), "xpu", {"failed requests"}, None, id="xpu, which has no observer"),
+    pytest.param("torch_npu.py", NPU, "npu", set(), 600 * MIB, id="npu, whose binding has its own"),
+])  # fmt: skip
+def test_a_device_that_is_not_cuda_is_recorded(
+    recorded: Recorded, library: str, text: str, device: str, gaps: set[str], asked: int | None
+) -> None:
+    site = write_fake_torch(recorded.place / "2.11.0" / "site-packages", "2.11.0")
+    (site / library).write_text(text)
+    imported = library.split(".")[0].replace("/", ".")
+    program = f"import torch, {imported}\ndef fill(): torch.{device}.allocate(900 << 20)\nfill()\ntorch.{device}.allocate(600 << 20)\n"
+    recorded.run(program, "2.11.0")
+    (rank,) = ranks(recorded)
+    (oom,) = rank.ooms
+    assert rank.hello is not None and (rank.hello.backend, {gap.what for gap in rank.hello.gaps}) == (device, gaps)
+    assert (oom.driver_request_bytes, oom.stats["reserved_bytes"]["all"]["current"]) == (asked, 900 * MIB)
+    assert [(wheres((holder["site"],)), holder["bytes"]) for holder in oom.holders] == [(["program.py:3:fill"], 900 * MIB)]
+
+
 BROKEN = {
     "a full disk": "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n",
     "the folder is gone": "import shutil\nshutil.rmtree({ranks!r})\n",
