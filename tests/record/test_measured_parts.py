@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from record.made_evidence import GIB, MIB, SITE, Card
 from record.test_evaluations import LAYERS, TRAIN, WEIGHT
 
@@ -14,6 +15,8 @@ from oomdoctor.api.runs.evidence import diagnose_evidence
 from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.case.recorded.parts import MeasuredPart
 from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.report.diagnosis.steps import steps
+from oomdoctor.report.document import Steps
 from oomdoctor.report.wire.diagnosis import convert_diagnosis
 from oomdoctor.report.wording.wording import Wording
 
@@ -143,6 +146,20 @@ def test_a_snapshot_can_stand_beside_a_log(tmp_path: Path) -> None:
     diagnosis = diagnose([log], snapshot=snapshot)
     assert part(diagnosis, "activations").bytes == 40 * 380 * MIB
     assert part(diagnosis, "weights").site == "srv/fit.py:12:main"
+
+
+@pytest.mark.parametrize(("lang", "sentence"), [
+    ("en", "Frees about 7.42 GiB of the 14.84 GiB measured if it is halved."),
+    ("zh", "省下约为实测 14.84 GiB 中的 7.42 GiB（减半时）。"),
+])  # fmt: skip
+def test_a_step_says_in_short_what_it_frees(tmp_path: Path, lang: str, sentence: str) -> None:
+    diagnosis = died(tmp_path, [WEIGHTS, ACTIVATIONS], config=None)
+    finding = diagnosis.findings[0]
+    batch = fix(diagnosis, "smaller-batch")
+    first = replace(batch, id="first", frees_measured=None)
+    shown = steps([replace(finding, fixes=(first, batch))], Wording(lang), 0)
+    told = [step for block in shown if isinstance(block, Steps) for step in block.steps]
+    assert sentence in "".join(span.text for span in told[1].text)
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])

@@ -78,7 +78,7 @@ ABOUT = Text(", here about {size}", "，这里约 {size}")
 MEASURED: Mapping[str, Text] = {
     "setting": Text(", about {size} of the {of} measured", "，约为实测 {of} 中的 {size}"),
     "model": Text(", about {size} of the {of} measured", "，约为实测 {of} 中的 {size}"),
-    "half": Text("; half as much frees about {size} of the {of} measured", "；减半约省实测 {of} 中的 {size}"),
+    "half": Text(", about {size} of the {of} measured if it is halved", "，约为实测 {of} 中的 {size}（减半时）"),
     "at-most": Text(", at most the {size} measured", "，最多为实测的 {size}"),
 }
 """What a fix frees of what was measured, by how it follows (MeasuredSaving.by)."""
