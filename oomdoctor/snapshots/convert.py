@@ -76,7 +76,7 @@ def _recording(value: Fields, form: str, file_size: int, reader: SnapshotReader,
     annotations = tuple(reader.annotations(_list(value.get("external_annotations"))))
     settings = _settings(value.get("allocator_settings"))
     reader.stacks.finish()
-    return Recording(form, _torch(value, reader), devices, reader.stacks, annotations, settings, reader.unreadable, gaps)
+    return Recording(form, _torch(value, reader), devices, reader.stacks, annotations, settings, reader.unreadable, gaps=gaps)
 
 
 def _entries(listed: list[object]) -> int:

@@ -31,7 +31,8 @@ class SavedState(Struct, frozen=True):
     """What `torch.cuda.memory_allocated()` gives: blocks in use, as long as they are."""
     waiting: int
     """Blocks that the program freed and another stream still uses."""
-    largest_free_block: int
+    largest_free_block: int | None
+    """None where the file does not tell where blocks lay."""
     in_other_pools: int
     """Free bytes in private pools: CUDA graphs and MemPools."""
 
@@ -172,6 +173,6 @@ def _saved(device: Device) -> SavedState:
         reserved=sum(segment.size for segment in device.segments),
         allocated=sum(block.size for _, block in blocks if block.is_live and not block.is_waiting),
         waiting=sum(block.size for _, block in blocks if block.is_waiting),
-        largest_free_block=max(saved_free_pieces(device), default=0),
+        largest_free_block=max(saved_free_pieces(device), default=0) if device.is_mapped else None,
         in_other_pools=sum(block.size for segment, block in blocks if segment.pool != (0, 0) and not block.is_live),
     )

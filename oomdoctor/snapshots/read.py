@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from oomdoctor.case.gap import Gap
 from oomdoctor.snapshots.convert import NotASnapshot, SnapshotReader, recording
@@ -45,7 +46,7 @@ def _torn(items: Mapping[str, object], size: int, reader: SnapshotReader, damage
     if "segments" not in items:
         raise damage
     gap = Gap("the trace", f"the file is damaged or cut off: {damage}", _AGAIN)
-    return recording({"segments": items["segments"]}, size, reader, (gap,))
+    return replace(recording({"segments": items["segments"]}, size, reader, (gap,)), is_cut=True)
 
 
 @contextmanager

@@ -156,5 +156,7 @@ class Recording:
     """What of `allocator_settings` is set, as text."""
     unreadable: int
     """Segments, blocks and entries that lack what they must have; they are left out."""
+    is_cut: bool = False
+    """Whether the file is damaged or cut off behind its segments, so that its trace is not read."""
     gaps: tuple[Gap, ...] = ()
     """What the form of the file cannot tell, and how to record better."""

@@ -45,8 +45,8 @@ class Refusal(Struct, frozen=True):
     reserved: int
     device_free: int
     live_requested: int
-    largest_free_block: int
-    """In the pool and stream of the request."""
+    largest_free_block: int | None
+    """In the pool and stream of the request; None where the file does not tell where blocks lay."""
     free_in_pool: int
     free_elsewhere: int
     """Free bytes in segments of other streams and pools, which this request may not use."""
@@ -98,7 +98,7 @@ def _refusal(moment: _Moment, total: int | None, stacks: Sequence[Stack], catego
         reserved=reserved,
         device_free=driver_free,
         live_requested=requested,
-        largest_free_block=largest,
+        largest_free_block=largest if moment.device.is_mapped else None,
         free_in_pool=in_pool,
         free_elsewhere=elsewhere,
         survived=survived,

@@ -21,7 +21,7 @@ class Failed(NamedTuple):
     reserved: int
     device_free: int
     live_requested: int
-    largest_free: int
+    largest_free: int | None
 
 
 class Answer(NamedTuple):

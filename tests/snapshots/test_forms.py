@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from snapshots.made_forms import FORMS, NOT_READ, STATES, STEADY, chrome, page, timeline
 from snapshots.made_snapshots import MIB, leaking, pickled, survived, training
 
+from oomdoctor.api.runs.compare_snapshots import is_snapshot
 from oomdoctor.api.runs.snapshot import SnapshotReport, snapshot
+from oomdoctor.cli.main import cli
 from oomdoctor.errors import UsageError
 
 
@@ -51,6 +55,52 @@ def test_a_page_may_hold_several(tmp_path: Path) -> None:
 def test_a_cut_off_trace_is_a_gap(tmp_path: Path) -> None:
     gaps = explained(tmp_path, STATES["cut off in the trace"][0]).gaps
     assert ["the trace" in gap.what and gap.how is not None for gap in gaps] == [True]
+
+
+@pytest.mark.parametrize(
+    ("lang", "cut", "unrecorded"), [("en", "cut off at byte", "were not recorded"), ("zh", "cut off at byte", "没有记录")]
+)
+def test_of_a_cut_off_trace_only_the_cut_is_said(tmp_path: Path, lang: str, cut: str, unrecorded: str) -> None:
+    for data, is_cut in ((STATES["cut off in the trace"][0], True), (STATES["the list of segments"][0], False)):
+        (tmp_path / "made").write_bytes(data)
+        said = re.sub(r"\s+", " ", CliRunner().invoke(cli, ["snapshot", str(tmp_path / "made"), "--lang", lang, "--exit-zero"]).output)
+        assert (cut in said, unrecorded in said) == (is_cut, not is_cut)
+
+
+@pytest.mark.parametrize(
+    "data", [pytest.param(timeline([(10, 100, 0)]), id="a timeline"), pytest.param(chrome(STEADY), id="a trace of the profiler")]
+)
+def test_the_largest_free_piece_is_unknown_where_no_segments_are_told(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "made").write_bytes(data)
+    said = CliRunner().invoke(cli, ["snapshot", str(tmp_path / "made"), "--exit-zero"]).output
+    assert "largest free piece unknown" in re.sub(r"\s+", " ", said)
+    told = json.loads(CliRunner().invoke(cli, ["snapshot", str(tmp_path / "made"), "--exit-zero", "--format", "json"]).output)
+    assert told["devices"][0]["end"]["largest_free_block_bytes"] is None
+
+
+@pytest.mark.parametrize("name", [*FORMS, "a timeline", "a trace of the profiler"])
+def test_every_form_is_compared_as_a_snapshot(tmp_path: Path, name: str) -> None:
+    more = {"a timeline": timeline([(10, 100, 0)]), "a trace of the profiler": chrome(STEADY)}
+    (tmp_path / "a").write_bytes(more[name] if name in more else FORMS[name][0])
+    assert is_snapshot(tmp_path / "a")
+    compared = CliRunner().invoke(cli, ["compare", str(tmp_path / "a"), str(tmp_path / "a"), "--format", "json", "--exit-zero"])
+    assert json.loads(compared.output)["matters"] is False
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b'{"schema": "oomdoctor/environment/v1", "gpus": []}', id="a machine"),
+        pytest.param(b"[2024-01-01 10:00:00] step 1", id="a log that begins with a date in brackets"),
+        pytest.param(b"[[36m(pid=1) step 1", id="a log with colours that lost their escape"),
+        pytest.param(b"<html><body>a log of local files</body>", id="a page"),
+        pytest.param(b'{"segments": 3}', id="JSON of something else"),
+        pytest.param(b"", id="nothing"),
+    ],
+)
+def test_what_is_compared_otherwise_is_no_snapshot(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "a").write_bytes(data)
+    assert not is_snapshot(tmp_path / "a")
 
 
 def test_a_timeline_gives_the_peak_and_categories(tmp_path: Path) -> None:

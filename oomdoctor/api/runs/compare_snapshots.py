@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from oomdoctor.api.inputs import Path
+from oomdoctor.api.inputs import Path, path_text
 from oomdoctor.api.runs.snapshot import SnapshotReport, snapshot
 from oomdoctor.comparing.snapshots import SnapshotChange, snapshot_change
 from oomdoctor.errors import UsageError
 from oomdoctor.snapshots.explain import DeviceExplanation
 from oomdoctor.snapshots.facts import decisive
-
-_PICKLE = b"\x80"
-_PROTOCOLS = range(2, 6)
+from oomdoctor.snapshots.forms.file import begins_as_snapshot
+from oomdoctor.snapshots.opcodes import NotReadable
 
 
 class SnapshotComparison(Struct, frozen=True, kw_only=True):
@@ -24,13 +23,11 @@ class SnapshotComparison(Struct, frozen=True, kw_only=True):
 
 
 def is_snapshot(path: Path) -> bool:
-    """Return whether a file is a pickle by its first bytes, which no log, config or description of a machine begins with."""
+    """Return whether a file begins as a memory snapshot in any of its forms, which no log, config or description of a machine does."""
     try:
-        with open(path, "rb") as file:
-            first = file.read(2)
-    except OSError:
+        return begins_as_snapshot(path_text(path) or "")
+    except (OSError, NotReadable):
         return False
-    return first[:1] == _PICKLE and first[1:] != b"" and first[1] in _PROTOCOLS
 
 
 def compare_snapshots(before: Path, after: Path, *, rules: Path | None = None) -> SnapshotComparison:

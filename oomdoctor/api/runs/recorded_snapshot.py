@@ -51,7 +51,7 @@ def _refused_then(rank: RankEvidence, refused: RefusedRequest, end: SavedState) 
         return {}
     in_pool = max(0, end.reserved - end.allocated - end.waiting - end.in_other_pools)
     capacity = end.reserved + free
-    why = reason(wanted_bytes, free, end.reserved, end.largest_free_block, in_pool, end.in_other_pools, refused.total_bytes)
+    why = reason(wanted_bytes, free, end.reserved, end.largest_free_block or 0, in_pool, end.in_other_pools, refused.total_bytes)
     facts: dict[str, Fact] = {
         "failed": True,
         "why": why,

@@ -35,6 +35,8 @@ class SnapshotFile(Struct, frozen=True, kw_only=True):
     torch_at_least: str | None
     devices: tuple[DeviceExplanation, ...]
     unreadable: int = 0
+    is_cut: bool = False
+    """Whether the file ends, or is damaged, before its trace does."""
 
 
 class SnapshotReport(Struct, frozen=True, kw_only=True):
@@ -134,4 +136,5 @@ def _file(path: str, part: str | None, recording: Recording, holdings: Holdings,
         torch_at_least=recording.torch_at_least,
         devices=explain(recording, holdings, totals),
         unreadable=recording.unreadable,
+        is_cut=recording.is_cut,
     )

@@ -87,14 +87,15 @@ def _why(refusal: Refusal, wording: Wording) -> str:
         "driver": refusal.device_free,
         "elsewhere": refusal.free_elsewhere,
     }
-    return wording.say(texts.WHY[refusal.why], **{name: format_size(size) for name, size in sizes.items()})
+    return wording.say(texts.WHY[refusal.why], **{name: format_size(size) for name, size in sizes.items() if size is not None})
 
 
 def _totals(name: str, device: DeviceExplanation, wording: Wording) -> Iterator[Row]:
     end = device.end
     peak = {"peak": format_size(device.peak.requested), "reserved": format_size(device.peak.reserved)}
     yield Row(name, wording.say(texts.PEAK, **peak))
-    yield Row("", wording.say(texts.AT_END, live=format_size(end.allocated), largest=format_size(end.largest_free_block)))
+    largest = wording.say(texts.NOT_KNOWN) if end.largest_free_block is None else format_size(end.largest_free_block)
+    yield Row("", wording.say(texts.AT_END, live=format_size(end.allocated), largest=largest))
 
 
 def _findings(findings: Sequence[Finding], wording: Wording) -> Iterator[Block]:
@@ -127,7 +128,10 @@ def _missing(report: SnapshotReport, device: DeviceExplanation | None, wording: 
     """Yield what a better recording of the device would tell, and how to make it with this torch."""
     if device is None:
         return
-    torch = next((file.torch_at_least for file in report.files if device in file.devices), None)
+    file = next((file for file in report.files if device in file.devices), None)
+    if file is not None and file.is_cut:
+        return
+    torch = None if file is None else file.torch_at_least
     call = _OLD_CALL if torch in _OLD_TORCH else _CALL
     categories = by_category(device.holders)
     before = categories.get(_BEFORE, 0)

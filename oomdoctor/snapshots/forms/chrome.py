@@ -109,7 +109,7 @@ class _MemoryEvents:
             for device in devices
             for is_start, time in ((True, begin), (False, end))
         ]
-        return Recording("chrome-trace", None, devices, (Stack(),), tuple(steps), {}, self._unreadable, (_LACKS,))
+        return Recording("chrome-trace", None, devices, (Stack(),), tuple(steps), {}, self._unreadable, gaps=(_LACKS,))
 
     def _device(self, index: int, ledger: Ledger) -> Device:
         return ledger.device(index, self._allocated.get(index))

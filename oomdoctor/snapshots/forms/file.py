@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -14,7 +15,7 @@ from oomdoctor.snapshots.forms.chrome import chrome_trace, is_chrome_trace
 from oomdoctor.snapshots.forms.packed import Bounded, most_unpacked, pickle_in_zip, plain_source, read_all
 from oomdoctor.snapshots.forms.page import files_in_page, is_page
 from oomdoctor.snapshots.forms.profiler_timeline import read_timeline
-from oomdoctor.snapshots.opcodes import NotReadable
+from oomdoctor.snapshots.opcodes import PROTOCOLS, NotReadable
 from oomdoctor.snapshots.read import MEMORY_PER_BYTE, read_pickle
 from oomdoctor.snapshots.recording import Recording
 
@@ -23,6 +24,13 @@ _ZIP, _LEGACY = b"PK\x03\x04", b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 """What torch.save writes, and what it wrote before torch 1.6."""
 _JSON_PER_BYTE = 16
 """Frames that a pickle names once stand in JSON each time."""
+_PICKLES = tuple(_PICKLE + bytes((protocol,)) for protocol in PROTOCOLS)
+_NAME_WITHIN = 256
+_OTHER_FORMS = re.compile(
+    rb"""<.{0,4096}?\blocal_files\b|\{.{0,65536}?"traceEvents"|[{\[].{0,4096}?"(?:device_traces|total_size|segment_type)"|\[\s*\[\s*-?[\d.]{1,24}\s*[],]""",
+    re.DOTALL,
+)
+"""Pages of memory_viz, traces and timelines of the profiler, snapshots as JSON."""
 _TEXT_MARK = b"\xef\xbb\xbf"
 
 Limit = Callable[[int, int], None]
@@ -64,6 +72,18 @@ def read_file(path: str, size: int, limit: Limit = unlimited) -> tuple[FilePart,
             return _with_damage((FilePart(None, read_pickle(Bounded(source, size), unpacked)),), damage)
         data = read_all(source, size)
     return _with_damage(tuple(parts_of(data, first, limit)), damage)
+
+
+def begins_as_snapshot(path: str) -> bool:
+    """Return whether the first bytes of a file, unpacked, are those of a snapshot, and of nothing else that is compared.
+
+    Raise OSError where it cannot be read, NotReadable where what unpacks it is missing.
+    """
+    with open(path, "rb") as file:
+        first = plain_source(file, [])[0].first.removeprefix(_TEXT_MARK).lstrip()
+    if first.startswith(_ZIP):
+        return b"data.pkl" in first[:_NAME_WITHIN]
+    return first[:2] in _PICKLES or _OTHER_FORMS.match(first) is not None
 
 
 def _refuse_others(first: bytes) -> None:

@@ -35,7 +35,7 @@ def read_timeline(value: Sequence[object]) -> Recording | None:
 
 
 def _recorded(device: Device, unreadable: int) -> Recording:
-    return Recording("timeline", None, (device,), _STACKS, (), {}, unreadable, (_LACKS,))
+    return Recording("timeline", None, (device,), _STACKS, (), {}, unreadable, gaps=(_LACKS,))
 
 
 def _is_series(times: object, sizes: object) -> bool:

@@ -22,7 +22,8 @@ class EndV1(Struct, frozen=True, kw_only=True):
     allocated_bytes: int
     waiting_bytes: int
     """Blocks that the program freed and another stream still uses."""
-    largest_free_block_bytes: int
+    largest_free_block_bytes: int | None
+    """Null where the file does not tell where blocks lay."""
     free_in_other_pools_bytes: int
 
 
@@ -51,7 +52,8 @@ class OomV1(Struct, frozen=True, kw_only=True):
     requested_bytes: int
     reserved_bytes: int
     device_free_bytes: int
-    largest_free_block_bytes: int
+    largest_free_block_bytes: int | None
+    """Null where the file does not tell where blocks lay."""
     free_in_pool_bytes: int
     """Free bytes in the pool and stream of the request."""
     free_elsewhere_bytes: int
