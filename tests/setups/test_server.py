@@ -160,6 +160,12 @@ def test_what_somebody_says_of_the_pools_counts() -> None:
     assert of("sglang", window_tokens=0.2).server.pools.window_tokens is None
 
 
+def test_a_model_that_is_published_in_fp8_is_loaded_in_fp8() -> None:
+    """671 billion parameters on eight cards: 78 GiB each, and what every card has whole."""
+    weights = of("sglang", card=139.8, model="deepseek-ai/DeepSeek-V3", tensor_parallel=8, cards=8).terms[0]
+    assert weights.bytes == pytest.approx(79.5 * GIB, rel=0.01)
+
+
 @pytest.mark.parametrize(("settings", "copies"), [
     pytest.param({"attention_copies": 4, "splits_attention": True}, 4, id="copies of the attention"),
     pytest.param({"attention_copies": 4}, 1, id="copies of the model are other cards"),
