@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from array import array
 from collections.abc import Iterable, Sequence
 from typing import overload
 
 from oomdoctor.snapshots.recording import PythonFrame, Stack
 
-_SIZE = array("I").itemsize
+_NARROW = (1 << 16) - 1
+"""The largest number of a frame that two bytes hold: few recordings have more."""
 _FIRST = 2
 """Numbers below are left to frames that are not of Python."""
 
@@ -21,6 +21,7 @@ class Stacks(Sequence[Stack]):
         self._frames = [PythonFrame("", 0, "")] * _FIRST
         self._frame_numbers: dict[PythonFrame, int] = {}
         self._packed: list[bytes] = []
+        self._wide: set[int] = set()
         self._special: dict[int, tuple[bool, str | None]] = {}
         self._numbers: dict[object, int] = {}
         self.add(())
@@ -34,24 +35,31 @@ class Stacks(Sequence[Stack]):
 
     def add(self, frames: Iterable[int], *, in_backward: bool = False, category: str | None = None) -> int:
         """Return the number of the stack of these frames, innermost first, by their numbers."""
-        packed = array("I", frames).tobytes()
-        key = (packed, in_backward, category) if in_backward or category is not None else packed
+        numbers = array("I", frames)
+        is_wide = max(numbers, default=0) > _NARROW
+        packed = numbers.tobytes() if is_wide else array("H", numbers).tobytes()
+        key = (packed, is_wide, in_backward, category) if is_wide or in_backward or category is not None else packed
         number = self._numbers.setdefault(key, len(self._packed))
         if number == len(self._packed):
             self._packed.append(packed)
-            if key is not packed:
+            if in_backward or category is not None:
                 self._special[number] = (in_backward, category)
+            if is_wide:
+                self._wide.add(number)
         return number
 
     def with_category(self, number: int, category: str | None) -> int:
         """Return the number of the same stack with what a profiler says that it holds."""
-        return self.add(memoryview(self._packed[number]).cast("I"), in_backward=self[number].in_backward, category=category)
+        return self.add(self._of(number), in_backward=self[number].in_backward, category=category)
 
     def from_outside(self, number: int, depth: int) -> PythonFrame | None:
         """Return the frame of a stack that has so many around it; None where it has fewer frames."""
-        packed = self._packed[number]
-        at = len(packed) - _SIZE * (depth + 1)
-        return None if at < 0 else self._frames[int.from_bytes(packed[at : at + _SIZE], sys.byteorder)]
+        frames = self._of(number)
+        return self._frames[frames[-1 - depth]] if depth < len(frames) else None
+
+    def _of(self, number: int) -> memoryview[int]:
+        packed = memoryview(self._packed[number])
+        return packed.cast("I") if number in self._wide else packed.cast("H")
 
     def finish(self) -> None:
         """Add no more: what only that needs is given up."""
@@ -67,7 +75,7 @@ class Stacks(Sequence[Stack]):
     def __getitem__(self, number: int | slice) -> Stack | Sequence[Stack]:
         if isinstance(number, slice):
             return [self[at] for at in range(*number.indices(len(self)))]
-        frames = tuple(map(self._frames.__getitem__, memoryview(self._packed[number]).cast("I")))
+        frames = tuple(map(self._frames.__getitem__, self._of(number)))
         return Stack(frames, *self._special.get(number, ()))
 
 
