@@ -14,6 +14,7 @@ from oomdoctor.errors import UsageError
 from oomdoctor.triage.groups import Fleet, Group, summarise
 from oomdoctor.triage.log_file import MEMBER
 from oomdoctor.triage.row import JobRow
+from oomdoctor.triage.store.known_groups import KnownGroups, known_groups
 from oomdoctor.triage.store.parts import Parts
 
 _MOST_JOBS = 1000
@@ -26,6 +27,7 @@ class GroupShown(Struct, frozen=True, kw_only=True):
     fleet: Fleet
     group: Group
     number: int
+    known: KnownGroups
     jobs: tuple[JobRow, ...]
     diagnosis: Diagnosis | None
     """Of the job that stands for the group; None where its log is not there any more, or lies inside another file."""
@@ -39,7 +41,10 @@ def show_group(store: str, number: int, *, rules: str | None = None) -> GroupSho
         raise UsageError(f"there is no group {number}: the triage in {store} has {len(fleet.groups)}")
     group = fleet.largest[number - 1]
     newest = heapq.nlargest(_MOST_JOBS, _jobs_of(group, parts), key=lambda row: (row.ended or 0, row.job))
-    return GroupShown(fleet=fleet, group=group, number=number, jobs=tuple(newest), diagnosis=_diagnosis(group.example, rules))
+    known = known_groups(store)
+    return GroupShown(
+        fleet=fleet, group=group, number=number, known=known, jobs=tuple(newest), diagnosis=_diagnosis(group.example, rules)
+    )  # fmt: skip
 
 
 def _jobs_of(group: Group, parts: Parts) -> Iterator[JobRow]:

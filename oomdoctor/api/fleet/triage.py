@@ -19,6 +19,7 @@ from oomdoctor.triage.groups import Fleet, summarise
 from oomdoctor.triage.listing import list_folders
 from oomdoctor.triage.placing import Layouts
 from oomdoctor.triage.scheduler.records import keep_records
+from oomdoctor.triage.store.known_groups import KnownGroups, note_groups
 from oomdoctor.triage.store.parts import PARTS, Parts
 from oomdoctor.triage.work import Redact
 
@@ -33,6 +34,8 @@ class TriageResult(Struct, frozen=True, kw_only=True):
     """Files that were listed."""
     read: int
     """Families of files that were read now, and not known from before."""
+    known: KnownGroups
+    """What earlier runs of the store knew of the groups; of a shard nothing."""
     problems: tuple[str, ...] = ()
     """What of the records could not be read, a line each."""
 
@@ -83,7 +86,9 @@ def triage(
         if progress is not None:
             progress(done, count)
     remember(kept_in)
-    return TriageResult(fleet=summarise(parts.rows()), folder=folder, files=count, read=read, problems=tuple(problems))
+    fleet = summarise(parts.rows())
+    known = note_groups(kept_in, fleet) if shard is None else KnownGroups()
+    return TriageResult(fleet=fleet, folder=folder, files=count, read=read, known=known, problems=tuple(problems))
 
 
 def _records(paths: Sequence[str], folder: str) -> tuple[str | None, list[str]]:

@@ -67,6 +67,13 @@ def triage() -> None:
 @click.option("--refresh", is_flag=True, help="Read everything again, changed or not.")
 @language_option()
 @RULES
+@click.option(
+    "--fail-on",
+    type=click.Choice(["failure", "new-group"]),
+    default="failure",
+    show_default=True,
+    help="What ends with status 1: any failure of memory, or only a group that no earlier run knew or that came back after a week.",
+)
 @EXIT_ZERO
 def logs(
     paths: tuple[str, ...],
@@ -77,21 +84,22 @@ def logs(
     refresh: bool,
     lang: str | None,
     rules: str | None,
+    fail_on: str,
     exit_zero: bool,
 ) -> None:
     """Make a row of each job, and say what they come to. A second run reads only what is new.
 
     PATHS are files, folders or globs: Slurm, torchrun, Kubernetes, Docker, Ray, exports of log stores, archives.
 
-    Exit status: 0 no failure of memory, 1 some, 2 could not run.
+    Exit status: 0 no failure of memory, 1 some (see --fail-on), 2 could not run.
     """
     result = triage_logs(paths, redact=redact_line, store=store, records=records, rules=rules, jobs=jobs, refresh=refresh)
     complain(result.problems)
     if output is not None:
         write_rows(result.folder, output)
-    document = compose(result.fleet, Wording(lang or locale_language(os.environ)), __version__)
+    document = compose(result.fleet, result.known, Wording(lang or locale_language(os.environ)), __version__)
     write(show(document, "terminal", to_terminal=True), None)
-    if result.fleet.failed and not exit_zero:
+    if (result.known.news if fail_on == "new-group" else result.fleet.failed) and not exit_zero:
         sys.exit(1)
 
 

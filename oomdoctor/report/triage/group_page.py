@@ -8,7 +8,7 @@ from oomdoctor.api.fleet.show import GroupShown
 from oomdoctor.report.diagnosis.compose import compose as compose_diagnosis
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.safety.sanitize import clean_line
-from oomdoctor.report.triage.group_words import failure_of, named, restart, when
+from oomdoctor.report.triage.group_words import failure_of, named, news, restart, when
 from oomdoctor.report.wording import triage as texts
 from oomdoctor.report.wording.phrases import bare
 from oomdoctor.report.wording.wording import Wording
@@ -61,7 +61,7 @@ def _facts(shown: GroupShown, wording: Wording) -> Iterator[Row]:
         (texts.WHO, named(group.users, wording)),
         (texts.NAMES, named(group.names, wording)),
         (texts.WHERE, named(group.nodes, wording)),
-        (texts.WHEN, when(list(group.days), wording)),
+        (texts.WHEN, wording.comma.join(part for part in (when(list(group.days), wording), news(group, shown.known, wording)) if part)),
     )
     yield from (Row(wording.say(label), value) for label, value in told if value)
     if group.gpu_seconds_lost >= _HOUR:

@@ -10,6 +10,7 @@ from oomdoctor.report.wording.wording import Wording
 from oomdoctor.triage.fingerprint import LEAST_OTHERS
 from oomdoctor.triage.groups import Group
 from oomdoctor.triage.row import JobRow
+from oomdoctor.triage.store.known_groups import KnownGroups
 from oomdoctor.units import format_size
 
 _NAMED = 2
@@ -49,6 +50,14 @@ def named(counts: Mapping[str, int], wording: Wording) -> str:
     names = sorted(counts, key=lambda name: (-counts[name], name))
     shown = wording.item_comma.join(names[:_NAMED])
     return shown if len(names) <= _NAMED else wording.say(texts.USERS_MORE, names=shown, n=len(names) - _NAMED)
+
+
+def news(group: Group, known: KnownGroups, wording: Wording) -> str:
+    """Return whether the last run was the first to know a group, or saw it come back; of a first run, to which all are new, nothing."""
+    seen = known.groups.get(group.id)
+    if seen is None or known.is_first:
+        return ""
+    return wording.say(texts.NEW) if seen.is_new else wording.say(texts.BACK) if seen.came_back is not None else ""
 
 
 def when(days: Sequence[str], wording: Wording) -> str:

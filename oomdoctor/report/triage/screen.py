@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 from oomdoctor.report.document import Block, Document, Facts, Heading, Paragraph, Row, Span, Style
 from oomdoctor.report.render.bars import spark_line
-from oomdoctor.report.triage.group_words import failure_of, restart, when, whose
+from oomdoctor.report.triage.group_words import failure_of, news, restart, when, whose
 from oomdoctor.report.wording import triage as texts
 from oomdoctor.report.wording.phrases import spans
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.triage.groups import Fleet, Group
 from oomdoctor.triage.nodes import bad_nodes
+from oomdoctor.triage.regressions import began_on
+from oomdoctor.triage.store.known_groups import KnownGroups
 from oomdoctor.units import format_share
 
 _GROUPS = 8
@@ -20,15 +22,16 @@ _TREND = 7
 _HOUR = 3600
 
 
-def compose(fleet: Fleet, wording: Wording, version: str) -> Document:
+def compose(fleet: Fleet, known: KnownGroups, wording: Wording, version: str) -> Document:
     """Compose the screen."""
     blocks: list[Block] = [Paragraph(tuple(_headline(fleet, wording)))]
     if fleet.groups:
-        blocks += [Heading(wording.say(texts.GROUPS)), Facts(tuple(_rows(fleet, wording)))]
+        blocks += [Heading(wording.say(texts.GROUPS)), Facts(tuple(_rows(fleet, known, wording)))]
         left = fleet.largest[_GROUPS:]
         if left:
             more = wording.count(texts.MORE_GROUPS, len(left), jobs=sum(group.jobs for group in left))
             blocks.append(Paragraph((Span(more, Style.DIM),)))
+    blocks += _regressions(fleet, wording)
     blocks += _nodes(fleet, wording)
     blocks += _open(fleet, wording)
     if fleet.groups:
@@ -50,19 +53,31 @@ def _headline(fleet: Fleet, wording: Wording) -> Iterator[Span]:
     yield Span(wording.comma.join(parts) + wording.stop, Style.BAD)
 
 
-def _rows(fleet: Fleet, wording: Wording) -> Iterator[Row]:
+def _rows(fleet: Fleet, known: KnownGroups, wording: Wording) -> Iterator[Row]:
     for number, group in enumerate(fleet.largest[:_GROUPS], 1):
         trend = _trend(fleet, group)
         label = f"{number}  {trend} {wording.count(texts.GROUP_JOBS, group.jobs)}".replace("  ", " ")
         value = " · ".join(part for part in (failure_of(group.example, wording), whose(group, wording)) if part)
-        note = wording.comma.join(part for part in (when(list(group.days), wording), restart(group.example, wording)) if part)
-        yield Row(label=label, value=value, note=note)
+        began = began_on(fleet, group)
+        time = when(list(group.days), wording) if began is None else wording.say(texts.SINCE, day=began)
+        fresh = news(group, known, wording)
+        note = wording.comma.join(part for part in (fresh, time, restart(group.example, wording)) if part)
+        yield Row(label=label, value=value, note=note, style=Style.WARN if fresh or began else Style.PLAIN)
 
 
 def _trend(fleet: Fleet, group: Group) -> str:
     """Return the failures of a group over the days of the fleet as characters of different height."""
     days = sorted(fleet.jobs_by_day)
     return spark_line([group.days.get(day, 0) for day in days], _TREND) if len(days) > 1 else ""
+
+
+def _regressions(fleet: Fleet, wording: Wording) -> Iterator[Block]:
+    """Yield the large groups that began late."""
+    for number, group in enumerate(fleet.largest[:_GROUPS], 1):
+        day = began_on(fleet, group)
+        if day is not None:
+            told = wording.say(texts.BEGAN, n=number, day=day, jobs=group.jobs, all=fleet.failed)
+            yield Paragraph((Span(told, Style.WARN),))
 
 
 def _nodes(fleet: Fleet, wording: Wording) -> Iterator[Block]:

@@ -34,6 +34,10 @@ NODE = Text(
 NEW = Text("new", "新出现")
 BACK = Text("came back", "再次出现")
 SINCE = Text("since {day}", "始于 {day}")
+BEGAN = Text(
+    "Group {n} began only on {day} and takes {jobs} of {all} failures: what changed then?",
+    "第 {n} 组从 {day} 才开始出现，占 {all} 次失败中的 {jobs} 次：当时改了什么？",
+)
 ON = Text("on {day}", "{day}")
 FROM_TO = Text("{first} to {last}", "{first} 至 {last}")
 NEXT = Text(

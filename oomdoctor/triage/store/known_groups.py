@@ -1,0 +1,89 @@
+"""The groups that earlier runs of a store knew: which of today's are new to it, and which came back after a quiet week.
+
+One small file beside the parts. It is written when a run has ended, so that a run that is killed has told nobody and known nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import date, timedelta
+
+from msgspec import DecodeError, Struct
+from msgspec.json import decode, encode
+
+from oomdoctor.triage.groups import Fleet, Group
+
+_QUIET = timedelta(days=7)
+"""A group that had no failure for so long, and has one again, came back."""
+_FILE = "groups.json"
+
+
+class KnownGroup(Struct, frozen=True, kw_only=True):
+    """What the last run knew of a group, and what was new of it then. Days are YYYY-MM-DD."""
+
+    first_seen: str | None
+    last_seen: str | None
+    is_new: bool = False
+    """No run before the last one knew it."""
+    came_back: str | None = None
+    """The day on which it came back, where no run before the last one knew of it."""
+
+
+class KnownGroups(Struct, frozen=True, kw_only=True):
+    """What the last run of a store knew."""
+
+    groups: dict[str, KnownGroup] = {}
+    is_first: bool = True
+    """No run came before it: then every group is new."""
+
+    @property
+    def news(self) -> list[str]:
+        """Return the groups that were new to the last run, or came back."""
+        return [name for name, group in self.groups.items() if group.is_new or group.came_back is not None]
+
+
+def note_groups(store: str, fleet: Fleet) -> KnownGroups:
+    """Hold the groups of a run that has ended against what earlier runs of the store knew, and keep them for the next. Raise OSError."""
+    before = _read(store)
+    earlier = {} if before is None else before.groups
+    seen = {name: _seen(group, earlier) for name, group in fleet.groups.items()}
+    known = KnownGroups(groups=seen, is_first=before is None)
+    path = os.path.join(store, _FILE)
+    with open(f"{path}.new", "wb") as file:
+        file.write(encode(known))
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(f"{path}.new", path)
+    return known
+
+
+def known_groups(store: str) -> KnownGroups:
+    """Return what the last run of a store knew; nothing where none has ended."""
+    return _read(store) or KnownGroups()
+
+
+def _read(store: str) -> KnownGroups | None:
+    try:
+        with open(os.path.join(store, _FILE), "rb") as file:
+            return decode(file.read(), type=KnownGroups)
+    except (OSError, DecodeError):
+        return None
+
+
+def _seen(group: Group, earlier: Mapping[str, KnownGroup]) -> KnownGroup:
+    days = sorted(group.days)
+    known = earlier.get(group.id)
+    return KnownGroup(
+        first_seen=days[0] if days else None,
+        last_seen=days[-1] if days else None,
+        is_new=known is None,
+        came_back=None if known is None or known.last_seen is None else _return_after(known.last_seen, days),
+    )
+
+
+def _return_after(last: str, days: list[str]) -> str | None:
+    """Return the newest day after `last` that follows a quiet time."""
+    day = [date.fromisoformat(day) for day in days if day >= last]
+    back = [after for before, after in zip(day, day[1:]) if after - before > _QUIET]
+    return back[-1].isoformat() if back else None
