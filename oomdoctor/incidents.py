@@ -40,7 +40,8 @@ def find_incidents(events: Sequence[Event], went_on: Callable[[Event], bool]) ->
     ordered = [_as_told(event, ordered[:number]) for number, event in enumerate(ordered)]
     failures = [event for event in ordered if event.is_failure]
     last = max((_position(event) for event in failures if not event.caught), default=("", -1))
-    survived = {id(event) for event in failures if _is_survived(event, last, went_on)}
+    ends = [event for event in ordered if not event.kind.is_memory and event.outcome is Outcome.FAILURE]
+    survived = {id(event) for event in failures if _is_survived(event, last, went_on) and not _was_missed(event, ends)}
     living = [event for event in failures if id(event) not in survived]
     look_alikes = [event for event in ordered if event.kind in (Kind.LOOK_ALIKE, Kind.KERNEL_RESOURCE)]
     echoes = [event for event in ordered if event.kind is Kind.CONSEQUENCE]
@@ -62,7 +63,8 @@ def find_incidents(events: Sequence[Event], went_on: Callable[[Event], bool]) ->
         return (_make_incident(_find_root(firm), look_alikes, [*living, *echoes]),)
     if strong:
         return _group_memory_incidents(living, strong, look_alikes, echoes, handled)
-    if firm or (look_alikes and not _stands_before(living, look_alikes, ordered)):
+    rivals = [event for event in look_alikes if not living or event.place.source in {other.place.source for other in living}]
+    if firm or (rivals and not _stands_before(living, rivals, ordered)):
         return (_make_incident(_find_root(firm or look_alikes), look_alikes, [*living, *echoes]),)
     if living:
         weighed = [_weigh(event, ordered) for event in living]
@@ -232,6 +234,21 @@ def _is_survived(event: Event, last: tuple[str, int], went_on: Callable[[Event],
     if not event.caught and event.frame is not None:
         return False
     return last <= _position(event) and went_on(event)
+
+
+def _was_missed(event: Event, ends: Sequence[Event]) -> bool:
+    """Return whether a kill was the end of something, whatever progress stands after it.
+
+    Slurm tells of kills when a step is over; and of a process that the kernel killed the others may know nothing, and work on until
+    they wait for it.
+    """
+    if event.kind is not Kind.HOST_OOM or event.certainty is not Certainty.CERTAIN:
+        return False
+    return "step" in event.fields or ("anon_rss_bytes" in event.fields and any(_stands_behind(end, event) for end in ends))
+
+
+def _stands_behind(end: Event, event: Event) -> bool:
+    return end.place.source != event.place.source or end.place.offset > event.place.offset
 
 
 def _weigh(event: Event, events: Sequence[Event]) -> Event:

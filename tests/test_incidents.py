@@ -19,6 +19,7 @@ SIGTERM = "W0105 10:00:01.100000 90 torch/distributed/elastic/multiprocessing/ap
 EXIT_9 = "E0105 10:00:01.100000 90 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) local_rank: 2 (pid: 93) of binary: /opt/env/bin/python"
 CHILD = "E0105 10:00:01.100000 90 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: 0 (pid: 91) of binary: /opt/env/bin/python"
 KERNEL = "[ 512.100000] Out of memory: Killed process 93 (python) total-vm:900000kB, anon-rss:800000kB, file-rss:4kB, shmem-rss:0kB, UID:0 pgtables:9kB oom_score_adj:0"
+STEP_OVER = "slurmstepd: error: Detected 1 oom_kill event in StepId=77120.0. Some of the step tasks have been OOM Killed."
 CUDNN = "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED"
 CRASH = "E0105 10:00:01.100000 90 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -11) local_rank: 1 (pid: 92) of binary: /opt/env/bin/python"
 WAITED = "[rank1]:[E105 10:00:01.100 ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=90, OpType=ALLREDUCE, NumelIn=12, NumelOut=12, Timeout(ms)=600000) ran for 600011 milliseconds before timing out."
@@ -56,6 +57,9 @@ def case(*lines: str) -> Case:
     pytest.param([CRASH, CUDNN], "no", "look-alike", id="a library error after a segmentation fault"),
     pytest.param([OOM.format(tag="", gpu=0), CRASH], "yes", "device-oom", id="an explicit message and a segmentation fault at the end"),
     pytest.param([WAITED], "no", "look-alike", id="a collective that waited its full time"),
+    pytest.param([BAR.format(step=100), KERNEL, BAR.format(step=140), WAITED], "yes", "host-oom", id="the others worked on until they waited for the one that was killed"),
+    pytest.param([BAR.format(step=100), KERNEL, BAR.format(step=140)], "no", "none", id="a process was killed that nobody missed"),
+    pytest.param([BAR.format(step=100), STEP_OVER, BAR.format(step=140)], "yes", "host-oom", id="a step that lost a process, and the progress of another step"),
     pytest.param(["Killed", WAITED], "possible", "host-oom", id="a collective that waited for a rank that was killed"),
     pytest.param([OOM.format(tag="", gpu=0), WAITED], "yes", "device-oom", id="a collective that waited for a rank without memory"),
     pytest.param([TEARDOWN], "possible", "consequence", id="NCCL's end follows any error"),

@@ -64,6 +64,9 @@ _HEAD = re.compile(r"\s{0,4}(?:\[?[\w./-]{1,120}\.(?:py|cc|cpp|cu|go|rs|c|h):\d{
 _EXCEPTION = re.compile(r"(?:[\w.]{1,80}\.)?[A-Z]\w{0,60}(?:Error|Exception)\b")
 _OWN_LINE = re.compile(r"\s|[A-Z]\d{4} \d\d:|\[?\d{4}-\d\d-\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b|Traceback")
 """What begins a line of its own, and not the rest of one that a terminal cut."""
+_OF_A_TRACEBACK = (" ", "Traceback", "File ")
+"""How the lines begin that an exception ends: it is of their writer, and not of whoever wrote last."""
+_BAR = re.compile(r"\s{0,8}\d{1,3}%\|")
 _LONGEST_LINE = 16384
 _WRAPPED = 60
 _WIDEST_TERMINAL = 400
@@ -222,7 +225,9 @@ def _goes_on(before: Line, text: str, edge: int, *, is_cut: bool) -> bool:
         return False
     if _fills(before, edge) and (before.bare or (is_cut and not _OWN_LINE.match(text))):
         return True
-    return bool(_EXCEPTION.match(text)) or (text[:1] in (" ", "\u2502") and bool(text.strip())) or "out of memory" in before.text
+    if _EXCEPTION.match(text):
+        return before.text.startswith(_OF_A_TRACEBACK)
+    return (text[:1] in (" ", "\u2502") and bool(text.strip()) and not _BAR.match(text)) or "out of memory" in before.text
 
 
 def _fills(line: Line, edge: int) -> bool:

@@ -139,13 +139,13 @@ def _plain(placed: PlacedFile, backward: frozenset[str]) -> Owned:
     path = placed.path
     worker, rank = facts.get("worker"), facts.get("rank")
     told = _RANK.search(path.removeprefix(os.path.dirname(os.path.dirname(path)))) if not facts else None
-    number = int(worker) + 1 if worker is not None else int(rank) if rank is not None else None
-    if told is not None and not told["local"]:
-        number = int(told["rank"])
-    if number is None and facts.get("pod") not in (None, facts.get("job")):
-        number = 0
+    index = int(worker) + 1 if worker is not None else int(rank) if rank is not None else None
+    if index is None and facts.get("pod") not in (None, facts.get("job")):
+        index = 0
+    number = int(told["rank"]) if told is not None and not told["local"] else None
     node = facts.get("node") or ((match := _NODE.search(path)) and match["node"]) or None
-    file = JobFile(file=placed.file, rank=number, local_rank=int(told["rank"]) if told is not None and told["local"] else None, node=node)
+    local = int(told["rank"]) if told is not None and told["local"] else None
+    file = JobFile(file=placed.file, rank=number, index=index, local_rank=local, node=node)
     native = facts.get("job") or os.path.basename(stem_of(path))
     part = facts.get("part")
     stream = f"{os.path.dirname(path)}/{facts.get('attempt', '')}" if facts.get("job") else path

@@ -26,7 +26,7 @@ LEAST_OTHERS = 0.2
 def fingerprint(incident: Incident) -> str:
     """Return what failed: kind, message, phase, own frame and rough sizes."""
     root = incident.root
-    sizes = [_rough(root.size(name)) for name in ("requested_bytes", "total_bytes")]
+    sizes = _sizes(incident)
     place = _frame(root.frame) if root.frame else "" if any(sizes) else _NUMBERS.sub("#", root.text)[:160]
     return _hash(incident.kind.value, root.signature, incident.phase or "", place, *sizes)
 
@@ -49,11 +49,18 @@ def config_key(settings: Mapping[str, Value]) -> str | None:
     return _hash(*(f"{name}={value}" for name, value in told)) if told else None
 
 
-def group_of(failed: str, whose: str, node: str | None, figures: Figures) -> str:
-    """Return the group of a failure: the same thing of one user; where others hold the card, the card's node."""
-    if node is not None and is_held_by_others(figures):
-        return _hash("node", node)
-    return _hash(failed, whose)
+def group_of(incident: Incident, family: str, whose: str) -> str:
+    """Return the group of a failure: the same memory, and about as much of it, of one user's submissions of the same thing.
+
+    `family`: what names the message whichever release wrote it. Where in the program it failed is left out: a log shows it or not,
+    as its lines were cut.
+    """
+    return _hash(incident.kind.value, family, whose, *_sizes(incident))
+
+
+def group_of_node(node: str) -> str:
+    """Return the group of the failures on a node whose cards others hold."""
+    return _hash("node", node)
 
 
 def is_held_by_others(figures: Figures) -> bool:
@@ -67,6 +74,10 @@ def _frame(frame: str) -> str:
     path, _, function = frame.rpartition(" in ")
     file = re.sub(r":\d+$", "", path).replace("\\", "/")
     return f"{file.split('site-packages/')[-1] if 'site-packages/' in file else os.path.basename(file)} {function}"
+
+
+def _sizes(incident: Incident) -> list[str]:
+    return [_rough(incident.root.size(name)) for name in ("requested_bytes", "total_bytes")]
 
 
 def _rough(size: int | None) -> str:

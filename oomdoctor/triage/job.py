@@ -12,6 +12,9 @@ class JobFile(Struct, frozen=True, kw_only=True):
 
     file: LogFile
     rank: int | None = None
+    """Of the one process that writes there."""
+    index: int | None = None
+    """The number of its pod among those of the job: the rank where each pod runs one process."""
     local_rank: int | None = None
     node: str | None = None
     text: bytes | None = None

@@ -36,6 +36,8 @@ _ECHOES = (
     "KeyboardInterrupt",
 )
 """What processes raise because another one failed."""
+_ORDERS = frozenset({"slurm-cancelled"})
+"""Orders to stop that name no reason: of the user, or of an operator; they say nothing of what cannot be read."""
 
 
 class ReadFile(Struct, frozen=True):
@@ -115,7 +117,7 @@ def outcome_of(number: int, files: tuple[ReadFile, ...]) -> AttemptOutcome:
         error = incidents[0].root.text
     elif decided.reason == "consequence":
         error = _other_error(reads)
-        if error is not None or all(file.problem is None for file in files):
+        if error is not None or incidents[0].root.signature in _ORDERS or all(file.problem is None for file in files):
             # Of a job all logs are at hand: what only tells of a failure elsewhere, or of an order to stop, is then all that there was.
             decided = Verdict(memory_failure="no", kind=Kind.NONE, certainty=Certainty.LIKELY, reason="other-error")
     return AttemptOutcome(number=number, verdict=decided, reads=files, incidents=incidents, error=error)
@@ -124,13 +126,24 @@ def outcome_of(number: int, files: tuple[ReadFile, ...]) -> AttemptOutcome:
 def _own(files: Sequence[ReadFile]) -> list[Event]:
     """Return the messages, without those of a copy that the files of the processes hold too; each with the rank that its path tells."""
     shown = {event.signature for file in files if not file.file.is_copy for event in file.read.events if event.is_failure}
-    out = []
-    for file in files:
-        for event in file.read.events:
-            if file.file.is_copy and event.is_failure and event.signature in shown:
-                continue
-            out.append(event if event.rank is not None or file.file.rank is None else replace(event, rank=file.file.rank))
-    return out
+    per_host = 1 + max((file.file.local_rank for file in files if file.file.local_rank is not None), default=0)
+    return [
+        _by_its_process(event, file.file, per_host)
+        for file in files
+        for event in file.read.events
+        if not (file.file.is_copy and event.is_failure and event.signature in shown)
+    ]
+
+
+def _by_its_process(event: Event, file: JobFile, per_host: int) -> Event:
+    """Return a message with the rank that its file tells; one that it states stands where the file leaves it open.
+
+    What a program calls a rank may count another thing: the shards of a tensor, the cards of a host.
+    """
+    if file.rank is not None and not file.is_copy:
+        return event if event.rank == file.rank else replace(event, rank=file.rank)
+    foreign = file.local_rank is not None and event.rank is not None and event.rank % per_host != file.local_rank
+    return replace(event, rank=None) if foreign and not file.is_copy else event
 
 
 def _other_error(reads: Sequence[SourceEvents]) -> str | None:

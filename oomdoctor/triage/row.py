@@ -81,6 +81,8 @@ class JobRow(Struct, frozen=True, kw_only=True):
     total_bytes: int | None = None
     free_bytes: int | None = None
     used_by_others_bytes: int | None = None
+    others_hold_card: bool = False
+    """The message names other processes on the card, or leaves a good part of it to them."""
     text: str | None = None
     """The message, without secrets, cut after 300 characters."""
     error: str | None = None

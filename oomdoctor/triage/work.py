@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -18,7 +19,7 @@ from oomdoctor.knowledge.records.layout import EXPORTS, LAYOUTS, ExportRecord
 from oomdoctor.triage.archives import archive_members
 from oomdoctor.triage.assembly import assemble
 from oomdoctor.triage.exports import ExportReader, Labels
-from oomdoctor.triage.fingerprint import campaign, config_key, fingerprint, group_of
+from oomdoctor.triage.fingerprint import campaign, config_key, fingerprint, group_of, is_held_by_others
 from oomdoctor.triage.job import Attempt, Job, JobFile
 from oomdoctor.triage.listing import ListedFolder
 from oomdoctor.triage.log_file import LogFile, PlacedFile
@@ -37,6 +38,7 @@ except ImportError:  # not on every system
 _TEXT = 300
 _KEPT = 8 << 20
 """Of one job's lines in an export so many bytes are held: the first ones, and those at the end."""
+_HOST_NAME = re.compile(r"(?!localhost)[A-Za-z][\w-]{0,62}(?:\.[\w.-]{1,120})?")
 _VERSIONS = {"log.torch_version": "torch", "log.cuda_version": "cuda", "log.driver_version": "driver", "log.card": "card"}
 
 Redact = Callable[[str], str]
@@ -189,9 +191,9 @@ class Worker:
         root = incident.root
         file = next((read.file for read in chosen.reads if read.file.path == root.place.source), None)
         settings = self._settings(chosen)
-        node = (file.node if file is not None else None) or (row.nodes[0] if len(row.nodes) == 1 else None) or row.node
+        node = (file.node if file is not None else None) or (row.nodes[0] if len(row.nodes) == 1 else None) or _node(incident) or row.node
         figures = derived(root)
-        what = fingerprint(incident)
+        family = self._reader.reader.recogniser.signatures[root.signature].family or root.signature
         whose = campaign(row.user, row.name, job.folder, job.native)
         others = figures.get("other_processes_bytes")
         framework = settings.get("log.framework")
@@ -216,9 +218,10 @@ class Worker:
             text=self._redact(root.text)[:_TEXT],
             framework=str(framework) if framework is not None else None,
             versions={name: str(settings[fact]) for fact, name in _VERSIONS.items() if fact in settings},
-            fingerprint=what,
+            others_hold_card=is_held_by_others(figures),
+            fingerprint=fingerprint(incident),
             campaign=whose,
-            group=group_of(what, whose, node, figures),
+            group=group_of(incident, family, whose),
             retry=_retry(incident, figures, row),
         )
 
@@ -311,18 +314,26 @@ def _lost(row: JobRow, record: JobRecord) -> int | None:
 
 
 def _rank(incident: Incident, file: JobFile | None) -> int | None:
-    """Return the rank of the first failure: what the message says, what the path says, what the launcher says of the first that failed."""
+    """Return the rank of the first failure.
+
+    What the message or the path says of it, what a launcher says of the process that ended first, the number of the pod, the number of
+    Slurm's task.
+    """
     if incident.root.rank is not None:
         return incident.root.rank
     if file is not None and file.rank is not None:
         return file.rank
-    for event in incident.consequences:
-        told = event.fields.get("rank", event.rank)
-        if isinstance(told, int) and (
-            "exit_code" in event.fields or "signal" in event.fields or event.signature.startswith("elastic-childfailed")
-        ):
-            return told
-    return file.local_rank if file is not None else None
+    ends = [event for event in incident.consequences if "exit_code" in event.fields or "signal" in event.fields]
+    of_ends = (event.fields.get("rank", event.rank) for event in ends)
+    of_file = (None, None) if file is None else (file.index, file.local_rank)
+    of_tasks = (event.fields.get("task") for event in ends)
+    return next((told for told in (*of_ends, *of_file, *of_tasks) if isinstance(told, int)), None)
+
+
+def _node(incident: Incident) -> str | None:
+    """Return the host on which a process ended first, as a launcher or the scheduler names it."""
+    hosts = (event.fields.get("host") for event in (incident.root, *incident.consequences))
+    return next((host.split(".")[0] for host in hosts if isinstance(host, str) and _HOST_NAME.fullmatch(host)), None)
 
 
 def _retry(incident: Incident, figures: Mapping[str, object], row: JobRow) -> Retry:

@@ -25,6 +25,11 @@ ECHO = (
     "[rank1]:[E1122 03:14:07.000111 ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=71, "
     "OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for 600031 milliseconds before timing out.\n"
 )
+BOX = (
+    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n============\nfit.py FAILED\n------------\n"
+    "Root Cause (first observed failure):\n[0]:\n  time      : 2025-06-03_03:14:15\n  host      : gpu-n3.cluster.local\n"
+    "  rank      : 5 (local_rank: 1)\n  exitcode  : 1 (pid: 812)\n  error_file: <N/A>\n============\n"
+)
 POD = "nodes/{node}/var/log/pods/team-a_sft-x7k2p-{role}_7e9d1c60-53f2-4d0b-9a51-1f6f0e7a2b11/pytorch/{restart}.log"
 
 
@@ -94,6 +99,39 @@ ONE_JOB: dict[str, tuple[dict[str, str | bytes], dict[str, object]]] = {
             POD.format(node="n2", role="worker-0", restart=0): cri(OOM),
         },
         {"native": "sft-x7k2p", "first_rank": 1, "node": "n2", "memory_failure": "yes"},
+    ),
+    "a rank that counts something else than the processes of the host": (
+        {
+            "sft-771234/none_ab12_x9q/attempt_0/0/stderr.log": WELL,
+            "sft-771234/none_ab12_x9q/attempt_0/1/stderr.log": "[rank0]: " + OOM.splitlines()[-1],
+        },
+        {"first_rank": 1, "local_rank": 1},
+    ),
+    "a rank of the second host": (
+        {
+            "sft-771234/none_ab12_x9q/attempt_0/0/stderr.log": WELL,
+            "sft-771234/none_ab12_x9q/attempt_0/1/stderr.log": "[rank3]: " + OOM.splitlines()[-1],
+        },
+        {"first_rank": 3, "local_rank": 1},
+    ),
+    "a rank and a node that the launcher tells": (
+        {"u7/sft-771234.out": OOM + BOX},
+        {"first_rank": 5, "node": "gpu-n3"},
+    ),
+    "a task and a node that Slurm tells": (
+        {"u7/sft-771234.out": OOM + "srun: error: gpu-n3: task 6: Exited with exit code 1\n"},
+        {"first_rank": 6, "node": "gpu-n3"},
+    ),
+    "a job that its user cancelled, with a stream that cannot be read": (
+        {
+            "u7/sft-771234.out": WELL + "slurmstepd: error: *** JOB 771234 ON n1 CANCELLED AT 2025-06-03T01:02:03 ***\n",
+            "u7/sft-771234.err.gz": b"\x1f\x8b\x08\x00broken",
+        },
+        {"memory_failure": "no"},
+    ),
+    "a message with several readings, and ranks that waited for its process": (
+        {"u7/sft_771234_rank0.out": WELL + ECHO, "u7/sft_771234_rank2.out": "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED\n"},
+        {"memory_failure": "possible", "kind": "masked-device-oom", "first_rank": 2},
     ),
     "a line that kubelet cut in two": (
         {
@@ -171,6 +209,30 @@ def test_rows_outlive_their_logs(tmp_path: Path) -> None:
     triage([str(logs)], redact=str, store=store)
     os.unlink(logs / "u7/sft-771234.out")
     assert triage([str(logs)], redact=str, store=store).fleet.failed == 1
+
+
+HELD = OOM.replace("38.20 GiB memory in use", "9.00 GiB memory in use").replace("36.10 GiB", "7.10 GiB")
+"""A message that leaves most of a card to others."""
+
+
+def on_node(text: str, node: str) -> str:
+    return f"{text}srun: error: {node}: task 0: Exited with exit code 1\n"
+
+
+def test_failures_on_a_node_whose_cards_others_hold_are_one_group(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {f"u{user}/job{chr(97 + user)}-77123{user}.out": on_node(HELD, "gpu-n3") for user in range(3)}
+    files["u9/other-771300.out"] = on_node(OOM, "gpu-n3")
+    made = {row.native: row.group for row in rows(tmp_path, files)}
+    assert len({made[f"77123{user}"] for user in range(3)}) == 1
+    assert made["771300"] != made["771230"]
+
+
+def test_what_one_campaign_meets_on_many_nodes_is_no_ill_of_theirs(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {f"u1/fit-77123{number}.out": on_node(HELD, f"gpu-n{number}") for number in range(5)}
+    files["u2/eval-771300.out"] = on_node(HELD, "gpu-n3")
+    made = {row.native: row.group for row in rows(tmp_path, files)}
+    assert len({made[f"77123{number}"] for number in range(5)}) == 1
+    assert made["771300"] != made["771233"]
 
 
 def test_the_same_failure_of_one_campaign_is_one_group(tmp_path: Path) -> None:

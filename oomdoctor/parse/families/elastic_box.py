@@ -16,8 +16,10 @@ _ENTRY = re.compile(
     r"(?:rank\s{0,6}:\s(?P<rank>\d{1,6}) \(local_rank: (?P<local>\d{1,4})\)\s{1,4})?"
     r"exitcode\s{0,4}:\s(?P<code>-?\d{1,4}) \(pid: (?P<pid>\d{1,9})\)(?:\s{1,3}\((?P<signal>SIG[A-Z]{2,8})\))?"
 )
+_HOST = re.compile(r"host\s{0,6}:\s(?P<host>[\w.-]{1,120})\s{1,4}$")
 _ROOT = re.compile(r"Root Cause \(first observed failure\):")
 _SIGNAL = re.compile(r"Signal (\d{1,2}) \((SIG[A-Z]{2,8})\) received by PID (\d{1,9})")
+_LINE = 160
 _NAMES = {
     -6: "elastic-childfailed-sigabrt",
     -7: "elastic-childfailed-sigbus",
@@ -42,6 +44,9 @@ def _failure(text: str, entry: re.Match[str], entries: int) -> Match:
     fields: dict[str, Value] = {"exit_code": code, "pid": int(entry["pid"])}
     if entry["rank"]:
         fields["rank"], fields["local_rank"] = int(entry["rank"]), int(entry["local"])
+    host = _HOST.search(text, max(0, entry.start() - _LINE), entry.start())
+    if host:
+        fields["host"] = host["host"]
     if entries > 1:
         fields["failed_processes"] = entries
     signal = _SIGNAL.search(text, entry.end(), entry.end() + 300)

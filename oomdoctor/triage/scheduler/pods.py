@@ -87,7 +87,6 @@ def _record(pod: _Pod) -> JobRecord:
     return JobRecord(
         source="pod",
         job=f"{meta.namespace}/{owner or (meta.name[: role.start()] if role else meta.name)}",
-        name=owner,
         user=meta.labels.get("user"),
         state=last.reason or pod.status.reason or pod.status.phase,
         exit_code=last.exit_code,

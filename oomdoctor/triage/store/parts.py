@@ -18,6 +18,7 @@ from msgspec.json import Decoder, encode
 from oomdoctor.triage.log_file import PlacedFile
 from oomdoctor.triage.placing import Placed
 from oomdoctor.triage.row import JobRow
+from oomdoctor.triage.store.taken_cards import MARK, find_taken_cards
 from oomdoctor.triage.work import inputs_key
 
 PARTS = 256
@@ -122,13 +123,7 @@ class Parts:
     def read(self, number: int) -> StoredPart | None:
         """Return a part; None where there is none."""
         data = _read(self._path(number, "rows"))
-        if not data:
-            return None
-        first, *lines = data.splitlines()
-        try:
-            return StoredPart(_HEAD.decode(first), {family.family: family for family in map(_FAMILIES.decode, lines)})
-        except DecodeError:
-            return None
+        return _decoded(data) if data else None
 
     def write(self, number: int, head: PartHead, families: Iterable[PartFamily]) -> None:
         """Write a part, whole or not at all."""
@@ -146,13 +141,18 @@ class Parts:
             yield _ROWS.decode(raw)
 
     def raw_rows(self) -> Iterator[bytes]:
-        """Yield the rows of all parts as they were written."""
+        """Yield the rows of all parts as they were written, but for the group of a node whose cards others hold."""
+        taken = find_taken_cards(row for row in self._written(MARK) if MARK in row)
+        yield from map(taken.grouped, self._written())
+
+    def _written(self, mark: bytes = b"") -> Iterator[bytes]:
+        """Yield the rows as they were written, of those parts that hold a mark."""
         with suppress(FileNotFoundError):
             for name in sorted(os.listdir(self.folder)):
-                if name.endswith(".rows"):
-                    part = self.read(int(name.split(".")[0], 16))
-                    for family in part.families.values() if part is not None else ():
-                        yield from map(bytes, family.rows)
+                data = _read(os.path.join(self.folder, name)) if name.endswith(".rows") else None
+                part = _decoded(data) if data and mark in data else None
+                for family in part.families.values() if part is not None else ():
+                    yield from map(bytes, family.rows)
 
     def _path(self, number: int, kind: str) -> str:
         return os.path.join(self.folder, f"{number:02x}.{kind}")
@@ -161,6 +161,14 @@ class Parts:
 def family_key(files: Iterable[PlacedFile]) -> str:
     """Return what is equal as long as no file of a family changed."""
     return inputs_key(placed.file for placed in files)
+
+
+def _decoded(data: bytes) -> StoredPart | None:
+    first, *lines = data.splitlines()
+    try:
+        return StoredPart(_HEAD.decode(first), {family.family: family for family in map(_FAMILIES.decode, lines)})
+    except DecodeError:
+        return None
 
 
 def _read(path: str) -> bytes | None:
