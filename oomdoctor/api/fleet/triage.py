@@ -28,6 +28,7 @@ class TriageResult(Struct, frozen=True, kw_only=True):
     """What a triage came to."""
 
     fleet: Fleet
+    """Empty for a shard: `merge` sums up what all of them made."""
     folder: str
     """Where the rows lie, in parts."""
     files: int
@@ -55,9 +56,12 @@ def triage(
     """Make one row a job of all logs below some paths, and keep the rows in `store`: a second run reads only what is new.
 
     `records` are files or folders of `sacct --parsable2`, or of JSON of kubectl. `redact` takes names and secrets out of quoted lines.
-    `shard` (I, N) takes the I-th of N equal parts of the work, I from 0. `progress` is told files done, files in all.
+    `shard` (I, N) takes the I-th of N equal parts of the work, I from 0; shards may work at once in one store, and `merge` sums them up.
+    `progress` is told files done, files in all.
     Raise UsageError where nothing is at the paths, or nothing can be written to `store`.
     """
+    if shard is not None and not 0 <= shard[0] < shard[1] <= PARTS:
+        raise UsageError(f"--shard {shard[0]}/{shard[1]}: shards are counted from 0, and there are at most {PARTS}")
     kept_in = store or store_of(paths)
     folder = os.path.join(kept_in, "parts")
     pack = load_pack(over=rules)
@@ -70,7 +74,7 @@ def triage(
         raise UsageError(f"cannot write to {folder}: {(why.strerror or str(why)).lower()}") from why
     if not count and shard is None:
         raise UsageError(f"no logs in {', '.join(paths)}")
-    kept, problems = _records(records, folder)
+    kept, problems = _records(records, folder, "" if shard is None else f"-{shard[0]}-of-{shard[1]}")
     task = Task(
         folder=folder,
         redact=redact,
@@ -82,19 +86,20 @@ def triage(
     )
     done = read = 0
     for finished in local.run(task, numbers, jobs):
+        parts.drop_list(finished.number)
         done, read = done + finished.files, read + finished.read
         if progress is not None:
             progress(done, count)
     remember(kept_in)
-    fleet = summarise(parts.rows())
+    fleet = summarise(parts.rows()) if shard is None else Fleet()
     known = note_groups(kept_in, fleet) if shard is None else KnownGroups()
     return TriageResult(fleet=fleet, folder=folder, files=count, read=read, known=known, problems=tuple(problems))
 
 
-def _records(paths: Sequence[str], folder: str) -> tuple[str | None, list[str]]:
+def _records(paths: Sequence[str], folder: str, shard: str) -> tuple[str | None, list[str]]:
     if not paths:
         return None, []
-    path = os.path.join(folder, "records.db")
+    path = os.path.join(folder, f"records{shard}.db")
     if os.path.exists(path):
         os.unlink(path)
     return path, keep_records(paths, path)

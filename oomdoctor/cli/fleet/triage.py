@@ -8,14 +8,18 @@ import sys
 import click
 
 from oomdoctor import __version__
+from oomdoctor.api.fleet.merge import merge
 from oomdoctor.api.fleet.show import show_group
 from oomdoctor.api.fleet.stores import last_store
+from oomdoctor.api.fleet.triage import TriageResult
 from oomdoctor.api.fleet.triage import triage as triage_logs
 from oomdoctor.cli.options import EXIT_ZERO, FULL, RULES, SuggestingGroup, language_option
 from oomdoctor.cli.output import complain, locale_language, show, write
+from oomdoctor.errors import UsageError
 from oomdoctor.report.triage.group_page import compose as compose_group
 from oomdoctor.report.triage.row_text import redact_line
 from oomdoctor.report.triage.screen import compose
+from oomdoctor.report.wording.triage import SHARD_DONE
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.triage.store.export import write_rows
 
@@ -24,6 +28,26 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 STORE = click.option(
     "--store", metavar="FOLDER", type=click.Path(file_okay=False), help="Where the rows are kept (default: in the cache, the last triage)."
 )
+OUTPUT = click.option(
+    "--output", "-o", type=click.Path(dir_okay=False), metavar="ROWS", help="Write a row for each job there: .jsonl, .sqlite or .parquet."
+)
+FAIL_ON = click.option(
+    "--fail-on",
+    type=click.Choice(["failure", "new-group"]),
+    default="failure",
+    show_default=True,
+    help="What ends with status 1: any failure of memory, or only a group that no earlier run knew or that came back after a week.",
+)
+
+
+def _shard(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    """Read I/N: the I-th of N shards, I from 0."""
+    if value is None:
+        return None
+    first, _, second = value.partition("/")
+    if not (first.isdecimal() and second.isdecimal() and int(first) < int(second)):
+        raise click.BadParameter(f"{value!r} is not like 0/8: shards are counted from 0", ctx, param)
+    return int(first), int(second)
 
 
 class _LogsOrCommand(SuggestingGroup):
@@ -52,9 +76,7 @@ def triage() -> None:
 
 @triage.command()
 @click.argument("paths", metavar="PATHS...", nargs=-1, required=True)
-@click.option(
-    "--output", "-o", type=click.Path(dir_okay=False), metavar="ROWS", help="Write a row for each job there: .jsonl, .sqlite or .parquet."
-)
+@OUTPUT
 @click.option(
     "--records",
     metavar="FILE",
@@ -64,16 +86,16 @@ def triage() -> None:
 )
 @STORE
 @click.option("--jobs", metavar="N", type=click.IntRange(1, _MOST_PROCESSES), default=os.cpu_count() or 1, help="How many processes read.")
+@click.option(
+    "--shard",
+    metavar="I/N",
+    callback=_shard,
+    help="Do the I-th of N equal parts of the work, I from 0; the shards may share a --store. Then: oomdoctor triage merge.",
+)
 @click.option("--refresh", is_flag=True, help="Read everything again, changed or not.")
 @language_option()
 @RULES
-@click.option(
-    "--fail-on",
-    type=click.Choice(["failure", "new-group"]),
-    default="failure",
-    show_default=True,
-    help="What ends with status 1: any failure of memory, or only a group that no earlier run knew or that came back after a week.",
-)
+@FAIL_ON
 @EXIT_ZERO
 def logs(
     paths: tuple[str, ...],
@@ -81,6 +103,7 @@ def logs(
     records: tuple[str, ...],
     store: str | None,
     jobs: int,
+    shard: tuple[int, int] | None,
     refresh: bool,
     lang: str | None,
     rules: str | None,
@@ -91,16 +114,53 @@ def logs(
 
     PATHS are files, folders or globs: Slurm, torchrun, Kubernetes, Docker, Ray, exports of log stores, archives.
 
-    Exit status: 0 no failure of memory, 1 some (see --fail-on), 2 could not run.
+    Exit status: 0 no failure of memory, 1 some (see --fail-on), 2 could not run; of a shard 0 or 2.
     """
-    result = triage_logs(paths, redact=redact_line, store=store, records=records, rules=rules, jobs=jobs, refresh=refresh)
+    if shard is not None and output is not None:
+        raise UsageError("--output: a shard has some of the rows; oomdoctor triage merge writes them all")
+    result = triage_logs(paths, redact=redact_line, store=store, records=records, rules=rules, jobs=jobs, refresh=refresh, shard=shard)
+    if shard is not None:
+        complain(result.problems)
+        wording = Wording(lang or locale_language(os.environ))
+        told = wording.say(SHARD_DONE, n=shard[0], of=shard[1], files=result.files, read=result.read, store=os.path.dirname(result.folder))
+        write(f"{told}\n", None)
+        return
+    _tell(result, output, lang)
+    _end(result, fail_on, exit_zero)
+
+
+def _tell(result: TriageResult, output: str | None, lang: str | None) -> None:
+    """Write the rows and the screen."""
     complain(result.problems)
     if output is not None:
         write_rows(result.folder, output)
     document = compose(result.fleet, result.known, Wording(lang or locale_language(os.environ)), __version__)
     write(show(document, "terminal", to_terminal=True), None)
+
+
+def _end(result: TriageResult, fail_on: str, exit_zero: bool) -> None:
+    """End with the status that a result means."""
     if (result.known.news if fail_on == "new-group" else result.fleet.failed) and not exit_zero:
         sys.exit(1)
+
+
+@triage.command("merge")
+@click.argument("stores", metavar="STORE...", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False))
+@OUTPUT
+@STORE
+@language_option()
+@FAIL_ON
+@EXIT_ZERO
+def merge_stores(stores: tuple[str, ...], output: str | None, store: str | None, lang: str | None, fail_on: str, exit_zero: bool) -> None:
+    """Sum up what all shards made, or several triages, as one.
+
+    STORE is the folder that the shards shared, or one of each of them; --store is where they are kept together.
+
+    Exit status: 0 no failure of memory, 1 some (see --fail-on), 2 could not run.
+    """
+    result = merge(stores, into=store)
+    _tell(result, output, lang)
+    _end(result, fail_on, exit_zero)
 
 
 @triage.command("show")

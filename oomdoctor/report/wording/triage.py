@@ -84,3 +84,7 @@ HELLO = Counted(
 SAYS = Text("The log says: {text}", "日志原文：{text}")
 TRY = Text("What helps: {fix}", "建议：{fix}")
 RANK = Text("rank {n}", "rank {n}")
+SHARD_DONE = Text(
+    "Shard {n} of {of} is done: {files:,} files, {read:,} sets of them read now. When all are done: oomdoctor triage merge {store}",
+    "分片 {n}/{of} 已完成：{files:,} 个文件，本次读取 {read:,} 组。全部完成后：oomdoctor triage merge {store}",
+)

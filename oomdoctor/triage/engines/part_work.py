@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from msgspec import Raw, Struct
 from msgspec.json import encode
@@ -38,6 +39,16 @@ class Finished(Struct, frozen=True):
     families: int
     read: int
     """How many families were read, and not kept as they were."""
+
+
+def finish(task: Task, number: int) -> Finished:
+    """Bring a part up to date, in a process that works for one task."""
+    return _worker(task).finish(number)
+
+
+@lru_cache(maxsize=1)
+def _worker(task: Task) -> PartWorker:
+    return PartWorker(task)
 
 
 class PartWorker:

@@ -7,6 +7,7 @@ that a run that is killed leaves whole parts and nothing else. A part whose list
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import zlib
 from collections.abc import Iterable, Iterator
@@ -72,16 +73,17 @@ class Parts:
     def write_lists(self, placed: Iterable[Placed], numbers: Iterable[int] | None = None) -> tuple[int, list[int]]:
         """Write the list of each part; return how many files there are, and the numbers of the parts that have some."""
         os.makedirs(self.folder, exist_ok=True)
-        for name in os.listdir(self.folder):
-            if name.endswith((".files", ".new")):
-                os.unlink(os.path.join(self.folder, name))
-        chosen = None if numbers is None else frozenset(numbers)
+        chosen = frozenset(range(PARTS) if numbers is None else numbers)
+        # Other shards may be at work in this folder: what they left and have is theirs.
+        for number, kind in itertools.product(chosen, ("files", "rows.new")):
+            with suppress(FileNotFoundError):
+                os.unlink(self._path(number, kind))
         held: dict[int, list[bytes]] = {}
         used: set[int] = set()
         count = 0
         for family, file in placed:
             number = zlib.crc32(family.encode("utf-8", "surrogateescape")) % PARTS
-            if chosen is not None and number not in chosen:
+            if number not in chosen:
                 continue
             held.setdefault(number, []).append(encode(ListedFile(family, file)) + b"\n")
             count += 1
@@ -97,6 +99,18 @@ class Parts:
         written = set(held)
         held.clear()
         return written
+
+    def drop_list(self, number: int) -> None:
+        """Remove the list of a part that is finished."""
+        with suppress(FileNotFoundError):
+            os.unlink(self._path(number, "files"))
+
+    def unfinished(self) -> int:
+        """Return how many parts have a list whose work nobody has finished."""
+        try:
+            return sum(name.endswith(".files") for name in os.listdir(self.folder))
+        except FileNotFoundError:
+            return 0
 
     def listed(self, number: int) -> tuple[str, bytes]:
         """Return a digest of the list of a part, and the list."""

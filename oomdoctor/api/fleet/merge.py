@@ -1,0 +1,38 @@
+"""The rows of several triages, or of all shards of one, as one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from oomdoctor.api.fleet.stores import last_store, remember, store_of
+from oomdoctor.api.fleet.triage import TriageResult
+from oomdoctor.errors import UsageError
+from oomdoctor.triage.groups import summarise
+from oomdoctor.triage.store.known_groups import note_groups
+from oomdoctor.triage.store.merging import merge_parts
+from oomdoctor.triage.store.parts import Parts
+
+
+def merge(stores: Sequence[str], *, into: str | None = None) -> TriageResult:
+    """Sum up what stands in some stores, and keep it in the store `into` besides what is there (default: one in the cache).
+
+    One store alone, in which all shards worked, is only summed up. A job in several stores counts once, as it was read last.
+    Raise UsageError where one is no store, or nothing can be written.
+    """
+    folders = [os.path.join(last_store(store), "parts") for store in stores]
+    problems = [
+        f"{store}: parts not finished: {unfinished}; a shard still works or ended early: run it again, then merge"
+        for store, folder in zip(stores, folders)
+        if (unfinished := Parts(folder).unfinished())
+    ]
+    kept_in = into or (stores[0] if len(stores) == 1 else store_of(stores))
+    folder = os.path.join(kept_in, "parts")
+    if len(stores) > 1 or into is not None:
+        try:
+            merge_parts([folder, *folders], folder)
+        except OSError as why:
+            raise UsageError(f"cannot write to {folder}: {(why.strerror or str(why)).lower()}") from why
+    remember(kept_in)
+    fleet = summarise(Parts(folder).rows())
+    return TriageResult(fleet=fleet, folder=folder, files=fleet.files, read=0, known=note_groups(kept_in, fleet), problems=tuple(problems))

@@ -1,0 +1,45 @@
+"""Several stores -> one: what shards with stores of their own made, or the stores of days, clusters and buckets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.json import Decoder
+
+from oomdoctor.triage.store.parts import PARTS, PartFamily, PartHead, Parts
+
+
+class _Scanned(Struct):
+    scanned_at: int = 0
+
+
+_SCANNED = Decoder(_Scanned)
+
+
+def merge_parts(folders: Sequence[str], into: str) -> None:
+    """Write the parts in some folders into one; of a family that stands in several, the rows that were made last.
+
+    A family is in the part of the same number everywhere, so one number is held at a time.
+    """
+    os.makedirs(into, exist_ok=True)
+    stores = [Parts(folder) for folder in folders]
+    for number in range(PARTS):
+        kept = [part for store in stores if (part := store.read(number)) is not None]
+        families: dict[str, PartFamily] = {}
+        for part in kept:
+            for name, family in part.families.items():
+                known = families.get(name)
+                if known is None or _made(family) >= _made(known):
+                    families[name] = family
+        if families:
+            rules = {part.head.rules for part in kept}
+            # No list has an empty digest: the next run over this store compares each family.
+            head = PartHead("", rules.pop() if len(rules) == 1 else "")
+            Parts(into).write(number, head, families.values())
+
+
+def _made(family: PartFamily) -> int:
+    """Return when the rows of a family were made, in seconds since 1970."""
+    return max((_SCANNED.decode(row).scanned_at for row in family.rows), default=0)
