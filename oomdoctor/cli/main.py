@@ -28,11 +28,12 @@ COMMANDS = {
     "compare": "Say what changed between two runs or machines that matters for memory.",
     "snapshot": "Say from a memory snapshot who held what when memory ran out, and what grows.",
     "triage": "Say of folders of logs which jobs died of memory, and which of them are the same.",
+    "verdict": "Say in one line and an exit status whether a restart can get past a memory failure.",
     "explain": "Explain a problem, a fix or a message like a page of a handbook.",
     "rules": "List, show, test, start and print rules.",
 }
 
-_MODULES = {"run": "runs.run", "snapshot": "runs.snapshot", "triage": "fleet.triage"}
+_MODULES = {"run": "runs.run", "snapshot": "runs.snapshot", "triage": "fleet.triage", "verdict": "fleet.verdict"}
 """The modules of those that do not stand beside this file."""
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141

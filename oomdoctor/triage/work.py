@@ -25,6 +25,7 @@ from oomdoctor.triage.listing import ListedFolder
 from oomdoctor.triage.log_file import LogFile, PlacedFile
 from oomdoctor.triage.outcome import AttemptOutcome, JobReader
 from oomdoctor.triage.placing import ARCHIVE, Layouts
+from oomdoctor.triage.restart import FailedStart, retry_of
 from oomdoctor.triage.row import JobRow, Retry, UnreadFile
 from oomdoctor.triage.scheduler.record import JobRecord
 from oomdoctor.triage.scheduler.records import Records
@@ -58,10 +59,11 @@ class Worker:
 
     def rows(self, family: str, files: Sequence[PlacedFile]) -> Iterator[JobRow]:
         """Yield a row for each job in files that are looked at together."""
-        for job in self._jobs(family, files):
-            yield self._row(job)
+        for job in self.jobs(family, files):
+            yield self.row(job)
 
-    def _jobs(self, family: str, files: Sequence[PlacedFile]) -> Iterator[Job]:
+    def jobs(self, family: str, files: Sequence[PlacedFile]) -> Iterator[Job]:
+        """Yield the jobs of files that are looked at together."""
         if len(files) == 1:
             only = files[0]
             if only.layout == ARCHIVE:
@@ -134,15 +136,15 @@ class Worker:
             for job in assemble(family, files, lambda path: texts.get(path, b"")[: 64 << 10], self._layouts.backward):
                 yield _with_texts(job, texts)
 
-    def _row(self, job: Job) -> JobRow:
+    def row(self, job: Job, *, newest: bool = False) -> JobRow:
+        """Return the row of a job: of the start that failed of memory first, or of the newest one, whatever became of it."""
         outcomes = [self._reader.outcome(attempt) for attempt in job.attempts]
         records = self._records_of(job)
-        chosen = next((attempt for attempt in outcomes if attempt.verdict.memory_failure == "yes"), None)
-        chosen = chosen or next((attempt for attempt in outcomes if attempt.verdict.memory_failure == "possible"), outcomes[-1])
+        chosen = outcomes[-1] if newest else _first_failed(outcomes)
         row = self._plain_row(job, outcomes, chosen)
         row = _with_record(row, records)
         if row.memory_failure in ("yes", "possible") and chosen.incidents and row.evidence == "log":
-            row = self._with_failure(row, job, chosen, chosen.incidents[0])
+            row = self._with_failure(row, job, chosen, [other for other in outcomes if other is not chosen])
         elif row.memory_failure == "yes":
             whose = campaign(row.user, row.name, job.folder, job.native)
             row = replace(row, campaign=whose, fingerprint=row.kind, group=f"{row.kind}-{whose}", retry="more-memory")
@@ -186,8 +188,9 @@ class Worker:
             scanned_at=int(time.time()),
         )
 
-    def _with_failure(self, row: JobRow, job: Job, chosen: AttemptOutcome, incident: Incident) -> JobRow:
-        """Return a row with what its failure's message says, and what groups it with others."""
+    def _with_failure(self, row: JobRow, job: Job, chosen: AttemptOutcome, others: Sequence[AttemptOutcome]) -> JobRow:
+        """Return a row with what its failure's message says, and what groups it with others; `others` are the job's other starts."""
+        incident = chosen.incidents[0]
         root = incident.root
         file = next((read.file for read in chosen.reads if read.file.path == root.place.source), None)
         settings = self._settings(chosen)
@@ -195,7 +198,7 @@ class Worker:
         figures = derived(root)
         family = self._reader.reader.recogniser.signatures[root.signature].family or root.signature
         whose = campaign(row.user, row.name, job.folder, job.native)
-        others = figures.get("other_processes_bytes")
+        held = figures.get("other_processes_bytes")
         framework = settings.get("log.framework")
         model = settings.get("log.model_name_or_path")
         return replace(
@@ -214,7 +217,7 @@ class Worker:
             requested_bytes=root.size("requested_bytes"),
             total_bytes=root.size("total_bytes"),
             free_bytes=root.size("free_bytes"),
-            used_by_others_bytes=others if isinstance(others, int) else None,
+            used_by_others_bytes=held if isinstance(held, int) else None,
             text=self._redact(root.text)[:_TEXT],
             framework=str(framework) if framework is not None else None,
             versions={name: str(settings[fact]) for fact, name in _VERSIONS.items() if fact in settings},
@@ -222,7 +225,7 @@ class Worker:
             fingerprint=fingerprint(incident),
             campaign=whose,
             group=group_of(incident, family, whose),
-            retry=_retry(incident, figures, row),
+            retry=_retry(chosen, others, settings, recovered=row.recovered),
         )
 
     def _settings(self, chosen: AttemptOutcome) -> Mapping[str, Value]:
@@ -336,20 +339,27 @@ def _node(incident: Incident) -> str | None:
     return next((host.split(".")[0] for host in hosts if isinstance(host, str) and _HOST_NAME.fullmatch(host)), None)
 
 
-def _retry(incident: Incident, figures: Mapping[str, object], row: JobRow) -> Retry:
-    """Return what a restart of a failed job needs."""
-    if incident.kind in (Kind.HOST_OOM, Kind.SHM_OOM):
-        return "more-memory"
-    share = figures.get("other_share")
-    if isinstance(share, float) and share >= 0.2:
-        return "other-node"
-    unused = figures.get("unallocated_share")
-    if isinstance(unused, float) and unused >= 0.2:
-        return "retry"
-    if row.recovered:
-        return "retry"
-    early = incident.steps_passed is None or incident.steps_passed <= 1
-    return "stop" if early else "smaller"
+def _first_failed(outcomes: Sequence[AttemptOutcome]) -> AttemptOutcome:
+    """Return the start that failed of memory first; else one that possibly did, else the newest."""
+    by_verdict = {attempt.verdict.memory_failure: attempt for attempt in reversed(outcomes)}
+    return by_verdict.get("yes") or by_verdict.get("possible") or outcomes[-1]
+
+
+def _retry(chosen: AttemptOutcome, others: Sequence[AttemptOutcome], settings: Mapping[str, Value], *, recovered: bool) -> Retry:
+    """Return what a restart needs where memory failed."""
+    if chosen.verdict.memory_failure != "yes":
+        return "unknown"
+    failed = [_failed_start(other, {}) for other in others if other.verdict.memory_failure == "yes" and other.incidents]
+    return retry_of(_failed_start(chosen, settings), failed, recovered=recovered)
+
+
+def _failed_start(attempt: AttemptOutcome, settings: Mapping[str, Value]) -> FailedStart:
+    """Return what is known of a start that failed of memory."""
+    incident = attempt.incidents[0]
+    place = incident.root.place
+    counted = incident.root.size("failed_step")
+    passed = next((read.read.passed.get(place.offset) for read in attempt.reads if read.file.path == place.source), None)
+    return FailedStart(incident=incident, figures=derived(incident.root), step=passed if counted is None else counted, settings=settings)
 
 
 def _user(files: Sequence[LogFile]) -> str | None:

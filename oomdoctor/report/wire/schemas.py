@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.json import schema_components
 from msgspec.structs import fields
 
+from oomdoctor.report.triage.restart_line import RestartAnswer
 from oomdoctor.report.wire.check import CheckV1
 from oomdoctor.report.wire.comparison import ComparisonV1
 from oomdoctor.report.wire.environment import EnvironmentV1
@@ -36,6 +37,7 @@ REPORTS: dict[str, type[Struct]] = {
     "explain-v1": ExplanationV1,
     "sweep-v1": SweepV1,
     "snapshot-v1": SnapshotV1,
+    "verdict-v1": RestartAnswer,
 }
 """The structure of each report by the name of its schema file."""
 

@@ -56,6 +56,7 @@ def test_each_schema_is_published_and_is_one() -> None:
     pytest.param(("env", "--from", str(COMPARED / "today-env.txt"), "--no-redact"), id="a machine with its names"),
     pytest.param(("compare", str(COMPARED / "last-week.log"), str(COMPARED / "today.log")), id="two logs"),
     pytest.param(("compare", MACHINES[0], MACHINES[2]), id="two machines"),
+    pytest.param(("verdict", LOG), id="a verdict for a launcher"),
     pytest.param(("explain",), id="the contents of the handbook"),
     pytest.param(("explain", "fragmentation"), id="a problem"),
     pytest.param(("explain", "serving"), id="an area"),

@@ -1,0 +1,79 @@
+"""The logs of one job -> what a restart of it needs, for a scheduler or a launcher to act on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from oomdoctor import __version__
+from oomdoctor.errors import UsageError
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.knowledge.records.layout import LAYOUTS
+from oomdoctor.triage.job import Attempt, Job
+from oomdoctor.triage.listing import list_folders
+from oomdoctor.triage.log_file import PlacedFile
+from oomdoctor.triage.placing import Layouts
+from oomdoctor.triage.row import JobRow
+from oomdoctor.triage.work import Redact, Worker
+
+STARTS_AGAIN, NEEDS_A_CHANGE, NOT_READ, UNKNOWN = range(4)
+"""The codes of `plain`."""
+CODES = {"nvrx": 93, "job": 42}
+"""The code that says: do not restart. 93 is what NVRx's ft_launcher ends with for that (`--ft-no-restart-exit-code`); 42 is the code in
+the example of podFailurePolicy in the documentation of Kubernetes."""
+SCHEMES = (*CODES, "plain")
+
+
+def restart_verdict(logs: Sequence[str], *, before: Sequence[str] = (), redact: Redact, rules: str | None = None) -> JobRow:
+    """Return the row of the newest start of one job; `logs` are all of its files, or the one folder of it.
+
+    `before` are the logs of the start before: a failure that came at the same step then comes again. Attempts that paths tell apart
+    (torchrun, Kubernetes) are told apart without it. Raise UsageError where a folder holds the logs of several jobs.
+    """
+    pack = load_pack(over=rules)
+    worker = Worker(pack, redact, tool=__version__, rules="")
+    layouts = Layouts(list(pack.records(LAYOUTS)))
+    jobs = _jobs(worker, layouts, logs)
+    earlier = _jobs(worker, layouts, before) if before else []
+    return worker.row(_as_one(jobs, earlier), newest=True)
+
+
+def exit_code(row: JobRow, scheme: str) -> int:
+    """Return the code that tells a restart policy of a verdict: one of `CODES` for `stop` and `smaller`, or one of `plain`."""
+    if scheme in CODES:
+        return CODES[scheme] if row.retry in ("stop", "smaller") else 0
+    if row.memory_failure == "unread":
+        return NOT_READ
+    if row.memory_failure == "no" or row.retry in ("retry", "other-node"):
+        return STARTS_AGAIN
+    return NEEDS_A_CHANGE if row.retry in ("stop", "smaller", "more-memory") else UNKNOWN
+
+
+def _jobs(worker: Worker, layouts: Layouts, paths: Sequence[str]) -> list[Job]:
+    families: dict[str, list[PlacedFile]] = {}
+    for listed in list_folders(paths):
+        for family, file in layouts.place(listed):
+            families.setdefault(family, []).append(file)
+    jobs = [job for family, files in families.items() for job in worker.jobs(family, files)]
+    if not jobs:
+        raise UsageError(f"no logs in {', '.join(paths)}")
+    if len(jobs) > 1 and any(map(os.path.isdir, paths)):
+        raise UsageError(f"{', '.join(paths)}: the logs of {len(jobs)} jobs; name the files of one, or look at all of them with triage")
+    return jobs
+
+
+def _as_one(jobs: Sequence[Job], earlier: Sequence[Job]) -> Job:
+    """Return one job of all files, those of the start before as an attempt before the others."""
+    numbers = sorted({attempt.number for job in jobs for attempt in job.attempts})
+    attempts = [*_merged(earlier, None, numbers[0] - 1), *(made for number in numbers for made in _merged(jobs, number, number))]
+    first = jobs[0]
+    return Job(
+        family=first.family, layout=first.layout, native=first.native, folder=first.folder, name=first.name, attempts=tuple(attempts)
+    )
+
+
+def _merged(jobs: Sequence[Job], only: int | None, number: int) -> Iterator[Attempt]:
+    """Yield one attempt of all streams of some jobs, or of their attempts of one number; nothing where there are none."""
+    streams = [stream for job in jobs for attempt in job.attempts if only is None or attempt.number == only for stream in attempt.streams]
+    if streams:
+        yield Attempt(number=number, streams=tuple(streams))

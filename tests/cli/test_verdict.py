@@ -1,0 +1,40 @@
+"""`oomdoctor verdict` as a launcher calls it: one line, one status."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ENDED = "Traceback (most recent call last):\n  File \"fit.py\", line 3, in main\n    model = AutoModel.from_pretrained(path).to('cuda')\n"
+MESSAGE = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB. GPU 0 has a total capacity of 39.39 GiB of which 1.12 GiB is "
+    "free. Including non-PyTorch memory, this process has 38.20 GiB memory in use. Of the allocated memory 36.60 GiB is allocated by "
+    "PyTorch, and 1.10 GiB is reserved by PyTorch but unallocated.\n"
+)
+
+
+def verdict(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "oomdoctor", "verdict", *arguments], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(("lang", "begins"), [("en", "stop: GPU memory"), ("zh", "stop：显存不足")])
+def test_one_line_says_it(tmp_path: Path, lang: str, begins: str) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(ENDED + MESSAGE)
+    done = verdict(str(log), "--exit-codes", "nvrx", "--lang", lang)
+    assert (done.returncode, done.stdout.count("\n"), done.stdout[: len(begins)]) == (93, 1, begins)
+
+
+def test_a_log_cannot_write_to_the_terminal(tmp_path: Path) -> None:
+    log = tmp_path / "r\x1b]0;title\x07un.log"
+    log.write_text(ENDED + MESSAGE)
+    assert "\x1b" not in verdict(str(log)).stdout
+
+
+@pytest.mark.parametrize(("scheme", "code"), [("nvrx", 0), ("job", 0), ("plain", 2)])
+def test_a_log_that_is_not_there_stops_no_restart(tmp_path: Path, scheme: str, code: int) -> None:
+    done = verdict(str(tmp_path / "none.log"), "--exit-codes", scheme)
+    assert (done.returncode, "no such file" in done.stderr) == (code, True)
