@@ -25,7 +25,7 @@ from oomdoctor.triage.listing import ListedFolder
 from oomdoctor.triage.log_file import LogFile, PlacedFile
 from oomdoctor.triage.outcome import AttemptOutcome, JobReader
 from oomdoctor.triage.placing import ARCHIVE, Layouts
-from oomdoctor.triage.restart import FailedStart, retry_of
+from oomdoctor.triage.policy.restart import FailedStart, retry_of
 from oomdoctor.triage.row import JobRow, Retry, UnreadFile
 from oomdoctor.triage.scheduler.record import JobRecord
 from oomdoctor.triage.scheduler.records import Records

@@ -1,0 +1,1 @@
+"""What others act on: whether to start a job again, and which groups are news."""
