@@ -42,6 +42,8 @@ class _Block(Struct, frozen=True):
             value = getattr(self, name)
             if type(value) is str:
                 force_setattr(self, name, clean(value, _TEXT) if name in self._LONG else clean_line(value, _LINE))
+            elif type(value) is tuple and value and type(value[0]) is str:
+                force_setattr(self, name, tuple(clean_line(item, _LINE) for item in value))
 
 
 class Span(Struct, frozen=True):
@@ -164,6 +166,29 @@ class Strips(_Block, frozen=True):
     strips: tuple[Strip, ...]
 
 
+class Counts(_Block, frozen=True):
+    """A name, and how many of each thing."""
+
+    label: str
+    counts: tuple[int, ...]
+
+
+class CountBars(_Block, frozen=True):
+    """How many of each of some things over time: a bar for each time, with a count for each key. They are only drawn."""
+
+    title: str
+    keys: tuple[str, ...]
+    bars: tuple[Counts, ...]
+
+
+class CountGrid(_Block, frozen=True):
+    """How many at each of some times, a row for each thing. They are only drawn."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[Counts, ...]
+
+
 class Quote(_Block, frozen=True):
     """Lines of a log, word by word, and where they stand."""
 
@@ -200,7 +225,7 @@ class Folded(_Block, frozen=True):
     gist: str = ""
 
 
-Block = Heading | Paragraph | Facts | Table | Bar | Areas | Strips | Quote | Steps | Folded
+Block = Heading | Paragraph | Facts | Table | Bar | Areas | Strips | CountBars | CountGrid | Quote | Steps | Folded
 
 
 class Document(_Block, frozen=True):

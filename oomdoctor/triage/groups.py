@@ -46,11 +46,13 @@ class Fleet(Struct, kw_only=True):
     from_records: int = 0
     """Failures that only the scheduler's records show."""
     gpu_seconds_lost: int = 0
-    days: dict[str, int] = field(default_factory=dict)
-    """Day -> failures of memory."""
+    kinds_by_day: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Day -> which memory -> failures."""
     jobs_by_day: dict[str, int] = field(default_factory=dict)
     jobs_by_node: dict[str, int] = field(default_factory=dict)
     failed_by_node: dict[str, int] = field(default_factory=dict)
+    failed_by_node_day: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Node of the first failure -> day -> failures."""
     failed_users_by_node: dict[str, set[str]] = field(default_factory=dict)
     """Node of the first failure -> users, or names of jobs where nobody knows the user."""
     kinds: dict[str, int] = field(default_factory=dict)
@@ -92,9 +94,11 @@ def _add(fleet: Fleet, row: JobRow) -> None:
     fleet.gpu_seconds_lost += row.gpu_seconds_lost or 0
     _more(fleet.kinds, row.kind)
     if row.day is not None:
-        _more(fleet.days, row.day)
+        _more(fleet.kinds_by_day.setdefault(row.day, {}), row.kind)
     if row.node is not None:
         _more(fleet.failed_by_node, row.node)
+        if row.day is not None:
+            _more(fleet.failed_by_node_day.setdefault(row.node, {}), row.day)
         fleet.failed_users_by_node.setdefault(row.node, set()).add(row.user or row.name or row.job)
     name = row.group or row.job
     group = fleet.groups.get(name)

@@ -1,12 +1,14 @@
-"""One group of a triage: its jobs, and the full diagnosis of the one that stands for it."""
+"""The groups of a triage: their jobs, and the full diagnosis of the one that stands for each."""
 
 from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from operator import itemgetter
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from oomdoctor.api.diagnose import diagnose
 from oomdoctor.case.diagnosis import Diagnosis
@@ -17,6 +19,7 @@ from oomdoctor.triage.row import JobRow
 from oomdoctor.triage.store.known_groups import KnownGroups, known_groups
 from oomdoctor.triage.store.parts import Parts
 
+_MOST_GROUPS = 200
 _MOST_JOBS = 1000
 _MOST_FILES = 16
 
@@ -24,31 +27,53 @@ _MOST_FILES = 16
 class GroupShown(Struct, frozen=True, kw_only=True):
     """A group, its newest jobs, and a diagnosis."""
 
-    fleet: Fleet
     group: Group
     number: int
+    """The largest group is 1."""
     known: KnownGroups
     jobs: tuple[JobRow, ...]
     diagnosis: Diagnosis | None
     """Of the job that stands for the group; None where its log is not there any more, or lies inside another file."""
 
 
+class FleetShown(Struct, frozen=True, kw_only=True):
+    """All jobs of a triage, and its largest groups."""
+
+    fleet: Fleet
+    known: KnownGroups
+    groups: tuple[GroupShown, ...]
+
+
 def show_group(store: str, number: int, *, rules: str | None = None) -> GroupShown:
-    """Return the group of a number, the largest being 1. Raise UsageError where the store has no such group."""
+    """Return the group of a number. Raise UsageError where the store has no such group."""
     parts = Parts(os.path.join(store, "parts"))
     fleet = summarise(parts.rows())
     if not 1 <= number <= len(fleet.groups):
         raise UsageError(f"there is no group {number}: the triage in {store} has {len(fleet.groups)}")
-    group = fleet.largest[number - 1]
-    newest = heapq.nlargest(_MOST_JOBS, _jobs_of(group, parts), key=lambda row: (row.ended or 0, row.job))
+    (shown,) = _shown({number: fleet.largest[number - 1]}, parts, known_groups(store), rules)
+    return shown
+
+
+def show_fleet(store: str, *, rules: str | None = None) -> FleetShown:
+    """Return all jobs in figures, and the two hundred largest groups."""
+    parts = Parts(os.path.join(store, "parts"))
+    fleet = summarise(parts.rows())
     known = known_groups(store)
-    return GroupShown(
-        fleet=fleet, group=group, number=number, known=known, jobs=tuple(newest), diagnosis=_diagnosis(group.example, rules)
-    )  # fmt: skip
+    largest = dict(enumerate(fleet.largest[:_MOST_GROUPS], 1))
+    return FleetShown(fleet=fleet, known=known, groups=tuple(_shown(largest, parts, known, rules)))
 
 
-def _jobs_of(group: Group, parts: Parts) -> Iterator[JobRow]:
-    return (row for row in parts.rows() if row.memory_failure == "yes" and (row.group or row.job) == group.id)
+def _shown(groups: Mapping[int, Group], parts: Parts, known: KnownGroups, rules: str | None) -> Iterator[GroupShown]:
+    newest: dict[str, list[tuple[int, str, JobRow]]] = {group.id: [] for group in groups.values()}
+    for row in parts.rows():
+        jobs = newest.get(row.group or row.job) if row.memory_failure == "yes" else None
+        if jobs is not None:
+            heapq.heappush(jobs, (row.ended or 0, row.job, replace(row, files=(), versions={})))
+            if len(jobs) > _MOST_JOBS:
+                heapq.heappop(jobs)
+    for number, group in groups.items():
+        rows = (row for *_, row in sorted(newest[group.id], key=itemgetter(0, 1), reverse=True))
+        yield GroupShown(group=group, number=number, known=known, jobs=tuple(rows), diagnosis=_diagnosis(group.example, rules))
 
 
 def _diagnosis(row: JobRow, rules: str | None) -> Diagnosis | None:

@@ -11,6 +11,8 @@ from oomdoctor.report.document import (
     Bar,
     Block,
     Cell,
+    CountBars,
+    CountGrid,
     Document,
     Facts,
     Folded,
@@ -26,6 +28,7 @@ from oomdoctor.report.document import (
     Style,
     Table,
 )
+from oomdoctor.report.render.count_charts import drawn_bars, drawn_grid
 from oomdoctor.report.render.svg import SVG_STYLE, drawn_areas, drawn_strips
 from oomdoctor.units import format_share
 
@@ -69,6 +72,7 @@ figure { margin: .6rem 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th { text-align: left; font-weight: normal; color: var(--dim); } th, td { padding: .15rem 1.2rem .15rem 0; vertical-align: top; }
 td.size { text-align: right; }
+main > table th { white-space: nowrap; } details td:not(.size, .dim) { overflow-wrap: anywhere; }
 .grid { border-collapse: separate; border-spacing: 2px; display: block; overflow-x: auto; }
 .grid th, .grid td { padding: .2rem .6rem; white-space: nowrap; text-align: right; } .grid tr > th:first-child { text-align: left; }
 .grid td { background: var(--soft); border-radius: 3px; }
@@ -109,6 +113,10 @@ def _blocks(blocks: Sequence[Block]) -> Iterator[str]:
             yield drawn_areas(block)
         elif isinstance(block, Strips):
             yield drawn_strips(block)
+        elif isinstance(block, CountBars):
+            yield drawn_bars(block)
+        elif isinstance(block, CountGrid):
+            yield drawn_grid(block)
         elif isinstance(block, Quote):
             yield f"<figure><figcaption>{escape(block.where)}</figcaption><pre>{escape(block.text)}</pre></figure>"
         elif isinstance(block, Steps):

@@ -13,6 +13,8 @@ from oomdoctor.report.document import (
     Bar,
     Block,
     Cell,
+    CountBars,
+    CountGrid,
     Document,
     Facts,
     Folded,
@@ -64,7 +66,7 @@ def blocks(sequence: Sequence[Block]) -> Iterator[str]:
             yield _bar(block)
         elif isinstance(block, Areas):
             yield _areas(block)
-        elif isinstance(block, Strips):
+        elif isinstance(block, (Strips, CountBars, CountGrid)):
             continue
         elif isinstance(block, Quote):
             yield f"{_start(escaped(block.where))}\n{fenced(block.text)}"

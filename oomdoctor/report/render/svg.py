@@ -24,6 +24,7 @@ svg { display: block; width: 100%; height: auto; font: 11px system-ui, sans-seri
 svg text { fill: var(--dim); } .line { fill: none; stroke: var(--ink); stroke-width: 1.2; } .grid-line { stroke: var(--line); }
 .step { stroke: var(--dim); stroke-dasharray: 1 3; } .oom { stroke: var(--bad); stroke-width: 2; }
 svg text.oom { fill: var(--bad); stroke: none; }
+.cell { fill: var(--bad); } .row { stroke: var(--line); }
 .over { fill: transparent; } .over:hover { fill: var(--ink); fill-opacity: .12; }
 .strip rect { height: 14px; } .strip rect:hover, path.area:hover { opacity: .75; }
 .a0 { fill: #0969da; background: #0969da; } .a1 { fill: #e16f24; background: #e16f24; } .a2 { fill: #1b9e77; background: #1b9e77; }
@@ -40,8 +41,8 @@ def drawn_areas(areas: Areas) -> str:
         return ""
     top = max(*areas.line.sizes, *map(sum, zip(*(area.sizes for area in areas.areas), strict=True)), 1)
     parts = [*_scale(top), *_layers(areas.areas, top), _line(areas.line, top), *_marks(areas), *_columns(areas)]
-    legend = "".join(_legend(_hue(at, area), area.label, format_size(max(area.sizes))) for at, area in enumerate(areas.areas))
-    return _figure(areas.title, _HEIGHT + 2 * _TOP, parts, legend)
+    legend = "".join(legend_row(_hue(at, area), area.label, format_size(max(area.sizes))) for at, area in enumerate(areas.areas))
+    return figure(areas.title, _HEIGHT + 2 * _TOP, parts, legend)
 
 
 def drawn_strips(strips: Strips) -> str:
@@ -51,16 +52,18 @@ def drawn_strips(strips: Strips) -> str:
     largest = max(sum(piece.size for piece in strip.pieces) for strip in strips.strips) or 1
     rows = [part for at, strip in enumerate(strips.strips) for part in _strip(strip, at, largest, strips)]
     used = sorted({piece.key for strip in strips.strips for piece in strip.pieces if piece.key is not None})
-    legend = "".join(_legend(_key_hue(key, strips), strips.keys[key], "") for key in used) + _legend("unused", strips.free, "")
-    return _figure(strips.title, len(strips.strips) * _ROW, rows, legend)
+    legend = "".join(legend_row(_key_hue(key, strips), strips.keys[key], "") for key in used) + legend_row("unused", strips.free, "")
+    return figure(strips.title, len(strips.strips) * _ROW, rows, legend)
 
 
-def _figure(title: str, height: int, parts: Sequence[str], legend: str) -> str:
+def figure(title: str, height: int, parts: Sequence[str], legend: str) -> str:
+    """Return a drawing as wide as the page, with its title and the rows of its legend."""
     drawn = f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(title)}">{"".join(parts)}</svg>'
     return f"<figure><figcaption>{escape(title)}</figcaption>{drawn}<table>{legend}</table></figure>"
 
 
-def _legend(hue: str, label: str, value: str) -> str:
+def legend_row(hue: str, label: str, value: str) -> str:
+    """Return what a colour stands for."""
     return f'<tr><th><span class="key {hue}"></span>{escape(label)}</th><td class="size">{escape(value)}</td></tr>'
 
 

@@ -14,6 +14,8 @@ from oomdoctor.report.document import (
     Areas,
     Bar,
     Block,
+    CountBars,
+    CountGrid,
     Document,
     Facts,
     Folded,
@@ -100,7 +102,7 @@ def _block(block: Block, width: int, full: bool) -> Iterator[StyledLine]:
         yield from _bar(block, width)
     elif isinstance(block, Areas):
         yield from _areas(block, width)
-    elif isinstance(block, Strips):
+    elif isinstance(block, (Strips, CountBars, CountGrid)):
         return
     elif isinstance(block, Quote):
         yield from _quote(block, width, full)

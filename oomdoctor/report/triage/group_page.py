@@ -17,20 +17,20 @@ from oomdoctor.triage.row import JobRow
 _HOUR = 3600
 _LISTED = 40
 _IN_MESSAGE = 5
+_ID = 24
+"""Of a job's id so much is shown: that of a container has 64 characters."""
 _TIGHT = 1
 
 
 def compose(shown: GroupShown, wording: Wording, version: str) -> Document:
     """Compose the page of a group."""
-    group, example = shown.group, shown.group.example
+    example = shown.group.example
     title = wording.say(texts.GROUP, n=shown.number, what=failure_of(example, wording))
-    blocks: list[Block] = [Paragraph((Span(f"{title}{wording.stop}", Style.BAD),)), Facts(tuple(_facts(shown, wording)))]
+    blocks: list[Block] = [Paragraph((Span(f"{title}{wording.stop}", Style.BAD),)), facts(shown, wording)]
     blocks += [Heading(wording.say(texts.MESSAGE)), Paragraph((Span(message(shown, wording)),))]
     if shown.diagnosis is None:
         blocks += [Paragraph((Span(wording.say(texts.GONE), Style.DIM),)), Quote(_place(example), example.text or example.kind)]
-    jobs = tuple(_job(row, wording) for row in shown.jobs[:_LISTED])
-    more = () if group.jobs <= _LISTED else (Paragraph((Span(wording.count(texts.MORE_JOBS, group.jobs - _LISTED), Style.DIM),)),)
-    blocks.append(Folded(wording.say(texts.THE_JOBS), (Facts(jobs), *more), gist=wording.count(texts.GROUP_JOBS, group.jobs)))
+    blocks.append(jobs(shown, wording, _LISTED))
     if shown.diagnosis is not None:
         whole = compose_diagnosis(shown.diagnosis, wording, version, _TIGHT)
         first = shown.diagnosis.findings[0].title if shown.diagnosis.findings else None
@@ -39,14 +39,30 @@ def compose(shown: GroupShown, wording: Wording, version: str) -> Document:
     return Document(wording.say(texts.TITLE, version=version), tuple(blocks), lang=wording.lang)
 
 
+def facts(shown: GroupShown, wording: Wording) -> Facts:
+    """Return who met a group, where, when, and what it cost."""
+    return Facts(tuple(_facts(shown, wording)))
+
+
+def jobs(shown: GroupShown, wording: Wording, most: int) -> Folded:
+    """Return the newest jobs of a group, and how many there are beside them."""
+    group = shown.group
+    listed = tuple(_job(row, wording) for row in shown.jobs[:most])
+    left = group.jobs - len(listed)
+    more = (Paragraph((Span(wording.count(texts.MORE_JOBS, left), Style.DIM),)),) if left else ()
+    return Folded(wording.say(texts.THE_JOBS), (Facts(listed), *more), gist=wording.count(texts.GROUP_JOBS, group.jobs))
+
+
 def message(shown: GroupShown, wording: Wording) -> str:
     """Return what to write to the user of a group, ready to be copied."""
     group, example = shown.group, shown.group.example
-    jobs = [row.native for row in shown.jobs[:_IN_MESSAGE]]
-    listed = wording.item_comma.join(jobs) + (", ..." if group.jobs > len(jobs) else "")
-    parts = [wording.count(texts.HELLO, group.jobs, jobs=listed, name=named(group.names, wording), what=failure_of(example, wording))]
+    listed = wording.item_comma.join(row.native[:_ID] for row in shown.jobs[:_IN_MESSAGE])
+    if group.jobs > _IN_MESSAGE:
+        listed = wording.say(texts.USERS_MORE, names=listed, n=group.jobs - _IN_MESSAGE)
+    name = wording.aside(named(group.names, wording)) if group.names else ""
+    parts = [wording.count(texts.HELLO, group.jobs, jobs=listed, name=name, what=failure_of(example, wording))]
     if example.text:
-        parts.append(wording.say(texts.SAYS, text=clean_line(example.text, 300)))
+        parts.append(wording.sentence(wording.say(texts.SAYS, text=clean_line(example.text, 300))))
     fix = next((fix.title for finding in shown.diagnosis.findings for fix in finding.fixes), None) if shown.diagnosis is not None else None
     help_ = wording.say(fix) if fix is not None else restart(example, wording)
     if help_:
@@ -73,7 +89,7 @@ def _facts(shown: GroupShown, wording: Wording) -> Iterator[Row]:
 def _job(row: JobRow, wording: Wording) -> Row:
     place = "" if row.first_rank is None else wording.say(texts.RANK, n=row.first_rank)
     note = wording.comma.join(part for part in (row.node, place, row.user) if part)
-    return Row(row.native[:24], _place(row), note)
+    return Row(row.native[:_ID], _place(row), note)
 
 
 def _place(row: JobRow) -> str:

@@ -24,19 +24,34 @@ _HOUR = 3600
 
 def compose(fleet: Fleet, known: KnownGroups, wording: Wording, version: str) -> Document:
     """Compose the screen."""
-    blocks: list[Block] = [Paragraph(tuple(_headline(fleet, wording)))]
+    blocks: list[Block] = [headline(fleet, wording)]
     if fleet.groups:
-        blocks += [Heading(wording.say(texts.GROUPS)), Facts(tuple(_rows(fleet, known, wording)))]
+        blocks += [Heading(wording.say(texts.GROUPS)), table(fleet, known, wording, _GROUPS)]
         left = fleet.largest[_GROUPS:]
         if left:
             more = wording.count(texts.MORE_GROUPS, len(left), jobs=sum(group.jobs for group in left))
             blocks.append(Paragraph((Span(more, Style.DIM),)))
-    blocks += _regressions(fleet, wording)
-    blocks += _nodes(fleet, wording)
-    blocks += _open(fleet, wording)
+    blocks += standing_out(fleet, wording)
+    blocks += left_open(fleet, wording)
     if fleet.groups:
         blocks.append(Paragraph(spans(wording.say(texts.NEXT, n=1))))
     return Document(wording.say(texts.TITLE, version=version), tuple(blocks), lang=wording.lang)
+
+
+def headline(fleet: Fleet, wording: Wording) -> Paragraph:
+    """Return how many jobs there are, and how many died of memory."""
+    return Paragraph(tuple(_headline(fleet, wording)))
+
+
+def table(fleet: Fleet, known: KnownGroups, wording: Wording, most: int) -> Facts:
+    """Return the largest groups, a row each."""
+    return Facts(tuple(_rows(fleet, known, wording, most)))
+
+
+def standing_out(fleet: Fleet, wording: Wording) -> Iterator[Block]:
+    """Yield the large groups that began late, and the nodes with more failures than their share."""
+    yield from _regressions(fleet, wording)
+    yield from _nodes(fleet, wording)
 
 
 def _headline(fleet: Fleet, wording: Wording) -> Iterator[Span]:
@@ -53,8 +68,8 @@ def _headline(fleet: Fleet, wording: Wording) -> Iterator[Span]:
     yield Span(wording.comma.join(parts) + wording.stop, Style.BAD)
 
 
-def _rows(fleet: Fleet, known: KnownGroups, wording: Wording) -> Iterator[Row]:
-    for number, group in enumerate(fleet.largest[:_GROUPS], 1):
+def _rows(fleet: Fleet, known: KnownGroups, wording: Wording, most: int) -> Iterator[Row]:
+    for number, group in enumerate(fleet.largest[:most], 1):
         trend = _trend(fleet, group)
         label = f"{number}  {trend} {wording.count(texts.GROUP_JOBS, group.jobs)}".replace("  ", " ")
         value = " · ".join(part for part in (failure_of(group.example, wording), whose(group, wording)) if part)
@@ -95,7 +110,7 @@ def _nodes(fleet: Fleet, wording: Wording) -> Iterator[Block]:
         )
 
 
-def _open(fleet: Fleet, wording: Wording) -> Iterator[Block]:
+def left_open(fleet: Fleet, wording: Wording) -> Iterator[Block]:
     """Yield what is not known, and what ran short and went on."""
     counts = (
         (texts.POSSIBLE, fleet.possible),

@@ -65,6 +65,10 @@ RETRY: Mapping[str, Text] = {
 NOT_MEMORY = Text("no memory failure in the log", "日志中没有内存或显存不足")
 NOTHING_READ = Text("nothing of the log could be read", "日志完全读不出")
 PERHAPS = Text("perhaps; the log does not settle it", "可能是，日志不足以确定")
+BY_DAY = Text("Jobs that died of memory, by day", "每天因内存或显存不足而失败的作业")
+BY_NODE = Text("The nodes with most failures, by day", "失败最多的节点，按天")
+ALL_GROUPS = Counted("{n:,} group, the largest first", "{n:,} groups, the largest first", "{n:,} 组，从大到小")
+CAUSE = Text("cause", "原因")
 GROUP = Text("Group {n}: {what}", "第 {n} 组：{what}")
 WHO = Text("who", "用户")
 NAMES = Text("what", "作业名")
@@ -80,9 +84,9 @@ GONE = Text(
 )
 MESSAGE = Text("To the user", "给用户的消息")
 HELLO = Counted(
-    "Your job {jobs} ({name}) died because memory ran out: {what}.",
-    "{n} of your jobs ({name}) died because memory ran out: {what}. The jobs: {jobs}.",
-    "你的 {n} 个作业（{name}）因{what}而失败：{jobs}。",
+    "Your job {jobs}{name} died because memory ran out: {what}.",
+    "{n} of your jobs{name} died because memory ran out: {what}. The jobs: {jobs}.",
+    "你的 {n} 个作业{name}因{what}而失败：{jobs}。",
 )
 SAYS = Text("The log says: {text}", "日志原文：{text}")
 TRY = Text("What helps: {fix}", "建议：{fix}")

@@ -1,0 +1,76 @@
+"""The page of a triage: what it shows, that it stays small, and that nothing in it acts, looked at by a browser."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from oomdoctor.api.fleet.show import FleetShown, GroupShown
+from oomdoctor.report.render.html import render
+from oomdoctor.report.triage.fleet_page import compose
+from oomdoctor.report.wording.wording import Wording
+from oomdoctor.triage.groups import summarise
+from oomdoctor.triage.row import JobRow
+from oomdoctor.triage.store.known_groups import KnownGroups
+
+CHROMIUM = shutil.which("chromium")
+HOSTILE = "<script>document.title='run'</script><img src=x onerror=\"document.title='run'\">\x1b[31m"
+MESSAGE = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB. GPU 0 has a total capacity of 39.39 GiB. " * 2
+
+
+def failed(number: int, group: int, text: str = MESSAGE, **told: str) -> JobRow:
+    return JobRow(
+        job=str(number), native=f"{771000 + number}", layout="slurm", memory_failure="yes", evidence="log", kind=told.get("kind", "device-oom"),
+        certainty="certain", user=told.get("user", f"u{group % 7}"), name=told.get("name", "sft-glm"), node=told.get("node", f"n{number % 9}"),
+        day=f"2025-06-{1 + number % 30:02d}", first_file=f"logs/{number}.out", first_line=31, text=text[:300], group=f"g{group}",
+        requested_bytes=3 << 30, total_bytes=40 << 30, retry="stop",
+    )  # fmt: skip
+
+
+def page(rows: list[JobRow], lang: str = "en") -> str:
+    fleet = summarise(rows)
+    known = KnownGroups()
+    groups = (
+        GroupShown(group=group, number=number, known=known, jobs=tuple(row for row in rows if row.group == group.id), diagnosis=None)
+        for number, group in enumerate(fleet.largest[:200], 1)
+    )
+    return render(compose(FleetShown(fleet=fleet, known=known, groups=tuple(groups)), Wording(lang), "0"))
+
+
+@pytest.mark.parametrize(("lang", "told"), [("en", ["To the user", "by day", "Its jobs"]), ("zh", ["给用户的消息", "按天", "包含的作业"])])
+def test_it_shows_days_nodes_and_each_group(lang: str, told: list[str]) -> None:
+    shown = page([failed(number, number % 3) for number in range(12)], lang)
+    assert [text for text in told if text not in shown] == []
+    assert (shown.count("<svg"), shown.count("<details><summary>1 · ")) == (2, 1)
+    assert all(f"logs/{number}.out:31" in shown for number in range(12))
+
+
+def test_two_hundred_groups_take_less_than_300_kb() -> None:
+    """Rows aside: what names a job is not counted."""
+    shown = page([failed(number, number) for number in range(200)])
+    rows = "".join(re.findall(r"<tr><th>771\d{3}</th>.*?</tr>", shown))
+    assert shown.count("<summary>") == 400
+    assert len(shown.encode()) - len(rows) < 300_000
+
+
+def test_a_fleet_without_failures_has_no_drawings() -> None:
+    assert "<svg" not in page([JobRow(job="1", native="1", layout="plain")])
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_hostile_names_never_become_markup(tmp_path: Path) -> None:
+    rows = [failed(number, 1, text=HOSTILE, user=HOSTILE, name=HOSTILE, node=HOSTILE, kind=HOSTILE) for number in range(4)]
+    (tmp_path / "page.html").write_text(page(rows), encoding="utf-8")
+    dom = subprocess.run(
+        [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile", "--dump-dom",
+         f"file://{tmp_path}/page.html"],
+        capture_output=True, text=True, timeout=120, check=True,
+    ).stdout  # fmt: skip
+    assert "<title>oomdoctor 0 · triage</title>" in dom
+    assert dom.count("<svg") == 2
+    assert re.findall(r"<script|<img|\x1b", dom) == []
+    assert dom.count("&lt;script&gt;") > 4
