@@ -20,6 +20,9 @@ _EXPORTS = (".json", ".jsonl", ".ndjson")
 """Data elsewhere, and how log stores export lines."""
 
 
+_OF_THE_KERNEL = frozenset({"proc", "sys", "dev", ""})
+
+
 class ListedFolder(Struct, frozen=True):
     """One folder's own files."""
 
@@ -47,12 +50,17 @@ def list_folders(paths: Sequence[str]) -> Iterator[ListedFolder]:
             yield ListedFolder(folder, (), tuple(files))
 
 
+def is_entered(path: str) -> bool:
+    """Return whether a folder is one of logs and not of the kernel; those are looked at that have a name which the kernel's have."""
+    return os.path.basename(path) not in _OF_THE_KERNEL or not is_of_the_kernel(path)
+
+
 def _walk(root: str, roots: Sequence[str], seen: set[tuple[int, int]]) -> Iterator[ListedFolder]:
     """Yield a folder and those below it; those of the kernel and of tools are left out."""
     waiting = [root]
     while waiting:
         path = waiting.pop()
-        if is_of_the_kernel(path):
+        if not is_entered(path):
             yield ListedFolder(path, (), (LogFile(path, 0, 0, problem="files of the kernel or of devices, not logs"),))
             continue
         try:

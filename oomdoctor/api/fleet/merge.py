@@ -9,6 +9,7 @@ from oomdoctor.api.fleet.stores import last_store, remember, store_of
 from oomdoctor.api.fleet.triage import TriageResult
 from oomdoctor.errors import UsageError
 from oomdoctor.triage.groups import summarise
+from oomdoctor.triage.store.known import forget_known
 from oomdoctor.triage.store.known_groups import note_groups
 from oomdoctor.triage.store.merging import merge_parts
 from oomdoctor.triage.store.parts import Parts
@@ -30,6 +31,7 @@ def merge(stores: Sequence[str], *, into: str | None = None) -> TriageResult:
     folder = os.path.join(kept_in, "parts")
     if len(stores) > 1 or into is not None:
         try:
+            forget_known(folder)
             merge_parts([folder, *folders], folder)
         except OSError as why:
             raise UsageError(f"cannot write to {folder}: {(why.strerror or str(why)).lower()}") from why

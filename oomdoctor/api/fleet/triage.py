@@ -19,7 +19,10 @@ from oomdoctor.triage.groups import Fleet, summarise
 from oomdoctor.triage.listing import list_folders
 from oomdoctor.triage.placing import Layouts
 from oomdoctor.triage.scheduler.records import keep_records
+from oomdoctor.triage.store.changes import digest_of
+from oomdoctor.triage.store.known import Known, forget_known, keep_known, read_known
 from oomdoctor.triage.store.known_groups import KnownGroups, note_groups
+from oomdoctor.triage.store.lock import alone
 from oomdoctor.triage.store.parts import PARTS, Parts
 from oomdoctor.triage.work import Redact
 
@@ -64,19 +67,50 @@ def triage(
         raise UsageError(f"--shard {shard[0]}/{shard[1]}: shards are counted from 0, and there are at most {PARTS}")
     kept_in = store or store_of(paths)
     folder = os.path.join(kept_in, "parts")
+    lock = os.path.join(kept_in, "lock" if shard is None else f"lock-{shard[0]}-of-{shard[1]}")
+    try:
+        os.makedirs(folder, exist_ok=True)
+        with alone(lock):
+            # The state is that from before the files are listed: what changes in between is met by the next run.
+            state = _state(paths, rules, records)
+            last = None if refresh or shard is not None else read_known(folder)
+            if last is None or last.state != state:
+                read, last = _read(paths, folder, lock, state, redact, records, rules, jobs, refresh, shard, progress)
+            else:
+                read = 0
+            known = note_groups(kept_in, last.fleet) if shard is None else KnownGroups()
+    except OSError as why:
+        raise UsageError(f"cannot write to {folder}: {(why.strerror or str(why)).lower()}") from why
+    remember(kept_in)
+    return TriageResult(fleet=last.fleet, folder=folder, files=last.files, read=read, known=known, problems=last.problems)
+
+
+def _read(
+    paths: Sequence[str],
+    folder: str,
+    lock: str,
+    state: str,
+    redact: Redact,
+    records: Sequence[str],
+    rules: str | None,
+    jobs: int,
+    refresh: bool,
+    shard: tuple[int, int] | None,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[int, Known]:
+    """Bring all parts up to date; return how many families were read, and what all parts come to."""
+    forget_known(folder)
     pack = load_pack(over=rules)
     layouts = Layouts(list(pack.records(LAYOUTS)))
     parts = Parts(folder)
     chosen_parts = None if shard is None else range(shard[0], PARTS, shard[1])
-    try:
-        count, numbers = parts.write_lists((placed for listed in list_folders(paths) for placed in layouts.place(listed)), chosen_parts)
-    except OSError as why:
-        raise UsageError(f"cannot write to {folder}: {(why.strerror or str(why)).lower()}") from why
+    count, numbers = parts.write_lists((placed for listed in list_folders(paths) for placed in layouts.place(listed)), chosen_parts)
     if not count and shard is None:
         raise UsageError(f"no logs in {', '.join(paths)}")
     kept, problems = _records(records, folder, "" if shard is None else f"-{shard[0]}-of-{shard[1]}")
     task = Task(
         folder=folder,
+        lock=lock,
         redact=redact,
         tool=__version__,
         rules_version=_rules_version(rules, kept),
@@ -90,10 +124,16 @@ def triage(
         done, read = done + finished.files, read + finished.read
         if progress is not None:
             progress(done, count)
-    remember(kept_in)
     fleet = summarise(parts.rows()) if shard is None else Fleet()
-    known = note_groups(kept_in, fleet) if shard is None else KnownGroups()
-    return TriageResult(fleet=fleet, folder=folder, files=count, read=read, known=known, problems=tuple(problems))
+    whole = Known(state, count, fleet, tuple(problems))
+    if shard is None:
+        keep_known(folder, whole)
+    return read, whole
+
+
+def _state(paths: Sequence[str], rules: str | None, records: Sequence[str]) -> str:
+    """Return what is equal as long as nothing changed on which rows depend."""
+    return f"{__version__} {digest_of(paths)} {digest_of([*records, *([rules] if rules else [])])}"
 
 
 def _records(paths: Sequence[str], folder: str, shard: str) -> tuple[str | None, list[str]]:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
+from oomdoctor.errors import UsageError
 from oomdoctor.triage.engines.part_work import Finished, PartWorker, Task, finish
+from oomdoctor.triage.store.lock import share
+
+_START = "spawn" if sys.platform == "win32" else "forkserver"
 
 
 def run(task: Task, parts: Sequence[int], processes: int) -> Iterator[Finished]:
@@ -15,7 +22,32 @@ def run(task: Task, parts: Sequence[int], processes: int) -> Iterator[Finished]:
         worker = PartWorker(task)
         yield from map(worker.finish, parts)
         return
-    with ProcessPoolExecutor(processes, mp_context=get_context("forkserver")) as pool:
-        waiting = [pool.submit(finish, task, number) for number in parts]
-        for done in as_completed(waiting):
+    left = dict.fromkeys(parts)
+    for is_last in (False, True):
+        try:
+            for finished in _in_pool(task, list(left), processes):
+                del left[finished.number]
+                yield finished
+        except BrokenProcessPool as why:
+            # The system kills a process where memory runs short: the parts that are left are tried once more, one at a time.
+            if is_last:
+                raise UsageError("a process that reads logs was killed twice; --jobs 1 reads with less memory") from why
+            processes = 1
+            continue
+        return
+
+
+def _in_pool(task: Task, parts: Sequence[int], processes: int) -> Iterator[Finished]:
+    pool = ProcessPoolExecutor(processes, mp_context=get_context(_START), initializer=_start, initargs=(task.lock,))
+    try:
+        for done in as_completed([pool.submit(finish, task, number) for number in parts]):
             yield done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _start(lock: str) -> None:
+    """Make a process of the pool ready: a Ctrl-C is for the one that leads, so that this one ends its part."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if share(lock) is None:
+        sys.exit(f"another triage is at work with {lock}")

@@ -20,6 +20,8 @@ class Task(Struct, frozen=True):
 
     folder: str
     """Where the parts lie."""
+    lock: str
+    """The file that the processes of one triage hold."""
     redact: Redact
     tool: str
     rules_version: str

@@ -145,8 +145,10 @@ class Parts:
         with open(f"{path}.new", "wb") as file:
             file.write(encode(head) + b"\n")
             file.writelines(encode(family) + b"\n" for family in families)
-            file.flush()
-            os.fsync(file.fileno())
+            if os.path.exists(path):
+                # Only here a power cut could cost rows whose logs are gone.
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(f"{path}.new", path)
 
     def rows(self) -> Iterator[JobRow]:
