@@ -79,6 +79,9 @@ def test_a_count_in_the_name(written: str, count: int | None) -> None:
     pytest.param("GTX 9999", id="no card"),
     pytest.param("", id="nothing"),
     pytest.param("A100-24GB", id="a size that this card does not have"),
+    pytest.param("Xeon 6430", id="a processor"),
+    pytest.param("no GPU at all", id="words alone"),
+    pytest.param("a workstation (24GB)", id="a size in brackets behind no card"),
 ])  # fmt: skip
 def test_what_is_unknown_or_ambiguous_is_not_guessed(written: str) -> None:
     assert card_named(written) is None
@@ -90,6 +93,9 @@ def test_what_is_unknown_or_ambiguous_is_not_guessed(written: str) -> None:
     pytest.param("M3 Max", "Apple M3 Max 64GB", id="bought in any size"),
     pytest.param("RTX 4900", "RTX 4090", id="mistyped"),
     pytest.param("g9.48xlarge", "g6.48xlarge", id="no such type of machine"),
+    pytest.param("RTX 4070 Ti Supre", "RTX 4070 Ti SUPER", id="a mistyped word is not passed over"),
+    pytest.param("Radeon 780M", "AMD Radeon 780M 16GB", id="what the owner gives it must be said"),
+    pytest.param("M1 Pro and M2 Max", "Apple M2 Max", id="two cards"),
     pytest.param("RTX 4090 40GB", "RTX 4090 24GB", id="a size that nobody says was changed"),
 ])  # fmt: skip
 def test_choices_are_offered(written: str, meant: str) -> None:

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from msgspec import Struct
 
+from oomdoctor.knowledge.tables.csv_table import table
+from oomdoctor.knowledge.tables.likeness import likeness, nearest
 from oomdoctor.knowledge.tables.name_words import any_word, name_words
 
 _SIZE = re.compile(r"(?<![a-z\d.])(\d{1,4})\s*(?:gib|gb|g)(?![a-z0-9])", re.IGNORECASE)
+_GLUED_SIZE = re.compile(r"(?<=\d)(ti|tis|super|xtx?|gre|d)(?=\d{1,3}\s*g(?:i?b)?(?![a-z\d]))", re.IGNORECASE)
+_MEBIBYTES = re.compile(r"(?<![\w.])(\d{4,6})\s*mi?b?(?![a-z\d])", re.IGNORECASE)
+_PARALLEL = re.compile(r"(?<![a-z\d])(?:tp|tensor[\s_-]parallel(?:[\s_-]size)?)\s*[=:]?\s*(\d{1,3})(?![\w.])", re.IGNORECASE)
+_BUILT_AS = re.compile(r"(?<![a-z\d])sm[\s_-]?\d{2,3}[a-z]?(?![a-z\d])", re.IGNORECASE)
+"""The compute capability beside a name (`SM120`, `sm_89`, `SM12x`)."""
+_INSIDE = re.compile(r"[(（]([^()（）]+)[)）]")
+_CHINESE = re.compile("[\u3400-\u9fff]+")
+_WORD = re.compile(r"[a-z]{3,}", re.IGNORECASE)
+_LIKE = 0.5
+"""A word that is so like one of a card's name is that word mistyped; it must not be passed over."""
 _BETWEEN = re.compile(r"[\s_+/()（）,，-]+")
 _COUNTS = (
     re.compile(r"(\d{1,4})\s*[x×*]\s*(?=\S)(.+)", re.IGNORECASE),
@@ -21,7 +33,7 @@ _COUNTS = (
 _TIMES = re.compile(r"(?<![\w.])(\d{1,3})\s*[x×*]\s*(?=\S)|[x×*]\s*(\d{1,3})(?![\w.])", re.IGNORECASE)
 _NUMBER = r"(\d{1,3}|[单一双两二三四六八]|(?:single|one|two|dual|three|four|six|eight)(?=[\s-]))"
 _OF_UNITS = re.compile(
-    rf"(?<![\w.]){_NUMBER}\s*-?\s*(?:(?:gpus?|cards?)(?![a-z])|张|块|卡|路)|(?<![\w.])(\d{{1,2}})-(?=[a-z])|^{_NUMBER}\s+(?=\S)",
+    rf"(?<![a-z\d.]){_NUMBER}\s*-?\s*(?:(?:gpus?|cards?)(?![a-z])|张|块|卡|路)|(?<![\w.])(\d{{1,2}})-(?=[a-z])|^{_NUMBER}\s+(?=\S)(?!g(?:i?b)?(?![a-z]))",
     re.IGNORECASE,
 )
 _MACHINES = re.compile(rf"(?<![\w.]){_NUMBER}\s*(?:台|机|(?:nodes?|machines?|servers?|systems?)(?![a-z]))", re.IGNORECASE)
@@ -48,7 +60,8 @@ class CardName(Struct, frozen=True):
 
 def read_card_name(written: str) -> Iterator[CardName]:
     """Yield what a name may say: all of it a name, then a part of it a count, then a plural."""
-    whole, written = written[:_MOST], _bounded(written)
+    written = _MEBIBYTES.sub(_gigabytes, _GLUED_SIZE.sub(r"\1 ", written[:_MOST]))
+    whole, written = written, _bounded(written)
     is_modded = False
     if any(word in written.lower() for word in name_words("card", "modded")):
         unmodded = any_word("card", "modded").sub(" ", written)
@@ -58,6 +71,7 @@ def read_card_name(written: str) -> Iterator[CardName]:
         size = _SIZE.search(text)
         yield CardName(text, _SIZE.sub(" ", text).strip(" -_()（）"), int(size[1]) if size else None, cards, is_modded)
     yield from _in_a_sentence(whole)
+    yield from _among_other_words(whole)
 
 
 def _in_a_sentence(written: str) -> Iterator[CardName]:
@@ -78,10 +92,55 @@ def _in_a_sentence(written: str) -> Iterator[CardName]:
         yield CardName(f"{name} {sizes[0] // cards}GB", name, sizes[0] // cards, cards)
 
 
+def _among_other_words(written: str) -> Iterator[CardName]:
+    """Yield what is left without the words that are in no card's name, then what stands in brackets (`a workstation (A6000 48GB)`)."""
+    inside = [name for name in _INSIDE.findall(written) if letters(_SIZE.sub(" ", name))]
+    for text in (written, *inside):
+        known = _known_only(text)
+        if known and known != written and letters(_SIZE.sub(" ", known)):
+            size = _SIZE.search(known)
+            yield CardName(known, _SIZE.sub(" ", known).strip(" -_,，*()（）"), int(size[1]) if size else None)
+            yield from _in_a_sentence(known)
+
+
+def _known_only(text: str) -> str:
+    """Return a text without Chinese, and without words of letters alone that no card has in its name; one mistyped stays."""
+    return " ".join(_WORD.sub(_kept, _CHINESE.sub(" ", _BUILT_AS.sub(" ", _as_laptop(text)))).split())
+
+
+def _kept(word: re.Match[str]) -> str:
+    return word[0] if _means_something(word[0].lower()) else " "
+
+
+@lru_cache(maxsize=256)
+def _means_something(word: str) -> bool:
+    words = {*_all_words(), *name_words("card", "count"), "mig"}
+    if word in words or any_word("card", "maker", "build", "place", "beside", "modded").fullmatch(word):
+        return True
+    like = next(iter(nearest(word, words, 1)), "")
+    return likeness(word, like) >= _LIKE
+
+
+@cache
+def _all_words() -> frozenset[str]:
+    return frozenset(word for row in table("cards") for word in _WORD.findall(row["names"].lower()))
+
+
+def _gigabytes(size: re.Match[str]) -> str:
+    """Return mebibytes as gigabytes; what nvidia-smi shows is less than what a card is sold with."""
+    return f"{-(-int(size[1]) // 1024)}GB"
+
+
+def _as_laptop(name: str) -> str:
+    return any_word("card", "laptop").sub("laptop", name)
+
+
 def _without_counts(written: str) -> tuple[str, int | None]:
     """Return a text without what counts cards and machines in it, and how many cards that makes."""
     text, machines = _taken(_MACHINES, written)
     text, times = _taken(_TIMES, text)
+    if times is None:
+        text, times = _taken(_PARALLEL, text)
     text, cards = (text, None) if times else _taken(_OF_UNITS, text)
     text, pairs = _PAIR.subn(" ", text)
     if times is not None:
@@ -138,8 +197,7 @@ def _counted(written: str) -> Iterator[tuple[str, int | None]]:
 
 
 def _words(name: str) -> list[str]:
-    plain = re.sub(r"\bmobile\b", "laptop", name.lower())
-    return [word for word in _BETWEEN.split(any_word("card", "maker", "build").sub(" ", plain)) if word]
+    return [word for word in _BETWEEN.split(any_word("card", "maker", "build").sub(" ", _as_laptop(name.lower()))) if word]
 
 
 def _identity(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -30,6 +30,10 @@ _KNOWN_CHOICES = 2
 """Memory that is shared with the host is bought in any size; of more sizes than this none is the commonest."""
 
 
+_SET_SIZES = (8, 16, 32)
+"""What an owner may give to a card in the processor, in GB: how the size is to be said, never taken."""
+
+
 class Card(Struct, frozen=True):
     """A card and what of it a program can have at most."""
 
@@ -80,7 +84,7 @@ def choices(written: str, most: int = 3) -> list[str]:
     """Return the names that somebody may have meant by one that is not known, or that several cards have; the likeliest first."""
     for name in read_card_name(written):
         rows = [row for _, row in sorted(_matching(CardName(name.written, name.text)), key=lambda match: match[0])]
-        meant = [_shown(row, size) for row in rows for size in row.gigabytes]
+        meant = [shown for row in rows for shown in _sized(name, row)]
         if meant:
             return list(dict.fromkeys(meant))[: max(most, len(rows[0].gigabytes))]
     return nearest(letters(written), [*map(_shown, _cards()), *_instances()], most, spelled=letters)
@@ -111,12 +115,17 @@ def parse_capability(text: str) -> tuple[int, ...]:
 class _Row(Struct, frozen=True):
     names: list[str]
     gigabytes: list[int]
-    """The commonest first."""
+    """The commonest first; none where it has what the owner of the machine gives it."""
     capability: str
     unified: bool
 
     letters: frozenset[str] = frozenset()
     """Every letter of its names; a name with another one is not its."""
+
+    @property
+    def is_carved(self) -> bool:
+        """Whether it has a part of the machine's memory, which the owner sets: then the size that is said is right."""
+        return self.unified and not self.names[0].startswith(_APPLE)
 
     @property
     def commonest_is_known(self) -> bool:
@@ -126,14 +135,23 @@ class _Row(Struct, frozen=True):
 def _chosen(name: CardName, rows: list[_Row]) -> Card | None:
     """Return the commonest of cards that differ in size only; None where they are different cards, or nobody knows which is common."""
     gigabytes = list(dict.fromkeys(size for row in rows for size in row.gigabytes))
+    if not gigabytes:
+        return None
     one_card = len({known_words(row.names[0]) for row in rows}) == 1
-    if not rows or (len(gigabytes) > 1 and not (one_card and rows[0].commonest_is_known)):
+    if len(gigabytes) > 1 and not (one_card and rows[0].commonest_is_known):
         return None
     size, *others = gigabytes
     oldest = min((row.capability for row in rows), key=parse_capability)
     shown = name.written if name.gigabytes else f"{name.text} {size}GB" if others or len(rows) > 1 else _spelling(name, rows[0])
     usable = _totals().get((rows[0].names[0], size)) or _usable(size, is_apple=rows[0].names[0].startswith(_APPLE))
     return Card(shown, usable, oldest, count=name.cards, gigabytes=size, others=tuple(others))
+
+
+def _sized(name: CardName, row: _Row) -> list[str]:
+    """Return the names of a card in each of its sizes; one of a size that the owner sets as it was written."""
+    if row.gigabytes:
+        return [_shown(row, size) for size in row.gigabytes]
+    return [f"{_spelling(name, row)} {size}GB" for size in _SET_SIZES]
 
 
 def _spelling(name: CardName, row: _Row) -> str:
@@ -183,7 +201,7 @@ def _of_size(row: _Row, gigabytes: int | None, *, is_whole: bool = True, is_modd
     """Return a card in this size only; None where it does not come in it. A size may be rounded where the name is the whole one."""
     if gigabytes is None:
         return row
-    if is_modded:
+    if is_modded or (row.is_carved and gigabytes <= max(row.gigabytes, default=gigabytes)):
         return _Row(row.names, [gigabytes], row.capability, row.unified)
     same = [size for size in row.gigabytes if size == gigabytes]
     near = same or [size for size in row.gigabytes if is_whole and abs(size - gigabytes) <= _ROUNDED * gigabytes]
@@ -195,13 +213,13 @@ def _cards() -> list[_Row]:
     return [
         _Row(
             row["names"].split("|"),
-            [int(float(gigabytes)) for gigabytes in row["memory_gb"].split("|")],
+            [int(float(gigabytes)) for gigabytes in row["memory_gb"].split("|") if gigabytes],
             row["compute_capability"],
             row["unified"] == "yes",
             frozenset(row["names"].lower().replace("mobile", "laptop")),
         )
         for row in table("cards")
-        if row["memory_gb"]
+        if row["memory_gb"] or row["unified"] == "yes"
     ]
 
 
