@@ -13,6 +13,7 @@ from oomdoctor.api.fleet.show import show_fleet, show_group
 from oomdoctor.api.fleet.stores import last_store
 from oomdoctor.api.fleet.triage import TriageResult
 from oomdoctor.api.fleet.triage import triage as triage_logs
+from oomdoctor.cli.fleet.watching import STORE, metrics, notify
 from oomdoctor.cli.options import EXIT_ZERO, FULL, RULES, SuggestingGroup, language_option, output_option
 from oomdoctor.cli.output import complain, locale_language, show, write
 from oomdoctor.errors import UsageError
@@ -26,9 +27,6 @@ from oomdoctor.triage.store.export import write_rows
 
 _MOST_PROCESSES = 256
 _HELP = {"help_option_names": ["-h", "--help"]}
-STORE = click.option(
-    "--store", metavar="FOLDER", type=click.Path(file_okay=False), help="Where the rows are kept (default: in the cache, the last triage)."
-)
 OUTPUT = click.option(
     "--output", "-o", type=click.Path(dir_okay=False), metavar="ROWS", help="Write a row for each job there: .jsonl, .sqlite or .parquet."
 )
@@ -188,3 +186,7 @@ def report(as_html: bool, output: str | None, store: str | None, lang: str | Non
     """Write the last triage as one report: days, nodes, and a part for each group with its jobs and a message to its user."""
     document = compose_fleet(show_fleet(last_store(store), rules=rules), Wording(lang or locale_language(os.environ)), __version__)
     write(show(document, "html" if as_html else "markdown", to_terminal=output is None), output)
+
+
+triage.add_command(metrics)
+triage.add_command(notify)

@@ -32,6 +32,7 @@ NODE = Text(
     "{jobs} 个作业中 {failed} 个因内存失败，通常约 {expected} 个；涉及 {users} 个用户",
 )
 NEW = Text("new", "新出现")
+NEWS = Counted("{n} new group of memory failures", "{n} new groups of memory failures", "新出现 {n} 组内存或显存失败")
 BACK = Text("came back", "再次出现")
 SINCE = Text("since {day}", "始于 {day}")
 BEGAN = Text(

@@ -87,3 +87,11 @@ def _return_after(last: str, days: list[str]) -> str | None:
     day = [date.fromisoformat(day) for day in days if day >= last]
     back = [after for before, after in zip(day, day[1:]) if after - before > _QUIET]
     return back[-1].isoformat() if back else None
+
+
+def last_run(store: str) -> int | None:
+    """Return when the last run of a store ended, in seconds since 1970; None where none has."""
+    try:
+        return int(os.stat(os.path.join(store, _FILE)).st_mtime)
+    except OSError:
+        return None

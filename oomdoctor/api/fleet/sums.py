@@ -1,0 +1,52 @@
+"""What a triage that has run came to, from its store: for monitors, and for messages about what is new."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from oomdoctor.triage.groups import Fleet, Group, summarise
+from oomdoctor.triage.row import JobRow
+from oomdoctor.triage.store.known_groups import KnownGroups, known_groups, last_run
+from oomdoctor.triage.store.parts import Parts
+
+
+class FailureKey(Struct, frozen=True, order=True):
+    """What memory failures are counted by: few values each, whatever the number of jobs and users."""
+
+    kind: str
+    signature: str
+    partition: str
+
+
+class FleetSums(Struct, frozen=True, kw_only=True):
+    """A fleet in figures."""
+
+    fleet: Fleet
+    known: KnownGroups
+    failures: dict[FailureKey, int]
+    ended: int | None
+    """When the last run ended, in seconds since 1970."""
+
+    @property
+    def news(self) -> list[Group]:
+        """Return the groups that the last run was the first to know, and those that came back, the largest first."""
+        fresh = frozenset(self.known.news)
+        return [group for group in self.fleet.largest if group.id in fresh]
+
+
+def sum_up(store: str) -> FleetSums:
+    """Return the figures of a store; memory grows with what is counted, not with the number of rows."""
+    failures: Counter[FailureKey] = Counter()
+    fleet = summarise(_counted(Parts(os.path.join(store, "parts")).rows(), failures))
+    return FleetSums(fleet=fleet, known=known_groups(store), failures=dict(failures), ended=last_run(store))
+
+
+def _counted(rows: Iterator[JobRow], failures: Counter[FailureKey]) -> Iterator[JobRow]:
+    for row in rows:
+        if row.memory_failure == "yes":
+            failures[FailureKey(row.kind, row.signature or "", row.partition or "")] += 1
+        yield row
