@@ -8,6 +8,7 @@ import click
 
 from oomdoctor.api.fleet.stores import last_store
 from oomdoctor.api.fleet.sums import sum_up
+from oomdoctor.api.fleet.webhook import post_json
 from oomdoctor.cli.options import language_option, output_option
 from oomdoctor.cli.output import locale_language, write
 from oomdoctor.report.triage.exposition import exposition
@@ -46,6 +47,4 @@ def notify(for_: str, post: str | None, store: str | None, lang: str | None) -> 
     if post is None:
         write(text, None)
         return
-    from oomdoctor.api.fleet.webhook import post_json  # noqa: PLC0415 - loads the http client, for those who send
-
     post_json(post, text)
