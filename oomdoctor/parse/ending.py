@@ -84,7 +84,7 @@ class LogEnding(Struct, frozen=True):
 def find_log_ending(last: bytes) -> LogEnding | None:
     """Return the error that the last bytes of a log end with, or a refusal of memory that the program survived; None where there is neither."""
     end = last[-REACH:]
-    if not _may_tell(end + b"\n"):
+    if not end or not _may_tell(end + b"\n"):
         return None
     texts = [line.text for line in clean_lines(end, 0) if line.text.strip()]
     at = _last_error(texts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from collections import deque
@@ -278,8 +279,8 @@ class _EventCollector:
         read.steps, read.passed, read.tracebacks = self.steps, self.passed, self.tracebacks
         total = counts[0] if len(counts) == 1 else [sum(column) for column in zip(*counts)]
         if any(total):
-            failing = [count for count, quota in zip(total, self._recogniser.quotas) if count and not quota.sampled]
-            read.unread = max(0, max(failing, default=0) - len(read.events))
+            most = max(itertools.compress(total, self._recogniser.failing), default=0)
+            read.unread = max(0, most - len(read.events))
 
 
 def _told(event: Event) -> tuple[int, bool, bool]:

@@ -48,6 +48,8 @@ class Recogniser:
         self.literals: list[bytes] = [literal.encode() for literal in pack.literals]
         self.longest = max(map(len, self.literals), default=1)
         self.quotas: list[Quota] = [CONTEXT if number in pack.sampled else FAILURES for number in range(len(self.literals))]
+        self.failing: list[bool] = [not quota.sampled for quota in self.quotas]
+        """Which literals are those of failures."""
         self._behind: list[list[Signature] | None] = [None] * len(self.literals)
         self._by_number: dict[int, Signature] = {}
 

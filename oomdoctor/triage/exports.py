@@ -6,7 +6,8 @@ Pieces of one line are joined: kubelet's P and F entries, and what Docker cuts a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Union
 
 from msgspec import DecodeError, Struct
@@ -105,7 +106,7 @@ class ExportReader:
             yield line.job, line.text, Labels(line.name, line.node, line.user)
 
 
-def _object(raw: bytes) -> Mapping[str, Json] | None:
+def _object(raw: bytes) -> dict[str, Json] | None:
     try:
         read = decode(raw)
     except (DecodeError, UnicodeDecodeError, RecursionError):
@@ -113,8 +114,8 @@ def _object(raw: bytes) -> Mapping[str, Json] | None:
     return read if isinstance(read, dict) else None
 
 
-def _at(read: Json | Mapping[str, Json], keys: Sequence[str]) -> Json:
-    at: Json = dict(read) if isinstance(read, Mapping) else read
+def _at(read: Json, keys: Sequence[str]) -> Json:
+    at = read
     for key in keys:
         if not isinstance(at, dict):
             return None
@@ -122,16 +123,21 @@ def _at(read: Json | Mapping[str, Json], keys: Sequence[str]) -> Json:
     return at if keys else None
 
 
-def _first(read: Mapping[str, Json], ways: Sequence[Sequence[str]]) -> str | None:
-    return next((str(value) for keys in ways if isinstance(value := _at(read, keys), (str, int)) and value != ""), None)
+def _first(read: Json, ways: Sequence[Sequence[str]]) -> str | None:
+    for keys in ways:
+        value = _at(read, keys)
+        if isinstance(value, (str, int)) and value != "":
+            return str(value)
+    return None
 
 
 def _message(value: Json) -> str:
     """Return a message; journald writes one that is no plain text as the numbers of its bytes."""
     if isinstance(value, str):
         return value
-    if isinstance(value, list) and all(isinstance(byte, int) and 0 <= byte < 256 for byte in value):
-        return bytes(byte for byte in value if isinstance(byte, int)).decode("utf-8", "replace")
+    if isinstance(value, list):
+        with suppress(TypeError, ValueError):
+            return bytes(value).decode("utf-8", "replace")  # type: ignore[arg-type]  # what is no byte is told by an error
     return ""
 
 

@@ -33,6 +33,15 @@ _ANCHOR = re.compile(
     r"|(?P<over>\bexceed(?:s|ed|ing)?\b|\b(?:larger|greater|bigger|more|higher) than\b|\bbeyond\b|\btoo (?:large|big) for\b|\b(?:limit|budget|ceiling)\b[^\n.;]{0,40}? reached\b|\d ?[KMGT]i?B\)? ?> ?(?=\D{0,20}\d)|\bwould exceed\b)"
     r"|(?P<only>(?:\b(?:but|and|while)|,) only\b|\b(?:free|available|left) but\b[^\n]{0,40}\b(?:needs?|requires?|requested|wants)\b|\b(?:would )?(?:needs?|needed|requires?|required|requested)\b(?=[^\n]{0,120}\b(?:available|free|left|ceiling|limit|budget)\b))"
 )
+_SIGNS = (
+    "enough", "insufficient", "out of", "out_of", "lack of", "exhausted", "overflow", "no free", "no available", "no more", "too small", "_no_",
+    "alloc", "reserv", "resize", "grow", "extend", "obtain", "acquire", "map", " fit", "exceed", "r than", "more than", "beyond", "too large",
+    "too big", "reached", "b>", "b >", "b)>", "b) >", " only", " but", "need", "requir", "request",
+)  # fmt: skip
+"""One of these stands, in small letters, in every line that holds an anchor."""
+_LOOK_AHEAD = 24
+"""So far behind its line an anchor may look."""
+_SMALL = {letter: letter + 32 for letter in range(ord("A"), ord("Z") + 1)}
 _NO_MEMORY = re.compile(
     r"(?i)\b(?:disks?|storage|file ?systems?|file size|uploads?|uploaded|downloads?|downloaded|bounds|payload|body|bandwidth|shared[ _]mem\w*|smem|stack|inodes?|messages? (?:size|larger)|buffer underrun"
     r"|archive|sort|external sorting|cores|cpus|ports?|slots? (?:left|free)|connections?|time limit|recursion|retr(?:y|ies)|budget of tokens|address(?:es)?|descriptors?|invalid (?:argument|device\w*|value|handle)|permission denied|not (?:supported|permitted)|unsupported)\b"
@@ -102,19 +111,30 @@ _ABOVE = 3
 
 def parse(text: str) -> Iterator[Match]:
     """Yield the refusals in `text`, at most one for a line."""
-    done = -1
-    for anchor in _ANCHOR.finditer(text):
-        if anchor.start() < done:
-            continue
-        start = text.rfind("\n", 0, anchor.start()) + 1
-        end = text.find("\n", anchor.end())
-        end = len(text) if end < 0 else end
-        if anchor.start() - start > _LONGEST:
-            continue
-        match = _read(text, start, min(end, start + _LONGEST), anchor)
-        if match is not None:
-            done = end
-            yield match
+    for start, end in _telling_lines(text):
+        for anchor in _ANCHOR.finditer(text, start, min(len(text), end + _LOOK_AHEAD)):
+            if anchor.start() > min(end, start + _LONGEST):
+                break
+            match = _read(text, start, min(end, start + _LONGEST), anchor)
+            if match is not None:
+                yield match
+                break
+
+
+def _telling_lines(text: str) -> list[tuple[int, int]]:
+    """Return where the lines begin and end that may hold an anchor: a plain search for words is many times quicker than the pattern."""
+    small = text.lower()
+    if len(small) != len(text):
+        small = text.translate(_SMALL)
+    lines = {}
+    for sign in _SIGNS:
+        at = small.find(sign)
+        while at >= 0:
+            end = small.find("\n", at)
+            end = len(text) if end < 0 else end
+            lines[small.rfind("\n", 0, at) + 1] = end
+            at = small.find(sign, end)
+    return sorted(lines.items())
 
 
 def _read(text: str, start: int, end: int, anchor: re.Match[str]) -> Match | None:
