@@ -21,7 +21,7 @@ from oomdoctor.setups.assumed import assumed
 from oomdoctor.setups.hub import fetch_config
 from oomdoctor.setups.model_files import read_config, read_shape, unknown_model
 
-_FILE = re.compile(r"\.(?!gguf$|safetensors$|bin$|pth?$)[a-z][a-z0-9]{1,7}$")
+_FILE = re.compile(r"\.(?!gguf$|safetensors$|bin$|pth?$|a\d+b$)[a-z][a-z0-9]{1,7}$")
 """How the names of files end that hold no model."""
 
 

@@ -39,6 +39,7 @@ def test_every_model_of_the_table_is_found_by_its_own_name() -> None:
     pytest.param("Qwen2.5-Omni-7B", "Qwen/Qwen2.5-7B", id="another kind of a known family"),
     pytest.param("falcon 90b", "tiiuae/falcon-40b", id="a size that the table does not have"),
     pytest.param("qwen2.5", "Qwen/Qwen2.5-7B", id="no size"),
+    pytest.param("Wan-1.3B", "Wan-AI/Wan2.1-T2V-1.3B-Diffusers", id="the beginning of a name"),
 ])  # fmt: skip
 def test_what_is_open_is_not_guessed(written: str, meant: str) -> None:
     assert model_row(written) is None
@@ -47,6 +48,8 @@ def test_what_is_open_is_not_guessed(written: str, meant: str) -> None:
 
 @pytest.mark.parametrize("written", [
     pytest.param("7B", id="a size alone"),
+    pytest.param("V2", id="a version alone"),
+    pytest.param("reranker", id="what it is for, without a size"),
     pytest.param("my-model", id="any name"),
     pytest.param("output/checkpoint-1000", id="a folder"),
     pytest.param("", id="nothing"),
@@ -104,6 +107,7 @@ def test_what_is_only_offered_is_never_taken() -> None:
 @pytest.mark.parametrize(("written", "format_"), [
     pytest.param("qwen2.5-7b-instruct-q4_k_m.gguf", "q4_k_m", id="a GGUF file"),
     pytest.param("Qwen3.6-27B-UD-IQ3_XXS.gguf", "ud-iq3_xxs", id="a mixture of Unsloth's"),
+    pytest.param("Qwen3.6-27B-IQ4_KS_R4.gguf", "iq4_ks_r4", id="a type of ik_llama.cpp"),
     pytest.param("Qwen2.5-72B-Instruct-AWQ", "awq", id="of a hub"),
     pytest.param("Qwen3 8B", "", id="none"),
 ])  # fmt: skip

@@ -15,12 +15,13 @@ _LONGEST = 300
 _CACHED = re.compile(r"models--[\w.-]{1,100}--([\w.-]{1,100})")
 _FILE = re.compile(r"(?:-\d{5}-of-\d{5})?\.(?:gguf|safetensors|bin|pth?)$")
 _FORMAT = re.compile(
-    r"(?<![a-z0-9])(?:q\df(?:16|32)(?:_\d)?|(?:ud-)?i?q\d(?:_(?:k|[01]|xxs|xs|s|m|l|xl|nl|p))*|awq|gptq|gguf|ggml|bnb|nf4|fp[48]|nvfp4|mxfp[48]|fp16|bf16|f16|fp32"
+    r"(?<![a-z0-9])(?:q\df(?:16|32)(?:_\d)?|(?:ud-)?i?q\d(?:_(?:k|[01]|xxs|xs|s|m|l|xl|nl|p|kss|k[stlv]|r[48]))*|tq\d_0|awq|gptq|gguf|ggml|bnb|nf4|fp[48]|nvfp4|mxfp[48]|fp16|bf16|f16|fp32"
     r"|int-?[48]|[248]-?bits?|w\da\d+|exl[23]|\d(?:\.\d{1,2})?bpw|h[68]|dwq|ct2|mlx|marlin|qat|autoround|quantized|dynamic|static|pertensor)(?![a-z0-9])"
 )
 _WHOLE_VERSION = re.compile(r"(?<=\d)\.0(?![\d.]|\s*[bm](?![a-z]))")
 """`V2.0` is V2."""
 _SIZE_APART = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d{1,2})?)\s+(b|bpw)(?![a-z0-9])")
+_ACTIVE_BEHIND = re.compile(r"(?<=\db)\.(?=a\d)")
 _CHINESE = re.compile("[\u3400-\u9fff]+")
 _SPLIT = re.compile(r"[\s_:/()+,-]+")
 _SIZE = re.compile(r"(\d{1,4}(?:\.\d{1,3})?|\d{1,2}x\d{1,3}(?:\.\d)?)([bm])(\d?)")
@@ -29,6 +30,7 @@ _GLUED = re.compile(r"([a-z]{3,})(\d{1,3}(?:\.\d)?b)")
 _VERSION_BEHIND = re.compile(r"v\d(?:\.\d)?")
 _BESIDE = re.compile(r"\d{4}|\d{1,4}k|1m|\d{1,3}e")
 """Dates, lengths of the context and numbers of experts."""
+_DISTILLED = re.compile(r"(?<![a-z])distilled(?![a-z])")
 
 
 class ModelName(Struct, frozen=True):
@@ -121,7 +123,7 @@ def has_format(written: str) -> bool:
 
 
 def _read(plain: str) -> ModelName:
-    text = _translated(_FILE.sub("", plain.lower()))
+    text = _DISTILLED.sub("distill", _translated(_FILE.sub("", plain.lower())))
     form = _FORMAT.search(text)
     family: list[str] = []
     size, active, beside = "", "", []
@@ -149,7 +151,7 @@ def _translated(text: str) -> str:
         if chinese in text:
             bare = text.replace(chinese, " ")
             text = bare if english in bare else text.replace(chinese, f"{english} ")
-    return _CHINESE.sub(" ", _SIZE_APART.sub(r"\1\2", _WHOLE_VERSION.sub("", text)))
+    return _CHINESE.sub(" ", _SIZE_APART.sub(r"\1\2", _ACTIVE_BEHIND.sub("-", _WHOLE_VERSION.sub("", text))))
 
 
 def without_maker(family: str) -> str:

@@ -15,13 +15,14 @@ from oomdoctor.knowledge.hub_configs.sizes import HubConfig
 from oomdoctor.knowledge.pack import builtin_rules
 from oomdoctor.knowledge.tables.likeness import likeness
 from oomdoctor.knowledge.tables.model_names import ModelName, is_ollama_tag, last_part, read_known_name, read_model_name, without_maker
+from oomdoctor.knowledge.tables.name_words import name_words
 
 _ROUNDED = 0.08
 """A size in a name differs from the number of parameters by less: `phi-4 14b` has 14.7."""
 _MIDDLE = 8e9
 """Parameters of the models that most people mean where a name says no size."""
 _AT_SIZE = 0.25
-"""What the same size counts for, beside how like two names are."""
+"""What the same size counts for, and the whole family at the beginning, beside how like two names are."""
 _LIKE = 0.34
 _DISTILLED = "distill"
 _BEGINS = 2
@@ -132,7 +133,8 @@ def model_choices(name: str, most: int = 3) -> list[str]:
         if known.format or like < _LIKE:
             continue
         is_at_size = bool(written.size) and written.size == known.size
-        mark = (-like - _AT_SIZE * is_at_size, _away(entry.row, written.billions), entry.row.name)
+        is_begun = bool(written.family) and known.family.startswith(written.family)
+        mark = (-like - _AT_SIZE * (is_at_size + is_begun), _away(entry.row, written.billions), entry.row.name)
         place = (known.family, known.size, known.active)
         marked[place] = min(mark, marked.get(place, mark))
     return [name for _, _, name in sorted(marked.values())][:most]
@@ -189,12 +191,18 @@ def _meant(written: ModelName) -> ModelRow | None:
 
 
 def _is_short_for(written: ModelName, known: ModelName) -> bool:
-    """Return whether a name is that of a model without its maker, and where it says a size, its version or what it was distilled into."""
+    """Return whether a name is that of a model without its maker, and where it says a size, its version or what it was distilled into.
+
+    A version alone (`V2`) is no name. What a model is for is one with a size (`Reranker-0.6B`).
+    """
+    if not any(letter.isalpha() for letter in written.family):
+        return False
     if without_maker(known.family) == written.family:
         return True
     without_version = written.is_without_version and known.family.rstrip("0123456789") == written.family
     without_student = written.family.endswith(_DISTILLED) and known.family.startswith(written.family)
-    return bool(written.size) and (without_version or without_student)
+    without_family = written.family in name_words("model", "role") and known.family.endswith(written.family)
+    return bool(written.size) and (without_version or without_student or without_family)
 
 
 def _has_size(written: ModelName, entry: _Entry) -> bool:
