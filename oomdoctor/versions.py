@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
 _LONGEST = 100
+_RELEASE, _LAST = 3, 9999
+"""Numbers of a release, and one that no last number of a release reaches."""
 _CLAUSE = re.compile(r"(===|==|!=|>=|<=|~=|>|<)\s*(\S+)")
 _NUMBERS = re.compile(r"v?([0-9]{1,9}(?:\.[0-9]{1,9}){0,5})(?![0-9])")
 
@@ -33,6 +35,14 @@ def parse_version(text: str | None) -> Version | None:
     except InvalidVersion:
         numbers = _NUMBERS.match(text)
         return Version(numbers[1]) if numbers else None
+
+
+def last_release(text: str | None) -> str | None:
+    """Return the last release of the series that fewer than three numbers name (`0.8`), which may be any of it; any other text as it is."""
+    known = parse_version(text)
+    if known is None or known.is_prerelease or len(known.release) >= _RELEASE:
+        return text
+    return ".".join(map(str, (*known.release, _LAST)))
 
 
 def at_least(version: str | None, minimum: str | None) -> bool | None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oomdoctor.versions import at_least, parse_version, within
+from oomdoctor.versions import at_least, last_release, parse_version, within
 
 
 @pytest.mark.parametrize(("older", "newer"), [
@@ -60,3 +60,18 @@ def test_what_states_no_version(text: str | None) -> None:
 def test_any_text_is_a_version_or_none(text: str) -> None:
     version = parse_version(text)
     assert version is None or at_least(text, str(version)) is not None
+
+
+@pytest.mark.parametrize(("text", "newer", "older"), [
+    pytest.param("0.5", "0.5.23", "0.6.0.dev1", id="a series is its last release"),
+    pytest.param("0.10", "0.10.2", "0.11", id="and of numbers with two digits"),
+    pytest.param("1", "1.99.0", "2.0", id="of one number"),
+])  # fmt: skip
+def test_two_numbers_are_the_last_release_of_a_series(text: str, newer: str, older: str) -> None:
+    assert at_least(last_release(text), newer) is True
+    assert at_least(last_release(text), older) is False
+
+
+@pytest.mark.parametrize("text", ["0.8.5", "0.6.3.post1", "0.9rc1", "0.11.dev0", "", "nightly", None])
+def test_what_is_no_series_stays_as_it_is(text: str | None) -> None:
+    assert last_release(text) == text

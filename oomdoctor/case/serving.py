@@ -61,6 +61,8 @@ class StartupProfile(Struct, frozen=True, kw_only=True):
     """Bytes of one CUDA graph for each layer."""
     exact_sampler: bool = False
     """Whether the bytes of a score are those that releases with this sampler print."""
+    caches_prefixes: bool = False
+    """Whether layers with states keep them for prompts that begin alike, where nobody says it."""
     steps_ahead: int = 1
     """Steps whose tokens a window keeps beside its own, as they are under way."""
     checks_states: bool = False
@@ -170,6 +172,8 @@ class Server(Struct, frozen=True, kw_only=True):
     adapters: int = 0
     """LoRA adapters for which the weights have room on the card."""
     adapter_rank: int = 16
+    caches_prefixes: bool = False
+    """Whether a request holds the state that it came from beside its own, for other prompts that begin alike."""
     drafted: int = 0
     """Tokens that layers of the model itself propose in a step (MTP); 0 where these layers are not loaded."""
     profile: StartupProfile = StartupProfile()

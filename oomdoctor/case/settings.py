@@ -253,6 +253,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Tensor parallel cards that divide the tokens of the cache among them."""
     chunked_prefill: bool | None = None
     """Whether a server reads long prompts in several steps."""
+    prefix_caching: bool | None = None
+    """Whether a server keeps what prompts begin with for the next ones."""
     served_adapters: bool | None = None
     """Whether a server takes LoRA adapters."""
     adapter_slots: int | None = None

@@ -200,6 +200,7 @@ def _server(
         graphs=graphs,
         graphs_inside=defaults.graphs_inside is not None and default(defaults.graphs_inside) is True,
         offload=_offload(settings),
+        caches_prefixes=profile.caches_prefixes if settings.prefix_caching is None else settings.prefix_caching,
         drafted=_drafted(settings),
         media=media_items(settings, shape, length=length, batched=batched, profile=profile, version=version),
         cache_told=settings.cache_memory if settings.cache_memory and settings.cache_memory > 0 else None,

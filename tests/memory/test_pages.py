@@ -49,7 +49,7 @@ def request(config: dict[str, Any], tensor: int = 1, length: int = 4096, **serve
     pytest.param(WINDOW, 2 * (256 + 3 * 40) * PAGE, id="two full layers and three groups of two with a window"),
     pytest.param({"sliding_window": 100, "layer_types": SPREAD}, 3 * (256 + 2 * 40) * PAGE, id="five layers with a window fill two groups of three"),
     pytest.param({"sliding_window": 100, "layer_types": ["sliding_attention"] * 4 + ["full_attention"] * 4}, 4 * (256 + 40) * PAGE, id="as many of each"),
-    pytest.param(DELTA, 2 * (-(-4096 // (16 * WIDE)) + 3 * 2) * WIDE * PAGE, id="a state takes a page as large as that of attention, twice"),
+    pytest.param(DELTA, 2 * (-(-4096 // (16 * WIDE)) + 3) * WIDE * PAGE, id="a state takes a page as large as that of attention"),
     pytest.param({"model_type": "gemma4_text", "global_head_dim": 256, **WINDOW}, 2 * (256 + 3 * (-(-611 // 32) + 1)) * 2 * PAGE,
                  id="twice as wide in full layers: blocks of a window have twice the tokens"),
 ])  # fmt: skip
@@ -63,8 +63,13 @@ def test_steps_under_way_stay_in_a_window_and_not_beyond_the_length() -> None:
     assert request(WINDOW, length=160, profile=ahead) == 2 * (10 + 3 * 11) * PAGE
 
 
+def test_a_request_with_cached_prefixes_holds_the_state_that_it_came_from() -> None:
+    assert request(DELTA, caches_prefixes=True) - request(DELTA) == 2 * 3 * WIDE * PAGE
+    assert request(WINDOW, caches_prefixes=True) == request(WINDOW)
+
+
 def test_cards_share_heads_and_states() -> None:
-    assert request(DELTA, tensor=2) == 2 * (-(-4096 // (16 * WIDE)) + 3 * 2) * WIDE * PAGE // 2
+    assert request(DELTA, tensor=2) == 2 * (-(-4096 // (16 * WIDE)) + 3) * WIDE * PAGE // 2
 
 
 def test_tokens_of_windows_and_states_are_requests_of_full_length() -> None:

@@ -254,6 +254,7 @@ def test_what_is_not_said_is_named() -> None:
 @pytest.mark.parametrize(("settings", "printed", "fraction"), [
     pytest.param({"server_version": "0.19.0"}, None, 0.9, id="what somebody names"),
     pytest.param({"server_version": "0.19.0"}, "0.21.0", 0.92, id="what the log prints goes first"),
+    pytest.param({"server_version": "0.19"}, None, 0.9, id="a series is not the one after it"),
     pytest.param({}, None, 0.92, id="neither"),
 ])  # fmt: skip
 def test_whose_version_counts(settings: dict[str, Any], printed: str | None, fraction: float) -> None:
@@ -366,3 +367,13 @@ def test_a_start_is_not_promised_where_the_longest_request_is_not_known() -> Non
     assert starts("vllm") == "close"
     assert starts("vllm", max_model_len=4096) == "yes"
     assert starts("sglang") == "yes"
+
+
+@pytest.mark.parametrize(("settings", "held"), [
+    pytest.param({"server_version": "0.27.0"}, False, id="states are not kept for others by default"),
+    pytest.param({"server_version": "0.28.0"}, True, id="from this release they are"),
+    pytest.param({"server_version": "0.27.0", "prefix_caching": True}, True, id="or where somebody says it"),
+    pytest.param({"server_version": "0.28.0", "prefix_caching": False}, False, id="and not where somebody says so"),
+])  # fmt: skip
+def test_whether_prefixes_are_cached_is_of_the_release_or_said(settings: dict[str, Any], held: bool) -> None:  # noqa: FBT001 - a table
+    assert of(**settings).server.caches_prefixes is held

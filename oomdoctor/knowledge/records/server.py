@@ -57,6 +57,7 @@ class ServerDefaults(Record, frozen=True, kw_only=True):
     checks_free: Defaults | None = None
     keeps_workspace: Defaults | None = None
     caches_latent: Defaults | None = None
+    caches_prefixes: Defaults | None = None
     steps_ahead: Defaults | None = None
     checks_states: Defaults | None = None
     caps_step: Defaults | None = None

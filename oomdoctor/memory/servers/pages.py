@@ -20,9 +20,6 @@ from oomdoctor.memory.servers.compressed_pages import compressed_request_bytes
 
 BLOCK = 16
 """Tokens of a block of the cache: CacheConfig.block_size of vLLM. A cache without one is none."""
-_STATES = 2
-"""Pages of a state that a request holds: the one that it writes and the one that it came from (mamba_cache_mode `align`, which prefix
-caching chooses); one without prefix caching."""
 _ALIKE = 1.25
 """Kinds whose numbers of layers are nearer than this are filled up to the larger number."""
 
@@ -82,7 +79,8 @@ def _page(kind: _Kept, block: int) -> float:
 def _blocks(kind: _Kept, server: Server, block: float) -> int:
     """Return the pages of one request in one layer: of a window, what is in it and what the steps under way add."""
     if kind.state:
-        return _STATES + server.drafted
+        # The state that it writes, and with cached prefixes (mamba_cache_mode `align`) the one that it came from.
+        return 1 + server.caches_prefixes + server.drafted
     length = -(-(server.length or 0) // server.dealt)
     if kind.window is None:
         return -int(-length // block)

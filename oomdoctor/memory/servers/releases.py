@@ -12,7 +12,7 @@ from oomdoctor.case.settings import RunSettings
 from oomdoctor.case.text import Text
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.records.server import ServerRecord
-from oomdoctor.versions import parse_version
+from oomdoctor.versions import last_release, parse_version
 
 _ID = "server_version"
 _TURNS = {
@@ -23,11 +23,11 @@ _TURNS = {
 
 
 def known_version(settings: RunSettings) -> str | None:
-    """Return the release that settings name. Raise UsageError where what they name is none."""
+    """Return the release that settings name, of a series the last. Raise UsageError where what they name is none."""
     named = settings.server_version
     if named is not None and parse_version(named) is None:
         raise UsageError(f"the server's version: {named!r} is none; write it as the package does (0.8.5)")
-    return named
+    return last_release(named)
 
 
 def newest_release(record: ServerRecord, settings: RunSettings) -> Assumption:
