@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Literal
 
 from msgspec import Struct
 
@@ -13,8 +15,8 @@ from oomdoctor.api.fleet.stores import remember, store_of
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.knowledge.records.layout import LAYOUTS
-from oomdoctor.triage.engines import local
-from oomdoctor.triage.engines.part_work import Task
+from oomdoctor.triage.engines import local, ray_cluster
+from oomdoctor.triage.engines.part_work import Finished, Task
 from oomdoctor.triage.groups import Fleet, summarise
 from oomdoctor.triage.listing import list_folders
 from oomdoctor.triage.placing import Layouts
@@ -25,6 +27,9 @@ from oomdoctor.triage.store.known_groups import KnownGroups, note_groups
 from oomdoctor.triage.store.lock import alone
 from oomdoctor.triage.store.parts import PARTS, Parts
 from oomdoctor.triage.work import Redact
+
+Engine = Callable[[Task, Sequence[int]], Iterator[Finished]]
+"""Works on parts by their numbers, and yields each when it is finished."""
 
 
 class TriageResult(Struct, frozen=True, kw_only=True):
@@ -41,7 +46,7 @@ class TriageResult(Struct, frozen=True, kw_only=True):
     known: KnownGroups
     """What earlier runs of the store knew of the groups; of a shard nothing."""
     problems: tuple[str, ...] = ()
-    """What of the records could not be read, a line each."""
+    """What of the records could not be read and what of the work was not done, a line each."""
 
 
 def triage(
@@ -52,6 +57,8 @@ def triage(
     records: Sequence[str] = (),
     rules: str | None = None,
     jobs: int = 1,
+    engine: Literal["local", "ray"] = "local",
+    address: str | None = None,
     refresh: bool = False,
     shard: tuple[int, int] | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -59,6 +66,7 @@ def triage(
     """Make one row a job of all logs below some paths, and keep the rows in `store`: a second run reads only what is new.
 
     `records` are files or folders of `sacct --parsable2`, or of JSON of kubectl. `redact` takes names and secrets out of quoted lines.
+    `engine` is where the work runs: in `jobs` processes of this machine, or on the Ray cluster at `address` (default: the one that runs).
     `shard` (I, N) takes the I-th of N equal parts of the work, I from 0; shards may work at once in one store, and `merge` sums them up.
     `progress` is told files done, files in all.
     Raise UsageError where nothing is at the paths, or nothing can be written to `store`.
@@ -67,6 +75,7 @@ def triage(
         raise UsageError(f"--shard {shard[0]}/{shard[1]}: shards are counted from 0, and there are at most {PARTS}")
     kept_in = store or store_of(paths)
     folder = os.path.join(kept_in, "parts")
+    run_parts = partial(ray_cluster.run, address=address) if engine == "ray" else partial(local.run, processes=jobs)
     lock = os.path.join(kept_in, "lock" if shard is None else f"lock-{shard[0]}-of-{shard[1]}")
     try:
         os.makedirs(folder, exist_ok=True)
@@ -75,7 +84,7 @@ def triage(
             state = _state(paths, rules, records)
             last = None if refresh or shard is not None else read_known(folder)
             if last is None or last.state != state:
-                read, last = _read(paths, folder, lock, state, redact, records, rules, jobs, refresh, shard, progress)
+                read, last = _read(paths, folder, lock, state, redact, records, rules, run_parts, refresh, shard, progress)
             else:
                 read = 0
             known = note_groups(kept_in, last.fleet) if shard is None else KnownGroups()
@@ -93,7 +102,7 @@ def _read(
     redact: Redact,
     records: Sequence[str],
     rules: str | None,
-    jobs: int,
+    run_parts: Engine,
     refresh: bool,
     shard: tuple[int, int] | None,
     progress: Callable[[int, int], None] | None,
@@ -119,14 +128,20 @@ def _read(
         refresh=refresh,
     )
     done = read = 0
-    for finished in local.run(task, numbers, jobs):
-        parts.drop_list(finished.number)
+    left = []
+    for finished in run_parts(task, numbers):
+        if finished.problem is None:
+            parts.drop_list(finished.number)
+        else:
+            left.append(finished.problem)
         done, read = done + finished.files, read + finished.read
         if progress is not None:
             progress(done, count)
+    if left:
+        problems.append(f"parts not finished: {len(left)}; run it again ({left[0]})")
     fleet = summarise(parts.rows()) if shard is None else Fleet()
     whole = Known(state, count, fleet, tuple(problems))
-    if shard is None:
+    if shard is None and not left:
         keep_known(folder, whole)
     return read, whole
 

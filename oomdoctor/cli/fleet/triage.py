@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Literal
 
 import click
 
@@ -87,6 +88,14 @@ def triage() -> None:
 @STORE
 @click.option("--jobs", metavar="N", type=click.IntRange(1, _MOST_PROCESSES), default=os.cpu_count() or 1, help="How many processes read.")
 @click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="Where the work runs: here, or on a Ray cluster.",
+)
+@click.option("--address", metavar="ADDRESS", help="The Ray cluster (default: the one that RAY_ADDRESS names, or that runs here).")
+@click.option(
     "--shard",
     metavar="I/N",
     callback=_shard,
@@ -103,6 +112,8 @@ def logs(
     records: tuple[str, ...],
     store: str | None,
     jobs: int,
+    engine: Literal["local", "ray"],
+    address: str | None,
     shard: tuple[int, int] | None,
     refresh: bool,
     lang: str | None,
@@ -118,7 +129,18 @@ def logs(
     """
     if shard is not None and output is not None:
         raise UsageError("--output: a shard has some of the rows; oomdoctor triage merge writes them all")
-    result = triage_logs(paths, redact=redact_line, store=store, records=records, rules=rules, jobs=jobs, refresh=refresh, shard=shard)
+    result = triage_logs(
+        paths,
+        redact=redact_line,
+        store=store,
+        records=records,
+        rules=rules,
+        jobs=jobs,
+        engine=engine,
+        address=address,
+        refresh=refresh,
+        shard=shard,
+    )
     if shard is not None:
         complain(result.problems)
         wording = Wording(lang or locale_language(os.environ))

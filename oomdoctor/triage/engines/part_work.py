@@ -8,6 +8,8 @@ from functools import lru_cache
 from msgspec import Raw, Struct
 from msgspec.json import encode
 
+from oomdoctor import __version__
+from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.triage.log_file import PlacedFile
 from oomdoctor.triage.scheduler.records import Records
@@ -41,10 +43,14 @@ class Finished(Struct, frozen=True):
     families: int
     read: int
     """How many families were read, and not kept as they were."""
+    problem: str | None = None
+    """Why it was not finished after all."""
 
 
 def finish(task: Task, number: int) -> Finished:
-    """Bring a part up to date, in a process that works for one task."""
+    """Bring a part up to date, in a process that works for one task. Raise UsageError where this process is of another version."""
+    if task.tool != __version__:
+        raise UsageError(f"oomdoctor {__version__} is installed where the work is done, and {task.tool} where it was asked for")
     return _worker(task).finish(number)
 
 

@@ -11,6 +11,7 @@ from msgspec.json import decode, encode
 from msgspec.structs import fields
 
 from oomdoctor.errors import UsageError
+from oomdoctor.extras import load_extra
 from oomdoctor.triage.row import JobRow
 from oomdoctor.triage.store.parts import Parts
 
@@ -57,12 +58,9 @@ def _cells(row: bytes) -> tuple[str | int | float | None, ...]:
 
 
 def _parquet(rows: Iterable[bytes], path: str) -> None:
-    try:
-        import pyarrow.parquet  # noqa: PLC0415 - 50 MiB, for those who ask for this form
-    except ImportError as why:
-        raise UsageError('Parquet needs pyarrow: pip install "oomdoctor[fleet]"') from why
+    parquet, pyarrow = (load_extra(module, "fleet", "Parquet") for module in ("pyarrow.parquet", "pyarrow"))
     schema = _arrow_schema(pyarrow)
-    with pyarrow.parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in _batches(rows):
             writer.write_table(pyarrow.Table.from_pylist([_flat(decode(row)) for row in batch], schema=schema))
 
