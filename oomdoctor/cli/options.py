@@ -59,6 +59,9 @@ MACHINE = click.option(
     metavar="auto|here|none|FILE",
     help="The run's machine: this one if it agrees with the log, this one, none, or a file that describes it.",
 )
+STORE = click.option(
+    "--store", metavar="FOLDER", type=click.Path(file_okay=False), help="Where the rows are kept (default: in the cache, the last triage)."
+)
 GPUS = click.option("--gpus", type=click.IntRange(1, 100_000), help="How many cards.")
 MODEL = click.option("--model", help="Name of a known model, or a folder or file with its config.json.")
 MODEL_OF_CONFIG = click.option(

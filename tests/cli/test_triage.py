@@ -30,3 +30,35 @@ def test_fail_on_new_group_fails_once_for_each_group(logs: Path) -> None:
     statuses += [call(logs, str(logs), "--fail-on", "new-group").exit_code for _ in range(2)]
     assert statuses == [1, 0, 1, 0]
     assert call(logs, str(logs)).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        ("terminal", "  native     name        kind\n  771234  sft-glm  device-oom\n"),
+        ("csv", "native,name,kind\n771234,sft-glm,device-oom\n"),
+        ("json", '{"native":"771234","name":"sft-glm","kind":"device-oom"}\n'),
+    ],
+)
+def test_a_question_is_answered_from_the_store(logs: Path, form: str, told: str) -> None:
+    call(logs, str(logs))
+    asked = call(logs, "sql", "SELECT native, name, kind FROM jobs", "--format", form)
+    assert asked.output == told
+
+
+def test_new_rows_are_asked_after_the_next_run(logs: Path) -> None:
+    call(logs, str(logs))
+    assert call(logs, "sql", "SELECT count(*) AS n FROM jobs", "-f", "csv").output == "n\n1\n"
+    (logs / "eval-qwen-771300.out").write_text(OOM.format(size="24.00"))
+    call(logs, str(logs))
+    answer = call(logs, "sql", "SELECT count(*) AS n FROM jobs", "-f", "csv")
+    assert answer.output == "n\n2\n"
+    assert len(list((logs.parent / "store").glob("rows-*"))) == 1
+
+
+def test_the_report_is_written_to_a_file(logs: Path) -> None:
+    call(logs, str(logs))
+    page = logs.parent / "triage.html"
+    assert call(logs, "report", "--html", "-o", str(page), "--lang", "zh").exit_code == 0
+    assert "给用户的消息" in page.read_text(encoding="utf-8")
+    assert "#### " in call(logs, "report", "--lang", "en").output

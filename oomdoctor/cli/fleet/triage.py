@@ -10,15 +10,16 @@ import click
 
 from oomdoctor import __version__
 from oomdoctor.api.fleet.merge import merge
-from oomdoctor.api.fleet.show import show_fleet, show_group
+from oomdoctor.api.fleet.show import show_group
 from oomdoctor.api.fleet.stores import last_store
 from oomdoctor.api.fleet.triage import TriageResult
 from oomdoctor.api.fleet.triage import triage as triage_logs
-from oomdoctor.cli.fleet.watching import STORE, metrics, notify
-from oomdoctor.cli.options import EXIT_ZERO, FULL, RULES, SuggestingGroup, language_option, output_option
+from oomdoctor.cli.fleet.report import report
+from oomdoctor.cli.fleet.sql import sql
+from oomdoctor.cli.fleet.watching import metrics, notify
+from oomdoctor.cli.options import EXIT_ZERO, FULL, RULES, STORE, SuggestingGroup, language_option
 from oomdoctor.cli.output import complain, locale_language, show, write
 from oomdoctor.errors import UsageError
-from oomdoctor.report.triage.fleet_page import compose as compose_fleet
 from oomdoctor.report.triage.group_page import compose as compose_group
 from oomdoctor.report.triage.row_text import redact_line
 from oomdoctor.report.triage.screen import compose
@@ -70,6 +71,7 @@ def triage() -> None:
       oomdoctor triage logs/ --records sacct.psv -o rows.jsonl
       oomdoctor triage show 1
       oomdoctor triage report --html -o triage.html
+      oomdoctor triage sql 'SELECT user, count(*) FROM jobs GROUP BY user'
 
     `oomdoctor triage PATHS` is `oomdoctor triage logs PATHS`; a folder that is called like a command is written ./show.
     """
@@ -198,17 +200,5 @@ def show_one(number: int, store: str | None, full: bool, lang: str | None, rules
     write(show(document, "terminal", to_terminal=True, full=full), None)
 
 
-@triage.command()
-@click.option("--html", "as_html", is_flag=True, help="A page in one file, with drawings; else Markdown.")
-@output_option("report")
-@STORE
-@language_option()
-@RULES
-def report(as_html: bool, output: str | None, store: str | None, lang: str | None, rules: str | None) -> None:
-    """Write the last triage as one report: days, nodes, and a part for each group with its jobs and a message to its user."""
-    document = compose_fleet(show_fleet(last_store(store), rules=rules), Wording(lang or locale_language(os.environ)), __version__)
-    write(show(document, "html" if as_html else "markdown", to_terminal=output is None), output)
-
-
-triage.add_command(metrics)
-triage.add_command(notify)
+for command in (report, sql, metrics, notify):
+    triage.add_command(command)

@@ -9,16 +9,13 @@ import click
 from oomdoctor.api.fleet.stores import last_store
 from oomdoctor.api.fleet.sums import sum_up
 from oomdoctor.api.fleet.webhook import post_json
-from oomdoctor.cli.options import language_option, output_option
+from oomdoctor.cli.options import STORE, language_option, output_option
 from oomdoctor.cli.output import locale_language, write
 from oomdoctor.report.triage.exposition import exposition
 from oomdoctor.report.triage.messages import alerts, slack_message
 from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wording.wording import Wording
 
-STORE = click.option(
-    "--store", metavar="FOLDER", type=click.Path(file_okay=False), help="Where the rows are kept (default: in the cache, the last triage)."
-)
 _FORMS = {"slack": slack_message, "alertmanager": alerts}
 
 

@@ -21,13 +21,18 @@ _COLUMNS = tuple(field.name for field in fields(JobRow))
 
 def write_rows(folder: str, path: str) -> None:
     """Write the rows of the parts in a folder to one file, whole or not at all. Raise UsageError where it cannot be written."""
+    write_table(Parts(folder).raw_rows(), path)
+
+
+def write_table(rows: Iterable[bytes], path: str) -> None:
+    """Write rows, each as JSON, to a file of the form that its name says. Raise UsageError where it cannot be written."""
     writers = {".jsonl": _json_lines, ".ndjson": _json_lines, ".sqlite": _sqlite, ".db": _sqlite, ".parquet": _parquet}
     writer = writers.get(os.path.splitext(path)[1].lower())
     if writer is None:
         raise UsageError(f"--output {path}: rows are written as .jsonl, .sqlite or .parquet")
     new = f"{path}.{os.getpid()}.new"
     try:
-        writer(Parts(folder).raw_rows(), new)
+        writer(rows, new)
         os.replace(new, path)
     except OSError as why:
         raise UsageError(f"cannot write {path}: {(why.strerror or str(why)).lower()}") from why
@@ -43,12 +48,17 @@ def _json_lines(rows: Iterable[bytes], path: str) -> None:
 
 def _sqlite(rows: Iterable[bytes], path: str) -> None:
     base = sqlite3.connect(path)
+    fill_sqlite(base, rows)
+    base.close()
+
+
+def fill_sqlite(base: sqlite3.Connection, rows: Iterable[bytes]) -> None:
+    """Put rows into a new table `jobs`."""
     names = ", ".join(f'"{name}"' for name in _COLUMNS)
     with base:
         base.execute(f"CREATE TABLE jobs ({names})")
         base.executemany(f"INSERT INTO jobs VALUES ({', '.join('?' * len(_COLUMNS))})", map(_cells, rows))
         base.execute('CREATE INDEX by_group ON jobs ("group")')
-    base.close()
 
 
 def _cells(row: bytes) -> tuple[str | int | float | None, ...]:

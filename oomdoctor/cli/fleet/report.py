@@ -1,0 +1,27 @@
+"""`oomdoctor triage report`: a whole triage as one page."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from oomdoctor import __version__
+from oomdoctor.api.fleet.show import show_fleet
+from oomdoctor.api.fleet.stores import last_store
+from oomdoctor.cli.options import RULES, STORE, language_option, output_option
+from oomdoctor.cli.output import locale_language, show, write
+from oomdoctor.report.triage.fleet_page import compose
+from oomdoctor.report.wording.wording import Wording
+
+
+@click.command()
+@click.option("--html", "as_html", is_flag=True, help="A page in one file, with drawings; else Markdown.")
+@output_option("report")
+@STORE
+@language_option()
+@RULES
+def report(as_html: bool, output: str | None, store: str | None, lang: str | None, rules: str | None) -> None:
+    """Write the last triage as one report: days, nodes, and a part for each group with its jobs and a message to its user."""
+    document = compose(show_fleet(last_store(store), rules=rules), Wording(lang or locale_language(os.environ)), __version__)
+    write(show(document, "html" if as_html else "markdown", to_terminal=output is None), output)
