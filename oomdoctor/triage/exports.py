@@ -6,7 +6,9 @@ Pieces of one line are joined: kubelet's P and F entries, and what Docker cuts a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Union
 
@@ -21,6 +23,12 @@ _CRI = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}(?:Z|[+-]\d\d:\d\d) 
 _SERVICE = ".service"
 _HOST = re.compile(r"/algo-\d+-?\d*$")
 """What a training service adds to the name of a job for each of its hosts."""
+_KEPT = 8 << 20
+"""Of one job's lines so many bytes are held."""
+_HELD = 64 << 20
+"""Of the lines of all jobs together so many bytes are held at once."""
+_NAMES = 1 << 32
+_LONGEST_NAME = 1000
 _STACK = b'"py_callstack"'
 
 
@@ -34,12 +42,42 @@ class ExportLine(Struct, frozen=True):
     user: str | None
 
 
-class Labels(Struct):
+class Labels(Struct, frozen=True):
     """What the lines of a job say beside their text."""
 
     name: str | None = None
     node: str | None = None
     user: str | None = None
+
+
+class JobText:
+    """The lines of one job out of an export: all, or the first and the last ones of very many."""
+
+    __slots__ = ("_first", "_last", "is_whole", "labels", "size")
+
+    def __init__(self) -> None:
+        self.labels = Labels()
+        self.size = 0
+        self.is_whole = True
+        self._first: list[bytes] = []
+        self._last: deque[bytes] = deque()
+
+    @property
+    def data(self) -> bytes:
+        """Return the lines as one text."""
+        return b"".join((*self._first, *self._last))
+
+    def add(self, line: ExportLine) -> int:
+        """Take a line, and return by how many bytes more is held."""
+        before = self.size
+        text = line.text.encode("utf-8", "replace")
+        (self._first if self.size < _KEPT // 2 else self._last).append(text)
+        self.size += len(text)
+        while self.size > _KEPT and len(self._last) > 1:
+            self.size -= len(self._last.popleft())
+            self.is_whole = False
+        self.labels = Labels(line.name or self.labels.name, line.node or self.labels.node, line.user or self.labels.user)
+        return self.size - before
 
 
 def join_pieces(data: bytes) -> bytes:
@@ -80,10 +118,13 @@ class ExportReader:
 
     def record_of(self, data: bytes) -> ExportRecord | None:
         """Return whose export some bytes begin; None where they begin none."""
-        first = data.lstrip()[:1]
-        if first != b"{":
+        data = data.lstrip()
+        if data[:1] != b"{":
             return None
-        read = _object(data.split(b"\n", 1)[0])
+        line, end, _ = data.partition(b"\n")
+        read = _object(line)
+        if read is None and not end:  # a line that is longer than what is at hand of it
+            return next((record for record in self._records if b'"%s":' % record.sign.encode() in line), None)
         return next((record for record in self._records if read is not None and record.sign in read), None)
 
     def lines(self, record: ExportRecord, lines: Iterable[bytes]) -> Iterator[ExportLine]:
@@ -100,10 +141,32 @@ class ExportReader:
             node, user, name = _first(read, record.node), _first(read, record.user), _first(read, record.name)
             yield ExportLine(text if record.sign == "log" else text + "\n", job, name, node, user)
 
-    def split(self, record: ExportRecord, lines: Iterable[bytes]) -> Iterator[tuple[str | None, str, Labels]]:
-        """Yield the job, the text and the labels of each line."""
-        for line in self.lines(record, lines):
-            yield line.job, line.text, Labels(line.name, line.node, line.user)
+    def jobs(self, record: ExportRecord, read: Callable[[], Iterator[bytes]], unnamed: str) -> Iterator[tuple[str, JobText]]:
+        """Yield the jobs of an export with their lines; `read` gives its lines, and `unnamed` is the job of those that name none.
+
+        Where the jobs together hold more than fits, some of them wait, and the export is read again.
+        """
+        low = 0
+        while low < _NAMES:
+            high = _NAMES
+            texts: dict[str, JobText] = {}
+            held = 0
+            for line in self.lines(record, read()):
+                name = (line.job or unnamed)[:_LONGEST_NAME]
+                if not low <= _place(name) < high:
+                    continue
+                held += texts.setdefault(name, JobText()).add(line)
+                while held > _HELD and high - low > 1:
+                    high = (low + high + 1) // 2
+                    texts = {kept: text for kept, text in texts.items() if _place(kept) < high}
+                    held = sum(text.size for text in texts.values())
+            yield from texts.items()
+            low = high
+
+
+def _place(name: str) -> int:
+    """Return where a job stands among all, whatever it is called: which of them are held is chosen by it."""
+    return zlib.crc32(name.encode("utf-8", "replace"))
 
 
 def _object(raw: bytes) -> dict[str, Json] | None:

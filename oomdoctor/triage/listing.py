@@ -6,9 +6,11 @@ Nothing is opened. Links to files are followed only where they lead out of what 
 from __future__ import annotations
 
 import glob
+import itertools
 import os
+import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -16,6 +18,9 @@ from oomdoctor.ingest.sources import SKIPPED_FOLDERS, is_of_the_kernel, is_other
 from oomdoctor.triage.log_file import LogFile
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst")
+_BATCH = 20_000
+_UNPRINTABLE = re.compile("[\ud800-\udfff]")
+"""How Python holds the bytes of a name that are no UTF-8."""
 _EXPORTS = (".json", ".jsonl", ".ndjson")
 """Data elsewhere, and how log stores export lines."""
 
@@ -63,16 +68,43 @@ def _walk(root: str, roots: Sequence[str], seen: set[tuple[int, int]]) -> Iterat
         if not is_entered(path):
             yield ListedFolder(path, (), (LogFile(path, 0, 0, problem="files of the kernel or of devices, not logs"),))
             continue
+        folders: tuple[str, ...] = ()
         try:
-            with os.scandir(path) as entries:
-                listed = sorted(entries, key=lambda entry: entry.name)
+            for folders, entries in _batches(path):
+                files = (_listed(entry, roots, seen) for entry in entries if _is_log(entry.name))
+                yield ListedFolder(path, folders, tuple(file for file in files if file is not None))
         except OSError as why:
-            yield ListedFolder(path, (), (LogFile(path, 0, 0, problem=(why.strerror or str(why)).lower()),))
-            continue
-        folders = [entry.name for entry in listed if entry.is_dir(follow_symlinks=False) and entry.name not in SKIPPED_FOLDERS]
-        files = (_listed(entry, roots, seen) for entry in listed if _is_log(entry.name))
-        yield ListedFolder(path, tuple(folders), tuple(file for file in files if file is not None))
+            yield ListedFolder(path, (), (_unread(path, why),))
         waiting += [os.path.join(path, name) for name in reversed(folders)]
+
+
+def _batches(path: str) -> Iterator[tuple[tuple[str, ...], list[os.DirEntry[str]]]]:
+    """Yield the names of a folder's folders with some of its entries: a folder of millions is never held whole. Raise OSError."""
+    with os.scandir(path) as entries:
+        batch = list(itertools.islice(entries, _BATCH))
+        if len(batch) < _BATCH:
+            yield _folders(batch), sorted(batch, key=lambda entry: entry.name)
+            return
+        with os.scandir(path) as again:
+            folders = _folders(again)
+        while batch:
+            yield folders, batch
+            batch = list(itertools.islice(entries, _BATCH))
+
+
+def _folders(entries: Iterable[os.DirEntry[str]]) -> tuple[str, ...]:
+    return tuple(sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False) and entry.name not in SKIPPED_FOLDERS))
+
+
+def _unread(path: str, why: OSError) -> LogFile:
+    return _file_of(path, 0, 0, problem=(why.strerror or str(why)).lower())
+
+
+def _file_of(path: str, size: int, modified: int, owner: int = 0, problem: str | None = None) -> LogFile:
+    """Return a file; one whose name no text can hold is named as well as can be, and not read."""
+    if path.isascii() or not _UNPRINTABLE.search(path):
+        return LogFile(path, size, modified, owner, problem)
+    return LogFile(os.fsencode(path).decode("utf-8", "backslashreplace"), 0, modified, owner, "a name that is no UTF-8")
 
 
 def _listed(entry: os.DirEntry[str], roots: Sequence[str], seen: set[tuple[int, int]]) -> LogFile | None:
@@ -84,7 +116,7 @@ def _listed(entry: os.DirEntry[str], roots: Sequence[str], seen: set[tuple[int, 
     try:
         return _described(entry.path, entry.stat(follow_symlinks=False), seen)
     except OSError as why:
-        return LogFile(entry.path, 0, 0, problem=(why.strerror or str(why)).lower())
+        return _unread(entry.path, why)
 
 
 def _file(path: str, roots: Sequence[str], seen: set[tuple[int, int]]) -> LogFile | None:
@@ -95,12 +127,11 @@ def _file(path: str, roots: Sequence[str], seen: set[tuple[int, int]]) -> LogFil
     try:
         status = os.stat(path)
     except OSError as why:
-        reason = "a link to nothing" if os.path.islink(path) else (why.strerror or str(why)).lower()
-        return LogFile(path, 0, 0, problem=reason)
+        return _file_of(path, 0, 0, problem="a link to nothing") if os.path.islink(path) else _unread(path, why)
     if stat.S_ISDIR(status.st_mode):
         return None
     if not stat.S_ISREG(status.st_mode):
-        return LogFile(path, 0, 0, problem="a pipe, a socket or a device, not a log")
+        return _file_of(path, 0, 0, problem="a pipe, a socket or a device, not a log")
     return _described(path, status, seen)
 
 
@@ -111,7 +142,7 @@ def _described(path: str, status: os.stat_result, seen: set[tuple[int, int]]) ->
         if known in seen:
             return None
         seen.add(known)
-    return LogFile(path, status.st_size, status.st_mtime_ns, status.st_uid)
+    return _file_of(path, status.st_size, status.st_mtime_ns, status.st_uid)
 
 
 def _is_log(name: str) -> bool:

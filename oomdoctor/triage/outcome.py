@@ -20,7 +20,7 @@ from oomdoctor.parse.ending import REACH, SIGNS, SIGNS_OF_A_KIND, find_log_endin
 from oomdoctor.parse.reading import LogReader, SourceEvents
 from oomdoctor.parse.recogniser import ERROR_SIGNS
 from oomdoctor.triage.job import Attempt, JobFile
-from oomdoctor.triage.texts import FileText, read_text
+from oomdoctor.triage.texts import NOT_TEXT, FileText, read_text
 from oomdoctor.verdicts import named_by_warning, progress_after, verdict_of_ending
 
 _END = 64 << 10
@@ -87,7 +87,10 @@ class JobReader:
         pieces = (piece for stream in attempt.streams for piece in stream)
         for piece in sorted(pieces, key=lambda piece: piece.is_copy):
             text = read_text(piece.file) if piece.text is None else FileText(piece.text, piece.file.problem)
-            yield ReadFile(piece, self.read(piece.path, text), text.problem)
+            read = self.read(piece.path, text)
+            if text.problem == NOT_TEXT and not read.events:
+                read = SourceEvents(Source(name=piece.path, size=0))
+            yield ReadFile(piece, read, text.problem)
 
     def read(self, path: str, text: FileText, *, context: bool = False) -> SourceEvents:
         """Return the messages in a text; the failures alone, unless what stands around them is wanted (`context`)."""

@@ -15,6 +15,10 @@ from oomdoctor.triage.log_file import LogFile
 
 LARGE = 8 << 20
 """Up to here a text is held whole."""
+NOT_TEXT = "not text"
+_CONTROLS = bytes((*range(1, 8), *range(14, 27), *range(28, 32), 127))
+"""What terminals, progress bars and encodings have no use for."""
+_MOST_CONTROLS = 0.04
 _START = 64 << 10
 _BLOCK = 256 << 10
 _LONGEST_LINE = 4 << 20
@@ -60,7 +64,14 @@ def text_of(data: bytes, path: str) -> FileText:
         data, problem = unpacked.data, unpacked.problem
     if path.endswith("error.json"):
         data = error_file_text(data) or data
+    if _is_binary(data[:_START]):
+        return FileText(data, NOT_TEXT)
     return FileText(join_pieces(data), problem)
+
+
+def _is_binary(start: bytes) -> bool:
+    """Return whether bytes are no text in any encoding; holes of NUL are not counted, a disk leaves them in logs."""
+    return len(start) - len(start.translate(None, _CONTROLS)) > _MOST_CONTROLS * len(start)
 
 
 def _unpacked(opened: Opened | Unreadable) -> FileText:

@@ -16,12 +16,11 @@ from oomdoctor.findings.derived import derived
 from oomdoctor.findings.facts import log_facts
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.layout import EXPORTS, LAYOUTS, ExportRecord
-from oomdoctor.triage.archives import archive_members
+from oomdoctor.triage.archives import archive_families
 from oomdoctor.triage.assembly import assemble
-from oomdoctor.triage.exports import ExportReader, Labels
+from oomdoctor.triage.exports import ExportReader
 from oomdoctor.triage.fingerprint import campaign, config_key, fingerprint, group_of, is_held_by_others
 from oomdoctor.triage.job import Attempt, Job, JobFile
-from oomdoctor.triage.listing import ListedFolder
 from oomdoctor.triage.log_file import LogFile, PlacedFile
 from oomdoctor.triage.outcome import AttemptOutcome, JobReader
 from oomdoctor.triage.placing import ARCHIVE, Layouts
@@ -37,8 +36,7 @@ except ImportError:  # not on every system
     pwd = None  # type: ignore[assignment]
 
 _TEXT = 300
-_KEPT = 8 << 20
-"""Of one job's lines in an export so many bytes are held: the first ones, and those at the end."""
+_NOT_WHOLE = "its middle was not read: it is larger than is held of a job"
 _HOST_NAME = re.compile(r"(?!localhost)[A-Za-z][\w-]{0,62}(?:\.[\w.-]{1,120})?")
 _VERSIONS = {"log.torch_version": "torch", "log.cuda_version": "cuda", "log.driver_version": "driver", "log.card": "card"}
 
@@ -84,26 +82,13 @@ class Worker:
 
     def _of_export(self, family: str, placed: PlacedFile, record: ExportRecord) -> Iterator[Job]:
         """Yield the jobs in an export, each with its own lines."""
-        texts: dict[str, list[bytes]] = {}
-        held: dict[str, int] = {}
-        labels: dict[str, Labels] = {}
         stem = os.path.basename(placed.path).split(".")[0]
-        for job, text, told in self._exports.split(record, lines_of(placed.path)):
-            native = job or stem
-            line = text.encode("utf-8", "replace")
-            pieces = texts.setdefault(native, [])
-            pieces.append(line)
-            held[native] = held.get(native, 0) + len(line)
-            if held[native] > _KEPT:
-                held[native] -= len(pieces.pop(len(pieces) // 2))
-            labels[native] = told
-        for native, pieces in texts.items():
-            told = labels[native]
-            file = JobFile(file=placed.file, node=told.node, text=b"".join(pieces))
-            attempt = Attempt(number=0, streams=((file,),))
+        for native, text in self._exports.jobs(record, lambda: lines_of(placed.path), stem):
+            file = placed.file if text.is_whole else replace(placed.file, problem=_NOT_WHOLE)
+            piece = JobFile(file=file, node=text.labels.node, text=text.data)
             yield Job(
-                family=family, layout=record.id, native=native, folder=os.path.dirname(placed.path),
-                name=told.name or native, user=told.user, attempts=(attempt,),
+                family=family, layout=record.id, native=native, folder=os.path.dirname(placed.path), name=text.labels.name or native,
+                user=text.labels.user, attempts=(Attempt(number=0, streams=((piece,),)),),
             )  # fmt: skip
 
     def _unwrapped(self, job: Job) -> Job:
@@ -123,17 +108,8 @@ class Worker:
 
     def _of_archive(self, family: str, file: LogFile) -> Iterator[Job]:
         """Yield the jobs whose files are members of an archive."""
-        texts: dict[str, bytes] = {}
-        members: list[LogFile] = []
-        for member, data in archive_members(file):
-            members.append(member)
-            texts[member.path] = data
-        placed: dict[str, list[PlacedFile]] = {}
-        for folder in _folders(members):
-            for key, placed_member in self._layouts.place(folder):
-                placed.setdefault(key, []).append(placed_member)
-        for files in placed.values():
-            for job in assemble(family, files, lambda path: texts.get(path, b"")[: 64 << 10], self._layouts.backward):
+        for files, texts in archive_families(file, self._layouts):
+            for job in assemble(family, files, lambda path: texts.get(path, b"")[: 64 << 10], self._layouts.backward):  # noqa: B023
                 yield _with_texts(job, texts)
 
     def row(self, job: Job, *, newest: bool = False) -> JobRow:
@@ -264,16 +240,6 @@ def _with_texts(job: Job, texts: Mapping[str, bytes]) -> Job:
         for attempt in job.attempts
     )
     return replace(job, attempts=tuple(attempts))
-
-
-def _folders(members: Sequence[LogFile]) -> Iterator[ListedFolder]:
-    """Yield the members of an archive folder by folder."""
-    by_folder: dict[str, list[LogFile]] = {}
-    for member in members:
-        by_folder.setdefault(os.path.dirname(member.path), []).append(member)
-    for path, files in by_folder.items():
-        inner = {rest.split("/", 1)[0] for other in by_folder if other.startswith(f"{path}/") and (rest := other[len(path) + 1 :])}
-        yield ListedFolder(path, tuple(sorted(inner)), tuple(files))
 
 
 def _with_record(row: JobRow, records: Sequence[JobRecord]) -> JobRow:
