@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -72,3 +72,33 @@ class Progress:
             self._bar.add_task("reading", total=None)
             self._bar.start()
         self._bar.update(self._bar.task_ids[0], completed=self._bytes)
+
+
+class FileProgress:
+    """How many files are read, in one line on standard error that is written over, and only where it is a terminal."""
+
+    def __init__(self, say: Callable[[int, int, int], str], clock: Callable[[], float] = time.monotonic) -> None:
+        """Take what puts files done, files in all and files a second into words."""
+        self._say = say
+        self._clock = clock
+        self._is_shown = sys.stderr is not None and sys.stderr.isatty()
+        self._start = self._last = clock()
+        self._width = 0
+
+    def show(self, done: int, in_all: int) -> None:
+        """Tell how far the reading is."""
+        now = self._clock()
+        if not self._is_shown or now - self._start < _AFTER_S or now - self._last < _EVERY_S:
+            return
+        self._last = now
+        self._write(self._say(done, in_all, round(done / (now - self._start))))
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._width:
+            self._write("")
+
+    def _write(self, line: str) -> None:
+        sys.stderr.write(f"\r{' ' * self._width}\r{line}")
+        sys.stderr.flush()
+        self._width = 2 * len(line)

@@ -19,11 +19,12 @@ from oomdoctor.cli.fleet.sql import sql
 from oomdoctor.cli.fleet.watching import metrics, notify
 from oomdoctor.cli.options import EXIT_ZERO, FULL, RULES, STORE, SuggestingGroup, language_option
 from oomdoctor.cli.output import complain, locale_language, show, write
+from oomdoctor.cli.progress import FileProgress
 from oomdoctor.errors import UsageError
 from oomdoctor.report.triage.group_page import compose as compose_group
 from oomdoctor.report.triage.row_text import redact_line
 from oomdoctor.report.triage.screen import compose
-from oomdoctor.report.wording.triage import SHARD_DONE
+from oomdoctor.report.wording.triage import READING, SHARD_DONE
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.triage.store.export import write_rows
 
@@ -131,21 +132,26 @@ def logs(
     """
     if shard is not None and output is not None:
         raise UsageError("--output: a shard has some of the rows; oomdoctor triage merge writes them all")
-    result = triage_logs(
-        paths,
-        redact=redact_line,
-        store=store,
-        records=records,
-        rules=rules,
-        jobs=jobs,
-        engine=engine,
-        address=address,
-        refresh=refresh,
-        shard=shard,
-    )
+    wording = Wording(lang or locale_language(os.environ))
+    progress = FileProgress(lambda done, in_all, rate: wording.say(READING, done=done, all=in_all, rate=rate))
+    try:
+        result = triage_logs(
+            paths,
+            redact=redact_line,
+            store=store,
+            records=records,
+            rules=rules,
+            jobs=jobs,
+            engine=engine,
+            address=address,
+            refresh=refresh,
+            shard=shard,
+            progress=progress.show,
+        )
+    finally:
+        progress.end()
     if shard is not None:
         complain(result.problems)
-        wording = Wording(lang or locale_language(os.environ))
         told = wording.say(SHARD_DONE, n=shard[0], of=shard[1], files=result.files, read=result.read, store=os.path.dirname(result.folder))
         write(f"{told}\n", None)
         return

@@ -96,3 +96,4 @@ SHARD_DONE = Text(
     "Shard {n} of {of} is done: {files:,} files, {read:,} sets of them read now. When all are done: oomdoctor triage merge {store}",
     "分片 {n}/{of} 已完成：{files:,} 个文件，本次读取 {read:,} 组。全部完成后：oomdoctor triage merge {store}",
 )
+READING = Text("{done:,} of {all:,} files, {rate:,} a second", "已读 {done:,} / {all:,} 个文件，每秒 {rate:,} 个")

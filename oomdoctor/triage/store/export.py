@@ -30,8 +30,10 @@ def write_table(rows: Iterable[bytes], path: str) -> None:
     writer = writers.get(os.path.splitext(path)[1].lower())
     if writer is None:
         raise UsageError(f"--output {path}: rows are written as .jsonl, .sqlite or .parquet")
-    new = f"{path}.{os.getpid()}.new"
+    new = f"{path}.new"
     try:
+        if os.path.exists(new):  # a run that was killed left it
+            os.unlink(new)
         writer(rows, new)
         os.replace(new, path)
     except OSError as why:
