@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from jsonschema import Draft202012Validator
+from report.published import SCHEMAS, validate
 
 from oomdoctor.cli.main import cli
 
@@ -62,3 +65,16 @@ def test_the_report_is_written_to_a_file(logs: Path) -> None:
     assert call(logs, "report", "--html", "-o", str(page), "--lang", "zh").exit_code == 0
     assert "给用户的消息" in page.read_text(encoding="utf-8")
     assert "#### " in call(logs, "report", "--lang", "en").output
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_summary_and_the_rows_fit_their_schemas(logs: Path, lang: str) -> None:
+    (logs / "eval-qwen-771300.out").write_text("")
+    rows = logs.parent / "rows.jsonl"
+    summary = json.loads(call(logs, str(logs), "--format", "json", "--lang", lang, "-o", str(rows)).output)
+    validate(summary)
+    assert (summary["jobs"], summary["failed"], summary["unread"], summary["groups"][0]["is_new"]) == (2, 1, 1, True)
+    told = [json.loads(line) for line in rows.read_text(encoding="utf-8").splitlines()]
+    for row in told:
+        Draft202012Validator({**SCHEMAS["oomdoctor/triage/v1"], "additionalProperties": False}).validate(row)
+    assert summary["groups"][0]["id"] in {row["group"] for row in told}

@@ -17,13 +17,15 @@ from oomdoctor.api.fleet.triage import triage as triage_logs
 from oomdoctor.cli.fleet.report import report
 from oomdoctor.cli.fleet.sql import sql
 from oomdoctor.cli.fleet.watching import metrics, notify
-from oomdoctor.cli.options import EXIT_ZERO, FULL, RULES, STORE, SuggestingGroup, language_option
+from oomdoctor.cli.options import EXIT_ZERO, FULL, RULES, STORE, SuggestingGroup, format_option, language_option
 from oomdoctor.cli.output import complain, locale_language, show, write
 from oomdoctor.cli.progress import FileProgress
 from oomdoctor.errors import UsageError
 from oomdoctor.report.triage.group_page import compose as compose_group
 from oomdoctor.report.triage.row_text import redact_line
 from oomdoctor.report.triage.screen import compose
+from oomdoctor.report.wire.encode import json_text
+from oomdoctor.report.wire.fleet.summary import convert_fleet
 from oomdoctor.report.wording.triage import READING, SHARD_DONE
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.triage.store.export import write_rows
@@ -33,6 +35,7 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 OUTPUT = click.option(
     "--output", "-o", type=click.Path(dir_okay=False), metavar="ROWS", help="Write a row for each job there: .jsonl, .sqlite or .parquet."
 )
+FORMAT = format_option(("terminal", "markdown", "json"), "summary")
 FAIL_ON = click.option(
     "--fail-on",
     type=click.Choice(["failure", "new-group"]),
@@ -105,6 +108,7 @@ def triage() -> None:
     help="Do the I-th of N equal parts of the work, I from 0; the shards may share a --store. Then: oomdoctor triage merge.",
 )
 @click.option("--refresh", is_flag=True, help="Read everything again, changed or not.")
+@FORMAT
 @language_option()
 @RULES
 @FAIL_ON
@@ -119,6 +123,7 @@ def logs(
     address: str | None,
     shard: tuple[int, int] | None,
     refresh: bool,
+    format_: str,
     lang: str | None,
     rules: str | None,
     fail_on: str,
@@ -155,17 +160,20 @@ def logs(
         told = wording.say(SHARD_DONE, n=shard[0], of=shard[1], files=result.files, read=result.read, store=os.path.dirname(result.folder))
         write(f"{told}\n", None)
         return
-    _tell(result, output, lang)
+    _tell(result, output, format_, lang)
     _end(result, fail_on, exit_zero)
 
 
-def _tell(result: TriageResult, output: str | None, lang: str | None) -> None:
+def _tell(result: TriageResult, output: str | None, format_: str, lang: str | None) -> None:
     """Write the rows and the screen."""
     complain(result.problems)
     if output is not None:
         write_rows(result.folder, output)
-    document = compose(result.fleet, result.known, Wording(lang or locale_language(os.environ)), __version__)
-    write(show(document, "terminal", to_terminal=True), None)
+    wording = Wording(lang or locale_language(os.environ))
+    if format_ == "json":
+        write(json_text(convert_fleet(result.fleet, result.known, wording)), None)
+        return
+    write(show(compose(result.fleet, result.known, wording, __version__), format_, to_terminal=True), None)
 
 
 def _end(result: TriageResult, fail_on: str, exit_zero: bool) -> None:
@@ -178,10 +186,13 @@ def _end(result: TriageResult, fail_on: str, exit_zero: bool) -> None:
 @click.argument("stores", metavar="STORE...", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False))
 @OUTPUT
 @STORE
+@FORMAT
 @language_option()
 @FAIL_ON
 @EXIT_ZERO
-def merge_stores(stores: tuple[str, ...], output: str | None, store: str | None, lang: str | None, fail_on: str, exit_zero: bool) -> None:
+def merge_stores(
+    stores: tuple[str, ...], output: str | None, store: str | None, format_: str, lang: str | None, fail_on: str, exit_zero: bool
+) -> None:
     """Sum up what all shards made, or several triages, as one.
 
     STORE is the folder that the shards shared, or one of each of them; --store is where they are kept together.
@@ -189,7 +200,7 @@ def merge_stores(stores: tuple[str, ...], output: str | None, store: str | None,
     Exit status: 0 no failure of memory, 1 some (see --fail-on), 2 could not run.
     """
     result = merge(stores, into=store)
-    _tell(result, output, lang)
+    _tell(result, output, format_, lang)
     _end(result, fail_on, exit_zero)
 
 

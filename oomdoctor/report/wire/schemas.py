@@ -22,10 +22,12 @@ from oomdoctor.report.wire.comparison import ComparisonV1
 from oomdoctor.report.wire.environment import EnvironmentV1
 from oomdoctor.report.wire.estimate_v1 import EstimateV1
 from oomdoctor.report.wire.explain import ExplanationV1
+from oomdoctor.report.wire.fleet.summary import FleetV1
 from oomdoctor.report.wire.plan_v1 import PlansV1
 from oomdoctor.report.wire.report_v1 import ReportV1
 from oomdoctor.report.wire.runs.snapshot_v1 import SnapshotV1
 from oomdoctor.report.wire.sizing.sweep import SweepV1
+from oomdoctor.triage.row import JobRow
 
 REPORTS: dict[str, type[Struct]] = {
     "report-v1": ReportV1,
@@ -38,6 +40,8 @@ REPORTS: dict[str, type[Struct]] = {
     "sweep-v1": SweepV1,
     "snapshot-v1": SnapshotV1,
     "verdict-v1": RestartAnswer,
+    "triage-v1": JobRow,
+    "fleet-v1": FleetV1,
 }
 """The structure of each report by the name of its schema file."""
 
