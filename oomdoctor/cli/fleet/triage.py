@@ -16,7 +16,7 @@ from oomdoctor.api.fleet.triage import TriageResult
 from oomdoctor.api.fleet.triage import triage as triage_logs
 from oomdoctor.cli.fleet.report import report
 from oomdoctor.cli.fleet.sql import sql
-from oomdoctor.cli.fleet.watching import metrics, notify
+from oomdoctor.cli.fleet.watching import metrics, notify, warnings
 from oomdoctor.cli.options import EXIT_ZERO, FULL, RULES, STORE, SuggestingGroup, format_option, language_option
 from oomdoctor.cli.output import complain, locale_language, show, write
 from oomdoctor.cli.progress import FileProgress
@@ -217,5 +217,5 @@ def show_one(number: int, store: str | None, full: bool, lang: str | None, rules
     write(show(document, "terminal", to_terminal=True, full=full), None)
 
 
-for command in (report, sql, metrics, notify):
+for command in (report, sql, metrics, notify, warnings):
     triage.add_command(command)

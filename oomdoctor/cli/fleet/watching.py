@@ -1,4 +1,4 @@
-"""`oomdoctor triage metrics` and `triage notify`: what a triage came to, for monitors and for a channel."""
+"""What a triage came to, for others than the person at the terminal: `triage metrics`, `triage warnings`, `triage notify`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from oomdoctor.cli.options import STORE, language_option, output_option
 from oomdoctor.cli.output import locale_language, write
 from oomdoctor.report.triage.exposition import exposition
 from oomdoctor.report.triage.messages import alerts, slack_message
+from oomdoctor.report.triage.warning_lines import warning_lines
 from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wording.wording import Wording
 
@@ -25,6 +26,15 @@ _FORMS = {"slack": slack_message, "alertmanager": alerts}
 def metrics(store: str | None, output: str | None) -> None:
     """Write the figures of the last triage for Prometheus: `--output /var/lib/node_exporter/oomdoctor.prom`, put there whole."""
     write(exposition(sum_up(last_store(store))), output)
+
+
+@click.command()
+@STORE
+@output_option("lines")
+@language_option()
+def warnings(store: str | None, output: str | None, lang: str | None) -> None:
+    """Write who submits again and again what cannot work as it is: user, name, jobs, what to do; tabs between. For job_submit.lua."""
+    write(warning_lines(sum_up(last_store(store)).fleet, Wording(lang or locale_language(os.environ))), output)
 
 
 @click.command()

@@ -55,10 +55,13 @@ def convert(row: JobRow, scheme: str, code: int) -> RestartAnswer:
 
 
 def line(row: JobRow, wording: Wording) -> str:
-    """Return the verdict as one line: the word for the restart, what failed, what to do."""
+    """Return the verdict as one line: the word for the restart, or `no`, `possible`, `unread`; what failed, and what to do."""
     outcome = _OUTCOMES.get(row.memory_failure)
     if outcome is not None:
-        return f"{row.retry}{wording.colon}{wording.say(outcome)}"
-    told = [failure_of(row, wording), restart(row, wording) if row.memory_failure == "yes" else wording.say(texts.PERHAPS)]
+        return f"{row.memory_failure}{wording.colon}{wording.say(outcome)}"
+    if row.memory_failure == "yes":
+        word, told = str(row.retry), [failure_of(row, wording), restart(row, wording)]
+    else:
+        word, told = row.memory_failure, [failure_of(row, wording), wording.say(texts.PERHAPS)]
     place = "" if row.first_file is None else f" ({row.first_file}{'' if row.first_line is None else f':{row.first_line}'})"
-    return f"{row.retry}{wording.colon}{wording.semicolon.join(part for part in told if part)}{place}"
+    return f"{word}{wording.colon}{wording.semicolon.join(part for part in told if part)}{place}"
