@@ -31,6 +31,18 @@ VIT = {
     "intermediate_size": 3072,
     "image_size": 224,
 }
+CLIP: dict[str, Any] = {
+    "model_type": "clip",
+    "projection_dim": 512,
+    "text_config": {"hidden_size": 512, "num_hidden_layers": 12, "num_attention_heads": 8, "intermediate_size": 2048, "vocab_size": 49408,
+                    "max_position_embeddings": 77},
+    "vision_config": {**VIT, "image_size": 224, "patch_size": 32},
+}  # fmt: skip
+SIGLIP: dict[str, Any] = {
+    "model_type": "siglip",
+    "text_config": {**VIT, "vocab_size": 32000, "max_position_embeddings": 64},
+    "vision_config": {**VIT, "patch_size": 16},
+}
 T5 = {"model_type": "t5", "architectures": ["T5EncoderModel"], "d_model": 4096, "d_kv": 64, "d_ff": 10240, "num_layers": 24, "num_heads": 64,
       "vocab_size": 32128, "feed_forward_proj": "gated-gelu"}  # fmt: skip
 
@@ -39,6 +51,8 @@ T5 = {"model_type": "t5", "architectures": ["T5EncoderModel"], "d_model": 4096, 
     pytest.param(BERT, 109_482_240, id="BERT base: BertModel of transformers"),
     pytest.param({**BERT, "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}, 335_141_888, id="BERT large"),
     pytest.param(VIT, 86_389_248, id="ViT base with its pooler"),
+    pytest.param(CLIP, 151_277_313, id="CLIP base: CLIPModel of transformers"),
+    pytest.param(SIGLIP, 203_155_970, id="SigLIP base: SiglipModel of transformers"),
     pytest.param(WHISPER, 1_543_490_560, id="Whisper large v3: its model card says 1550 M"),
     pytest.param(T5, 4_762_310_656, id="T5 v1.1 XXL, the encoder that pipelines for pictures have"),
 ])  # fmt: skip
@@ -48,7 +62,7 @@ def test_the_count_is_that_of_the_class(config: dict[str, Any], params: int) -> 
     assert total(shape) == params
 
 
-@pytest.mark.parametrize("config", [BERT, VIT, T5])
+@pytest.mark.parametrize("config", [BERT, VIT, T5, CLIP])
 def test_what_only_reads_has_no_logits_and_no_cache(config: dict[str, Any]) -> None:
     shape = shape_from_config(config)
     assert shape is not None

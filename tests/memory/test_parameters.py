@@ -61,6 +61,8 @@ CONFIGS: list[Any] = [
     ("starcoder2", {}), ("glm", {}), ("glm4", {}), ("deepseek_v2", {"num_hidden_layers": 3}), ("olmo2", {}), ("stablelm", {}), ("granite", {}),
     ("gpt_oss", {"num_hidden_layers": 2, "num_local_experts": 4}), ("qwen3_next", {"num_hidden_layers": 4, "num_experts": 4, "num_experts_per_tok": 2}),
     ("olmo3", {"num_hidden_layers": 4}), ("jamba", {"num_hidden_layers": 8}), ("cohere2", {"num_hidden_layers": 4}), ("smollm3", {}),
+    ("mamba", {}), ("falcon_mamba", {}), ("mamba2", {}), ("bamba", {"attn_layer_indices": [9, 18, 27]}), ("arcee", {}), ("apertus", {}), ("jais2", {}),
+    ("nemotron", {"num_key_value_heads": 8}), ("bitnet", {}),
 ]  # fmt: skip
 
 

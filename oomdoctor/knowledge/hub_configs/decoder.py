@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oomdoctor.case.shape import Experts, Latent, Shape
 from oomdoctor.knowledge.hub_configs.encoders import encoder_shape, gives_scores
-from oomdoctor.knowledge.hub_configs.feed_forward import first_dense
+from oomdoctor.knowledge.hub_configs.feed_forward import STATES, first_dense
 from oomdoctor.knowledge.hub_configs.layers import with_layers
 from oomdoctor.knowledge.hub_configs.quantization import checkpoint
 from oomdoctor.knowledge.hub_configs.sizes import HubConfig, absurd_sizes, part_of, size, sizes, texts
@@ -31,9 +31,11 @@ _LAYER_NORM = {
     "gpt_bigcode",
     "stablelm",
     "stablelm_epoch",
+    "jais2",
+    "nemotron",
 }
-_PLAIN_MLP = _LAYER_NORM - {"stablelm", "stablelm_epoch"}
-_PLAIN_BIAS = _PLAIN_MLP - {"falcon", "refinedweb", "refinedwebmodel"}
+_PLAIN_BIAS = _LAYER_NORM - {"stablelm", "stablelm_epoch", "nemotron", "falcon", "refinedweb", "refinedwebmodel"}
+_PLAIN_MLP = _PLAIN_BIAS | {"falcon", "refinedweb", "refinedwebmodel", "arcee", "apertus", "nemotron"}
 _TIED = {
     "gpt2",
     "opt",
@@ -55,7 +57,7 @@ _TIED = {
 """Families whose config says nothing of tied embeddings and whose class ties them."""
 _QKV_BIAS = {"qwen", "qwen2", "qwen2_moe", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text", "gpt_oss"}
 _SANDWICH = {"gemma2", "gemma3_text", "gemma3", "gemma3n_text", "gemma3n", "gemma4_text", "gemma4", "glm4"}
-_QK_NORM = {"gemma3_text", "gemma3", "gemma3n_text", "gemma3n", "gemma4_text", "gemma4", "lfm2", "hunyuan_v1_dense"}
+_QK_NORM = {"gemma3_text", "gemma3", "gemma3n_text", "gemma3n", "gemma4_text", "gemma4", "lfm2", "hunyuan_v1_dense", "apertus"}
 """Beside Qwen 3 and what came after it."""
 _QK_NORM_FULL = {"olmo2", "olmo3", "minimax_m2"}
 _FUSED = {"qwen", "chatglm", "baichuan", "phi3", "internlm2", "falcon", "gpt_neox", "bloom", "gpt2"}
@@ -67,7 +69,6 @@ _ACTIVATIONS = {"gpt2": "gelu_new", "gptj": "gelu_new", "phi": "gelu_new", "opt"
 """The class's own, where the config does not say."""
 _ACTIVATION = ("hidden_activation", "hidden_act", "activation_function")
 _EXPERT_WIDTH = ("moe_intermediate_size", "shared_intermediate_size")
-_STATES = {"mamba", "mamba2", "falcon_mamba"}
 _CORRECTED = {"deepseek_v3", "glm4_moe", "kimi_k2", "minimax_m2"}
 """Families whose router has a bias for each expert."""
 _DROPOUT = ("resid_pdrop", "residual_dropout", "hidden_dropout", "dropout")
@@ -84,7 +85,7 @@ def shape_from_config(config: HubConfig, name: str = "") -> Shape | None:
     hidden, layers, vocab = (size(config, *names) for names in (_HIDDEN, _LAYERS, _VOCAB))
     layers = layers or len(texts(config, "layers_block_type")) or None
     # A model of states alone has no heads.
-    heads = size(config, *_HEADS) or (1 if family in _STATES else None)
+    heads = size(config, *_HEADS) or (1 if family in STATES else None)
     if hidden is None or layers is None or heads is None or vocab is None or absurd_sizes(config):
         return None
     width = size(config, *_WIDTH, *_EXPERT_WIDTH) or _other_width(config, hidden, family)
@@ -108,7 +109,7 @@ def unusable_sizes(config: HubConfig) -> tuple[str, ...]:
 def _other_width(config: HubConfig, hidden: int, family: str) -> int | None:
     """Return the width of the MLP where no number says it: four times the hidden size, a list's first, or none at all."""
     listed = next(iter(sizes(config, "intermediate_size")), None)
-    return listed or (4 * hidden if family in _PLAIN_MLP else hidden if family in _STATES or "block_configs" in config else None)
+    return listed or (4 * hidden if family in _PLAIN_MLP else hidden if family in STATES or "block_configs" in config else None)
 
 
 def _plain(config: HubConfig, outer: HubConfig, family: str, of: tuple[int, int, int, int, int, int], name: str) -> Shape:
@@ -163,6 +164,12 @@ def _extra(config: HubConfig, family: str, hidden: int, layers: int) -> int:
     """Return parameters outside of layers that no other field names."""
     if family == "bloom":
         return 2 * hidden
+    if family == "bitnet":
+        # A norm before each output projection (modeling_bitnet.py).
+        return layers * (hidden + (size(config, "intermediate_size") or 0))
+    if family == "apertus":
+        # The two parameters of an activation (xIELU).
+        return 2 * layers
     own, words = size(config, "hidden_size_per_layer_input"), size(config, "vocab_size_per_layer_input")
     if not own or not words or not family.startswith(("gemma3n", "gemma4")):
         return 0

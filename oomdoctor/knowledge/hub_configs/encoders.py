@@ -1,4 +1,4 @@
-"""Models that read and do not write: BERT and its kin, towers for pictures, T5; and Whisper, whose decoder is a small part.
+"""Models that read and do not write: BERT and its kin, towers for pictures, CLIP, T5; and Whisper, whose decoder is a small part.
 
 Counts are those of the classes in transformers 5.23: BertModel, ModernBertModel, ViTModel, T5EncoderModel,
 WhisperForConditionalGeneration.
@@ -6,7 +6,9 @@ WhisperForConditionalGeneration.
 
 from __future__ import annotations
 
-from oomdoctor.case.shape import ModelLayer, Part, Shape
+from msgspec.structs import replace
+
+from oomdoctor.case.shape import ModelLayer, Part, Shape, Vision
 from oomdoctor.knowledge.hub_configs.sizes import HubConfig, part_of, size, texts
 
 _BERT = {
@@ -40,7 +42,7 @@ def encoder_shape(config: HubConfig, name: str) -> Shape | None:
     """Return the shape of a model that only reads, or of Whisper; None for any other, or where a size is missing."""
     family = str(config.get("model_type") or "").lower()
     if family in ("clip", "siglip") and part_of(config, "vision_config"):
-        return None
+        return _pair(config, name, family)
     if family == "modernbert":
         return _modern(config, name)
     if family in _BERT:
@@ -106,6 +108,21 @@ def _bert(config: HubConfig, name: str, family: str) -> Shape | None:
     positions = size(config, "max_position_embeddings") or 0
     # One more norm: that of the embeddings stands for the final one, which only CLIP has.
     return _shape(name, (_block(hidden, width),) * layers, (hidden, heads, width, vocab), extra=types + pooler, positions=positions)
+
+
+def _pair(config: HubConfig, name: str, family: str) -> Shape | None:
+    """Return a model that brings pictures and texts into one space: the text's tower, the picture's, and what projects both."""
+    reads, sees = part_of(config, "text_config"), part_of(config, "vision_config")
+    shape, seen = _bert(reads, name, "clip_text_model"), _pictures({**sees, "model_type": f"{family}_vision_model"}, name)
+    if shape is None or seen is None:
+        return None
+    # Two more rows of the hidden size: the last norm of SigLIP, a norm's half and the position of CLIP's own token.
+    tower = sum(part.size for layer in seen.each for part in layer.parts) + seen.extra + (seen.positions + 2) * seen.hidden
+    if family == "siglip":
+        head = (shape.hidden + 1) * (size(reads, "projection_size") or shape.hidden)
+        return replace(shape, extra=shape.extra + head + 2, vision=Vision(params=tower))
+    target = size(config, "projection_dim") or shape.hidden
+    return replace(shape, extra=shape.extra + 1, vision=Vision(params=tower + (seen.hidden + shape.hidden) * target))
 
 
 def _modern(config: HubConfig, name: str) -> Shape | None:

@@ -9,6 +9,8 @@ _ROUTED = ("num_local_experts", "n_routed_experts", "num_experts", "moe_num_expe
 _EACH = ("moe_intermediate_size", "expert_ffn_hidden_size")
 _LETTERS = {"moe": "E", "mlp": "-", "mamba": "M"}
 _UNGATED = {"nemotron_h"}
+STATES = {"mamba", "mamba2", "falcon_mamba"}
+"""Families whose layers are states alone: they have no MLP, and `intermediate_size` is the width of the state."""
 _BOTH = {"gemma4_text", "gemma4"}
 """Families whose layers have an ordinary MLP beside the experts."""
 
@@ -27,7 +29,9 @@ def first_dense(config: HubConfig, layers: int) -> int:
 
 def feed_forward(shape: Shape, config: HubConfig, family: str, number: int) -> tuple[Part, ...]:
     """Return the MLP of layer `number`, or its experts with their router; nothing for a layer that has neither."""
-    gated = family not in _UNGATED
+    if family in STATES:
+        return ()
+    gated = shape.gated and family not in _UNGATED
     letter = _letter(config, number)
     if letter is not None and letter not in "E-":
         return ()

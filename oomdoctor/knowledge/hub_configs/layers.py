@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from oomdoctor.case.shape import ModelLayer, Part, Shape
 from oomdoctor.knowledge.hub_configs import mixers
 from oomdoctor.knowledge.hub_configs.compressed import compressed_layers
-from oomdoctor.knowledge.hub_configs.feed_forward import feed_forward, is_uniform
+from oomdoctor.knowledge.hub_configs.feed_forward import STATES, feed_forward, is_uniform
 from oomdoctor.knowledge.hub_configs.sizes import MOST_LAYERS, HubConfig, part_of, size, sizes, texts
 
 _ATTENTION = {"full", "window", "chunk"}
@@ -138,7 +138,7 @@ def _layer(shape: Shape, config: HubConfig, family: str, kind: str, number: int)
     mixer = _mixer(shape, config, family, kind, number)
     if mixer is None:
         return None
-    norms = (4 if shape.sandwich_norm else 1 if family == "nemotron_h" else 2) * shape.hidden
+    norms = (4 if shape.sandwich_norm else 1 if family == "nemotron_h" or family in STATES else 2) * shape.hidden
     parts = (
         *mixer.parts,
         *feed_forward(shape, config, family, number),
