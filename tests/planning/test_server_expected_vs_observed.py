@@ -7,6 +7,7 @@ import json
 import pytest
 from report.published import validate
 
+import oomdoctor
 from oomdoctor.api.pipeline import diagnose_logs
 from oomdoctor.case.diagnosis import Diagnosis, Fix
 from oomdoctor.knowledge.pack import load_pack
@@ -135,3 +136,13 @@ def test_sglang_is_read_from_its_arguments() -> None:
     assert {name: settings.settings.known().get(name) for name in ("model", "memory_share", "max_batched_tokens")} == {
         "model": "Qwen/Qwen3-8B", "memory_share": 0.55, "max_batched_tokens": 4096,
     }  # fmt: skip
+
+
+def test_a_server_of_a_model_that_only_reads_is_diagnosed_without_a_budget() -> None:
+    log = (
+        "INFO 06-01 10:00:01 llm_engine.py:237] Initializing an LLM engine (v0.6.3) with config: model='google-bert/bert-base-uncased', "
+        "dtype=torch.float16, max_seq_len=512\n"
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB. "
+        "GPU 0 has a total capacity of 39.39 GiB of which 1.12 GiB is free.\n"
+    )
+    assert oomdoctor.diagnose(log).case.verdict.memory_failure == "yes"

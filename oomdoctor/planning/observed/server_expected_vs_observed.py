@@ -16,6 +16,7 @@ from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.server import ServerRecord
 from oomdoctor.knowledge.tables.cards import card_named
+from oomdoctor.memory.inference import keeps_nothing
 from oomdoctor.memory.servers.engines import ENGINES
 from oomdoctor.planning.memory_budget import budget_from_log
 from oomdoctor.planning.observed.expected_vs_observed import weigh_fixes
@@ -65,10 +66,10 @@ class ServerExpectedVsObserved(Struct, frozen=True):
 def server_expected_vs_observed(
     training: RunConfig | None, log: Mapping[str, Value], incident: Incident, pack: Pack
 ) -> ServerExpectedVsObserved | None:
-    """Compare the server of a failure with its log; None where it is none, or where model or card are not known."""
+    """Compare the server of a failure with its log; None where it is none or keeps no cache, or where model or card are not known."""
     run = run_from_log(training, log)
     record = server_record(run.settings, run.framework, pack)
-    if run.shape is None or record is None:
+    if run.shape is None or record is None or keeps_nothing(run.shape):
         return None
     seen = dict(_printed(log, incident))
     total, is_known = _total(run, run.shape, record, log, incident, seen)
