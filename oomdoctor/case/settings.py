@@ -271,6 +271,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """How many pictures a request may have."""
     videos_per_prompt: int | None = None
     """How many videos a request may have."""
+    picture_pixels: int | None = None
+    """Pixels to which a server scales larger pictures."""
     gpu_layers: int | None = None
     """Layers that llama.cpp puts on the card."""
     host_experts: Union[int, bool, None] = None

@@ -29,8 +29,8 @@ TABLES: Mapping[str, str] = {
     "name_words": "of:model-or-card kind words means? source",
     "request_lengths": "begins tokens:number source",
     "served_items": (
-        "family item patches:number tokens:number values:number widths:number rotary:yes-or-no pairs:number since:version? until:version?"
-        " source"
+        "family item patches:number tokens:number pixels:number? values:number widths:number rotary:yes-or-no pairs:number since:version?"
+        " until:version? source"
     ),
     "served_since": "has vllm:version? sglang:version? source",
     "window_pools": "has since:version until:version? ratio:number source",

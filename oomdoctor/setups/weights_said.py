@@ -19,13 +19,17 @@ _WORDS = (
     (re.compile(r"w8a8|w8a16"), "w8a8"),
     (re.compile(r"awq"), "awq-int4"),
     (re.compile(r"gptq|auto-?round|autoround"), "gptq-int4"),
-    (re.compile(r"fp8"), "fp8"),
+    (re.compile(r"modelopt_mixed"), "nvfp4"),
+    (re.compile(r"fp8|modelopt"), "fp8"),
     (re.compile(r"(?:bnb|bitsandbytes|unsloth)-(?:8-?bit|int8)|int8-bnb"), "int8"),
     (re.compile(r"bnb|bitsandbytes|nf4"), "nf4"),
     (re.compile(r"int-?8|8-?bit"), "gptq-int8"),
     (re.compile(r"int-?4|4-?bit"), "gptq-int4"),
 )
 """What names of checkpoints say, the more precise first. `fp4` in a name is NVFP4; bitsandbytes' type of this name has no checkpoints."""
+_ANY_OF_ITS_KIND = re.compile(r"modelopt\w*")
+"""vLLM's words for checkpoints of NVIDIA's Model Optimizer, which take the format that the checkpoint has: override_quantization_method of
+vllm/model_executor/layers/quantization/modelopt.py. So a name goes before them."""
 _FILE = "gguf"
 """The format of a GGUF file that was read: it says more than any name."""
 _WIDE = re.compile(r"(?<![a-z0-9])(?:bf16|fp16|f16)(?![a-z0-9])")
@@ -76,7 +80,8 @@ def weights_said(shape: Shape, *stated: str | None, tensor: int = 1) -> WeightFo
     What a config says of its modules is more than a name: it counts where both mean the same format, or as many bits.
     """
     own = own_weights(shape, tensor)
-    named = next((form for text in stated if text and (form := weights_named(text, shape)) is not None), None)
+    texts = sorted(filter(None, stated), key=lambda text: _ANY_OF_ITS_KIND.fullmatch(text.lower()) is not None)
+    named = next((form for text in texts if (form := weights_named(text, shape)) is not None), None)
     if own is None or named is None or own.name == _FILE:
         return own or named
     return own if own.name == named.name or round(8 * own.bytes_per_param) == round(8 * named.bytes_per_param) else named

@@ -47,6 +47,9 @@ def of(model: str = _QWEN2, version: str | None = "0.33.0", card: float = 79.2, 
     pytest.param({"model": "OpenGVLab/InternVL2_5-8B"}, [3328], id="a text model that has no word for videos"),
     pytest.param({"model": _QWEN3, "version": "0.12.0"}, [_FRAME, 153600], id="text between frames was counted with them"),
     pytest.param({"model": _QWEN3}, [_FRAME, 12288], id="and is no more"),
+    pytest.param({"max_model_len": 8192, "picture_pixels": 800 * 784}, [800, 7 * 800], id="smaller pictures, and as many frames as there may be"),
+    pytest.param({"model": _QWEN3, "picture_pixels": 800 * 1024}, [800, 400], id="two frames share what one picture may have"),
+    pytest.param({"model": "OpenGVLab/InternVL2_5-8B", "picture_pixels": 800 * 784}, [3328], id="near miss: tiles are as large as ever"),
 ])  # fmt: skip
 def test_the_items_that_a_start_tries(settings: dict[str, Any], tokens: list[int]) -> None:
     assert [item.tokens for item in of(**settings).server.media] == tokens
@@ -57,6 +60,7 @@ def test_the_items_that_a_start_tries(settings: dict[str, Any], tokens: list[int
     pytest.param({"text_only": True}, True, id="without pictures"),
     pytest.param({"max_model_len": 8192}, True, id="shorter requests, so shorter videos"),
     pytest.param({"tensor_parallel": 2}, True, id="cards that divide the encoder"),
+    pytest.param({"picture_pixels": 1 << 20}, True, id="smaller frames"),
     pytest.param({"images_per_prompt": 4}, False, id="near miss: V1 tries what its budget holds, whatever one request may bring"),
 ])  # fmt: skip
 def test_what_the_trial_step_takes_for_a_long_video(changes: dict[str, Any], *, smaller: bool) -> None:

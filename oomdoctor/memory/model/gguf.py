@@ -14,7 +14,7 @@ from oomdoctor.knowledge.tables.memory import known_format
 from oomdoctor.memory.model.parts import layer_parts
 
 _NAMED = re.compile(
-    r"(?<![a-z0-9])(i?q\d(?:_(?:\d|k|xxs|xs|s|m|nl))?(?:_(?:xxs|xs|xl|s|m|l))?|tq[12]_0|mxfp4_moe)(?![a-z0-9])", re.IGNORECASE
+    r"(?<![a-z0-9])(i?q\d(?:_(?:\d|kss|k[lst]?|xxs|xs|s|m|nl|bn))?(?:_(?:xxs|xs|xl|s|m|l))?|tq[12]_0|mxfp4_moe)(?![a-z0-9])", re.IGNORECASE
 )
 _ROW = 256
 """Values of a block of the k-types: a matrix whose rows are no multiple of it gets another type."""

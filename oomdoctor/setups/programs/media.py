@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oomdoctor.case.serving import MediaItem, StartupProfile
-from oomdoctor.case.settings import RunSettings
+from oomdoctor.case.settings import RunSettings, positive
 from oomdoctor.case.shape import Shape, Vision
 from oomdoctor.knowledge.tables.csv_table import Row, table
 from oomdoctor.versions import in_span
@@ -27,7 +27,7 @@ def media_items(
     limits = {"image": settings.images_per_prompt, "video": settings.videos_per_prompt}
     usual = _ONE if profile.whole_prompts else _MANY
     rows = ((row, limits[row["item"]]) for row in _rows(vision, version))
-    items = ((row, usual if limit is None else limit) for row, limit in rows)
+    items = ((_scaled(row, positive(settings.picture_pixels)), usual if limit is None else limit) for row, limit in rows)
     return tuple(_item(row, limit, longest, batched, profile) for row, limit in items if limit > 0)
 
 
@@ -39,7 +39,15 @@ def _rows(vision: Vision, version: str | None) -> Iterator[Row]:
             yield row
     if not known and vision.patches and vision.tokens:
         sizes = {"patches": str(vision.patches), "tokens": str(vision.tokens), "values": str(_VALUES)}
-        yield {"item": "image", "widths": "1", "rotary": "no", "pairs": "0", **sizes}
+        yield {"item": "image", "pixels": "", "widths": "1", "rotary": "no", "pairs": "0", **sizes}
+
+
+def _scaled(row: Row, most: int | None) -> Row:
+    """Return the row of pictures of so many pixels at most: max_pixels of vllm/model_executor/models/qwen2_vl.py."""
+    if most is None or not row["pixels"]:
+        return row
+    tokens = max(1, most // int(row["pixels"]))
+    return {**row, "tokens": str(tokens), "patches": str(int(row["patches"]) * tokens // int(row["tokens"]))}
 
 
 def _item(row: Row, limit: int, longest: int, batched: int, profile: StartupProfile) -> MediaItem:
