@@ -132,12 +132,13 @@ class LogReader:
         self.jobs = jobs
         return [source for source in out if source is not None]
 
-    def read_one(self, name: str, data: bytes | None = None, *, context: bool = True) -> SourceEvents:
+    def read_one(self, name: str, data: bytes | None = None, *, context: bool = True, at: str | None = None) -> SourceEvents:
         """One source, with its events in the order of the file; what could not be read is a gap.
 
         Without `context` only failures are looked for: the settings of a run stand in its first logs too.
+        `at` is where the bytes lie, where that is not what the source is called.
         """
-        opened = open_path(name) if data is None else open_bytes(data)
+        opened = open_path(at or name) if data is None else open_bytes(data)
         read = SourceEvents(Source(name=name, size=0, complete=False))
         if isinstance(opened, Unreadable):
             read.gaps.append(Gap(what=name, why=opened.reason, how=opened.how))

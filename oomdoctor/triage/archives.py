@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 from msgspec.structs import replace
 
 from oomdoctor.ingest.streams import Reader, Unreadable, open_path
+from oomdoctor.triage.elsewhere.downloads import where
 from oomdoctor.triage.listing import ListedFolder
 from oomdoctor.triage.log_file import MEMBER, LogFile, PlacedFile
 from oomdoctor.triage.placing import Layouts
@@ -108,7 +109,7 @@ def _members(file: LogFile, is_read: _IsRead) -> Iterator[tuple[LogFile, bytes |
     """Yield each file in an archive with its text, None where that is not read; where the archive breaks off, one entry that says why."""
     unpacked = 0
     try:
-        for number, (name, size, member) in enumerate(_entries(file.path)):
+        for number, (name, size, member) in enumerate(_entries(where(file.path))):
             if number >= _MOST_MEMBERS or unpacked > _MOST_UNPACKED:
                 yield replace(file, path=f"{file.path}{MEMBER}", problem=_TOO_MUCH), b""
                 return

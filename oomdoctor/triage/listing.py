@@ -11,16 +11,20 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 
 from oomdoctor.ingest.sources import SKIPPED_FOLDERS, is_of_the_kernel, is_other_data
+from oomdoctor.triage.elsewhere.stores import is_in_store, list_stores
 from oomdoctor.triage.log_file import LogFile
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst")
 _BATCH = 20_000
 _UNPRINTABLE = re.compile("[\ud800-\udfff]")
 """How Python holds the bytes of a name that are no UTF-8."""
+_NAMED = 10_000
+"""Of a list of paths so many are looked up at a time."""
 _EXPORTS = (".json", ".jsonl", ".ndjson")
 """Data elsewhere, and how log stores export lines."""
 
@@ -38,7 +42,14 @@ class ListedFolder(Struct, frozen=True):
 
 
 def list_folders(paths: Sequence[str]) -> Iterator[ListedFolder]:
-    """Yield the folders below the paths (files, folders, globs) with their files, in a fixed order."""
+    """Yield the folders below the paths (files, folders, globs, URLs of stores) with their files, in a fixed order."""
+    in_stores = [path for path in paths if is_in_store(path)]
+    if in_stores:
+        for folder, folders, listed in list_stores(in_stores):
+            yield ListedFolder(
+                folder, folders, tuple(file for file in listed if file.path in in_stores or _is_log(file.path.rpartition("/")[2]))
+            )
+        paths = [path for path in paths if not is_in_store(path)]
     roots = [os.path.realpath(path) for path in paths if os.path.isdir(path)]
     seen: set[tuple[int, int]] = set()
     for path in paths:
@@ -52,7 +63,24 @@ def list_folders(paths: Sequence[str]) -> Iterator[ListedFolder]:
             elif (file := _file(named, [], seen)) is not None:
                 alone.setdefault(os.path.dirname(named), []).append(file)
         for folder, files in alone.items():
-            yield ListedFolder(folder, (), tuple(files))
+            yield ListedFolder(folder, _folders_in(folder), tuple(files))
+
+
+def list_named(paths: Iterable[str]) -> Iterator[ListedFolder]:
+    """Yield what a list of paths names, however long it is."""
+    paths = iter(paths)
+    while some := list(itertools.islice(paths, _NAMED)):
+        yield from list_folders(some)
+
+
+@lru_cache(maxsize=1024)
+def _folders_in(path: str) -> tuple[str, ...]:
+    """Return the names of the folders in a folder of which some files were named."""
+    try:
+        with os.scandir(path or os.curdir) as entries:
+            return _folders(entries)
+    except OSError:
+        return ()
 
 
 def is_entered(path: str) -> bool:

@@ -16,11 +16,13 @@ class LogFile(Struct, frozen=True, array_like=True):
     path: str
     size: int
     modified: int
-    """Nanoseconds since 1970, or a hash of a store's e-tag: what changes when the file does."""
+    """Nanoseconds since 1970."""
     owner: int = 0
     """The user id that it belongs to; 0 where nobody knows."""
     problem: str | None = None
     """Why it cannot be read, where the listing already tells."""
+    tag: str | None = None
+    """What a store calls what is in it now, its e-tag; None where its time tells whether it changed."""
 
 
 class PlacedFile(Struct, frozen=True, array_like=True):

@@ -19,6 +19,7 @@ from oomdoctor.knowledge.pack import Pack
 from oomdoctor.parse.ending import REACH, SIGNS, SIGNS_OF_A_KIND, find_log_ending
 from oomdoctor.parse.reading import LogReader, SourceEvents
 from oomdoctor.parse.recogniser import ERROR_SIGNS
+from oomdoctor.triage.elsewhere.downloads import where
 from oomdoctor.triage.job import Attempt, JobFile
 from oomdoctor.triage.texts import NOT_TEXT, FileText, read_text
 from oomdoctor.verdicts import named_by_warning, progress_after, verdict_of_ending
@@ -95,7 +96,7 @@ class JobReader:
     def read(self, path: str, text: FileText, *, context: bool = False) -> SourceEvents:
         """Return the messages in a text; the failures alone, unless what stands around them is wanted (`context`)."""
         if text.data is None:
-            return self.reader.read_one(path, context=context)
+            return self.reader.read_one(path, context=context, at=where(path))
         data = text.data
         if not context and not self._failures.find(data, 0, len(data)):
             read = SourceEvents(Source(name=path, size=len(data)))

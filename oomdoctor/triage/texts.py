@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from oomdoctor.ingest.compression import compression
 from oomdoctor.ingest.streams import Opened, Unreadable, open_bytes, open_path
+from oomdoctor.triage.elsewhere.downloads import where
 from oomdoctor.triage.exports import error_file_text, join_pieces
 from oomdoctor.triage.log_file import LogFile
 
@@ -40,7 +41,7 @@ def read_text(file: LogFile) -> FileText:
     if file.size > LARGE:
         return FileText(None)
     try:
-        handle = os.open(file.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = os.open(where(file.path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as why:
         return FileText(b"", str(getattr(why, "strerror", None) or why).lower())
     try:
@@ -87,7 +88,7 @@ def _unpacked(opened: Opened | Unreadable) -> FileText:
 
 def read_start(path: str) -> bytes:
     """Return the first bytes of a file, unpacked; nothing where it cannot be read."""
-    opened = open_path(path)
+    opened = open_path(where(path))
     if isinstance(opened, Unreadable):
         return b""
     try:
@@ -98,7 +99,7 @@ def read_start(path: str) -> bytes:
 
 def lines_of(path: str) -> Iterator[bytes]:
     """Yield the lines of a file of any size; one of many MiB comes in pieces."""
-    opened = open_path(path)
+    opened = open_path(where(path))
     if isinstance(opened, Unreadable):
         return
     rest = b""

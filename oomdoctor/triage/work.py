@@ -227,7 +227,7 @@ def inputs_key(files: Iterable[LogFile]) -> str:
     """Return what is equal as long as no file of a job changed."""
     digest = hashlib.blake2b(digest_size=12)
     for file in sorted(files, key=lambda file: file.path):
-        digest.update(f"{file.path}\0{file.size}\0{file.modified}\0".encode("utf-8", "surrogateescape"))
+        digest.update(f"{file.path}\0{file.size}\0{file.tag or file.modified}\0".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Literal
 
 from msgspec import Struct
@@ -15,10 +16,12 @@ from oomdoctor.api.fleet.stores import remember, store_of
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.knowledge.records.layout import LAYOUTS
+from oomdoctor.triage.elsewhere.path_lists import read_paths
+from oomdoctor.triage.elsewhere.stores import is_in_store
 from oomdoctor.triage.engines import local, ray_cluster
 from oomdoctor.triage.engines.part_work import Finished, Task
 from oomdoctor.triage.groups import Fleet, summarise
-from oomdoctor.triage.listing import list_folders
+from oomdoctor.triage.listing import list_named
 from oomdoctor.triage.placing import Layouts
 from oomdoctor.triage.scheduler.records import keep_records
 from oomdoctor.triage.store.changes import digest_of
@@ -50,9 +53,10 @@ class TriageResult(Struct, frozen=True, kw_only=True):
 
 
 def triage(
-    paths: Sequence[str],
+    paths: Sequence[str] = (),
     *,
     redact: Redact,
+    files_from: str | None = None,
     store: str | None = None,
     records: Sequence[str] = (),
     rules: str | None = None,
@@ -65,6 +69,7 @@ def triage(
 ) -> TriageResult:
     """Make one row a job of all logs below some paths, and keep the rows in `store`: a second run reads only what is new.
 
+    `files_from` is a file with more paths, `-` standard input: a line each, or each ended by NUL.
     `records` are files or folders of `sacct --parsable2`, or of JSON of kubectl. `redact` takes names and secrets out of quoted lines.
     `engine` is where the work runs: in `jobs` processes of this machine, or on the Ray cluster at `address` (default: the one that runs).
     `shard` (I, N) takes the I-th of N equal parts of the work, I from 0; shards may work at once in one store, and `merge` sums them up.
@@ -73,18 +78,21 @@ def triage(
     """
     if shard is not None and not 0 <= shard[0] < shard[1] <= PARTS:
         raise UsageError(f"--shard {shard[0]}/{shard[1]}: shards are counted from 0, and there are at most {PARTS}")
-    kept_in = store or store_of(paths)
+    kept_in = store or store_of([*paths, files_from] if files_from is not None else paths)
     folder = os.path.join(kept_in, "parts")
     run_parts = partial(ray_cluster.run, address=address) if engine == "ray" else partial(local.run, processes=jobs)
     lock = os.path.join(kept_in, "lock" if shard is None else f"lock-{shard[0]}-of-{shard[1]}")
     try:
         os.makedirs(folder, exist_ok=True)
         with alone(lock):
+            # What a store or a list of paths holds shows only as it is listed.
+            is_walked = files_from is None and not any(map(is_in_store, paths))
             # The state is that from before the files are listed: what changes in between is met by the next run.
-            state = _state(paths, rules, records)
-            last = None if refresh or shard is not None else read_known(folder)
+            state = _state(paths, rules, records) if is_walked else None
+            last = None if refresh or shard is not None or state is None else read_known(folder)
             if last is None or last.state != state:
-                read, last = _read(paths, folder, lock, state, redact, records, rules, run_parts, refresh, shard, progress)
+                named = chain(paths, read_paths(files_from) if files_from is not None else ())
+                read, last = _read(named, folder, lock, state, redact, records, rules, run_parts, refresh, shard, progress)
             else:
                 read = 0
             known = note_groups(kept_in, last.fleet) if shard is None else KnownGroups()
@@ -95,10 +103,10 @@ def triage(
 
 
 def _read(
-    paths: Sequence[str],
+    paths: Iterable[str],
     folder: str,
     lock: str,
-    state: str,
+    state: str | None,
     redact: Redact,
     records: Sequence[str],
     rules: str | None,
@@ -113,9 +121,9 @@ def _read(
     layouts = Layouts(list(pack.records(LAYOUTS)))
     parts = Parts(folder)
     chosen_parts = None if shard is None else range(shard[0], PARTS, shard[1])
-    count, numbers = parts.write_lists((placed for listed in list_folders(paths) for placed in layouts.place(listed)), chosen_parts)
+    count, numbers = parts.write_lists((placed for listed in list_named(paths) for placed in layouts.place(listed)), chosen_parts)
     if not count and shard is None:
-        raise UsageError(f"no logs in {', '.join(paths)}")
+        raise UsageError("there are no logs at these paths")
     kept, problems = _records(records, folder, "" if shard is None else f"-{shard[0]}-of-{shard[1]}")
     task = Task(
         folder=folder,
@@ -140,8 +148,8 @@ def _read(
     if left:
         problems.append(f"parts not finished: {len(left)}; run it again ({left[0]})")
     fleet = summarise(parts.rows()) if shard is None else Fleet()
-    whole = Known(state, count, fleet, tuple(problems))
-    if shard is None and not left:
+    whole = Known(state or "", count, fleet, tuple(problems))
+    if shard is None and state is not None and not left:
         keep_known(folder, whole)
     return read, whole
 

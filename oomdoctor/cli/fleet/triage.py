@@ -82,7 +82,8 @@ def triage() -> None:
 
 
 @triage.command()
-@click.argument("paths", metavar="PATHS...", nargs=-1, required=True)
+@click.argument("paths", metavar="PATHS...", nargs=-1)
+@click.option("--files-from", metavar="FILE", help="More paths, a line each or each ended by NUL; - reads them from standard input.")
 @OUTPUT
 @click.option(
     "--records",
@@ -115,6 +116,7 @@ def triage() -> None:
 @EXIT_ZERO
 def logs(
     paths: tuple[str, ...],
+    files_from: str | None,
     output: str | None,
     records: tuple[str, ...],
     store: str | None,
@@ -131,10 +133,13 @@ def logs(
 ) -> None:
     """Make a row of each job, and say what they come to. A second run reads only what is new.
 
-    PATHS are files, folders or globs: Slurm, torchrun, Kubernetes, Docker, Ray, exports of log stores, archives.
+    PATHS are files, folders, globs, or URLs of object stores (s3://bucket/logs). What is read: logs as Slurm, torchrun, Kubernetes, Docker
+    and Ray lay them out, exports of log stores, archives.
 
     Exit status: 0 no failure of memory, 1 some (see --fail-on), 2 could not run; of a shard 0 or 2.
     """
+    if not paths and files_from is None:
+        raise UsageError("which logs? Give files, folders, globs or URLs, or --files-from")
     if shard is not None and output is not None:
         raise UsageError("--output: a shard has some of the rows; oomdoctor triage merge writes them all")
     wording = Wording(lang or locale_language(os.environ))
@@ -143,6 +148,7 @@ def logs(
         result = triage_logs(
             paths,
             redact=redact_line,
+            files_from=files_from,
             store=store,
             records=records,
             rules=rules,

@@ -11,6 +11,7 @@ from msgspec.json import encode
 from oomdoctor import __version__
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.triage.elsewhere.downloads import ToRead, brought_here
 from oomdoctor.triage.log_file import PlacedFile
 from oomdoctor.triage.scheduler.records import Records
 from oomdoctor.triage.store.parts import PartFamily, PartHead, Parts, StoredPart, family_key
@@ -79,20 +80,25 @@ class PartWorker:
         known = self._parts.read(number)
         made = list(self._made(families, known))
         gone = [] if known is None else [family for name, family in known.families.items() if name not in families]
-        self._parts.write(number, PartHead(listing, version), [*(family for family, _ in made), *gone])
+        self._parts.write(
+            number, PartHead(listing, version), sorted((*(family for family, _ in made), *gone), key=lambda family: family.family)
+        )
         return Finished(number, files, len(families), sum(is_new for _, is_new in made))
 
     def _made(self, families: Mapping[str, Sequence[PlacedFile]], known: StoredPart | None) -> Iterator[tuple[PartFamily, bool]]:
         """Yield each family with its rows, and whether it was read."""
         usable = known is not None and known.head.rules == self._task.rules_version and not self._task.refresh
+        to_read: list[ToRead] = []
         for name, files in families.items():
             key = family_key(files)
             kept = known.families.get(name) if known is not None and usable else None
             if kept is not None and kept.key == key:
                 yield kept, False
-                continue
-            rows = [Raw(encode(row)) for row in self._reader().rows(name, files)]
-            yield PartFamily(name, key, rows), True
+            else:
+                to_read.append(ToRead(name, key, files))
+        for family in brought_here(to_read):
+            rows = [Raw(encode(row)) for row in self._reader().rows(family.family, family.files)]
+            yield PartFamily(family.family, family.key, rows), True
 
     def _reader(self) -> Worker:
         if self._worker is None:

@@ -37,7 +37,7 @@ def merge_parts(folders: Sequence[str], into: str) -> None:
             rules = {part.head.rules for part in kept}
             # No list has an empty digest: the next run over this store compares each family.
             head = PartHead("", rules.pop() if len(rules) == 1 else "")
-            Parts(into).write(number, head, families.values())
+            Parts(into).write(number, head, (families[name] for name in sorted(families)))
 
 
 def _made(family: PartFamily) -> int:
