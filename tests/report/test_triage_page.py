@@ -49,6 +49,11 @@ def test_it_shows_days_nodes_and_each_group(lang: str, told: list[str]) -> None:
     assert all(f"logs/{number}.out:31" in shown for number in range(12))
 
 
+def test_a_message_is_for_one_user_or_for_all_of_them() -> None:
+    shown = page([*(failed(number, 1) for number in range(3)), *(failed(number, 2, user=f"u{number}") for number in range(7, 9))])
+    assert re.findall("3 of your jobs|2 jobs of 2 users", shown) == ["3 of your jobs", "2 jobs of 2 users"]
+
+
 def test_two_hundred_groups_take_less_than_300_kb() -> None:
     """Rows aside: what names a job is not counted."""
     shown = page([failed(number, number) for number in range(200)])

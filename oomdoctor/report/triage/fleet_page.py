@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from oomdoctor.api.fleet.show import FleetShown, GroupShown
 from oomdoctor.report.document import Block, CountBars, CountGrid, Counts, Document, Facts, Folded, Heading, Quote, Row
-from oomdoctor.report.triage.group_page import facts, jobs, message
+from oomdoctor.report.triage.group_page import addressed, facts, jobs, message
 from oomdoctor.report.triage.group_words import failure_of, news, when, whose
 from oomdoctor.report.triage.screen import headline, left_open, standing_out, table
 from oomdoctor.report.wording import triage as texts
@@ -66,7 +66,7 @@ def _group(shown: GroupShown, wording: Wording) -> Folded:
     blocks: tuple[Block, ...] = (
         facts(shown, wording),
         *_cause(shown, wording),
-        Quote(wording.say(texts.MESSAGE), message(shown, wording)),
+        Quote(addressed(shown, wording), message(shown, wording)),
         jobs(shown, wording, _JOBS),
     )
     return Folded(title, blocks, gist=" · ".join(part for part in told if part))

@@ -27,7 +27,7 @@ def compose(shown: GroupShown, wording: Wording, version: str) -> Document:
     example = shown.group.example
     title = wording.say(texts.GROUP, n=shown.number, what=failure_of(example, wording))
     blocks: list[Block] = [Paragraph((Span(f"{title}{wording.stop}", Style.BAD),)), facts(shown, wording)]
-    blocks += [Heading(wording.say(texts.MESSAGE)), Paragraph((Span(message(shown, wording)),))]
+    blocks += [Heading(addressed(shown, wording)), Paragraph((Span(message(shown, wording)),))]
     if shown.diagnosis is None:
         blocks += [Paragraph((Span(wording.say(texts.GONE), Style.DIM),)), Quote(_place(example), example.text or example.kind)]
     blocks.append(jobs(shown, wording, _LISTED))
@@ -53,14 +53,24 @@ def jobs(shown: GroupShown, wording: Wording, most: int) -> Folded:
     return Folded(wording.say(texts.THE_JOBS), (Facts(listed), *more), gist=wording.count(texts.GROUP_JOBS, group.jobs))
 
 
+def addressed(shown: GroupShown, wording: Wording) -> str:
+    """Return whom the message is for."""
+    return wording.say(texts.MESSAGE if len(shown.group.users) < 2 else texts.MESSAGE_ALL)
+
+
 def message(shown: GroupShown, wording: Wording) -> str:
     """Return what to write to the user of a group, ready to be copied."""
     group, example = shown.group, shown.group.example
     listed = wording.item_comma.join(row.native[:_ID] for row in shown.jobs[:_IN_MESSAGE])
     if group.jobs > _IN_MESSAGE:
         listed = wording.say(texts.USERS_MORE, names=listed, n=group.jobs - _IN_MESSAGE)
-    name = wording.aside(named(group.names, wording)) if group.names else ""
-    parts = [wording.count(texts.HELLO, group.jobs, jobs=listed, name=name, what=failure_of(example, wording))]
+    what = failure_of(example, wording)
+    if len(group.users) > 1:
+        place = wording.aside(named(group.nodes, wording)) if group.nodes else ""
+        parts = [wording.say(texts.HELLO_ALL, n=group.jobs, users=len(group.users), place=place, what=what, jobs=listed)]
+    else:
+        name = wording.aside(named(group.names, wording)) if group.names else ""
+        parts = [wording.count(texts.HELLO, group.jobs, jobs=listed, name=name, what=what)]
     if example.text:
         parts.append(wording.sentence(wording.say(texts.SAYS, text=clean_line(example.text, 300))))
     fix = next((fix.title for finding in shown.diagnosis.findings for fix in finding.fixes), None) if shown.diagnosis is not None else None

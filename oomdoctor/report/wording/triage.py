@@ -84,10 +84,15 @@ GONE = Text(
     "Its log is not there any more, or lies inside another file; the message was:", "它的日志已不在，或位于其他文件之中；当时的报错是："
 )
 MESSAGE = Text("To the user", "给用户的消息")
+MESSAGE_ALL = Text("To the users and whoever keeps the nodes", "给用户和节点管理员的消息")
 HELLO = Counted(
     "Your job {jobs}{name} died because memory ran out: {what}.",
     "{n} of your jobs{name} died because memory ran out: {what}. The jobs: {jobs}.",
-    "你的 {n} 个作业{name}因{what}而失败：{jobs}。",
+    "你的 {n} 个作业{name}失败了：{what}。作业：{jobs}。",
+)
+HELLO_ALL = Text(
+    "{n} jobs of {users} users{place} died because memory ran out: {what}. The jobs: {jobs}.",
+    "{users} 个用户的 {n} 个作业{place}失败了：{what}。作业：{jobs}。",
 )
 SAYS = Text("The log says: {text}", "日志原文：{text}")
 TRY = Text("What helps: {fix}", "建议：{fix}")
