@@ -13,14 +13,15 @@ from oomdoctor.knowledge.tables.likeness import likeness, nearest
 from oomdoctor.knowledge.tables.name_words import any_word, name_words
 
 _SIZE = re.compile(r"(?<![a-z\d.])(\d{1,4})\s*(?:gib|gb|g)(?![a-z0-9])", re.IGNORECASE)
-_GLUED_SIZE = re.compile(r"(?<=\d)(ti|tis|super|xtx?|gre|d)(?=\d{1,3}\s*g(?:i?b)?(?![a-z\d]))", re.IGNORECASE)
-_MEBIBYTES = re.compile(r"(?<![\w.])(\d{4,6})\s*mi?b?(?![a-z\d])", re.IGNORECASE)
-_PARALLEL = re.compile(r"(?<![a-z\d])(?:tp|tensor[\s_-]parallel(?:[\s_-]size)?)\s*[=:]?\s*(\d{1,3})(?![\w.])", re.IGNORECASE)
-_BUILT_AS = re.compile(r"(?<![a-z\d])sm[\s_-]?\d{2,3}[a-z]?(?![a-z\d])", re.IGNORECASE)
+# Forms that few names need; re compiles them where one does.
+_GLUED_SIZE = r"(?<=\d)(ti|tis|super|xtx?|gre|d)(?=\d{1,3}\s*g(?:i?b)?(?![a-z\d]))"
+_MEBIBYTES = r"(?<![\w.])(\d{4,6})\s*mi?b?(?![a-z\d])"
+_PARALLEL = r"(?i)(?<![a-z\d])(?:tp|tensor[\s_-]parallel(?:[\s_-]size)?)\s*[=:]?\s*(\d{1,3})(?![\w.])"
+_BUILT_AS = r"(?<![a-z\d])sm[\s_-]?\d{2,3}[a-z]?(?![a-z\d])"
 """The compute capability beside a name (`SM120`, `sm_89`, `SM12x`)."""
-_INSIDE = re.compile(r"[(（]([^()（）]+)[)）]")
-_CHINESE = re.compile("[\u3400-\u9fff]+")
-_WORD = re.compile(r"[a-z]{3,}", re.IGNORECASE)
+_INSIDE = r"[(（]([^()（）]+)[)）]"
+_CHINESE = "[\u3400-\u9fff]+"
+_WORD = r"[a-z]{3,}"
 _LIKE = 0.5
 """A word that is so like one of a card's name is that word mistyped; it must not be passed over."""
 _BETWEEN = re.compile(r"[\s_+/()（）,，-]+")
@@ -60,8 +61,7 @@ class CardName(Struct, frozen=True):
 
 def read_card_name(written: str) -> Iterator[CardName]:
     """Yield what a name may say: all of it a name, then a part of it a count, then a plural."""
-    written = _MEBIBYTES.sub(_gigabytes, _GLUED_SIZE.sub(r"\1 ", written[:_MOST]))
-    whole, written = written, _bounded(written)
+    whole, written = written[:_MOST], _bounded(written)
     is_modded = False
     if any(word in written.lower() for word in name_words("card", "modded")):
         unmodded = any_word("card", "modded").sub(" ", written)
@@ -94,10 +94,11 @@ def _in_a_sentence(written: str) -> Iterator[CardName]:
 
 def _among_other_words(written: str) -> Iterator[CardName]:
     """Yield what is left without the words that are in no card's name, then what stands in brackets (`a workstation (A6000 48GB)`)."""
-    inside = [name for name in _INSIDE.findall(written) if letters(_SIZE.sub(" ", name))]
+    written = re.sub(_MEBIBYTES, _gigabytes, re.sub(_GLUED_SIZE, r"\1 ", written, flags=re.IGNORECASE), flags=re.IGNORECASE)
+    inside = [name for name in re.findall(_INSIDE, written) if letters(_SIZE.sub(" ", name))]
     for text in (written, *inside):
         known = _known_only(text)
-        if known and known != written and letters(_SIZE.sub(" ", known)):
+        if known and letters(_SIZE.sub(" ", known)):
             size = _SIZE.search(known)
             yield CardName(known, _SIZE.sub(" ", known).strip(" -_,，*()（）"), int(size[1]) if size else None)
             yield from _in_a_sentence(known)
@@ -105,7 +106,8 @@ def _among_other_words(written: str) -> Iterator[CardName]:
 
 def _known_only(text: str) -> str:
     """Return a text without Chinese, and without words of letters alone that no card has in its name; one mistyped stays."""
-    return " ".join(_WORD.sub(_kept, _CHINESE.sub(" ", _BUILT_AS.sub(" ", _as_laptop(text)))).split())
+    plain = re.sub(_CHINESE, " ", re.sub(_BUILT_AS, " ", _as_laptop(text), flags=re.IGNORECASE))
+    return " ".join(re.sub(_WORD, _kept, plain, flags=re.IGNORECASE).split())
 
 
 def _kept(word: re.Match[str]) -> str:
@@ -123,7 +125,7 @@ def _means_something(word: str) -> bool:
 
 @cache
 def _all_words() -> frozenset[str]:
-    return frozenset(word for row in table("cards") for word in _WORD.findall(row["names"].lower()))
+    return frozenset(word for row in table("cards") for word in re.findall(_WORD, row["names"].lower()))
 
 
 def _gigabytes(size: re.Match[str]) -> str:
@@ -150,9 +152,9 @@ def _without_counts(written: str) -> tuple[str, int | None]:
     return text, cards or (2 if pairs else machines)
 
 
-def _taken(form: re.Pattern[str], text: str) -> tuple[str, int | None]:
+def _taken(form: re.Pattern[str] | str, text: str) -> tuple[str, int | None]:
     """Return a text without the first match of a form, and the number in it."""
-    match = form.search(text)
+    match = re.search(form, text)
     if match is None:
         return text, None
     count = next(group for group in match.groups() if group)
