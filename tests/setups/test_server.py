@@ -307,6 +307,7 @@ def test_the_cache_is_as_wide_as_the_releases_since_the_model(model: str, holds:
     pytest.param("vllm", "Qwen/Qwen3-30B-A3B-Instruct-2507", "0.9.2", id="a later one of it"),
     pytest.param("vllm", "RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w4a16", "0.5.4", id="a quantised one"),
     pytest.param("vllm", "/models/qwen2.5-72b-awq/", "0.5.5", id="a folder"),
+    pytest.param("sglang", "acme/Qwen3.5-9B-tuned", "0.5.9", id="each server has a release of its own"),
     pytest.param("sglang", "Qwen/Qwen3-8B", None, id="where the other server's release is not known"),
     pytest.param("vllm", "acme/assistant-7b", None, id="a name that is nobody's"),
 ])  # fmt: skip
