@@ -83,9 +83,9 @@ def _folders_in(path: str) -> tuple[str, ...]:
         return ()
 
 
-def is_entered(path: str) -> bool:
+def is_entered(path: str, name: str) -> bool:
     """Return whether a folder is one of logs and not of the kernel; those are looked at that have a name which the kernel's have."""
-    return os.path.basename(path) not in _OF_THE_KERNEL or not is_of_the_kernel(path)
+    return name not in _OF_THE_KERNEL or not is_of_the_kernel(path)
 
 
 def _walk(root: str, roots: Sequence[str], seen: set[tuple[int, int]]) -> Iterator[ListedFolder]:
@@ -93,7 +93,7 @@ def _walk(root: str, roots: Sequence[str], seen: set[tuple[int, int]]) -> Iterat
     waiting = [root]
     while waiting:
         path = waiting.pop()
-        if not is_entered(path):
+        if not is_entered(path, os.path.basename(path)):
             yield ListedFolder(path, (), (LogFile(path, 0, 0, problem="files of the kernel or of devices, not logs"),))
             continue
         folders: tuple[str, ...] = ()

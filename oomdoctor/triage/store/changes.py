@@ -41,7 +41,7 @@ def _of_folder(root: str) -> int:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         held.append((entry.name, -1, 0))
-                        if entry.name not in SKIPPED_FOLDERS and is_entered(entry.path):
+                        if entry.name not in SKIPPED_FOLDERS and is_entered(entry.path, entry.name):
                             waiting.append(entry.path)
                     else:
                         held.append(_described(entry))
