@@ -74,11 +74,11 @@ def _job(number: int, lines: int, dice: Random) -> Iterator[tuple[str, str]]:
         yield f"slurm/{user}/run{number % 13}/sft-{native}.out", _body(lines, dice) + end
         yield f"slurm/{user}/run{number % 13}/sft-{native}.err", ""
     elif kind < 0.8:
-        failing = dice.randrange(8)
+        failing, run_folder = dice.randrange(8), f"none_{dice.randrange(16**8):08x}"
         yield f"torchrun/sft-{native}/launcher.out", _body(lines, dice)
         for rank in range(8):
             text = _body(lines, dice) + (end if rank == failing else "")
-            yield f"torchrun/sft-{native}/none_{dice.randrange(16**8):08x}/attempt_0/{rank}/stderr.log", text
+            yield f"torchrun/sft-{native}/{run_folder}/attempt_0/{rank}/stderr.log", text
     else:
         pod = f"team_sft-{native}-worker-{{}}_{dice.randrange(16**8):08x}-53f2-4d0b-9a51-1f6f0e7a2b11"
         for worker in range(4):
