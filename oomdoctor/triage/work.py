@@ -219,8 +219,12 @@ class Worker:
     def _records_of(self, job: Job) -> tuple[JobRecord, ...]:
         if self._records is None:
             return ()
-        name = job.family.split("\t", 1)[-1] if job.layout == "kubernetes-pod" else job.native
-        return self._records.of(name)
+        return self._records.of(record_name(job.layout, job.family, job.native))
+
+
+def record_name(layout: str, family: str, native: str) -> str:
+    """Return the name by which records know a job; of `family` what stands behind it does not matter."""
+    return family.split("\t")[1] if layout == "kubernetes-pod" else native
 
 
 def inputs_key(files: Iterable[LogFile]) -> str:

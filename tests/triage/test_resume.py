@@ -129,3 +129,19 @@ def test_rows_outlive_their_logs(tmp_path: Path) -> None:
     triage([str(folder)], redact=str, store=str(tmp_path / "store"))
     (folder / "sft-771001.out").unlink()
     assert triage([str(folder)], redact=str, store=str(tmp_path / "store")).fleet.failed == 3
+
+
+def test_new_records_are_read_for_their_jobs_alone(tmp_path: Path) -> None:
+    folder, records = tmp_path / "logs", tmp_path / "sacct.psv"
+    folder.mkdir()
+    for number in range(5):
+        (folder / f"sft-{771000 + number}.out").write_text(WELL)
+    told = "JobID|JobName|User|State|ExitCode\n771001|sft|u7|COMPLETED|0:0\n"
+    for text, read, failed in (
+        (told, 5, 0),
+        (told + "771003|sft|u7|OUT_OF_MEMORY|0:125\n", 1, 1),
+        (told.replace("COMPLETED|0:0", "OUT_OF_MEMORY|0:125") + "771003|sft|u7|OUT_OF_MEMORY|0:125\n", 1, 2),
+    ):
+        records.write_text(text)
+        result = triage([str(folder)], redact=str, store=str(tmp_path / "store"), records=[str(records)])
+        assert (result.read, result.fleet.failed) == (read, failed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -24,7 +23,7 @@ from oomdoctor.triage.groups import Fleet, summarise
 from oomdoctor.triage.listing import list_named
 from oomdoctor.triage.placing import Layouts
 from oomdoctor.triage.scheduler.records import keep_records
-from oomdoctor.triage.store.changes import digest_of
+from oomdoctor.triage.store.changes import digest_of, digest_of_file
 from oomdoctor.triage.store.known import Known, forget_known, keep_known, read_known
 from oomdoctor.triage.store.known_groups import KnownGroups, note_groups
 from oomdoctor.triage.store.lock import alone
@@ -130,9 +129,10 @@ def _read(
         lock=lock,
         redact=redact,
         tool=__version__,
-        rules_version=_rules_version(rules, kept),
+        rules_version="+".join(filter(None, (__version__, rules))),
         rules=rules,
         records=kept,
+        records_version="" if kept is None else digest_of_file(kept),
         refresh=refresh,
     )
     done = read = 0
@@ -166,12 +166,3 @@ def _records(paths: Sequence[str], folder: str, shard: str) -> tuple[str | None,
     if os.path.exists(path):
         os.unlink(path)
     return path, keep_records(paths, path)
-
-
-def _rules_version(rules: str | None, records: str | None) -> str:
-    """Return what rows depend on beside their files: the version of the tool and its rules, and the records."""
-    told = [__version__, rules or ""]
-    if records is not None:
-        with open(records, "rb") as file:
-            told.append(hashlib.blake2b(file.read(), digest_size=8).hexdigest())
-    return "+".join(part for part in told if part)

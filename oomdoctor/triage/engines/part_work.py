@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from msgspec import Raw, Struct
-from msgspec.json import encode
+from msgspec.json import Decoder, encode
 
 from oomdoctor import __version__
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.triage.elsewhere.downloads import ToRead, brought_here
 from oomdoctor.triage.log_file import PlacedFile
+from oomdoctor.triage.row import JobRow
 from oomdoctor.triage.scheduler.records import Records
 from oomdoctor.triage.store.parts import PartFamily, PartHead, Parts, StoredPart, family_key
-from oomdoctor.triage.work import Redact, Worker
+from oomdoctor.triage.work import Redact, Worker, record_name
 
 
 class Task(Struct, frozen=True):
@@ -32,8 +33,21 @@ class Task(Struct, frozen=True):
     """A folder of rules that are laid over the built-in ones."""
     records: str | None = None
     """The file of the scheduler's records."""
+    records_version: str = ""
+    """What is equal as long as the records are."""
     refresh: bool = False
     """Read everything again, changed or not."""
+
+
+class _Named(Struct):
+    """Of a row what its records are found by."""
+
+    job: str
+    native: str
+    layout: str
+
+
+_NAMES = Decoder(_Named)
 
 
 class Finished(Struct, frozen=True):
@@ -67,22 +81,21 @@ class PartWorker:
         self._task = task
         self._parts = Parts(task.folder)
         self._worker: Worker | None = None
+        self._records = None if task.records is None else Records(task.records)
 
     def finish(self, number: int) -> Finished:
         """Bring a part up to date."""
         listing, data = self._parts.listed(number)
         head = self._parts.head(number)
         files = data.count(b"\n")
-        version = self._task.rules_version
-        if not self._task.refresh and head is not None and head.listing == listing and head.rules == version:
+        now = PartHead(listing, self._task.rules_version, self._task.records_version)
+        if not self._task.refresh and head == now:
             return Finished(number, files, 0, 0)
         families = self._parts.families(data)
         known = self._parts.read(number)
         made = list(self._made(families, known))
         gone = [] if known is None else [family for name, family in known.families.items() if name not in families]
-        self._parts.write(
-            number, PartHead(listing, version), sorted((*(family for family, _ in made), *gone), key=lambda family: family.family)
-        )
+        self._parts.write(number, now, sorted((*(family for family, _ in made), *gone), key=lambda family: family.family))
         return Finished(number, files, len(families), sum(is_new for _, is_new in made))
 
     def _made(self, families: Mapping[str, Sequence[PlacedFile]], known: StoredPart | None) -> Iterator[tuple[PartFamily, bool]]:
@@ -92,17 +105,28 @@ class PartWorker:
         for name, files in families.items():
             key = family_key(files)
             kept = known.families.get(name) if known is not None and usable else None
-            if kept is not None and kept.key == key:
+            if kept is not None and kept.key == key and self._is_told_the_same(known, kept):
                 yield kept, False
             else:
                 to_read.append(ToRead(name, key, files))
         for family in brought_here(to_read):
-            rows = [Raw(encode(row)) for row in self._reader().rows(family.family, family.files)]
-            yield PartFamily(family.family, family.key, rows), True
+            rows = list(self._reader().rows(family.family, family.files))
+            yield PartFamily(family.family, family.key, [Raw(encode(row)) for row in rows], self._told(rows)), True
+
+    def _is_told_the_same(self, known: StoredPart | None, kept: PartFamily) -> bool:
+        """Return whether the records say of the jobs of a family what they said when it was read."""
+        if known is not None and known.head.records == self._task.records_version:
+            return True
+        return kept.records == self._told(map(_NAMES.decode, kept.rows))
+
+    def _told(self, rows: Iterable[_Named | JobRow]) -> str:
+        """Return a hash of what the records say of the jobs of some rows."""
+        if self._records is None:
+            return ""
+        return self._records.digest([record_name(row.layout, row.job, row.native) for row in rows])
 
     def _reader(self) -> Worker:
         if self._worker is None:
-            records = None if self._task.records is None else Records(self._task.records)
             pack = load_pack(over=self._task.rules)
-            self._worker = Worker(pack, self._task.redact, tool=self._task.tool, rules=self._task.rules_version, records=records)
+            self._worker = Worker(pack, self._task.redact, tool=self._task.tool, rules=self._task.rules_version, records=self._records)
         return self._worker

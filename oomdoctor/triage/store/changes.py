@@ -14,6 +14,7 @@ from oomdoctor.triage.listing import is_entered, list_folders
 
 _HELD = 10_000
 """Of a larger folder so many entries are held at a time."""
+_BLOCK = 1 << 20
 _MASK = (1 << 128) - 1
 
 _Entry = tuple[str, int, int]
@@ -28,6 +29,15 @@ def digest_of(paths: Sequence[str]) -> str:
         else:
             total += _hash("", list(list_folders([path])))
     return f"{total & _MASK:032x}"
+
+
+def digest_of_file(path: str) -> str:
+    """Return a hash of what stands in a file."""
+    digest = hashlib.blake2b(digest_size=8)
+    with open(path, "rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _of_folder(root: str) -> int:

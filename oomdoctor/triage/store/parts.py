@@ -41,6 +41,8 @@ class PartHead(Struct, frozen=True):
     listing: str
     """A digest of the list that it was made of."""
     rules: str
+    records: str = ""
+    """Which records were at hand."""
 
 
 class PartFamily(Struct, frozen=True):
@@ -49,6 +51,8 @@ class PartFamily(Struct, frozen=True):
     family: str
     key: str
     rows: list[Raw]
+    records: str = ""
+    """A hash of what the records say of its jobs; empty where they say nothing."""
 
 
 class StoredPart(Struct):
