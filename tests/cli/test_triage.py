@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,11 @@ def test_the_summary_and_the_rows_fit_their_schemas(logs: Path, lang: str) -> No
     for row in told:
         Draft202012Validator({**SCHEMAS["oomdoctor/triage/v1"], "additionalProperties": False}).validate(row)
     assert summary["groups"][0]["id"] in {row["group"] for row in told}
+
+
+def test_jobs_that_bear_one_name_and_end_at_once_are_all_shown(logs: Path) -> None:
+    with zipfile.ZipFile(logs / "old.zip", "w") as archive:
+        for folder in ("a", "b"):
+            archive.writestr(zipfile.ZipInfo(f"{folder}/sft-glm-771200.out", (2025, 6, 1, 0, 0, 0)), OOM.format(size="24.00"))
+    call(logs, str(logs))
+    assert call(logs, "report", "--lang", "en").output.count("771200") >= 2

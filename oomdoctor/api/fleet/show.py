@@ -64,11 +64,11 @@ def show_fleet(store: str, *, rules: str | None = None) -> FleetShown:
 
 
 def _shown(groups: Mapping[int, Group], parts: Parts, known: KnownGroups, rules: str | None) -> Iterator[GroupShown]:
-    newest: dict[str, list[tuple[int, str, JobRow]]] = {group.id: [] for group in groups.values()}
-    for row in parts.rows():
+    newest: dict[str, list[tuple[int, int, JobRow]]] = {group.id: [] for group in groups.values()}
+    for number, row in enumerate(parts.rows()):
         jobs = newest.get(row.group or row.job) if row.memory_failure == "yes" else None
         if jobs is not None:
-            heapq.heappush(jobs, (row.ended or 0, row.job, replace(row, files=(), versions={})))
+            heapq.heappush(jobs, (row.ended or 0, number, replace(row, files=(), versions={})))
             if len(jobs) > _MOST_JOBS:
                 heapq.heappop(jobs)
     for number, group in groups.items():
