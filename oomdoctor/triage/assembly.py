@@ -17,10 +17,13 @@ _DRIVER_PID = re.compile(rb"\(\w[^()\n]{0,80}?\bpid=(\d{1,8})")
 _NUMBER = re.compile(r"(?<!\d)\d{4,12}(?:_\d{1,6})?(?!\d)")
 _RANK = re.compile(r"(?i)(?<![a-z])(?P<local>local[._-]?)?(?:rank|worker|proc(?:ess)?|task)[._-]?(?P<rank>\d{1,6})(?![a-z0-9])")
 _NODE = re.compile(r"(?:^|/)(?P<node>(?:node|host|gpu|dgx|hgx|cn|gn|compute)[a-z]*[-_]?\d{1,6})(?=/)")
-_SLURM = frozenset({"slurm", "slurm-task", "slurm-array"})
+_SLURM = frozenset({"slurm", "slurm-task", "slurm-array", "slurm-node"})
+_OWN_RANK = re.compile(rb"(?i)\brank[ =:]?(\d{1,5})\b")
 _UNNAMED = frozenset({"none", "default", ""})
 """Ids that torchrun gives to a run where nobody names it."""
 _ATTEMPT_0 = "0"
+_TOGETHER = 15 * 60 * 10**9
+"""The logs of a job's nodes end within so many nanoseconds of each other."""
 
 ReadStart = Callable[[str], bytes]
 """The first bytes of a file, decompressed."""
@@ -42,7 +45,7 @@ def assemble(family: str, files: Sequence[PlacedFile], read_start: ReadStart, ba
     files = sorted(files, key=lambda placed: placed.path)
     layouts = {placed.layout for placed in files}
     if layouts & _SLURM:
-        owned = _slurm(files)
+        owned = _slurm(files, read_start)
     elif "torchrun" in layouts or BESIDE in layouts:
         owned = _torchrun(files)
     elif "ray-session" in layouts:
@@ -53,11 +56,15 @@ def assemble(family: str, files: Sequence[PlacedFile], read_start: ReadStart, ba
     return _jobs(owned, family, layout)
 
 
-def _slurm(files: Sequence[PlacedFile]) -> list[Owned]:
-    """Return the files of a Slurm job or array: numbers behind the id are tasks of one job where a file of the whole job lies beside."""
-    whole = any(placed.layout == "slurm" for placed in files)
+def _slurm(files: Sequence[PlacedFile], read_start: ReadStart) -> list[Owned]:
+    """Return the files of a Slurm job or array.
+
+    Numbers behind the id are tasks of one job where a file of the whole job lies beside, where the path names a node or says that it
+    is a rank, and where the files speak of themselves as of that rank.
+    """
+    whole = any(placed.layout == "slurm" or "node" in placed.facts for placed in files)
     named = any(_RANK.search(os.path.basename(placed.path)) for placed in files)
-    tasks = whole or named
+    tasks = whole or named or _say_their_rank(files, read_start)
     out = []
     for placed in files:
         facts = placed.facts
@@ -69,9 +76,21 @@ def _slurm(files: Sequence[PlacedFile]) -> list[Owned]:
             native, rank = facts["job"], None if number is None else int(number)
         else:
             native, rank = f"{facts['job']}_{number}", None
-        file = JobFile(file=placed.file, rank=rank)
+        file = JobFile(file=placed.file, rank=rank, node=facts.get("node"))
         out.append(Owned((native, "" if name in (None, "slurm") else str(name)), _ATTEMPT_0, placed.path, (0, placed.path), file))
     return out
+
+
+def _say_their_rank(files: Sequence[PlacedFile], read_start: ReadStart) -> bool:
+    """Return whether files call the number in their names their rank, and no file another one."""
+    agreeing = 0
+    for placed in files if len(files) > 1 else ():
+        number = placed.facts.get("number")
+        ranks = set(_OWN_RANK.findall(read_start(placed.path))) if number is not None and number.strip("0") else set()
+        if ranks and ranks != {number.encode() if number is not None else b""}:
+            return False
+        agreeing += bool(ranks)
+    return agreeing > 0
 
 
 def _torchrun(files: Sequence[PlacedFile]) -> list[Owned]:
@@ -80,7 +99,8 @@ def _torchrun(files: Sequence[PlacedFile]) -> list[Owned]:
     top = os.path.basename(_top(files))
     numbered = _NUMBER.search(top)
     beside = [placed for placed in files if placed.layout == BESIDE]
-    own = len(runs) == 1 or numbered is not None or len(beside) in (1, 2)
+    folders = {} if numbered or beside or runs - _UNNAMED else _started_together(files)
+    own = (len(runs) == 1 and len(set(folders.values())) <= 1) or numbered is not None or len(beside) in (1, 2)
     native = numbered[0] if numbered else next((run for run in sorted(runs) if run not in _UNNAMED), top)
     name = _NUMBER.sub("", top).strip("-_.")
     out = []
@@ -96,9 +116,23 @@ def _torchrun(files: Sequence[PlacedFile]) -> list[Owned]:
             out.append(Owned((job, name), _ATTEMPT_0, path, (0, path), JobFile(file=placed.file, is_copy=True)))
             continue
         folder = placed.path.split("/attempt_")[0]
-        job = native if own else facts["run"] if facts["run"] not in _UNNAMED else os.path.basename(folder)
+        job = native if own else facts["run"] if facts["run"] not in _UNNAMED else os.path.basename(folders.get(folder, folder))
         file = JobFile(file=placed.file, local_rank=int(facts["local_rank"]), is_copy="stream" not in facts)
         out.append(Owned((job, name), facts["attempt"], placed.path, (0, placed.path), file))
+    return out
+
+
+def _started_together(files: Sequence[PlacedFile]) -> dict[str, str]:
+    """Return for each folder of a run that has no name the first of those that ended about when it did: the nodes of one job do."""
+    ends: dict[str, int] = {}
+    for placed in files:
+        folder = placed.path.split("/attempt_")[0]
+        ends[folder] = max(ends.get(folder, 0), placed.file.modified)
+    out: dict[str, str] = {}
+    first, before = "", 0
+    for folder, end in sorted(ends.items(), key=lambda pair: (pair[1], pair[0])):
+        first = first if first and end - before <= _TOGETHER else folder
+        out[folder], before = first, end
     return out
 
 
@@ -124,11 +158,12 @@ def _ray(files: Sequence[PlacedFile], read_start: ReadStart) -> list[Owned]:
     silent = sorted({driver.facts["submission"] for driver in drivers} - set(submitted.values()))
     if len(alone) == len(silent) == 1:
         submitted[alone[0]] = silent[0]
-    name = next((placed.facts["name"] for placed in files if "name" in placed.facts), "")
+    folders = {placed.facts["name"] for placed in files if "name" in placed.facts}
+    name = folders.pop() if len(folders) == 1 else ""
     out = []
     for placed in (*workers, *drivers):
         native = placed.facts.get("submission") or submitted.get(placed.facts["ray_job"], placed.facts["ray_job"])
-        file = JobFile(file=placed.file, is_copy="submission" in placed.facts)
+        file = JobFile(file=placed.file, is_copy="submission" in placed.facts, node=None if name else placed.facts.get("name"))
         out.append(Owned((native, name), _ATTEMPT_0, placed.path, (0, placed.path), file))
     return out
 
@@ -139,10 +174,12 @@ def _plain(placed: PlacedFile, backward: frozenset[str]) -> Owned:
     path = placed.path
     worker, rank = facts.get("worker"), facts.get("rank")
     told = _RANK.search(path.removeprefix(os.path.dirname(os.path.dirname(path)))) if not facts else None
-    index = int(worker) + 1 if worker is not None else int(rank) if rank is not None else None
+    index = (
+        int(worker) + 1 if worker is not None else int(facts["host"]) - 1 if "host" in facts else int(rank) if rank is not None else None
+    )
     if index is None and facts.get("pod") not in (None, facts.get("job")):
         index = 0
-    number = int(told["rank"]) if told is not None and not told["local"] else None
+    number = int(told["rank"]) if told is not None and not told["local"] else int(facts["process"]) if "process" in facts else None
     node = facts.get("node") or ((match := _NODE.search(path)) and match["node"]) or None
     local = int(told["rank"]) if told is not None and told["local"] else None
     file = JobFile(file=placed.file, rank=number, index=index, local_rank=local, node=node)

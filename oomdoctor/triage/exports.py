@@ -40,6 +40,7 @@ class ExportLine(Struct, frozen=True):
     name: str | None
     node: str | None
     user: str | None
+    time: str | None = None
 
 
 class Labels(Struct, frozen=True):
@@ -53,23 +54,28 @@ class Labels(Struct, frozen=True):
 class JobText:
     """The lines of one job out of an export: all, or the first and the last ones of very many."""
 
-    __slots__ = ("_first", "_last", "is_whole", "labels", "size")
+    __slots__ = ("_first", "_last", "_since", "_until", "is_whole", "labels", "size")
 
     def __init__(self) -> None:
         self.labels = Labels()
         self.size = 0
         self.is_whole = True
+        self._since = self._until = (0, "")
         self._first: list[bytes] = []
         self._last: deque[bytes] = deque()
 
     @property
     def data(self) -> bytes:
-        """Return the lines as one text."""
-        return b"".join((*self._first, *self._last))
+        """Return the lines as one text, the oldest in front: stores also give the newest first."""
+        lines = (*self._first, *self._last)
+        return b"".join(reversed(lines) if self._since > self._until else lines)
 
     def add(self, line: ExportLine) -> int:
         """Take a line, and return by how many bytes more is held."""
         before = self.size
+        if line.time is not None:
+            self._until = (len(line.time) if line.time.isdigit() else 0, line.time)
+            self._since = self._since if self._since[1] else self._until
         text = line.text.encode("utf-8", "replace")
         (self._first if self.size < _KEPT // 2 else self._last).append(text)
         self.size += len(text)
@@ -136,10 +142,15 @@ class ExportReader:
                 if raw.strip():
                     yield ExportLine(raw.decode("utf-8", "replace") + "\n", job, name, node, user)
                 continue
-            text = _message(_at(read, record.message) if record.message[0] in read else _at(read, record.other_message))
+            text = _message(_at(read, record.message)) if record.message[0] in read else self._other_text(record, read)
             job = _job_name(_first(read, record.job)) or job
             node, user, name = _first(read, record.node), _first(read, record.user), _first(read, record.name)
-            yield ExportLine(text if record.sign == "log" else text + "\n", job, name, node, user)
+            yield ExportLine(text if record.sign == "log" else text + "\n", job, name, node, user, _first(read, [record.time]))
+
+    @staticmethod
+    def _other_text(record: ExportRecord, read: Json) -> str:
+        """Return the text of an object that lacks the usual message, as a filter leaves it that spreads a line of JSON into fields."""
+        return "\n".join(filter(None, (_message(_at(read, keys)) for keys in record.other_messages)))
 
     def jobs(self, record: ExportRecord, read: Callable[[], Iterator[bytes]], unnamed: str) -> Iterator[tuple[str, JobText]]:
         """Yield the jobs of an export with their lines; `read` gives its lines, and `unnamed` is the job of those that name none.

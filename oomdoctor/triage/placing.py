@@ -68,7 +68,7 @@ def _family(record: LayoutRecord, facts: dict[str, str], path: str, start: int) 
     if record.together == "job":
         return record.id, f"{facts.get('namespace', '')}/{facts['job']}"
     if record.together == "session":
-        return record.id, path[: path.index(facts["session"])] + facts["session"]
+        return record.id, facts["session"]  # each node has its own folder of it
     if record.together == "run":
         return record.id, path[:start]
     if record.together == "folder":

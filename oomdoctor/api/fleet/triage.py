@@ -69,7 +69,8 @@ def triage(
     """Make one row a job of all logs below some paths, and keep the rows in `store`: a second run reads only what is new.
 
     `files_from` is a file with more paths, `-` standard input: a line each, or each ended by NUL.
-    `records` are files or folders of `sacct --parsable2`, or of JSON of kubectl. `redact` takes names and secrets out of quoted lines.
+    `records` are files or folders of `sacct --parsable2`, or of JSON of sacct, scontrol or kubectl (pods, events). `redact` takes names and
+    secrets out of quoted lines.
     `engine` is where the work runs: in `jobs` processes of this machine, or on the Ray cluster at `address` (default: the one that runs).
     `shard` (I, N) takes the I-th of N equal parts of the work, I from 0; shards may work at once in one store, and `merge` sums them up.
     `progress` is told files done, files in all.

@@ -41,8 +41,8 @@ class ExportRecord(Record, frozen=True, kw_only=True):
     sign: str
     """A key that stands in its objects and in no other's."""
     message: Keys
-    other_message: list[str] = []
-    """Where the message stands in objects that lack the first."""
+    other_messages: list[Keys] = []
+    """What holds the message of an object that lacks the first: each that it has, one below the other."""
     job: list[Keys] = []
     """What names the job of a line; the first that a line has. None: one file holds one job."""
     name: list[Keys] = []

@@ -49,6 +49,7 @@ class _Status(Struct):
 class _Meta(Struct):
     name: str = ""
     namespace: str = ""
+    uid: str | None = None
     labels: dict[str, str] = {}
 
 
@@ -94,6 +95,7 @@ def _record(pod: _Pod) -> JobRecord:
         ended=seconds(last.finished),
         nodes=() if pod.spec.node is None else (pod.spec.node,),
         rank=_rank(pod, role),
+        uid=meta.uid,
         out_of_memory=bool(killed),
     )
 

@@ -11,7 +11,7 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     """What the scheduler says. Times are seconds since 1970; what it does not say is None."""
 
     source: str
-    """`sacct` or `pod`."""
+    """`sacct`, `pod`, or `event`: a pod whose end an event of its node explains."""
     job: str
     """The id that its logs carry: of a pod the namespace and its owner."""
     name: str | None = None
@@ -27,6 +27,8 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()
     gpus: int | None = None
     rank: int | None = None
+    uid: str | None = None
+    """Of a pod."""
     out_of_memory: bool = False
     """It says that a process was killed at the limit of the host's memory."""
 

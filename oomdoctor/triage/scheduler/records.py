@@ -5,17 +5,25 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.json import decode, encode
+from msgspec.structs import replace
 
+from oomdoctor.triage.scheduler.events import MemoryKill, read_kills
 from oomdoctor.triage.scheduler.pods import read_pods
 from oomdoctor.triage.scheduler.record import JobRecord
 from oomdoctor.triage.scheduler.sacct import read_sacct
+from oomdoctor.triage.scheduler.slurm_json import read_slurm_json
 
 _LARGEST_LIST = 256 << 20
 """A list of pods in one object is held whole; lines are not."""
+_JOBS = re.compile(rb'"jobs"\s*:\s*\[')
+_MOST_KILLS = 100_000
+_SOON = 60
+"""An event and the end of the pod that it is about are so many seconds apart, or less."""
 
 
 class Records:
@@ -45,12 +53,37 @@ def keep_records(paths: Sequence[str], path: str) -> list[str]:
     wrong: list[str] = []
     base = sqlite3.connect(path)
     with base:
-        base.execute("CREATE TABLE records (job TEXT, record BLOB)")
+        base.execute("CREATE TABLE records (job TEXT, uid TEXT, node TEXT, ended INTEGER, record BLOB)")
+        kills: list[MemoryKill] = []
         for file in _files(paths, wrong):
-            base.executemany("INSERT INTO records VALUES (?, ?)", ((record.job, encode(record)) for record in _read(file, wrong)))
+            base.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?)", map(_columns, _read(file, wrong, kills)))
         base.execute("CREATE INDEX by_job ON records (job)")
+        base.execute("CREATE INDEX by_uid ON records (uid)")
+        base.execute("CREATE INDEX by_end ON records (node, ended)")
+        for kill in kills:
+            _explain(base, kill)
     base.close()
     return wrong
+
+
+def _columns(record: JobRecord) -> tuple[str, str | None, str | None, int | None, bytes]:
+    node = record.nodes[0] if record.uid is not None and record.nodes else None
+    return record.job, record.uid, node, record.ended, encode(record)
+
+
+def _explain(base: sqlite3.Connection, kill: MemoryKill) -> None:
+    """Say of the pod that an event is about that memory ended it: the one of its uid, or the one that failed on its node just then."""
+    if kill.uid is not None:
+        rows = base.execute("SELECT rowid, record FROM records WHERE uid = ?", (kill.uid,)).fetchall()
+    elif kill.node is not None and kill.time is not None:
+        span = (kill.node, kill.time - _SOON, kill.time + _SOON)
+        rows = base.execute("SELECT rowid, record FROM records WHERE node = ? AND ended BETWEEN ? AND ?", span).fetchall()
+    else:
+        return
+    failed = [(row, record) for row, raw in rows if (record := decode(raw, type=JobRecord)).exit_code]
+    if len(failed) == 1 and not failed[0][1].out_of_memory:
+        row, record = failed[0]
+        base.execute("UPDATE records SET record = ? WHERE rowid = ?", (encode(replace(record, out_of_memory=True, source="event")), row))
 
 
 def _files(paths: Sequence[str], wrong: list[str]) -> Iterator[str]:
@@ -63,40 +96,46 @@ def _files(paths: Sequence[str], wrong: list[str]) -> Iterator[str]:
             wrong.append(f"{path}: no such file")
 
 
-def _read(path: str, wrong: list[str]) -> Iterator[JobRecord]:
-    """Yield the records of a file, whichever form it has."""
+def _read(path: str, wrong: list[str], kills: list[MemoryKill]) -> Iterator[JobRecord]:
+    """Yield the records of a file, whichever form it has; `kills` takes those that its events tell of."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             first = file.readline(_LARGEST_LIST)
             file.seek(0)
             if first.lstrip().startswith(("{", "[")):
-                yield from _of_objects(path, wrong)
+                yield from _of_objects(path, wrong, kills)
             elif "|" in first:
                 yield from read_sacct(file)
             elif first:
-                wrong.append(f"{path}: neither sacct --parsable2 nor JSON of kubectl")
+                wrong.append(f"{path}: neither sacct --parsable2 nor JSON of Slurm or kubectl")
     except OSError as why:
         wrong.append(f"{path}: {(why.strerror or str(why)).lower()}")
 
 
-def _of_objects(path: str, wrong: list[str]) -> Iterator[JobRecord]:
-    """Yield the pods of a file with an object a line, or with one object over many lines."""
+def _of_objects(path: str, wrong: list[str], kills: list[MemoryKill]) -> Iterator[JobRecord]:
+    """Yield the records of a file with an object a line, or with one object over many lines."""
     with open(path, "rb") as file:
         first = file.readline(_LARGEST_LIST)
         is_whole = not first.rstrip().endswith((b"}", b"]"))
         texts = [first + file.read(_LARGEST_LIST)] if is_whole else itertools.chain([first], file)
         broken = 0
         for text in texts:
-            pods = _pods(text)
-            broken += pods is None
-            yield from pods or ()
+            records = _of_object(text, kills)
+            broken += records is None
+            yield from records or ()
     if broken:
-        wrong.append(f"{path}: {broken} objects are no JSON of kubectl")
+        wrong.append(f"{path}: {broken} objects are no JSON of Slurm or kubectl")
 
 
-def _pods(text: bytes) -> list[JobRecord] | None:
-    """Return the pods in a text; None where it is no JSON of kubectl."""
+def _of_object(text: bytes, kills: list[MemoryKill]) -> list[JobRecord] | None:
+    """Return the records in a text; None where it is no such JSON."""
     try:
-        return list(read_pods(text)) if text.strip() else []
+        if not text.strip():
+            return []
+        if _JOBS.search(text):
+            return list(read_slurm_json(text))
+        if b'"Event"' in text:
+            kills += read_kills(text)[: _MOST_KILLS - len(kills)]
+        return list(read_pods(text))
     except ValueError:
         return None

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from oomdoctor.triage.scheduler.record import JobRecord, seconds
 
 _GPUS = re.compile(r"gres/gpu(?::[^=,]+)?=(\d{1,6})")
-_OUT_OF_MEMORY = "OUT_OF_MEMORY"
+OUT_OF_MEMORY = "OUT_OF_MEMORY"
 _SIGNALS = 65
 _MOST_NODES = 4096
 
@@ -26,7 +26,6 @@ def read_sacct(lines: Iterable[str]) -> Iterator[JobRecord]:
 
 def _record(job: str, told: Mapping[str, str]) -> JobRecord:
     state = told.get("State", "").split(" ")[0] or None  # `CANCELLED by 1000`
-    gpus = _GPUS.search(told.get("AllocTRES", ""))
     return JobRecord(
         source="sacct",
         job=job,
@@ -40,18 +39,26 @@ def _record(job: str, told: Mapping[str, str]) -> JobRecord:
         started=seconds(told.get("Start")),
         ended=seconds(told.get("End")),
         nodes=tuple(node_names(told.get("NodeList", ""))),
-        gpus=int(gpus[1]) if gpus else None,
-        out_of_memory=state == _OUT_OF_MEMORY,
+        gpus=gpus_of(told.get("AllocTRES", "")),
+        out_of_memory=state == OUT_OF_MEMORY,
     )
 
 
 def _exit_code(text: str) -> int | None:
     """Return the status of `code:signal`; Slurm writes 0:125 of a job that ran out of memory."""
     code, _, signal = text.partition(":")
-    if not code.isdigit():
-        return None
-    ended_by = int(signal) if signal.isdigit() else 0
-    return 128 + ended_by if 0 < ended_by < _SIGNALS else int(code) or ended_by
+    return exit_status(int(code), int(signal) if signal.isdigit() else 0) if code.isdigit() else None
+
+
+def exit_status(code: int, signal: int) -> int:
+    """Return the status as a shell sees it: 128 and the number of the signal where one ended the job."""
+    return 128 + signal if 0 < signal < _SIGNALS else code or signal
+
+
+def gpus_of(resources: str) -> int | None:
+    """Return how many cards a list of resources holds: `cpu=8,gres/gpu:h100=8`."""
+    match = _GPUS.search(resources)
+    return int(match[1]) if match else None
 
 
 def node_names(listed: str) -> Iterator[str]:
