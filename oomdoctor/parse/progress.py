@@ -51,6 +51,19 @@ def find_steps_passed(data: bytes) -> int | None:
     return None
 
 
+def has_trained(data: bytes) -> bool:
+    """Return whether a piece of a log shows more than a first step: a higher counter that counts training, a later epoch, several losses."""
+    data = b"\n" + data
+    return (
+        any(
+            _value(counter) > 1 and not re.search(_AT_ITS_END, counter[0]) and not re.search(_OTHER_BARS, _line(data, counter))
+            for counter in _STEPS.finditer(data)
+        )
+        or len(set(re.findall(_EPOCH, data))) > 1
+        or len(re.findall(_LOSS, data)) >= _LOSSES
+    )
+
+
 def _counters(data: bytes) -> Iterator[tuple[str, int]]:
     """Yield the kind and the value of every counter in a piece of a log."""
     for counter in _STEPS.finditer(b"\n" + data):

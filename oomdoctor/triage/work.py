@@ -16,6 +16,7 @@ from oomdoctor.findings.derived import derived
 from oomdoctor.findings.facts import log_facts
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.layout import EXPORTS, LAYOUTS, ExportRecord
+from oomdoctor.parse.progress import has_trained
 from oomdoctor.triage.archives import archive_families
 from oomdoctor.triage.assembly import assemble
 from oomdoctor.triage.exports import ExportReader
@@ -327,9 +328,19 @@ def _failed_start(attempt: AttemptOutcome, settings: Mapping[str, Value]) -> Fai
     """Return what is known of a start that failed of memory."""
     incident = attempt.incidents[0]
     place = incident.root.place
-    counted = incident.root.size("failed_step")
-    passed = next((read.read.passed.get(place.offset) for read in attempt.reads if read.file.path == place.source), None)
-    return FailedStart(incident=incident, figures=derived(incident.root), step=passed if counted is None else counted, settings=settings)
+    step = incident.root.size("failed_step")
+    trained = False
+    for read in attempt.reads:
+        if read.file.path == place.source:
+            step = read.read.passed.get(place.offset) if step is None else step
+            trained = (step or 0) > 1 or _has_trained(read.file, place.offset)
+    return FailedStart(incident=incident, figures=derived(incident.root), step=step, has_trained=trained, settings=settings)
+
+
+def _has_trained(file: JobFile, offset: int) -> bool:
+    """Return whether a log shows training before an offset; of one that is too large to be held it is taken for granted."""
+    data = read_text(file.file).data if file.text is None else file.text
+    return data is None or has_trained(data[:offset])
 
 
 def _user(files: Sequence[LogFile]) -> str | None:

@@ -45,6 +45,12 @@ ONE_START = {
     "at a step that no counter shows": (failure(BACKWARD), "unknown"),
     "early, and not at the first step": (bar(4) + failure(BACKWARD), "unknown"),
     "late": (bar(640) + failure(BACKWARD), "retry"),
+    "at the first step of a later epoch, whose bar begins anew": (bar(640) + bar(1000) + bar(0) + failure(BACKWARD), "unknown"),
+    "after other bars, at the first step": (
+        "Map: 100%|##########| 640/640 [00:01<00:00, 500.00 examples/s]\n" + bar(0) + failure(BACKWARD),
+        "stop",
+    ),
+    "while a model is loaded again, after losses without a counter": ("loss: 2.31\nloss: 2.02\n" + failure(LOADING), "unknown"),
     "late, in an evaluation": (bar(640) + failure(EVALUATING), "unknown"),
     "at the first step, while another process holds the card": (
         bar(0) + failure(BACKWARD, used=ANOTHER, allocated="14.50"),

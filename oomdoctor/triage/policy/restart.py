@@ -36,6 +36,8 @@ class FailedStart(Struct, frozen=True, kw_only=True):
     """What follows from the message (findings/derived.py)."""
     step: int | None = None
     """Training steps that its log shows before the failure."""
+    has_trained: bool = False
+    """Its log shows more than a first step before the failure, whatever the last counter says: bars begin anew with each epoch."""
     settings: Mapping[str, Value] = {}
 
 
@@ -82,12 +84,13 @@ def _is_fragmented(figures: Figures) -> bool:
 
 
 def _at_start_up(start: FailedStart) -> bool:
-    return start.incident.phase in _START_UP and (start.step or 0) <= _FIRST_STEP
+    return start.incident.phase in _START_UP and (start.step or 0) <= _FIRST_STEP and not start.has_trained
 
 
 def _in_first_step(start: FailedStart) -> bool:
     """Return whether a counter shows it: a log without one does not tell how far the run had come."""
-    return start.incident.phase not in _OWN_COURSE and start.step is not None and start.step <= _FIRST_STEP
+    known = start.incident.phase not in _OWN_COURSE and start.step is not None
+    return known and (start.step or 0) <= _FIRST_STEP and not start.has_trained
 
 
 def _is_again(start: FailedStart, other: FailedStart) -> bool:
