@@ -58,6 +58,10 @@ def case(*lines: str) -> Case:
     pytest.param([OOM.format(tag="", gpu=0), CRASH], "yes", "device-oom", id="an explicit message and a segmentation fault at the end"),
     pytest.param([WAITED], "no", "look-alike", id="a collective that waited its full time"),
     pytest.param([BAR.format(step=100), KERNEL, BAR.format(step=140), WAITED], "yes", "host-oom", id="the others worked on until they waited for the one that was killed"),
+    pytest.param(
+        [BAR.format(step=100), "RuntimeError: CUDA error: out of memory", "Converting: 100%|####| 3000/3000 [00:00<00:00, 2000.00 examples/s]"],
+        "yes", "device-oom", id="a bar of another length is no progress of the run",
+    ),
     pytest.param([BAR.format(step=100), KERNEL, BAR.format(step=140)], "no", "none", id="a process was killed that nobody missed"),
     pytest.param([BAR.format(step=100), STEP_OVER, BAR.format(step=140)], "yes", "host-oom", id="a step that lost a process, and the progress of another step"),
     pytest.param(["Killed", WAITED], "possible", "host-oom", id="a collective that waited for a rank that was killed"),

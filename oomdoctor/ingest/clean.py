@@ -226,7 +226,7 @@ def _goes_on(before: Line, text: str, edge: int, *, is_cut: bool) -> bool:
     if _fills(before, edge) and (before.bare or (is_cut and not _OWN_LINE.match(text))):
         return True
     if _EXCEPTION.match(text):
-        return before.text.startswith(_OF_A_TRACEBACK)
+        return before.text.startswith(_OF_A_TRACEBACK) and not _BAR.match(before.text)
     return (text[:1] in (" ", "\u2502") and bool(text.strip()) and not _BAR.match(text)) or "out of memory" in before.text
 
 

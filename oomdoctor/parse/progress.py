@@ -32,7 +32,7 @@ _LOSSES = 2
 
 def find_last_steps(data: bytes) -> dict[str, int]:
     """Return the last counter of each kind in a piece of a log."""
-    return dict(_counters(data))
+    return {kind.rstrip("0123456789"): value for kind, value in _counters(data)}
 
 
 def find_steps_passed(data: bytes) -> int | None:
@@ -65,9 +65,11 @@ def has_trained(data: bytes) -> bool:
 
 
 def _counters(data: bytes) -> Iterator[tuple[str, int]]:
-    """Yield the kind and the value of every counter in a piece of a log."""
+    """Yield the kind and the value of every counter in a piece of a log; bars of different lengths are different kinds."""
     for counter in _STEPS.finditer(b"\n" + data):
-        yield str(counter.lastgroup).rstrip("23"), _value(counter)
+        kind = str(counter.lastgroup).rstrip("23")
+        length = counter[0].rpartition(b"/")[2].rstrip(b" [") if kind == "bar" else b""
+        yield kind + length.decode(), _value(counter)
 
 
 def _value(counter: re.Match[bytes]) -> int:
@@ -83,7 +85,7 @@ def _line(data: bytes, counter: re.Match[bytes]) -> bytes:
 
 def went_on(before: bytes, after: bytes, steps: int) -> bool:
     """Return whether a counter that stood before an error is higher by `steps` at least after it."""
-    start, end = find_last_steps(before), find_last_steps(after)
+    start, end = dict(_counters(before)), dict(_counters(after))
     if any(end[kind] - start[kind] >= steps for kind in start.keys() & end.keys()):
         return True
     return runs(after)

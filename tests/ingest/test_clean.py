@@ -117,6 +117,7 @@ def test_blanks_that_were_lost_at_the_edge_come_back(lost: int, joined: bool) ->
         4, id="a report in bare lines below the line with the rank",
     ),
     pytest.param("[Rank 1] step=19, loss 2.1\nRuntimeError: CUDA out of memory", 1, id="an error after a line of a rank's metrics"),
+    pytest.param("[rank1]:   3%|#   | 3/90 [00:09<04:21, 3.00s/it]\nRuntimeError: CUDA out of memory", 1, id="an error after a rank's bar"),
     pytest.param("[rank1]: Traceback (most recent call last):\nRuntimeError: CUDA out of memory", 2, id="an error below its traceback"),
     pytest.param("[Rank 1] step=19, loss 2.1\n  3%|#   | 3/90 [00:09<04:21, 3.00s/it]", 1, id="a bar after a line of a rank's metrics"),
     pytest.param("[rank1]: loss 2.1\nepoch done\n[rank0]: loss 2.2", 1, id="a line of another writer after a rank's own"),
