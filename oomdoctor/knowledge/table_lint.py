@@ -13,7 +13,7 @@ from oomdoctor.knowledge.yaml_file import did_you_mean
 TABLES: Mapping[str, str] = {
     "activation_functions": "names inside:number inside_autocast:number keeps_output:yes-or-no source",
     "card_totals": "card memory_gb:number total_gib:number source",
-    "cards": "names compute_capability:version? unified:yes-or-no memory_gb:numbers source",
+    "cards": "names compute_capability:version? unified:yes-or-no memory_gb:numbers? source",
     "compute_capabilities": (
         "compute_capability:version architecture bf16_native:yes-or-no fp16_rate cuda_since:version cuda_until:version? source"
     ),
