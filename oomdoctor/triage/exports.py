@@ -107,6 +107,13 @@ def join_pieces(data: bytes) -> bytes:
     return b"\n".join([*out, *(b"".join(pieces) for pieces in held.values())])
 
 
+def split_unfinished(data: bytes) -> tuple[bytes, bytes]:
+    """Return joined entries without the line that goes on in the next file of a log, and that line."""
+    at = data.rfind(b"\n") + 1
+    piece = _CRI_PIECE.match(data[at:])
+    return (data[:at], data[at:]) if piece is not None and piece[2] == b"P" else (data, b"")
+
+
 def error_file_text(data: bytes) -> bytes | None:
     """Return the traceback in the error file that torchelastic writes; None where the bytes are no such file."""
     if _STACK not in data:

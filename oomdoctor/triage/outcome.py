@@ -20,6 +20,7 @@ from oomdoctor.parse.ending import REACH, SIGNS, SIGNS_OF_A_KIND, find_log_endin
 from oomdoctor.parse.reading import LogReader, SourceEvents
 from oomdoctor.parse.recogniser import ERROR_SIGNS
 from oomdoctor.triage.elsewhere.downloads import where
+from oomdoctor.triage.exports import join_pieces, split_unfinished
 from oomdoctor.triage.job import Attempt, JobFile
 from oomdoctor.triage.texts import NOT_TEXT, FileText, read_text
 from oomdoctor.verdicts import named_by_warning, progress_after, verdict_of_ending
@@ -85,9 +86,8 @@ class JobReader:
 
     def _reads(self, attempt: Attempt) -> Iterator[ReadFile]:
         """Read the files of an attempt: those of its processes before what only repeats them."""
-        pieces = (piece for stream in attempt.streams for piece in stream)
-        for piece in sorted(pieces, key=lambda piece: piece.is_copy):
-            text = read_text(piece.file) if piece.text is None else FileText(piece.text, piece.file.problem)
+        streams = sorted(attempt.streams, key=lambda stream: stream[0].is_copy)
+        for piece, text in (read for stream in streams for read in _texts(stream)):
             read = self.read(piece.path, text)
             if text.problem == NOT_TEXT and not read.events:
                 read = SourceEvents(Source(name=piece.path, size=0))
@@ -105,6 +105,20 @@ class JobReader:
                 read.events += self.reader.recogniser.last_words(read.last, path, len(data))
             return read
         return self.reader.read_one(path, data, context=context)
+
+
+def _texts(stream: Sequence[JobFile]) -> Iterator[tuple[JobFile, FileText]]:
+    """Yield the pieces of a log with their texts; a line that a rotation cut stands whole in the piece in which it ends."""
+    begun = b""
+    for number, piece in enumerate(stream, 1):
+        text = read_text(piece.file) if piece.text is None else FileText(piece.text, piece.file.problem)
+        if text.data and begun:
+            text = FileText(join_pieces(begun + b"\n" + text.data), text.problem)
+        begun = b""
+        if text.data and number < len(stream):
+            whole, begun = split_unfinished(text.data)
+            text = FileText(whole, text.problem)
+        yield piece, text
 
 
 def outcome_of(number: int, files: tuple[ReadFile, ...]) -> AttemptOutcome:

@@ -102,6 +102,15 @@ LAYOUTS: dict[str, tuple[dict[str, str | bytes], Told]] = {
         },
         {"fit-x7k2p": {**YES, "node": "n1", "first_rank": 3, "attempts": 1}},
     ),
+    "kubelet, a line that a rotation cut": (
+        {
+            f"n1/{POD.format(pod='fit-x7k2p')}/0.log": f"2025-06-03T01:02:04.000000001Z stderr F {OOM[40:]}",
+            f"n1/{POD.format(pod='fit-x7k2p')}/0.log.20250603-010203": (
+                f"2025-06-03T01:02:03.000000001Z stderr F step 1\n2025-06-03T01:02:04.000000001Z stderr P {OOM[:40]}\n"
+            ),
+        },
+        {"fit-x7k2p": {**YES, "requested_bytes": 3 << 30, "total_bytes": 42294690447}},
+    ),
     "Docker, a rotated log with its record beside it": (
         {
             f"{CONTAINER}/{CONTAINER}-json.log": docker(WELL),
