@@ -26,16 +26,21 @@ class PlainLaunched:
         self.received: list[Received] = []
         self.ours: set[int] = set()
         self.start = time.time()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+        # Before the command is there: a signal that comes in between would end this process alone.
+        for number in _HANDED_ON:
+            self._handle(number, self._hand_on)
+        for number in _LEFT_TO_THE_COMMAND:
+            self._handle(number, self._note)
         try:
-            self._process = subprocess.Popen(list(command), env=dict(environment))
+            process = subprocess.Popen(list(command), env=dict(environment))
         except (OSError, ValueError) as error:
             status = 127 if isinstance(error, FileNotFoundError) else 126
             raise NotStarted(f"{command[0]}: {getattr(error, 'strerror', None) or error}", status) from None
-        self.pid = self._process.pid
-        for number in _HANDED_ON:
-            signal.signal(number, self._hand_on)
-        for number in _LEFT_TO_THE_COMMAND:
-            signal.signal(number, self._note)
+        self._process, self.pid = process, process.pid
+        while self._early:
+            self._send(self._early.pop(0))
 
     @property
     def asked_to_end(self) -> bool:
@@ -44,6 +49,7 @@ class PlainLaunched:
 
     def wait(self) -> int:
         """Wait until the command ends and return its status, as waitpid gives it."""
+        assert self._process is not None  # noqa: S101 - it was started
         code = self._process.wait()
         status = -code if code < 0 else code << 8
         if not self.ended:
@@ -64,9 +70,21 @@ class PlainLaunched:
         """End this process as the command ended."""
         end_like(status)
 
-    def _hand_on(self, number: int, frame: object) -> None:  # noqa: ARG002 - signal's interface
+    @staticmethod
+    def _handle(number: int, act: Callable[[int, object], None]) -> None:
+        """Handle a signal, unless whoever started us ignores it (nohup): then the command ignores it too."""
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, act)
+
+    def _send(self, number: int) -> None:
+        if self._process is None:
+            self._early.append(number)
+            return
         with suppress(OSError):
             self._process.send_signal(number)
+
+    def _hand_on(self, number: int, frame: object) -> None:  # noqa: ARG002 - signal's interface
+        self._send(number)
         self.received.append(Received(number, None, from_terminal=False, forwarded=True))
 
     def _note(self, number: int, frame: object) -> None:  # noqa: ARG002 - signal's interface
