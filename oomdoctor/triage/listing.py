@@ -66,6 +66,13 @@ def list_folders(paths: Sequence[str]) -> Iterator[ListedFolder]:
             yield ListedFolder(folder, _folders_in(folder), tuple(files))
 
 
+def is_missing(path: str) -> bool:
+    """Return whether a path names nothing: no file, no folder, no file that a pattern fits. What a store holds shows only later."""
+    if is_in_store(path) or os.path.lexists(path):
+        return False
+    return not glob.has_magic(path) or next(glob.iglob(path, recursive=True), None) is None
+
+
 def list_named(paths: Iterable[str]) -> Iterator[ListedFolder]:
     """Yield what a list of paths names, however long it is."""
     paths = iter(paths)

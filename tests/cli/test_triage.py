@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from report.published import SCHEMAS, validate
 
 from oomdoctor.cli.main import cli
+from oomdoctor.errors import UsageError
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {size} GiB. GPU 0 has a total capacity of 39.39 GiB.\n"
 
@@ -87,3 +88,13 @@ def test_jobs_that_bear_one_name_and_end_at_once_are_all_shown(logs: Path) -> No
             archive.writestr(zipfile.ZipInfo(f"{folder}/sft-glm-771200.out", (2025, 6, 1, 0, 0, 0)), OOM.format(size="24.00"))
     call(logs, str(logs))
     assert call(logs, "report", "--lang", "en").output.count("771200") >= 2
+
+
+def test_a_path_that_is_not_there_is_said_and_makes_no_row(logs: Path) -> None:
+    alone = call(logs, str(logs / "gone"))
+    beside = call(logs, str(logs), str(logs / "gone*"), "--format", "json")
+    assert alone.exit_code == 1
+    assert isinstance(alone.exception, UsageError)
+    assert "no such file or folder" in str(alone.exception)
+    assert "no such file or folder" in beside.stderr
+    assert json.loads(beside.stdout)["jobs"] == 1

@@ -20,7 +20,7 @@ from oomdoctor.triage.elsewhere.stores import is_in_store
 from oomdoctor.triage.engines import local, ray_cluster
 from oomdoctor.triage.engines.part_work import Finished, Task
 from oomdoctor.triage.groups import Fleet, summarise
-from oomdoctor.triage.listing import list_named
+from oomdoctor.triage.listing import is_missing, list_named
 from oomdoctor.triage.placing import Layouts
 from oomdoctor.triage.scheduler.records import keep_records
 from oomdoctor.triage.store.changes import digest_of, digest_of_file
@@ -78,7 +78,11 @@ def triage(
     """
     if shard is not None and not 0 <= shard[0] < shard[1] <= PARTS:
         raise UsageError(f"--shard {shard[0]}/{shard[1]}: shards are counted from 0, and there are at most {PARTS}")
+    missing = [path for path in paths if is_missing(path)]
+    if paths and len(missing) == len(paths) and files_from is None:
+        raise UsageError(f"no such file or folder: {', '.join(missing)}")
     kept_in = store or store_of([*paths, files_from] if files_from is not None else paths)
+    paths = [path for path in paths if path not in missing]
     folder = os.path.join(kept_in, "parts")
     run_parts = partial(ray_cluster.run, address=address) if engine == "ray" else partial(local.run, processes=jobs)
     lock = os.path.join(kept_in, "lock" if shard is None else f"lock-{shard[0]}-of-{shard[1]}")
@@ -99,7 +103,8 @@ def triage(
     except OSError as why:
         raise UsageError(f"cannot write to {folder}: {(why.strerror or str(why)).lower()}") from why
     remember(kept_in)
-    return TriageResult(fleet=last.fleet, folder=folder, files=last.files, read=read, known=known, problems=last.problems)
+    problems = (*(f"{path}: no such file or folder" for path in missing), *last.problems)
+    return TriageResult(fleet=last.fleet, folder=folder, files=last.files, read=read, known=known, problems=problems)
 
 
 def _read(

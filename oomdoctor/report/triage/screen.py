@@ -55,7 +55,8 @@ def standing_out(fleet: Fleet, wording: Wording) -> Iterator[Block]:
 
 
 def _headline(fleet: Fleet, wording: Wording) -> Iterator[Span]:
-    jobs = wording.count(texts.JOBS, fleet.jobs, files=fleet.files)
+    gap = wording.comma if wording.is_chinese else " "
+    jobs = f"{wording.count(texts.JOBS, fleet.jobs)}{gap}{wording.count(texts.IN_FILES, fleet.files)}"
     days = len(fleet.jobs_by_day)
     yield Span(jobs + (wording.comma + wording.count(texts.DAYS, days) if days > 1 else "") + wording.stop + " ")
     if not fleet.failed:

@@ -8,7 +8,8 @@ from oomdoctor.case.text import Text
 from oomdoctor.report.wording.wording import Counted
 
 TITLE = Text("oomdoctor {version} · triage", "oomdoctor {version} · 批量诊断")
-JOBS = Counted("{n:,} job in {files:,} files", "{n:,} jobs in {files:,} files", "{n:,} 个作业，{files:,} 个文件")
+JOBS = Counted("{n:,} job", "{n:,} jobs", "{n:,} 个作业")
+IN_FILES = Counted("in {n:,} file", "in {n:,} files", "{n:,} 个文件")
 DAYS = Counted("{n} day", "{n} days", "{n} 天")
 DIED = Counted("{n:,} job ({share}) died of memory", "{n:,} jobs ({share}) died of memory", "{n:,} 个作业（{share}）因内存或显存不足而失败")
 NONE_DIED = Text("No job died of memory", "没有作业因内存或显存不足而失败")
@@ -19,7 +20,7 @@ GROUP_JOBS = Counted("{n:,} job", "{n:,} jobs", "{n:,} 个作业")
 MORE_GROUPS = Counted("{n:,} more group with {jobs:,} jobs", "{n:,} more groups with {jobs:,} jobs", "另有 {n:,} 组，共 {jobs:,} 个作业")
 ALSO = Text("Also", "另外")
 POSSIBLE = Counted("{n:,} job may have", "{n:,} jobs may have", "{n:,} 个作业可能是")
-POSSIBLE_NEXT = Text("the scheduler's records settle some: --records FILE", "调度器的记录可以确定其中一些：--records FILE")
+POSSIBLE_NEXT = Text("The scheduler's records settle some: --records FILE", "调度器的记录可以确定其中一些：--records FILE")
 SURVIVED = Counted("{n:,} job ran short and went on", "{n:,} jobs ran short and went on", "{n:,} 个作业一度不足，但继续运行了")
 UNREAD = Counted("of {n:,} job nothing could be read", "of {n:,} jobs nothing could be read", "{n:,} 个作业的日志完全读不出")
 UNREAD_FILES = Counted("{n:,} file could not be read", "{n:,} files could not be read", "{n:,} 个文件读不出")
