@@ -27,7 +27,8 @@ class EvidencePlace(NamedTuple):
 def make_place(path: str | None) -> EvidencePlace:
     """Make the folder: by default a new one below the working directory, else below the folder for temporary files."""
     if path is not None:
-        return _first_of([path], is_new=not os.path.isdir(path))
+        is_new = not os.path.isdir(path)
+        return _first_of([path], may_exist=True)._replace(is_new=is_new)
     names = _new_names()
     here = _first_of(names)
     if here.path is not None:
@@ -49,17 +50,18 @@ def remove_tree(path: str) -> None:
         os.rmdir(path)
 
 
-def _first_of(paths: Sequence[str], *, is_new: bool = True) -> EvidencePlace:
-    """Make the first of these folders that can be made; a new one must not be there before."""
+def _first_of(paths: Sequence[str], *, may_exist: bool = False) -> EvidencePlace:
+    """Make the first of these folders that can be made, for its owner alone; makedirs would leave all but the innermost open to others."""
     for path in paths:
         try:
-            os.makedirs(os.path.join(path, RANKS), mode=0o700, exist_ok=not is_new)
-        except FileExistsError:
-            continue
+            os.makedirs(path, mode=0o700, exist_ok=may_exist)
+            os.makedirs(os.path.join(path, RANKS), mode=0o700, exist_ok=True)
         except OSError as error:
-            return EvidencePlace(None, is_new, ((path, error.strerror or str(error)),))
-        return EvidencePlace(os.path.abspath(path), is_new)
-    return EvidencePlace(None, is_new)
+            if isinstance(error, FileExistsError) and not may_exist:
+                continue
+            return EvidencePlace(None, is_new=True, failed=((path, error.strerror or str(error)),))
+        return EvidencePlace(os.path.abspath(path), is_new=True)
+    return EvidencePlace(None, is_new=True)
 
 
 def _temporary() -> str:
