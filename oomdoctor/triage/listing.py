@@ -156,11 +156,14 @@ def _listed(entry: os.DirEntry[str], roots: Sequence[str], seen: set[tuple[int, 
 
 def _file(path: str, roots: Sequence[str], seen: set[tuple[int, int]]) -> LogFile | None:
     """Return a file that is named, or that a link leads to; None where its target is listed by itself."""
-    target = os.path.realpath(path)
-    if os.path.islink(path) and any(target.startswith(os.path.join(root, "")) for root in roots) and os.path.exists(target):
-        return None
+    if os.path.islink(path) and os.path.exists(path):
+        target = os.path.realpath(path)
+        if any(target.startswith(os.path.join(root, "")) for root in roots):
+            return None
     try:
         status = os.stat(path)
+    except ValueError as why:  # a NUL in it
+        return _file_of(path, 0, 0, problem=str(why))
     except OSError as why:
         return _file_of(path, 0, 0, problem="a link to nothing") if os.path.islink(path) else _unread(path, why)
     if stat.S_ISDIR(status.st_mode):

@@ -169,7 +169,7 @@ def test_alertmanager_gets_a_list_of_alerts(site: Site) -> None:
     assert all(isinstance(value, str) for part in alert.values() for value in part.values())
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://127.0.0.1/x", "gopher://127.0.0.1", "127.0.0.1/x", "http://", "https:///x"])
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://127.0.0.1/x", "gopher://127.0.0.1", "127.0.0.1/x", "http://", "https:///x", "http://[::1/x", "http://h:x/"])
 def test_nothing_is_sent_to_what_is_no_web_address(site: Site, url: str) -> None:
     site.triage()
     done = site.run("notify", "--for", "slack", "--post", url)
@@ -181,6 +181,13 @@ def test_a_server_that_refuses_is_named_without_the_secret_of_its_address(site: 
     with webhook(status=403) as received:
         done = site.run("notify", "--for", "slack", "--post", received.url)
     assert (done.returncode, "secret-path" in done.stderr, "403" in done.stderr) == (2, False, True)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1/secret path", "http://127.0.0.1/secret\u00e9"], ids=["a blank", "no ASCII"])
+def test_an_address_that_cannot_be_asked_is_refused_without_its_secret(site: Site, url: str) -> None:
+    site.triage()
+    done = site.run("notify", "--for", "slack", "--post", url)
+    assert (done.returncode, "secret" in done.stderr, "127.0.0.1 cannot be reached" in done.stderr) == (2, False, True)
 
 
 def test_a_server_that_sends_elsewhere_is_not_followed(site: Site) -> None:

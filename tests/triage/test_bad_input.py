@@ -118,6 +118,11 @@ def test_pipes_are_no_logs(tmp_path: Path) -> None:
     assert rows(tmp_path) == {}
 
 
+def test_a_path_that_no_file_can_have_is_named() -> None:
+    (folder,) = list_folders(["logs/fit\0.out"])
+    assert [(file.path, file.problem) for file in folder.files] == [("logs/fit\0.out", "embedded null byte")]
+
+
 def test_a_file_that_is_gone_when_it_is_read() -> None:
     gone = JobFile(file=LogFile("logs/fit-770002.out", 100, 1))
     read = JobReader(load_pack()).outcome(Attempt(number=0, streams=((gone,),)))

@@ -93,3 +93,19 @@ def test_a_query_reaches_nothing_but_rows(sql: str, rows: str, tmp_path: Path) -
         query(sql.format(secret=secret, made=made, rows=rows), rows=rows)
     assert not made.exists()
     assert Path(rows).read_bytes() == before
+
+
+BROKEN = {
+    "no JSON": b"job,native\n",
+    "a list": b"[1]\n",
+    "bytes that are no text": b'{"job": "\xff"}\n',
+    "a number that no column holds": b'{"job": "a", "attempt": 99999999999999999999}\n',
+}
+
+
+@pytest.mark.parametrize("data", BROKEN.values(), ids=BROKEN)
+def test_a_file_of_other_lines_is_refused(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(encode(ROWS[0]) + b"\n" + data)
+    with pytest.raises(UsageError, match=r"rows|query"):
+        query("SELECT job, attempt FROM jobs", rows=str(path))

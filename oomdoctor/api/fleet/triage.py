@@ -95,6 +95,8 @@ def triage(
             state = _state(paths, rules, records) if is_walked else None
             last = None if refresh or shard is not None or state is None else read_known(folder)
             if last is None or last.state != state:
+                if engine == "local":
+                    local.prepare(jobs)
                 named = chain(paths, read_paths(files_from) if files_from is not None else ())
                 read, last = _read(named, folder, lock, state, redact, records, rules, run_parts, refresh, shard, progress)
             else:

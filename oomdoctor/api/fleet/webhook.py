@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http.client import HTTPException
 from typing import Any
 from urllib import error, parse, request
 
@@ -22,15 +23,26 @@ def post_json(url: str, text: str) -> None:
 
     The path of an address can be a secret (Slack), so that messages name the host alone.
     """
-    told = parse.urlsplit(url)
-    if told.scheme not in ("http", "https") or not told.hostname:
-        raise UsageError("--post takes an address that begins with http:// or https://")
+    host = _host(url)
     try:
         asking = request.Request(url, text.encode(), {"Content-Type": "application/json"}, method="POST")
         with request.build_opener(_NoRedirect).open(asking, timeout=_SECONDS):
             pass
     except error.HTTPError as why:
         why.close()
-        raise UsageError(f"{told.hostname} refused the message with status {why.code}") from why
-    except (error.URLError, OSError, ValueError) as why:
-        raise UsageError(f"{told.hostname} cannot be reached: {getattr(why, 'reason', why)}") from why
+        raise UsageError(f"{host} refused the message with status {why.code}") from why
+    except OSError as why:
+        raise UsageError(f"{host} cannot be reached: {getattr(why, 'reason', why)}") from why
+    except (HTTPException, ValueError) as why:  # which quote the address
+        raise UsageError(f"{host} cannot be reached: the address is malformed, or the answer is no HTTP") from why
+
+
+def _host(url: str) -> str:
+    try:
+        told = parse.urlsplit(url)
+        host = told.hostname if told.scheme in ("http", "https") and told.port != 0 else None
+    except ValueError:
+        host = None
+    if not host:
+        raise UsageError("--post takes an address that begins with http:// or https:// and names a host")
+    return host

@@ -7,13 +7,21 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing import forkserver, get_context
 
 from oomdoctor.errors import UsageError
+from oomdoctor.triage.engines import part_work
 from oomdoctor.triage.engines.part_work import Finished, PartWorker, Task, finish
 from oomdoctor.triage.store.lock import share
 
 _START = "spawn" if sys.platform == "win32" else "forkserver"
+
+
+def prepare(processes: int) -> None:
+    """Have the code loaded from which processes will start, while this one lists what there is to read; they then share it."""
+    if processes > 1 and _START == "forkserver":
+        get_context(_START).set_forkserver_preload([part_work.__name__])
+        forkserver.ensure_running()
 
 
 def run(task: Task, parts: Sequence[int], processes: int) -> Iterator[Finished]:

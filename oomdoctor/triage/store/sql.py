@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from typing import Any, get_args, get_origin, get_type_hints
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct
 
 from oomdoctor.errors import UsageError
 from oomdoctor.triage.row import JobRow
@@ -108,9 +108,14 @@ def _by_sqlite(sql: str, connect: Callable[[], sqlite3.Connection]) -> Answer:
 
 def _loaded(path: str) -> sqlite3.Connection:
     base = sqlite3.connect(":memory:")
-    with open(path, "rb") as file:
-        lines: Iterable[bytes] = (line for line in file if line.strip())
-        fill_sqlite(base, lines)
+    try:
+        with open(path, "rb") as file:
+            lines: Iterable[bytes] = (line for line in file if line.strip())
+            fill_sqlite(base, lines)
+    except OSError as why:
+        raise UsageError(f"{path}: {(why.strerror or str(why)).lower()}") from why
+    except (DecodeError, UnicodeDecodeError, OverflowError) as why:
+        raise UsageError(f"{path}: these are no rows of triage: {_first_line(why)}") from why
     return base
 
 
