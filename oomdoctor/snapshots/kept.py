@@ -66,9 +66,7 @@ def kept(live: Mapping[int, LiveBlock], stacks: Sequence[Stack], categories: Cat
         most=paths[stack][0],
         most_blocks=paths[stack][1],
         site=str(_caller(frames)),
-        phase=phase_of(
-            "\n".join(f'File "{frame.file}", line {frame.line}, in {frame.function}' for frame in frames).encode("utf-8", "replace")
-        ),
+        phase=phase_of("\n".join(map(_as_printed, frames)).encode("utf-8", "replace")),
         without_gradients=any(frame.function == _NO_GRADIENTS for frame in frames),
         is_checkpointed=any(_CHECKPOINTED in frame.file for frame in frames),
     )

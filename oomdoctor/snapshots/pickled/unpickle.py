@@ -91,14 +91,14 @@ class Unpickler:
             return NotReadable(f"it is cut off at byte {self._before + self._end}")
         return NotReadable(f"the opcode {self._data[self._at : self._at + 1]!r} at byte {at} is none that a snapshot has")
 
-    def _read_on(self) -> None:
-        """Drop what was read, and read the next piece; raise where the last opcode reached behind the end."""
+    def _read_on(self, least: int = _AHEAD) -> None:
+        """Drop what was read, and read on until more bytes are there than `least`; raise where the last opcode reached behind the end."""
         if self._end is not None:
             raise self._refused()
         self._before += self._at
         pieces, length = [self._data[self._at :]], len(self._data) - self._at
         self._at = 0
-        while length <= _AHEAD:
+        while length <= max(least, _AHEAD):
             piece = self._source.read(_PIECE)
             pieces.append(piece or _END)
             if not piece:
@@ -136,11 +136,8 @@ class Unpickler:
 
     def _text(self) -> None:
         length = memo_number(self._data[self._at : self._at + 5])
-        while self._end is None and self._at + 5 + length > len(self._data):
-            piece = self._source.read(_PIECE)
-            self._end = None if piece else len(self._data)
-            self._data += piece or _END
-            self._last = len(self._data) - _AHEAD if piece else len(self._data) - len(_END)
+        if self._end is None and self._at + 5 + length > len(self._data):
+            self._read_on(5 + length)
         if self._end is not None and self._at + 5 + length > self._end:
             raise NotReadable(f"a text at byte {self._before + self._at} is longer than the file")
         self._stack.append(self._data[self._at + 5 : self._at + 5 + length].decode())
