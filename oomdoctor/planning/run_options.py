@@ -13,7 +13,6 @@ from oomdoctor.planning.options import CostedMeasure, Option, available, measure
 from oomdoctor.setups.respread import respread
 
 RunOption = Option[Setup]
-"""LoraConfig.r of peft/tuners/lora/config.py."""
 _EVERY = 64
 """Below this every micro batch is looked at, above it halves of the present one."""
 _FOUR_BITS = 0.6

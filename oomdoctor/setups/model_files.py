@@ -28,6 +28,8 @@ _SPLIT = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$", re.IGNORECASE)
 _MOST_PARTS = 1000
 _PIPELINE = ("transformer", "transformer_2", "unet", "text_encoder", "text_encoder_2", "text_encoder_3", "image_encoder", "vae")
 """Folders of a pipeline of diffusers that hold weights."""
+_COUNTED = "counted_parameters"
+"""What a row of the table says of a class of diffusers whose blocks are not written here; nobody else's file may."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 """A model on a hub: an owner and a name, never a way out of a folder."""
 
@@ -139,7 +141,8 @@ def _picture_parts(path: str) -> Iterator[tuple[str, int]]:
     """Yield the models of diffusers in a folder, a file, or of a known name, each with its parameters; text encoders among them."""
     row = None if os.path.exists(path) else model_row(path)
     if row is not None and row.parts:
-        yield from _counted(row.parts.items())
+        for name, part in row.parts.items():
+            yield from ((name, part[_COUNTED]),) if _COUNTED in part else _counted(((name, part),))
         return
     if not os.path.isfile(os.path.join(path, "model_index.json")):
         config = read_config(path)

@@ -45,6 +45,7 @@ def test_the_weights_are_the_published_ones(config: dict[str, Any], params: int)
     [
         {},
         {"_class_name": "NewTransformer2DModel"},
+        {"_class_name": "NewTransformer2DModel", "counted_parameters": 10**400},
         {**FLUX, "num_layers": None},
         {**UNET, "block_out_channels": [320], "cross_attention_dim": 768},
     ],
@@ -72,3 +73,8 @@ def test_what_makes_pictures_is_known_by_name_and_has_no_shape() -> None:
     assert model_shape("sdxl") is None
     assert "unet 4.78 GiB, text_encoder 0.23 GiB, text_encoder_2 1.29 GiB, vae 0.16 GiB" in (unread_config("sdxl") or "")
     assert unread_config("sdxl turbo mega") is None
+
+
+def test_a_count_stands_in_the_table_alone(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"counted_parameters": 1000000000}')
+    assert "gives no sizes to count with" in (unread_config(str(tmp_path)) or "")

@@ -91,6 +91,17 @@ def test_states_limit_the_requests_of_the_table() -> None:
     assert request_table(setup, server(length=100), 10 * GIB) == 4 * (int(9 * GIB / state / 3) + 1) * 104
 
 
+@pytest.mark.parametrize("model", ["Qwen/Qwen2.5-7B", "Qwen/Qwen3-Next-80B-A3B-Instruct", "deepseek-ai/DeepSeek-V4-Flash"])
+def test_a_cache_without_room_has_the_table_of_an_empty_one(model: str) -> None:
+    assert request_table(of(model), server(), -10 * GIB) == request_table(of(model), server(), 0) == 4 * (32768 + 4)
+
+
+def test_keys_of_more_tokens_than_a_page_has_take_a_page_each() -> None:
+    setup = of("deepseek-ai/DeepSeek-V4-Flash")
+    wide = [replace(layer, compression=layer.compression and replace(layer.compression, ratio=512, index=0)) for layer in setup.shape.each]
+    assert pool_token(replace(setup, shape=replace(setup.shape, each=tuple(wide))), server()) == len(wide) * 1152 / 512
+
+
 def test_without_a_longest_request_there_is_no_table() -> None:
     assert request_table(of("Qwen/Qwen2.5-7B"), server(length=None), GIB) == 0
 

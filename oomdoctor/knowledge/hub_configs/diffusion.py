@@ -8,18 +8,12 @@ from __future__ import annotations
 
 from oomdoctor.knowledge.hub_configs.sizes import MOST_LAYERS, HubConfig, size, sizes, texts
 
-COUNTED = "counted_parameters"
 _TIME = 256
 """Width of the sines of a time step."""
 
 
 def picture_parameters(config: HubConfig) -> int | None:
-    """Return the parameters of a model of diffusers; None for a class that is not known, or where a size is missing.
-
-    A row of the table may say what was counted in a class whose blocks are not written here.
-    """
-    if isinstance(counted := config.get(COUNTED), int):
-        return counted
+    """Return the parameters of a model of diffusers; None for a class that is not known, or where a size is missing."""
     made = {
         "FluxTransformer2DModel": _flux,
         "SD3Transformer2DModel": _sd3,

@@ -1,6 +1,6 @@
 """The shape of rules/servers: what a server takes by default, and what it says where a start fails."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -84,11 +84,29 @@ class ServerDefaults(Record, frozen=True, kw_only=True):
     """States that there is place for; where no row holds, they are a part of the cache."""
 
 
+FirstEngineReason = Literal[
+    "told",
+    "old_card",
+    "packed_cache",
+    "packed_cache_elsewhere",
+    "first_options",
+    "offload",
+    "adapters",
+    "pipeline",
+    "bitsandbytes",
+    "gguf",
+    "drafts",
+    "draft_model",
+    "states",
+    "pictures_beside",
+]
+"""What a start may have that one engine alone can do: oomdoctor/setups/programs/engine.py says how each is told."""
+
+
 class FirstEngine(Record, frozen=True, kw_only=True):
     """Where a release that has two engines runs the first."""
 
-    reason: str
-    """What a start must have: a name of oomdoctor/setups/programs/engine.py."""
+    reason: FirstEngineReason
     since: str
     until: str
     """The first release in which that runs the other engine, or fails."""

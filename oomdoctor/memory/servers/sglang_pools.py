@@ -63,7 +63,8 @@ def request_table(setup: Setup, server: Server, cache: int) -> int:
     token = pool_token(setup, server)
     if server.length is None or not token:
         return 0
-    tokens = max(0, cache) / token
+    cache = max(0, cache)
+    tokens = cache / token
     running = max(min(int(tokens / server.length * _LENGTHS_RUNNING), _MOST_RUNNING), _FEWEST_RUNNING)
     most = [server.pools.running or running, int(tokens / 2)]
     if _compressed(setup):
@@ -117,7 +118,7 @@ def _widths(layers: tuple[CompressedKeys, ...], *, ring_of: int) -> _Widths:
     for layer in layers:
         window += _paged(layer, _PAGE)
         if layer.ratio:
-            keys += _paged(layer, _PAGE // layer.ratio) / layer.ratio
+            keys += _paged(layer, max(1, _PAGE // layer.ratio)) / layer.ratio
         if layer.ratio == _OVERLAPS:
             window += _RING / ring_of * _STATES_OF_OVERLAP * (layer.head + layer.index) * _FP32
         elif layer.ratio:

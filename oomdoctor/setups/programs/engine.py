@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from oomdoctor.case.settings import RunSettings, positive
 from oomdoctor.case.shape import Shape
-from oomdoctor.knowledge.records.server import ServerRecord
+from oomdoctor.knowledge.records.server import FirstEngineReason, ServerRecord
 from oomdoctor.knowledge.tables.cards import commonest_card
 from oomdoctor.versions import at_least, in_span
 
@@ -34,7 +34,7 @@ class _Start(Struct, frozen=True):
         return bool(self.settings.draft_model or self.settings.draft_method)
 
 
-_CONDITIONS: Mapping[str, Callable[[_Start], bool | None]] = MappingProxyType(
+_CONDITIONS: Mapping[FirstEngineReason, Callable[[_Start], bool | None]] = MappingProxyType(
     {
         "told": lambda start: start.settings.first_engine,
         "old_card": lambda start: at_least(start.capability, _FIRST_WITH_FLASH_ATTENTION) is False,
@@ -52,7 +52,7 @@ _CONDITIONS: Mapping[str, Callable[[_Start], bool | None]] = MappingProxyType(
         "pictures_beside": lambda start: start.shape.vision is not None and start.shape.vision.family == "mllama",
     }
 )
-"""What rules may name as a reason; None is unknown."""
+"""Whether a start has each reason; None is unknown."""
 
 
 def release_of_engine(version: str | None, record: ServerRecord, settings: RunSettings, shape: Shape, card: str) -> str | None:
