@@ -169,7 +169,19 @@ def test_alertmanager_gets_a_list_of_alerts(site: Site) -> None:
     assert all(isinstance(value, str) for part in alert.values() for value in part.values())
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://127.0.0.1/x", "gopher://127.0.0.1", "127.0.0.1/x", "http://", "https:///x", "http://[::1/x", "http://h:x/"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///etc/passwd",
+        "ftp://127.0.0.1/x",
+        "gopher://127.0.0.1",
+        "127.0.0.1/x",
+        "http://",
+        "https:///x",
+        "http://[::1/x",
+        "http://h:x/",
+    ],
+)
 def test_nothing_is_sent_to_what_is_no_web_address(site: Site, url: str) -> None:
     site.triage()
     done = site.run("notify", "--for", "slack", "--post", url)
