@@ -65,7 +65,7 @@ def fill_sqlite(base: sqlite3.Connection, rows: Iterable[bytes]) -> None:
 
 def _cells(row: bytes) -> tuple[str | int | float | None, ...]:
     """Return the values of a row; lists and objects as JSON."""
-    told = decode(row, type=dict[str, object])
+    told = decode(row, type=dict[str, str | int | float | bool | list[object] | dict[str, object] | None])
     return tuple(encode(value).decode() if isinstance(value := told.get(name), (list, dict)) else value for name in _COLUMNS)
 
 
