@@ -105,12 +105,20 @@ def read_run(
 ) -> tuple[RunSettings, str | None]:
     """Return the settings of a run that somebody asks about, and the framework that its configs show."""
     run = _read_configs(path_list(config), pack) if config else None
-    known = _with_settings(run.settings if run else RunSettings(), settings or {})
+    known = asked_settings(run.settings if run else RunSettings(), gpus=gpus, settings=settings, serve=serve)
+    return known, run.framework if run else None
+
+
+def asked_settings(
+    known: RunSettings, *, gpus: int | None, settings: RunSettings | Mapping[str, Scalar] | None, serve: bool
+) -> RunSettings:
+    """Return the settings with those that somebody gave. Raise UsageError where a name or a value is none of theirs."""
+    known = _with_settings(known, settings or {})
     if serve:
         known = replace(known, method="serve")
         if gpus is not None and known.tensor_parallel is None and known.pipeline_parallel is None:
             known = replace(known, tensor_parallel=gpus)
-    return known, run.framework if run else None
+    return known
 
 
 def estimate_run(
@@ -168,7 +176,6 @@ def _read_configs(paths: Sequence[str], pack: Pack) -> RunConfig | None:
 
 
 def _with_settings(known: RunSettings, given: RunSettings | Mapping[str, Scalar]) -> RunSettings:
-    """Return the settings with those that somebody gave. Raise UsageError where a name or a value is none of theirs."""
     values = given.known() if isinstance(given, RunSettings) else given
     settings = known.with_values(values)
     for name, value in values.items():

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
 from oomdoctor.api.config_run import config_request, plan_writer
 from oomdoctor.api.configs import read_settings
+from oomdoctor.api.estimate import asked_settings
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
 from oomdoctor.api.models import card_assumption, fetch_unknown, find_card, known_framework, number_of_cards
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.serving import AnyPlans
+from oomdoctor.case.settings import RunConfig, RunSettings, Scalar
 from oomdoctor.knowledge.pack import Pack, load_pack
 from oomdoctor.planning.plan_request import PlanRequest, plan_request
 from oomdoctor.planning.plan_run import plan_run
@@ -26,6 +28,8 @@ def plan(
     model: Path | None = None,
     hub: bool = False,
     framework: str | None = None,
+    settings: RunSettings | Mapping[str, Scalar] | None = None,
+    serve: bool = False,
     server_version: str | None = None,
     top: int = 5,
     rules: Path | None = None,
@@ -34,7 +38,8 @@ def plan(
 
     `config` are the run's config files, `log` its logs or their diagnosis; either is enough, and of a `model` alone LoRA is planned.
     `gpu` is the name of a card or a size (`24GB`), by default the card of the log, and `gpus` how many. `model` and `hub` are those
-    of `estimate`. `framework` is the run's where nothing shows it, `server_version` the release of a server where neither a file nor
+    of `estimate`, and so are `settings` and `serve`, which go before what the files say; a log tells its own.
+    `framework` is the run's where nothing shows it, `server_version` the release of a server where neither a file nor
     a log names it. What had to be assumed of the run is in `now.assumptions` of the result. `rules` is a folder of rules that are
     laid over the built-in ones.
 
@@ -51,11 +56,12 @@ def plan(
     card = None if gpu is None else find_card(gpu)
     gpus = number_of_cards(card, gpus)
     framework, is_known = known_framework(framework, pack), server_version is not None
-    request = _request(log, configs, pack, hub=hub, model=name, gpus=gpus, framework=framework, is_known=is_known)
+    given = None if settings is None and not serve else asked_settings(RunSettings(), gpus=gpus, settings=settings, serve=serve)
+    request = _request(log, configs, pack, given, hub=hub, model=name, gpus=gpus, framework=framework, is_known=is_known)
     request = replace(request, assumptions=(*card_assumption(card), *request.assumptions))
     if server_version is not None and request.framework is not None:
         request = replace(request, log={f"log.{request.framework}_version": server_version, **request.log})
-    writer = plan_writer(configs, request, pack) if configs else None
+    writer = plan_writer(configs, request, pack) if configs and given is None else None
     return plan_run(request, pack, card=card, gpus=gpus, model=name, top=top, writer=writer)
 
 
@@ -63,6 +69,7 @@ def _request(
     log: Diagnosis | Paths,
     configs: Sequence[str],
     pack: Pack,
+    given: RunSettings | None,
     *,
     hub: bool,
     model: str | None,
@@ -78,6 +85,8 @@ def _request(
         diagnosis = diagnose_logs(path_list(log), pack, config=configs)
     if diagnosis is None:
         run = read_settings(configs, pack, all_needed=False)[0] if configs else None
+        if given is not None:
+            run = replace(run or RunConfig(), settings=(run or RunConfig()).settings.with_values(given.known()))
         if hub:
             fetch_unknown(model or (run and run.settings.model))
         return config_request(run, pack, model=model, gpus=gpus, framework=framework, is_known=is_known)
