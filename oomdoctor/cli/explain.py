@@ -7,10 +7,9 @@ import os
 import click
 
 from oomdoctor import __version__
-from oomdoctor.api.pipeline import diagnose_logs
+from oomdoctor.api.handbook.explain import found_pages, page_id
 from oomdoctor.cli.options import RULES, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
-from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.handbook.page import contents_page, found_page, rule_page
@@ -19,8 +18,6 @@ from oomdoctor.report.wire.explain import convert_pages
 from oomdoctor.report.wording.wording import Wording
 
 _LONGEST = 20_000
-_FEW = 3
-"""More words than this are a piece of a message."""
 _SHOWN = 80
 
 
@@ -56,43 +53,6 @@ def explain(terms: tuple[str, ...], format_: str, output: str | None, lang: str 
         write(show(found_page(book, pages, text[:_SHOWN], wording, __version__), format_, to_terminal=output is None, full=True), output)
         return
     write(_page(book, page_id(book, text) if text else None, format_, wording, to_terminal=output is None), output)
-
-
-def found_pages(book: Book, text: str) -> list[str]:
-    """Return the ids of the pages that speak of a few words; none where the words are an id or a message."""
-    if book.part_of(_spelled(text)) is not None or len(text.split()) > _FEW or _message(book, text) is not None:
-        return []
-    return book.search(text)
-
-
-def page_id(book: Book, text: str) -> str:
-    """Return the id that a text is, or the message that stands in it. Raise UsageError with what is near where there is none."""
-    spelled = _spelled(text)
-    if book.part_of(spelled) is not None:
-        return spelled
-    message = _message(book, text) or book.with_example(text) or book.with_literal(text) or _message(book, text, general=True)
-    if message is not None:
-        return message
-    near = book.near(text)
-    raise UsageError(
-        f"nothing is called '{text.strip()[:80]}'"
-        + (f"; near it: {', '.join(near)}" if near else "; `oomdoctor explain` lists what there is")
-    )
-
-
-def _spelled(text: str) -> str:
-    return text.strip().lower().replace(" ", "-").replace("_", "-")
-
-
-def _message(book: Book, text: str, *, general: bool = False) -> str | None:
-    """Return the signature of the first message in a text, failures before what only tells about a run.
-
-    A `general` sentence says what any program may say: a piece of a program's own message is more.
-    """
-    events = diagnose_logs(["text"], book.pack, text=text.encode("utf-8", "replace")).case.events
-    aside = set() if general else {signature.id for signature in book.pack.signatures if signature.general}
-    events = tuple(event for event in events if event.signature not in aside)
-    return next((event.signature for event in sorted(events, key=lambda event: event.kind.value == "context")), None)
 
 
 def _page(book: Book, name: str | None, format_: str, wording: Wording, *, to_terminal: bool) -> str:

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 from click.testing import CliRunner
 
-from oomdoctor.cli.explain import page_id
+from oomdoctor.api.handbook.explain import page_id
 from oomdoctor.cli.main import cli
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.book import Book

@@ -1,0 +1,1 @@
+"""The handbook: its pages by name, by message and by words."""
