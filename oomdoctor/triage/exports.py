@@ -99,7 +99,7 @@ def join_pieces(data: bytes) -> bytes:
             continue
         stream, mark = piece[1], piece[2]
         if mark == b"P":
-            held.setdefault(stream, []).append(line if stream not in held else line[piece.end() :])
+            held.setdefault(stream, []).append(line[piece.end() :] if held.get(stream) else line)
         elif stream in held:
             out.append(b"".join([*held.pop(stream), line[piece.end() :]]))
         else:
@@ -107,11 +107,18 @@ def join_pieces(data: bytes) -> bytes:
     return b"\n".join([*out, *(b"".join(pieces) for pieces in held.values())])
 
 
-def split_unfinished(data: bytes) -> tuple[bytes, bytes]:
-    """Return joined entries without the line that goes on in the next file of a log, and that line."""
-    at = data.rfind(b"\n") + 1
-    piece = _CRI_PIECE.match(data[at:])
-    return (data[:at], data[at:]) if piece is not None and piece[2] == b"P" else (data, b"")
+def unfinished_line(data: bytes) -> bytes:
+    """Return the last line of joined entries where it goes on in the next file of a log, else nothing."""
+    line = data[data.rfind(b"\n") + 1 :]
+    piece = _CRI_PIECE.match(line)
+    return line if piece is not None and piece[2] == b"P" else b""
+
+
+def finish_line(begun: bytes, data: bytes) -> tuple[bytes, bytes]:
+    """Return a line that was begun with what the next file holds of it, and that file without it."""
+    lines = join_pieces(begun + b"\n" + data).split(b"\n")
+    at = next(number for number, line in enumerate(lines) if line.startswith(begun))
+    return lines[at], b"\n".join(lines[:at] + lines[at + 1 :])
 
 
 def error_file_text(data: bytes) -> bytes | None:

@@ -20,7 +20,7 @@ from oomdoctor.parse.ending import REACH, SIGNS, SIGNS_OF_A_KIND, find_log_endin
 from oomdoctor.parse.reading import LogReader, SourceEvents
 from oomdoctor.parse.recogniser import ERROR_SIGNS
 from oomdoctor.triage.elsewhere.downloads import where
-from oomdoctor.triage.exports import join_pieces, split_unfinished
+from oomdoctor.triage.exports import finish_line, unfinished_line
 from oomdoctor.triage.job import Attempt, JobFile
 from oomdoctor.triage.texts import NOT_TEXT, FileText, read_text
 from oomdoctor.verdicts import named_by_warning, progress_after, verdict_of_ending
@@ -108,17 +108,20 @@ class JobReader:
 
 
 def _texts(stream: Sequence[JobFile]) -> Iterator[tuple[JobFile, FileText]]:
-    """Yield the pieces of a log with their texts; a line that a rotation cut stands whole in the piece in which it ends."""
-    begun = b""
-    for number, piece in enumerate(stream, 1):
+    """Yield the pieces of a log with their texts; a line that a rotation cut stands whole in the piece in which it begins."""
+    waiting: list[tuple[JobFile, FileText]] = []
+    for piece in stream:
         text = read_text(piece.file) if piece.text is None else FileText(piece.text, piece.file.problem)
-        if text.data and begun:
-            text = FileText(join_pieces(begun + b"\n" + text.data), text.problem)
-        begun = b""
-        if text.data and number < len(stream):
-            whole, begun = split_unfinished(text.data)
-            text = FileText(whole, text.problem)
-        yield piece, text
+        if waiting and text.data:
+            first, cut = waiting[0]
+            begun = unfinished_line(cut.data or b"")
+            line, rest = finish_line(begun, text.data)
+            waiting[0] = first, FileText((cut.data or b"").removesuffix(begun) + line, cut.problem)
+            text = FileText(rest, text.problem)
+        waiting.append((piece, text))
+        while waiting and (text.data is None or not unfinished_line(waiting[0][1].data or b"")):
+            yield waiting.pop(0)
+    yield from waiting
 
 
 def outcome_of(number: int, files: tuple[ReadFile, ...]) -> AttemptOutcome:

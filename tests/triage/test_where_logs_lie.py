@@ -109,7 +109,23 @@ LAYOUTS: dict[str, tuple[dict[str, str | bytes], Told]] = {
                 f"2025-06-03T01:02:03.000000001Z stderr F step 1\n2025-06-03T01:02:04.000000001Z stderr P {OOM[:40]}\n"
             ),
         },
-        {"fit-x7k2p": {**YES, "requested_bytes": 3 << 30, "total_bytes": 42294690447}},
+        {"fit-x7k2p": {**YES, "text": OOM.rstrip(), "first_file": f"n1/{POD.format(pod='fit-x7k2p')}/0.log.20250603-010203"}},
+    ),
+    "kubelet, a line over three files, and an empty one between": (
+        {
+            f"n1/{POD.format(pod='fit-x7k2p')}/0.log.20250603-010204": "",
+            f"n1/{POD.format(pod='fit-x7k2p')}/0.log.20250603-010203": f"2025-06-03T01:02:04.000000001Z stderr P {OOM[:40]}\n",
+            f"n1/{POD.format(pod='fit-x7k2p')}/0.log.20250603-010205": f"2025-06-03T01:02:04.000000001Z stderr P {OOM[40:90]}\n",
+            f"n1/{POD.format(pod='fit-x7k2p')}/0.log": f"2025-06-03T01:02:04.000000001Z stderr F {OOM[90:]}",
+        },
+        {"fit-x7k2p": {**YES, "text": OOM.rstrip(), "first_file": f"n1/{POD.format(pod='fit-x7k2p')}/0.log.20250603-010203"}},
+    ),
+    "kubelet, a line of which the end is lost": (
+        {
+            f"n1/{POD.format(pod='fit-x7k2p')}/0.log.20250603-010203": f"2025-06-03T01:02:04.000000001Z stderr P {OOM[:90]}\n",
+            f"n1/{POD.format(pod='fit-x7k2p')}/0.log": "",
+        },
+        {"fit-x7k2p": {**YES, "text": OOM[:90].rstrip()}},
     ),
     "Docker, a rotated log with its record beside it": (
         {
