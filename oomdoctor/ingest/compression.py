@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -20,6 +22,8 @@ _BLOCK = 32 << 10
 _FIRST_PIECE = 256
 _LARGEST_PIECE = 128 << 10
 """An error takes the piece with it in which it shows, so the first pieces of an archive are small."""
+_LARGEST_ZSTD_WINDOW = 128 << 20
+"""What `zstd` itself accepts without --long."""
 _MOST_DAMAGED = 1000
 """After so many members that cannot be read the rest is left alone."""
 _GZIP_TRAILER = 8
@@ -89,11 +93,20 @@ def maker(name: str) -> Callable[[], Decompressor]:
         import bz2  # noqa: PLC0415 - only for such a file
 
         return bz2.BZ2Decompressor
+    return _zstd_maker()
+
+
+def _zstd_maker() -> Callable[[], Decompressor]:
+    # A frame may ask for a window of its own size.
+    with suppress(ImportError):
+        zstd: Any = import_module("compression.zstd")  # of the standard library, from Python 3.14 on
+        options = {zstd.DecompressionParameter.window_log_max: _LARGEST_ZSTD_WINDOW.bit_length() - 1}
+        return lambda: _ZstdFrame(zstd.ZstdDecompressor(options=options))
     try:
-        import zstandard  # noqa: PLC0415 - only for such a file, and it may not be installed
+        zstandard: Any = import_module("zstandard")
     except ImportError as why:
         raise MissingDecompressor from why
-    return lambda: _ZstdFrame(zstandard)
+    return lambda: _ZstdFrame(zstandard.ZstdDecompressor(max_window_size=_LARGEST_ZSTD_WINDOW).decompressobj())
 
 
 def _inflater() -> Any:
@@ -267,9 +280,8 @@ class _ZstdFrame:
     A checksum stands in the last bytes of a frame: they go in by themselves, so that a wrong one does not cost the text before it.
     """
 
-    def __init__(self, zstandard: Any) -> None:
-        # A frame may ask for a window of its own size; 128 MiB is what `zstd` itself accepts without --long.
-        self._frame = zstandard.ZstdDecompressor(max_window_size=128 << 20).decompressobj()
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
         self._waiting = b""
 
     @property

@@ -1,13 +1,14 @@
 """One pass over raw bytes for all literals at once; what has no literal is never looked at again.
 
-Small inputs use `bytes.find`, which needs no import; larger ones hyperscan, where it is installed. Both give the same
-hits (a property test holds them against each other).
+Small inputs use `bytes.find`, which needs no import; larger ones hyperscan where it is installed, or what `use` was given. All give
+the same hits (a property test holds them against each other).
 """
 
 from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from oomdoctor import cache
@@ -123,10 +124,22 @@ def _by_end(hit: Hit) -> tuple[int, int]:
     return hit[1], hit[0]
 
 
-def make_prefilter(literals: list[bytes], numbers: list[int], size: int | None) -> FindPrefilter | HyperscanPrefilter:
+MakePrefilter = Callable[[list[bytes], list[int]], Prefilter]
+"""Makes an engine of literals and their numbers."""
+_brought: list[MakePrefilter] = []
+
+
+def use(make: MakePrefilter | None) -> None:
+    """Search larger inputs with an engine that the program around brings, where hyperscan cannot be had; None: no more."""
+    _brought[:] = [] if make is None else [make]
+
+
+def make_prefilter(literals: list[bytes], numbers: list[int], size: int | None) -> Prefilter:
     """Return the engine for an input of `size` bytes (None: unknown, so large)."""
     if size is not None and size <= SMALL:
         return FindPrefilter(literals, numbers)
+    if _brought:
+        return _brought[0](literals, numbers)
     try:
         return HyperscanPrefilter(literals, numbers)
     except ImportError:

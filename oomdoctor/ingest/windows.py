@@ -376,11 +376,20 @@ class Range:
         if not part:
             return 0
         try:
-            count = os.preadv(self._descriptor, [part], self._at)
+            count = _read_at(self._descriptor, part, self._at)
         except OSError:
             return 0
         self._at += count
         return count
+
+
+def _read_at(descriptor: int, buffer: memoryview, offset: int) -> int:
+    """Fill the buffer from an offset on; without a copy where the system can."""
+    if hasattr(os, "preadv"):
+        return os.preadv(descriptor, [buffer], offset)
+    data = os.pread(descriptor, len(buffer), offset)
+    buffer[: len(data)] = data
+    return len(data)
 
 
 def tail_start(size: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -51,6 +52,7 @@ _SPLIT = 32 << 20
 """From this size on the threads read a file together."""
 _COUNTED = 256 << 10
 """Line ends are counted in so many bytes at once."""
+CAN_START_THREADS = sys.platform != "emscripten"
 _PARTS = 4
 """How many parts of a large file each thread gets, so that one which was held up does not hold up all."""
 
@@ -87,7 +89,7 @@ class LogReader:
     def __init__(self, pack: Pack, *, jobs: int = 1, progress: Progress | None = None, early: Early | None = None) -> None:
         self.pack = pack
         self.recogniser = Recogniser(pack)
-        self.jobs = max(1, jobs)
+        self.jobs = max(1, jobs) if CAN_START_THREADS else 1
         self.progress = progress
         self.early = early
         self._local = threading.local()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oomdoctor.ingest.prefilter import SMALL, FindPrefilter, Hit, HyperscanPrefilter, Prefilter, make_prefilter
+from oomdoctor.ingest.prefilter import SMALL, FindPrefilter, Hit, HyperscanPrefilter, Prefilter, make_prefilter, use
 
 pytest.importorskip("hyperscan", reason="the engine for large inputs has no wheel here")
 ENGINES = [FindPrefilter, HyperscanPrefilter]
@@ -94,6 +94,20 @@ def test_a_twin_finds_the_same(engine: type[FindPrefilter | HyperscanPrefilter])
 ])  # fmt: skip
 def test_the_size_chooses_the_engine(size: int | None, engine: type[object]) -> None:
     assert type(make_prefilter([b"literal"], [0], size)) is engine
+
+
+class _BroughtPrefilter(FindPrefilter):
+    """An engine of the program around."""
+
+
+def test_an_engine_that_the_program_brings_is_used_for_larger_inputs() -> None:
+    use(_BroughtPrefilter)
+    try:
+        assert type(make_prefilter([b"literal"], [0], SMALL + 1)) is _BroughtPrefilter
+        assert type(make_prefilter([b"literal"], [0], SMALL)) is FindPrefilter
+    finally:
+        use(None)
+    assert type(make_prefilter([b"literal"], [0], SMALL + 1)) is HyperscanPrefilter
 
 
 def test_without_hyperscan_the_plain_search_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,7 +167,8 @@ def test_a_bomb_of_no_size_limit_in_the_header_does_not_take_memory_at_once(pack
 
 
 def test_without_zstandard_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "zstandard", None)
+    for module in ("zstandard", "compression.zstd"):
+        monkeypatch.setitem(sys.modules, module, None)
     path = tmp_path / "run.log.zst"
     path.write_bytes(b"\x28\xb5\x2f\xfd" + b"\0" * 20)
     opened = open_path(str(path))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -16,6 +17,8 @@ T = TypeVar("T")
 
 _CHUNK = 1 << 16
 _MOST_BYTES = 8 << 20
+CAN_FORK = hasattr(os, "fork") and sys.platform != "emscripten"
+"""In a browser the function is there and always fails."""
 
 
 class IsolatedFailure(Struct, frozen=True):
@@ -33,7 +36,7 @@ class IsolatedProcess(Generic[T]):
         self._work = work
         self._kind = kind
         self._pid = 0
-        if hasattr(os, "fork"):
+        if CAN_FORK:
             self._reader, writer = os.pipe()
             self._pid = os.fork()
             if self._pid == 0:
