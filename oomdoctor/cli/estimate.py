@@ -14,16 +14,12 @@ from oomdoctor import __version__
 from oomdoctor.api.estimate import estimate as estimate_run
 from oomdoctor.api.models import model_among
 from oomdoctor.api.results import RunEstimate
-from oomdoctor.case.serving import Served
 from oomdoctor.case.settings import Scalar
 from oomdoctor.cli.options import GPUS, HUB, MODEL, RULES, SERVER_VERSION, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
-from oomdoctor.report.memory.estimate import compose
-from oomdoctor.report.memory.serving import compose as compose_server
+from oomdoctor.report.memory.answers import convert_run_estimate, estimate_document
 from oomdoctor.report.wire.encode import json_text
-from oomdoctor.report.wire.estimate import convert_run
-from oomdoctor.report.wire.serving import convert_served
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.setups.spec_lines import answer_lines
 
@@ -155,12 +151,6 @@ def _answer_lines(spec: str, output: str | None) -> None:
 
 
 def _render(run: RunEstimate, format_: str, wording: Wording, *, to_terminal: bool) -> str:
-    memory = run.estimate
     if format_ in ("json", "jsonl"):
-        report = convert_served(memory, wording) if isinstance(memory, Served) else convert_run(run, memory, wording)
-        return json_text(report, line=format_ == "jsonl", only_keys=True)
-    if isinstance(memory, Served):
-        document = compose_server(memory, wording, __version__)
-    else:
-        document = compose(run, memory, wording, __version__)
-    return show(document, format_, to_terminal=to_terminal, only_keys=True)
+        return json_text(convert_run_estimate(run, wording), line=format_ == "jsonl", only_keys=True)
+    return show(estimate_document(run, wording, __version__), format_, to_terminal=to_terminal, only_keys=True)

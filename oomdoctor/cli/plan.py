@@ -11,16 +11,13 @@ from oomdoctor import __version__
 from oomdoctor.api.inputs import CONFIG_ENDINGS
 from oomdoctor.api.models import model_among
 from oomdoctor.api.plan import plan as plan_run
-from oomdoctor.case.serving import AnyPlans, is_of_server
+from oomdoctor.case.serving import AnyPlans
 from oomdoctor.cli.options import GPUS, HUB, MODEL, RULES, SERVER_VERSION, config_option, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack, load_pack
-from oomdoctor.report.memory.plan import compose
-from oomdoctor.report.memory.serving_plan import compose as compose_server
+from oomdoctor.report.memory.answers import convert_found_plans, plan_document
 from oomdoctor.report.wire.encode import json_text
-from oomdoctor.report.wire.plan import convert_plans
-from oomdoctor.report.wire.serving import convert_served_plans
 from oomdoctor.report.wording.wording import Wording
 
 FORMATS = ("terminal", "markdown", "json", "html")
@@ -93,11 +90,6 @@ def plan(
 
 
 def _render(plans: AnyPlans, pack: Pack, format_: str, wording: Wording, *, to_terminal: bool) -> str:
-    assumptions = plans.now.assumptions
-    if is_of_server(plans):
-        if format_ == "json":
-            return json_text(convert_served_plans(plans, assumptions, wording), only_keys=True)
-        return show(compose_server(plans, assumptions, wording, __version__), format_, to_terminal=to_terminal, only_keys=True)
     if format_ == "json":
-        return json_text(convert_plans(plans, assumptions, wording), only_keys=True)
-    return show(compose(plans, assumptions, pack, wording, __version__), format_, to_terminal=to_terminal, only_keys=True)
+        return json_text(convert_found_plans(plans, wording), only_keys=True)
+    return show(plan_document(plans, pack, wording, __version__), format_, to_terminal=to_terminal, only_keys=True)

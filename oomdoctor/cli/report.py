@@ -17,13 +17,9 @@ from oomdoctor.cli.diagnose import exit_with_verdict, log_paths
 from oomdoctor.cli.options import EXIT_ZERO, MACHINE, NO_REDACT, RULES, config_option, language_option, output_option
 from oomdoctor.cli.output import complain, locale_language, show, write
 from oomdoctor.cli.progress import Progress
-from oomdoctor.errors import UsageError
-from oomdoctor.knowledge.pack import Pack, load_pack
-from oomdoctor.knowledge.project_forms import project_form
-from oomdoctor.report.issue.form_markdown import render
-from oomdoctor.report.issue.forms import compose_form
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.report.issue.form_text import form_text
 from oomdoctor.report.issue.issue import compose_issue
-from oomdoctor.report.safety.redact import redact as hide
 from oomdoctor.report.wording.wording import Wording
 
 PROJECTS = (
@@ -99,7 +95,8 @@ def report(
             diagnosis = read(run.sources)
     wording = Wording(lang or locale_language(os.environ))
     if for_ in PROJECTS:
-        text = _form(diagnosis, for_, load_pack(over=rules), wording, is_asked=lang is not None, redact=not no_redact)
+        pack, is_asked = load_pack(over=rules), lang is not None
+        text = form_text(diagnosis, for_, pack, wording, __version__, is_asked=is_asked, redact=not no_redact)
     else:
         text = _issue(diagnosis, "markdown" if for_ == "github" else "terminal", wording, redact=not no_redact)
     write(text, output, [source.name for source in diagnosis.case.sources])
@@ -115,15 +112,3 @@ def _copy(text: str) -> None:
 
 def _issue(diagnosis: Diagnosis, format_: str, wording: Wording, *, redact: bool) -> str:
     return show(compose_issue(diagnosis, wording, __version__), format_, to_terminal=False, full=True, redact=redact)
-
-
-def _form(diagnosis: Diagnosis, project: str, pack: Pack, wording: Wording, *, is_asked: bool, redact: bool) -> str:
-    """Return the project's form, in a language that it takes unless the user asked for another."""
-    try:
-        fields = project_form(pack, project)
-    except KeyError as error:
-        raise UsageError(f"--for {project}: these rules have no form {error}") from error
-    if not is_asked and wording.lang not in fields.form.languages:
-        wording = Wording(fields.form.languages[0])
-    document = compose_form(diagnosis, fields, wording, __version__)
-    return render(hide(document) if redact else document, fields.form)

@@ -9,9 +9,10 @@ from click.testing import CliRunner, Result
 
 import oomdoctor
 from oomdoctor.cli.main import cli
-from oomdoctor.cli.report import PROJECTS, _form
+from oomdoctor.cli.report import PROJECTS
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.report.issue.form_text import form_text
 from oomdoctor.report.wording.wording import Wording
 
 ENVIRONMENT = Path(__file__).parents[2] / "fixtures" / "environments" / "issue-zh.md"
@@ -65,8 +66,9 @@ def test_an_unknown_project_is_wrong_use(log: str) -> None:
 
 def test_rules_without_forms_say_so(log: str, tmp_path: Path) -> None:
     (tmp_path / "rules").mkdir()
+    pack = load_pack(str(tmp_path / "rules"))
     with pytest.raises(UsageError, match="--for vllm: these rules have no form 'vllm'"):
-        _form(oomdoctor.diagnose(Path(log)), "vllm", load_pack(str(tmp_path / "rules")), Wording("en"), is_asked=False, redact=True)
+        form_text(oomdoctor.diagnose(Path(log)), "vllm", pack, Wording("en"), "0", is_asked=False, redact=True)
 
 
 def test_rules_laid_over_the_built_in_ones_leave_their_forms(log: str, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from oomdoctor.cli.compare import render as compared
 from oomdoctor.cli.diagnose import answer
 from oomdoctor.cli.diagnose import render as diagnosed
 from oomdoctor.cli.env import render as described
-from oomdoctor.cli.report import PROJECTS, _form, _issue
+from oomdoctor.cli.report import PROJECTS, _issue
 from oomdoctor.comparing.compare import compare
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.knowledge.tables.csv_table import table
@@ -36,6 +36,7 @@ from oomdoctor.machine.findings import environment_findings
 from oomdoctor.machine.match_log import MachineSource
 from oomdoctor.report.document import Document, Paragraph, Quote, Span
 from oomdoctor.report.edits.fix import render as fixed
+from oomdoctor.report.issue.form_text import form_text
 from oomdoctor.report.safety.redact import redact, redact_text, redact_values
 from oomdoctor.report.safety.sanitize import clean
 from oomdoctor.report.wording.wording import Wording
@@ -110,7 +111,7 @@ def reports(
     yield "report", _issue(diagnosis, "markdown", wording, redact=redact)
     yield "report plain", _issue(diagnosis, "terminal", wording, redact=redact)
     for project in projects:
-        yield f"report --for {project}", _form(diagnosis, project, pack, wording, is_asked=True, redact=redact)
+        yield f"report --for {project}", form_text(diagnosis, project, pack, wording, "0", is_asked=True, redact=redact)
 
 
 def squeezed(text: str) -> str:

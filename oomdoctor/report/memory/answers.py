@@ -1,0 +1,43 @@
+"""What `estimate` and `plan` found, as a document or as the structure of its JSON, whatever it is about: a run or a server."""
+
+from __future__ import annotations
+
+from oomdoctor.api.results import RunEstimate
+from oomdoctor.case.serving import AnyPlans, Served, is_of_server
+from oomdoctor.knowledge.pack import Pack
+from oomdoctor.report.document import Document
+from oomdoctor.report.memory import estimate, plan, serving, serving_plan
+from oomdoctor.report.wire.estimate import convert_run
+from oomdoctor.report.wire.estimate_v1 import EstimateV1
+from oomdoctor.report.wire.plan import convert_plans
+from oomdoctor.report.wire.plan_v1 import PlansV1
+from oomdoctor.report.wire.serving import convert_served, convert_served_plans
+from oomdoctor.report.wording.wording import Wording
+
+
+def estimate_document(run: RunEstimate, wording: Wording, version: str) -> Document:
+    """Return an estimate for people."""
+    memory = run.estimate
+    if isinstance(memory, Served):
+        return serving.compose(memory, wording, version)
+    return estimate.compose(run, memory, wording, version)
+
+
+def convert_run_estimate(run: RunEstimate, wording: Wording) -> EstimateV1:
+    """Return an estimate for programs."""
+    memory = run.estimate
+    return convert_served(memory, wording) if isinstance(memory, Served) else convert_run(run, memory, wording)
+
+
+def plan_document(plans: AnyPlans, pack: Pack, wording: Wording, version: str) -> Document:
+    """Return plans for people."""
+    assumptions = plans.now.assumptions
+    if is_of_server(plans):
+        return serving_plan.compose(plans, assumptions, wording, version)
+    return plan.compose(plans, assumptions, pack, wording, version)
+
+
+def convert_found_plans(plans: AnyPlans, wording: Wording) -> PlansV1:
+    """Return plans for programs."""
+    assumptions = plans.now.assumptions
+    return convert_served_plans(plans, assumptions, wording) if is_of_server(plans) else convert_plans(plans, assumptions, wording)
