@@ -22,7 +22,7 @@ _ENDING = ".dist-info"
 def installed_frameworks(pack: Pack) -> Mapping[str, str]:
     """Return the versions of frameworks in this interpreter, by their names."""
     packages = _packages(tuple(sys.path))
-    return {name: packages[name] for name in pack.names("frameworks") if name in packages}
+    return {name: version for name in pack.names("frameworks") if (version := packages.get(name)) and parse_version(version) is not None}
 
 
 def installed_facts(run: RunConfig | None, pack: Pack) -> dict[str, Value]:
@@ -51,6 +51,5 @@ def _packages(folders: tuple[str, ...]) -> dict[str, str]:
             for entry in os.listdir(folder or "."):
                 if entry.endswith(_ENDING):
                     name, _, version = entry.removesuffix(_ENDING).partition("-")
-                    if parse_version(version) is not None:
-                        versions.setdefault(name.lower().replace("_", "-").replace(".", "-"), version)
+                    versions.setdefault(name.lower().replace("_", "-").replace(".", "-"), version)
     return versions
