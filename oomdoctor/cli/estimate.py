@@ -18,10 +18,9 @@ from oomdoctor.case.settings import Scalar
 from oomdoctor.cli.options import GPUS, HUB, MODEL, RULES, SERVER_VERSION, format_option, language_option, output_option
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
-from oomdoctor.report.memory.answers import convert_run_estimate, estimate_document
+from oomdoctor.report.memory.estimate_answer import estimate_document
 from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wording.wording import Wording
-from oomdoctor.setups.spec_lines import answer_lines
 
 FORMATS = ("terminal", "markdown", "json", "html", "jsonl")
 
@@ -143,6 +142,8 @@ def _write_snapshot(run: RunEstimate, path: str) -> None:
 
 
 def _answer_lines(spec: str, output: str | None) -> None:
+    from oomdoctor.setups.spec_lines import answer_lines  # noqa: PLC0415 - only who gives lines of JSON pays for their reader
+
     try:
         with click.open_file(spec, "rb") as lines:
             write("".join(f"{answer}\n" for answer in answer_lines(lines)), output)
@@ -152,5 +153,7 @@ def _answer_lines(spec: str, output: str | None) -> None:
 
 def _render(run: RunEstimate, format_: str, wording: Wording, *, to_terminal: bool) -> str:
     if format_ in ("json", "jsonl"):
+        from oomdoctor.report.memory.estimate_json import convert_run_estimate  # noqa: PLC0415 - ten modules that only JSON needs
+
         return json_text(convert_run_estimate(run, wording), line=format_ == "jsonl", only_keys=True)
     return show(estimate_document(run, wording, __version__), format_, to_terminal=to_terminal, only_keys=True)

@@ -16,7 +16,7 @@ from oomdoctor.cli.options import GPUS, HUB, MODEL, RULES, SERVER_VERSION, confi
 from oomdoctor.cli.output import locale_language, show, write
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack, load_pack
-from oomdoctor.report.memory.answers import convert_found_plans, plan_document
+from oomdoctor.report.memory.plan_answer import convert_found_plans, plan_document
 from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wording.wording import Wording
 

@@ -31,16 +31,17 @@ _COUNTS = (
     re.compile(r"(\d{1,4}|[单一双两二三四八])\s*(?:张|块|卡|路)\s*(.+)"),
     re.compile(r"(单|双|one|two|three|four|eight|\d{1,2}(?= +[a-z]))\s*(.+?)", re.IGNORECASE),
 )
-_TIMES = re.compile(r"(?<![\w.])(\d{1,3})\s*[x×*]\s*(?=\S)|[x×*]\s*(\d{1,3})(?![\w.])", re.IGNORECASE)
+# Forms that only a sentence needs; re compiles them with the first.
+_TIMES = r"(?i)(?<![\w.])(\d{1,3})\s*[x×*]\s*(?=\S)|[x×*]\s*(\d{1,3})(?![\w.])"
 _NUMBER = r"(\d{1,3}|[单一双两二三四六八]|(?:single|one|two|dual|three|four|six|eight)(?=[\s-]))"
-_OF_UNITS = re.compile(
-    rf"(?<![a-z\d.]){_NUMBER}\s*-?\s*(?:(?:gpus?|cards?)(?![a-z])|张|块|卡|路)|(?<![\w.])(\d{{1,2}})-(?=[a-z])|^{_NUMBER}\s+(?=\S)(?!g(?:i?b)?(?![a-z]))",
-    re.IGNORECASE,
+_OF_UNITS = (
+    rf"(?i)(?<![a-z\d.]){_NUMBER}\s*-?\s*(?:(?:gpus?|cards?)(?![a-z])|张|块|卡|路)|(?<![\w.])(\d{{1,2}})-(?=[a-z])"
+    rf"|^{_NUMBER}\s+(?=\S)(?!g(?:i?b)?(?![a-z]))"
 )
-_MACHINES = re.compile(rf"(?<![\w.]){_NUMBER}\s*(?:台|机|(?:nodes?|machines?|servers?|systems?)(?![a-z]))", re.IGNORECASE)
+_MACHINES = rf"(?i)(?<![\w.]){_NUMBER}\s*(?:台|机|(?:nodes?|machines?|servers?|systems?)(?![a-z]))"
 _MOST_IN_A_MACHINE = 8
-_PAIR = re.compile(r"\bpair\s+of\b", re.IGNORECASE)
-_SLICE = re.compile(r"\bmig\b.*?\b\dg\.(\d{1,3})gb\b|[a-z]\d{1,4}[a-z]*-(\d{1,3})[cq]$", re.IGNORECASE)
+_PAIR = r"(?i)\bpair\s+of\b"
+_SLICE = r"(?i)\bmig\b.*?\b\dg\.(\d{1,3})gb\b|[a-z]\d{1,4}[a-z]*-(\d{1,3})[cq]$"
 """A part of a card that counts as one (nvidia-smi mig -lgip), or of NVIDIA's vGPU (`A100-10C`)."""
 _MOST = 100
 _LEAST = 2
@@ -76,7 +77,7 @@ def read_card_name(written: str) -> Iterator[CardName]:
 
 def _in_a_sentence(written: str) -> Iterator[CardName]:
     """Yield what words around a name say of number and size (`4 A10 GPUs with 24 GB each`, `2台 H100*8`); a size may be that of all."""
-    part = _SLICE.search(written)
+    part = re.search(_SLICE, written)
     if part is not None:
         yield CardName(written, "", int(part[1] or part[2]))
     text, cards = _without_counts(written)
@@ -144,7 +145,7 @@ def _without_counts(written: str) -> tuple[str, int | None]:
     if times is None:
         text, times = _taken(_PARALLEL, text)
     text, cards = (text, None) if times else _taken(_OF_UNITS, text)
-    text, pairs = _PAIR.subn(" ", text)
+    text, pairs = re.subn(_PAIR, " ", text)
     if times is not None:
         return text, times * (machines or 1)
     if cards is not None and machines is not None and cards <= _MOST_IN_A_MACHINE:
@@ -152,7 +153,7 @@ def _without_counts(written: str) -> tuple[str, int | None]:
     return text, cards or (2 if pairs else machines)
 
 
-def _taken(form: re.Pattern[str] | str, text: str) -> tuple[str, int | None]:
+def _taken(form: str, text: str) -> tuple[str, int | None]:
     """Return a text without the first match of a form, and the number in it."""
     match = re.search(form, text)
     if match is None:
