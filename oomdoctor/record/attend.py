@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -14,9 +13,8 @@ from msgspec.structs import replace
 
 from oomdoctor.record.command.signals import end_signal, exit_code
 from oomdoctor.record.evidence import ENVIRONMENT, LOG, RUN, EvidenceGap, Output, ReceivedSignal, RunRecord, WatchedProcess
-from oomdoctor.record.evidence_place import EvidencePlace
 from oomdoctor.record.folder import EvidenceFolder
-from oomdoctor.record.injection import Injection, discard
+from oomdoctor.record.injection import discard
 from oomdoctor.record.limits import limits
 from oomdoctor.record.output import Recorded
 from oomdoctor.record.sampling.sampler_process import SamplerProcess, Summary
@@ -26,7 +24,7 @@ from oomdoctor.record.unreached import unreached
 if TYPE_CHECKING:
     from oomdoctor.record.command.launch import Launched
     from oomdoctor.record.command.plain import PlainLaunched
-    from oomdoctor.record.options import WatchOptions
+    from oomdoctor.record.options import Prepared, WatchOptions
 
 _AFTER = 2.0
 """Seconds in which what outlives the command may end."""
@@ -53,15 +51,14 @@ def attend(
     launched: Launched | PlainLaunched,
     command: Sequence[str],
     options: WatchOptions,
-    place: EvidencePlace,
-    recorded: Recorded,
-    injection: Injection | None,
+    prepared: Prepared,
 ) -> WatchedRun:
     """Watch a command that runs, to its end, and return what is known of it."""
-    folder = EvidenceFolder(place)
+    folder = EvidenceFolder(prepared.place)
+    recorded = prepared.recorded
     try:
         record = _record(command, options, launched, recorded)
-        status, record, near = _attended(launched, record, folder, recorded, injection, options.describe)
+        status, record, near = _attended(launched, record, folder, prepared, options.describe)
     except Exception as error:  # noqa: BLE001 - whatever fails in us, the command runs to its end, and what is known is kept
         status, near = launched.wait(), None
         folder.gaps.append(EvidenceGap(what="the run", why=f"{type(error).__name__}: {error}"))
@@ -101,26 +98,24 @@ def _attended(
     launched: Launched | PlainLaunched,
     record: RunRecord,
     folder: EvidenceFolder,
-    recorded: Recorded,
-    injection: Injection | None,
+    prepared: Prepared,
     describe: Describe | None,
 ) -> tuple[int, RunRecord, str | None]:
     """Return the status of a command that ended, the record, and what was nearly full."""
     record = replace(record, variables=variables(os.environ), limits=limits())
     folder.write_json(RUN, record)
     once = (partial(write_environment, folder, record.command, describe),) if describe is not None else ()
-    sampler = SamplerProcess(folder, launched.ours, _disks(folder.path, record.cwd, recorded.folder), once)
+    sampler = SamplerProcess(folder, launched.ours, _disks(folder.path, record.cwd, prepared.recorded.folder), prepared.before, once)
     if sampler.pid is not None:
         launched.ours.add(sampler.pid)
     copy_configs(record.command, record.cwd, folder)
     status = launched.wait()
-    end = time.time()
     rest = launched.wait_for_the_rest(_AFTER)
     summary = sampler.finish(_SUM)
     if launched.is_subreaper and not rest:
-        discard(injection)
-    gaps = [*_log(recorded, folder), *summary.gaps, *unreached(folder.path, summary.processes), *folder.gaps]
-    record = _ended(replace(record, gaps=tuple(dict.fromkeys(gaps))), launched, summary, status, end)
+        discard(prepared.injection)
+    gaps = [*_log(prepared.recorded, folder), *summary.gaps, *unreached(folder.path, summary.processes), *folder.gaps]
+    record = _ended(replace(record, gaps=tuple(dict.fromkeys(gaps))), launched, summary, status)
     folder.write_json(RUN, record)
     return status, record, summary.near
 
@@ -152,7 +147,7 @@ def _log(recorded: Recorded, folder: EvidenceFolder) -> list[EvidenceGap]:
     return [EvidenceGap(what="what the command wrote", why=_NO_LOG.get(kind, "it cannot be read again"), how=how)]
 
 
-def _ended(record: RunRecord, launched: Launched | PlainLaunched, summary: Summary, status: int, end: float) -> RunRecord:
+def _ended(record: RunRecord, launched: Launched | PlainLaunched, summary: Summary, status: int) -> RunRecord:
     """Return the record of a run that ended."""
     how = {ended.pid: ended for ended in launched.ended}
     processes = tuple(
@@ -169,7 +164,7 @@ def _ended(record: RunRecord, launched: Launched | PlainLaunched, summary: Summa
     )
     return replace(
         record,
-        end=round(end, 3),
+        end=round(how[launched.pid].time, 3),
         exit_code=exit_code(status),
         signal=end_signal(status),
         processes=processes,

@@ -6,7 +6,6 @@ recorder's files are copied, as the run's interpreter may be another one, withou
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -80,9 +79,8 @@ def inject(folder: str | None, level: int) -> Injection | None:
 def _made(place: str, evidence: str, level: int, *, is_temporary: bool) -> Injection:
     """Write the files, whole; `evidence` is where the recorders write."""
     path, folder = os.path.join(os.path.abspath(place), NAME), os.path.abspath(evidence)
-    settings = json.dumps({"folder": folder, "level": level, "most": SNAPSHOTS_MOST})
     texts = {
-        f"{PACKAGE}/settings.json": settings.encode(),
+        f"{PACKAGE}/settings": os.fsencode(f"{SNAPSHOTS_MOST}\n{level}\n{folder}"),
         f"{PACKAGE}-1.dist-info/METADATA": _METADATA.encode(),
         f"{PACKAGE}-1.dist-info/entry_points.txt": _ENTRY_POINTS.encode(),
         SITECUSTOMIZE: _source(SITECUSTOMIZE),

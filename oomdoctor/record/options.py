@@ -1,9 +1,14 @@
-"""How a run is watched."""
+"""How a run is watched: what somebody asks for, and what is made of it before the command starts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
+
+from oomdoctor.record.evidence_place import EvidencePlace
+from oomdoctor.record.injection import Injection
+from oomdoctor.record.output import Recorded
+from oomdoctor.record.sampling.before import KernelBefore
 
 
 class WatchOptions(NamedTuple):
@@ -19,3 +24,12 @@ class WatchOptions(NamedTuple):
     """How often a run that failed may be tried again."""
     describe: Callable[[str | None], bytes] | None = None
     """Describes the machine and an interpreter as JSON; may take seconds."""
+
+
+class Prepared(NamedTuple):
+    """What is there when the command starts."""
+
+    place: EvidencePlace
+    recorded: Recorded
+    injection: Injection | None
+    before: KernelBefore

@@ -5,20 +5,25 @@ What stands here is done before the command runs, and loads no more than that ta
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Union
 
 from oomdoctor.record.command.launch import Launched, NotStarted
 from oomdoctor.record.command.signals import HAS_WAITING
-from oomdoctor.record.evidence_place import make_place, remove_tree
+from oomdoctor.record.evidence_place import RANKS, EvidencePlace, make_place, remove_tree
 from oomdoctor.record.injection import discard, inject
-from oomdoctor.record.options import WatchOptions
+from oomdoctor.record.options import Prepared, WatchOptions
 from oomdoctor.record.output import outputs
+from oomdoctor.record.sampling.before import KernelBefore
 
 if TYPE_CHECKING:
     from oomdoctor.record.attend import WatchedRun
     from oomdoctor.record.command.plain import PlainLaunched
+
+_SHORT = 0.1
+"""Seconds. A command that ended well within them, and left nothing, has nothing to tell."""
 
 AnyLaunched = Union[Launched, "PlainLaunched"]
 
@@ -29,20 +34,21 @@ def watch(command: Sequence[str], environment: Mapping[str, str], options: Watch
     Raise NotStarted where it cannot be started.
     """
     place = make_place(options.out)
-    recorded = outputs(options.log)
-    injection = inject(place.path, options.level)
+    prepared = Prepared(place, outputs(options.log), inject(place.path, options.level), KernelBefore())
+    injection = prepared.injection
     try:
         environment = environment if injection is None else injection.environment(environment)
         launched = _launched(command, environment, again=options.retries > 0)
     except NotStarted:
-        discard(injection)
-        if place.path is not None and place.is_new:
-            remove_tree(place.path)
+        _remove(prepared)
         raise
     with suppress(Exception):  # whatever fails in us, the command runs to its end and we end as it does
+        if options.out is None and launched.has_ended_well(_SHORT) and _is_empty(place):
+            _remove(prepared)
+            return launched, None
         from oomdoctor.record.attend import attend  # noqa: PLC0415 - loaded while the command already runs
 
-        return launched, attend(launched, command, options, place, recorded, injection)
+        return launched, attend(launched, command, options, prepared)
     return launched, None
 
 
@@ -53,3 +59,15 @@ def _launched(command: Sequence[str], environment: Mapping[str, str], *, again: 
     from oomdoctor.record.command.plain import PlainLaunched  # noqa: PLC0415 - macOS and Windows alone need it
 
     return PlainLaunched(command, environment)
+
+
+def _is_empty(place: EvidencePlace) -> bool:
+    """Return whether no recorder wrote anything."""
+    return place.path is None or not os.listdir(os.path.join(place.path, RANKS))
+
+
+def _remove(prepared: Prepared) -> None:
+    """Take away what was made for the run."""
+    discard(prepared.injection)
+    if prepared.place.path is not None and prepared.place.is_new:
+        remove_tree(prepared.place.path)

@@ -144,7 +144,7 @@ def test_every_file_of_the_recorder_is_written_and_goes_again(tmp_path: Path) ->
     assert injection is not None and Path(injection.path).name == NAME
     source = Path(__file__).parents[2] / "oomdoctor" / "record" / "injected"
     assert {path.name for path in source.glob("*.py")} == {*FILES, "sitecustomize.py"}
-    assert {path.name for path in (Path(injection.path) / "oomdoctor_inside").iterdir()} == {*FILES, "settings.json"}
+    assert {path.name for path in (Path(injection.path) / "oomdoctor_inside").iterdir()} == {*FILES, "settings"}
     discard(injection)
     assert [path.name for path in tmp_path.iterdir()] == ["ranks"]
 

@@ -16,7 +16,7 @@ from oomdoctor.record.evidence_place import make_place
 from oomdoctor.record.folder import EvidenceFolder
 from oomdoctor.record.sampling.cards import Cards
 from oomdoctor.record.sampling.groups import MemoryGroup
-from oomdoctor.record.sampling.host import _of_time
+from oomdoctor.record.sampling.kernel_log import KernelLog
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "sigtimedwait"), reason="what Linux tells of memory")
 GIB = 1 << 30
@@ -119,17 +119,24 @@ def test_counters_are_differences(tmp_path: Path) -> None:
     [
         pytest.param(
             b"3,12,105000000,-;Out of memory: Killed process 77 (python) total-vm:1kB\n SUBSYSTEM=x",
-            "[  105.000000] Out of memory: Killed process 77 (python) total-vm:1kB",
-            id="a kill during the run",
+            ["[  105.000000] Out of memory: Killed process 77 (python) total-vm:1kB"],
+            id="a kill",
         ),
-        pytest.param(b"3,12,95000000,-;Out of memory: Killed process 77 (python)", None, id="a kill before it"),
-        pytest.param(b"6,13,105000000,-;usb 1-1: new device", None, id="what is not about memory"),
-        pytest.param(b"", None, id="nothing"),
-        pytest.param(b"3,x;oom-kill:", None, id="no time"),
+        pytest.param(b"6,13,105000000,-;usb 1-1: new device", [], id="what is not about memory"),
+        pytest.param(b"3,x;oom-kill:", [], id="no time"),
     ],
 )
-def test_lines_of_the_kernel(record: bytes, expected: str | None) -> None:
-    assert _of_time(record, 100.0, 110.0) == expected
+def test_lines_of_the_kernel_are_those_since_the_start(record: bytes, expected: list[str], tmp_path: Path) -> None:
+    (tmp_path / "kmsg").write_bytes(b"3,11,95000000,-;Out of memory: Killed process 66 (before)")
+    log = KernelLog(str(tmp_path / "kmsg"))
+    with (tmp_path / "kmsg").open("ab") as file:
+        file.write(record)
+    assert (log.lines() or []) == expected
+
+
+@pytest.mark.parametrize("name", [pytest.param("nothing", id="no log"), pytest.param(os.devnull, id="what says nothing")])
+def test_a_log_that_cannot_be_read_is_unknown(name: str, tmp_path: Path) -> None:
+    assert KernelLog(str(tmp_path / name)).lines() is None
 
 
 def test_the_series_stays_bounded_and_keeps_its_end(tmp_path: Path) -> None:

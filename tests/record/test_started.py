@@ -67,10 +67,24 @@ def runs(cwd: Path) -> list[Path]:
     return sorted(cwd.glob("oomdoctor-run-*"))
 
 
-def test_a_run_that_goes_well_leaves_and_says_nothing(tmp_path: Path) -> None:
-    done = watched(tmp_path, "--", "echo", "well")
+@pytest.mark.parametrize("line", [pytest.param("echo well", id="at once"), pytest.param("sleep 0.5; echo well", id="after a while")])
+def test_a_run_that_goes_well_leaves_and_says_nothing(line: str, tmp_path: Path) -> None:
+    done = watched(tmp_path, "--", "sh", "-c", line)
     assert (done.returncode, done.stdout, done.stderr) == (0, "well\n", "")
     assert runs(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("sleep 4 >&- 2>&- &", id="a process that outlives it"),
+        pytest.param("touch ${PYTHONPATH%%:*}/../ranks/pid-7.oom-1.json", id="a request that failed and was survived"),
+    ],
+)
+def test_a_run_that_goes_well_at_once_but_leaves_something_is_kept(line: str, tmp_path: Path) -> None:
+    assert watched(tmp_path, "--", "sh", "-c", line).returncode == 0
+    record = decode((runs(tmp_path)[0] / "run.json").read_bytes(), type=RunRecord)
+    assert [survivor.command for survivor in record.survivors] == (["sleep 4"] if line.startswith("sleep") else [])
 
 
 def test_a_named_folder_is_kept(tmp_path: Path) -> None:

@@ -95,11 +95,16 @@ class Launched:
 
     def wait(self) -> int:
         """Wait until the command ends and return its status, as waitpid gives it."""
-        while True:
-            status = self._reap()
-            if status is not None:
-                return status
+        while (status := self._reap()) is None:
             self._take(_LONG)
+        return status
+
+    def has_ended_well(self, seconds: float) -> bool:
+        """Wait for so long at most; return whether the command ended with status 0 meanwhile and left nothing behind."""
+        until = time.monotonic() + seconds
+        while (status := self._reap()) is None and (left := until - time.monotonic()) > 0:
+            self._take(left)
+        return status == 0 and not _has_other_children(self.ours)
 
     def wait_for_the_rest(self, seconds: float) -> bool:
         """Go on taking statuses for so long, while there are children left that are not our own. Return whether there still are."""

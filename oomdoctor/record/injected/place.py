@@ -16,12 +16,15 @@ _PROTOCOL = 4
 """Of pickles: every Python from 3.7 on reads it."""
 
 
-def settings() -> Figures:
-    """Return what the wrapper asked for; the environment may ask for another level, or for nothing."""
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "settings.json"), encoding="utf-8") as file:
-        out: Figures = json.load(file)
-    level = os.environ.get("OOMDOCTOR_LEVEL", "")
-    return {**out, "level": int(level)} if level in ("0", "1", "2") else out
+def settings() -> tuple[str, int, int]:
+    """Return the evidence folder, the level and the most bytes of snapshots, as the wrapper wrote them, in reverse, a line each.
+
+    The environment may ask for another level.
+    """
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "settings"), "rb") as file:
+        most, level, folder = file.read().split(b"\n", 2)
+    override = os.environ.get("OOMDOCTOR_LEVEL", "")
+    return os.fsdecode(folder), int(override if override in ("0", "1", "2") else level), int(most)
 
 
 def rank() -> int | None:

@@ -193,8 +193,7 @@ def start(hook: str, imported: str) -> None:
     if os.environ.get("OOMDOCTOR") == "0":
         return
     if RECORDER is None:
-        settings = place.settings()
-        RECORDER = begin(settings["folder"], settings["level"], settings["most"], hook)
+        RECORDER = begin(*place.settings(), hook)
     if RECORDER is not None and imported not in RECORDER.libraries:
         RECORDER.hang_on(imported)
         RECORDER.say_hello()

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
 
-from oomdoctor.record.evidence import CgroupCounters, CgroupSample
 from oomdoctor.record.sampling.host import read
+
+if TYPE_CHECKING:
+    from oomdoctor.record.evidence import CgroupCounters, CgroupSample
 
 _NO_LIMIT = 1 << 60
 """Version 1 writes its largest multiple of a page where there is no limit."""
@@ -32,7 +37,9 @@ class MemoryGroup:
         now, most = self._number(self._limiting, current), self._limit(self._limiting, limit)
         kills = self._events(self._own).get("oom_kill")
         before = self._at_start.get("oom_kill")
-        return CgroupSample(current=now, limit=most, oom_kill=None if kills is None or before is None else kills - before)
+        since = None if kills is None or before is None else kills - before
+        sample: CgroupSample = _evidence().CgroupSample(current=now, limit=most, oom_kill=since)
+        return sample
 
     def counters(self) -> CgroupCounters | None:
         """Return what was counted since the start."""
@@ -41,7 +48,7 @@ class MemoryGroup:
         _, limit, peak, _ = _NAMES[self.version]
         now = self._counted()
         since = {name: value - self._at_start[name] for name, value in now.items() if name in self._at_start}
-        return CgroupCounters(
+        counters: CgroupCounters = _evidence().CgroupCounters(
             version=self.version,
             limit_bytes=self._limit(self._limiting, limit),
             peak_bytes=self._number(self._limiting, peak),
@@ -49,6 +56,7 @@ class MemoryGroup:
             oom_kill=since.get("oom_kill"),
             max=since.get("max"),
         )
+        return counters
 
     def _counted(self) -> dict[str, int]:
         """Return the counters: kills are counted where the killed process was, failures where the limit is."""
@@ -101,3 +109,8 @@ class MemoryGroup:
     def _number(self, folder: str, name: str) -> int | None:
         text = (read(f"{folder}/{name}", 64) or b"").strip()
         return int(text) if text.isdigit() else None
+
+
+def _evidence() -> ModuleType:
+    """Return the structures of the evidence, which the group that is looked at before a command starts need not wait for."""
+    return import_module("oomdoctor.record.evidence")

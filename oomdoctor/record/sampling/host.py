@@ -1,19 +1,10 @@
-"""The machine's memory at a moment, and what its kernel says of it."""
+"""The machine's memory at a moment."""
 
 from __future__ import annotations
 
-import errno
 import os
 import re
-import time
-from contextlib import suppress
 
-_LINE = re.compile(
-    rb"out of memory|oom[-_ ]kill|oom_reaper|killed process|invoked oom|page allocation failure|memory cgroup out of memory|"
-    rb"NVRM: .{0,40}Xid|segfault at|traps: |hung_task|blocked for more than",
-    re.IGNORECASE,
-)
-_MOST_LINES, _MOST_READ = 200, 20_000
 _CARD_DEVICES = ("/dev/nvidiactl", "/dev/dxg")
 """What a driver of NVIDIA makes, on Linux and in WSL."""
 
@@ -69,41 +60,6 @@ def file_system(path: str) -> tuple[int | None, int | None]:
     except (OSError, AttributeError):
         return None, None
     return figures.f_bavail * figures.f_frsize, figures.f_blocks * figures.f_frsize
-
-
-def kernel_lines(start: float, end: float) -> list[str] | None:
-    """Return what the kernel said of memory between two times; None where it may not be read (CAP_SYSLOG, most containers)."""
-    try:
-        handle = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
-    except OSError:
-        return None
-    booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-    lines: list[str] = []
-    try:
-        for _ in range(_MOST_READ):
-            with suppress(BrokenPipeError):  # that record was overwritten meanwhile
-                line = _of_time(os.read(handle, 8192), start - booted, end - booted)
-                if line is not None:
-                    lines.append(line)
-    except OSError as error:
-        if error.errno not in (errno.EAGAIN, errno.EPERM):
-            return lines[-_MOST_LINES:] or None
-    finally:
-        os.close(handle)
-    return lines[-_MOST_LINES:]
-
-
-def _of_time(record: bytes, start: float, end: float) -> str | None:
-    """Return the text of a record of /dev/kmsg (`priority,number,microseconds,flags;text`) where it is of that time and about memory."""
-    head, _, text = record.partition(b";")
-    fields = head.split(b",")
-    text = text.partition(b"\n")[0]
-    if len(fields) < 3 or not fields[2].isdigit() or not _LINE.search(text):
-        return None
-    seconds = int(fields[2]) / 1e6
-    if not start - 1 <= seconds <= end + 1:
-        return None
-    return f"[{seconds:12.6f}] {text.decode('utf-8', 'replace')}"
 
 
 def read(path: str, most: int = 1 << 16) -> bytes | None:

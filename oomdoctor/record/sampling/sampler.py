@@ -16,8 +16,8 @@ from msgspec.json import encode
 
 from oomdoctor.record.evidence import SAMPLES, EvidenceGap, FileSystem, Sample, Survivor, WatchedProcess
 from oomdoctor.record.folder import EvidenceFolder
-from oomdoctor.record.sampling.groups import MemoryGroup
-from oomdoctor.record.sampling.host import file_system, has_card_driver, has_machine_pids, kernel_lines, memory, oom_kills, pressure, swap
+from oomdoctor.record.sampling.before import KernelBefore
+from oomdoctor.record.sampling.host import file_system, has_card_driver, has_machine_pids, memory, pressure, swap
 from oomdoctor.record.sampling.processes import ProcessTree, command_of
 from oomdoctor.record.sampling.sampler_process import Summary
 
@@ -41,6 +41,7 @@ def sample_until_asked(
     folder: EvidenceFolder,
     ours: frozenset[int],
     places: tuple[str, ...],
+    before: KernelBefore,
     once: tuple[Callable[[], object], ...],
     parent: int,
     writer: int,
@@ -49,7 +50,7 @@ def sample_until_asked(
     os.close(ask)
     aside = Timer(_ASIDE, _do_all, (once,))
     aside.daemon = True
-    sampler = Sampler(ProcessTree(parent, ours | {os.getpid()}), places)
+    sampler = Sampler(ProcessTree(parent, ours | {os.getpid()}), places, before)
     aside.start()
     lines: list[bytes] = []
     written = time.monotonic()
@@ -79,14 +80,12 @@ def _do_all(once: tuple[Callable[[], object], ...]) -> None:
 class Sampler:
     """Looks again and again. What cannot be read is None."""
 
-    def __init__(self, tree: ProcessTree, places: tuple[str, ...]) -> None:
+    def __init__(self, tree: ProcessTree, places: tuple[str, ...], before: KernelBefore) -> None:
         self._tree = tree
         self._places = tuple(dict.fromkeys((_SHM, *places)))
         self._least: dict[str, FileSystem] = {}
-        self._group = MemoryGroup()
+        self._before = before
         self._cards: Cards | None = import_module("oomdoctor.record.sampling.cards").Cards() if has_card_driver() else None
-        self._kills = oom_kills()
-        self._started = time.time()
         self.began = time.monotonic()
         self._near: str | None = None
 
@@ -102,7 +101,7 @@ class Sampler:
             available=available,
             total=total,
             swap_free=swap()[0],
-            cgroup=self._group.sample(),
+            cgroup=self._before.group.sample(),
             psi=pressure(),
             shm_free=free[_SHM],
             disk_free=min((size for place, size in free.items() if place != _SHM and size is not None), default=None),
@@ -118,9 +117,8 @@ class Sampler:
 
     def summary(self, gaps: tuple[EvidenceGap, ...]) -> Summary:
         """Return what was seen from the start until now."""
-        kills = oom_kills()
         alive = self._tree.alive()
-        lines = kernel_lines(self._started, time.time())
+        lines = self._before.log.lines()
         return Summary(
             processes=tuple(
                 WatchedProcess(
@@ -135,8 +133,8 @@ class Sampler:
                 for process in sorted(self._tree.seen.values(), key=lambda process: process.first)
             ),
             alive=tuple(Survivor(pid=pid, command=name, card_bytes=self._held(pid)) for pid in alive if (name := command_of(pid))),
-            counters=self._group.counters(),
-            host_oom_kills=None if kills is None or self._kills is None else kills - self._kills,
+            counters=self._before.group.counters(),
+            host_oom_kills=self._before.kills_since(),
             has_machine_pids=has_machine_pids(),
             files=tuple(self._least.values()),
             kernel=tuple(lines or ()),

@@ -16,6 +16,7 @@ from msgspec.json import decode
 from oomdoctor.record.command.beside import Beside
 from oomdoctor.record.evidence import CgroupCounters, EvidenceGap, FileSystem, Survivor, WatchedProcess
 from oomdoctor.record.folder import EvidenceFolder
+from oomdoctor.record.sampling.before import KernelBefore
 
 _MOST_SUMMARY = 32 << 20
 
@@ -39,11 +40,16 @@ class SamplerProcess:
     """The process, from the wrapper's side."""
 
     def __init__(
-        self, folder: EvidenceFolder, ours: Collection[int], places: tuple[str, ...], once: Collection[Callable[[], object]] = ()
+        self,
+        folder: EvidenceFolder,
+        ours: Collection[int],
+        places: tuple[str, ...],
+        before: KernelBefore,
+        once: Collection[Callable[[], object]] = (),
     ) -> None:
         """Start it; `once` is what it does besides, after a while and in a thread, as it may take time."""
         question, self._ask = os.pipe()
-        self._beside = Beside(partial(_live, question, self._ask, folder, frozenset(ours), places, tuple(once)))
+        self._beside = Beside(partial(_live, question, self._ask, folder, frozenset(ours), places, before, tuple(once)))
         self.pid = self._beside.pid
         os.close(question)
 
