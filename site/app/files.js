@@ -1,0 +1,128 @@
+// The files that a view is to read: chosen, dropped (folders too) or pasted.
+
+import { el, announce, megabytes } from "./dom.js";
+import { t } from "./i18n.js";
+
+const CONFIG = /\.(ya?ml|json|toml|sh|bash|slurm|sbatch|py)$/i;
+const MOST = 20_000; // files of one folder
+const LARGEST = 2 * 2 ** 30;
+
+/** Return the role that the name of a file says, as PROTOCOL.md has it, or the first of `roles` where it is none of them. */
+function roleOf(path, roles) {
+  const said = path.includes("/") ? ["log"]
+    : /^config\.json$/i.test(path) ? ["model", "config"]
+    : CONFIG.test(path) ? ["config"]
+    : /\.csv$/i.test(path) ? ["series"]
+    : /\.(pickle|pkl)$/i.test(path) ? ["snapshot"] : ["log"];
+  return said.find((role) => roles.includes(role)) ?? roles[0];
+}
+
+/** The files of a view and their list on the page. `roles` are those that a reader can choose from. */
+export class FileList {
+  #files = [];
+
+  constructor(place, roles, changed) {
+    Object.assign(this, { place, roles, changed });
+  }
+
+  /** The inputs of a request; what lies in a folder has no role of its own: the folder is given whole. */
+  get inputs() {
+    return this.#files.map(({ path, file, role }) => (path.includes("/") ? { path, file } : { path, file, role }));
+  }
+
+  get names() {
+    return this.#files.map(({ path }) => path);
+  }
+
+  get size() {
+    return this.#files.length;
+  }
+
+  get isTooLarge() {
+    return this.#files.reduce((sum, { file }) => sum + file.size, 0) > LARGEST;
+  }
+
+  /** Add files: `[{path, file}]`. A name that is there already is left out, and that is said. */
+  add(found) {
+    for (const { path, file } of found) {
+      if (this.#files.some((known) => known.path === path)) announce(t("files.same", { name: path }));
+      else this.#files.push({ path, file, role: roleOf(path, this.roles) });
+    }
+    this.draw();
+    this.changed();
+  }
+
+  clear() {
+    this.#files = [];
+    this.draw();
+  }
+
+  draw() {
+    this.place.hidden = !this.#files.length;
+    const lines = new Map();
+    for (const each of this.#files) lines.set(shown(each), [...(lines.get(shown(each)) ?? []), each]);
+    this.place.replaceChildren(...[...lines].map(([name, files]) => this.#line(name, files)));
+  }
+
+  #line(name, files) {
+    const size = files.reduce((sum, { file }) => sum + file.size, 0);
+    const remove = () => {
+      this.#files = this.#files.filter((each) => !files.includes(each));
+      this.draw();
+      this.changed();
+    };
+    return el("li", {},
+      el("span", { class: "file" }, name, files.length > 1 ? ` × ${files.length}` : null),
+      el("span", { class: "dim" }, ` ${megabytes(size)} MB `),
+      name.endsWith("/") ? null : this.#role(files[0]),
+      el("button", { type: "button", class: "quiet", "aria-label": t("files.remove", { name }), click: remove }, "×"));
+  }
+
+  #role(each) {
+    if (this.roles.length < 2) return null;
+    const options = this.roles.map((role) => el("option", { value: role, selected: role === each.role }, t(`role.${role}`)));
+    const change = (event) => {
+      each.role = event.target.value;
+      this.changed();
+    };
+    return el("select", { "aria-label": t("files.role", { name: each.path }), change }, ...options);
+  }
+}
+
+/** Let the reader choose files; `folder` lets them choose a whole one. */
+export function choose({ folder = false, multiple = true, accept = "" }) {
+  return new Promise((resolve) => {
+    const input = el("input", { type: "file", multiple, accept: accept || null, webkitdirectory: folder });
+    input.addEventListener("change", () => resolve([...input.files].slice(0, MOST).map((file) => ({ path: file.webkitRelativePath || file.name, file }))));
+    input.addEventListener("cancel", () => resolve([]));
+    input.click();
+  });
+}
+
+/** Return the files of a drop, and those in the folders of it. */
+export async function dropped(transfer) {
+  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+  const found = [];
+  for (const entry of entries) await walk(entry, found);
+  return found;
+}
+
+async function walk(entry, found) {
+  if (found.length >= MOST) return;
+  if (entry.isFile) {
+    const file = await new Promise((resolve) => entry.file(resolve, () => resolve(null)));
+    if (file) found.push({ path: entry.fullPath.replace(/^\//, ""), file });
+    return;
+  }
+  const reader = entry.createReader();
+  for (;;) {
+    const some = await new Promise((resolve) => reader.readEntries(resolve, () => resolve([])));
+    if (!some.length) return;
+    for (const each of some) await walk(each, found);
+  }
+}
+
+/** The line in which a file is shown: its own, or that of the folder that was given whole. */
+function shown({ path }) {
+  return path.includes("/") ? `${path.slice(0, path.indexOf("/"))}/` : path;
+}

@@ -1,0 +1,135 @@
+// Starts the page: its language, its views, the worker, and the service worker that makes it work offline.
+
+import { announce, el, megabytes } from "./dom.js";
+import { dropped } from "./files.js";
+import { lang, LANGUAGES, preferred, remember, t, use } from "./i18n.js";
+import { follow, route } from "./router.js";
+import { FitView } from "./view_fit.js";
+import { LogView } from "./view_log.js";
+import { SnapshotView } from "./view_snapshot.js";
+import { WorkerClient } from "./worker_client.js";
+
+const client = new WorkerClient();
+const byId = (id) => document.getElementById(id);
+const state = { state: "booting", step: "start" };
+
+await use(preferred());
+const views = {
+  log: new LogView(byId("view-log"), client),
+  fit: new FitView(byId("view-fit"), client),
+  snapshot: new SnapshotView(byId("view-snapshot"), client),
+};
+for (const each of document.querySelectorAll("header.top, footer.foot")) each.hidden = false;
+
+client.addEventListener("state", ({ detail }) => {
+  Object.assign(state, { done: 0, total: 0 }, detail);
+  engine();
+  if (detail.version) byId("version").textContent = `oomdoctor ${detail.version}`;
+  if (["restarted", "dead"].includes(detail.state)) notice(t(detail.state === "dead" ? "engine.failed" : "engine.restarted", { why: detail.why }));
+});
+client.start();
+language();
+follow(show);
+drops();
+prints();
+byId("language").addEventListener("click", changeLanguage);
+choices();
+offline();
+
+function show({ view, query }) {
+  for (const [name] of Object.entries(views)) byId(`view-${name}`).hidden = name !== view;
+  for (const link of document.querySelectorAll("nav a")) {
+    if (link.hash === `#${view}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  document.title = `${t(`${view}.title`)} · oomdoctor`;
+  views[view].show?.(query);
+}
+
+/** Say in the head of the page how far the worker is. */
+function engine() {
+  const { state: now, step = "start", done, total } = state;
+  const values = { done: megabytes(done ?? 0), total: megabytes(total ?? 0) };
+  byId("engine-text").textContent = now === "booting" || now === "restarted" ? t(`engine.${total ? step : "start"}`, values) : t(`engine.${now}`);
+  byId("engine-text").className = now;
+  byId("engine-bar").hidden = !total || now !== "booting";
+  byId("engine-bar").value = total ? done / total : 0;
+  if (now === "ready" && state.version) announce(t("engine.ready"));
+}
+
+function language() {
+  const other = LANGUAGES.find((each) => each !== lang);
+  byId("language").textContent = t("language.other");
+  byId("language").lang = other;
+  document.body.dataset.drop = t("files.drop");
+  engine();
+}
+
+async function changeLanguage() {
+  const other = LANGUAGES.find((each) => each !== lang);
+  remember(other);
+  await use(other);
+  language();
+  document.title = `${t(`${route().view}.title`)} · oomdoctor`;
+  for (const view of Object.values(views)) await view.translate();
+}
+
+/** A file that is dropped anywhere belongs to the view that is open. */
+function drops() {
+  let depth = 0;
+  const hint = (isOver) => document.body.classList.toggle("dropping", isOver);
+  addEventListener("dragenter", (event) => { event.preventDefault(); depth += 1; hint(true); });
+  addEventListener("dragover", (event) => event.preventDefault());
+  addEventListener("dragleave", () => { depth -= 1; hint(depth > 0); });
+  addEventListener("drop", async (event) => {
+    if (!event.dataTransfer.files.length) return;
+    event.preventDefault();
+    depth = 0;
+    hint(false);
+    const found = await dropped(event.dataTransfer);
+    if (found.length) views[route().view].drop(found);
+  });
+}
+
+/** On paper nothing can be opened: what is folded is printed open. */
+function prints() {
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    closed = [...document.querySelectorAll(".report details:not([open])")];
+    for (const each of closed) each.open = true;
+  });
+  addEventListener("afterprint", () => closed.forEach((each) => { each.open = false; }));
+}
+
+async function choices() {
+  try {
+    const answer = await fetch(new URL("choices.json", document.baseURI));
+    if (answer.ok) views.fit.offer(await answer.json());
+  } catch {
+    // Suggestions are a help; every name can be typed.
+  }
+}
+
+async function offline() {
+  if (!("serviceWorker" in navigator)) return;
+  try {
+    const registration = await navigator.serviceWorker.register(new URL("sw.js", document.baseURI), { scope: "./" });
+    registration.addEventListener("updatefound", () => watch(registration.installing));
+  } catch {
+    // Without a service worker the page works as long as its host does.
+  }
+}
+
+/** Offer a reload where a new version of the page has taken the place of the one that is shown. */
+function watch(worker) {
+  if (!worker || !navigator.serviceWorker.controller) return;
+  worker.addEventListener("statechange", () => {
+    if (worker.state !== "activated") return;
+    notice(t("update.text"), el("button", { type: "button", click: () => location.reload() }, t("update.reload")));
+  });
+}
+
+function notice(text, ...more) {
+  byId("notice").hidden = false;
+  byId("notice").replaceChildren(el("p", {}, text, " ", ...more));
+}
