@@ -20,6 +20,9 @@ _NARROW = b"p" * 32
 _STRIDE = 32
 _FEW = 64
 _PLAIN_OR_NOT = bytes(ord("p") if byte in b"\t\n\r" or 0x20 <= byte <= 0x7E else 0 for byte in range(256))
+_KINDS = bytes(ord("p") if byte in b"\t\n\r" or 0x20 <= byte <= 0x7E else ord("x") if byte else 0 for byte in range(256))
+_RUNS = (b"p\0" * 8, b"\0p" * 8, b"p\0\0\0" * 4, b"\0\0\0p" * 4)
+"""What wide text without a mark is told by, with each byte as its kind."""
 _CHINESE = r"(?=[^\n]{0,20000}[^\0-\x7f][^\n]{0,20000}[^\0-\x7f])[\0-\x7f\u2010-\u203b\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]*"
 """Two ideographs or marks of Chinese at least, and nothing else that is not ASCII: other bytes make rarer characters of GBK."""
 _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -37,7 +40,10 @@ _BLANKS = rb"\xc2\xa0|\xe2\x80[\x87\xaf]|\xe3\x80\x80|&nbsp;|&#160;|&#x[aA]0;"
 
 def is_wide(sample: bytes) -> bool:
     """Return whether some bytes of a text are UTF-16 or UTF-32."""
-    return (b"\0" in sample or sample[:2] in _MARKS) and re.search(_WIDE, sample) is not None
+    if b"\0" not in sample:
+        return sample[:2] in _MARKS
+    kinds = sample.translate(_KINDS)
+    return any(mark in sample for mark in _MARKS) or any(run in kinds for run in _RUNS)
 
 
 def with_plain_blanks(data: bytes) -> bytes:

@@ -31,6 +31,10 @@ BLANK = r"\s{1,100}"
 _REPEATED = {" ?": r"\s{0,100}", " *": r"\s{0,100}", " +": BLANK}
 """The same where the pattern says itself how often the blank stands there."""
 _COUNTED = re.compile(r" (?=\{(?:\d+,?\d*|,\d+)\})")
+_PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[^\[\\]", re.DOTALL)
+"""An escaped character, a class or a character of its own."""
+_DEPENDENT = re.compile(r"\\[1-9]|\(\?\(|^\(\?[a-z]+\)")
+"""Groups that are named by number, and flags for all branches."""
 _SHORTEST = 4
 _MOST_CHOICES = 12
 
@@ -60,6 +64,21 @@ def expand(pattern: str) -> str:
         out.append(piece)
         at += len(piece)
     return "".join(out)
+
+
+def alternatives(expression: str) -> list[str]:
+    """Return the branches of a regular expression; one alone where they depend on each other, and none of an empty one."""
+    if _DEPENDENT.search(expression):
+        return [expression]
+    out = [""]
+    depth = 0
+    for piece in _PIECE.findall(expression):
+        depth += (piece == "(") - (piece == ")")
+        if piece == "|" and not depth:
+            out.append("")
+        else:
+            out[-1] += piece
+    return out if expression else []
 
 
 def fragments(expression: str, *, most: int = _MOST_CHOICES) -> list[str] | None:

@@ -33,6 +33,11 @@ _REFUSED = (
     r"(?i:out of (?:\w{1,12} )?memory|(?:not enough|insufficient|no available) (?:\w{1,12} )?memory(?! (?:bandwidth|channels?|clock))|(?:cannot|can't|could not|unable to|failed to) allocate(?! (?:[\w-]{1,20} ){0,4}(?:cores?|cpus?|gpus?|nodes?|ports?|pty|tty|ip|address(?:es)?|slots?|jobs?|licen[cs]es?|resources?)\b)|less than desired)"
     r"|\bOOM\b|\bbad_alloc\b|\bMemoryError\b|\bOutOfMemory(?:Error|Exception)\b|内存不足|显存不足"
 )
+_REFUSAL_SIGNS = (
+    "out of ", "enough ", "insufficient ", "no available ", "t allocate", "to allocate", "less than desired", "bad_alloc", "memoryerror",
+    "outofmemory", "不足",
+)  # fmt: skip
+"""One of these stands, in small letters, in every refusal but OOM."""
 _FEW = 4
 """So few lines are what somebody quotes of a failure: what speaks of a refusal in them is one."""
 _SIGN = r"(?i)\b(?:error|fatal|critical|severe|failed|failure|cannot|can't|could not|unable|abort\w*|exit(?:ing|ed)?|stopp(?:ed|ing)|terminat\w+)\b|\bE\d{4} |失败|错误|终止"
@@ -141,7 +146,9 @@ def _last_error(texts: Sequence[str]) -> int | None:
 
 def _stated(texts: Sequence[str]) -> LogEnding | None:
     """Return the last refusal that a line states without the name of an error."""
-    if not re.search(_REFUSED, "\n".join(texts)):
+    whole = "\n".join(texts)
+    small = whole.lower()
+    if not (any(sign in small for sign in _REFUSAL_SIGNS) or "OOM" in whole) or not re.search(_REFUSED, whole):
         return None
     written = any(re.match(_COMMIT, text) for text in texts)
     for number in range(len(texts) - 1, -1, -1):

@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 
 _HANDLED = (
-    r"(?i)(?<!try )(?<!consider )(?<!by )(?<!recommend )(?<!suggest )(?<!after )(?<!such as )(?<!like )(?<!include )(?<!or )"
-    r"(?![^\n.;]{1,60}\b(?:may|might|can|could|should|would|helps?|recommended)\b)"
-    r"\b(?:(?:auto[- ]?)?retrying\b|will retry\b|retry (?:with|in|\d)|trying (?:again|with)\b|falling back\b|fell back\b|will fall back\b"
+    r"(?i)\b(?=(?:auto[- ]?)?retrying\b|will retry\b|retry (?:with|in|\d)|trying (?:again|with)\b|falling back\b|fell back\b|will fall back\b"
     r"|(?:reduc|lower|halv|shrink|decreas|splitt|scal)ing\b|(?:reduced|lowered|halved|decreased) (?:to|from|by)\b|split (?:into|in two)\b"
     r"|skipp(?:ing|ed)\b|switch(?:ing|ed) to\b|recover(?:ing|ed)\b|(?<!un)handled\b|ignor(?:ing|ed)\b|prun(?:ing|ed)\b|discard(?:ing|ed)\b|so (?:part|some|only|fewer|less)\b|evict(?:ing|ed)\b|preempt(?:ing|ed)\b"
     r"|(?:freeing|clearing|emptying) (?:the |some )?(?:\w{1,10} )?(?:cache|memory)\b|offloading to\b|continuing\b|resuming\b)"
+    r"(?<!try )(?<!consider )(?<!by )(?<!recommend )(?<!suggest )(?<!after )(?<!such as )(?<!like )(?<!include )(?<!or )"
+    r"(?![^\n.;]{1,60}\b(?:may|might|can|could|should|would|helps?|recommended)\b)"
     r"|重试|自动(?:减半|降低|减小|调整|切换)|跳过|已恢复|回退到|改用|继续(?:训练|运行)"
 )
 _ADVICE = r"(?i)\b(?:we|please|you|i'd) (?:\w{1,12} )?(?:recommend|suggest|advise|should|may|might|can|could|try)\b|^\W{0,4}(?:please|consider|try)\b"

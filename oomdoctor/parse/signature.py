@@ -11,6 +11,7 @@ from oomdoctor.case.event import Certainty, Kind, Outcome, Value
 from oomdoctor.knowledge.records.signature import SignatureCore
 from oomdoctor.units import NOT_AVAILABLE, parse_size
 
+_MOST_COMPILED = 64
 _INTEGER = re.compile(r"-?\d{1,18}\Z")
 
 
@@ -24,10 +25,10 @@ class Match(Struct, frozen=True):
 
 
 class Signature:
-    """One message that a program prints, ready to be matched; its pattern is compiled when first used."""
+    """One message that a program prints, ready to be matched; its patterns are compiled when first used."""
 
     __slots__ = (
-        "_compiled", "_needs", "_pattern", "certainty", "family", "general", "id", "kind", "literals", "outcome", "program", "purpose", "set",
+        "_alternatives", "_compiled", "certainty", "family", "general", "id", "kind", "literals", "outcome", "program", "purpose", "set",
         "unit",
     )  # fmt: skip
 
@@ -43,20 +44,25 @@ class Signature:
         self.family: str | None = core.family
         self.set: Mapping[str, Value] = core.set
         self.unit: Mapping[str, str] = core.unit
-        self._pattern: str | None = core.pattern
-        self._needs: list[str] | None = core.needs
-        self._compiled: re.Pattern[str] | None = None
+        self._alternatives = core.alternatives
+        self._compiled: dict[tuple[str, ...], re.Pattern[str]] = {}
 
     def matches(self, text: str) -> Iterator[Match]:
         """Every place in `text` where the message stands."""
-        if self._needs is not None and not any(needed in text for needed in self._needs):
-            return
-        if self._compiled is None:
-            if self._pattern is None:
-                return
-            self._compiled = re.compile(self._pattern, re.MULTILINE)
-        for match in self._compiled.finditer(text):
+        possible = tuple(
+            branch.pattern for branch in self._alternatives if branch.needs is None or any(needed in text for needed in branch.needs)
+        )
+        for match in self._pattern(possible).finditer(text) if possible else ():
             yield Match(self.id, match.start(), match.end(), self._fields(match))
+
+    def _pattern(self, possible: tuple[str, ...]) -> re.Pattern[str]:
+        """Return a pattern of those branches that a text can hold: trying all of many costs more than all else."""
+        compiled = self._compiled.get(possible)
+        if compiled is None:
+            if len(self._compiled) >= _MOST_COMPILED:
+                self._compiled.clear()
+            compiled = self._compiled[possible] = re.compile("|".join(possible), re.MULTILINE)
+        return compiled
 
     def _fields(self, match: re.Match[str]) -> dict[str, Value]:
         fields: dict[str, Value] = dict(self.set)

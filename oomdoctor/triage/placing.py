@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.ingest.runs import stem_of
+from oomdoctor.knowledge.pattern import fragments
 from oomdoctor.knowledge.records.layout import LayoutRecord
 from oomdoctor.triage.listing import ARCHIVES, ListedFolder
 from oomdoctor.triage.log_file import LogFile, PlacedFile
@@ -32,14 +33,14 @@ class Layouts:
     """How paths are read: the layouts in their order."""
 
     def __init__(self, records: Sequence[LayoutRecord]) -> None:
-        self._known = [(record, re.compile(record.pattern)) for record in records]
+        self._known = [(record, re.compile(record.pattern), fragments(record.pattern) or [""]) for record in records]
         self.backward = frozenset(record.id for record in records if record.parts_run == "backward")
         """Layouts in which a larger part of a rotated log is an earlier one."""
 
     def facts(self, path: str) -> tuple[LayoutRecord, dict[str, str], int] | None:
         """Return the layout of a path, what it says, and where in the path it begins; None where none fits."""
-        for record, pattern in self._known:
-            match = pattern.search(path)
+        for record, pattern, needs in self._known:
+            match = pattern.search(path) if any(needed in path for needed in needs) else None
             if match is not None:
                 return record, {name: value for name, value in match.groupdict().items() if value is not None}, match.start()
         return None

@@ -45,7 +45,7 @@ def read_text(file: LogFile) -> FileText:
     except (OSError, ValueError) as why:
         return FileText(b"", str(getattr(why, "strerror", None) or why).lower())
     try:
-        data = os.read(handle, LARGE + 1)
+        data = os.read(handle, file.size)
     except OSError as why:
         return FileText(b"", (why.strerror or str(why)).lower())
     finally:

@@ -11,8 +11,10 @@ from builtin_rule_set import builtin_rule_set
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from oomdoctor.knowledge.pattern import MACROS, expand, fragments
+from oomdoctor.knowledge.compiled.compile import matching
+from oomdoctor.knowledge.pattern import MACROS, alternatives, expand, fragments
 from oomdoctor.knowledge.rule_set import LoadedSignature
+from oomdoctor.parse.signature import Signature
 
 
 @pytest.mark.parametrize(("pattern", "text"), [
@@ -111,3 +113,25 @@ def test_a_rule_matches_what_its_plain_pattern_matches(one: LoadedSignature) -> 
 ])  # fmt: skip
 def test_what_a_text_must_hold(expression: str, needed: list[str] | None) -> None:
     assert fragments(expression) == needed
+
+
+@pytest.mark.parametrize(("expression", "branches"), [
+    pytest.param("one|two", ["one", "two"], id="two branches"),
+    pytest.param("(?:one|two) three|four", ["(?:one|two) three", "four"], id="a choice in a group belongs to its branch"),
+    pytest.param(r"[|(]one|[^]|]two|\|three|\(four", ["[|(]one", "[^]|]two", r"\|three", r"\(four"], id="signs in classes and behind backslashes"),
+    pytest.param(r"(a)\1|b", [r"(a)\1|b"], id="groups that are named by number"),
+    pytest.param("(?i)one|two", ["(?i)one|two"], id="flags for all"),
+    pytest.param("one|", ["one", ""], id="an empty branch"),
+    pytest.param("", [], id="nothing"),
+])  # fmt: skip
+def test_branches_of_a_pattern(expression: str, branches: list[str]) -> None:
+    assert alternatives(expression) == branches
+
+
+def test_trying_only_the_branches_that_a_text_can_hold_finds_what_the_whole_pattern_finds() -> None:
+    for one in loaded():
+        whole = re.compile(expand(one.record.pattern or "(?!)"), re.MULTILINE)
+        signature = Signature(matching(one))
+        texts = [*(shown.text for shown in one.record.examples), *(shown.text for shown in one.record.near_misses)]
+        for text in (*texts, "\n".join(texts)):
+            assert [(match.start, match.end) for match in signature.matches(text)] == [match.span() for match in whole.finditer(text)]

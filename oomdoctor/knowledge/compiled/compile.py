@@ -14,13 +14,13 @@ from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.compiled.format import FORMAT, PackEntry, PackHead, PackLine, PackMatching
 from oomdoctor.knowledge.lint import broken, other_patterns, unbounded
 from oomdoctor.knowledge.load import load_rules
-from oomdoctor.knowledge.pattern import expand, fragments
+from oomdoctor.knowledge.pattern import alternatives, expand, fragments
 from oomdoctor.knowledge.records.condition import AllOf, AnyOf, Condition, NotThat, TextCondition
 from oomdoctor.knowledge.records.evidence import ComputationCore, ComputationRecord, EvidenceCore
 from oomdoctor.knowledge.records.fix import NotThisRecord
 from oomdoctor.knowledge.records.framework import FrameworkCore, FrameworkRecord
 from oomdoctor.knowledge.records.problem import ProblemCore
-from oomdoctor.knowledge.records.signature import SignatureCore
+from oomdoctor.knowledge.records.signature import Alternative, SignatureCore
 from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
 from oomdoctor.knowledge.yaml_file import place_of_word
 
@@ -135,7 +135,6 @@ def _wrong_advice(rules: RuleSet) -> dict[str, list[NotThisRecord]]:
 def matching(loaded: LoadedSignature) -> SignatureCore:
     """Return what the matcher needs of a signature."""
     record = loaded.record
-    expression = None if record.pattern is None else expand(record.pattern)
     return SignatureCore(
         id=record.id,
         program=loaded.program,
@@ -145,8 +144,7 @@ def matching(loaded: LoadedSignature) -> SignatureCore:
         outcome=record.outcome,
         general=record.general,
         literals=record.literals,
-        pattern=expression,
-        needs=None if expression is None else fragments(expression),
+        alternatives=[Alternative(branch, fragments(branch)) for branch in alternatives(expand(record.pattern or ""))],
         family=record.family,
         set=record.set,
         unit=record.unit,

@@ -62,6 +62,15 @@ class SignatureFile(Record, frozen=True, kw_only=True):
     signatures: list[SignatureRecord]
 
 
+class Alternative(Struct, frozen=True, array_like=True):
+    """One branch of a pattern."""
+
+    pattern: str
+    """The regular expression, with the names for numbers and sizes spelt out."""
+    needs: list[str] | None = None
+    """Pieces of which one stands in every text that it matches; None where nobody knows any."""
+
+
 class SignatureCore(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What matching needs of a signature."""
 
@@ -73,10 +82,8 @@ class SignatureCore(Struct, frozen=True, kw_only=True, omit_defaults=True):
     purpose: PurposeName | None = None
     outcome: Literal["failure", "pressure"] = "failure"
     general: bool = False
-    pattern: str | None = None
-    """The regular expression, with the names for numbers and sizes spelt out."""
-    needs: list[str] | None = None
-    """Pieces of which one stands in every text that the pattern matches."""
+    alternatives: list[Alternative] = []
+    """The branches of its pattern, in their order."""
     family: FamilyName | None = None
     set: dict[str, int | str] = {}
     unit: dict[str, UnitName] = {}

@@ -34,11 +34,18 @@ _ANCHOR = re.compile(
     r"|(?P<only>(?:\b(?:but|and|while)|,) only\b|\b(?:free|available|left) but\b[^\n]{0,40}\b(?:needs?|requires?|requested|wants)\b|\b(?:would )?(?:needs?|needed|requires?|required|requested)\b(?=[^\n]{0,120}\b(?:available|free|left|ceiling|limit|budget)\b))"
 )
 _SIGNS = (
-    "enough", "insufficient", "out of", "out_of", "lack of", "exhausted", "overflow", "no free", "no available", "no more", "too small", "_no_",
-    "alloc", "reserv", "resize", "grow", "extend", "obtain", "acquire", "map", " fit", "exceed", "r than", "more than", "beyond", "too large",
-    "too big", "reached", "b>", "b >", "b)>", "b) >", " only", " but", "need", "requir", "request",
+    (
+        ("enough", "insufficient", "out of", "out_of", "lack of", "exhausted", "overflow", "no free", "no available", "no more", "too small", "_no_",
+         " fit", "exceed", "r than", "more than", "beyond", "too large", "too big", "reached", "b>", "b >", "b)>", "b) >", " only"),
+        ("",),
+    ),
+    (
+        ("alloc", "reserv", "resize", "grow", "extend", "obtain", "acquire", "map"),
+        ("fail", "unable", "can not", "cannot", "can't", "could", "error", "refused"),
+    ),
+    ((" but", "need", "requir", "request"), ("available", "free", "left", "ceiling", "limit", "budget")),
 )  # fmt: skip
-"""One of these stands, in small letters, in every line that holds an anchor."""
+"""One word of a row and one of its second words stand, in small letters, in every line that holds an anchor."""
 _LOOK_AHEAD = 24
 """So far behind its line an anchor may look."""
 _SMALL = {letter: letter + 32 for letter in range(ord("A"), ord("Z") + 1)}
@@ -127,13 +134,15 @@ def _telling_lines(text: str) -> list[tuple[int, int]]:
     if len(small) != len(text):
         small = text.translate(_SMALL)
     lines = {}
-    for sign in _SIGNS:
-        at = small.find(sign)
-        while at >= 0:
-            end = small.find("\n", at)
-            end = len(text) if end < 0 else end
-            lines[small.rfind("\n", 0, at) + 1] = end
-            at = small.find(sign, end)
+    for signs, beside in _SIGNS:
+        for sign in signs:
+            at = small.find(sign)
+            while at >= 0:
+                start, end = small.rfind("\n", 0, at) + 1, small.find("\n", at)
+                end = len(text) if end < 0 else end
+                if start not in lines and any(small.find(word, start, end) >= 0 for word in beside):
+                    lines[start] = end
+                at = small.find(sign, end)
     return sorted(lines.items())
 
 
