@@ -25,6 +25,7 @@ LAYERS = (
     {"series", "triage"},
     {"api"},
     {"report"},
+    {"mcp"},
     {"cli"},
     {"start"},
 )

@@ -46,6 +46,11 @@ def test_every_module_and_the_schema_are_in_the_wheel(wheel: Path) -> None:
     assert wanted | {"oomdoctor/py.typed"} | {f"oomdoctor/report/schema/{name}.json" for name in REPORTS} <= inside
 
 
+def test_manual_pages_and_completions_are_in_the_wheel(wheel: Path) -> None:
+    inside = {name.partition(".data/data/")[2] for name in zipfile.ZipFile(wheel).namelist()}
+    assert {path.relative_to(ROOT).as_posix() for path in (ROOT / "share").rglob("*") if path.is_file()} <= inside
+
+
 def test_the_shipped_pack_is_the_one_that_the_rules_give(wheel: Path) -> None:
     shipped = zipfile.ZipFile(wheel).read("oomdoctor/rules/pack.json")
     assert Pack(shipped).signatures == Pack(compile_pack(builtin_rules())).signatures

@@ -31,9 +31,18 @@ COMMANDS = {
     "verdict": "Say in one line and an exit status whether a restart can get past a memory failure.",
     "explain": "Explain a problem, a fix or a message like a page of a handbook.",
     "rules": "List, show, test, start and print rules.",
+    "mcp": "Serve oomdoctor's tools to an agent (Model Context Protocol).",
+    "completion": "Print what a shell needs to complete commands and options.",
 }
 
-_MODULES = {"run": "runs.run", "snapshot": "runs.snapshot", "triage": "fleet.triage", "verdict": "fleet.verdict"}
+_MODULES = {
+    "run": "runs.run",
+    "snapshot": "runs.snapshot",
+    "triage": "fleet.triage",
+    "verdict": "fleet.verdict",
+    "mcp": "interfaces.mcp",
+    "completion": "interfaces.completion",
+}
 """The modules of those that do not stand beside this file."""
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141

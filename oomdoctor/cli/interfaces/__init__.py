@@ -1,0 +1,1 @@
+"""The commands by which other programs use oomdoctor."""

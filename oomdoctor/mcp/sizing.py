@@ -1,0 +1,225 @@
+"""The tools that say what a run takes of a card, and what to change so that it fits."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from oomdoctor import __version__
+from oomdoctor.api.check import check
+from oomdoctor.api.estimate import estimate
+from oomdoctor.api.fix import apply_fix, fix
+from oomdoctor.api.plan import plan
+from oomdoctor.api.results import ConfigFix
+from oomdoctor.case.serving import Served, is_of_server
+from oomdoctor.errors import UsageError
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.mcp.answers import CheckAnswer, EstimateAnswer, FixAnswer, PlanAnswer, cut
+from oomdoctor.mcp.diagnosing import Configs, Logs
+from oomdoctor.mcp.toolbox import Toolbox
+from oomdoctor.report.edits.check import compose as compose_check
+from oomdoctor.report.edits.fix import render as render_fix
+from oomdoctor.report.memory.estimate import compose as compose_estimate
+from oomdoctor.report.memory.plan import compose as compose_plan
+from oomdoctor.report.memory.serving import compose as compose_served
+from oomdoctor.report.memory.serving_plan import compose as compose_served_plan
+from oomdoctor.report.wire.check import convert_check
+from oomdoctor.report.wire.estimate import convert_run
+from oomdoctor.report.wire.plan import convert_plans
+from oomdoctor.report.wire.serving import convert_served, convert_served_plans
+
+Gpu = Annotated[str | None, Field(description="The card: a name (RTX 4090, 2xH100) or a size (24GB).")]
+Gpus = Annotated[int | None, Field(description="How many cards.", ge=1, le=100_000)]
+Model = Annotated[str | None, Field(description="A model by name (Qwen3-8B), or a folder or file with its config.json.")]
+Framework = Annotated[str | None, Field(description="llamafactory, transformers, ms-swift, torchtune, vllm ..., where no config shows it.")]
+Settings = Annotated[
+    dict[str, str | int | float | bool],
+    Field(
+        description="finetuning (full, lora, qlora), micro_batch, sequence_length, optimizer, gradient_checkpointing, zero_stage, "
+        "load_bits, lora_rank, precision, memory_share ..."
+    ),
+]
+Only = Annotated[list[str], Field(description="Take the fixes, issues and plans of these ids and nothing else.")]
+PlanNumber = Annotated[int | None, Field(description="The plan of plan_fit, from 1; default: the first that the files can hold.", ge=1)]
+Review = Annotated[bool, Field(description="Take also what a person should decide, which may change what is trained.")]
+
+
+class SizingTools:
+    """Each public method is a tool."""
+
+    def __init__(self, box: Toolbox) -> None:
+        self._box = box
+
+    def estimate_memory(
+        self,
+        config: Configs = [],  # noqa: B006 - the default stands in the tool's schema
+        model: Model = None,
+        gpu: Gpu = None,
+        gpus: Gpus = None,
+        framework: Framework = None,
+        settings: Settings = {},  # noqa: B006
+        serve: Annotated[bool, Field(description="Serve the model instead of training it.")] = False,
+    ) -> EstimateAnswer:
+        """Say what a training run or a server takes of a card, part by part, and whether it fits. Give config files or a model."""
+        roots, wording = self._box.roots, self._box.wording
+        run = estimate(
+            roots.paths(config), model=roots.model(model), gpu=gpu, gpus=gpus, framework=framework, settings=settings, serve=serve
+        )
+        memory = run.estimate
+        if isinstance(memory, Served):
+            told = self._box.tell(compose_served(memory, wording, __version__), lambda: convert_served(memory, wording), only_keys=True)
+        else:
+            told = self._box.tell(
+                compose_estimate(run, memory, wording, __version__), lambda: convert_run(run, memory, wording), only_keys=True
+            )
+        return EstimateAnswer(
+            **told._asdict(),
+            fits=run.fits,
+            needed_bytes=run.needed.expected if run.needed else None,
+            low_bytes=run.needed.low if run.needed else None,
+            high_bytes=run.needed.high if run.needed else None,
+            usable_bytes=run.fit.budget.usable if run.fit else None,
+            turned_by=[wording.say(other.text) for other in run.otherwise if other.turns],
+        )
+
+    def plan_fit(
+        self,
+        config: Configs = [],  # noqa: B006
+        logs: Logs = [],  # noqa: B006
+        model: Model = None,
+        gpu: Gpu = None,
+        gpus: Gpus = None,
+        framework: Framework = None,
+        top: Annotated[int, Field(description="Plans at most.", ge=1, le=10)] = 3,
+    ) -> PlanAnswer:
+        """Say what to change so that a run fits its cards, the smallest change first. Needs a config, a log or a model. Writes nothing."""
+        roots, wording = self._box.roots, self._box.wording
+        if not (config or logs or model):
+            raise UsageError("what to plan? give `config`, `logs` or `model`")
+        plans = plan(
+            roots.paths(config),
+            log=roots.paths(logs),
+            gpu=gpu,
+            gpus=gpus,
+            model=roots.model(model),
+            framework=framework,
+            top=top,
+        )
+        if is_of_server(plans):
+            served, assumed = plans, plans.now.assumptions
+            told = self._box.tell(
+                compose_served_plan(served, assumed, wording, __version__),
+                lambda: convert_served_plans(served, assumed, wording),
+                only_keys=True,
+            )
+        else:
+            run, assumed = plans, plans.now.assumptions
+            told = self._box.tell(
+                compose_plan(run, assumed, load_pack(), wording, __version__), lambda: convert_plans(run, assumed, wording), only_keys=True
+            )
+        return PlanAnswer(
+            **told._asdict(),
+            fits=plans.fits,
+            plans=[[measure.fix for measure in each.measures] for each in (*plans.plans, *plans.by_hand)],
+            is_possible=plans.obstacle is None and not plans.broken,
+        )
+
+    def check_config(
+        self,
+        config: Annotated[list[str], Field(description="Config files and launch scripts of one run.", min_length=1)],
+        gpu: Gpu = None,
+        gpus: Gpus = None,
+        model: Model = None,
+    ) -> CheckAnswer:
+        """Say before a run what is wrong in its config, what has no effect, and with a card whether it fits. Reads only."""
+        roots, wording = self._box.roots, self._box.wording
+        result = check(roots.paths(config), gpu=gpu, gpus=gpus, model=roots.model(model))
+        told = self._box.tell(
+            compose_check(result.config, result.memory, result.gaps, wording, __version__),
+            lambda: convert_check(result.config, result.memory, result.gaps, wording, __version__),
+            only_keys=True,
+        )
+        severities = [issue.severity for issue in result.config.issues]
+        return CheckAnswer(
+            **told._asdict(),
+            framework=result.config.framework,
+            errors=severities.count("error"),
+            warnings=severities.count("warning"),
+            fits=result.memory.fits if result.memory else None,
+        )
+
+    def propose_fix(
+        self,
+        config: Annotated[list[str], Field(description="The config files to change.", min_length=1)],
+        logs: Logs = [],  # noqa: B006
+        gpu: Gpu = None,
+        gpus: Gpus = None,
+        model: Model = None,
+        plan: PlanNumber = None,
+        only: Only = [],  # noqa: B006
+        review: Review = False,
+    ) -> FixAnswer:
+        """Show as a diff how the config files would be changed so that the run fits and nothing in them is wrong. Writes nothing."""
+        changes = self._fix(config, logs, gpu, gpus, model, plan, only, review=review)
+        return self._fixed(changes)
+
+    def apply_fix(
+        self,
+        digest: Annotated[str, Field(description="The digest of propose_fix; the other arguments must be those given to it.")],
+        config: Annotated[list[str], Field(description="The config files to change.", min_length=1)],
+        logs: Logs = [],  # noqa: B006
+        gpu: Gpu = None,
+        gpus: Gpus = None,
+        model: Model = None,
+        plan: PlanNumber = None,
+        only: Only = [],  # noqa: B006
+        review: Review = False,
+    ) -> FixAnswer:
+        """Write what propose_fix showed into the config files; a copy of each is kept as FILE.bak-1."""
+        changes = self._fix(config, logs, gpu, gpus, model, plan, only, review=review)
+        if _digest(changes) != digest:
+            raise UsageError("the changes are not those of that digest: the files or the arguments are others now; ask propose_fix again")
+        for path in changes.applied.files:
+            self._box.roots.path(path)
+        apply_fix(changes)
+        return replace(self._fixed(changes), is_written=True)
+
+    def _fix(
+        self,
+        config: list[str],
+        logs: list[str],
+        gpu: str | None,
+        gpus: int | None,
+        model: str | None,
+        plan: int | None,
+        only: list[str],
+        *,
+        review: bool,
+    ) -> ConfigFix:
+        roots = self._box.roots
+        return fix(
+            roots.paths(config), log=roots.paths(logs), gpu=gpu, gpus=gpus, model=roots.model(model), plan=plan, only=only, review=review
+        )
+
+    def _fixed(self, changes: ConfigFix) -> FixAnswer:
+        text = render_fix(changes.applied, changes.before, changes.choice, changes.plans, self._box.wording, color=False)
+        return FixAnswer(
+            answer_id=self._box.kept.keep(lambda _: text),
+            text=cut(text),
+            steps=[step.proposal.id for step in changes.applied.steps],
+            undecided=[proposal.id for proposal in changes.choice.undecided],
+            files=list(changes.applied.files),
+            digest=_digest(changes),
+        )
+
+
+def _digest(changes: ConfigFix) -> str:
+    """Return what stands for the files before and after."""
+    digest = hashlib.sha256()
+    for files in (changes.before, changes.applied.files):
+        for path, data in sorted(files.items()):
+            digest.update(f"{path}\0{len(data)}\0".encode("utf-8", "surrogatepass") + data)
+    return digest.hexdigest()[:16]
