@@ -60,8 +60,15 @@ def diagnose(
         from oomdoctor.api.runs.beside import RecordedBeside  # noqa: PLC0415 - most logs come without one
 
         beside = RecordedBeside(path_list(series), path_list(snapshot), pack)
+    sources = [name] if text is not None else list(expand_sources(logs, include, exclude))
+    if beside is None and not path_list(config) and any(map(os.path.isdir, logs)):
+        from oomdoctor.api.fleet.folder import diagnose_jobs  # noqa: PLC0415 - most inputs are files
+
+        of_jobs = diagnose_jobs(logs, sources, pack, jobs=jobs, machine=machine_source(environment))
+        if of_jobs is not None:
+            return of_jobs
     diagnosis = diagnose_logs(
-        [name] if text is not None else list(expand_sources(logs, include, exclude)),
+        sources,
         pack,
         jobs=jobs,
         progress=progress,

@@ -82,6 +82,7 @@ def diagnose_logs(
     version: Callable[[str], str] | None = None,
     measured: Mapping[str, Fact] | None = None,
     stated: Callable[[Sequence[Event]], Sequence[tuple[str, bytes]]] | None = None,
+    is_one: bool = False,
 ) -> Diagnosis:
     """Diagnose one run from its logs (`names`), or from `text` at hand, which then has the name `names[0]`.
 
@@ -89,7 +90,7 @@ def diagnose_logs(
     `config` are paths of the run's config files; those beside them that they name are read too. `machine` is where the run
     may have run. `measured` are facts that no text tells; then, too, the logs are those of one run. `version` returns the path from
     which a config file is read: its own, or that of a copy of what it was. `stated` returns further texts beside, once what the logs
-    show is known.
+    show is known. `is_one`: the logs are known to be those of one run.
     """
     reading = LogReader(pack, jobs=jobs, progress=progress, early=early)
     missing = [name for name in names if isinstance(name, MissingSource)]
@@ -98,7 +99,7 @@ def diagnose_logs(
     reads += [reading.read_one(name, data) for name, data in beside]
     if stated is not None:
         reads += [reading.read_one(name, data) for name, data in stated([event for read in reads for event in read.events])]
-    is_one = bool(config or beside or stated or measured) or len(reads) < 2
+    is_one = is_one or bool(config or beside or stated or measured) or len(reads) < 2
     runs = [reads] if is_one else split_by_run(reads, story_of)
     if len(runs) > 1:
         return diagnose_each(runs, missing, lambda run: _diagnosis(run, [], pack, reading.recogniser, config, machine, version))

@@ -53,8 +53,6 @@ class RunLine(Struct, frozen=True, kw_only=True):
 
     name: str
     """What its logs have in common."""
-    path: str
-    """The folder or file that they stand in."""
     sources: tuple[str, ...]
     verdict: Verdict
     incident: Incident | None = None
@@ -63,6 +61,12 @@ class RunLine(Struct, frozen=True, kw_only=True):
     """The error that its logs end with where no message is known."""
     title: Text | None = None
     """The first finding; None where there is none."""
+    rank: int | None = None
+    """Of the process that failed first."""
+    group: str | None = None
+    """Equal for runs that failed alike."""
+    is_apart: bool = True
+    """Its logs are files of their own: no members of an archive, no lines among those of others."""
 
     @property
     def failed(self) -> bool:

@@ -84,7 +84,8 @@ def diagnose(
     """Say whether memory ran out in a run, what failed first, where the memory went, and what to change.
 
     PATHS are the logs of one run: files (also .gz, .zst, .xz, .bz2), folders, globs, or - for standard input. Attempts and jobs
-    that are numbered, and many logs that failed each in its own way, are told apart: then there is a line for each.
+    that are numbered, jobs in one folder, and many logs that failed each in its own way, are told apart: then there is a line
+    for each, and the command that shows one in full.
 
     \b
     Examples:

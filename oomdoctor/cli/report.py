@@ -90,7 +90,7 @@ def report(
         diagnosis = read(log_paths(paths))
         if diagnosis.case.verdict.reason == SEVERAL_RUNS:
             # An issue is about one run.
-            run = min(diagnosis.case.runs, key=worst_first)
+            run = min(diagnosis.case.runs, key=lambda run: (not run.is_apart, *worst_first(run)))
             complain([f"several runs failed, each in its own way; this report is about {run.name}"])
             diagnosis = read(run.sources)
     wording = Wording(lang or locale_language(os.environ))

@@ -12,7 +12,7 @@ from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.case.event import Kind, Value
 from oomdoctor.case.gap import Gap
 from oomdoctor.case.text import Text
-from oomdoctor.comparing.several_runs import common_path, name_runs, verdict_of_runs
+from oomdoctor.comparing.several_runs import name_runs, verdict_of_runs
 from oomdoctor.incidents import decide_verdict, find_incidents
 from oomdoctor.ingest.sources import MissingSource
 from oomdoctor.parse.ending import find_log_ending
@@ -82,9 +82,9 @@ def _line(name: str, run: list[SourceEvents]) -> RunLine:
     error = log.get("log.last_error")
     return RunLine(
         name=name,
-        path=common_path([read.source.name for read in run]),
         sources=tuple(read.source.name for read in run),
         verdict=decided,
         incident=failures[0] if failures else None,
+        rank=failures[0].root.rank if failures else None,
         error=None if error is None else str(error),
     )

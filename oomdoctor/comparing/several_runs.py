@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from itertools import takewhile
 from typing import Union
 
@@ -13,6 +16,7 @@ from oomdoctor.parse.reading import SourceEvents
 
 _MANY = 6
 """From so many logs on, failures that have nothing in common are those of different runs, whatever the logs are called."""
+_FEW = 8
 
 Story = Callable[[SourceEvents], Union[str, None]]
 """What a log by itself failed with; None where it did not fail, or only with others."""
@@ -47,9 +51,22 @@ def name_runs(runs: Sequence[Sequence[str]]) -> list[str]:
     return ["/".join(parts[min(whole, len(parts) - 1) :]) or names[0] for parts, names in zip(shared, runs)]
 
 
-def common_path(names: Sequence[str]) -> str:
-    """Return the folder of some logs, or the path of one."""
-    return "/".join(_common_parts([name.split("/") for name in names])) or names[0]
+def shown_by(name: str, logs: Sequence[str], of_all: Sequence[str]) -> str:
+    """Return what names the logs of one run and no others to `oomdoctor diagnose`: a path, a pattern in a folder, or each of a few.
+
+    `name` is what the run is called, `of_all` the logs of all runs. Empty where nothing short does.
+    """
+    folder, root, pattern = _common_folder(logs), _common_folder(of_all), f"*{name}*"
+    ways = [shlex.join(logs)] if len(logs) <= _FEW else []
+    if folder and {log for log in of_all if log.startswith(f"{folder}/")} == set(logs):
+        ways.append(shlex.quote(folder))
+    if root and {log for log in of_all if fnmatchcase(os.path.relpath(log, root), pattern)} == set(logs):
+        ways.append(f"{shlex.quote(root)} --include {shlex.quote(pattern)}")
+    return min(ways, key=len, default="")
+
+
+def _common_folder(names: Sequence[str]) -> str:
+    return "/".join(_common_parts([name.split("/")[:-1] for name in names]))
 
 
 def _common_parts(paths: Sequence[Sequence[str]]) -> list[str]:
@@ -62,4 +79,12 @@ def verdict_of_runs(lines: Sequence[RunLine]) -> Verdict:
     """Return the verdict over several runs: the worst of theirs, and nothing certain, as they have nothing to do with each other."""
     worst = min(lines, key=worst_first).verdict
     certainty = Certainty.LIKELY if worst.certainty is Certainty.CERTAIN else worst.certainty
-    return Verdict(memory_failure=worst.memory_failure, kind=worst.kind, certainty=certainty, survived=worst.survived, reason=SEVERAL_RUNS)
+    settle = worst.settle if worst.reason == "not-read-whole" else None
+    return Verdict(
+        memory_failure=worst.memory_failure,
+        kind=worst.kind,
+        certainty=certainty,
+        survived=worst.survived,
+        reason=SEVERAL_RUNS,
+        settle=settle,
+    )

@@ -73,6 +73,8 @@ _ALL = (
     Compression("xz", b"\xfd7zXZ\x00", rb"\xfd7zXZ\x00"),
     Compression("bzip2", b"BZh", rb"BZh[1-9]1AY&SY|BZh[1-9]\x17rE8P\x90"),
 )
+_OF_PYTHON = {"xz": ("lzma", "LZMADecompressor"), "bzip2": ("bz2", "BZ2Decompressor")}
+"""Modules of the standard library that only such a file loads."""
 
 
 def compression(first: bytes) -> Compression | None:
@@ -85,14 +87,10 @@ def maker(name: str) -> Callable[[], Decompressor]:
     if name == "gzip":
         inflate = _inflater()
         return lambda: _GzipMember(inflate)
-    if name == "xz":
-        import lzma  # noqa: PLC0415 - only for such a file
-
-        return lzma.LZMADecompressor
-    if name == "bzip2":
-        import bz2  # noqa: PLC0415 - only for such a file
-
-        return bz2.BZ2Decompressor
+    if name in _OF_PYTHON:
+        module, decompressor = _OF_PYTHON[name]
+        made: Callable[[], Decompressor] = getattr(import_module(module), decompressor)
+        return made
     return _zstd_maker()
 
 

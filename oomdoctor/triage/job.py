@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from msgspec import Struct
 
 from oomdoctor.triage.log_file import LogFile
@@ -59,3 +61,20 @@ class Job(Struct, frozen=True, kw_only=True):
         """Return its files, each once."""
         pieces = (piece.file for attempt in self.attempts for stream in attempt.streams for piece in stream)
         return tuple({file.path: file for file in pieces}.values())
+
+
+def as_one(jobs: Sequence[Job], earlier: Sequence[Job] = ()) -> Job:
+    """Return one job of the files of some, those of its start before (`earlier`) as an attempt before the others."""
+    numbers = sorted({attempt.number for job in jobs for attempt in job.attempts})
+    attempts = [*_merged(earlier, None, numbers[0] - 1), *(made for number in numbers for made in _merged(jobs, number, number))]
+    first = jobs[0]
+    return Job(
+        family=first.family, layout=first.layout, native=first.native, folder=first.folder, name=first.name, attempts=tuple(attempts)
+    )
+
+
+def _merged(jobs: Sequence[Job], only: int | None, number: int) -> Iterator[Attempt]:
+    """Yield one attempt of all streams of some jobs, or of their attempts of one number; nothing where there are none."""
+    streams = [stream for job in jobs for attempt in job.attempts if only is None or attempt.number == only for stream in attempt.streams]
+    if streams:
+        yield Attempt(number=number, streams=tuple(streams))

@@ -115,6 +115,10 @@ class Worker:
 
     def row(self, job: Job, *, newest: bool = False) -> JobRow:
         """Return the row of a job: of the start that failed of memory first, or of the newest one, whatever became of it."""
+        return self.judged(job, newest=newest)[0]
+
+    def judged(self, job: Job, *, newest: bool = False) -> tuple[JobRow, AttemptOutcome]:
+        """Return the row of a job, and what the start came to that it tells of."""
         outcomes = [self._reader.outcome(attempt) for attempt in job.attempts]
         records = self._records_of(job)
         chosen = outcomes[-1] if newest else _first_failed(outcomes)
@@ -125,7 +129,7 @@ class Worker:
         elif row.memory_failure == "yes":
             whose = campaign(row.user, row.name, job.folder, job.native)
             row = replace(row, campaign=whose, fingerprint=row.kind, group=f"{row.kind}-{whose}", retry="more-memory")
-        return row
+        return row, chosen
 
     def _plain_row(self, job: Job, outcomes: Sequence[AttemptOutcome], chosen: AttemptOutcome) -> JobRow:
         verdict = chosen.verdict

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from oomdoctor import __version__
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.knowledge.records.layout import LAYOUTS
-from oomdoctor.triage.job import Attempt, Job
+from oomdoctor.triage.job import Job, as_one
 from oomdoctor.triage.listing import list_folders
 from oomdoctor.triage.log_file import PlacedFile
 from oomdoctor.triage.placing import Layouts
@@ -35,7 +35,7 @@ def restart_verdict(logs: Sequence[str], *, before: Sequence[str] = (), redact: 
     layouts = Layouts(list(pack.records(LAYOUTS)))
     jobs = _jobs(worker, layouts, logs)
     earlier = _jobs(worker, layouts, before) if before else []
-    return worker.row(_as_one(jobs, earlier), newest=True)
+    return worker.row(as_one(jobs, earlier), newest=True)
 
 
 def exit_code(row: JobRow, scheme: str) -> int:
@@ -60,20 +60,3 @@ def _jobs(worker: Worker, layouts: Layouts, paths: Sequence[str]) -> list[Job]:
     if len(jobs) > 1 and any(map(os.path.isdir, paths)):
         raise UsageError(f"{', '.join(paths)}: the logs of {len(jobs)} jobs; name the files of one, or look at all of them with triage")
     return jobs
-
-
-def _as_one(jobs: Sequence[Job], earlier: Sequence[Job]) -> Job:
-    """Return one job of all files, those of the start before as an attempt before the others."""
-    numbers = sorted({attempt.number for job in jobs for attempt in job.attempts})
-    attempts = [*_merged(earlier, None, numbers[0] - 1), *(made for number in numbers for made in _merged(jobs, number, number))]
-    first = jobs[0]
-    return Job(
-        family=first.family, layout=first.layout, native=first.native, folder=first.folder, name=first.name, attempts=tuple(attempts)
-    )
-
-
-def _merged(jobs: Sequence[Job], only: int | None, number: int) -> Iterator[Attempt]:
-    """Yield one attempt of all streams of some jobs, or of their attempts of one number; nothing where there are none."""
-    streams = [stream for job in jobs for attempt in job.attempts if only is None or attempt.number == only for stream in attempt.streams]
-    if streams:
-        yield Attempt(number=number, streams=tuple(streams))

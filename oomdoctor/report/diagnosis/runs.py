@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
 
 from oomdoctor.case.case import SEVERAL_RUNS, Case, RunLine, worst_first
 from oomdoctor.case.text import Text
+from oomdoctor.comparing.several_runs import shown_by
 from oomdoctor.report.diagnosis.headline import incident_sentence
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Style
 from oomdoctor.report.safety.sanitize import clean_line
@@ -17,6 +22,9 @@ from oomdoctor.report.wording.wording import Counted, Wording
 _LINES = 24
 """More runs than that are told by what they failed with."""
 _NAMED = 3
+_ASKED = 16
+_LONGEST = 400
+"""A command that is longer is no help; then that of one of the next runs is told."""
 _KINDS = 16
 _STYLE = {"yes": Style.BAD, "possible": Style.WARN}
 _RUNS = Text("The runs", "各次运行")
@@ -25,8 +33,9 @@ _HANDLED = Text("memory ran short, and it went on", "内存或显存一度不足
 _UNREAD = Text("not all of it could be read", "没有读完")
 _ENDS = Text("another error: {error}", "另一个错误：{error}")
 _OPEN = Text("an error that speaks of memory: {error}", "一条提到内存的错误：{error}")
-_MANY = Counted("{n} log", "{n} runs", "{n} 次运行")
+_MANY = Counted("{n} run", "{n} runs", "{n} 次运行")
 _MORE = Text("{names} and {n} more", "{names} 以及另外 {n} 个")
+_GROUP = Text("group {n}", "第 {n} 组")
 _ONE = Text("For one of them in full: `oomdoctor diagnose {name}`.", "要看其中一次的完整诊断：`oomdoctor diagnose {name}`。")
 
 
@@ -35,14 +44,27 @@ def runs_blocks(case: Case, wording: Wording, *, heading: bool = True) -> Iterat
     if heading:
         yield Heading(wording.say(_RUNS))
     lines = sorted(case.runs, key=worst_first)
-    rows = [_row(line, wording) for line in lines] if len(lines) <= _LINES else list(_counted_rows(lines, wording))
+    rows = list(_rows(lines, wording) if len(lines) <= _LINES else _counted_rows(lines, wording))
     yield Facts(tuple(rows[: _LINES if len(lines) <= _LINES else _KINDS]))
     if len(lines) > _LINES and len(rows) > _KINDS:
         yield Paragraph((Span(wording.say(labels.AND_MORE, n=len(rows) - _KINDS), Style.DIM),))
-    first = lines[0]
     if case.verdict.reason == SEVERAL_RUNS:
-        name = first.sources[0] if len(first.sources) == 1 else first.path
-        yield Paragraph(spans(wording.say(_ONE, name=clean_line(name, 200))))
+        logs = [source for line in lines for source in line.sources]
+        commands = (shown_by(line.name, line.sources, logs) for line in lines[:_ASKED] if line.is_apart)
+        command = next((command for command in commands if 0 < len(command) <= _LONGEST), None)
+        if command is not None:
+            yield Paragraph(spans(wording.say(_ONE, name=clean_line(command, _LONGEST))))
+
+
+def _rows(lines: Sequence[RunLine], wording: Wording) -> Iterator[Row]:
+    """Yield a row for each run, with the log in which it failed and the number of those that failed alike."""
+    groups = _groups(lines)
+    for line in lines:
+        row = _row(line, wording)
+        place = os.path.basename(line.incident.root.place.source) if line.incident is not None and len(line.sources) > 1 else ""
+        group = groups.get(line.group or "")
+        notes = (clean_line(place, 60), row.note, "" if group is None else wording.say(_GROUP, n=group))
+        yield replace(row, note=wording.semicolon.join(note for note in notes if note))
 
 
 def _row(line: RunLine, wording: Wording) -> Row:
@@ -53,6 +75,12 @@ def _row(line: RunLine, wording: Wording) -> Row:
         note=cause,
         style=_STYLE.get(line.verdict.memory_failure, Style.PLAIN),
     )
+
+
+def _groups(lines: Sequence[RunLine]) -> dict[str, int]:
+    """Return a number for each group that holds more than one run."""
+    counts = Counter(line.group for line in lines if line.group is not None)
+    return {group: number for number, group in enumerate((group for group, count in counts.items() if count > 1), 1)}
 
 
 def _outcome(line: RunLine, wording: Wording) -> str:

@@ -106,6 +106,9 @@ def _run(line: RunLine, wording: Wording) -> RunV1:
         signature=None if line.incident is None else line.incident.root.signature,
         error=None if line.error is None else clean_line(line.error, 400),
         title=plain(line.title, wording),
+        first_file=None if line.incident is None else clean_line(line.incident.root.place.source, 1000),
+        first_rank=line.rank,
+        group=line.group,
     )
 
 

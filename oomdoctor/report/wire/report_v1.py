@@ -265,6 +265,12 @@ class RunV1(Struct, frozen=True, kw_only=True):
     """The error that its logs end with where no message is known."""
     title: str | None
     """The first finding."""
+    first_file: str | None
+    """The log in which the failure stands."""
+    first_rank: int | None
+    """Of the process that failed first."""
+    group: str | None
+    """Equal for runs that failed alike; null where none is known."""
 
 
 class PaceV1(Struct, frozen=True, kw_only=True):
