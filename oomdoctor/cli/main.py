@@ -82,8 +82,16 @@ class _Commands(SuggestingGroup):
         return super().meant(ctx, word)
 
 
+def _tell_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: ARG001 - click's interface
+    if not value or ctx.resilient_parsing:
+        return
+    pack = import_module("oomdoctor.knowledge.pack").load_pack()
+    click.echo(f"oomdoctor {__version__} (rules {pack.version}: {pack.size} messages, {len(pack.problems)} problems)")
+    ctx.exit()
+
+
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, "-V", "--version", prog_name="oomdoctor", message="%(prog)s %(version)s")
+@click.option("--version", "-V", is_flag=True, expose_value=False, is_eager=True, callback=_tell_version, help="Show the version and exit.")
 def cli() -> None:
     """From what a dead run left behind to what ran out of memory, where first, why, and what to change.
 

@@ -95,6 +95,11 @@ class Pack:
         return decode(self._line(self._head.frameworks), type=list[FrameworkCore])
 
     @property
+    def version(self) -> str:
+        """Return what tells these rules from others: eight hexadecimal digits that change with every rule."""
+        return f"{self._head.check:08x}"
+
+    @property
     def size(self) -> int:
         """Return how many signatures there are."""
         return len(self._matching.cores)
