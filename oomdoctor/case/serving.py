@@ -59,6 +59,12 @@ class StartupProfile(Struct, frozen=True, kw_only=True):
     """Whether latent attention keeps its narrow middle in the cache, and not whole heads."""
     graph_layer: int = round(0.05 * MIB)
     """Bytes of one CUDA graph for each layer."""
+    graph_requests: int = 2
+    """The largest batch with a CUDA graph, for each request that may run."""
+    largest_graph: int = 512
+    """That batch at most."""
+    step_states: int = 4
+    """Hidden states of a step at its peak, which no tensor parallel card divides."""
     exact_sampler: bool = False
     """Whether the bytes of a score are those that releases with this sampler print."""
     caches_prefixes: bool = False

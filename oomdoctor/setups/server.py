@@ -11,13 +11,14 @@ from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.event import Value
 from oomdoctor.case.serving import Server, ServerProgram, StartupProfile
 from oomdoctor.case.settings import RunSettings, positive
-from oomdoctor.case.setup import Setup
+from oomdoctor.case.setup import Setup, WeightFormat
 from oomdoctor.case.shape import Shape
 from oomdoctor.case.text import Text
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.records.server import SERVERS, ServerDefault, ServerDefaults, ServerRecord
 from oomdoctor.knowledge.server_defaults import default_value, held_default
+from oomdoctor.knowledge.tables.memory import known_format
 from oomdoctor.knowledge.tables.request_lengths import request_length
 from oomdoctor.knowledge.tables.served_since import served_since
 from oomdoctor.memory.inference import keeps_nothing
@@ -104,7 +105,7 @@ def deploy(
     setup = replace(
         made,
         layout=replace(made.layout, replicas=attention_copies(settings, tensor)),
-        weights=weights_said(shape, settings.quantization, settings.model, tensor=tensor) or made.weights,
+        weights=_as_packed(weights_said(shape, settings.quantization, settings.model, tensor=tensor) or made.weights),
         length=length or made.length,
         batch=1,
     )
@@ -123,6 +124,14 @@ def deploy(
         older=tuple((release, server_at(f"{release}.dev0")) for release in changes),
         assumptions=(*((_release_assumed(record, settings),) if is_open else ()), *_assumptions(settings, setup, server)),
     )
+
+
+def _as_packed(form: WeightFormat) -> WeightFormat:
+    """Return the format as servers keep it: what they pack with bitsandbytes has packed scales too, as its checkpoints do.
+
+    Source: vllm 0.8.5 and 0.19.0 model_executor/model_loader, compress_statistics=True.
+    """
+    return known_format("nf4-dq") if form.name == "nf4" else form
 
 
 def _release_before(record: ServerRecord, settings: RunSettings) -> str | None:

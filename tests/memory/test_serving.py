@@ -193,9 +193,10 @@ def test_every_range_holds_its_figure(program: str, share: float, card: float, r
 
 
 @pytest.mark.parametrize(("model", "exact", "share"), [
-    pytest.param("Qwen/Qwen2.5-7B", True, 0.12, id="a dense model whose release prints it"),
+    pytest.param("Qwen/Qwen2.5-7B", True, 0.06, id="a dense model whose release prints it"),
     pytest.param("Qwen/Qwen2.5-7B", False, 0.3, id="a release that prints less"),
-    pytest.param("Qwen/Qwen3-30B-A3B", True, 0.3, id="experts"),
+    pytest.param("Qwen/Qwen3-30B-A3B", True, 0.06, id="experts, whose release prints it"),
+    pytest.param("Qwen/Qwen3-VL-30B-A3B-Instruct", True, 0.3, id="a model that reads pictures"),
 ])  # fmt: skip
 def test_how_far_the_sampler_may_be_from_what_is_counted(model: str, exact: bool, share: float) -> None:
     profile = StartupProfile(logit_bytes=38, exact_sampler=exact)

@@ -130,7 +130,7 @@ def test_a_server_that_older_releases_do_not_start_says_so_in_plan_and_estimate(
     assert plans.now == oomdoctor.estimate(script, gpu=card, gpus=cards).estimate
     assert (plans.now.starts, {plan.outcome.starts for plan in plans.plans}) == (now, planned)
     assert {plan.outcome.turned.before for plan in plans.plans if plan.outcome.releases_differ and plan.outcome.turned} == (
-        {"0.8.4"} if planned else set()
+        {"0.9"} if planned else set()
     )
     named = cast("Plans[Served]", oomdoctor.plan(script, gpu=card, gpus=cards, server_version="0.33.0"))
     assert not any(served.turned for served in (named.now, *(plan.outcome for plan in named.plans)))

@@ -203,7 +203,7 @@ def test_the_type_of_the_cache(kind: str | None, each: float) -> None:
     pytest.param({}, "bf16", id="nothing said"),
     pytest.param({"quantization": "awq_marlin"}, "awq-int4", id="an option"),
     pytest.param({"quantization": "fp8"}, "fp8", id="eight bits"),
-    pytest.param({"quantization": "bitsandbytes"}, "nf4", id="bitsandbytes packs to four bits"),
+    pytest.param({"quantization": "bitsandbytes"}, "nf4-dq", id="bitsandbytes packs to four bits, and its scales"),
     pytest.param({"model": "Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8"}, "gptq-int8", id="the name of a checkpoint"),
     pytest.param({"model": "Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4"}, "gptq-int4", id="the same in four bits"),
     pytest.param({"model": "Qwen/Qwen2.5-7B-Instruct"}, "bf16", id="a plain name"),

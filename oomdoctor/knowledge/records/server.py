@@ -73,6 +73,9 @@ class ServerDefaults(Record, frozen=True, kw_only=True):
     card_margin: Defaults | None = None
     cache_margin: Defaults | None = None
     graph_sizes: Defaults | None = None
+    graph_requests: Defaults | None = None
+    largest_graph: Defaults | None = None
+    step_states: Defaults | None = None
     prefill_graphs: Defaults | None = None
     tower_share: Defaults | None = None
     draft_beside_gb: Defaults | None = None

@@ -23,6 +23,7 @@ from oomdoctor.memory.servers.startup_budget import (
     block_bytes,
     cuda_context,
     cuda_graphs,
+    is_plain_text,
     loaded_weights,
     one_step,
     remaining,
@@ -32,12 +33,13 @@ from oomdoctor.memory.servers.startup_budget import (
 from oomdoctor.memory.term import term
 from oomdoctor.units import GIB
 
-_OUTSIDE_LOW, _OUTSIDE_MORE = 0.3, 0.4 * GIB
-"""How little of what the rules say grows outside of torch, and how much more it may be: 0.3 to 0.95 GiB are printed, or 2.1 to 2.2."""
+_OUTSIDE_LOW, _OUTSIDE_MORE, _OUTSIDE_MORE_BETWEEN = 0.3, 0.2 * GIB, 0.4 * GIB
+"""How little of what the rules say grows outside of torch, and how much more it may be, on one card and on several: 0.03 to 0.35 GiB are
+printed of one, and 0.2 to 0.95 or 2.1 to 2.2 of several."""
 _LOGIT_LOW, _LOGIT_HIGH = 0.75, 1.3
 _ENCODER_LOW, _ENCODER_HIGH = 0.6, 1.4
-_SAMPLER_OFF = 0.12
-"""How far the sampler of a dense text model is from what is counted before 0.20, where every version prints it."""
+_SAMPLER_LOW, _SAMPLER_HIGH = 0.88, 1.06
+"""How far the sampler of a text model is from what is counted before 0.20, where every version prints it: 0.89 to 1.04 of it."""
 _AROUND = 26
 """Layers that one CUDA graph costs whatever its layers: vLLM 0.19 prints 0.9 GiB for 32 layers and 51 sizes and 1.6 for 80 ("Graph
 capturing finished"), with a piecewise and a full graph of each size."""
@@ -45,8 +47,6 @@ _GRAPHS_HIGH, _EXPERT_GRAPHS_HIGH = 1.2, 2.0
 """How much more graphs may be than is counted: those of experts print up to twice as much."""
 _GRAPHS_LEFT = 0.3 * GIB
 """And what they may leave beside it however few they are."""
-_LARGEST_GRAPH = 512
-"""The largest batch with a CUDA graph, at most (vllm/config, max_cudagraph_capture_size)."""
 _SMALL_GRAPHS, _DENSE_UNTIL, _STRIDES = 3, 256, (8, 16)
 """Sizes 1, 2 and 4, then every eighth, from 256 on every sixteenth (vllm/config/vllm.py, _set_cudagraph_sizes)."""
 _PADDED_HEAD = 256
@@ -59,7 +59,7 @@ _FRACTION = 0.9
 def start(setup: Setup, server: Server, total: int) -> Served:
     """Return what vLLM makes of a card of `total` bytes, with its checks in the order in which a start meets them."""
     context, work = cuda_context(setup), profiled_step(setup, server)
-    outside, profile = _outside_torch(server), server.profile
+    outside, profile = _outside_torch(setup, server), server.profile
     loaded = _more(loaded_weights(setup, server), adapter_bytes(setup, server))
     graphs = _cuda_graphs(setup, server)
     inside = (graphs,) if graphs is not None and server.graphs_inside else ()
@@ -114,8 +114,8 @@ def _sampler(setup: Setup, server: Server, media: TriedMedia) -> Term:
     basis = f"{each:g} bytes x vocabulary x {requests} requests: vllm/v1/worker/gpu_model_runner.py, _dummy_sampler_run"
     kept = 2 * shape.hidden + (workspace(setup) if profile.keeps_workspace else 0)
     size = each * shape.vocab * requests + HALF * kept * server.batched
-    exact = profile.exact_sampler and shape.vision is None and shape.experts is None
-    low, high = (1 - _SAMPLER_OFF, 1 + _SAMPLER_OFF) if exact else (_LOGIT_LOW, _LOGIT_HIGH)
+    exact = profile.exact_sampler and is_plain_text(shape) and not setup.weights.unpacks
+    low, high = (_SAMPLER_LOW, _SAMPLER_HIGH) if exact else (_LOGIT_LOW, _LOGIT_HIGH)
     return term("sampler", size, basis, low=low, high=high)
 
 
@@ -146,15 +146,17 @@ def _cuda_graphs(setup: Setup, server: Server) -> Term | None:
 
 def _graph_sizes(server: Server) -> int:
     """Return for how many sizes of batches graphs are captured."""
-    largest = min(2 * server.requests, _LARGEST_GRAPH)
+    profile = server.profile
+    largest = min(profile.graph_requests * server.requests, profile.largest_graph)
     dense, sparse = (min(largest, _DENSE_UNTIL - 1) // _STRIDES[0], max(0, largest - _DENSE_UNTIL + _STRIDES[1]) // _STRIDES[1])
     return min(_SMALL_GRAPHS, largest.bit_length()) + dense + sparse
 
 
-def _outside_torch(server: Server) -> Term:
+def _outside_torch(setup: Setup, server: Server) -> Term:
     basis = "what grows outside of torch until the profile run ends: vLLM prints it as non_torch_memory"
     made = term("outside torch", server.profile.outside, basis, low=_OUTSIDE_LOW)
-    return replace(made, high=round(made.bytes + _OUTSIDE_MORE))
+    more = _OUTSIDE_MORE if setup.layout.tensor * setup.layout.pipeline == 1 else _OUTSIDE_MORE_BETWEEN
+    return replace(made, high=round(made.bytes + more))
 
 
 def _with_whole_heads(setup: Setup) -> Setup:
