@@ -1,0 +1,191 @@
+"""Build the page: `python tools/build_site.py --out dist/site`. Needs node and npm, and an index of packages the first time.
+
+What others made is fetched once into a cache and checked against site/lock.json; the bytecode is compiled in the very Python that the page
+runs, and of its standard library only what is used is shipped. The same sources give the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import gzip
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+
+from site_build.archives import packed, zip_folder  # noqa: E402
+from site_build.choices import choices  # noqa: E402
+from site_build.downloads import Lock, fetch, read_lock, unpack  # noqa: E402
+from site_build.library import lay_out  # noqa: E402
+from site_build.requests import all_requests  # noqa: E402
+
+from oomdoctor import __version__  # noqa: E402
+from oomdoctor.report.document import Document  # noqa: E402
+from oomdoctor.report.render import html  # noqa: E402
+
+SITE = ROOT / "site"
+RUNTIME = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm")
+SHELL = ("index.html", "app", "worker")
+NOT_SHIPPED = (".py", ".md")
+MOST_WIRE = 8_000_000
+MOST_OWN = 1_500_000
+MOST_SHELL = 60_000
+"""Bytes, each file as gzip: of everything, of what this project made, of its HTML, JavaScript and CSS."""
+OWN = ("index.html", "app/", "worker/", "runtime/library.zip.gz", "choices.json", "report.css", "sw.js", "version.json")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--out", type=Path, required=True, help="the folder of the page; what is in it goes")
+    parser.add_argument("--cache", type=Path, default=_cache(), help="where downloads are kept (default: the user's cache)")
+    parser.add_argument("--work", type=Path, help="keep the work files in this folder")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        return build(chosen.out, chosen.cache, chosen.work or Path(folder))
+
+
+def build(out: Path, cache: Path, work: Path) -> int:
+    """Build the page and print its sizes. Return 1 where a budget is exceeded."""
+    lock = read_lock(SITE)
+    runtime, requirements = _unpacked(lock, cache, work)
+    _compile(runtime, requirements, work, lock)
+    shutil.rmtree(out, ignore_errors=True)
+    (out / "runtime").mkdir(parents=True)
+    for name in RUNTIME:
+        shutil.copyfile(runtime / name, out / "runtime" / name)
+    info = json.loads((runtime / "pyodide-lock.json").read_text())["info"]
+    _write(out / "runtime/pyodide-lock.json", json.dumps({"info": info, "packages": {}}).encode())
+    _write(out / "runtime/python_stdlib.zip.gz", packed(zip_folder(work / "bytecode/stdlib")))
+    _write(out / "runtime/library.zip.gz", packed(zip_folder(work / "bytecode/library")))
+    _shell(out)
+    _write(out / "choices.json", choices())
+    _write(out / "report.css", report_style().encode())
+    _write(out / "licenses.txt", licenses(lock, requirements).encode())
+    _versions(out)
+    return _budgets(out)
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "oomdoctor-site"
+
+
+def _unpacked(lock: Lock, cache: Path, work: Path) -> tuple[Path, Path]:
+    """Return the folders of the runtime and of what the library requires."""
+    runtime, requirements = work / "runtime", work / "requirements"
+    for locked in lock.files:
+        path = fetch(locked, cache)
+        if locked.origin == "npm":
+            runtime = unpack(path, runtime)
+        else:
+            unpack(path, requirements)
+    return runtime, requirements
+
+
+def _compile(runtime: Path, requirements: Path, work: Path, lock: Lock) -> None:
+    """Compile the library and what it uses of the standard library, in the Python of the page."""
+    sources, bytecode = work / "sources", work / "bytecode"
+    lay_out(ROOT, requirements, sources)
+    _write(work / "library.zip", zip_folder(sources))
+    asked = [_with_base64(request) for request in all_requests(ROOT)]
+    _write(work / "requests.json", json.dumps({"root": str(ROOT), "requests": asked}).encode())
+    bytecode.mkdir(exist_ok=True)
+    script = ROOT / "tools/site_build/compile.mjs"
+    given = [runtime, work / "library.zip", work / "requests.json", bytecode, SITE / "keep.txt"]
+    subprocess.run(["node", str(script), *map(str, given)], check=True)
+    compiled_by = json.loads((bytecode / "python.json").read_text())["version"]
+    if compiled_by != lock.python:
+        raise SystemExit(f"the runtime is Python {compiled_by}, and {lock.python} is locked")
+    for path in sources.rglob("*"):
+        if path.is_file() and path.suffix != ".py":
+            _write(bytecode / "library" / path.relative_to(sources), path.read_bytes())
+
+
+def _with_base64(request: dict[str, object]) -> dict[str, object]:
+    def written(given: dict[str, object]) -> dict[str, object]:
+        data = given.get("bytes")
+        return {"path": given["path"], "base64": base64.b64encode(data).decode()} if isinstance(data, bytes) else given
+
+    inputs = request.get("inputs")
+    return {**request, "inputs": [written(given) for given in inputs]} if isinstance(inputs, list) else request
+
+
+def _shell(out: Path) -> None:
+    """Copy the page itself."""
+    for name in SHELL:
+        path = SITE / name
+        for file in [path] if path.is_file() else sorted(path.rglob("*")):
+            if file.is_file() and file.suffix not in NOT_SHIPPED:
+                _write(out / file.relative_to(SITE), file.read_bytes())
+
+
+def report_style() -> str:
+    """Return the style of the reports, as the one of a whole page has it."""
+    page = html.render(Document(title="", blocks=(), lang="en"))
+    return re.findall(r"<style>\n?(.*?)\n?</style>", page, re.DOTALL)[0] + "\n"
+
+
+def licenses(lock: Lock, requirements: Path) -> str:
+    """Return whose work the page ships, under which licence, and where its source is."""
+    lines = [f"oomdoctor {__version__}: Apache-2.0", f"Python {lock.python}: PSF-2.0, source at https://github.com/python/cpython"]
+    lines += [f"{each.name} {each.version}: {each.licence}, source at {each.source}" for each in lock.files]
+    texts = [(ROOT / "LICENSE", "oomdoctor")]
+    texts += [
+        (path, path.relative_to(requirements).parts[0]) for path in sorted(requirements.glob("*.dist-info/licenses/*")) if path.is_file()
+    ]
+    return "\n".join(lines) + "\n" + "".join(f"\n\n==== {name}: {path.name}\n\n{path.read_text()}" for path, name in texts)
+
+
+def _versions(out: Path) -> None:
+    """Write version.json and the service worker, which know every file by its hash."""
+    files = {path.relative_to(out).as_posix(): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
+    table = {name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in files.items()}
+    version = json.dumps({"version": __version__, "files": table}, indent=1, sort_keys=True).encode() + b"\n"
+    _write(out / "version.json", version)
+    hashes = {name: entry["sha256"] for name, entry in table.items()} | {"version.json": hashlib.sha256(version).hexdigest()}
+    text = (SITE / "sw.js").read_text()
+    text = text.replace('VERSION = "";', f'VERSION = "{__version__}-{hashlib.sha256(version).hexdigest()[:12]}";')
+    _write(out / "sw.js", text.replace("FILES = {};", f"FILES = {json.dumps(hashes, indent=1, sort_keys=True)};").encode())
+
+
+def _budgets(out: Path) -> int:
+    """Print what is sent, and what of it is too much."""
+    sizes = dict(_wire(out))
+    own = {name: size for name, size in sizes.items() if name.startswith(OWN)}
+    shell = {name: size for name, size in own.items() if name.endswith((".html", ".js", ".css"))}
+    for name, size in sorted(sizes.items(), key=lambda item: -item[1])[:12]:
+        print(f"{size:>10,}  {name}")
+    exceeded = 0
+    for what, sum_, most in (
+        ("all", sum(sizes.values()), MOST_WIRE),
+        ("our own", sum(own.values()), MOST_OWN),
+        ("HTML, JavaScript and CSS of our own", sum(shell.values()), MOST_SHELL),
+    ):
+        print(f"{sum_:>10,}  {what} (at most {most:,}), as gzip")
+        exceeded += sum_ > most
+    return int(exceeded > 0)
+
+
+def _wire(out: Path) -> Iterator[tuple[str, int]]:
+    for path in out.rglob("*"):
+        if path.is_file():
+            data = path.read_bytes()
+            yield path.relative_to(out).as_posix(), len(data) if path.suffix == ".gz" else len(gzip.compress(data, 9))
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,23 @@
+"""Runs in Pyodide during the build: which modules of the standard library were needed, and bytecode for that very Python."""
+
+from __future__ import annotations
+
+import sys
+from importlib._bootstrap_external import _code_to_hash_pyc  # type: ignore[attr-defined]
+from pathlib import Path
+
+
+def loaded_from(archive: str) -> list[str]:
+    """Return the names of the modules that were loaded from an archive."""
+    files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
+    return sorted(name for name, path in files.items() if path is not None and path.startswith(archive))
+
+
+def compile_tree(source: str, target: str) -> None:
+    """Compile all Python of a folder into another one, without asserts and docstrings; other files are copied by the build."""
+    for path in sorted(Path(source).rglob("*.py")):
+        place = path.relative_to(source)
+        code = compile(path.read_bytes(), place.as_posix(), "exec", dont_inherit=True, optimize=2)
+        out = Path(target) / place.with_suffix(".pyc")
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_bytes(_code_to_hash_pyc(code, b"\0" * 8, False))
