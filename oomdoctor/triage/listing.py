@@ -10,8 +10,9 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -29,7 +30,23 @@ _EXPORTS = (".json", ".jsonl", ".ndjson")
 """Data elsewhere, and how log stores export lines."""
 
 
+_NAME = attrgetter("name")
 _OF_THE_KERNEL = frozenset({"proc", "sys", "dev", ""})
+
+
+class VisitedFolder(Struct, frozen=True):
+    """A folder as it was met, or a piece of it."""
+
+    path: str
+    folders: tuple[str, ...] = ()
+    """Names of the folders in it."""
+    entries: Sequence[os.DirEntry[str]] = ()
+    problem: str | None = None
+    """Why it was not entered, or not to its end."""
+
+
+Note = Callable[[VisitedFolder], None]
+"""Is told of the folders that a listing walks through."""
 
 
 class ListedFolder(Struct, frozen=True):
@@ -41,8 +58,11 @@ class ListedFolder(Struct, frozen=True):
     files: tuple[LogFile, ...]
 
 
-def list_folders(paths: Sequence[str]) -> Iterator[ListedFolder]:
-    """Yield the folders below the paths (files, folders, globs, URLs of stores) with their files, in a fixed order."""
+def list_folders(paths: Sequence[str], note: Note | None = None) -> Iterator[ListedFolder]:
+    """Yield the folders below the paths (files, folders, globs, URLs of stores) with their files, in a fixed order.
+
+    `note` is told of what is met below those paths that are folders.
+    """
     in_stores = [path for path in paths if is_in_store(path)]
     if in_stores:
         for folder, folders, listed in list_stores(in_stores):
@@ -59,7 +79,7 @@ def list_folders(paths: Sequence[str]) -> Iterator[ListedFolder]:
         alone: dict[str, list[LogFile]] = {}
         for named in matched:
             if os.path.isdir(named):
-                yield from _walk(named, roots, seen)
+                yield from _walk(named, roots, seen, note if named is path else None)
             elif (file := _file(named, [], seen)) is not None:
                 alone.setdefault(os.path.dirname(named), []).append(file)
         for folder, files in alone.items():
@@ -73,11 +93,11 @@ def is_missing(path: str) -> bool:
     return not glob.has_magic(path) or next(glob.iglob(path, recursive=True), None) is None
 
 
-def list_named(paths: Iterable[str]) -> Iterator[ListedFolder]:
-    """Yield what a list of paths names, however long it is."""
+def list_named(paths: Iterable[str], note: Note | None = None) -> Iterator[ListedFolder]:
+    """Yield what a list of paths names, however long it is, as `list_folders` does."""
     paths = iter(paths)
     while some := list(itertools.islice(paths, _NAMED)):
-        yield from list_folders(some)
+        yield from list_folders(some, note)
 
 
 @lru_cache(maxsize=1024)
@@ -95,22 +115,37 @@ def is_entered(path: str, name: str) -> bool:
     return name not in _OF_THE_KERNEL or not is_of_the_kernel(path)
 
 
-def _walk(root: str, roots: Sequence[str], seen: set[tuple[int, int]]) -> Iterator[ListedFolder]:
-    """Yield a folder and those below it; those of the kernel and of tools are left out."""
-    waiting = [root]
+def visit(root: str) -> Iterator[VisitedFolder]:
+    """Yield a folder and those below it, one of very many entries in pieces; those of the kernel and of tools are left out."""
+    waiting = [iter((root,))]
     while waiting:
-        path = waiting.pop()
+        path = next(waiting[-1], None)
+        if path is None:
+            waiting.pop()
+            continue
         if not is_entered(path, os.path.basename(path)):
-            yield ListedFolder(path, (), (LogFile(path, 0, 0, problem="files of the kernel or of devices, not logs"),))
+            yield VisitedFolder(path, problem="files of the kernel or of devices, not logs")
             continue
         folders: tuple[str, ...] = ()
         try:
             for folders, entries in _batches(path):
-                files = (_listed(entry, roots, seen) for entry in entries if _is_log(entry.name))
-                yield ListedFolder(path, folders, tuple(file for file in files if file is not None))
+                yield VisitedFolder(path, folders, entries)
         except OSError as why:
-            yield ListedFolder(path, (), (_unread(path, why),))
-        waiting += [os.path.join(path, name) for name in reversed(folders)]
+            yield VisitedFolder(path, problem=(why.strerror or str(why)).lower())
+        if folders:
+            waiting.append(map(os.path.join, itertools.repeat(path), folders))
+
+
+def _walk(root: str, roots: Sequence[str], seen: set[tuple[int, int]], note: Note | None) -> Iterator[ListedFolder]:
+    """Yield a folder and those below it with their files; `note` is told of each."""
+    for met in visit(root):
+        if note is not None:
+            note(met)
+        if met.problem is not None:
+            yield ListedFolder(met.path, (), (_file_of(met.path, 0, 0, problem=met.problem),))
+            continue
+        files = (_listed(entry, roots, seen) for entry in met.entries if _is_log(entry.name))
+        yield ListedFolder(met.path, met.folders, tuple(file for file in files if file is not None))
 
 
 def _batches(path: str) -> Iterator[tuple[tuple[str, ...], list[os.DirEntry[str]]]]:
@@ -118,7 +153,8 @@ def _batches(path: str) -> Iterator[tuple[tuple[str, ...], list[os.DirEntry[str]
     with os.scandir(path) as entries:
         batch = list(itertools.islice(entries, _BATCH))
         if len(batch) < _BATCH:
-            yield _folders(batch), sorted(batch, key=lambda entry: entry.name)
+            batch.sort(key=_NAME)
+            yield _folders(batch), batch
             return
         with os.scandir(path) as again:
             folders = _folders(again)
@@ -128,7 +164,7 @@ def _batches(path: str) -> Iterator[tuple[tuple[str, ...], list[os.DirEntry[str]
 
 
 def _folders(entries: Iterable[os.DirEntry[str]]) -> tuple[str, ...]:
-    return tuple(sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False) and entry.name not in SKIPPED_FOLDERS))
+    return tuple(sorted([entry.name for entry in entries if entry.is_dir(follow_symlinks=False) and entry.name not in SKIPPED_FOLDERS]))
 
 
 def _unread(path: str, why: OSError) -> LogFile:

@@ -40,7 +40,12 @@ class Layouts:
     def facts(self, path: str) -> tuple[LayoutRecord, dict[str, str], int] | None:
         """Return the layout of a path, what it says, and where in the path it begins; None where none fits."""
         for record, pattern, needs in self._known:
-            match = pattern.search(path) if any(needed in path for needed in needs) else None
+            for needed in needs:
+                if needed in path:
+                    break
+            else:
+                continue
+            match = pattern.search(path)
             if match is not None:
                 return record, {name: value for name, value in match.groupdict().items() if value is not None}, match.start()
         return None

@@ -15,7 +15,9 @@ from msgspec import to_builtins
 
 from oomdoctor.api.fleet.triage import triage
 from oomdoctor.errors import UsageError
+from oomdoctor.triage.store.changes import digest_of
 from oomdoctor.triage.store.export import write_rows
+from oomdoctor.triage.store.known import read_known
 from oomdoctor.triage.store.lock import alone
 from oomdoctor.triage.store.parts import Parts
 
@@ -107,6 +109,14 @@ def test_an_unchanged_store_is_not_read_and_says_the_same(logs: Path, tmp_path: 
         path.write_bytes(b"")  # a look at it would lose rows
     second = triage([str(logs)], redact=str, store=str(tmp_path))
     assert (second.read, second.files, second.fleet) == (0, first.files, first.fleet)
+
+
+def test_the_state_that_a_listing_keeps_is_that_of_the_next_look(logs: Path, tmp_path: Path) -> None:
+    (tmp_path / "one.log").write_text("step 1\n")
+    paths = [str(logs), str(tmp_path / "*.log")]
+    triage(paths, redact=str, store=str(tmp_path / "store"))
+    known = read_known(str(tmp_path / "store" / "parts"))
+    assert known is not None and known.state.startswith(f"{digest_of(paths)} ")
 
 
 def test_a_log_that_grew_is_read_again_and_alone(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from oomdoctor.triage.groups import Fleet, summarise
 from oomdoctor.triage.listing import is_missing, list_named
 from oomdoctor.triage.placing import Layouts
 from oomdoctor.triage.scheduler.records import keep_records
-from oomdoctor.triage.store.changes import digest_of, digest_of_file
+from oomdoctor.triage.store.changes import PathsDigest, digest_of, digest_of_file
 from oomdoctor.triage.store.known import Known, forget_known, keep_known, read_known
 from oomdoctor.triage.store.known_groups import KnownGroups, note_groups
 from oomdoctor.triage.store.lock import alone
@@ -91,14 +91,24 @@ def triage(
         with alone(lock):
             # What a store or a list of paths holds shows only as it is listed.
             is_walked = files_from is None and not any(map(is_in_store, paths))
-            # The state is that from before the files are listed: what changes in between is met by the next run.
-            state = _state(paths, rules, records) if is_walked else None
-            last = None if refresh or shard is not None or state is None else read_known(folder)
-            if last is None or last.state != state:
+            last = None if refresh or shard is not None or not is_walked else read_known(folder)
+            if last is None or last.state != f"{digest_of(paths)} {_depends_on(rules, records)}":
                 if engine == "local":
                     local.prepare(jobs)
                 named = chain(paths, read_paths(files_from) if files_from is not None else ())
-                read, last = _read(named, folder, lock, state, redact, records, rules, run_parts, refresh, shard, progress)
+                read, last = _read(
+                    named,
+                    folder,
+                    lock,
+                    PathsDigest(paths) if is_walked else None,
+                    redact,
+                    records,
+                    rules,
+                    run_parts,
+                    refresh,
+                    shard,
+                    progress,
+                )
             else:
                 read = 0
             known = note_groups(kept_in, last.fleet) if shard is None else KnownGroups()
@@ -113,7 +123,7 @@ def _read(
     paths: Iterable[str],
     folder: str,
     lock: str,
-    state: str | None,
+    digest: PathsDigest | None,
     redact: Redact,
     records: Sequence[str],
     rules: str | None,
@@ -122,13 +132,18 @@ def _read(
     shard: tuple[int, int] | None,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[int, Known]:
-    """Bring all parts up to date; return how many families were read, and what all parts come to."""
+    """Bring all parts up to date; return how many families were read, and what all parts come to.
+
+    The state that is kept is that which was listed: what changes later is met by the next run.
+    """
     forget_known(folder)
     pack = load_pack(over=rules)
     layouts = Layouts(list(pack.records(LAYOUTS)))
     parts = Parts(folder)
     chosen_parts = None if shard is None else range(shard[0], PARTS, shard[1])
-    count, numbers = parts.write_lists((placed for listed in list_named(paths) for placed in layouts.place(listed)), chosen_parts)
+    listing = list_named(paths, None if digest is None else digest.add)
+    depends_on = _depends_on(rules, records)
+    count, numbers = parts.write_lists((placed for listed in listing for placed in layouts.place(listed)), chosen_parts)
     if not count and shard is None:
         raise UsageError("there are no logs at these paths")
     kept, problems = _records(records, folder, "" if shard is None else f"-{shard[0]}-of-{shard[1]}")
@@ -156,15 +171,15 @@ def _read(
     if left:
         problems.append(f"parts not finished: {len(left)}; run it again ({left[0]})")
     fleet = summarise(parts.rows()) if shard is None else Fleet()
-    whole = Known(state or "", count, fleet, tuple(problems))
-    if shard is None and state is not None and not left:
+    whole = Known("" if digest is None else f"{digest.text} {depends_on}", count, fleet, tuple(problems))
+    if shard is None and digest is not None and not left:
         keep_known(folder, whole)
     return read, whole
 
 
-def _state(paths: Sequence[str], rules: str | None, records: Sequence[str]) -> str:
-    """Return what is equal as long as nothing changed on which rows depend."""
-    return f"{__version__} {digest_of(paths)} {digest_of([*records, *([rules] if rules else [])])}"
+def _depends_on(rules: str | None, records: Sequence[str]) -> str:
+    """Return what is equal as long as nothing changed, beside the logs, on which rows depend."""
+    return f"{__version__} {digest_of([*records, *([rules] if rules else [])])}"
 
 
 def _records(paths: Sequence[str], folder: str, shard: str) -> tuple[str | None, list[str]]:
