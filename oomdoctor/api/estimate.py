@@ -35,6 +35,7 @@ from oomdoctor.memory.estimate import needed
 from oomdoctor.planning.memory_budget import judge_fit, memory_budget
 from oomdoctor.planning.sizing.layers import as_it_fits, fewer, on_card
 from oomdoctor.planning.sizing.otherwise import otherwise
+from oomdoctor.setups.from_log import sized_model
 from oomdoctor.setups.from_settings import setup_from_settings
 from oomdoctor.setups.model_files import read_config, read_shape
 from oomdoctor.setups.nearest_model import model_of_size, nearest_model
@@ -194,7 +195,7 @@ def serve_run(settings: RunSettings, model: str | None, framework: str | None, g
     name = model or settings.model
     version = settings.server_version or installed_frameworks(pack).get(server.server)
     known = replace(settings, model=name or settings.model, server_version=version)
-    return deploy(known, find_shape(name), server, CardLookup(card.name, card.bytes), cards=gpus or 1).served()
+    return deploy(known, find_shape(name, known), server, CardLookup(card.name, card.bytes), cards=gpus or 1).served()
 
 
 def _estimated(
@@ -206,7 +207,7 @@ def _estimated(
     versions: Mapping[str, str],
 ) -> Estimate:
     name, cards = model or settings.model, _cards(settings, gpus)
-    shape = find_shape(name)
+    shape = (None if name else sized_model(settings)) or find_shape(name, settings)
     known = with_context(replace(settings, model=name and str(name)), framework, shape, None if budget is None else budget.total, cards)
     setup, assumptions = setup_from_settings(known, shape, framework, cards, versions)
     if budget is not None and (placed := as_it_fits(setup, budget)) is not setup:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from oomdoctor.case.estimate import Assumption
+from oomdoctor.case.settings import RunSettings
 from oomdoctor.case.shape import Shape
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import Pack
@@ -18,6 +19,7 @@ from oomdoctor.knowledge.tables.model_names import has_format, is_ollama_tag
 from oomdoctor.knowledge.tables.models import model_row
 from oomdoctor.knowledge.tables.shapes import model_shape
 from oomdoctor.setups.assumed import assumed
+from oomdoctor.setups.from_log import which_model
 from oomdoctor.setups.hub import fetch_config
 from oomdoctor.setups.model_files import read_config, read_shape, unknown_model
 
@@ -96,10 +98,10 @@ def cards_of_other_sizes(card: Card) -> Iterator[Card]:
             yield other
 
 
-def find_shape(name: object) -> Shape:
+def find_shape(name: object, settings: RunSettings) -> Shape:
     """Return the shape of a model by its name, or by the folder or file of its config.json. Raise UsageError where it is not known."""
     if not name:
-        raise UsageError("which model? name it with --model, or give a folder with its config.json")
+        raise UsageError(which_model(settings))
     shape = read_shape(str(name)) or model_shape(str(name))
     if shape is None:
         raise UsageError(unknown_model(str(name)))

@@ -67,6 +67,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     # The model and what is trained of it.
     model: str | None = None
     """The model, by its name on a hub or its path."""
+    model_sizes: str | None = None
+    """The sizes of the model as a config.json has them, in JSON, where a config gives these and no name."""
     method: str | None = None
     """What the run does: `sft`, `pt`, `dpo`, `grpo`, ...; `serve` for a server."""
     finetuning: str | None = None
@@ -147,6 +149,14 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """How FSDP writes a checkpoint: `FULL_STATE_DICT`, `SHARDED_STATE_DICT`."""
     fsdp_meta_init: bool | None = None
     """Whether only the first process loads the weights into host memory."""
+    main_gradients: str | None = None
+    """Type in which gradients are summed, where it is not that of the weights: `fp32`, `bf16`."""
+    main_weights: str | None = None
+    """Type of the copy of the weights that the optimizer keeps: `fp32`, `fp16`, `remainder` (the 16 bits that bf16 lacks)."""
+    first_moment: str | None = None
+    """Type of Adam's first moment: `fp32`, `bf16`, `fp16`, `fp8`."""
+    second_moment: str | None = None
+    """Type of Adam's second moment."""
     shards_states: bool | None = None
     """Whether the states of the optimizer are divided among the cards without ZeRO: Megatron's distributed optimizer."""
     syncs_gradients: bool | None = None
@@ -159,6 +169,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Cards that share each sample."""
     expert_parallel: int | None = None
     """Cards that share the experts of a layer."""
+    sequence_parallel: bool | None = None
+    """Whether tensor parallel cards share also what lies between the matrices of a layer."""
 
     # Samples and what is kept of them.
     sequence_length: int | None = None
@@ -171,6 +183,10 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Whether activations are computed again in the backward pass."""
     selective_checkpointing: Union[int, str, None] = None
     """What is computed again where not everything is: `op`, chosen operations; a number n, every n-th layer; `no`."""
+    recompute_method: str | None = None
+    """How layers are computed again: `uniform`, all in groups; `block`, so many of those on a card."""
+    recompute_layers: int | None = None
+    """Layers of such a group, or those that are computed again."""
     activation_offload: bool | None = None
     """Whether activations are kept on the host."""
     attention: str | None = None

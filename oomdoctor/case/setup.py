@@ -59,6 +59,8 @@ class Optimizer(Struct, frozen=True, kw_only=True):
     """Copies of the parameters, in their own type."""
     bytes_per_param: float | None = None
     """Bytes for each parameter whatever their type; None where `states` says it."""
+    copy_bytes: float = 4.0
+    """Of a weight's copy, which DeepSpeed and Megatron keep: K = 12 = 4 + 8 of the ZeRO paper (arXiv 1910.02054)."""
     foreach_temporary: bool = False
     """Whether a step needs another copy of the parameters."""
     paged: bool = False
@@ -190,7 +192,12 @@ class Layout(Struct, frozen=True, kw_only=True):
     live: int | None = None
     """Parameters that ZeRO-3 keeps gathered at most; None is DeepSpeed's default."""
     wide_gradients: bool = False
-    """Whether gradients are fp32 whatever the weights are: accumulate_allreduce_grads_in_fp32 of Megatron."""
+    """Whether gradients are of a type of their own, by default fp32 (accumulate_allreduce_grads_in_fp32 of Megatron), and the optimizer
+    has a copy of the weights."""
+    gradient_bytes: int = 4
+    """Of one gradient, where they are of a type of their own."""
+    sequence_parallel: bool = True
+    """Whether tensor parallel cards divide also what lies between the matrices: hidden states and norms."""
     syncs: bool = False
     """Whether FSDP exchanges gradients after every micro batch."""
     meta_init: bool | None = None
@@ -285,8 +292,10 @@ class Setup(Struct, frozen=True, kw_only=True):
     """Whether a model that is not trained lies beside the trained one."""
     accumulation: int = 1
     checkpointing: Checkpointing = "full"
-    checkpointed_every: int = 1
-    """Of so many layers one is checkpointed, the others keep all."""
+    checkpointed_every: float = 1
+    """Of so many layers one is checkpointed, the others keep all; 1.6 is five of eight."""
+    checkpointed_together: int = 1
+    """Layers of which the input of the first alone is kept, so that all of them are computed again at once."""
     eager_attention: bool = False
     fused_loss: bool = False
     offload_params: bool = False

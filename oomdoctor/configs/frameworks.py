@@ -77,12 +77,18 @@ class Frameworks:
         for framework in self.family(config.framework):
             record = self.records.get(framework)
             for name, sources in record.settings.items() if record is not None else ():
-                match = next(
-                    ((value, at) for source in sources if (value := _meaning(source, at := _at(source, by_name))) is not None), None
-                )
-                if match is not None and name not in seen and match[1] is not None:
+                match = _first(sources, by_name)
+                if match is not None and name not in seen:
                     seen.add(name)
-                    yield name, match[0], match[1]
+                    yield name, *match
+
+    def model_sizes(self, config: ParsedConfig) -> dict[str, Scalar]:
+        """Return the sizes of a model that a config says, by the keys of a config.json; empty where it says none."""
+        record = self.records.get(config.framework or "")
+        if record is None or not record.sizes:
+            return {}
+        by_name = settings_by_name(config.written, record.roots)
+        return {name: match[0] for name, sources in record.sizes.items() if (match := _first(sources, by_name)) is not None}
 
 
 def settings_by_name(settings: Sequence[WrittenSetting], roots: Sequence[str]) -> dict[str, WrittenSetting]:
@@ -98,6 +104,16 @@ def settings_by_name(settings: Sequence[WrittenSetting], roots: Sequence[str]) -
 
 def _starts(program: str, known: str) -> bool:
     return program == known or program.startswith((f"{known} ", f"{known}.", f"{known}/")) or program.endswith((f"/{known}", f" {known}"))
+
+
+def _first(sources: Sequence[str | FromKey], by_name: Mapping[str, WrittenSetting]) -> tuple[Scalar, WrittenSetting] | None:
+    """Return what the first of these keys that says something says, and where it stands."""
+    for source in sources:
+        at = _at(source, by_name)
+        value = _meaning(source, at)
+        if at is not None and value is not None:
+            return value, at
+    return None
 
 
 def _at(source: str | FromKey, by_name: Mapping[str, WrittenSetting]) -> WrittenSetting | None:

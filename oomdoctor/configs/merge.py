@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -19,6 +20,8 @@ _HUMAN = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([kKmMgG])")
 _LIMIT = re.compile(r"\b(image|video)\s{0,4}=\s{0,4}(\d{1,6})\b")
 _BUILDER = re.compile(r"torchtune\.models\.\w{1,40}\.(?:(?P<method>q?lora|dora)_)?(?P<model>\w{2,60})")
 """Builders are named after their models: torchtune 0.6.1 models/llama3_1/_model_builders.py, lora_llama3_1_8b."""
+_NEEDED = {"num_hidden_layers", "hidden_size"}
+"""Sizes without which a config that says some describes no model."""
 _LOG_WORDS: Mapping[str, Scalar] = {"true": True, "false": False}
 
 
@@ -99,6 +102,8 @@ def _with_worked_out(settings: RunSettings, configs: Sequence[ParsedConfig], fra
     if settings.sequence_length is None:
         settings = replace(settings, sequence_length=max(_glm4_length(configs), default=None))
     settings = _with_media(_of_builder(settings))
+    if settings.model is None:
+        settings = replace(settings, model_sizes=_sizes(configs, frameworks))
     if settings.finetuning == "lora" and settings.load_bits == 4:
         settings = replace(settings, finetuning="qlora")
     return settings
@@ -121,6 +126,12 @@ def _of_builder(settings: RunSettings) -> RunSettings:
     if builder is None:
         return settings
     return replace(settings, model=builder["model"], finetuning=settings.finetuning or builder["method"] or "full")
+
+
+def _sizes(configs: Sequence[ParsedConfig], frameworks: Frameworks) -> str | None:
+    """Return the sizes of the model that the first config says which says any, as the text of a config.json."""
+    sizes = next(filter(None, (frameworks.model_sizes(config) for config in configs)), None)
+    return json.dumps(sizes) if sizes and sizes.keys() >= _NEEDED else None
 
 
 def _glm4_length(configs: Sequence[ParsedConfig]) -> Iterator[int]:

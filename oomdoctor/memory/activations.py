@@ -42,7 +42,7 @@ def kept(setup: Setup) -> Term:
     """Return the activations that exist when the forward pass ends."""
     layers = card_placement(setup).layers * card_placement(setup).in_flight
     if setup.checkpointing == "full":
-        checkpoints = 0.0 if setup.offload_activations else boundary(setup)
+        checkpoints = 0.0 if setup.offload_activations else boundary(setup) / setup.checkpointed_together
         size = layers * (checkpoints + (setup.checkpointed_every - 1) * layer(setup)) / setup.checkpointed_every
         basis = "layers x tokens x 2 hidden: the inputs of checkpointed layers"
         low = 0.9 * shortest(setup) * (0.5 if is_upcast(setup) else 1.0)
@@ -57,9 +57,8 @@ def working_set(setup: Setup) -> Term | None:
     """Return one layer, recomputed in the backward pass, with the gradients inside it."""
     if setup.checkpointing != "full":
         return None
-    return term(
-        "recomputed layer", layer(setup) + gradients_inside(setup), f"one layer recomputed: {_BASIS}", low=0.8 * shortest(setup), high=1.3
-    )
+    size = layer(setup) * setup.checkpointed_together + gradients_inside(setup)
+    return term("recomputed layer", size, f"what is recomputed at once: {_BASIS}", low=0.8 * shortest(setup), high=1.3)
 
 
 def saved_by_choice(setup: Setup) -> float:
@@ -74,7 +73,7 @@ def saved_by_choice(setup: Setup) -> float:
 
 def boundary(setup: Setup) -> float:
     """Return the bytes of the hidden states between two layers; tensor parallel ranks split them with sequence parallelism only."""
-    return tokens(setup) * (_FP32 if _is_wide(setup) else HALF) * setup.shape.hidden / setup.layout.tensor
+    return tokens(setup) * (_FP32 if _is_wide(setup) else HALF) * setup.shape.hidden / _between(setup)
 
 
 def gradients_inside(setup: Setup) -> float:
@@ -93,18 +92,23 @@ def gradients_inside(setup: Setup) -> float:
 def layer(setup: Setup) -> float:
     """Return the bytes that one layer keeps."""
     shape, frozen = setup.shape, setup.adapters is not None
-    each = (
-        _norms(setup, frozen=frozen)
-        + _attention(setup, frozen=frozen)
+    between = _norms(setup, frozen=frozen) + (2 * shape.hidden if shape.residual_dropout else 0)
+    inside = (
+        _attention(setup, frozen=frozen)
         + _mlp(setup, frozen=frozen)
-        + (2 * shape.hidden if shape.residual_dropout else 0)
         + (_adapters(setup, setup.adapters) if setup.adapters else 0)
         + (_unpacked_inputs(setup) if frozen else 0)
-    ) * (setup.stack.compiled if not _is_eager(setup) else 1.0)
+    )
+    each = (between / _between(setup) + inside / setup.layout.tensor) * (setup.stack.compiled if not _is_eager(setup) else 1.0)
     if _is_eager(setup):
         # The fp32 softmax and its 16-bit copy for every pair of tokens; the scores themselves are not needed again.
-        each += shape.heads * setup.length * (4 + 2)
-    return tokens(setup) * each / setup.layout.tensor
+        each += shape.heads * setup.length * (4 + 2) / setup.layout.tensor
+    return tokens(setup) * each
+
+
+def _between(setup: Setup) -> int:
+    """Return among how many cards that is divided which lies between the matrices: arXiv 2205.05198, formulas 2 and 4."""
+    return setup.layout.tensor if setup.layout.sequence_parallel else 1
 
 
 def width(shape: Shape) -> int:

@@ -12,8 +12,6 @@ from oomdoctor.memory.model.weights import HALF, SHARDS_ALL, experts_held
 from oomdoctor.memory.term import term
 
 _FP32 = 4
-_MASTER = 4
-"""DeepSpeed and Megatron keep an fp32 copy of what they train: K = 12 = 4 + 8 of the ZeRO paper (arXiv 1910.02054)."""
 _SUB_GROUP = 1_000_000_000
 """ZeRO-3 steps so many parameters at a time: `sub_group_size` of deepspeed/runtime/zero/config.py."""
 ZERO_BUCKET = 500_000_000
@@ -60,7 +58,7 @@ def state_width(setup: Setup, group: TrainedGroup) -> float:
     """Return the bytes of state for one trained parameter."""
     optimizer = setup.optimizer
     if setup.layout.engine == "deepspeed" or setup.layout.wide_gradients:
-        return _MASTER + (optimizer.states * 4 if optimizer.bytes_per_param is None else optimizer.bytes_per_param)
+        return optimizer.copy_bytes + (optimizer.states * 4 if optimizer.bytes_per_param is None else optimizer.bytes_per_param)
     return optimizer.states * group.width if optimizer.bytes_per_param is None else optimizer.bytes_per_param
 
 
@@ -77,6 +75,10 @@ def step_temporary(setup: Setup) -> Term | None:
         # There they take the place of the 16-bit ones: 18 bytes in all in estimate_zero3_model_states_mem_needs.
         basis = "fp32 for 16-bit gradients of one group of parameters: deepspeed/runtime/zero/stage3.py, step"
         return term("step", min(partition, _SUB_GROUP) * (4 - HALF), basis, low=0.5, high=2.0)
+    if setup.layout.wide_gradients and setup.layout.gradient_bytes < _FP32 <= setup.optimizer.copy_bytes:
+        # What takes lower types for its copy takes the gradients as they are (use_decoupled_grad).
+        basis = "fp32 gradients of the own partition: megatron/core/optimizer/distrib_optimizer.py, copy_group_grads"
+        return term("step", trained / _split(setup, 1) * _FP32, basis, low=0.5, high=1.1)
     if not setup.optimizer.foreach_temporary:
         return None
     size = sum(group.params * group.width for group in held_groups(setup)) / _split(setup, 3)
@@ -137,7 +139,7 @@ def _experts(setup: Setup, stage: int) -> float:
 
 def _gradient_width(setup: Setup, group: TrainedGroup) -> float:
     if setup.layout.wide_gradients:
-        return _FP32
+        return setup.layout.gradient_bytes
     return HALF if setup.layout.engine == "deepspeed" else group.width
 
 

@@ -19,7 +19,7 @@ from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.tables.shapes import model_shape
 from oomdoctor.planning.memory_budget import budget_from_log
 from oomdoctor.planning.observed.run_expected_vs_observed import at_failure, explaining_length
-from oomdoctor.setups.from_log import LoggedRun, run_from_log, setup_from_log
+from oomdoctor.setups.from_log import LoggedRun, run_from_log, setup_from_log, which_model
 from oomdoctor.setups.model_files import read_shape, unknown_model
 from oomdoctor.setups.programs.ggml import with_context
 
@@ -84,7 +84,5 @@ def _shape(known: LoggedRun, model: str | None) -> Shape:
     named = model or known.settings.model
     shape = (read_shape(str(model)) or model_shape(str(model))) if model else known.shape or (read_shape(str(named)) if named else None)
     if shape is None:
-        raise UsageError(
-            unknown_model(str(named)) if named else "which model? name it with --model, or give a folder or file with its config.json"
-        )
+        raise UsageError(unknown_model(str(named)) if named else which_model(known.settings))
     return shape

@@ -86,8 +86,8 @@ def _checkpointing(setup: Setup) -> Iterator[RunOption]:
     on = measure("gradient-checkpointing", gradient_checkpointing=True)
     away = measure("activation-offload", activation_offload=True)
     if setup.checkpointing != "full" or setup.checkpointed_every > 1:
-        yield _option(on, checkpointing="full", checkpointed_every=1)
-        yield _option(on, away, checkpointing="full", checkpointed_every=1, offload_activations=True)
+        yield _option(on, checkpointing="full", checkpointed_every=1, checkpointed_together=1)
+        yield _option(on, away, checkpointing="full", checkpointed_every=1, checkpointed_together=1, offload_activations=True)
     elif not setup.offload_activations:
         yield _option(away, offload_activations=True)
 
@@ -152,6 +152,9 @@ def _sharding(setup: Setup) -> Iterator[RunOption]:
     layout = setup.layout
     if layout.data < 2:
         return
+    if layout.wide_gradients:
+        yield from _megatron_sharding(setup)
+        return
     ours = layout.engine == "deepspeed"
     stages = [2, 3] if layout.engine in ("ddp", "none", "device_map") else [stage for stage in (2, 3) if ours and stage > layout.stage]
     for stage in [*([layout.stage] if ours and layout.stage >= 1 else []), *stages]:
@@ -173,6 +176,17 @@ def _sharding(setup: Setup) -> Iterator[RunOption]:
         yield _sharded("fsdp1", 3, shard, host, offload_params=True, offload_optimizer=True)
     if layout.engine in ("fsdp1", "fsdp2") and not setup.offload_params:
         yield _option(host, offload_params=True, offload_optimizer=True)
+
+
+def _megatron_sharding(setup: Setup) -> Iterator[RunOption]:
+    """Yield what Megatron's distributed optimizer does, which alone can offload its states: arguments.py:1803 of core_v0.19.0."""
+    divided = setup.layout.stage >= 1
+    shard = () if divided else (measure("distributed-optimizer", shards_states=True),)
+    if shard:
+        yield _sharded(setup.layout.engine, 1, *shard)
+    if not setup.offload_optimizer:
+        away = measure("offload-optimizer", offload_optimizer="cpu")
+        yield _sharded(setup.layout.engine, max(1, setup.layout.stage), *shard, away, offload_optimizer=True)
 
 
 def _buffers(setup: Setup) -> Iterator[RunOption]:

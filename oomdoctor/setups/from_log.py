@@ -5,6 +5,7 @@ A log rarely names the model, but it prints the number of parameters; no two fam
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 
@@ -16,6 +17,8 @@ from oomdoctor.case.event import Value
 from oomdoctor.case.settings import RunConfig, RunSettings
 from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
+from oomdoctor.knowledge.hub_configs.decoder import shape_from_config, unusable_sizes
+from oomdoctor.knowledge.hub_configs.sizes import HubConfig
 from oomdoctor.knowledge.tables.shapes import known_shapes, model_shape
 from oomdoctor.memory.model import parameters as count
 from oomdoctor.setups import prompts
@@ -23,6 +26,8 @@ from oomdoctor.setups.from_settings import NO_VERSIONS, setup_from_settings
 
 _SAME = 1e-5
 """Counts that differ by less belong to one model: buffers and biases of a vision tower are counted or not."""
+_UNGATED, _STEP = "gpt2", 64
+"""A gated MLP is two thirds of four times as wide as the model, in steps of 64: megatron/training/arguments.py:1287 of core_v0.19.0."""
 _FEW = 0.5
 """A run that trains a smaller share of the parameters trains adapters, or a part of the layers."""
 _PACKED = re.compile(r"(?i)int-?[48]|[48]-?bit|fp8|awq|gptq|nf4")
@@ -62,7 +67,7 @@ def run_from_log(training: RunConfig | None, log: Mapping[str, Value]) -> Logged
     framework = training.framework if training and training.framework else log.get("log.framework")
     cards = settings.world_size or next((count for name in _CARDS if (count := _number(log, name))), None)
     return LoggedRun(
-        shape=_counted(everything, trained) or (model_shape(str(named)) if named else None),
+        shape=_counted(everything, trained) or (model_shape(str(named)) if named else sized_model(settings)),
         settings=settings,
         framework=str(framework) if framework else None,
         cards=cards if cards and cards > 0 else 1,
@@ -79,6 +84,29 @@ def setup_from_log(known: LoggedRun, model: Shape) -> tuple[Setup, tuple[Assumpt
         made = replace(made, adapters=replace(made.adapters, count=known.trained))
         assumptions = tuple(taken for taken in assumptions if taken.id != "lora_rank")
     return replace(made, prompt_logits=prompts.has_all_logits(known.transformers)), assumptions
+
+
+def sized_model(settings: RunSettings) -> Shape | None:
+    """Return the model whose sizes a config gives in the place of a name; None where they are not all there."""
+    config = sizes_said(settings)
+    return shape_from_config(config, f"{config['num_hidden_layers']} x {config.get('hidden_size')}") if config else None
+
+
+def which_model(settings: RunSettings) -> str:
+    """Return what to ask where no model is named, in one line: with the sizes that lack, where a config gives others."""
+    lacking = unusable_sizes(sizes_said(settings)) if settings.model_sizes else ()
+    some = f"; its config says sizes, but no {', '.join(lacking)}" if lacking else ""
+    return f"which model? name it with --model, or give a folder or file with its config.json{some}"
+
+
+def sizes_said(settings: RunSettings) -> HubConfig:
+    """Return the sizes that a config gives in the place of a name, as a config.json; empty where it gives none."""
+    config = json.loads(settings.model_sizes or "{}")
+    words, hidden = model_shape(str(config.pop("vocabulary_of", ""))), config.get("hidden_size")
+    assumed = {} if words is None else {"vocab_size": words.vocab}
+    if isinstance(hidden, int):
+        assumed["intermediate_size"] = 4 * hidden if config.get("model_type") == _UNGATED else int(4 * hidden * 2 / 3 / _STEP) * _STEP
+    return {**assumed, **config}
 
 
 def _counted(everything: int | None, trained: int | None) -> Shape | None:

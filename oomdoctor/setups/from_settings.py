@@ -46,6 +46,7 @@ _LONGEST = 100
 _MODULE = re.compile(r"[A-Za-z][\w-]{0,60}")
 _EVERYWHERE = frozenset({"all-linear"})
 _HALVES = ("bf16", "fp16")
+_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "remainder": 2}
 _PACKED = {4: "nf4", 8: "int8"}
 _OPTIMIZERS = {"adamw": "AdamW", "adamw-fused": "AdamW"}
 """As people write them."""
@@ -91,7 +92,7 @@ def setup_from_settings(
         task="train" if training else "infer",
         stack=traits,
         weights=_weights(settings, traits, adapters, training=training),
-        optimizer=_optimizer(settings, traits),
+        optimizer=_as_stored(_optimizer(settings, traits), settings),
         given_weights=settings.weights,
         adapters=adapters,
         layout=_as_megatron(layout, settings) if traits.wide_gradients and training else layout,
@@ -99,9 +100,10 @@ def setup_from_settings(
         length=_length(settings, traits),
         sequences=compared.sequences,
         reference=compared.reference,
-        accumulation=positive(settings.accumulation) or 1,
+        accumulation=_accumulation(settings, layout),
         checkpointing=_checkpointing(settings, traits),
-        checkpointed_every=_checkpointed_every(settings) or 1,
+        checkpointed_every=_checkpointed_every(settings) or _beside_block(settings, shape, layout),
+        checkpointed_together=(positive(settings.recompute_layers) or 1) if settings.recompute_method == "uniform" else 1,
         eager_attention=settings.attention == "eager",
         fused_loss=traits.fused_loss if settings.fused_cross_entropy is None else settings.fused_cross_entropy,
         offload_params=_offloaded(settings.offload_params) or settings.fsdp_offload is True,
@@ -202,8 +204,35 @@ def _overlaps(settings: RunSettings, stage: int) -> bool | None:
 
 
 def _as_megatron(layout: Layout, settings: RunSettings) -> Layout:
-    """Return the layout with gradients in fp32, and states that its distributed optimizer divides where that is on."""
-    return replace(layout, wide_gradients=True, stage=1 if settings.shards_states is True else layout.stage)
+    """Return the layout with gradients of a type of their own, and states that its distributed optimizer divides where that is on.
+
+    Without a word bf16 is summed in fp32 and fp16 as it is: megatron/training/arguments.py:1171 to 1194 of core_v0.19.0. Without
+    --sequence-parallel each card has hidden states and norms whole.
+    """
+    summed = settings.main_gradients or ("fp16" if settings.precision == "fp16" else "fp32")
+    return replace(
+        layout,
+        wide_gradients=True,
+        gradient_bytes=_BYTES.get(summed, 4),
+        sequence_parallel=settings.sequence_parallel is True,
+        stage=max(layout.stage, 1) if settings.shards_states is True else layout.stage,
+    )
+
+
+def _as_stored(optimizer: Optimizer, settings: RunSettings) -> Optimizer:
+    """Return the optimizer with the types that the config gives its copy of the weights and its moments."""
+    types = [settings.first_moment, settings.second_moment]
+    if any(types) and optimizer.bytes_per_param is None:
+        optimizer = replace(optimizer, bytes_per_param=sum(_BYTES.get(name or "fp32", 4) for name in types))
+    return replace(optimizer, copy_bytes=_BYTES[settings.main_weights]) if settings.main_weights in _BYTES else optimizer
+
+
+def _accumulation(settings: RunSettings, layout: Layout) -> int:
+    """Return the micro batches of an update: as they are told, else as many as the samples of an update make."""
+    told, samples, batch = positive(settings.accumulation), positive(settings.global_batch), positive(settings.micro_batch)
+    if told or not samples or not batch:
+        return told or 1
+    return max(1, samples // (batch * max(1, layout.data // layout.context)))
 
 
 def _saves_whole(settings: RunSettings) -> bool | None:
@@ -233,6 +262,12 @@ def _checkpointed_every(settings: RunSettings) -> int | None:
     """Return of how many layers one is checkpointed, where somebody says it."""
     chosen = str(settings.selective_checkpointing)
     return positive(int(chosen)) if chosen.isdigit() else None
+
+
+def _beside_block(settings: RunSettings, shape: Shape, layout: Layout) -> float:
+    """Return of how many layers one is checkpointed, where so many of those on a card are: `block` of Megatron."""
+    layers, chosen = shape.layers / layout.pipeline, positive(settings.recompute_layers)
+    return max(1.0, layers / chosen) if settings.recompute_method == "block" and chosen else 1
 
 
 def _length(settings: RunSettings, traits: FrameworkTraits) -> int:

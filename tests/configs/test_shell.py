@@ -50,6 +50,8 @@ SCRIPTS = [
     ("an array of an array", 'A=(--a 1)\nB=("${A[@]}" --b 2)\npython t.py "${B[@]}"\n'),
     ("a text that grows", 'A="--a 1"\nA="$A --b 2"\npython t.py $A\n'),
     ("a text that is added to", 'A="--a 1"\nA+=" --b 2"\npython t.py $A\n'),
+    ("an array whose words have blanks, not in quotes", 'A=("--a 1" "--b 2")\npython t.py ${A[@]} --c 3\n'),
+    ("an array whose words have blanks, in quotes", 'A=(--a "x y")\npython t.py "${A[@]}" --c 3\n'),
     ("a text that begins empty", 'A=""\nA="$A --b 2"\npython t.py $A --c 3\n'),
     ("a variable in a list", 'N=4\nA="--a $N --b ${N}x"\npython t.py $A\n'),
     ("a variable that changes afterwards", 'N=4\nA="--a $N"\nN=5\npython t.py $A\n'),

@@ -63,6 +63,12 @@ def each(run: Setup) -> float:
     pytest.param("torchtune", None, {"fsdp": True, "fsdp_version": 2}, 4, (2 + 2 + 4) / 4, id="torchtune under FSDP2"),
     pytest.param("megatron-lm", None, {}, 8, 2 + 4 + 12, id="Megatron has fp32 gradients and masters"),
     pytest.param("megatron-lm", None, {"shards_states": True}, 8, 6 + 12 / 8, id="Megatron's distributed optimizer"),
+    pytest.param("megatron-lm", None, {"main_gradients": "bf16"}, 8, 2 + 2 + 12, id="Megatron's gradients in bf16"),
+    pytest.param("megatron-lm", None, {"precision": "fp16"}, 8, 2 + 2 + 12, id="Megatron sums fp16 as it is"),
+    pytest.param("megatron-lm", None, {"precision": "fp16", "main_gradients": "fp32"}, 8, 2 + 4 + 12, id="unless it is told otherwise"),
+    pytest.param("megatron-lm", None, {"main_weights": "remainder"}, 8, 2 + 4 + 2 + 8, id="Megatron keeps what bf16 lacks of fp32"),
+    pytest.param("megatron-lm", None, {"main_weights": "fp16", "first_moment": "fp8", "second_moment": "bf16"}, 8, 2 + 4 + 2 + 1 + 2,
+                 id="Megatron's copies and moments in types of their own"),
     pytest.param("torchtitan", None, {"fsdp": True, "fsdp_version": 2}, 8, (4 + 4 + 8) / 8, id="torchtitan shards fp32"),
     pytest.param("torchtitan", None, {"fsdp": True, "fsdp_version": 2, "weights": "bf16"}, 8, (2 + 2 + 4) / 8, id="or training.dtype"),
 ])  # fmt: skip

@@ -57,6 +57,50 @@ IN_ACCELERATE = (
 )
 ACCELERATE = "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 4\nfsdp_config:\n  fsdp_version: 2\n"
 
+MEGATRON = """\
+#!/bin/bash
+TP=1
+MODEL_ARGS=(
+    --num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32
+    --group-query-attention --num-query-groups 8 --swiglu --normalization RMSNorm
+    --untie-embeddings-and-output-weights --vocab-size 128256
+    --seq-length 4096  # as pretrained
+)
+TRAINING_ARGS=(
+    --micro-batch-size 2
+    --global-batch-size 64
+    --bf16
+)
+torchrun --nproc_per_node 4 pretrain_gpt.py ${MODEL_ARGS[@]} ${TRAINING_ARGS[@]} \\
+    --tensor-model-parallel-size $TP \\
+    --train-iters 100
+"""
+MEGATRON_YAML = """\
+# read by --yaml-cfg
+language_model:
+  num_layers: 32
+  hidden_size: 4096
+  num_attention_heads: 32
+  num_query_groups: 8
+  activation_func: swiglu
+  ffn_hidden_size: 14336
+  recompute_granularity: null
+  recompute_method: null
+  recompute_num_layers: null
+model_parallel:
+  tensor_model_parallel_size: 1
+  pipeline_model_parallel_size: 1
+  context_parallel_size: 1
+  sequence_parallel: True
+  bf16: True
+micro_batch_size: 2
+global_batch_size: 64
+seq_length: 4096
+vocab_size: 128256
+use_distributed_optimizer: False
+untie_embeddings_and_output_weights: True
+"""
+
 
 @pytest.mark.parametrize(("files", "card"), [
     pytest.param({"sft.yaml": LLAMAFACTORY.format(kind="full", more="deepspeed: examples/deepspeed/ds_z2_config.json")}, "A100-40GB",
@@ -71,6 +115,10 @@ ACCELERATE = "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 4\nf
     pytest.param({"run.sh": TRAINER.replace("--deepspeed ds.json", "").replace("torchrun --nproc_per_node 4", "accelerate launch --config_file a.yaml"),
                   "a.yaml": IN_ACCELERATE}, "A100-40GB", id="ZeRO as accelerate's own file has it"),
     pytest.param({"run.sh": FSDP, "acc.yaml": ACCELERATE}, "RTX 5090", id="FSDP 2 started by accelerate"),
+    pytest.param({"run.sh": MEGATRON}, "H100-80GB", id="Megatron-LM by a launch script, nothing sharded"),
+    pytest.param({"run.sh": MEGATRON.replace("--bf16", "--bf16 --use-distributed-optimizer").replace("batch-size 2", "batch-size 8")}, "A100-40GB",
+                 id="Megatron-LM with its distributed optimizer"),
+    pytest.param({"config.yaml": MEGATRON_YAML}, "H100-80GB", id="Megatron-LM by its YAML"),
 ])  # fmt: skip
 def test_the_written_files_need_what_the_plan_promised(files: dict[str, str], card: str, tmp_path: Path) -> None:
     paths = [tmp_path / name for name in files]

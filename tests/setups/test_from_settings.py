@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -12,10 +13,12 @@ from oomdoctor.case.settings import RunSettings
 from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.tables.shapes import model_shape
-from oomdoctor.memory.activations import tokens
+from oomdoctor.memory.activations import kept, tokens
 from oomdoctor.memory.estimate import estimate
+from oomdoctor.memory.model.parameters import total
 from oomdoctor.memory.model.weights import reference, weights
 from oomdoctor.memory.phases import phases
+from oomdoctor.setups.from_log import sized_model, which_model
 from oomdoctor.setups.from_settings import setup_from_settings
 
 NAMES = (
@@ -33,6 +36,56 @@ def known() -> Shape:
 
 def made(framework: str | None = "transformers", cards: int = 1, **settings: Any) -> Setup:
     return setup_from_settings(RunSettings().with_values(settings), known(), framework, cards)[0]
+
+
+LLAMA = {"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32,
+         "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": False}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "params"), [
+    pytest.param({}, 8_030_261_248, id="all sizes"),
+    pytest.param({"vocab_size": None, "vocabulary_of": "meta-llama/Llama-3.1-8B"}, 8_030_261_248, id="the vocabulary by its tokenizer"),
+    pytest.param({"vocab_size": None, "vocabulary_of": "nobody/knows"}, None, id="no vocabulary"),
+    pytest.param({"num_attention_heads": None}, None, id="no heads"),
+    pytest.param({"intermediate_size": None}, 8_030_261_248 - 3 * 32 * 4096 * (14336 - 10880), id="the width of the MLP that Megatron takes"),
+])  # fmt: skip
+def test_sizes_in_a_config_are_a_model(changes: dict[str, Any], params: int | None) -> None:
+    sizes = {name: value for name, value in {**LLAMA, **changes}.items() if value is not None}
+    settings = RunSettings(model_sizes=json.dumps(sizes))
+    shape = sized_model(settings)
+    assert (None if shape is None else total(shape)) == params
+    assert ("but no" in which_model(settings)) == (params is None)
+
+
+@pytest.mark.parametrize(("settings", "every", "together"), [
+    pytest.param({"recompute_method": "uniform", "recompute_layers": 4}, 1, 4, id="in groups"),
+    pytest.param({"recompute_method": "block", "recompute_layers": 7}, 4, 1, id="a quarter of them"),
+    pytest.param({"recompute_method": "block", "recompute_layers": 7, "pipeline_parallel": 4}, 1, 1, id="all of those on a card"),
+    pytest.param({"recompute_layers": 7}, 1, 1, id="no method"),
+])  # fmt: skip
+def test_layers_that_megatron_computes_again(settings: dict[str, Any], every: float, together: int) -> None:
+    setup = made("megatron-lm", 4, gradient_checkpointing=True, **settings)
+    assert (setup.checkpointing, setup.checkpointed_every, setup.checkpointed_together) == ("full", every, together)
+
+
+def test_without_sequence_parallelism_each_card_has_norms_and_hidden_states_whole() -> None:
+    """arXiv 2205.05198: s b h (10 + 24 / t) without, s b h (34 / t) with it, beside attention."""
+    whole, divided = (kept(made("megatron-lm", 4, tensor_parallel=4, sequence_parallel=is_divided)).bytes for is_divided in (None, True))
+    assert 1.3 < whole / divided < 2.5
+    assert (
+        kept(made("torchtitan", 4, tensor_parallel=4)).bytes == kept(made("torchtitan", 4, tensor_parallel=4, sequence_parallel=True)).bytes
+    )
+
+
+@pytest.mark.parametrize(("settings", "cards", "accumulation"), [
+    pytest.param({"global_batch": 64, "micro_batch": 2}, 4, 8, id="what is left for each card"),
+    pytest.param({"global_batch": 64, "micro_batch": 2, "tensor_parallel": 2, "context_parallel": 2}, 8, 16, id="groups of cards have samples of their own"),
+    pytest.param({"global_batch": 64, "micro_batch": 2, "accumulation": 3}, 4, 3, id="it is told"),
+    pytest.param({"global_batch": 4, "micro_batch": 2}, 8, 1, id="too few samples"),
+    pytest.param({"global_batch": 64}, 4, 1, id="no micro batch"),
+])  # fmt: skip
+def test_micro_batches_of_an_update(settings: dict[str, Any], cards: int, accumulation: int) -> None:
+    assert made("megatron-lm", cards, **settings).accumulation == accumulation
 
 
 @pytest.mark.parametrize(("settings", "attribute", "value"), [

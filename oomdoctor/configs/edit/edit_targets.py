@@ -23,6 +23,8 @@ class EditTarget(Struct, frozen=True, kw_only=True):
     """As the file nests it."""
     line: int | None = None
     program: str | None = None
+    is_option: bool = False
+    """Whether it is an option of a command: one that is set without a value is `true` elsewhere."""
 
 
 class EditTargets:
@@ -62,7 +64,10 @@ class EditTargets:
         takes = [config for config in self.configs if config.form in ("yaml", "json", "toml", "command")]
         matching = [config for config in takes if config.framework == framework]
         for config in [*matching, *(parsed for parsed in takes if framework in self._frameworks.family(parsed.framework or ""))]:
-            return EditTarget(file=config.file, key=self._rooted(config, framework, key), program=config.program)
+            if config.form == "command":
+                return EditTarget(file=config.file, key=key, program=config.program, is_option=True)
+            # A program whose settings are known as options can have them in a file too.
+            return _anywhere(config, key) or EditTarget(file=config.file, key=self._rooted(config, framework, key))
         around = key.partition(".")[0]
         for config in takes:
             # `fsdp_config.x` is a key of FSDP and stands in the file of whoever starts it.
@@ -77,7 +82,7 @@ class EditTargets:
 
     def _rooted(self, config: ParsedConfig, framework: str, key: str) -> str:
         """Return a shared key below the block that this framework keeps for them."""
-        if config.framework == framework or config.form == "command":
+        if config.framework == framework:
             return key
         roots: Sequence[str] = self._frameworks.records[config.framework or ""].roots
         root = next((setting.key for setting in config.written if setting.block and setting.key in roots), None)
@@ -89,8 +94,16 @@ def _standing(config: ParsedConfig, key: str, file: str | None, line: int | None
         return None
     for setting in config.written:
         if setting.line == line and ends_with(setting.key, key):
-            return EditTarget(file=file, key=setting.key, line=line, program=config.program)
+            return EditTarget(file=file, key=setting.key, line=line, program=config.program, is_option=config.form == "command")
     return None
+
+
+def _anywhere(config: ParsedConfig, option: str) -> EditTarget | None:
+    """Return where what is known as an option stands in a file, in whatever block."""
+    if not option.startswith("--"):
+        return None
+    there = next((setting for setting in config.written if ends_with(setting.key, option)), None)
+    return EditTarget(file=config.file, key=plain_key(option) if there is None else there.key, line=None if there is None else there.line)
 
 
 def ends_with(full: str, key: str) -> bool:

@@ -118,7 +118,8 @@ def _change(
     home = targets.find(setting.framework, key, setting.file, setting.line)
     if home is None:
         return RefusedChange(Text(f"no file of {setting.framework} is among these", f"给出的文件里没有 {setting.framework} 的配置"), line)
-    return ConfigChange(file=home.file, key=home.key, to=to, line=home.line, after=_after(home, before), program=home.program)
+    value = to if to or home.is_option else "true"
+    return ConfigChange(file=home.file, key=home.key, to=value, line=home.line, after=_after(home, before), program=home.program)
 
 
 def _dated(setting: ProposedSetting) -> Text:

@@ -178,6 +178,8 @@ class Shell:
             quoted = source.startswith('"') and not split
             match = _LIST.match(source)
             listed = self._lists.get(match[1] or match[2], []) if match is not None else []
+            if match is not None and match[3] and not quoted:
+                listed = [replace(item, text=part) for item in listed for part in item.text.split()]
             if match is not None and (match[3] or (listed and not quoted)):
                 out += listed[: self._room]
                 self._room -= min(self._room, len(listed))

@@ -230,6 +230,9 @@ class FrameworkRecord(FrameworkCore, frozen=True, kw_only=True):
     """What becomes of a key that it does not know: the run stops, nothing happens, or a script of one's own may have it."""
     settings: dict[str, list[str | FromKey]] = {}
     """The common name -> the keys that give it, the first one that is there counts."""
+    sizes: dict[str, list[str | FromKey]] = {}
+    """A key of a config.json -> the keys that give it, where configs say the sizes of a model; `vocabulary_of` is a model whose vocabulary
+    counts where none is said."""
     signatures: list[SignatureRecord] = []
     """Messages of its own, as in rules/signatures; settings that it prints are rows (`{setting: [a_key], value: int, like: 4}`)."""
     log_settings: dict[str, list[str | FromKey]] = {}
