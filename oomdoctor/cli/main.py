@@ -31,6 +31,7 @@ COMMANDS = {
     "verdict": "Say in one line and an exit status whether a restart can get past a memory failure.",
     "explain": "Explain a problem, a fix or a message like a page of a handbook.",
     "rules": "List, show, test, start and print rules.",
+    "web": "Open the page that does this in the browser of this machine.",
     "mcp": "Serve oomdoctor's tools to an agent (Model Context Protocol).",
     "completion": "Print what a shell needs to complete commands and options.",
 }
@@ -40,6 +41,7 @@ _MODULES = {
     "snapshot": "runs.snapshot",
     "triage": "fleet.triage",
     "verdict": "fleet.verdict",
+    "web": "web.web",
     "mcp": "interfaces.mcp",
     "completion": "interfaces.completion",
 }
