@@ -15,17 +15,15 @@ import json
 import os
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
 
 from oomdoctor import __version__, diagnose
 from oomdoctor.cli.web.page_server import serve_page
@@ -34,12 +32,14 @@ from oomdoctor.report.wire.encode import json_text
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.setups.spec_lines import answer_lines
 
+LOGS = Path(__file__).with_name("logs.py")
 FLAGS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
 CLIENT = """
 window.client = async (base) => {
   const began = performance.now();
   window.longest = 0;
-  new PerformanceObserver((list) => { for (const task of list.getEntries()) window.longest = Math.max(window.longest, task.duration); }).observe({ type: "longtask" });
+  const note = (list) => { for (const task of list.getEntries()) window.longest = Math.max(window.longest, task.duration); };
+  new PerformanceObserver(note).observe({ type: "longtask" });
   const blob = new Blob([`import ${JSON.stringify(base + "worker/worker.js")};`], { type: "text/javascript" });
   const worker = new Worker(URL.createObjectURL(blob), { type: "module" });
   const waiting = new Map();
@@ -53,6 +53,8 @@ window.client = async (base) => {
   });
   worker.postMessage({ v: 1, type: "boot", base });
   let count = 0;
+  document.body.innerHTML = "<input type=file id=file>";
+  window.ofFile = (path) => window.ask({ type: "diagnose", inputs: [{ path, role: "log", file: file.files[0] }] });
   window.ask = (request) => new Promise((done) => {
     const id = ++count, asked = performance.now();
     waiting.set(id, (answer) => done({ ...answer, seen: performance.now() - asked }));
@@ -97,7 +99,8 @@ def measure(site: str, runs: int) -> None:
                     _note(figures, f"ready, {start} (ms)", ready["seen"])
                     first = page.evaluate("(text) => window.ask({type: 'diagnose', text})", oom)
                     _note(figures, f"first diagnosis, {start} (ms)", first["seen"])
-                    assert {host for host in hosts if host} == {base.split("/")[2]}, hosts
+                    if others := {host for host in hosts if host} - {base.split("/")[2]}:
+                        raise SystemExit(f"something was asked of {others}")
             _once_started(figures, site)
     for name, values in figures.items():
         print(f"{name:52} {statistics.median(values):10.1f}   ({min(values):.1f} to {max(values):.1f}, {len(values)})")
@@ -110,13 +113,10 @@ def _once_started(figures: dict[str, list[float]], site: str) -> None:
         for name in ("first estimate", "an estimate after that"):
             answer = page.evaluate("(question) => window.ask({type: 'estimate', question})", question)
             _note(figures, f"{name} (ms)", answer["seen"])
-        page.evaluate("document.body.innerHTML = '<input type=file id=file>'")
         for megabytes in (1, 20, 200):
             path = _log(Path(folder), megabytes)
             page.set_input_files("#file", path)
-            answer = page.evaluate(
-                "window.ask({type: 'diagnose', inputs: [{path: 'train.log', file: document.getElementById('file').files[0]}]})"
-            )
+            answer = page.evaluate("window.ofFile('train.log')")
             if answer["type"] != "result":
                 raise SystemExit(f"{megabytes} MB: {answer}")
             _note(figures, f"{megabytes} MB log (s)", answer["seen"] / 1000)
@@ -128,11 +128,7 @@ def _once_started(figures: dict[str, list[float]], site: str) -> None:
 def _log(folder: Path, megabytes: int) -> str:
     """Return a log of a size: made by bench/logs.py."""
     path = folder / f"{megabytes}.log"
-    status = os.spawnv(
-        os.P_WAIT, sys.executable, [sys.executable, str(ROOT / "bench/logs.py"), "--size", f"{megabytes}MiB", "--output", str(path)]
-    )
-    if status:
-        raise SystemExit("bench/logs.py failed")
+    subprocess.run([sys.executable, str(LOGS), "--size", f"{megabytes}MiB", "--output", str(path)], check=True)
     return str(path)
 
 
@@ -140,13 +136,10 @@ def _renderer_peak() -> float:
     """Return the largest memory that a renderer under this process has had, in MiB."""
     most = 0
     for status in Path("/proc").glob("[0-9]*/status"):
-        try:
-            command = (status.parent / "cmdline").read_bytes()
-            if b"--type=renderer" in command:
+        with suppress(OSError, StopIteration):
+            if b"--type=renderer" in (status.parent / "cmdline").read_bytes():
                 peak = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
                 most = max(most, int(peak.split()[1]))
-        except (OSError, StopIteration):
-            continue
     return most / 1024
 
 
@@ -160,14 +153,9 @@ def same(site: str, folder: Path, every: int, largest: int) -> int:
     differing, compared, began = 0, 0, time.monotonic()
     with page_of(site) as (page, base, hosts):
         page.evaluate("(base) => window.client(base)", base)
-        page.evaluate("document.body.innerHTML = '<input type=file id=file>'")
         for path in files[::every]:
             page.set_input_files("#file", str(path))
-            name = path.name
-            answer = page.evaluate(
-                "(path) => window.ask({type: 'diagnose', inputs: [{path, role: 'log', file: document.getElementById('file').files[0]}]})",
-                name,
-            )
+            answer = page.evaluate("(path) => window.ofFile(path)", path.name)
             here = _native(path)
             compared += 1
             if answer["type"] == "result":
@@ -177,9 +165,8 @@ def same(site: str, folder: Path, every: int, largest: int) -> int:
             if not is_same:
                 differing += 1
                 print(f"differs: {path}: {answer.get('code') or _difference(answer.get('data'), here)}")
-        print(
-            f"{compared} logs of {len(files)}, {differing} differ; {time.monotonic() - began:.0f} s; hosts: {sorted({host for host in hosts if host})}"
-        )
+        asked = sorted({host for host in hosts if host})
+        print(f"{compared} of {len(files)} logs, {differing} differ; {time.monotonic() - began:.0f} s; asked of {asked}")
     return int(differing > 0)
 
 
@@ -198,9 +185,8 @@ def _difference(there: Any, here: Any, at: str = "") -> str:
         keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]
         return _difference(there.get(keys[0]), here.get(keys[0]), f"{at}.{keys[0]}") if keys else at
     if isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
-        return next(
-            (_difference(one, other, f"{at}[{number}]") for number, (one, other) in enumerate(zip(there, here)) if one != other), at
-        )
+        number = next((number for number, (one, other) in enumerate(zip(there, here)) if one != other), 0)
+        return _difference(there[number], here[number], f"{at}[{number}]")
     return f"{at}: {json.dumps(there)[:200]} in the page, {json.dumps(here)[:200]} here"
 
 
@@ -212,9 +198,8 @@ def sizes(site: str, runs: Path) -> int:
         answer = page.evaluate("(lines) => window.ask({type: 'answer_specs', lines})", lines)
     here = [json.loads(line) for line in answer_lines(line.encode() for line in lines)]
     differing = [number for number, (there, own) in enumerate(zip(answer["data"], here, strict=True)) if there != own]
-    print(
-        f"{len(here)} questions, {len(differing)} answers differ {differing}; {sum('refused' in own and bool(own['refused']) for own in here)} refused"
-    )
+    refused = sum(bool(own.get("refused")) for own in here)
+    print(f"{len(here)} questions, {refused} refused; {len(differing)} answers differ {differing}")
     return int(bool(differing))
 
 
