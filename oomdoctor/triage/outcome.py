@@ -22,10 +22,14 @@ from oomdoctor.parse.recogniser import ERROR_SIGNS
 from oomdoctor.triage.elsewhere.downloads import where
 from oomdoctor.triage.exports import finish_line, unfinished_line
 from oomdoctor.triage.job import Attempt, JobFile
-from oomdoctor.triage.texts import NOT_TEXT, FileText, read_text
+from oomdoctor.triage.log_file import LogFile
+from oomdoctor.triage.store.quiet_logs import QuietLogs, blocks_from
+from oomdoctor.triage.texts import LARGE, NOT_TEXT, FileText, read_text
 from oomdoctor.verdicts import named_by_warning, progress_after, verdict_of_ending
 
 _END = 64 << 10
+_REACHES = 64 << 10
+"""No message is longer: what stands that far before what is new has nothing to do with it."""
 _ENDING_SIGNS = sorted({*ERROR_SIGNS, *SIGNS, *SIGNS_OF_A_KIND[:1]})
 """One of these stands in every end of a log that tells anything."""
 _ECHOES = (
@@ -79,19 +83,62 @@ class JobReader:
         self._failures = self.reader.engines(None).failures
         self._endings = make_prefilter(_ENDING_SIGNS, list(range(len(_ENDING_SIGNS))), None)
 
-    def outcome(self, attempt: Attempt) -> AttemptOutcome:
-        """Return what one start of a job came to."""
-        reads = tuple(self._reads(attempt))
+    def outcome(self, attempt: Attempt, quiet: QuietLogs | None = None) -> AttemptOutcome:
+        """Return what one start of a job came to; logs that were quiet are read on from where they were."""
+        reads = tuple(self._reads(attempt, quiet or QuietLogs()))
         return outcome_of(attempt.number, reads)
 
-    def _reads(self, attempt: Attempt) -> Iterator[ReadFile]:
+    def _reads(self, attempt: Attempt, quiet: QuietLogs) -> Iterator[ReadFile]:
         """Read the files of an attempt: those of its processes before what only repeats them."""
-        streams = sorted(attempt.streams, key=lambda stream: stream[0].is_copy)
-        for piece, text in (read for stream in streams for read in _texts(stream)):
-            read = self.read(piece.path, text)
-            if text.problem == NOT_TEXT and not read.events:
-                read = SourceEvents(Source(name=piece.path, size=0))
-            yield ReadFile(piece, read, text.problem)
+        for stream in sorted(attempt.streams, key=lambda stream: stream[0].is_copy):
+            only = stream[0].file if len(stream) == 1 and stream[0].text is None else None
+            read = None if only is None else self._read_on(only, quiet)
+            if only is not None and read is not None:
+                quiet.note(only)
+                yield ReadFile(stream[0], read)
+                continue
+            for piece, text in _texts(stream):
+                read = self.read(piece.path, text)
+                if text.problem == NOT_TEXT and not read.events:
+                    read = SourceEvents(Source(name=piece.path, size=0))
+                if only is not None and text.as_it_lies and self._is_quiet(text, read):
+                    quiet.note(only)
+                yield ReadFile(piece, read, text.problem)
+
+    def _is_quiet(self, text: FileText, read: SourceEvents) -> bool:
+        """Return whether nothing in a text speaks of a failure; what it ends with is looked at anew each time."""
+        if text.data is None:
+            return not read.gaps and all(event.kind is Kind.CONTEXT for event in read.events)
+        return not self._failures.find(text.data, 0, len(text.data))
+
+    def _read_on(self, file: LogFile, quiet: QuietLogs) -> SourceEvents | None:
+        """Return what one reading of a log would give that was quiet so far; None where it has to be read as a whole."""
+        until = quiet.read_until(file)
+        if until is None or (until > LARGE) != (file.size > LARGE):
+            return None
+        last = b""
+        try:
+            for block in blocks_from(file, max(0, until - _REACHES), _REACHES):
+                if self._tells(block, is_large=file.size > LARGE):
+                    return None
+                last = block
+        except OSError:
+            return None
+        read = SourceEvents(Source(name=file.path, size=file.size))
+        if file.size > LARGE or self._endings.find(last, max(0, len(last) - REACH), len(last)):
+            read.last = last[-_END:]
+            read.events += self.reader.recogniser.last_words(read.last, file.path, file.size)
+        return read
+
+    def _tells(self, block: bytes, *, is_large: bool) -> bool:
+        """Return whether what is new of a log may tell of a failure, or is more than plain lines."""
+        if b"\0" in block or b" P " in block:
+            return True
+        if not is_large:
+            return bool(self._failures.find(block, 0, len(block)))
+        behind = self.reader.recogniser.behind
+        literals = {number for number, _ in self.reader.engines(None).every.find(block, 0, len(block))}
+        return any(signature.kind is not Kind.CONTEXT for number in literals for signature in behind(number))
 
     def read(self, path: str, text: FileText, *, context: bool = False) -> SourceEvents:
         """Return the messages in a text; the failures alone, unless what stands around them is wanted (`context`)."""

@@ -16,6 +16,7 @@ from oomdoctor.triage.log_file import LogFile
 
 LARGE = 8 << 20
 """Up to here a text is held whole."""
+_ERROR_FILE = "error.json"
 NOT_TEXT = "not text"
 _CONTROLS = bytes((*range(1, 8), *range(14, 27), *range(28, 32), 127))
 """What terminals, progress bars and encodings have no use for."""
@@ -32,6 +33,8 @@ class FileText(Struct, frozen=True):
     """None where the text is too large to be held."""
     problem: str | None = None
     """Why it could not be read, or not to its end."""
+    as_it_lies: bool = False
+    """Nothing had to be taken off it."""
 
 
 def read_text(file: LogFile) -> FileText:
@@ -39,7 +42,7 @@ def read_text(file: LogFile) -> FileText:
     if file.problem is not None:
         return FileText(b"", file.problem)
     if file.size > LARGE:
-        return FileText(None)
+        return FileText(None, as_it_lies=_is_plain(file.path))
     try:
         handle = os.open(where(file.path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as why:
@@ -55,7 +58,7 @@ def read_text(file: LogFile) -> FileText:
 
 def text_of(data: bytes, path: str) -> FileText:
     """Return bytes as text: unpacked, in UTF-8, and with the entries of a runtime joined."""
-    problem = None
+    whole, problem = data, None
     if len(data) > LARGE:
         return FileText(None)
     if compression(data[:8]) is not None or b"\0" in data:
@@ -63,11 +66,21 @@ def text_of(data: bytes, path: str) -> FileText:
         if unpacked.data is None:
             return unpacked
         data, problem = unpacked.data, unpacked.problem
-    if path.endswith("error.json"):
+    if path.endswith(_ERROR_FILE):
         data = error_file_text(data) or data
     if _is_binary(data[:_START]):
         return FileText(data, NOT_TEXT)
-    return FileText(join_pieces(data), problem)
+    joined = join_pieces(data)
+    return FileText(joined, problem, as_it_lies=joined is whole and not path.endswith(_ERROR_FILE))
+
+
+def _is_plain(path: str) -> bool:
+    """Return whether a large file is read as it lies."""
+    opened = open_path(where(path))
+    if isinstance(opened, Unreadable):
+        return False
+    opened.close()
+    return opened.descriptor is not None
 
 
 def _is_binary(start: bytes) -> bool:

@@ -29,6 +29,7 @@ from oomdoctor.triage.policy.restart import FailedStart, retry_of
 from oomdoctor.triage.row import JobRow, Retry, UnreadFile
 from oomdoctor.triage.scheduler.record import JobRecord
 from oomdoctor.triage.scheduler.records import Records
+from oomdoctor.triage.store.quiet_logs import QuietLogs
 from oomdoctor.triage.texts import lines_of, read_start, read_text
 
 try:
@@ -56,10 +57,10 @@ class Worker:
         self._records = records
         self._tool, self._rules = tool, rules
 
-    def rows(self, family: str, files: Sequence[PlacedFile]) -> Iterator[JobRow]:
-        """Yield a row for each job in files that are looked at together."""
+    def rows(self, family: str, files: Sequence[PlacedFile], quiet: QuietLogs | None = None) -> Iterator[JobRow]:
+        """Yield a row for each job in files that are looked at together; logs that were quiet are read on from where they were."""
         for job in self.jobs(family, files):
-            yield self.row(job)
+            yield self.judged(job, quiet=quiet)[0]
 
     def jobs(self, family: str, files: Sequence[PlacedFile]) -> Iterator[Job]:
         """Yield the jobs of files that are looked at together."""
@@ -117,9 +118,9 @@ class Worker:
         """Return the row of a job: of the start that failed of memory first, or of the newest one, whatever became of it."""
         return self.judged(job, newest=newest)[0]
 
-    def judged(self, job: Job, *, newest: bool = False) -> tuple[JobRow, AttemptOutcome]:
+    def judged(self, job: Job, *, newest: bool = False, quiet: QuietLogs | None = None) -> tuple[JobRow, AttemptOutcome]:
         """Return the row of a job, and what the start came to that it tells of."""
-        outcomes = [self._reader.outcome(attempt) for attempt in job.attempts]
+        outcomes = [self._reader.outcome(attempt, quiet) for attempt in job.attempts]
         records = self._records_of(job)
         chosen = outcomes[-1] if newest else _first_failed(outcomes)
         row = self._plain_row(job, outcomes, chosen)

@@ -16,6 +16,7 @@ from oomdoctor.triage.log_file import PlacedFile
 from oomdoctor.triage.row import JobRow
 from oomdoctor.triage.scheduler.records import Records
 from oomdoctor.triage.store.parts import PartFamily, PartHead, Parts, StoredPart, family_key
+from oomdoctor.triage.store.quiet_logs import QuietLogs
 from oomdoctor.triage.work import Redact, Worker, record_name
 
 
@@ -110,8 +111,10 @@ class PartWorker:
             else:
                 to_read.append(ToRead(name, key, files))
         for family in brought_here(to_read):
-            rows = list(self._reader().rows(family.family, family.files))
-            yield PartFamily(family.family, family.key, [Raw(encode(row)) for row in rows], self._told(rows)), True
+            before = known.families.get(family.family) if known is not None and usable else None
+            quiet = QuietLogs(() if before is None else before.quiet)
+            rows = list(self._reader().rows(family.family, family.files, quiet))
+            yield PartFamily(family.family, family.key, [Raw(encode(row)) for row in rows], self._told(rows), quiet.now), True
 
     def _is_told_the_same(self, known: StoredPart | None, kept: PartFamily) -> bool:
         """Return whether the records say of the jobs of a family what they said when it was read."""

@@ -19,6 +19,7 @@ from msgspec.json import Decoder, encode
 from oomdoctor.triage.log_file import PlacedFile
 from oomdoctor.triage.placing import Placed
 from oomdoctor.triage.row import JobRow
+from oomdoctor.triage.store.quiet_logs import QuietLog
 from oomdoctor.triage.store.taken_cards import MARK, find_taken_cards
 from oomdoctor.triage.work import inputs_key
 
@@ -45,7 +46,7 @@ class PartHead(Struct, frozen=True):
     """Which records were at hand."""
 
 
-class PartFamily(Struct, frozen=True):
+class PartFamily(Struct, frozen=True, omit_defaults=True):
     """A line of a part: a family, what tells whether its files changed, and its rows as they were written."""
 
     family: str
@@ -53,6 +54,8 @@ class PartFamily(Struct, frozen=True):
     rows: list[Raw]
     records: str = ""
     """A hash of what the records say of its jobs; empty where they say nothing."""
+    quiet: list[QuietLog] = []
+    """Its larger logs that can be read on from where they end."""
 
 
 class StoredPart(Struct):

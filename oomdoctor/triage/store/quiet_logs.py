@@ -1,0 +1,72 @@
+"""Logs in which nothing failed so far: what tells that one has only grown since, so that it is read on from there.
+
+Of them no more is known than that, and no more is needed: a reader that meets a failure in what is new reads the whole log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from oomdoctor.triage.elsewhere.downloads import where
+from oomdoctor.triage.log_file import LogFile
+
+LEAST = 256 << 10
+"""A smaller log is read again as quickly."""
+_EDGE = 4 << 10
+"""So much of the beginning and of the end of what was read is held against what lies there now."""
+_BLOCK = 256 << 10
+
+
+class QuietLog(Struct, frozen=True, array_like=True):
+    """A log as it was read, without a failure in it."""
+
+    path: str
+    size: int
+    mark: str
+    """A hash of its first and last bytes: another one where it was cut or written anew."""
+
+
+class QuietLogs:
+    """Which logs of a family were quiet when they were read last, and which are now."""
+
+    def __init__(self, known: Iterable[QuietLog] = ()) -> None:
+        self._known = {log.path: log for log in known}
+        self.now: list[QuietLog] = []
+
+    def read_until(self, file: LogFile) -> int | None:
+        """Return up to where a log was read and was quiet; None where it was not, or is no longer what it was."""
+        known = self._known.get(file.path)
+        if known is None or known.size > file.size or known.mark != _mark(file.path, known.size):
+            return None
+        return known.size
+
+    def note(self, file: LogFile) -> None:
+        """Keep that a log was quiet."""
+        mark = _mark(file.path, file.size) if file.size >= LEAST else None
+        if mark is not None:
+            self.now.append(QuietLog(file.path, file.size, mark))
+
+
+def blocks_from(file: LogFile, start: int, overlap: int) -> Iterator[bytes]:
+    """Yield what stands in a log from an offset on; blocks begin with the last bytes of the one before. Raise OSError."""
+    with open(where(file.path), "rb") as log:
+        log.seek(start)
+        block = b""
+        while start < file.size and (more := log.read(min(_BLOCK, file.size - start))):
+            block = block[-overlap:] + more
+            start += len(more)
+            yield block
+
+
+def _mark(path: str, size: int) -> str | None:
+    try:
+        with open(where(path), "rb") as log:
+            first = log.read(_EDGE)
+            log.seek(max(0, size - _EDGE))
+            last = log.read(min(size, _EDGE))
+    except OSError:
+        return None
+    return hashlib.blake2b(first + last, digest_size=12).hexdigest() if len(last) == min(size, _EDGE) else None
