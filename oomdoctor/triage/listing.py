@@ -5,6 +5,7 @@ Nothing is opened. Links to files are followed only where they lead out of what 
 
 from __future__ import annotations
 
+import errno
 import glob
 import itertools
 import os
@@ -192,10 +193,8 @@ def _listed(entry: os.DirEntry[str], roots: Sequence[str], seen: set[tuple[int, 
 
 def _file(path: str, roots: Sequence[str], seen: set[tuple[int, int]]) -> LogFile | None:
     """Return a file that is named, or that a link leads to; None where its target is listed by itself."""
-    if os.path.islink(path) and os.path.exists(path):
-        target = os.path.realpath(path)
-        if any(target.startswith(os.path.join(root, "")) for root in roots):
-            return None
+    if os.path.islink(path) and any(target.startswith(os.path.join(root, "")) for target in _targets(path) for root in roots):
+        return None
     try:
         status = os.stat(path)
     except ValueError as why:  # a NUL in it
@@ -207,6 +206,19 @@ def _file(path: str, roots: Sequence[str], seen: set[tuple[int, int]]) -> LogFil
     if not stat.S_ISREG(status.st_mode):
         return _file_of(path, 0, 0, problem="a pipe, a socket or a device, not a log")
     return _described(path, status, seen)
+
+
+def _targets(path: str) -> Iterator[str]:
+    """Yield what lies at the end of a link, and the link that it names: one that leads nowhere is told of where it lies itself."""
+    try:
+        os.stat(path)
+        yield os.path.realpath(path)
+    except OSError as why:
+        if why.errno == errno.ELOOP:
+            return
+    named = os.path.join(os.path.dirname(path), os.readlink(path))
+    if os.path.lexists(named):
+        yield os.path.join(os.path.realpath(os.path.dirname(named)), os.path.basename(named))
 
 
 def _described(path: str, status: os.stat_result, seen: set[tuple[int, int]]) -> LogFile | None:

@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -19,6 +20,7 @@ from oomdoctor.knowledge.records.layout import EXPORTS, LAYOUTS, ExportRecord
 from oomdoctor.parse.progress import has_trained
 from oomdoctor.triage.archives import archive_families
 from oomdoctor.triage.assembly import assemble
+from oomdoctor.triage.elsewhere.loki_answer import entries_in, is_answer
 from oomdoctor.triage.exports import ExportReader
 from oomdoctor.triage.fingerprint import campaign, config_key, fingerprint, group_of, is_held_by_others
 from oomdoctor.triage.job import Attempt, Job, JobFile
@@ -43,6 +45,7 @@ _HOST_NAME = re.compile(r"(?!localhost)[A-Za-z][\w-]{0,62}(?:\.[\w.-]{1,120})?")
 _VERSIONS = {"log.torch_version": "torch", "log.cuda_version": "cuda", "log.driver_version": "driver", "log.card": "card"}
 
 Redact = Callable[[str], str]
+Lines = Callable[[], Iterator[bytes]]
 
 
 class Worker:
@@ -69,23 +72,27 @@ class Worker:
             if only.layout == ARCHIVE:
                 yield from self._of_archive(family, only.file)
                 return
-            export = self._export(only)
+            export, lines = self._export(only)
             if export is not None:
-                yield from self._of_export(family, only, export)
+                yield from self._of_export(family, only, export, lines)
                 return
         for job in assemble(family, files, read_start, self._layouts.backward):
             yield self._unwrapped(job) if job.layout == "docker" else job
 
-    def _export(self, placed: PlacedFile) -> ExportRecord | None:
-        """Return which log store wrote a file; None where none did."""
+    def _export(self, placed: PlacedFile) -> tuple[ExportRecord | None, Lines]:
+        """Return which log store wrote a file, None where none did, and what gives its lines."""
         if placed.file.problem is not None or placed.layout not in ("plain", "kubernetes-link"):
-            return None
-        return self._exports.record_of(read_start(placed.path))
+            return None, partial(iter, ())
+        start, lines = read_start(placed.path), partial(lines_of, placed.path)
+        if is_answer(start):
+            lines = partial(entries_in, placed.path)
+            start = next(lines(), b"")
+        return self._exports.record_of(start), lines
 
-    def _of_export(self, family: str, placed: PlacedFile, record: ExportRecord) -> Iterator[Job]:
+    def _of_export(self, family: str, placed: PlacedFile, record: ExportRecord, lines: Lines) -> Iterator[Job]:
         """Yield the jobs in an export, each with its own lines."""
         stem = os.path.basename(placed.path).split(".")[0]
-        for native, text in self._exports.jobs(record, lambda: lines_of(placed.path), stem):
+        for native, text in self._exports.jobs(record, lines, stem):
             file = placed.file if text.is_whole else replace(placed.file, problem=_NOT_WHOLE)
             piece = JobFile(file=file, node=text.labels.node, text=text.data)
             yield Job(

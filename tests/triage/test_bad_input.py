@@ -94,12 +94,22 @@ def nowhere(logs: Path) -> None:
     (logs / "fit-770002.out").symlink_to("gone.out")
 
 
+def a_link_to_such_a_link(logs: Path) -> None:
+    nowhere(logs)
+    (logs / "containers").mkdir()
+    (logs / "containers" / "fit.log").symlink_to("../fit-770002.out")
+
+
 def forbidden(logs: Path) -> None:
     (logs / "fit-770002.out").write_text(OOM)
     (logs / "fit-770002.out").chmod(0)
 
 
-PLACES: dict[str, Callable[[Path], None]] = {"links in a circle": circle, "a link to nothing": nowhere}
+PLACES: dict[str, Callable[[Path], None]] = {
+    "links in a circle": circle,
+    "a link to nothing": nowhere,
+    "a link to a link to nothing": a_link_to_such_a_link,
+}
 if os.geteuid():
     PLACES["a file that nobody may read"] = forbidden
 
@@ -108,8 +118,8 @@ if os.geteuid():
 def test_what_cannot_be_opened_is_named_in_its_row(tmp_path: Path, make: Callable[[Path], None]) -> None:
     (tmp_path / "logs").mkdir()
     make(tmp_path / "logs")
-    row = rows(tmp_path)["770002"]
-    assert (row.memory_failure, len(row.unreadable)) == ("unread", 1)
+    (row,) = rows(tmp_path).values()
+    assert (row.native, row.memory_failure, len(row.unreadable)) == ("770002", "unread", 1)
 
 
 def test_pipes_are_no_logs(tmp_path: Path) -> None:

@@ -51,6 +51,12 @@ ANSWERS: dict[str, tuple[object, ...]] = {
 }
 
 
+def test_a_query_that_takes_too_long_is_stopped(rows: str) -> None:
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+    with pytest.raises(UsageError, match=r"stopped after 0\.2 s; --timeout"):
+        query(endless, rows=rows, seconds=0.2)
+
+
 def test_the_document_asks_ten_questions() -> None:
     assert list(QUESTIONS) == list(ANSWERS)
 

@@ -14,6 +14,7 @@ from oomdoctor.api.fleet.merge import merge
 from oomdoctor.api.fleet.triage import triage
 from oomdoctor.cli.fleet.triage import triage as command
 from oomdoctor.errors import UsageError
+from oomdoctor.triage.store.lock import alone
 from oomdoctor.triage.store.parts import Parts
 
 OOM = "Traceback (most recent call last):\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB.\n"
@@ -84,6 +85,17 @@ def test_a_shard_that_has_not_finished_is_told_of(tmp_path: Path, logs: Path) ->
     (tmp_path / "store/parts/01.files").write_bytes(b"")
     (problem,) = merge([store]).problems
     assert "parts not finished: 1;" in problem
+
+
+@pytest.mark.parametrize("into", ["monday", "all"])
+def test_stores_are_not_merged_into_one_in_which_another_triage_works(
+    tmp_path: Path, logs: Path, into: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oomdoctor.triage.store.lock._PATIENCE", 0)
+    triage([str(logs)], redact=str, store=str(tmp_path / "monday"))
+    (tmp_path / into).mkdir(exist_ok=True)
+    with alone(str(tmp_path / into / "lock")), pytest.raises(UsageError, match="another triage is at work"):
+        merge([str(tmp_path / "monday")], into=str(tmp_path / into))
 
 
 def test_a_job_in_two_stores_counts_once_as_it_was_read_last(tmp_path: Path, logs: Path) -> None:

@@ -44,6 +44,20 @@ def docker(text: str) -> str:
     )
 
 
+LOKI_ANSWER = {
+    "status": "success",
+    "data": {
+        "resultType": "streams",
+        "result": [
+            {
+                "stream": {"job": "fit-1", "app": "fit", "node": "n7", "user": "u3"},
+                "values": [["1748912402000000000", OOM.rstrip()], ["1748912400000000000", "step 1"]],
+            },
+            {"stream": {"job": "fit-2"}, "values": [["1748912402000000000", "Training completed.", {"level": "info"}]]},
+        ],
+        "stats": {"summary": {"totalLinesProcessed": 3}},
+    },
+}
 YES: dict[str, object] = {"memory_failure": "yes"}
 NO: dict[str, object] = {"memory_failure": "no"}
 LAYOUTS: dict[str, tuple[dict[str, str | bytes], Told]] = {
@@ -168,6 +182,18 @@ LAYOUTS: dict[str, tuple[dict[str, str | bytes], Told]] = {
     "Vertex": (
         {"export.jsonl": objects(OOM, "textPayload", logName="x", resource={"labels": {"job_id": "77", "task_name": "workerpool0-0"}})},
         {"77": {**YES, "node": "workerpool0-0"}},
+    ),
+    "Loki, an answer of its HTTP API": (
+        {"answer.json": json.dumps(LOKI_ANSWER)},
+        {"fit-1": {**YES, "layout": "loki", "name": "fit", "node": "n7", "user": "u3", "text": OOM.rstrip()}, "fit-2": NO},
+    ),
+    "Loki, an answer that was made readable": (
+        {"answer.json": json.dumps(LOKI_ANSWER, indent=2)},
+        {"fit-1": {**YES, "requested_bytes": 3 << 30}, "fit-2": NO},
+    ),
+    "Loki, an answer that is cut off": (
+        {"answer.json": json.dumps(LOKI_ANSWER)[:-40]},
+        {"answer.json": {**YES, "layout": "plain"}},
     ),
     "Loki, the newest line first": (
         {"export.jsonl": "".join(reversed(objects(WELL + OOM, "line", labels={"job_name": "fit-1"}).splitlines(keepends=True)))},

@@ -11,6 +11,7 @@ from oomdoctor.errors import UsageError
 from oomdoctor.triage.groups import summarise
 from oomdoctor.triage.store.known import forget_known
 from oomdoctor.triage.store.known_groups import note_groups
+from oomdoctor.triage.store.lock import alone
 from oomdoctor.triage.store.merging import merge_parts
 from oomdoctor.triage.store.parts import Parts
 
@@ -19,7 +20,7 @@ def merge(stores: Sequence[str], *, into: str | None = None) -> TriageResult:
     """Sum up what stands in some stores, and keep it in the store `into` besides what is there (default: one in the cache).
 
     One store alone, in which all shards worked, is only summed up. A job in several stores counts once, as it was read last.
-    Raise UsageError where one is no store, or nothing can be written.
+    Raise UsageError where one is no store, where another triage is at work in the one that is written, or nothing can be written.
     """
     folders = [os.path.join(last_store(store), "parts") for store in stores]
     problems = [
@@ -29,12 +30,15 @@ def merge(stores: Sequence[str], *, into: str | None = None) -> TriageResult:
     ]
     kept_in = into or (stores[0] if len(stores) == 1 else store_of(stores))
     folder = os.path.join(kept_in, "parts")
-    if len(stores) > 1 or into is not None:
-        try:
-            forget_known(folder)
-            merge_parts([folder, *folders], folder)
-        except OSError as why:
-            raise UsageError(f"cannot write to {folder}: {(why.strerror or str(why)).lower()}") from why
+    try:
+        os.makedirs(folder, exist_ok=True)
+        with alone(os.path.join(kept_in, "lock")):
+            if len(stores) > 1 or into is not None:
+                forget_known(folder)
+                merge_parts([folder, *folders], folder)
+            fleet = summarise(Parts(folder).rows())
+            known = note_groups(kept_in, fleet)
+    except OSError as why:
+        raise UsageError(f"cannot write to {folder}: {(why.strerror or str(why)).lower()}") from why
     remember(kept_in)
-    fleet = summarise(Parts(folder).rows())
-    return TriageResult(fleet=fleet, folder=folder, files=fleet.files, read=0, known=note_groups(kept_in, fleet), problems=tuple(problems))
+    return TriageResult(fleet=fleet, folder=folder, files=fleet.files, read=0, known=known, problems=tuple(problems))

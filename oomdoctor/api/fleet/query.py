@@ -9,14 +9,17 @@ from oomdoctor.triage.store.export import write_rows
 from oomdoctor.triage.store.parts import Parts
 from oomdoctor.triage.store.sql import Answer, answer_query, has_duckdb
 
+SECONDS = 60.0
+"""So long a question may take where nobody says."""
 
-def query(sql: str, *, store: str | None = None, rows: str | None = None) -> Answer:
+
+def query(sql: str, *, store: str | None = None, rows: str | None = None, seconds: float = SECONDS) -> Answer:
     """Answer one SELECT over the table `jobs`: the rows of a store, or those in a file that triage wrote.
 
     The rows of a store are kept as one file beside its parts, made anew when they changed. Raise UsageError where the query is none, or
-    asks for more than the rows.
+    asks for more than the rows, or for longer than `seconds`.
     """
-    return answer_query(sql, rows if rows is not None else _table(store or "."))
+    return answer_query(sql, rows if rows is not None else _table(store or "."), seconds)
 
 
 def _table(store: str) -> str:

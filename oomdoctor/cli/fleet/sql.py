@@ -8,7 +8,7 @@ import io
 import click
 from msgspec.json import encode
 
-from oomdoctor.api.fleet.query import query
+from oomdoctor.api.fleet.query import SECONDS, query
 from oomdoctor.api.fleet.stores import last_store
 from oomdoctor.cli.options import STORE, format_option, output_option
 from oomdoctor.cli.output import show, write
@@ -23,9 +23,17 @@ _LONGEST = 4000
 @click.argument("question", metavar="SELECT")
 @click.option("--rows", metavar="FILE", type=click.Path(dir_okay=False), help="Ask the rows in this file (.parquet, .jsonl, .sqlite).")
 @STORE
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    default=SECONDS,
+    show_default=True,
+    help="Stop it after so long.",
+)
 @format_option(("terminal", "markdown", "json", "csv"), "answer")
 @output_option("answer")
-def sql(question: str, rows: str | None, store: str | None, format_: str, output: str | None) -> None:
+def sql(question: str, rows: str | None, store: str | None, timeout: float, format_: str, output: str | None) -> None:
     """Answer one SELECT over the table `jobs`, a row for each job of the last triage.
 
     Nothing else is open to it: no file, no network, no other statement. docs/triage.md has ten questions to start from.
@@ -34,7 +42,7 @@ def sql(question: str, rows: str | None, store: str | None, format_: str, output
     Examples:
       oomdoctor triage sql "SELECT node, count(*) AS n FROM jobs WHERE memory_failure = 'yes' GROUP BY node ORDER BY n DESC"
     """
-    answer = query(question, store=None if rows is not None else last_store(store), rows=rows)
+    answer = query(question, store=None if rows is not None else last_store(store), rows=rows, seconds=timeout)
     forms = {"json": _json, "csv": _csv}
     write(forms[format_](answer) if format_ in forms else _table(answer, format_, is_shown=output is None), output)
 

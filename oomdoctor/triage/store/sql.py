@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
+from threading import Event, Timer
 from typing import Any, get_args, get_origin, get_type_hints
 
 from msgspec import DecodeError, Struct
@@ -43,23 +45,48 @@ def has_duckdb() -> bool:
     return find_spec("duckdb") is not None and find_spec("pyarrow") is not None
 
 
-def answer_query(sql: str, path: str) -> Answer:
-    """Answer a query over a file of rows (.parquet, .jsonl, .sqlite). Raise UsageError where it is no query, or asks for more than rows."""
+def answer_query(sql: str, path: str, seconds: float) -> Answer:
+    """Answer a query over a file of rows (.parquet, .jsonl, .sqlite).
+
+    Raise UsageError where it is no query, asks for more than rows, or for longer than `seconds`.
+    """
     form = os.path.splitext(path)[1].lower()
     if not os.path.isfile(path):
         raise UsageError(f"{path}: no such file")
     if form in (".sqlite", ".db"):
-        return _by_sqlite(sql, lambda: sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True))
+        return _by_sqlite(sql, lambda: sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True), seconds)
     if form not in (".parquet", ".jsonl", ".ndjson"):
         raise UsageError(f"{path}: rows are read from .parquet, .jsonl and .sqlite")
     if find_spec("duckdb") is not None:
-        return _by_duckdb(sql, path, form)
+        return _by_duckdb(sql, path, form, seconds)
     if form == ".parquet":
         raise UsageError('Parquet needs DuckDB: pip install "oomdoctor[fleet]"')
-    return _by_sqlite(sql, lambda: _loaded(path))
+    return _by_sqlite(sql, lambda: _loaded(path), seconds)
 
 
-def _by_duckdb(sql: str, path: str, form: str) -> Answer:
+@contextmanager
+def _stopped_after(seconds: float, stop: Callable[[], object]) -> Iterator[None]:
+    """Stop what runs inside where it takes longer than `seconds`. Raise UsageError where it did."""
+    is_late = Event()
+
+    def end() -> None:
+        is_late.set()
+        stop()
+
+    timer = Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except Exception as why:
+        if is_late.is_set():
+            raise UsageError(f"the query was stopped after {seconds:g} s; --timeout gives it more") from why
+        raise
+    finally:
+        timer.cancel()
+
+
+def _by_duckdb(sql: str, path: str, form: str, seconds: float) -> Answer:
     import duckdb  # noqa: PLC0415 - 24 MiB, for those who ask
 
     base = duckdb.connect(":memory:", config=_CLOSED)
@@ -73,8 +100,9 @@ def _by_duckdb(sql: str, path: str, form: str) -> Answer:
         statements = base.extract_statements(sql)
         if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
             raise UsageError(_ONE_SELECT)
-        result = base.execute(statements[0])
-        return Answer(tuple(column[0] for column in result.description or ()), result.fetchall())
+        with _stopped_after(seconds, base.interrupt):
+            result = base.execute(statements[0])
+            return Answer(tuple(column[0] for column in result.description or ()), result.fetchall())
     except duckdb.Error as why:
         raise UsageError(f"the query failed: {_first_line(why)}") from why
     finally:
@@ -92,14 +120,15 @@ def _types() -> str:
     return "{" + ", ".join(columns) + "}"
 
 
-def _by_sqlite(sql: str, connect: Callable[[], sqlite3.Connection]) -> Answer:
+def _by_sqlite(sql: str, connect: Callable[[], sqlite3.Connection], seconds: float) -> Answer:
     try:
         base = connect()
         base.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY)
-        result = base.execute(sql)
-        if result.description is None:
-            raise UsageError(_ONE_SELECT)
-        answer = Answer(tuple(column[0] for column in result.description), result.fetchall())
+        with _stopped_after(seconds, base.interrupt):
+            result = base.execute(sql)
+            if result.description is None:
+                raise UsageError(_ONE_SELECT)
+            answer = Answer(tuple(column[0] for column in result.description), result.fetchall())
         base.close()
     except (sqlite3.Error, sqlite3.Warning) as why:
         raise UsageError(f"the query failed: {_first_line(why)}") from why
