@@ -28,8 +28,8 @@ from oomdoctor.machine.findings import environment_findings_of_json
 from oomdoctor.parse import reading
 from oomdoctor.parse.computation import ComputationFinder
 from oomdoctor.parse.recogniser import Recogniser
-from oomdoctor.snapshots.recording import PythonFrame
 from oomdoctor.snapshots.sites import Holdings
+from oomdoctor.snapshots.stacks import PythonFrame, Stacks
 from oomdoctor.triage.placing import Layouts
 
 
@@ -96,11 +96,11 @@ def check_computation(path: str, computation: ComputationRecord, finder: Computa
 def check_holding(path: str, holding: HoldingRecord, holdings: Holdings) -> Iterator[Wrong]:
     """Yield what the examples of a holding show to be wrong with it."""
     for frames in holding.examples:
-        name = holdings.of([_frame(text) for text in frames])
+        name = _held_for(holdings, frames)
         if name != holding.id:
             yield Wrong(path, holding.id, f"is not what its example holds ({name or 'nothing'} is): {frames[0]}", frames[0])
     for frames in holding.near_misses:
-        if holdings.of([_frame(text) for text in frames]) == holding.id:
+        if _held_for(holdings, frames) == holding.id:
             yield Wrong(path, holding.id, f"fires on a near miss: {frames[0]}", frames[0])
 
 
@@ -116,6 +116,12 @@ def check_layout(path: str, layout: LayoutRecord, layouts: Layouts) -> Iterator[
         known = layouts.facts(near)
         if known is not None and known[0].id == layout.id:
             yield Wrong(path, layout.id, f"fires on a near miss: {near}", near)
+
+
+def _held_for(holdings: Holdings, frames: Sequence[str]) -> str | None:
+    """Return what memory is held for that these frames ask for."""
+    stacks = Stacks()
+    return holdings.of(stacks, stacks.add(stacks.frame(_frame(text)) for text in frames))
 
 
 def _frame(text: str) -> PythonFrame:

@@ -5,31 +5,27 @@ Nothing in the file is trusted: whatever lacks a number where one must stand is 
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from typing import NamedTuple, cast
 
 from oomdoctor.case.gap import Gap
 from oomdoctor.snapshots.pickled.values import StackNumber
 from oomdoctor.snapshots.recording import (
     ACTIONS,
+    MOST,
     Action,
     Annotation,
     Device,
-    PythonFrame,
     Recording,
+    Row,
     SavedBlock,
     Segment,
     Trace,
     profiled,
 )
-from oomdoctor.snapshots.stacks import Stacks
+from oomdoctor.snapshots.stacks import PythonFrame, Stacks
 
-_MOST = 1 << 62
-"""No size and no address is as large."""
 _MOST_DEVICES = 1024
-_COLUMNS = 6
 _WAITING = ("active_pending_free", "active_awaiting_free")
 """The docstring of torch has the second, every release writes the first."""
 _LIVE = ("active_allocated", *_WAITING)
@@ -81,8 +77,8 @@ def _recording(value: Fields, form: str, file_size: int, reader: SnapshotReader,
 
 def _entries(listed: list[object]) -> int:
     """Return how many entries a trace has."""
-    rows = getattr(listed, "rows", None)
-    return len(listed) + (0 if rows is None else len(rows) // _COLUMNS)
+    trace = getattr(listed, "trace", None)
+    return len(listed) + (0 if trace is None else len(trace))
 
 
 class PlacedSegment(NamedTuple):
@@ -108,28 +104,17 @@ class SnapshotReader:
 
     def trace(self, entries: list[object]) -> Trace:
         """Return the columns of one device's trace."""
-        rows = array("Q") if (taken := getattr(entries, "rows", None)) is None else taken
+        trace = Trace() if (taken := getattr(entries, "trace", None)) is None else taken
         for entry in entries:
-            rows.extend(self.row(entry))
-        return self._in_columns(rows)
+            if (row := self.row(entry)) is not None:
+                trace.append(*row)
+        return trace
 
-    def _in_columns(self, rows: array[int]) -> Trace:
-        """Return the trace of rows that stand one behind the other, without those that hold a number that is none."""
-        if rows and max(rows) >= _MOST:
-            begins = range(0, len(rows), _COLUMNS)
-            kept = [rows[begin : begin + _COLUMNS] for begin in begins]
-            sound = [row for row in kept if max(row) < _MOST]
-            self.unreadable += len(kept) - len(sound)
-            rows = array("Q", chain.from_iterable(sound))
-        columns = (rows[column::_COLUMNS] for column in range(_COLUMNS))
-        actions, addresses, sizes, streams, stacks, times = columns
-        return Trace(array("B", actions), addresses, sizes, streams, array("L", stacks), times)
-
-    def row(self, entry: object) -> tuple[int, ...]:
-        """Return the columns of an entry; none where it lacks what it must have."""
+    def row(self, entry: object) -> Row | None:
+        """Return the columns of an entry; None where it lacks what it must have."""
         if not isinstance(entry, dict):
             self.unreadable += 1
-            return ()
+            return None
         if len(self.keys) < len(entry):
             self.keys.update(entry)
         name = entry.get("action")
@@ -137,11 +122,11 @@ class SnapshotReader:
         address = entry.get("device_free" if action is Action.OOM else "addr", 0)
         numbers = (address, entry.get("size"), entry.get("stream", 0), entry.get("time_us", 0))
         for number in numbers:
-            if type(number) is not int or not 0 <= number < _MOST:
+            if type(number) is not int or not 0 <= number < MOST:
                 self.unreadable += 1
-                return ()
+                return None
         address, size, stream, time = cast("tuple[int, int, int, int]", numbers)
-        return action, address, size, stream, self.stack(entry.get("frames"), entry.get("category")), time
+        return action, address, size, stream, time, self.stack(entry.get("frames"), entry.get("category"))
 
     def segments(self, listed: list[object]) -> dict[int, list[Segment]]:
         """Return the segments of each device, by address."""
@@ -212,8 +197,11 @@ class SnapshotReader:
 
     def stack_of(self, frames: list[int]) -> int:
         """Return the number of the stack of frames by their numbers; those of C++ tell whether it is of the backward pass."""
-        python = [frame for frame in frames if frame > _OF_BACKWARD]
-        return self.stacks.add(python, in_backward=not python and _OF_BACKWARD in frames)
+        known = list(filter(None, frames))  # all but most frames of C++
+        if _OF_BACKWARD not in known:
+            return self.stacks.add(known)
+        python = [frame for frame in known if frame != _OF_BACKWARD]
+        return self.stacks.add(python, in_backward=not python)
 
     def frame(self, value: object) -> int:
         """Return the number of a frame."""
@@ -269,4 +257,4 @@ def _list(value: object) -> list[object]:
 
 
 def _whole(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value < _MOST else None
+    return value if type(value) is int and 0 <= value < MOST else None

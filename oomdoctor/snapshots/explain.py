@@ -15,10 +15,11 @@ from oomdoctor.snapshots.kept import Kept, kept
 from oomdoctor.snapshots.phases import StepEnds, named_phases, steps
 from oomdoctor.snapshots.picture.course import Course, Owner, Owners, course
 from oomdoctor.snapshots.picture.memory_map import MemoryMap, memory_map
-from oomdoctor.snapshots.recording import NO_STACK, Action, Device, Recording
+from oomdoctor.snapshots.recording import Action, Device, Recording
 from oomdoctor.snapshots.refusal import Refusal, refusals
 from oomdoctor.snapshots.replay import LiveBlock, Peak, live_at, live_at_end, peak, start
 from oomdoctor.snapshots.sites import Categories, Holder, Holdings, holders
+from oomdoctor.snapshots.stacks import NO_STACK
 
 AT_OOM, AT_PEAK, AT_END = "oom", "peak", "end"
 
@@ -107,7 +108,7 @@ def _device(recording: Recording, device: Device, holdings: Holdings, total: int
         map=memory_map(
             ranges_at(device, len(device.trace) if moment == AT_END else position),
             live,
-            {address: owners.of(block) for address, block in live.items()},
+            {address: owners.of(block.stack, block.born) for address, block in live.items()},
             told,
         ),
         map_owners=told,
@@ -127,7 +128,7 @@ def _largest(live: Mapping[int, LiveBlock], owners: Owners) -> tuple[Owner, ...]
     """Return the owners that hold most, where there is no course that tells."""
     sums: Counter[Owner] = Counter()
     for block in live.values():
-        sums[owners.of(block)] += block.requested
+        sums[owners.of(block.stack, block.born)] += block.requested
     return tuple(owner for owner, _ in sums.most_common(_TOLD))
 
 
@@ -164,7 +165,7 @@ def _moment(device: Device, ooms: Sequence[Refusal], highest: Peak) -> tuple[str
 
 def _has_frames(device: Device, recording: Recording) -> bool:
     blocks = (block.stack for segment in device.segments for block in segment.blocks)
-    return any(recording.stacks[stack].frames for stack in {*device.trace.stacks, *blocks} if stack != NO_STACK)
+    return any(recording.stacks.numbers(stack) for stack in {*device.trace.stacks, *blocks} if stack != NO_STACK)
 
 
 def _saved(device: Device) -> SavedState:

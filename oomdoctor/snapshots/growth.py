@@ -10,9 +10,10 @@ from itertools import pairwise
 from msgspec import Struct
 
 from oomdoctor.snapshots.phases import StepEnds
-from oomdoctor.snapshots.recording import Action, Device, Stack
+from oomdoctor.snapshots.recording import Action, Device
 from oomdoctor.snapshots.replay import frees_by, live_at
 from oomdoctor.snapshots.sites import Categories, own_frame
+from oomdoctor.snapshots.stacks import Stacks
 
 _FEWEST_STEPS = 4
 """StepEnds in a row in which a site must add: states that appear at the first step are not growth."""
@@ -36,14 +37,14 @@ class Growth(Struct, frozen=True):
     blocks: int
 
 
-def growth(device: Device, stacks: Sequence[Stack], steps: StepEnds, until: int, categories: Categories) -> tuple[Growth, ...]:
+def growth(device: Device, stacks: Stacks, steps: StepEnds, until: int, categories: Categories) -> tuple[Growth, ...]:
     """Return the sites that hold blocks of most steps before a position, those that add most first."""
     ends = [end for end in steps.ends if end < until]
     if len(ends) < _FEWEST_STEPS:
         return ()
     by_site: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for block in live_at(device, until).values():
-        own = None if block.born is None else own_frame(stacks[block.stack])
+        own = None if block.born is None else own_frame(stacks, block.stack)
         if block.born is not None and own is not None and categories.of(block.stack, block.born) not in _GROW_BY_DESIGN:
             by_site[str(own)][bisect_right(ends, block.born)].append(block.requested)
     growing = [grows for site, added in by_site.items() if (grows := _growth(site, added, len(ends))) is not None]
@@ -70,7 +71,7 @@ def _growth(site: str, added: dict[int, list[int]], steps: int) -> Growth | None
     return Growth(site, middle, len(whole), held, sum(map(len, added.values())))
 
 
-def _freed_later(device: Device, stacks: Sequence[Stack], ends: Sequence[int], until: int) -> Counter[str]:
+def _freed_later(device: Device, stacks: Stacks, ends: Sequence[int], until: int) -> Counter[str]:
     """Return how many blocks of each site were freed in a later step than the one that made them: what is kept for a while."""
     trace, free = device.trace, frees_by(device.trace)
     born: dict[int, int] = {}
@@ -81,7 +82,7 @@ def _freed_later(device: Device, stacks: Sequence[Stack], ends: Sequence[int], u
         elif trace.actions[at] == free:
             begun = born.pop(trace.addresses[at], None)
             if begun is not None and bisect_right(ends, begun) < bisect_right(ends, at) - 1:
-                own = own_frame(stacks[trace.stacks[begun]])
+                own = own_frame(stacks, trace.stacks[begun])
                 out[str(own)] += own is not None
     return out
 

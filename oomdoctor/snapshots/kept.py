@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from oomdoctor.parse.traceback import phase_of
-from oomdoctor.snapshots.recording import PythonFrame, Stack
 from oomdoctor.snapshots.replay import LiveBlock
 from oomdoctor.snapshots.sites import UNKNOWN, Categories, is_of_library
+from oomdoctor.snapshots.stacks import PythonFrame, Stacks
 
 _COMPUTED = frozenset(("activations", "attention", "logits", "sampling", "collected-predictions", UNKNOWN))
 """What forward passes leave (rules/holdings.yaml)."""
@@ -46,11 +46,11 @@ class Kept(Struct, frozen=True):
     """Whether it is what gradient checkpointing keeps of each layer."""
 
 
-def kept(live: Mapping[int, LiveBlock], stacks: Sequence[Stack], categories: Categories) -> Kept | None:
+def kept(live: Mapping[int, LiveBlock], stacks: Stacks, categories: Categories) -> Kept | None:
     """Return what forward passes left among the blocks that live; None where no frames tell of any."""
     paths: dict[int, list[int]] = {}
     for block in live.values():
-        if stacks[block.stack].frames and categories.of(block.stack, block.born) in _COMPUTED:
+        if stacks.numbers(block.stack) and categories.of(block.stack, block.born) in _COMPUTED:
             sums = paths.setdefault(block.stack, [0, 0])
             sums[0] += block.requested
             sums[1] += 1

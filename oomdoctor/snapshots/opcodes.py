@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable
+from functools import lru_cache
 
 PROTOCOLS = (2, 3, 4, 5)
 _LONGS = b"|".join((*(re.escape(bytes((length,))) + b".{%d}" % length for length in (7, 6, 8, 5, 4, 3, 2, 1)), rb"\x09.{8}\x00"))
@@ -38,8 +40,14 @@ def memo_numbers(gets: bytes) -> list[int]:
     """Return the numbers in opcodes, one behind the other, that take something from the memo."""
     out: list[int] = []
     for run in _GETS.findall(gets):
-        out += run[1::2] if run[0] == 0x68 else struct.unpack("<" + "xI" * (len(run) // 5), run)
+        out += run[1::2] if run[0] == 0x68 else _long_numbers(len(run) // 5)(run)
     return out
+
+
+@lru_cache(maxsize=1024)
+def _long_numbers(count: int) -> Callable[[bytes], tuple[int, ...]]:
+    """Return what reads the numbers of so many opcodes of five bytes."""
+    return struct.Struct("<" + "xI" * count).unpack
 
 
 def get_of(number: int) -> bytes:

@@ -14,8 +14,8 @@ from itertools import count
 
 from msgspec import Struct
 
-from oomdoctor.snapshots.recording import Action, Device, Recording, Stack
-from oomdoctor.snapshots.stacks import from_outside
+from oomdoctor.snapshots.recording import Action, Device, Recording
+from oomdoctor.snapshots.stacks import Stacks
 
 OPTIMIZER_STEP, PROFILER_STEP = "Optimizer.step#", "ProfilerStep#"
 _MODULE_CALLS = ("_call_impl", "_wrapped_call_impl")
@@ -62,11 +62,11 @@ def named_phases(recording: Recording, device: Device) -> list[tuple[int, int, s
     return out
 
 
-def _rounds(stacks: Sequence[Stack], device: Device) -> tuple[int, ...]:
+def _rounds(stacks: Stacks, device: Device) -> tuple[int, ...]:
     """Return the positions at which the outermost loop begins again."""
     trace = device.trace
     requests = array("L", (at for at, action in enumerate(trace.actions) if action == Action.ALLOC))
-    has_frames = {stack: from_outside(stacks, stack, 0) is not None for stack in {trace.stacks[at] for at in requests}}
+    has_frames = {stack: stacks.from_outside(stack, 0) is not None for stack in {trace.stacks[at] for at in requests}}
     requests = array("L", (at for at in requests if has_frames[trace.stacks[at]]))
     for depth in count():
         level = _level(requests, trace.stacks, stacks, depth)
@@ -82,11 +82,9 @@ def _rounds(stacks: Sequence[Stack], device: Device) -> tuple[int, ...]:
     return ()
 
 
-def _level(
-    requests: Sequence[int], stack_at: Sequence[int], stacks: Sequence[Stack], depth: int
-) -> tuple[Sequence[int], dict[int, int]] | None:
+def _level(requests: Sequence[int], stack_at: Sequence[int], stacks: Stacks, depth: int) -> tuple[Sequence[int], dict[int, int]] | None:
     """Return the requests that come through one function at a depth, and the line of each stack there; None where most do not."""
-    frames = {stack: from_outside(stacks, stack, depth) for stack in {stack_at[at] for at in requests}}
+    frames = {stack: stacks.from_outside(stack, depth) for stack in {stack_at[at] for at in requests}}
     called = {stack: (frame.file, frame.function) for stack, frame in frames.items() if frame is not None}
     functions = Counter(called[stack_at[at]] for at in requests if stack_at[at] in called)
     if not functions:
@@ -110,7 +108,7 @@ def _visits(requests: Sequence[int], stack_at: Sequence[int], lines: Mapping[int
     return out
 
 
-def _anchor(repeated: Mapping[int, list[int]], lines: Mapping[int, int], stacks: Sequence[Stack]) -> int:
+def _anchor(repeated: Mapping[int, list[int]], lines: Mapping[int, int], stacks: Stacks) -> int:
     """Return the line that each round comes through once: the optimizer's, as batches may be gathered; else the first of the busiest."""
     steps = Counter(
         line for stack, line in lines.items() if line in repeated and any(_OPTIMIZER_FILE in frame.file for frame in stacks[stack].frames)

@@ -10,7 +10,8 @@ from dataclasses import replace
 from oomdoctor.case.gap import Gap
 from oomdoctor.snapshots.convert import NotASnapshot, SnapshotReader, recording
 from oomdoctor.snapshots.opcodes import NotReadable
-from oomdoctor.snapshots.pickled.unpickle import ByteSource, Unpickler
+from oomdoctor.snapshots.pickled.unpickle import Unpickler
+from oomdoctor.snapshots.pickled.window import ByteSource
 from oomdoctor.snapshots.recording import Recording
 
 try:

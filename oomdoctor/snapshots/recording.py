@@ -7,12 +7,12 @@ Sizes are in bytes. The keys of the file, and since when torch writes them: torc
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
 from oomdoctor.case.gap import Gap
+from oomdoctor.snapshots.stacks import Stacks
 
 
 class Action(IntEnum):
@@ -33,26 +33,6 @@ class Action(IntEnum):
 ACTIONS = {action.name.lower(): action for action in Action if action is not Action.OTHER}
 
 
-class PythonFrame(NamedTuple):
-    """One line of Python that a request came through."""
-
-    file: str
-    line: int
-    function: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.function}"
-
-
-class Stack(NamedTuple):
-    """The frames of Python behind a request, innermost first, and whether autograd's thread made it (only C++ frames tell)."""
-
-    frames: tuple[PythonFrame, ...] = ()
-    in_backward: bool = False
-    category: str | None = None
-    """What the profiler says that it holds: an entry of rules/holdings.yaml."""
-
-
 _PROFILED = {
     "parameter": "weights",
     "optimizer_state": "optimizer-states",
@@ -69,8 +49,10 @@ def profiled(category: object) -> str | None:
     return _PROFILED.get(category) if isinstance(category, str) else None
 
 
-NO_STACK = 0
-"""The index of the stack that nobody recorded."""
+Row = tuple[int, int, int, int, int, int]
+"""An entry of a trace: action, address, size, stream, time and stack."""
+MOST = 1 << 62
+"""No size, no address and no time is as large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +65,21 @@ class Trace:
     sizes: array[int] = field(default_factory=lambda: array("Q"))
     """Asked bytes; of an OOM the request rounded up to 512 bytes, of segments what was asked of the driver."""
     streams: array[int] = field(default_factory=lambda: array("Q"))
-    stacks: array[int] = field(default_factory=lambda: array("L"))
+    stacks: array[int] = field(default_factory=lambda: array("I"))
     times: array[int] = field(default_factory=lambda: array("Q"))
     """Microseconds since 1970; 0 where none was written (before torch 2.2)."""
 
     def __len__(self) -> int:
         return len(self.actions)
+
+    def append(self, action: int, address: int, size: int, stream: int, time: int, stack: int) -> None:
+        """Add an entry. Each number must be one of its column."""
+        self.actions.append(action)
+        self.addresses.append(address)
+        self.sizes.append(size)
+        self.streams.append(stream)
+        self.times.append(time)
+        self.stacks.append(stack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +141,7 @@ class Recording:
     torch_at_least: str | None
     """The first torch whose snapshots have these keys."""
     devices: tuple[Device, ...]
-    stacks: Sequence[Stack]
+    stacks: Stacks
     annotations: tuple[Annotation, ...]
     settings: dict[str, str]
     """What of `allocator_settings` is set, as text."""

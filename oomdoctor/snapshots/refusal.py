@@ -7,15 +7,16 @@ and what the driver had.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from oomdoctor.snapshots.address_space import FreePiece, Owner, ReservedRange, driver_request, free_pieces, is_small_request, ranges_at_each
-from oomdoctor.snapshots.recording import Action, Device, Stack
+from oomdoctor.snapshots.recording import Action, Device
 from oomdoctor.snapshots.replay import LiveBlock, live_at_each, totals_at
 from oomdoctor.snapshots.sites import Categories, own_frame
+from oomdoctor.snapshots.stacks import Stacks
 
 TOO_MUCH_LIVE, LARGE_REQUEST, FRAGMENTATION, OTHER_POOL = "too-much-live", "one-large-request", "fragmentation", "other-pool"
 LIMIT, OTHERS, UNKNOWN = "limit", "others-on-the-card", "unknown"
@@ -59,7 +60,7 @@ class Refusal(Struct, frozen=True):
     category: str
 
 
-def refusals(device: Device, total: int | None, stacks: Sequence[Stack], categories: Categories) -> tuple[Refusal, ...]:
+def refusals(device: Device, total: int | None, stacks: Stacks, categories: Categories) -> tuple[Refusal, ...]:
     """Return the failed requests of a trace. `total` is what the card has, where somebody knows."""
     positions = [at for at, action in enumerate(device.trace.actions) if action == Action.OOM][-MOST_REFUSALS:]
     if not positions:
@@ -79,7 +80,7 @@ class _Moment(NamedTuple):
     totals: tuple[int, int]
 
 
-def _refusal(moment: _Moment, total: int | None, stacks: Sequence[Stack], categories: Categories) -> Refusal:
+def _refusal(moment: _Moment, total: int | None, stacks: Stacks, categories: Categories) -> Refusal:
     trace, at, live = moment.device.trace, moment.at, moment.live
     size, driver_free = trace.sizes[at], trace.addresses[at]
     owner: Owner = (trace.streams[at], (0, 0))
@@ -91,7 +92,7 @@ def _refusal(moment: _Moment, total: int | None, stacks: Sequence[Stack], catego
     why = reason(size, driver_free, reserved, largest, in_pool, elsewhere, total) if moment.device.is_mapped else UNKNOWN
     beside = tuple(_beside(own, live, stacks, categories)) if why == FRAGMENTATION else ()
     survived = at < trace.actions.tobytes().rfind(Action.ALLOC)
-    asking = own_frame(stacks[trace.stacks[at]])
+    asking = own_frame(stacks, trace.stacks[at])
     return Refusal(
         position=at,
         requested=size,
@@ -109,13 +110,13 @@ def _refusal(moment: _Moment, total: int | None, stacks: Sequence[Stack], catego
     )
 
 
-def _beside(own: list[FreePiece], live: Mapping[int, LiveBlock], stacks: Sequence[Stack], categories: Categories) -> Iterator[Neighbour]:
+def _beside(own: list[FreePiece], live: Mapping[int, LiveBlock], stacks: Stacks, categories: Categories) -> Iterator[Neighbour]:
     """Yield who owns the blocks beside the largest free pieces, those with most blocks first."""
     largest = sorted(own, key=lambda piece: -piece.size)[:_MOST_BESIDE]
     addresses = dict.fromkeys(address for piece in largest for address in (piece.before, piece.behind) if address is not None)
     owners: dict[tuple[str | None, str], list[LiveBlock]] = {}
     for block in map(live.__getitem__, addresses):
-        frame = own_frame(stacks[block.stack])
+        frame = own_frame(stacks, block.stack)
         owners.setdefault((None if frame is None else str(frame), categories.of(block.stack, block.born)), []).append(block)
     for (site, category), blocks in sorted(owners.items(), key=lambda owner: -len(owner[1])):
         yield Neighbour(site, category, sum(block.requested for block in blocks), len(blocks))

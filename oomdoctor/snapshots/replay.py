@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from oomdoctor.snapshots.recording import NO_STACK, Action, Device, Trace
+from oomdoctor.snapshots.recording import Action, Device, Trace
+from oomdoctor.snapshots.stacks import NO_STACK
 
 _GROWS = (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)
 _UNIT = 512

@@ -6,19 +6,17 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from operator import attrgetter
 
 from msgspec import Struct
 
 from oomdoctor.knowledge.records.evidence import ComputationCore, HoldingRecord
 from oomdoctor.parse.computation import ComputationFinder
 from oomdoctor.snapshots.phases import LOADING_DATA, OPTIMIZER
-from oomdoctor.snapshots.recording import NO_STACK, PythonFrame, Stack
 from oomdoctor.snapshots.replay import LiveBlock
+from oomdoctor.snapshots.stacks import NO_STACK, PythonFrame, Stacks
 
 _LIBRARY = re.compile(r"[\\/](?:site|dist)-packages[\\/]|[\\/]lib[\\/]python\d|[\\/]torchinductor_|^<frozen |[\\/](?:runpy|threading)\.py$")
 """Files that whoever runs the program did not write."""
-_FUNCTION = attrgetter("function")
 BEFORE, BACKWARD, UNKNOWN = "there-before-the-recording", "gradients-and-backward", "unknown"
 DATA, OPTIMIZER_STATES = "data", "optimizer-states"
 """Entries of rules/holdings.yaml that the moment tells, or that nothing does."""
@@ -38,12 +36,13 @@ class Holder(Struct, frozen=True):
     blocks: int
 
 
-def own_frame(stack: Stack) -> PythonFrame | None:
-    """Return the innermost frame that is not of a library, else the innermost."""
-    for frame in stack.frames:
-        if not is_of_library(frame.file):
-            return frame
-    return stack.frames[0] if stack.frames else None
+def own_frame(stacks: Stacks, number: int) -> PythonFrame | None:
+    """Return the innermost frame of a stack that is not of a library, else the innermost."""
+    return stacks.first(number, _is_own) or stacks.innermost(number)
+
+
+def _is_own(frame: PythonFrame) -> bool:
+    return not is_of_library(frame.file)
 
 
 @lru_cache(maxsize=4096)
@@ -59,46 +58,45 @@ class Holdings:
         self._finder = ComputationFinder(computations)
         self._frames: dict[PythonFrame, str | None] = {}
         self._computed = {computed: holding.id for holding in holdings for computed in holding.computations}
-        self._called = [(holding.id, frozenset(holding.functions)) for holding in holdings if holding.functions]
+        self._called = [holding.id for holding in holdings if holding.functions]
+        listed = [holding.functions for holding in holdings if holding.functions]
+        self._ranks = {function: rank for rank, functions in reversed(list(enumerate(listed))) for function in functions}
 
-    def of(self, frames: Sequence[PythonFrame]) -> str | None:
-        """Return what memory is held for that these frames ask for; None where they do not tell."""
-        computed = self._innermost(frames)
+    def of(self, stacks: Stacks, number: int) -> str | None:
+        """Return what memory is held for that the frames of a stack ask for; None where they do not tell."""
+        innermost = stacks.first(number, self.computes)
+        computed = None if innermost is None else self.computes(innermost)
         if computed in self._computed:
             return self._computed[computed]
-        functions = set(map(_FUNCTION, frames))
-        return next((name for name, called in self._called if not called.isdisjoint(functions)), None)
+        rank = min(map(stacks.table(self.rank).__getitem__, stacks.numbers(number)), default=len(self._called))
+        return self._called[rank] if rank < len(self._called) else None
 
-    def _innermost(self, frames: Sequence[PythonFrame]) -> str | None:
-        """Return what the innermost frame computes that names something known. Few frames make up all stacks: each is looked at once."""
-        try:
-            return next(filter(None, map(self._frames.__getitem__, frames)), None)
-        except KeyError:
-            for frame in frames:
-                if frame not in self._frames:
-                    self._frames[frame] = self._named(frame)
-            return self._innermost(frames)
+    def computes(self, frame: PythonFrame) -> str | None:
+        """Return what a frame computes that names something known."""
+        if frame not in self._frames:
+            line = f'  File "{frame.file}", line {frame.line}, in {frame.function}'
+            self._frames[frame] = self._finder.find(line.encode("utf-8", "replace"), b"")
+        return self._frames[frame]
 
-    def _named(self, frame: PythonFrame) -> str | None:
-        """Return what a frame computes."""
-        line = f'  File "{frame.file}", line {frame.line}, in {frame.function}'
-        return self._finder.find(line.encode("utf-8", "replace"), b"")
+    def rank(self, frame: PythonFrame) -> int:
+        """Return which holding the function of a frame is listed with first; their number where it is with none."""
+        return self._ranks.get(frame.function, len(self._called))
 
 
 class Categories:
     """What blocks hold, told by their frames and the moment of their birth."""
 
-    def __init__(self, stacks: Sequence[Stack], holdings: Holdings, phases: Sequence[tuple[int, int, str]]) -> None:
+    def __init__(self, stacks: Stacks, holdings: Holdings, phases: Sequence[tuple[int, int, str]]) -> None:
         self._stacks, self._holdings, self._ranges = stacks, holdings, _ranges(phases)
         self._known: list[tuple[str | None, str | None] | None] = [None] * len(stacks)
         self._same: dict[tuple[str | None, str | None], tuple[str | None, str | None]] = {}
-        self._has_frames = any(stack.frames for stack in stacks)
+        self._has_frames = any(map(stacks.numbers, range(len(stacks))))
 
     def of(self, stack: int, born: int | None) -> str:
         """Return what a block holds that was asked for with a stack at a position; None: before the recording."""
         told = self._known[stack]
         if told is None:
-            told = self._known[stack] = self._told(self._stacks[stack])
+            told = self._known[stack] = self._told(stack)
         profiled, known = told
         if profiled is not None:
             return profiled
@@ -113,9 +111,10 @@ class Categories:
             return DATA
         return BACKWARD if stack == NO_STACK and self._has_frames else UNKNOWN
 
-    def _told(self, stack: Stack) -> tuple[str | None, str | None]:
+    def _told(self, stack: int) -> tuple[str | None, str | None]:
         """Return what a profiler says that a stack holds, and what its frames tell."""
-        told = stack.category, BACKWARD if stack.in_backward else self._holdings.of(stack.frames)
+        in_backward, category = self._stacks.origin(stack)
+        told = category, BACKWARD if in_backward else self._holdings.of(self._stacks, stack)
         return self._same.setdefault(told, told)
 
     def _phase(self, position: int) -> str | None:
@@ -138,12 +137,11 @@ def _ranges(phases: Sequence[tuple[int, int, str]]) -> dict[str, tuple[list[int]
     return out
 
 
-def holders(live: Mapping[int, LiveBlock], stacks: Sequence[Stack], categories: Categories) -> tuple[Holder, ...]:
+def holders(live: Mapping[int, LiveBlock], stacks: Stacks, categories: Categories) -> tuple[Holder, ...]:
     """Return who holds what, the largest first; one line for each site, frame and category."""
     sums: dict[tuple[str | None, str | None, str], list[int]] = {}
     for block in live.values():
-        stack = stacks[block.stack]
-        own, inner = own_frame(stack), stack.frames[0] if stack.frames else None
+        own, inner = own_frame(stacks, block.stack), stacks.innermost(block.stack)
         key = (None if own is None else str(own), None if inner is None else str(inner), categories.of(block.stack, block.born))
         total = sums.setdefault(key, [0, 0])
         total[0] += block.requested

@@ -13,8 +13,8 @@ from snapshots.made_snapshots import fragmented, leaking, pickled, survived, tra
 from oomdoctor.snapshots.convert import recording
 from oomdoctor.snapshots.opcodes import get_of, memo_numbers
 from oomdoctor.snapshots.read import read_pickle
-from oomdoctor.snapshots.recording import PythonFrame, Recording
-from oomdoctor.snapshots.stacks import Stacks, from_outside
+from oomdoctor.snapshots.recording import Recording
+from oomdoctor.snapshots.stacks import PythonFrame, Stacks
 
 PROGRAMS = {"a leak": leaking(), "free pieces": fragmented(), "survived": survived(), "steps": training(steps=6)}
 
@@ -98,5 +98,5 @@ def test_stacks_of_many_frames_stay_apart() -> None:
     numbers = [stacks.add((frame, frames[0])) for frame in frames]
     assert len(set(numbers)) == len(frames)
     assert [stacks[number].frames[0].line for number in numbers] == list(range(70_000))
-    assert {from_outside(stacks, number, 0) for number in numbers} == {PythonFrame("a.py", 0, "call")}
-    assert from_outside(stacks, numbers[-1], 2) is None
+    assert {stacks.from_outside(number, 0) for number in numbers} == {PythonFrame("a.py", 0, "call")}
+    assert stacks.from_outside(numbers[-1], 2) is None

@@ -17,9 +17,9 @@ from oomdoctor.record.telling.refusals import frames_of, went_on
 from oomdoctor.snapshots.explain import SavedState
 from oomdoctor.snapshots.facts import decisive, snapshot_facts
 from oomdoctor.snapshots.places import short_place
-from oomdoctor.snapshots.recording import PythonFrame, Stack
 from oomdoctor.snapshots.refusal import reason
 from oomdoctor.snapshots.sites import BACKWARD, Holdings, own_frame
+from oomdoctor.snapshots.stacks import PythonFrame, Stacks
 
 _MOST_BYTES = 256 << 20
 
@@ -68,10 +68,11 @@ def _refused_then(rank: RankEvidence, refused: RefusedRequest, end: SavedState) 
 
 def _asked_for(refused: RefusedRequest, pack: Pack) -> dict[str, Fact]:
     """Return which line asked, and for what, by the stack of the thread that was refused."""
-    frames = [PythonFrame(*frame) for frame in frames_of(refused.stack)]
-    own = own_frame(Stack(tuple(frames)))
+    stacks = Stacks()
+    asking = stacks.add(stacks.frame(PythonFrame(*frame)) for frame in frames_of(refused.stack))
+    own = own_frame(stacks, asking)
     holdings = Holdings(list(pack.records(HOLDINGS)), pack.computations)
-    category = BACKWARD if refused.thread == "backward" else holdings.of(frames)
+    category = BACKWARD if refused.thread == "backward" else holdings.of(stacks, asking)
     facts = {"request_site": None if own is None else short_place(str(own)), "request_category": category}
     return {f"snapshot.{name}": value for name, value in facts.items() if value is not None}
 

@@ -13,8 +13,9 @@ from oomdoctor.case.gap import Gap
 from oomdoctor.snapshots.forms.ledger import Ledger
 from oomdoctor.snapshots.opcodes import NotReadable
 from oomdoctor.snapshots.phases import OPTIMIZER_STEP, PROFILER_STEP
-from oomdoctor.snapshots.pickled.unpickle import ByteSource
-from oomdoctor.snapshots.recording import Annotation, Device, Recording, Stack
+from oomdoctor.snapshots.pickled.window import ByteSource
+from oomdoctor.snapshots.recording import Annotation, Device, Recording
+from oomdoctor.snapshots.stacks import Stacks
 
 _CHUNK = 4 << 20
 _LONGEST = 8192
@@ -109,7 +110,7 @@ class _MemoryEvents:
             for device in devices
             for is_start, time in ((True, begin), (False, end))
         ]
-        return Recording("chrome-trace", None, devices, (Stack(),), tuple(steps), {}, self._unreadable, gaps=(_LACKS,))
+        return Recording("chrome-trace", None, devices, Stacks(), tuple(steps), {}, self._unreadable, gaps=(_LACKS,))
 
     def _device(self, index: int, ledger: Ledger) -> Device:
         return ledger.device(index, self._allocated.get(index))

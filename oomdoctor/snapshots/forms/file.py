@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import BinaryIO
 
 import msgspec
 
@@ -70,6 +71,8 @@ def read_file(path: str, size: int, limit: Limit = unlimited) -> tuple[FilePart,
         if first.startswith(_PICKLE) and not first.startswith(_LEGACY):
             unpacked = most_unpacked(size) if is_packed else size
             return _with_damage((FilePart(None, read_pickle(Bounded(source, size), unpacked)),), damage)
+        if first.startswith(_ZIP) and not is_packed:
+            return (FilePart(None, _zipped(file, size)),)
         data = read_all(source, size)
     return _with_damage(tuple(parts_of(data, first, limit)), damage)
 
@@ -102,7 +105,7 @@ def parts_of(data: bytes, first: bytes, limit: Limit = unlimited) -> Iterator[Fi
         yield FilePart(None, _pickle(data))
     elif first.startswith(_ZIP):
         limit(len(data), MEMORY_PER_BYTE + 2)
-        yield FilePart(None, _pickle(pickle_in_zip(data)))
+        yield FilePart(None, _zipped(io.BytesIO(data), len(data)))
     elif first[:1] in b"{[":
         limit(len(data), _JSON_PER_BYTE)
         yield FilePart(None, _json(data))
@@ -122,6 +125,12 @@ def _pickle(data: bytes) -> Recording:
         if not at:
             raise NotReadable("it is cut off before the snapshot begins")
     return read_pickle(io.BytesIO(data[at:]), len(data))
+
+
+def _zipped(file: BinaryIO, size: int) -> Recording:
+    """Read the pickle in a zip, piece by piece."""
+    with pickle_in_zip(file, size) as source:
+        return read_pickle(source, most_unpacked(size))
 
 
 def _in_page(name: str, inside: bytes | str) -> FilePart:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from array import array
 
-from oomdoctor.snapshots.recording import NO_STACK, Action, Device, SavedBlock, Segment, Trace
+from oomdoctor.snapshots.recording import Action, Device, SavedBlock, Segment, Trace
+from oomdoctor.snapshots.stacks import NO_STACK
 
 _NOWHERE = 1 << 60
 """An address that no card has: for bytes of which only the sum is known."""
@@ -58,11 +59,5 @@ class Ledger:
         return Device(index, (held,), self.trace, is_mapped=False, rows=self.rows)
 
     def _add(self, action: Action, address: int, size: int, stack: int, time: int, row: int) -> None:
-        trace = self.trace
-        trace.actions.append(action)
-        trace.addresses.append(address)
-        trace.sizes.append(size)
-        trace.streams.append(0)
-        trace.stacks.append(stack)
-        trace.times.append(time)
+        self.trace.append(action, address, size, 0, time, stack)
         self.rows.append(row)

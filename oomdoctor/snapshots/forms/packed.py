@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO
 
 from oomdoctor.ingest.compression import MissingDecompressor, Unpacked, compression, maker
 from oomdoctor.snapshots.opcodes import NotReadable
-from oomdoctor.snapshots.pickled.unpickle import ByteSource
+from oomdoctor.snapshots.pickled.window import ByteSource
 
 FIRST = 1 << 16
 """So many bytes tell what a file is."""
@@ -103,14 +105,15 @@ def _read(source: ByteSource, most: int | None) -> bytes:
     return out.getvalue()
 
 
-def pickle_in_zip(data: bytes) -> bytes:
-    """Return the pickle in a file of torch.save. Raise NotReadable where there is none, or it is damaged."""
+@contextmanager
+def pickle_in_zip(file: BinaryIO, size: int) -> Iterator[ByteSource]:
+    """Give the pickle in a file of torch.save as a source. Raise NotReadable where there is none, or it is damaged."""
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with zipfile.ZipFile(file) as archive:
             inside = next((info for info in archive.infolist() if info.filename.endswith("data.pkl")), None)
             if inside is None:
                 raise NotReadable("it is a zip without a data.pkl: torch.save did not write it")
             with archive.open(inside) as member:
-                return read_all(member, len(data))
+                yield Bounded(member, size)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError) as error:
         raise NotReadable(f"it is a zip that is damaged or cut off: {error}") from None

@@ -12,10 +12,13 @@ from collections.abc import Sequence
 from oomdoctor.case.gap import Gap
 from oomdoctor.snapshots.forms.ledger import Ledger
 from oomdoctor.snapshots.opcodes import NotReadable
-from oomdoctor.snapshots.recording import Device, Recording, Stack, profiled
+from oomdoctor.snapshots.recording import Device, Recording, profiled
+from oomdoctor.snapshots.stacks import NO_STACK, Stacks
 
 _CATEGORIES = ("parameter", "optimizer_state", "input", "temporary", "activation", "gradient", "autograd_detail", "unknown")
-_STACKS = (Stack(), *(Stack(category=profiled(name)) for name in _CATEGORIES))
+_STACKS = Stacks()
+_BY_CATEGORY = [NO_STACK, *(_STACKS.add((), category=profiled(name)) for name in _CATEGORIES)]
+"""The number of the stack that stands for each, behind one for none."""
 _PREEXISTING, _CREATE, _VERSION, _DESTROY = 1, 2, 3, 4
 _MOST = 1 << 62
 _LACKS = Gap(
@@ -47,13 +50,13 @@ def _is_series(times: object, sizes: object) -> bool:
 def _series(times: Sequence[object], sizes: Sequence[object]) -> Device:
     """Make blocks of the bytes of each category: one that grows gets a block more, one that shrinks its last ones less."""
     ledger, next_address = Ledger(), 1
-    held: list[list[tuple[int, int]]] = [[] for _ in _STACKS]
-    totals = [0] * len(_STACKS)
+    held: list[list[tuple[int, int]]] = [[] for _ in _BY_CATEGORY]
+    totals = [0] * len(_BY_CATEGORY)
     for row, (time, amounts) in enumerate(zip(times, sizes, strict=True)):
         if not isinstance(amounts, list):
             raise NotReadable("it is no timeline: a row of sizes is none")
         at = time if type(time) is int and 0 <= time < _MOST else 0
-        missing = [0, *(_bytes(amount) - totals[category] for category, amount in enumerate(amounts[1 : len(_STACKS)], 1))]
+        missing = [0, *(_bytes(amount) - totals[category] for category, amount in enumerate(amounts[1 : len(_BY_CATEGORY)], 1))]
         for category, change in enumerate(missing):
             while missing[category] < 0 and held[category]:
                 address, size = held[category].pop()
@@ -62,7 +65,7 @@ def _series(times: Sequence[object], sizes: Sequence[object]) -> Device:
             totals[category] += change
         for category, size in enumerate(missing):
             if size > 0:
-                ledger.allocate(next_address, size, stack=category, time=at, row=row)
+                ledger.allocate(next_address, size, stack=_BY_CATEGORY[category], time=at, row=row)
                 held[category].append((next_address, size))
                 next_address += 1
     return ledger.device(0)
@@ -83,7 +86,7 @@ def _raw(rows: Sequence[object]) -> Recording:
             next_address += not addresses
             ledger.free(address, size, time=time, row=row)
         elif action in (_PREEXISTING, _CREATE, _VERSION):
-            ledger.allocate(next_address, size, stack=category, time=time, row=row)
+            ledger.allocate(next_address, size, stack=_BY_CATEGORY[category], time=time, row=row)
             held[category, size].append(next_address)
             next_address += 1
         else:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from oomdoctor.snapshots.opcodes import GET, INTEGER, PUT, get_of
@@ -14,24 +15,40 @@ _FRAMES = rb"(?:(" + GET + rb")|\]" + _OPTIONAL_PUT + rb"(?:\((" + GET + rb"+)e|
 _NUMBER, _TEXT, _PAIR, _CONSTANT = "number", "text", "pair", "constant"
 _CONSTANTS = rb"(?:[N\x88\x89]|G.{8})"
 _LONGEST_TEXT = 255
+MEMOIZE = b"\x94"
+"""The opcode that keeps the last value under the next number."""
+
+
+class KeptShape(NamedTuple):
+    """What of a dict goes into the memo, counted from its first number."""
+
+    kept: int
+    """How many things."""
+    list_at: int
+    """Where its list of frames is; -1 where it keeps none."""
+    texts: tuple[tuple[int, str], ...]
 
 
 class DictPattern(NamedTuple):
     """The expression, and in which groups of a match what stands, counted from 0."""
 
     expression: re.Pattern[bytes]
-    puts: tuple[int, ...]
+    put_groups: tuple[int, ...]
     """What is kept in the memo, in the order of the bytes; texts are among them."""
+    puts: Callable[[tuple[bytes, ...]], tuple[bytes, ...]]
+    """Picks them from the groups of a match."""
+    shapes: dict[tuple[bytes, ...], KeptShape]
+    """Those met so far that only say to keep something under the next number."""
     numbers: Mapping[str, int]
     texts: Mapping[str, int]
     literals: Mapping[int, str]
-    """The text that each group of `puts` keeps, where it does."""
+    """The text that each of these groups keeps, where it does."""
     frames: int | None
     """The first of four groups: a list that was read before, or where a new one is kept, its frames, or its only frame."""
     list_put: int
     """The second of them; -1 where there is none."""
-    columns: tuple[int, ...] | None
-    """Of an entry of a trace: action, address, size, stream and time, the last group where it has none."""
+    columns: Callable[[tuple[bytes, ...]], tuple[bytes, ...]] | None
+    """Of an entry of a trace: picks action, address, size, stream and time; the last group, always empty, where it has none."""
 
 
 def signature(value: Mapping[str, object]) -> tuple[object, ...]:
@@ -72,8 +89,13 @@ def pattern_of(value: Mapping[str, object], kept_at: Mapping[str, int]) -> DictP
     if "action" in value and not {"addr", "size"} <= numbers.keys():
         return None
     nothing = groups  # a group that is always empty
-    columns = tuple({**numbers, **texts}.get(key, nothing) for key in ("action", "addr", "size", "stream", "time_us"))
+    columns = itemgetter(*({**numbers, **texts}.get(key, nothing) for key in ("action", "addr", "size", "stream", "time_us")))
     expression = re.compile(b"".join((*parts, b"u()?")), re.DOTALL)
     is_entry = "action" in texts
     list_put = -1 if frames is None else frames + 1
-    return DictPattern(expression, tuple(puts), numbers, texts, literals, frames, list_put, columns if is_entry else None)
+    return DictPattern(expression, tuple(puts), _picks(puts), {}, numbers, texts, literals, frames, list_put, columns if is_entry else None)
+
+
+def _picks(groups: Sequence[int]) -> Callable[[tuple[bytes, ...]], tuple[bytes, ...]]:
+    """Return what picks some of the groups of a match; a single one comes as a tuple, too."""
+    return itemgetter(*groups) if len(groups) > 1 else itemgetter(slice(groups[0], groups[0] + 1))

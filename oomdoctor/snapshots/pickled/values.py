@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from array import array
 from typing import Protocol
+
+from oomdoctor.snapshots.recording import Row, Trace
 
 
 class PickledList(list[object]):
-    """A list. The entries of a trace in it are no values of it, but stand in `rows`, one behind the other."""
+    """A list. The entries of a trace in it are no values of it, but stand in the columns of `trace`."""
 
-    __slots__ = ("rows",)
+    __slots__ = ("trace",)
 
     def __init__(self) -> None:
         super().__init__()
-        self.rows: array[int] | None = None
+        self.trace: Trace | None = None
 
 
 class StackNumber(int):
@@ -25,8 +26,8 @@ class StackNumber(int):
 class Taker(Protocol):
     """Who takes what is read, while it is read."""
 
-    def row(self, entry: dict[str, object]) -> tuple[int, ...]:
-        """Return the columns of a trace's entry; none where it lacks what it must have."""
+    def row(self, entry: dict[str, object]) -> Row | None:
+        """Return the columns of a trace's entry; None where it lacks what it must have."""
 
     def segment(self, value: dict[str, object]) -> object:
         """Return what is kept of a segment."""

@@ -10,9 +10,10 @@ from operator import itemgetter
 
 from msgspec import Struct
 
-from oomdoctor.snapshots.recording import Action, Device, Stack
-from oomdoctor.snapshots.replay import LiveBlock, frees_by, live_before, rounded, series
+from oomdoctor.snapshots.recording import Action, Device
+from oomdoctor.snapshots.replay import frees_by, live_before, series
 from oomdoctor.snapshots.sites import Categories, own_frame
+from oomdoctor.snapshots.stacks import Stacks
 
 _POINTS = 400
 _HOLDERS = 10
@@ -44,14 +45,14 @@ class Course(Struct, frozen=True):
 class Owners:
     """Who owns blocks: the line that asked and what for."""
 
-    def __init__(self, stacks: Sequence[Stack], categories: Categories) -> None:
-        texts: dict[str, str] = {}
-        self._sites = [None if (frame := own_frame(stack)) is None else texts.setdefault(text := str(frame), text) for stack in stacks]
+    def __init__(self, stacks: Stacks, categories: Categories) -> None:
+        self._frames = [own_frame(stacks, number) for number in range(len(stacks))]
+        self._sites = {frame: None if frame is None else str(frame) for frame in set(self._frames)}
         self._categories = categories
 
-    def of(self, block: LiveBlock) -> Owner:
-        """Return the owner of a block."""
-        return self._sites[block.stack], self._categories.of(block.stack, block.born)
+    def of(self, stack: int, born: int | None) -> Owner:
+        """Return the owner of a block that was asked for with a stack at a position; None: before the recording."""
+        return self._sites[self._frames[stack]], self._categories.of(stack, born)
 
 
 def course(device: Device, owners: Owners) -> Course:
@@ -88,15 +89,16 @@ def _held(device: Device, owners: Owners, positions: Sequence[int]) -> Iterator[
     sums: Counter[Owner] = Counter()
     live: dict[int, tuple[Owner, int]] = {}
     for block in live_before(device).values():
-        live[block.address] = (owners.of(block), block.requested)
-        sums[owners.of(block)] += block.requested
+        owner = owners.of(block.stack, block.born)
+        live[block.address] = (owner, block.requested)
+        sums[owner] += block.requested
     start = 0
     for stop in positions:
         for at in range(start, stop + 1):
             action, address = trace.actions[at], trace.addresses[at]
             if action == Action.ALLOC:
                 size = trace.sizes[at]
-                owner = owners.of(LiveBlock(address, size, rounded(size), trace.stacks[at], at))
+                owner = owners.of(trace.stacks[at], at)
                 live[address] = (owner, size)
                 sums[owner] += size
             elif action == free and address in live:
