@@ -140,6 +140,25 @@ def test_the_written_files_need_what_the_plan_promised(files: dict[str, str], ca
         assert run.fit.needed.expected == pytest.approx(plan.outcome.expected, rel=0.01)
 
 
+COMPOSE = """\
+services:
+  chat:
+    image: vllm/vllm-openai:v0.11.0  # pinned
+    command:
+      - --model
+      - meta-llama/Llama-3.3-70B-Instruct
+      - --gpu-memory-utilization
+      - "0.85"
+"""
+POD = """\
+spec:
+  containers:
+  - image: lmsysorg/sglang:v0.4.6.post2
+    command: ["python3", "-m", "sglang.launch_server"]
+    args: ["--model-path", "Qwen/Qwen3-32B"]
+"""
+
+
 @pytest.mark.parametrize(("command", "card", "cards"), [
     pytest.param("python -m vllm.entrypoints.openai.api_server --model meta-llama/Llama-3.3-70B-Instruct --gpu-memory-utilization 0.85",
                  "A100-80GB", 4, id="vLLM as a module, the longest request not told"),
@@ -147,18 +166,21 @@ def test_the_written_files_need_what_the_plan_promised(files: dict[str, str], ca
     pytest.param("text-generation-launcher --model-id meta-llama/Llama-3.1-70B-Instruct --num-shard 1", "A100-80GB", 4, id="TGI"),
     pytest.param("lmdeploy serve api_server Qwen/Qwen2.5-32B-Instruct --tp 1 --session-len 32768", "A100-40GB", 2, id="LMDeploy"),
     pytest.param("trtllm-serve Qwen/Qwen3-32B --max_batch_size 64 --tp_size 1", "A100-40GB", 2, id="TensorRT-LLM"),
+    pytest.param(COMPOSE, "A100-80GB", 4, id="vLLM in a compose file"),
+    pytest.param(POD, "A100-40GB", 2, id="SGLang in a pod"),
 ])  # fmt: skip
 def test_a_server_started_as_the_plan_writes_it_has_the_cache_that_was_promised(
     command: str, card: str, cards: int, tmp_path: Path
 ) -> None:
-    script = tmp_path / "serve.sh"
+    ending = ".yaml" if "image:" in command else ".sh"
+    script = tmp_path / f"serve{ending}"
     script.write_text(f"{command}\n", encoding="utf-8")
     plans = cast("Plans[Served]", oomdoctor.plan(script, gpu=card, gpus=cards))
     assert plans.plans
     for number, plan in enumerate(plans.plans, 1):
         changes = oomdoctor.fix(script, gpu=card, gpus=cards, plan=number, review=True)
         assert not any(step.left for step in changes.applied.steps)
-        written = tmp_path / f"plan-{number}.sh"
+        written = tmp_path / f"plan-{number}{ending}"
         written.write_bytes(changes.applied.files[str(script)])
         served = oomdoctor.estimate(written, gpu=card, gpus=cards).estimate
         assert isinstance(served, Served)

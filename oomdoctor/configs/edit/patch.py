@@ -7,18 +7,21 @@ import json
 from ast import literal_eval
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 import yaml
 from msgspec import Struct
 
 from oomdoctor.configs.edit.blocks import edit_block
 from oomdoctor.configs.edit.change import ConfigChange, Edit, Form, RefusedChange, UnsafeEdit, plain_key
+from oomdoctor.configs.edit.container import edit_container
 from oomdoctor.configs.edit.lists import list_items
 from oomdoctor.configs.edit.move import move_setting
 from oomdoctor.configs.edit.script import edit_script
 from oomdoctor.configs.edit.toml import edit_toml
 from oomdoctor.configs.parsed_config import MOST_BYTES, ParsedConfig, plain_value
 from oomdoctor.configs.readers.command_line import read_command_line
+from oomdoctor.configs.readers.containers import is_command
 from oomdoctor.configs.readers.read import read_config
 from oomdoctor.configs.readers.shell import Word
 
@@ -117,7 +120,8 @@ def _changed(file: str, data: bytes, change: ConfigChange) -> bytes:
     except UnicodeDecodeError as why:
         raise UnsafeEdit("the file is damaged UTF-16", "文件的 UTF-16 编码已损坏") from why
     before = _configs(file, data)
-    edit = _edit(text, file, form_of(before), change)
+    form = "container" if _is_of_container(before, change) else form_of(before)
+    edit = _edit(text, file, form, change)
     after = edit.apply(text)
     if _is_json(text) and not _is_json(after):
         raise UnsafeEdit("it would not be JSON any more", "改完之后不再是合法的 JSON")
@@ -126,9 +130,11 @@ def _changed(file: str, data: bytes, change: ConfigChange) -> bytes:
     return changed
 
 
-def _edit(text: str, file: str, form: Form | None, change: ConfigChange) -> Edit:
+def _edit(text: str, file: str, form: Form | Literal["container"] | None, change: ConfigChange) -> Edit:
     if form == "command":
         return edit_script(text, file, change, lambda words: _runs(words, change))
+    if form == "container":
+        return edit_container(text, file, change, lambda words: _runs(words, change))
     if form is None:
         raise UnsafeEdit("this is neither YAML, JSON, TOML nor a shell script", "这不是 YAML、JSON、TOML 或 shell 脚本")
     if change.variable:
@@ -138,6 +144,12 @@ def _edit(text: str, file: str, form: Form | None, change: ConfigChange) -> Edit
     if form == "toml":
         return edit_toml(text, change)
     return move_setting(text, form, change) if change.action == "move" else edit_block(text, form, change)
+
+
+def _is_of_container(configs: Sequence[ParsedConfig], change: ConfigChange) -> bool:
+    """Return whether a change is of a command that stands in a YAML file."""
+    forms = {config.form for config in configs}
+    return forms >= {"yaml", "command"} and change.program is not None and any(config.program == change.program for config in configs)
 
 
 def _is_json(text: str) -> bool:
@@ -172,7 +184,13 @@ ReadSetting = tuple[str, str, str]
 
 def _given_settings(configs: Sequence[ParsedConfig]) -> Counter[ReadSetting]:
     """Return what the configs say, however often, wherever."""
-    return Counter((config.program or "", given.key, repr(given.value)) for config in configs for given in config.written)
+    return Counter(
+        (config.program or "", given.key, repr(given.value))
+        for config in configs
+        for given in config.written
+        # What a container runs is there twice: as a value of its file, and read as a command.
+        if config.form != "yaml" or not is_command(given.key)
+    )
 
 
 def _look_again(before: Sequence[ParsedConfig], after: Sequence[ParsedConfig], change: ConfigChange) -> None:

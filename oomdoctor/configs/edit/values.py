@@ -28,6 +28,14 @@ def yaml_value(to: str, style: str, old: str, *, flow: bool) -> str:
     return to if _reads_back(to, flow=flow) else _quoted(to, '"' if style == '"' else "'")
 
 
+def yaml_text(to: str, style: str, *, flow: bool) -> str:
+    """`to` as a text of YAML, in the quotes `style` where it has some: what would be read as a number or truth is in quotes."""
+    _one_line(to)
+    if style in ("'", '"'):
+        return _quoted(to, style)
+    return to if _reads_back(to, flow=flow) and type_of_word(to) is str else _quoted(to, '"')
+
+
 def json_value(to: str, style: str, old: str) -> str:
     """`to` as JSON: numbers, truth and null bare, all else in double quotes, the old number in quotes likewise."""
     _one_line(to)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+
+from msgspec import Struct
 
 from oomdoctor.configs.parsed_config import ParsedConfig
 from oomdoctor.configs.readers.command_line import read_command_line
@@ -12,13 +15,45 @@ from oomdoctor.configs.readers.yaml import parse_yaml
 _IMAGE, _PARTS = "image", ("entrypoint", "command", "args")
 """Compose has an entrypoint and a command, Kubernetes a command and args; both run them in this order."""
 _SHELLS = ("sh", "bash")
+_COMMAND = re.compile(rf"(?:\A|\.)(?:{'|'.join(_PARTS)})(?:\.\d{{1,6}})?\Z")
+
+
+class Container(Struct, frozen=True):
+    """What one container runs."""
+
+    image: str
+    parts: tuple[Node, ...]
+    """The entrypoint, the command and the arguments that are there, in the order in which they are run: lists or texts."""
+
+    @property
+    def words(self) -> list[Node]:
+        """The words of lists, and texts as they are."""
+        return [word for part in self.parts for word in _words(part)]
+
+    @property
+    def script(self) -> Node | None:
+        """The text that its shell runs; None where it runs a program."""
+        words = self.words
+        return next((words[at + 1] for at in range(1, len(words) - 1) if _is_shell(words[at - 1].value, words[at].value)), None)
 
 
 def read_containers(file: str, text: str) -> list[ParsedConfig]:
     """Return the configs of the commands that containers run; none where the text has no container."""
     if f"{_IMAGE}:" not in text:
         return []
-    return [config for root in parse_yaml(text).documents for node in _containers(root) for config in _commands(file, node)]
+    return [config for root in parse_yaml(text).documents for each in containers(root) for config in container_configs(file, each)]
+
+
+def containers(root: Node) -> Iterator[Container]:
+    """Yield the containers of a document."""
+    for node in _containers(root):
+        values = {entry.key: entry.value for entry in node.entries}
+        yield Container(values[_IMAGE].value, tuple(values[name] for name in _PARTS if name in values))
+
+
+def is_command(key: str) -> bool:
+    """Return whether a key of a file holds what a container runs, or a word of it."""
+    return _COMMAND.search(key) is not None
 
 
 def _containers(node: Node) -> Iterator[Node]:
@@ -31,15 +66,12 @@ def _containers(node: Node) -> Iterator[Node]:
         yield from _containers(entry.value)
 
 
-def _commands(file: str, container: Node) -> list[ParsedConfig]:
+def container_configs(file: str, container: Container) -> list[ParsedConfig]:
     """Return the configs of one container: of the script that its shell runs, else of the command behind its image."""
-    values = {entry.key: entry.value for entry in container.entries}
-    image = values[_IMAGE].value
-    words = [word for name in _PARTS if name in values for word in _words(values[name])]
-    script = next((words[at + 1] for at in range(1, len(words) - 1) if _is_shell(words[at - 1].value, words[at].value)), None)
+    script = container.script
     if script is not None:
-        return read_command_line(file, "\n" * (script.line - 1) + script.value, beside=(image,))
-    return read_command_line(file, _command(image, words))
+        return read_command_line(file, "\n" * (script.line - 1) + script.value, beside=(container.image,))
+    return read_command_line(file, _command(container.image, container.words))
 
 
 def _is_shell(program: str, option: str) -> bool:
