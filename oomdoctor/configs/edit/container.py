@@ -26,11 +26,11 @@ def edit_container(text: str, file: str, change: ConfigChange, takes: Callable[[
     if change.action != "set" or change.variable:
         raise UnsafeEdit("only options of a container's command are changed", "只改容器命令里的选项")
     roots = read_documents(text, "yaml")
-    running = [each for root in roots for each in containers(root) if _runs(file, each, change)]
+    running = [container for root in roots for container in containers(root) if _runs(file, container, change)]
     if len(running) != 1:
         raise UnsafeEdit("it is not clear which command takes it", "无法确定该写进哪条命令")
     container = running[0]
-    if any(node.shared for node in (*container.parts, *container.words)):
+    if any(node.shared for node in (*container.parts, *container.texts)):
         raise UnsafeEdit("the value is shared by an anchor, a tag or an alias", "这个值通过锚点、标签或别名共用")
     if container.script is not None:
         return _in_text(text, container.script, change, takes, is_script=True)

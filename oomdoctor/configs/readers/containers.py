@@ -26,14 +26,14 @@ class Container(Struct, frozen=True):
     """The entrypoint, the command and the arguments that are there, in the order in which they are run: lists or texts."""
 
     @property
-    def words(self) -> list[Node]:
-        """The words of lists, and texts as they are."""
+    def texts(self) -> list[Node]:
+        """The words of lists, and commands that are one text."""
         return [word for part in self.parts for word in _words(part)]
 
     @property
     def script(self) -> Node | None:
         """The text that its shell runs; None where it runs a program."""
-        words = self.words
+        words = self.texts
         return next((words[at + 1] for at in range(1, len(words) - 1) if _is_shell(words[at - 1].value, words[at].value)), None)
 
 
@@ -41,7 +41,9 @@ def read_containers(file: str, text: str) -> list[ParsedConfig]:
     """Return the configs of the commands that containers run; none where the text has no container."""
     if f"{_IMAGE}:" not in text:
         return []
-    return [config for root in parse_yaml(text).documents for each in containers(root) for config in container_configs(file, each)]
+    return [
+        config for root in parse_yaml(text).documents for container in containers(root) for config in container_configs(file, container)
+    ]
 
 
 def containers(root: Node) -> Iterator[Container]:
@@ -71,7 +73,7 @@ def container_configs(file: str, container: Container) -> list[ParsedConfig]:
     script = container.script
     if script is not None:
         return read_command_line(file, "\n" * (script.line - 1) + script.value, beside=(container.image,))
-    return read_command_line(file, _command(container.image, container.words))
+    return read_command_line(file, _command(container.image, container.texts))
 
 
 def _is_shell(program: str, option: str) -> bool:
