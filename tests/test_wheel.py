@@ -43,7 +43,8 @@ def test_every_rule_file_is_in_the_wheel(wheel: Path) -> None:
 def test_every_module_and_the_schema_are_in_the_wheel(wheel: Path) -> None:
     inside = set(zipfile.ZipFile(wheel).namelist())
     wanted = {path.relative_to(ROOT).as_posix() for path in (ROOT / "oomdoctor").rglob("*.py")}
-    assert wanted | {"oomdoctor/py.typed"} | {f"oomdoctor/report/schema/{name}.json" for name in REPORTS} <= inside
+    data = {"oomdoctor/py.typed", "oomdoctor/report/charts/report.css", *(f"oomdoctor/report/schema/{name}.json" for name in REPORTS)}
+    assert wanted | data <= inside
 
 
 def test_manual_pages_and_completions_are_in_the_wheel(wheel: Path) -> None:

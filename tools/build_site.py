@@ -12,7 +12,6 @@ import gzip
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -30,8 +29,7 @@ from site_build.library import lay_out  # noqa: E402
 from site_build.requests import all_requests  # noqa: E402
 
 from oomdoctor import __version__  # noqa: E402
-from oomdoctor.report.document import Document  # noqa: E402
-from oomdoctor.report.render import html  # noqa: E402
+from oomdoctor.report.charts.stylesheet import stylesheet  # noqa: E402
 
 SITE = ROOT / "site"
 RUNTIME = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm")
@@ -69,7 +67,7 @@ def build(out: Path, cache: Path, work: Path) -> int:
     _write(out / "runtime/library.zip.gz", packed(zip_folder(work / "bytecode/library")))
     _shell(out)
     _write(out / "choices.json", choices())
-    _write(out / "report.css", report_style().encode())
+    _write(out / "report.css", stylesheet().encode())
     _write(out / "licenses.txt", licenses(lock, requirements).encode())
     _versions(out)
     return _budgets(out)
@@ -126,12 +124,6 @@ def _shell(out: Path) -> None:
         for file in [path] if path.is_file() else sorted(path.rglob("*")):
             if file.is_file() and file.suffix not in NOT_SHIPPED:
                 _write(out / file.relative_to(SITE), file.read_bytes())
-
-
-def report_style() -> str:
-    """Return the style of the reports, as the one of a whole page has it."""
-    page = html.render(Document(title="", blocks=(), lang="en"))
-    return re.findall(r"<style>\n?(.*?)\n?</style>", page, re.DOTALL)[0] + "\n"
 
 
 def licenses(lock: Lock, requirements: Path) -> str:

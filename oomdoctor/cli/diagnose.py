@@ -27,7 +27,7 @@ from oomdoctor.cli.options import (
     language_option,
     output_option,
 )
-from oomdoctor.cli.output import complain, locale_language, show, write
+from oomdoctor.cli.output import SCREEN, complain, locale_language, show, write
 from oomdoctor.cli.progress import Progress
 from oomdoctor.errors import UsageError
 from oomdoctor.ingest.sources import expand_sources
@@ -40,8 +40,6 @@ from oomdoctor.report.wording.wording import Wording
 _PASTED = 64 << 20
 """The longest text from standard input that is answered; a log of this size comes as a file."""
 _BEGINNING = 200_000
-_SCREEN = 40
-"""Lines that a report on a terminal may have; where it would have more, less of it is told and more folded."""
 
 FORMATS = ("terminal", "markdown", "json", "html", "sarif")
 
@@ -143,7 +141,7 @@ def render(diagnosis: Diagnosis, format_: str, wording: Wording, *, redact: bool
     if format_ != "terminal" or full:
         return shown(form(0), redact=redact)
     # Taking names out changes no line by much, and takes longer than the rest: only the form that fits is looked over.
-    loosest = bisect_left(range(TIGHTEST), True, key=lambda tightness: shown(form(tightness)).count("\n") <= _SCREEN)
+    loosest = bisect_left(range(TIGHTEST), True, key=lambda tightness: shown(form(tightness)).count("\n") <= SCREEN)
     return shown(form(loosest), redact=redact)
 
 

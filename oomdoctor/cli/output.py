@@ -6,18 +6,25 @@ import codecs
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 
 import click
 
 from oomdoctor.case.text import Text
 from oomdoctor.errors import UsageError
-from oomdoctor.report.document import Document
+from oomdoctor.report.document import Areas, Curves, Document
 from oomdoctor.report.safety.redact import redact as hide
 from oomdoctor.report.safety.sanitize import clean_line
 
 _OPENED = Text("--full opens ▸", "加 --full 展开 ▸")
 _PLAIN = dict(zip("│▸▾▲…·≈≥≤×✓✗–—“”‘’█▓▒░▞▚▤▥▦▧▨▩▁▂▃▄▅▆▇", "|>v^.-~><x+x--\"\"''#=+:%xo&@*$^__.-=oO")) | {"→": "->"}
 """For terminals whose encoding lacks them; the fills of a bar stay apart."""
+SCREEN = 40
+"""Lines that a report on a terminal may have, its charts included."""
+_CHART = 9
+"""Lines of a chart where there is room."""
+_WIDE = 80
+"""Cells from which on a chart tells anything."""
 
 
 def show(
@@ -35,13 +42,25 @@ def show(
         return markdown.render(document) if format_ == "markdown" else html.render(document)
     from oomdoctor.report.render.terminal import render as terminal  # noqa: PLC0415 - loads rich
 
-    return terminal(
-        document,
-        width=_width(),
-        color=to_terminal and is_coloured(),
-        full=bool(full),
-        opened_by="" if full is None else _OPENED.get(document.lang),
-    )
+    opened_by = "" if full is None else _OPENED.get(document.lang)
+    draw = partial(terminal, document, width=_width(), color=to_terminal and is_coloured(), full=bool(full), opened_by=opened_by)
+    text = draw()
+    charts = sum(isinstance(block, (Areas, Curves)) for block in document.blocks) if to_terminal and _draws() else 0
+    if not charts:
+        return text
+    height = _CHART if full else min(_CHART, (SCREEN - text.count("\n")) // charts)
+    return draw(chart=height) if height > 0 else text
+
+
+def _draws() -> bool:
+    """Return whether standard output is a terminal that is wide enough for charts and has the characters."""
+    if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb" or _width() < _WIDE:
+        return False
+    try:
+        "⣿".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeError, LookupError):
+        return False
+    return True
 
 
 def is_coloured() -> bool:

@@ -6,8 +6,9 @@ before it for the traceback. Blocks overlap by that much, so windows do not depe
 A message that is repeated a million times is not parsed a million times. In the first and the last four MiB of a source
 a literal of failures may open 32 windows in each MiB, elsewhere 2; all hits are counted. A literal that only context and
 warnings have is looked for in the first and the last MiB (16 windows) and in the first MiB of each stretch (one); stretches
-grow with the offset, so that a long memory series is sampled evenly by its logarithm. All this hangs on positions alone:
-any split of the work gives the same.
+grow with the offset, so that a long memory series is sampled evenly by its logarithm. What prints the memory of a card may
+open 48, one more in each piece of 64 KiB of these MiB, and as many as there are in the last 8 KiB. All this hangs on
+positions alone: any split of the work gives the same.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ STREAM_TAIL = 2 << 20
 """How much of the end of a stream is kept: limits are counted in each MiB, and the last one begins in the one before it."""
 CLOSELY = 2 * TAIL
 """A source up to this size is read closely from end to end."""
+_PIECE = 16
+"""Bits of an offset within a piece of 64 KiB."""
+_LAST_COURSE = 8 << 10
+"""In so many last bytes no line with the memory of a card is left out."""
 _LAST = 64 << 10
 """In so many last bytes no failure is left out: they hold what ended the run."""
 NUMBERED = 64 << 20
@@ -87,10 +92,13 @@ class Quota(Struct, frozen=True):
     """Elsewhere."""
     sampled: bool
     """Looked for only at the edges and in the first MiB of each stretch."""
+    spread: bool = False
+    """Near the edges one more in every piece of 64 KiB, and all in the last 8 KiB: a course is seen from its start to its end."""
 
 
 FAILURES = Quota(32, 2, False)
 CONTEXT = Quota(16, 1, True)
+COURSE = Quota(48, 1, True, True)
 
 
 class LiteralCount:
@@ -105,6 +113,7 @@ class LiteralCount:
         self._quotas = quotas
         self._mib = [-1] * len(quotas)
         self._left = [0] * len(quotas)
+        self._piece = [-1] * len(quotas)
         self._closely_from = _NEVER if closely_from is None else closely_from >> _MIB
         self._last_from = self._closely_from + _CLOSE - 1
         if end is not None:
@@ -135,9 +144,18 @@ class LiteralCount:
                 accepted.append((number, base + end))
             elif base + end > self._openly_from and not quotas[number].sampled:
                 accepted.append((number, base + end))
+            elif quotas[number].spread and self._edge(mib) and self._is_course(number, base + end):
+                accepted.append((number, base + end))
+                self.limited = True
             else:
                 self.limited = True
+                continue
+            self._piece[number] = (base + end) >> _PIECE
         return accepted
+
+    def _is_course(self, number: int, end: int) -> bool:
+        """Return whether a hit is the first of its piece, or near the end of the source."""
+        return self._piece[number] != end >> _PIECE or end > self._openly_from + _LAST - _LAST_COURSE
 
     def _allowed(self, quota: Quota, mib: int, *, close: bool) -> int:
         """Return whether a literal is sampled here: an engine may find more than was looked for."""

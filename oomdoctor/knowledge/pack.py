@@ -70,6 +70,11 @@ class Pack:
         return self._matching.sampled
 
     @property
+    def courses(self) -> set[int]:
+        """Return those of them whose messages print the memory of a card: seen again and again, they are its course."""
+        return self._matching.courses
+
+    @property
     def families(self) -> dict[str, list[int]]:
         """Return for each family the numbers of the signatures whose ids it gives."""
         return self._matching.families

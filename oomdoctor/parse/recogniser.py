@@ -8,7 +8,7 @@ from collections.abc import Iterable, Set
 
 from oomdoctor.case.event import Certainty, Event, Kind, Place, Value
 from oomdoctor.ingest.clean import Flow, Line, split_flows
-from oomdoctor.ingest.windows import CONTEXT, FAILURES, Quota, Window
+from oomdoctor.ingest.windows import CONTEXT, COURSE, FAILURES, Quota, Window
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.parse import traceback
 from oomdoctor.parse.computation import ComputationFinder
@@ -47,7 +47,9 @@ class Recogniser:
         """Those that were read so far, by id."""
         self.literals: list[bytes] = [literal.encode() for literal in pack.literals]
         self.longest = max(map(len, self.literals), default=1)
-        self.quotas: list[Quota] = [CONTEXT if number in pack.sampled else FAILURES for number in range(len(self.literals))]
+        self.quotas: list[Quota] = [
+            COURSE if number in pack.courses else CONTEXT if number in pack.sampled else FAILURES for number in range(len(self.literals))
+        ]
         self.failing: list[bool] = [not quota.sampled for quota in self.quotas]
         """Which literals are those of failures."""
         self._behind: list[list[Signature] | None] = [None] * len(self.literals)

@@ -124,6 +124,26 @@ class Bar(_Block, frozen=True):
     title: str
     slices: tuple[Slice, ...]
     mark: Mark | None = None
+    value: str = ""
+    note: str = ""
+    spread: tuple[float, float] | None = None
+    """What the parts come to at least and at most, as shares of the whole; None where they were seen."""
+    beside: tuple[Bar, ...] = ()
+    """Bars of the same whole that a page draws below this one; elsewhere sentences tell of them."""
+
+
+class Bars(_Block, frozen=True):
+    """Bars of the same whole, a row each: `title`, `value`, `note`. The mark is that of all of them.
+
+    Parts stand in the order of the first bar that has them, those of `parts` before the others.
+    """
+
+    title: str
+    bars: tuple[Bar, ...]
+    mark: Mark | None = None
+    parts: tuple[str, ...] = ()
+    is_told: bool = False
+    """Whether what stands beside it tells the same; then only a page draws it."""
 
 
 class Area(_Block, frozen=True):
@@ -141,6 +161,50 @@ class Areas(_Block, frozen=True):
     areas: tuple[Area, ...]
     line: Area
     marks: tuple[Mark, ...] = ()
+
+
+class Curve(_Block, frozen=True):
+    """Bytes at places along an axis, from its start to its end; None is a hole."""
+
+    label: str
+    points: tuple[tuple[float, int | None], ...]
+
+
+class Limit(_Block, frozen=True):
+    """Bytes that are the most there can be."""
+
+    label: str
+    bytes: int
+
+
+class Moment(_Block, frozen=True):
+    """A place on an axis that has a name."""
+
+    at: float
+    label: str
+
+
+class Stretch(_Block, frozen=True):
+    """A part of an axis that has a name."""
+
+    start: float
+    end: float
+    label: str
+
+
+class Curves(_Block, frozen=True):
+    """Bytes over steps, time or whatever `axis` names, each curve on its own; Markdown has no room for them."""
+
+    title: str
+    axis: str
+    curves: tuple[Curve, ...]
+    limit: Limit | None = None
+    failure: Moment | None = None
+    phases: tuple[Stretch, ...] = ()
+    is_log: bool = False
+    """Whether both axes are logarithmic: for places of which each is the double of the one before."""
+    is_told: bool = False
+    """Whether what stands beside it tells the same; then only a page draws it."""
 
 
 class Piece(Struct, frozen=True):
@@ -225,7 +289,7 @@ class Folded(_Block, frozen=True):
     gist: str = ""
 
 
-Block = Heading | Paragraph | Facts | Table | Bar | Areas | Strips | CountBars | CountGrid | Quote | Steps | Folded
+Block = Heading | Paragraph | Facts | Table | Bar | Bars | Areas | Curves | Strips | CountBars | CountGrid | Quote | Steps | Folded
 
 
 class Document(_Block, frozen=True):

@@ -237,7 +237,7 @@ def _answered(request: Request, folder: str, listener: Listener) -> Shown:
     return Shown(
         kind=given.kind,
         data=Raw(_json(given, request, wording)),
-        html="" if document is None else _main(html.render(document)),
+        html="" if document is None else html.render_main(document),
         title="" if document is None else document.title,
         notes=given.notes,
     )
@@ -258,10 +258,6 @@ def _json(given: Answer, request: Request, wording: Wording) -> bytes:
         return given.data or b"null"
     hides = given.names_people and request.hides_names
     return json_text(given.report(wording), redact=hides, only_keys=not hides).encode("utf-8", "replace")
-
-
-def _main(page: str) -> str:
-    return page.partition("<main>")[2].rpartition("</main>")[0].strip()
 
 
 def _diagnose(request: Request, folder: str, listener: Listener) -> Answer:

@@ -45,7 +45,7 @@ def page(rows: list[JobRow], lang: str = "en") -> str:
 def test_it_shows_days_nodes_and_each_group(lang: str, told: list[str]) -> None:
     shown = page([failed(number, number % 3) for number in range(12)], lang)
     assert [text for text in told if text not in shown] == []
-    assert (shown.count("<svg"), shown.count("<details><summary>1 · ")) == (2, 1)
+    assert (shown.count('role="img"'), shown.count("<details><summary>1 · ")) == (2, 1)
     assert all(f"logs/{number}.out:31" in shown for number in range(12))
 
 
@@ -58,7 +58,7 @@ def test_two_hundred_groups_take_less_than_300_kb() -> None:
     """Rows aside: what names a job is not counted."""
     shown = page([failed(number, number) for number in range(200)])
     rows = "".join(re.findall(r"<tr><th>771\d{3}</th>.*?</tr>", shown))
-    assert shown.count("<summary>") == 400
+    assert shown.count("<summary>") - shown.count('class="figures"') == 400
     assert len(shown.encode()) - len(rows) < 300_000
 
 
@@ -76,6 +76,6 @@ def test_hostile_names_never_become_markup(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=120, check=True,
     ).stdout  # fmt: skip
     assert "<title>oomdoctor 0 · triage</title>" in dom
-    assert dom.count("<svg") == 2
+    assert dom.count('role="img"') == 2
     assert re.findall(r"<script|<img|\x1b", dom) == []
     assert dom.count("&lt;script&gt;") > 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -137,7 +138,8 @@ def test_each_form_of_the_report_shows_the_series(tmp_path: Path, lang: str) -> 
     failed = (START + timedelta(seconds=600)).strftime("%Y-%m-%d %H:%M:%S,000 - ERROR - ")
     diagnosis = diagnosed(tmp_path, csv([level + draw.gauss(0, GIB / 50) for level in LEAKING], STEADY), failed + OOM)
     document = compose(diagnosis, Wording(lang), "0")
-    assert "▆" in terminal.render(document, width=100, color=False)
+    assert re.search("[\u2801-\u28ff]{20}", terminal.render(document, width=100, color=False, chart=9))
+    assert not re.search("[\u2801-\u28ff]", terminal.render(document, width=100, color=False))
     assert "<svg" in html.render(document)
     words = {"en": "an hour, between", "zh": "推算：每小时"}[lang]
     assert words in markdown.render(document)

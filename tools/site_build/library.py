@@ -9,6 +9,7 @@ from oomdoctor.knowledge.compiled.compile import compile_pack
 from site_build.reach import modules_in, reached
 
 BRIDGE = "bridge"
+REPORT_STYLE = "oomdoctor/report/charts/report.css"
 LEFT_OUT = ("oomdoctor.tracing", "oomdoctor.machine.collect.environment", "oomdoctor.knowledge.compiled.compile")
 """What needs torch, a machine to look at, or the sources of rules: the page asks for none of it."""
 
@@ -28,6 +29,7 @@ def lay_out(root: Path, requirements: Path, target: Path) -> None:
     rules = target / "oomdoctor" / "rules"
     for path in sorted((root / "rules" / "tables").glob("*")):
         _copy(path, rules / "tables" / path.name)
+    _copy(root / REPORT_STYLE, target / REPORT_STYLE)
     (rules / "pack.json").write_bytes(compile_pack(str(root / "rules")))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ from oomdoctor.knowledge.records.problem import ProblemCore
 from oomdoctor.knowledge.records.signature import Alternative, SignatureCore
 from oomdoctor.knowledge.rule_set import LoadedSignature, RuleSet
 from oomdoctor.knowledge.yaml_file import place_of_word
+
+_MEMORY = re.compile(r"\(\?P<(?:peak_)?(?:allocated|reserved|active|used)_bytes>")
 
 
 def compile_pack(root: str, over: str | None = None, *, own: Sequence[str] = ()) -> bytes:
@@ -86,10 +89,12 @@ def packed(rules: RuleSet, root: str) -> bytes:
     literals = sorted({literal for core in cores for literal in core.literals})
     families = sorted({core.family for core in cores if core.family is not None})
     behind = [[number for number, core in enumerate(cores) if literal in core.literals] for literal in literals]
+    sampled = {number for number, signatures in enumerate(behind) if all(cores[signature].is_aside for signature in signatures)}
     matched = PackMatching(
         literals=literals,
         behind=behind,
-        sampled={number for number, signatures in enumerate(behind) if all(cores[signature].is_aside for signature in signatures)},
+        sampled=sampled,
+        courses={number for number in sampled if any(_prints_memory(cores[signature]) for signature in behind[number])},
         families={name: [number for number, core in enumerate(cores) if core.family == name] for name in families},
         cores=[put(core) for core in cores],
         problems=[
@@ -108,6 +113,11 @@ def packed(rules: RuleSet, root: str) -> bytes:
     )
     rest = b"".join(lines)
     return encode(replace(head, check=zlib.crc32(rest))) + b"\n" + rest
+
+
+def _prints_memory(core: SignatureCore) -> bool:
+    """Return whether a message names bytes of a card."""
+    return any(_MEMORY.search(alternative.pattern) for alternative in core.alternatives)
 
 
 def _computation_core(record: ComputationRecord) -> ComputationCore:

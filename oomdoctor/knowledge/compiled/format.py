@@ -5,7 +5,7 @@ from msgspec import Struct
 from oomdoctor.knowledge.records.evidence import EvidenceCore
 from oomdoctor.knowledge.records.problem import ProblemCore
 
-FORMAT = 18
+FORMAT = 19
 """Raised with every change of what a pack holds, so that no older one is read."""
 
 
@@ -28,6 +28,7 @@ class PackMatching(Struct, frozen=True):
     literals: list[str]
     behind: list[list[int]]
     sampled: set[int]
+    courses: set[int]
     families: dict[str, list[int]]
     cores: list[PackLine]
     problems: list[ProblemCore]

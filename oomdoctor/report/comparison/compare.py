@@ -9,8 +9,9 @@ from oomdoctor.case.estimate import Estimate
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.expected import range_of
 from oomdoctor.report.diagnosis.headline import summary
-from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Style
-from oomdoctor.report.memory.estimate import part_name
+from oomdoctor.report.document import Block, Curve, Curves, Document, Facts, Folded, Heading, Paragraph, Row, Span, Style
+from oomdoctor.report.memory.estimate_bars import estimate_bars
+from oomdoctor.report.memory.part_names import part_name
 from oomdoctor.report.wording import comparison as texts
 from oomdoctor.report.wording.phrases import bare, spans
 from oomdoctor.report.wording.texts import FIGURES
@@ -71,6 +72,8 @@ def _sides(comparison: Comparison, wording: Wording) -> Iterator[Block]:
     yield Facts(tuple(Row(wording.say(label), side.name, _came_to(side, wording)) for side, label in rows))
     if comparison.estimates is not None:
         yield Paragraph((Span(_estimated(*comparison.estimates, wording)),))
+        named = ((wording.say(texts.BEFORE), comparison.estimates[0], ""), (wording.say(texts.AFTER), comparison.estimates[1], ""))
+        yield estimate_bars(wording.say(texts.BOTH_EXPECTED), named, None, wording)
 
 
 def _estimated(before: Estimate, after: Estimate, wording: Wording) -> str:
@@ -140,6 +143,17 @@ def _moments(series: tuple[Series, ...], wording: Wording) -> Iterator[Block]:
             rows.append(Row(at, f"{format_size(point.before)} → {format_size(point.after)}", _by(point.before, point.after)))
         yield Heading(wording.say(texts.MOMENTS) + wording.colon + figure)
         yield Facts(tuple(rows))
+        yield _chart(numbers, figure, wording)
+
+
+def _chart(numbers: Series, figure: str, wording: Wording) -> Curves:
+    """Return the same moments of both as two curves."""
+    by_line = any(point.at.startswith("#") for point in numbers.points)
+    axis = texts.AXIS_LINE if by_line else texts.AXIS_STEP
+    places = [float(point.at.lstrip("#")) for point in numbers.points]
+    before = Curve(wording.say(texts.BEFORE), tuple(zip(places, (point.before for point in numbers.points))))
+    after = Curve(wording.say(texts.AFTER), tuple(zip(places, (point.after for point in numbers.points))))
+    return Curves(figure, wording.say(axis), (before, after), is_told=True)
 
 
 def _figure(name: str, wording: Wording) -> str:

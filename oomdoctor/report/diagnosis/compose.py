@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from oomdoctor.case.case import SEVERAL_RUNS, Case, Verdict
 from oomdoctor.case.diagnosis import Cite, Diagnosis, Finding, OpenCause, Sign
 from oomdoctor.case.event import Certainty, Place
+from oomdoctor.case.expected import Expected
 from oomdoctor.case.incident import Incident
 from oomdoctor.case.text import Text
 from oomdoctor.report.diagnosis.config_issues import config_issue_blocks
@@ -18,6 +19,7 @@ from oomdoctor.report.diagnosis.expected import beside_seen, measured_parts
 from oomdoctor.report.diagnosis.figures import figure_rows, ledger_bars
 from oomdoctor.report.diagnosis.headline import incident_sentence, settle_text, summary
 from oomdoctor.report.diagnosis.places import event_place, place_text, repetition_text
+from oomdoctor.report.diagnosis.printed_memory import printed_memory_chart
 from oomdoctor.report.diagnosis.runs import runs_blocks
 from oomdoctor.report.diagnosis.steps import TIGHTEST, not_this, steps
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
@@ -27,6 +29,7 @@ from oomdoctor.report.wording import labels
 from oomdoctor.report.wording.phrases import bare, spans
 from oomdoctor.report.wording.texts import gap_text
 from oomdoctor.report.wording.wording import Wording
+from oomdoctor.series.printed import printed_memory
 
 _FINDINGS = 3
 _TOLD = 2
@@ -56,7 +59,7 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str, tightness: int
         blocks += runs_blocks(case, wording)
     if first is not None:
         blocks += _seen(first, wording)
-        blocks += _figures(first, wording)
+        blocks += _figures(first, case.estimate, wording)
         blocks += beside_seen(case.estimate, wording)
     blocks += measured_parts(case.measured, wording, folds=tightness >= _TELLS_ONE)
     blocks += _over_time(case, wording)
@@ -81,11 +84,13 @@ def compose(diagnosis: Diagnosis, wording: Wording, version: str, tightness: int
 
 
 def _over_time(case: Case, wording: Wording) -> Iterator[Block]:
-    """Show what monitors recorded beside the logs."""
+    """Show what monitors recorded beside the logs; without them, what the log prints of its memory."""
     if case.series:
         from oomdoctor.report.diagnosis.over_time import over_time  # noqa: PLC0415 - most logs come without a series
 
         yield from over_time(case.series, wording, failed=bool(case.incidents))
+    else:
+        yield from printed_memory_chart(printed_memory(case), wording)
 
 
 def _budget(case: Case, wording: Wording) -> Iterator[Block]:
@@ -135,8 +140,8 @@ def _short_frame(frame: str) -> str:
     return f"…{end} in {rest}" if is_long and redact_text(path).endswith(end) else frame
 
 
-def _figures(incident: Incident, wording: Wording) -> Iterator[Block]:
-    figures, drawn = figure_rows(incident.root, incident.ledger, wording), ledger_bars(incident.ledger, wording)
+def _figures(incident: Incident, expected: Expected | None, wording: Wording) -> Iterator[Block]:
+    figures, drawn = figure_rows(incident.root, incident.ledger, wording), ledger_bars(incident.ledger, wording, expected)
     if not figures and not drawn:
         return
     yield Heading(wording.say(labels.FIGURES))

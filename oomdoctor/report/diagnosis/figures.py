@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from oomdoctor.case.event import Event, Kind
+from oomdoctor.case.expected import Expected
 from oomdoctor.case.incident import LedgerEntry
 from oomdoctor.report.document import Bar, Row, Slice, Style
+from oomdoctor.report.memory.estimate_bars import estimate_bar
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import labels
 from oomdoctor.report.wording.texts import FIGURES, PARTS
@@ -35,10 +37,10 @@ def figure_rows(root: Event, drawn: tuple[LedgerEntry, ...], wording: Wording) -
     return tuple(_row(name, sizes[name], total, wording, of_host=of_host) for name in [*named, *others][:_MOST_ROWS])
 
 
-def ledger_bars(ledger: tuple[LedgerEntry, ...], wording: Wording) -> list[Bar]:
-    """One bar for each memory that the ledger speaks of."""
+def ledger_bars(ledger: tuple[LedgerEntry, ...], wording: Wording, expected: Expected | None = None) -> list[Bar]:
+    """One bar for each memory that the ledger speaks of; beside a card's, what the settings are expected to need of it."""
     shown = [part for part in ledger if part.bytes > 0]
-    return [_bar(of, [part for part in shown if part.of == of], wording) for of in dict.fromkeys(part.of for part in shown)]
+    return [_bar(of, [part for part in shown if part.of == of], expected, wording) for of in dict.fromkeys(part.of for part in shown)]
 
 
 def _sizes(root: Event) -> Mapping[str, int]:
@@ -59,10 +61,14 @@ def _row(name: str, size: int, total: int | None, wording: Wording, *, of_host: 
     return Row(label, format_size(size), share, _ACCENT.get(name, Style.PLAIN))
 
 
-def _bar(of: str, parts: list[LedgerEntry], wording: Wording) -> Bar:
+def _bar(of: str, parts: list[LedgerEntry], expected: Expected | None, wording: Wording) -> Bar:
     total = sum(part.bytes for part in parts)
     slices = tuple(_slices(parts, total, wording))
-    return Bar(_memory(of) + wording.colon + format_size(total), slices)
+    title = _memory(of) + wording.colon + format_size(total)
+    if expected is None or not expected.is_told or not of.startswith("gpu"):
+        return Bar(title, slices)
+    need = estimate_bar(expected.estimate, total, wording, title=wording.say(labels.EXPECTED_BESIDE))
+    return Bar(title, slices, value=wording.say(labels.SEEN_BESIDE), beside=(need,))
 
 
 def _slices(parts: list[LedgerEntry], total: int, wording: Wording) -> Iterator[Slice]:

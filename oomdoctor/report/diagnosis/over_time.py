@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from oomdoctor.case.recorded.series import SeenSeries, SeriesShape, Slope
 from oomdoctor.case.text import Text
-from oomdoctor.report.document import Area, Areas, Block, Folded, Heading, Mark, Paragraph, Span
+from oomdoctor.report.charts.reduce import clean_points, reduced
+from oomdoctor.report.document import Block, Curve, Curves, Folded, Heading, Limit, Moment, Paragraph, Span, Stretch
 from oomdoctor.report.wording import series as texts
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_share, format_size
@@ -16,6 +17,7 @@ _SHOWN = 3
 _MOST = 24
 _POINTS = 240
 _LONGEST_NAME = 40
+_CURVES = 8
 
 
 def over_time(series: Sequence[SeenSeries], wording: Wording, *, failed: bool) -> Iterator[Block]:
@@ -29,7 +31,7 @@ def over_time(series: Sequence[SeenSeries], wording: Wording, *, failed: bool) -
     yield Heading(wording.say(texts.OVER_TIME))
     for shown, shape in shaped[:_SHOWN]:
         yield Paragraph((Span(_sentence(shown, shape, wording, failed=failed)),))
-    yield from _drawing(*shaped[0], wording)
+    yield from _chart(shaped, wording)
     rest = shaped[_SHOWN:]
     if rest:
         paragraphs = tuple(Paragraph((Span(_sentence(shown, shape, wording, failed=failed)),)) for shown, shape in rest[:_MOST])
@@ -94,16 +96,64 @@ def _span(seconds: float, wording: Wording) -> str:
     return wording.say(texts.MINUTES, n=round(seconds / 60)) if seconds < 7200 else wording.say(texts.HOURS, n=f"{seconds / 3600:.1f}")
 
 
-def _drawing(shown: SeenSeries, shape: SeriesShape, wording: Wording) -> Iterator[Block]:
-    """Yield the course of a series: the highest use in each piece of it, below the size of the card, and where the run failed."""
-    column = shown.column
-    sizes = course(column.used)
-    if column.is_share or len(sizes) < 2:
+def _chart(shaped: Sequence[tuple[SeenSeries, SeriesShape]], wording: Wording) -> Iterator[Block]:
+    """Yield the courses of the first series and of those on its clock, with the size of the card and where the run failed."""
+    first, shape = shaped[0]
+    together = [shown for shown, _ in shaped if _axis_of(shown) == _axis_of(first) and not shown.column.is_share]
+    curves = [Curve(_whose(shown, wording), _points(shown, first)) for shown in together[:_CURVES] if len(shown.column.used) > 1]
+    if not curves or first.column.is_share:
         return
-    share = shape.end / len(column.used)
-    marks = (Mark(min(1.0, share), wording.say(texts.FAILURE)),) if shown.failed_at is not None else ()
-    line = Area(wording.say(texts.CARD_SIZE), (column.total,) * len(sizes) if column.total else sizes)
-    yield Areas(_whose(shown, wording), (Area(wording.say(texts.IN_USE), sizes),), line, marks)
+    totals = {shown.column.total for shown in together[:_CURVES]}
+    total = totals.pop() if len(totals) == 1 else None
+    unit, _ = _unit(first)
+    failed = first.failed_at if first.column.times else None
+    yield Curves(
+        wording.say(texts.IN_USE_OVER_TIME),
+        wording.say(texts.BY_TIME[unit]),
+        tuple(curves),
+        limit=None if total is None else Limit(wording.say(texts.CARD_SIZE), total),
+        failure=None if failed is None else Moment(_place(failed, first), wording.say(texts.FAILURE)),
+        phases=tuple(_phases(first, shape, wording)) if len(curves) == 1 else (),
+    )
+
+
+def _axis_of(shown: SeenSeries) -> tuple[str, str, bool]:
+    """Return what two series must share to stand on one axis."""
+    column = shown.column
+    return (column.source if column.clock == "none" or not column.times else "", column.clock, bool(column.times))
+
+
+def _unit(shown: SeenSeries) -> tuple[str, float]:
+    """Return the unit of the axis, and how many seconds it has; samples where there are no times."""
+    times = shown.column.times
+    if not times:
+        return "sample", 1.0
+    span = times[-1] - times[0]
+    return ("s", 1.0) if span < 120 else ("min", 60.0) if span < 7200 else ("h", 3600.0)
+
+
+def _place(time: float, first: SeenSeries) -> float:
+    return (time - first.column.times[0]) / _unit(first)[1]
+
+
+def _points(shown: SeenSeries, first: SeenSeries) -> tuple[tuple[float, int | None], ...]:
+    """Return the course of a series on the axis of the first, at no more places than a chart has."""
+    times, used = shown.column.times, shown.column.used
+    places = [_place(time, first) for time in times] if times else [float(at) for at in range(len(used))]
+    return tuple(reduced(clean_points(list(zip(places, used)))))
+
+
+def _phases(shown: SeenSeries, shape: SeriesShape, wording: Wording) -> Iterator[Stretch]:
+    """Yield what came before the work, the work, and what came after it, where there is more than one of them."""
+    last = len(shown.column.used) - 1
+    if shape.start == 0 and shape.end > last:
+        return
+    edges = [0, shape.start, min(shape.end, last), last]
+    places = [_place(shown.column.times[at], shown) if shown.column.times else float(at) for at in edges]
+    named = (texts.LOADING, texts.WORK, texts.GIVEN_BACK if shape.given_back else texts.AFTERWARDS)
+    for start, end, name in zip(places, places[1:], named):
+        if end > start:
+            yield Stretch(start, end, wording.say(name))
 
 
 def course(used: Sequence[int | None]) -> tuple[int, ...]:

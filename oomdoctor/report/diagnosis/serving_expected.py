@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from oomdoctor.case.serving import ServedRun
 from oomdoctor.case.text import Text
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span
-from oomdoctor.report.memory.estimate import part_name
+from oomdoctor.report.memory.part_names import part_name
 from oomdoctor.report.memory.serving import shortage
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_share, format_size

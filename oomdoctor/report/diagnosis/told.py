@@ -14,8 +14,8 @@ from oomdoctor.report.diagnosis.serving_expected import beside_printed
 from oomdoctor.report.diagnosis.steps import settings
 from oomdoctor.report.document import Block, Heading, Paragraph, Span, Step, Steps, Style
 from oomdoctor.report.issue.missing_info import wanted_list
-from oomdoctor.report.memory.estimate import part_name
 from oomdoctor.report.memory.fits import fits_line
+from oomdoctor.report.memory.part_names import part_name
 from oomdoctor.report.wording import labels
 from oomdoctor.report.wording.phrases import spans
 from oomdoctor.report.wording.wording import Wording

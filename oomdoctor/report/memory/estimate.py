@@ -6,59 +6,19 @@ from collections.abc import Iterator
 
 from oomdoctor.api.results import RunEstimate
 from oomdoctor.case.estimate import Estimate
-from oomdoctor.case.plan import Fit, MemoryBudget
+from oomdoctor.case.plan import Fit
 from oomdoctor.case.setup import Layout, Placement, Setup
 from oomdoctor.case.text import Text
 from oomdoctor.memory.model.placement import card_placement
-from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Mark, Paragraph, Row, Slice, Span, Style
+from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span
 from oomdoctor.report.memory.assumed import assumed, deciding
+from oomdoctor.report.memory.estimate_bars import card_bar, phase_bars
 from oomdoctor.report.memory.fits import fits_line, how_judged, needs_line
+from oomdoctor.report.memory.part_names import part_name, phase_name
 from oomdoctor.report.memory.simulated import simulated_blocks
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_size
 
-_NAMES = {
-    "weights": Text("weights", "模型权重"),
-    "reference": Text("reference model", "参考模型"),
-    "gathered weights": Text("weights gathered from other cards", "临时聚合的权重"),
-    "unpacked weights": Text("weights unpacked for use", "反量化的权重"),
-    "autocast copies": Text("16-bit copies of the weights", "autocast 的半精度副本"),
-    "adapters": Text("adapters", "LoRA 等适配器"),
-    "optimizer": Text("optimizer states", "优化器状态"),
-    "gradients": Text("gradients", "梯度"),
-    "buckets": Text("buckets of gradients", "梯度通信缓冲"),
-    "step": Text("temporaries of the optimizer step", "优化器更新时的临时显存"),
-    "activations": Text("activations", "激活值"),
-    "recomputed layer": Text("one layer computed again", "重计算的一层"),
-    "vision tower": Text("activations of the vision tower", "视觉塔的激活值"),
-    "logits": Text("logits and loss", "logits 与损失"),
-    "gathered logits": Text("logits gathered from all cards", "从各卡汇集的 logits"),
-    "collected logits": Text("logits collected for metrics", "为评测保留的 logits"),
-    "kv cache": Text("KV cache", "KV 缓存"),
-    "prompt": Text("reading the prompt", "预填充（prefill）"),
-    "allocator": Text("reserved by the allocator, unused", "分配器预留而未使用"),
-    "context": Text("CUDA context and NCCL", "CUDA 上下文与 NCCL"),
-    "loading": Text("what loading takes for a moment", "加载时的临时显存"),
-    "saving": Text("what saving takes for a moment", "保存时的临时显存"),
-    "outside torch": Text("outside of torch", "torch 之外"),
-    "working set": Text("working memory of one step", "单步计算的临时显存"),
-    "sampler": Text("sampler, a row for each request", "采样器（每个请求一行 logits）"),
-    "encoder": Text("encoder of pictures", "图像编码器"),
-    "cuda graphs": Text("CUDA graphs", "CUDA 图"),
-    "request table": Text("table of requests", "请求索引表"),
-    "draft": Text("layer that proposes tokens", "预测层（MTP）"),
-}
-_PHASES = {
-    "load": Text("loading the model", "加载模型"),
-    "forward": Text("end of the forward pass", "前向结束时"),
-    "backward": Text("backward pass", "反向传播"),
-    "step": Text("optimizer step", "优化器更新"),
-    "evaluation": Text("evaluation", "评测"),
-    "prompt": Text("reading the prompt", "预填充（prefill）"),
-    "generation": Text("generating", "生成"),
-    "save": Text("saving a checkpoint", "保存检查点"),
-    "merge": Text("joining adapters with the base", "合并 LoRA 等适配器"),
-}
 _PARTS = 4
 """Parts of a card that are named in a line."""
 
@@ -74,12 +34,12 @@ def _blocks(run: RunEstimate, estimate: Estimate, wording: Wording) -> Iterator[
     need, judged = run.needed or estimate, run.fit
     yield Paragraph(spans=tuple(_headline(estimate, need, wording, judged)))
     yield from deciding(estimate.assumptions, run.otherwise, wording)
-    yield _bar(need, wording, judged.budget if judged else None)
+    yield card_bar(need, judged.budget if judged else None, wording)
     if need.ranks:
         yield Heading(text=wording.say(Text("Card by card", "各张卡")))
         yield Facts(rows=tuple(_rank(rank, need.setup, wording) for rank in need.ranks))
     yield Heading(text=wording.say(Text("Phases", "各阶段")))
-    yield Facts(rows=tuple(Row(label=wording.say(_PHASES[phase.name]), value=format_size(phase.bytes)) for phase in need.phases))
+    yield phase_bars(need, wording)
     yield Facts(rows=tuple(Row(label=wording.say(text), value=format_size(size)) for text, size in _host(need) if size))
     yield from simulated_blocks(run.simulation, wording)
     yield from assumed(estimate.assumptions, wording)
@@ -98,7 +58,7 @@ def _host(estimate: Estimate) -> Iterator[tuple[Text, int]]:
 
 def _headline(estimate: Estimate, need: Estimate, wording: Wording, judged: Fit | None) -> Iterator[Span]:
     """Say the verdict, the need, when it is, and what nvidia-smi may show, which counts what torch holds and no tensor uses."""
-    phase = wording.say(_PHASES[need.peak.name])
+    phase = phase_name(need.peak.name, wording)
     yield from needs_line(need, wording) if judged is None else fits_line(judged, wording)
     yield Span(f"需要最多的阶段：{phase}。" if wording.is_chinese else f" It needs the most at this point: {phase}.")
     if estimate.setup.ggml is None and (judged is None or judged.fits != "no"):
@@ -134,30 +94,7 @@ def _which(layout: Layout, placement: Placement, wording: Wording) -> str:
     return wording.say(Text("stages {} to {}, at most", "流水线第 {} 至 {} 级，至多")).format(first, last)
 
 
-def _bar(estimate: Estimate, wording: Wording, budget: MemoryBudget | None) -> Bar:
-    whole = max(estimate.expected, budget.total if budget else 0)
-    parts = sorted(estimate.peak.terms, key=lambda term: -term.bytes)
-    shown = [Slice(part_name(term.name, wording), format_size(term.bytes), term.bytes / whole) for term in parts]
-    if budget is not None and budget.total > estimate.expected:
-        free = budget.total - estimate.expected
-        shown.append(Slice(wording.say(Text("free", "空闲")), format_size(free), free / whole, Style.GOOD))
-    title = budget.card if budget else wording.say(Text("Peak of one card", "单卡峰值"))
-    return Bar(title=title, slices=tuple(shown), mark=_end(estimate, wording, budget))
-
-
-def _end(estimate: Estimate, wording: Wording, budget: MemoryBudget | None) -> Mark | None:
-    """Return where the card ends, if the run is larger."""
-    if budget is None or budget.total >= estimate.expected:
-        return None
-    return Mark(budget.total / estimate.expected, wording.say(Text("card: {}", "显卡：{}")).format(format_size(budget.total)))
-
-
 def _terms(estimate: Estimate, wording: Wording) -> Iterator[Row]:
     for term in sorted(estimate.peak.terms, key=lambda term: -term.bytes):
         between = wording.say(Text("{} to {}", "{} 至 {}")).format(format_size(term.low), format_size(term.high))
         yield Row(label=part_name(term.name, wording), value=between, note=term.basis)
-
-
-def part_name(term: str, wording: Wording) -> str:
-    """Return the name of a part of the memory."""
-    return wording.say(_NAMES[term])

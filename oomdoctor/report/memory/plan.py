@@ -13,15 +13,16 @@ from oomdoctor.case.text import Text
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.report.diagnosis.expected import range_of
 from oomdoctor.report.diagnosis.steps import settings
-from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps, Style
+from oomdoctor.report.document import Block, Document, Folded, Heading, Paragraph, Span, Step, Steps, Style
 from oomdoctor.report.memory.assumed import assumed
-from oomdoctor.report.memory.estimate import part_name
+from oomdoctor.report.memory.estimate_bars import estimate_bars
 from oomdoctor.report.memory.fits import fits_line, how_judged
+from oomdoctor.report.memory.part_names import part_name
 from oomdoctor.report.wording.phrases import bare
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB, format_size
 
-_CELLS = 20
+_BARS = Text("What one card must have: expected parts, and the range", "单卡所需显存：各部分估计值及区间")
 _SPARE = 0.1
 """GiB between the upper end and the card from which on they are said."""
 _SETTINGS = 10
@@ -72,16 +73,15 @@ def compose(plans: Plans[Estimate], assumptions: Sequence[Assumption], pack: Pac
 
 def _blocks(plans: Plans[Estimate], assumptions: Sequence[Assumption], pack: Pack, wording: Wording) -> Iterator[Block]:
     yield Paragraph(tuple(fits_line(Fit(budget=plans.budget, needed=plans.now, fits=plans.fits), wording)))
-    rows = [_row(wording.say(Text("as it is", "现在")), plans.now, None, plans.budget, wording)]
+    rows = [(wording.say(Text("as it is", "现在")), plans.now, "")]
     rows += [
-        _row(wording.say(Text("plan {}", "方案 {}")).format(n), plan.outcome, plan, plans.budget, wording)
+        (wording.say(Text("plan {}", "方案 {}")).format(n), plan.outcome, _note(plan, plans.budget, wording))
         for n, plan in enumerate(plans.plans, 1)
     ]
     if plans.obstacle is not None and plans.obstacle.closest.measures:
-        rows.append(
-            _row(wording.say(Text("closest", "最接近的")), plans.obstacle.closest.outcome, plans.obstacle.closest, plans.budget, wording)
-        )
-    yield Facts(tuple(rows))
+        closest = plans.obstacle.closest
+        rows.append((wording.say(Text("closest", "最接近的")), closest.outcome, _note(closest, plans.budget, wording)))
+    yield estimate_bars(wording.say(_BARS), rows, plans.budget, wording)
     if plans.plans:
         yield Heading(wording.say(Text("What to change", "怎么改")))
         yield Steps(tuple(_step(plan, pack, wording) for plan in plans.plans))
@@ -113,24 +113,15 @@ def broken_plans(broken: Sequence[BrokenPlan[Outcome]], titles: Callable[[Plan[O
     )
 
 
-def _row(label: str, estimate: Estimate, plan: Plan[Estimate] | None, budget: MemoryBudget, wording: Wording) -> Row:
-    notes = []
-    if plan is not None:
-        notes += [
-            *([] if plan.time is None else [pace(plan.time, wording)]),
-            *([wording.say(risk)] if (risk := _RISKS[plan.risk]) else []),
-        ]
-        spare = (budget.usable - estimate.high) / GIB
-        notes += [wording.say(Text("{:.1f} GiB to spare", "余量 {:.1f} GiB")).format(spare)] if spare >= _SPARE else []
-        notes += [wording.say(Text("{} of host memory", "占用内存 {}")).format(format_size(estimate.host))] if estimate.host else []
-    return Row(label=label, value=f"{_drawn(estimate, budget)}  {_range(estimate, wording)}", note=wording.comma.join(notes))
-
-
-def _drawn(estimate: Estimate, budget: MemoryBudget) -> str:
-    """Draw the card as a bar: what is expected, what it may be at most, what is free."""
-    usable = budget.usable
-    filled, most = (min(_CELLS, -(-size * _CELLS // usable)) for size in (estimate.expected, estimate.high))
-    return "█" * filled + "▒" * (most - filled) + "·" * (_CELLS - most)
+def _note(plan: Plan[Estimate], budget: MemoryBudget, wording: Wording) -> str:
+    """Say what a plan costs and leaves."""
+    notes = [] if plan.time is None else [pace(plan.time, wording)]
+    notes += [wording.say(risk)] if (risk := _RISKS[plan.risk]) else []
+    spare = (budget.usable - plan.outcome.high) / GIB
+    notes += [wording.say(Text("{:.1f} GiB to spare", "余量 {:.1f} GiB")).format(spare)] if spare >= _SPARE else []
+    host = plan.outcome.host
+    notes += [wording.say(Text("{} of host memory", "占用内存 {}")).format(format_size(host))] if host else []
+    return wording.comma.join(notes)
 
 
 def _range(estimate: Estimate, wording: Wording) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from oomdoctor.case.estimate import Term
 from oomdoctor.case.serving import ByteRange, Served, StartupCheck
 from oomdoctor.case.text import Text
-from oomdoctor.report.document import Bar, Block, Document, Facts, Folded, Heading, Paragraph, Row, Slice, Span, Style
+from oomdoctor.report.document import Bar, Bars, Block, Document, Facts, Folded, Heading, Paragraph, Row, Slice, Span, Style
 from oomdoctor.report.memory.assumed import assumed, taken
-from oomdoctor.report.memory.estimate import part_name
+from oomdoctor.report.memory.estimate_bars import BY_PHASE, phase_slices
+from oomdoctor.report.memory.part_names import part_name
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB, format_share, format_size
 
@@ -55,12 +56,12 @@ def _blocks(served: Served, wording: Wording) -> Iterator[Block]:
     yield Paragraph(tuple(_headline(served, wording)))
     if named := [assumption for assumption in served.assumptions if assumption.id in _DECIDING]:
         yield Paragraph((Span(taken(named, wording)),))
-    yield _bar(served, wording)
+    yield served_bar(served, wording)
     yield Facts(tuple(_share(served, wording)))
     yield Heading(wording.say(Text("Beside the share", "份额之外")))
     yield Facts(tuple(_beside(served, wording)))
     yield Heading(wording.say(Text("Phases", "各阶段")))
-    yield Facts(tuple(Row(wording.say(_PHASES[phase.name]), format_size(phase.bytes)) for phase in served.phases))
+    yield _phases(served, wording)
     yield from assumed(served.assumptions, wording)
     yield Folded(
         title=wording.say(Text("Where the formulas are from", "公式来源")),
@@ -92,6 +93,21 @@ def shortage(check: StartupCheck, wording: Wording) -> str:
     if wording.is_chinese:
         return f"{'会卡在' if surely else '可能卡在'}这里：{what}（{lacking}）。"
     return f"It {'fails' if surely else 'may fail'} where {what} ({lacking})."
+
+
+def served_bar(served: Served, wording: Wording) -> Bar:
+    """Return where the card goes: the parts of the share, what is beside it, what is free."""
+    cache = max(0, served.cache.expected)
+    parts = [
+        *((part_name(term.name, wording), term.bytes) for term in (*served.terms, *served.beside)),
+        (part_name("kv cache", wording), cache),
+    ]
+    whole = max(served.total, sum(size for _, size in parts))
+    shown = [Slice(name, format_size(size), size / whole) for name, size in sorted(parts, key=lambda part: -part[1]) if size]
+    free = served.total - sum(size for _, size in parts)
+    if free > 0:
+        shown.append(Slice(wording.say(Text("free", "空闲")), format_size(free), free / whole, Style.GOOD))
+    return Bar(title=served.card, slices=tuple(shown))
 
 
 def _lacking(check: StartupCheck, wording: Wording) -> str:
@@ -141,18 +157,14 @@ def _counted(size: ByteRange, wording: Wording) -> str:
     return wording.say(Text("{:,} ({:,} to {:,})", "{:,}（{:,} 至 {:,}）")).format(size.expected, size.low, size.high)
 
 
-def _bar(served: Served, wording: Wording) -> Bar:
-    cache = max(0, served.cache.expected)
-    parts = [
-        *((part_name(term.name, wording), term.bytes) for term in (*served.terms, *served.beside)),
-        (part_name("kv cache", wording), cache),
-    ]
-    whole = max(served.total, sum(size for _, size in parts))
-    shown = [Slice(name, format_size(size), size / whole) for name, size in sorted(parts, key=lambda part: -part[1]) if size]
-    free = served.total - sum(size for _, size in parts)
-    if free > 0:
-        shown.append(Slice(wording.say(Text("free", "空闲")), format_size(free), free / whole, Style.GOOD))
-    return Bar(title=served.card, slices=tuple(shown))
+def _phases(served: Served, wording: Wording) -> Bars:
+    """Return a bar for each phase, all in the scale of the largest."""
+    whole = max(1, *(phase.bytes for phase in served.phases))
+    bars = tuple(
+        Bar(wording.say(_PHASES[phase.name]), phase_slices(phase, whole, wording), value=format_size(phase.bytes))
+        for phase in served.phases
+    )
+    return Bars(wording.say(BY_PHASE), bars, parts=tuple(part.label for part in served_bar(served, wording).slices))
 
 
 def _share(served: Served, wording: Wording) -> Iterator[Row]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from oomdoctor.case.estimate import Assumption
 from oomdoctor.case.plan import Measure, Obstacle, Plan, Plans
 from oomdoctor.case.serving import Served
 from oomdoctor.case.text import Text
 from oomdoctor.memory.servers.releases import turned_text
 from oomdoctor.report.diagnosis.steps import settings
-from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Row, Span, Step, Steps
+from oomdoctor.report.document import Bar, Bars, Block, Document, Folded, Heading, Paragraph, Span, Step, Steps
 from oomdoctor.report.memory.assumed import assumed
 from oomdoctor.report.memory.plan import BY_HAND, broken_plans
-from oomdoctor.report.memory.serving import obstacle, verdict
+from oomdoctor.report.memory.serving import obstacle, served_bar, verdict
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import GIB, format_size
 
@@ -42,6 +44,7 @@ _COSTS = {
         "明显变慢，这部分权重每步都要经过总线；内存也要够",
     ),
 }
+_BARS = Text("Where the card goes", "显存去向")
 _MORE = Text("less of the card for everything outside the plan", "计划外的部分可用显存变少")
 _LESS = Text("a smaller cache", "缓存变小")
 _JUDGED = Text(
@@ -63,7 +66,7 @@ def _blocks(plans: Plans[Served], assumptions: Sequence[Assumption], wording: Wo
     rows += [_row(wording.say(Text("plan {}", "方案 {}")).format(n), plan.outcome, wording) for n, plan in enumerate(plans.plans, 1)]
     if plans.obstacle is not None and plans.obstacle.closest.measures:
         rows.append(_row(wording.say(Text("closest", "最接近的")), plans.obstacle.closest.outcome, wording))
-    yield Facts(tuple(rows))
+    yield Bars(wording.say(_BARS), tuple(rows))
     if plans.plans:
         yield Heading(wording.say(Text("What to change", "怎么改")))
         yield Steps(tuple(_step(plan, plans.now, wording) for plan in plans.plans))
@@ -89,18 +92,23 @@ def _verdict(plans: Plans[Served], wording: Wording) -> Iterator[Span]:
         yield Span(wording.blank + obstacle(now, wording))
 
 
-def _row(label: str, served: Served, wording: Wording) -> Row:
-    """Say what the cache holds, where it starts; else what is missing."""
+def _row(label: str, served: Served, wording: Wording) -> Bar:
+    """Return where the card goes, and what the cache holds, where it starts; else what is missing."""
+    value, note = _outcome(served, wording)
+    return replace(served_bar(served, wording), title=label, value=value, note=note)
+
+
+def _outcome(served: Served, wording: Wording) -> tuple[str, str]:
     failed = served.failed_check
     if failed is not None:
-        return Row(label, wording.say(Text("short by up to {:.1f} GiB", "最多缺 {:.1f} GiB")).format(max(0, -failed.spare.low) / GIB))
+        return wording.say(Text("short by up to {:.1f} GiB", "最多缺 {:.1f} GiB")).format(max(0, -failed.spare.low) / GIB), ""
     tokens, each = served.tokens, wording.say(Text("{:.1f} requests of {:,}", "{:.1f} 个长度 {:,} 的请求"))
     holds = wording.say(Text("{:,} tokens ({:,} to {:,})", "{:,} 个 token（{:,} 至 {:,}）")).format(
         tokens.expected, tokens.low, tokens.high
     )
     requests = each.format(max(0, served.cache.expected) / served.request, served.server.length) if served.request else ""
     before = "" if served.turned is None else wording.say(turned_text(served.turned))
-    return Row(label, holds, wording.comma.join(filter(None, (requests, before))))
+    return holds, wording.comma.join(filter(None, (requests, before)))
 
 
 def _step(plan: Plan[Served], now: Served, wording: Wording) -> Step:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from oomdoctor.case.plan import Fits
 from oomdoctor.case.text import Text
 from oomdoctor.planning.sizing.sweep import Sweep, SweepCell, SweepLimit
-from oomdoctor.report.document import Block, Cell, Document, Folded, Paragraph, Span, Style, Table
+from oomdoctor.report.document import Block, Cell, Curve, Curves, Document, Folded, Limit, Paragraph, Span, Style, Table
 from oomdoctor.report.memory.assumed import assumed, taken
 from oomdoctor.report.memory.fits import how_judged
 from oomdoctor.report.wording.wording import Counted, Wording
@@ -29,6 +29,11 @@ _SERVED = Text(
 _MARKED = Text(" (✓ fits, ? too close to say, ✗ does not)", "（✓ 放得下，? 难以断定，✗ 放不下）")
 _LONGEST = Text("longest", "最长")
 _MOST = Text("most", "最多")
+_OVER = Text("What one card must have, as expected", "单卡所需显存（估计值）")
+_LENGTH, _BATCH, _REQUESTS = Text("length", "长度"), Text("batch", "批大小"), Text("requests", "并发请求数")
+_USABLE = Text("to plan with", "可规划")
+_CURVES = 4
+"""As many as a terminal tells apart."""
 _FITTING = Counted(
     "Of {all} combinations {n} fits {card} ({usable} to plan with).",
     "Of {all} combinations {n} fit {card} ({usable} to plan with).",
@@ -62,6 +67,7 @@ def _blocks(sweep: Sweep, wording: Wording) -> Iterator[Block]:
     if deciding:
         yield Paragraph((Span(taken(deciding, wording)),))
     yield _table(sweep, wording)
+    yield from _curves(sweep, wording)
     if sweep.budget is not None:
         told = [wording.say(_LIMITS, longest=wording.say(_LONGEST), most=wording.say(_MOST))]
         told += [wording.say(_CACHE, server=sweep.server)] if sweep.server else []
@@ -94,6 +100,31 @@ def _table(sweep: Sweep, wording: Wording) -> Table:
         rows.append([Cell(wording.say(_MOST)), *map(_limit, sweep.largest), Cell("")])
     title = wording.say(_TRAINED if sweep.setup.task == "train" else _SERVED) + (wording.say(_MARKED) if is_judged else "")
     return Table(title, tuple(columns), tuple(map(tuple, rows)))
+
+
+def _curves(sweep: Sweep, wording: Wording) -> Iterator[Block]:
+    """Yield the needs over the longer axis, a curve for each value of the other; nothing where there is one combination."""
+    by_length = len(sweep.lengths) >= len(sweep.batches)
+    places, others = (sweep.lengths, sweep.batches) if by_length else (sweep.batches, sweep.lengths)
+    if len(places) < 2:
+        return
+    needs = {(cell.batch, cell.length): cell.needed.expected for cell in sweep.cells}
+    batch = _BATCH if sweep.setup.task == "train" else _REQUESTS
+    axis, other = (_LENGTH, batch) if by_length else (batch, _LENGTH)
+    curves = tuple(
+        Curve(
+            f"{wording.say(other)} {value:,}",
+            tuple((float(at), needs[(value, at) if by_length else (at, value)]) for at in places),
+        )
+        for value in _spread(others)
+    )
+    limit = None if sweep.budget is None else Limit(wording.say(_USABLE), sweep.budget.usable)
+    yield Curves(wording.say(_OVER), wording.say(axis), curves, limit=limit, is_log=True)
+
+
+def _spread(values: Sequence[int]) -> Sequence[int]:
+    """Return a few of the values, from the first to the last."""
+    return [values[round(at * (len(values) - 1) / (_CURVES - 1))] for at in range(_CURVES)] if len(values) > _CURVES else values
 
 
 def _cell(cell: SweepCell) -> Cell:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from oomdoctor.report.document import Areas, Bar, Mark, Slice, Style
+from oomdoctor.report.document import Areas, Bar, Bars, Mark, Row, Slice, Style
 
 _LEVELS = "▁▂▃▄▅▆▇█"
+_CELLS = 20
+"""Of a bar that stands in a row."""
 _FILLS = "█▓▒░▞▚▤▥▦▧▨▩"
 
 
@@ -47,3 +50,18 @@ def spark_line(sizes: Sequence[int], width: int) -> str:
 def totals(areas: Areas) -> list[int]:
     """Return the sum of the areas at each point."""
     return [sum(sizes) for sizes in zip(*(area.sizes for area in areas.areas))]
+
+
+def bar_rows(bars: Bars) -> tuple[Row, ...]:
+    """Return bars as rows, each with its range drawn against the mark where there are both."""
+    return tuple(Row(bar.title, f"{_drawn(bar, bars.mark)}{bar.value}", bar.note) for bar in bars.bars)
+
+
+def _drawn(bar: Bar, mark: Mark | None) -> str:
+    """Draw what is expected, what it may be at most, what is free."""
+    if mark is None or bar.spread is None or not mark.share:
+        return ""
+    shares = (sum(part.share for part in bar.slices), bar.spread[1])
+    # Rounded first: shares are bytes divided, and what fills a cell exactly is not to begin the next.
+    filled, most = (min(_CELLS, math.ceil(round(share / mark.share * _CELLS, 6))) for share in shares)
+    return "█" * filled + "▒" * (most - filled) + "·" * (_CELLS - most) + "  "

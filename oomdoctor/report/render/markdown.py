@@ -11,10 +11,12 @@ from collections.abc import Iterator, Sequence
 from oomdoctor.report.document import (
     Areas,
     Bar,
+    Bars,
     Block,
     Cell,
     CountBars,
     CountGrid,
+    Curves,
     Document,
     Facts,
     Folded,
@@ -29,7 +31,7 @@ from oomdoctor.report.document import (
     Style,
     Table,
 )
-from oomdoctor.report.render.bars import bar_fill, cells, pointer_line, spark_line, totals
+from oomdoctor.report.render.bars import bar_fill, bar_rows, cells, pointer_line, spark_line, totals
 from oomdoctor.units import format_share, format_size
 
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>|~$&]")
@@ -64,9 +66,11 @@ def blocks(sequence: Sequence[Block]) -> Iterator[str]:
             yield _grid(block)
         elif isinstance(block, Bar):
             yield _bar(block)
+        elif isinstance(block, Bars):
+            yield "" if block.is_told else _table(bar_rows(block))
         elif isinstance(block, Areas):
             yield _areas(block)
-        elif isinstance(block, (Strips, CountBars, CountGrid)):
+        elif isinstance(block, (Curves, Strips, CountBars, CountGrid)):
             continue
         elif isinstance(block, Quote):
             yield f"{_start(escaped(block.where))}\n{fenced(block.text)}"

@@ -13,9 +13,11 @@ from rich.cells import cell_len, chop_cells
 from oomdoctor.report.document import (
     Areas,
     Bar,
+    Bars,
     Block,
     CountBars,
     CountGrid,
+    Curves,
     Document,
     Facts,
     Folded,
@@ -31,9 +33,10 @@ from oomdoctor.report.document import (
     Style,
     Table,
 )
-from oomdoctor.report.render.bars import bar_fill, cells, pointer_line, spark_line, totals
+from oomdoctor.report.render.bars import bar_fill, bar_rows, cells, pointer_line
+from oomdoctor.report.render.braille import chart_lines
 from oomdoctor.report.render.styled_line import StyledLine
-from oomdoctor.units import format_share, format_size
+from oomdoctor.units import format_share
 
 _WIDEST = 100
 _NARROWEST = 20
@@ -41,8 +44,6 @@ _QUOTE_LINES = 3
 _NOTE = 5
 """Notes are at least so wide: shares (`1.3 %`) stand below each other."""
 _GUTTER = 3
-_SPARK = 60
-"""Cells from which on sizes over time are drawn."""
 _COLOURS = {
     Style.PLAIN: "",
     Style.STRONG: "bold",
@@ -58,17 +59,23 @@ _NOT_FIRST = frozenset("，。、；：？！）》」』】”’…,.;:?!)]}%"
 _NOT_LAST = frozenset("（《「『【“‘([{")
 
 
-def render(document: Document, *, width: int, color: bool, full: bool = False, opened_by: str = "") -> str:
-    """Render the report for a terminal of `width` cells; `full` opens what is folded, and `opened_by` says how that is done."""
+def render(document: Document, *, width: int, color: bool, full: bool = False, opened_by: str = "", chart: int = 0) -> str:
+    """Render the report for a terminal of `width` cells; `full` opens what is folded, and `opened_by` says how that is done.
+
+    `chart` is how many lines a chart may have; with 0 none is drawn.
+    """
+    return "".join(line.render(color=color) + "\n" for line in lines(document, width=width, full=full, opened_by=opened_by, chart=chart))
+
+
+def lines(document: Document, *, width: int, full: bool = False, opened_by: str = "", chart: int = 0) -> Sequence[StyledLine]:
+    """Return the lines of the report before they are painted."""
     width = max(_NARROWEST, min(width, _WIDEST))
-    lines = list(_blocks(document.blocks, width, full))
     has_folded = opened_by and not full and any(isinstance(block, Folded) for block in document.blocks)
     title = document.title + (f" · {opened_by}" if has_folded else "")
-    lines += [StyledLine(), *_wrapped([Span(title, Style.DIM)], width)]
-    return "".join(line.render(color=color) + "\n" for line in lines)
+    return [*_blocks(document.blocks, width, full, chart), StyledLine(), *_wrapped([Span(title, Style.DIM)], width)]
 
 
-def _blocks(blocks: Sequence[Block], width: int, full: bool) -> Iterator[StyledLine]:
+def _blocks(blocks: Sequence[Block], width: int, full: bool, chart: int) -> Iterator[StyledLine]:
     before: Block | None = None
     under_heading = False
     for block in blocks:
@@ -78,7 +85,7 @@ def _blocks(blocks: Sequence[Block], width: int, full: bool) -> Iterator[StyledL
         if under_heading and isinstance(block, Paragraph):
             yield from _wrapped(_marked(block.spans), width, "  ", under="    ")
         else:
-            yield from _block(block, width, full)
+            yield from _block(block, width, full, chart)
         before = block
 
 
@@ -86,10 +93,10 @@ def _is_apart(before: Block, block: Block) -> bool:
     """Whether an empty line goes between two blocks: before a heading, after a bar, around a table, before the first folded part."""
     if isinstance(block, Folded):
         return not isinstance(before, Folded)
-    return isinstance(block, Heading) or isinstance(before, (Areas, Bar, Folded, Table)) or isinstance(block, Table)
+    return isinstance(block, Heading) or isinstance(before, (Bar, Folded, Table)) or isinstance(block, Table)
 
 
-def _block(block: Block, width: int, full: bool) -> Iterator[StyledLine]:
+def _block(block: Block, width: int, full: bool, chart: int) -> Iterator[StyledLine]:
     if isinstance(block, Heading):
         yield from _wrapped([Span(block.text, Style.STRONG)], width)
     elif isinstance(block, Paragraph):
@@ -100,8 +107,11 @@ def _block(block: Block, width: int, full: bool) -> Iterator[StyledLine]:
         yield from _table(block, width)
     elif isinstance(block, Bar):
         yield from _bar(block, width)
-    elif isinstance(block, Areas):
-        yield from _areas(block, width)
+    elif isinstance(block, Bars):
+        yield from () if block.is_told else _facts(bar_rows(block), width)
+    elif isinstance(block, (Areas, Curves)):
+        if chart and not (isinstance(block, Curves) and block.is_told):
+            yield from chart_lines(block, width, chart)
     elif isinstance(block, (Strips, CountBars, CountGrid)):
         return
     elif isinstance(block, Quote):
@@ -110,7 +120,7 @@ def _block(block: Block, width: int, full: bool) -> Iterator[StyledLine]:
         for number, step in enumerate(block.steps, block.first):
             yield from _step(number, step, width)
     else:
-        yield from _folded(block, width, full)
+        yield from _folded(block, width, full, chart)
 
 
 def _facts(rows: Sequence[Row], width: int) -> Iterator[StyledLine]:
@@ -215,16 +225,6 @@ def _bar(bar: Bar, width: int) -> Iterator[StyledLine]:
     yield from _columns([_key(part, at, label, value) for at, part in enumerate(bar.slices)], width)
 
 
-def _areas(areas: Areas, width: int) -> Iterator[StyledLine]:
-    """Yield the total over time on one line, where there is room for it to tell anything."""
-    sizes = totals(areas)
-    if width < _SPARK or not sizes:
-        return
-    label, most = f"  {areas.title}  ", f"  {format_size(max(sizes))}"
-    drawn = spark_line(sizes, width - cell_len(label) - cell_len(most))
-    yield StyledLine(label, _COLOURS[Style.DIM]).append(drawn, _HUES[0]).append(most, _COLOURS[Style.DIM])
-
-
 def _key(part: Slice, at: int, label: int, value: int) -> StyledLine:
     """One entry of a bar's legend."""
     entry = StyledLine(bar_fill(part, at) + " ", _hue(part, at))
@@ -267,10 +267,10 @@ def _step(number: int, step: Step, width: int) -> Iterator[StyledLine]:
         yield from _wrapped([Span(span.text, Style.DIM) for span in _marked(step.note)], width, indent)
 
 
-def _folded(block: Folded, width: int, full: bool) -> Iterator[StyledLine]:
+def _folded(block: Folded, width: int, full: bool, chart: int) -> Iterator[StyledLine]:
     if full:
         yield from _wrapped([Span(block.title, Style.STRONG)], width, "▾ ")
-        for line in _blocks(block.blocks, width - 2, full):
+        for line in _blocks(block.blocks, width - 2, full, chart):
             yield StyledLine("  ").extend(line)
         return
     line = StyledLine("▸ ").append(_fitting(block.title, width - 2))

@@ -27,6 +27,8 @@ ESTIMATED_MOSTLY = Text(
     "By the memory model, each card needed {before} before and needs {after} now. The largest change: {part}, {was} → {now}.",
     "按显存模型估算，每张卡之前需要 {before}，之后需要 {after}。变化最大的是{part}：{was} → {now}。",
 )
+BOTH_EXPECTED = Text("What the memory model expects of one card", "显存模型对单卡的估计")
+AXIS_STEP, AXIS_LINE = Text("step", "步"), Text("occurrence", "第几次")
 CHANGES = Text("What changed, the most suspicious first", "变化（最可疑的在前）")
 ALSO = Text("Further changes ({n})", "其他变化（{n}）")
 MOMENTS = Text("Memory at the same moments", "同一时刻的显存")

@@ -42,7 +42,28 @@ PACE = {
 FULL_IN = Text("At this pace the card is full {span} later.", "照此速度，再过 {span} 就会占满。")
 LAST_CLIMB = Text("Its last samples are {size} above all before.", "最后几个采样比之前的最高值还多 {size}。")
 CARD_SIZE = Text("the card", "整卡")
-IN_USE = Text("in use", "占用")
+IN_USE_OVER_TIME = Text("In use, as the monitor recorded it", "监控记录的占用")
 FAILURE = Text("failure", "失败")
 MORE = Text("Further series ({n})", "其余序列（{n}）")
 SECONDS, MINUTES, HOURS = Text("{n} s", "{n} 秒"), Text("{n} min", "{n} 分钟"), Text("{n} h", "{n} 小时")
+
+PRINTED = Text("Memory as the log prints it", "日志中打印的显存")
+BY_STEP, BY_LINE = Text("step", "步"), Text("line", "行")
+BY_TIME: Mapping[str, Text] = {"s": Text("s", "秒"), "min": Text("min", "分钟"), "h": Text("h", "小时"), "sample": Text("sample", "采样")}
+RANK, NO_RANK = Text("rank {rank}", "rank {rank}"), Text("no rank", "无 rank")
+PRINTED_FIGURES: Mapping[str, Text] = {
+    "reserved_bytes": Text("reserved", "已预留"),
+    "allocated_bytes": Text("allocated", "已分配"),
+    "peak_reserved_bytes": Text("reserved at most so far", "已预留峰值"),
+    "peak_allocated_bytes": Text("allocated at most so far", "已分配峰值"),
+    "active_bytes": Text("active", "活跃"),
+    "peak_active_bytes": Text("active at most so far", "活跃峰值"),
+    "used_bytes": Text("in use", "占用"),
+    "peak_used_bytes": Text("in use at most so far", "占用峰值"),
+}
+LOADING, WORK, GIVEN_BACK, AFTERWARDS = (
+    Text("loading", "加载"),
+    Text("work", "运行"),
+    Text("given back", "已释放"),
+    Text("afterwards", "之后"),
+)

@@ -1,0 +1,22 @@
+"""The words in and below charts."""
+
+from __future__ import annotations
+
+from oomdoctor.case.text import Text
+
+FIGURES = Text("The figures", "数值表")
+AT_MOST = Text("at most {size}", "最高 {size}")
+CURVE = Text("{label}: from {first} to {last}, at most {most}", "{label}：从 {first} 到 {last}，最高 {most}")
+NOTHING = Text("no figures", "无数值")
+AT = Text("{label} at {axis} {at}", "{label}：{axis} {at}")
+FROM_TO = Text("{axis} {start} to {end}", "{axis} {start} 至 {end}")
+BETWEEN = Text("{low} to {high}", "{low} 至 {high}")
+SHARE = Text("{label} {share}", "{label} {share}")
+TOTAL = Text("together", "合计")
+RANGE = Text("range", "区间")
+HIGHEST = Text("Of each stretch the highest size.", "每段取最高值。")
+COUNT = Text("{label}: {n}", "{label}：{n}")
+STRIP = Text("{label}: {share} in use", "{label}：已用 {share}")
+WHEN = Text("when", "时间")
+PART = Text("part", "部分")
+MOST_OF = Text("The most at once: {n}", "单项最多：{n}")

@@ -1,0 +1,59 @@
+"""The names of the parts of a card's memory, and of the moments of a run."""
+
+from __future__ import annotations
+
+from oomdoctor.case.text import Text
+from oomdoctor.report.wording.wording import Wording
+
+_NAMES = {
+    "weights": Text("weights", "模型权重"),
+    "reference": Text("reference model", "参考模型"),
+    "gathered weights": Text("weights gathered from other cards", "临时聚合的权重"),
+    "unpacked weights": Text("weights unpacked for use", "反量化的权重"),
+    "autocast copies": Text("16-bit copies of the weights", "autocast 的半精度副本"),
+    "adapters": Text("adapters", "LoRA 等适配器"),
+    "optimizer": Text("optimizer states", "优化器状态"),
+    "gradients": Text("gradients", "梯度"),
+    "buckets": Text("buckets of gradients", "梯度通信缓冲"),
+    "step": Text("temporaries of the optimizer step", "优化器更新时的临时显存"),
+    "activations": Text("activations", "激活值"),
+    "recomputed layer": Text("one layer computed again", "重计算的一层"),
+    "vision tower": Text("activations of the vision tower", "视觉塔的激活值"),
+    "logits": Text("logits and loss", "logits 与损失"),
+    "gathered logits": Text("logits gathered from all cards", "从各卡汇集的 logits"),
+    "collected logits": Text("logits collected for metrics", "为评测保留的 logits"),
+    "kv cache": Text("KV cache", "KV 缓存"),
+    "prompt": Text("reading the prompt", "预填充（prefill）"),
+    "allocator": Text("reserved by the allocator, unused", "分配器预留而未使用"),
+    "context": Text("CUDA context and NCCL", "CUDA 上下文与 NCCL"),
+    "loading": Text("what loading takes for a moment", "加载时的临时显存"),
+    "saving": Text("what saving takes for a moment", "保存时的临时显存"),
+    "outside torch": Text("outside of torch", "torch 之外"),
+    "working set": Text("working memory of one step", "单步计算的临时显存"),
+    "sampler": Text("sampler, a row for each request", "采样器（每个请求一行 logits）"),
+    "encoder": Text("encoder of pictures", "图像编码器"),
+    "cuda graphs": Text("CUDA graphs", "CUDA 图"),
+    "request table": Text("table of requests", "请求索引表"),
+    "draft": Text("layer that proposes tokens", "预测层（MTP）"),
+}
+_PHASES = {
+    "load": Text("loading the model", "加载模型"),
+    "forward": Text("end of the forward pass", "前向结束时"),
+    "backward": Text("backward pass", "反向传播"),
+    "step": Text("optimizer step", "优化器更新"),
+    "evaluation": Text("evaluation", "评测"),
+    "prompt": Text("reading the prompt", "预填充（prefill）"),
+    "generation": Text("generating", "生成"),
+    "save": Text("saving a checkpoint", "保存检查点"),
+    "merge": Text("joining adapters with the base", "合并 LoRA 等适配器"),
+}
+
+
+def part_name(term: str, wording: Wording) -> str:
+    """Return the name of a part of the memory."""
+    return wording.say(_NAMES[term])
+
+
+def phase_name(phase: str, wording: Wording) -> str:
+    """Return the name of a moment of a run."""
+    return wording.say(_PHASES[phase])
