@@ -45,6 +45,8 @@ class Fleet(Struct, kw_only=True):
     unreadable_files: int = 0
     from_records: int = 0
     """Failures that only the scheduler's records show."""
+    contradicted: int = 0
+    """Failures in a log of which the scheduler's record says otherwise."""
     gpu_seconds_lost: int = 0
     kinds_by_day: dict[str, dict[str, int]] = field(default_factory=dict)
     """Day -> which memory -> failures."""
@@ -91,6 +93,7 @@ def _count(fleet: Fleet, row: JobRow) -> None:
 def _add(fleet: Fleet, row: JobRow) -> None:
     fleet.failed += 1
     fleet.from_records += row.evidence != "log"
+    fleet.contradicted += bool(row.contradictions)
     fleet.gpu_seconds_lost += row.gpu_seconds_lost or 0
     _more(fleet.kinds, row.kind)
     if row.day is not None:

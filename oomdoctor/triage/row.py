@@ -14,6 +14,9 @@ Failed = Literal["yes", "possible", "no", "unread"]
 """Whether memory failed; `unread`: nothing of the job could be read, so nobody knows."""
 Retry = Literal["stop", "smaller", "more-memory", "other-node", "retry", "unknown"]
 """What a restart needs: nothing helps as it is, less at once, more host memory, another node, nothing, nobody knows."""
+Contradiction = Literal["ended-well", "not-ended", "host-memory", "other-node"]
+"""What a record says of a job whose log shows a failure of memory: it ended with status 0, it has not ended, the host killed it for its
+memory while the log tells of a card's, it ran on other nodes."""
 
 
 class UnreadFile(Struct, frozen=True):
@@ -62,6 +65,8 @@ class JobRow(Struct, frozen=True, kw_only=True):
     memory_failure: Failed = "no"
     evidence: str | None = None
     """What shows the failure: log, sacct, pod, event."""
+    contradictions: tuple[Contradiction, ...] = ()
+    """What the scheduler's record says against the log."""
     settle: str | None = None
     """The check that would settle a `possible`."""
     kind: str = "none"

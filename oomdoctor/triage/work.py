@@ -29,6 +29,7 @@ from oomdoctor.triage.outcome import AttemptOutcome, JobReader
 from oomdoctor.triage.placing import ARCHIVE, Layouts
 from oomdoctor.triage.policy.restart import FailedStart, retry_of
 from oomdoctor.triage.row import JobRow, Retry, UnreadFile
+from oomdoctor.triage.scheduler.contradictions import contradictions
 from oomdoctor.triage.scheduler.record import JobRecord
 from oomdoctor.triage.scheduler.records import Records
 from oomdoctor.triage.store.quiet_logs import QuietLogs
@@ -137,7 +138,7 @@ class Worker:
         elif row.memory_failure == "yes":
             whose = campaign(row.user, row.name, job.folder, job.native)
             row = replace(row, campaign=whose, fingerprint=row.kind, group=f"{row.kind}-{whose}", retry="more-memory")
-        return row, chosen
+        return replace(row, contradictions=contradictions(row, records)), chosen
 
     def _plain_row(self, job: Job, outcomes: Sequence[AttemptOutcome], chosen: AttemptOutcome) -> JobRow:
         verdict = chosen.verdict

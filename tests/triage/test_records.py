@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from oomdoctor.api.fleet.triage import triage
 from oomdoctor.triage.scheduler.record import JobRecord
 from oomdoctor.triage.scheduler.records import Records, keep_records
+from oomdoctor.triage.store.parts import Parts
 
 UID = "7e9d1c60-53f2-4d0b-9a51-1f6f0e7a2b11"
 SACCT = (
@@ -132,3 +134,31 @@ BAD: dict[str, str] = {
 def test_what_cannot_be_read_is_named_and_costs_no_other_file(tmp_path: Path, text: str) -> None:
     (record,), wrong = kept(tmp_path, {"bad.json": text, "sacct.psv": SACCT}, "771234")
     assert (record.out_of_memory, len(wrong), "bad.json" in wrong[0]) == (True, 1, True)
+
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB. GPU 0 has a total capacity of 39.39 GiB of which 1.12 GiB is free.\n"
+KILLED = "slurmstepd: error: Detected 1 oom_kill event in StepId=771234.0. Some of the step tasks have been OOM Killed.\n"
+
+
+@pytest.mark.parametrize(("log", "state", "code", "nodes", "told"), [
+    pytest.param(OOM, "FAILED", "1:0", "n1", (), id="a job that failed, in both"),
+    pytest.param(OOM, "COMPLETED", "0:0", "n1", ("ended-well",), id="a wrapper hides the exit status"),
+    pytest.param(OOM, "RUNNING", "0:0", "n1", ("not-ended",), id="it has not ended"),
+    pytest.param(OOM, "OUT_OF_MEMORY", "0:125", "n1", ("host-memory",), id="the log tells of a card, the record of the host"),
+    pytest.param(OOM, "FAILED", "1:0", "n[2-3]", ("other-node",), id="it ran elsewhere"),
+    pytest.param(OOM, "COMPLETED", "0:0", "n2", ("ended-well", "other-node"), id="two at once"),
+    pytest.param(OOM, "FAILED", "1:0", "N1.cluster.local", (), id="the full name of the node"),
+    pytest.param(KILLED, "OUT_OF_MEMORY", "0:125", "n1", (), id="the host killed it, in both"),
+    pytest.param("step 1 loss 2.0\n", "OUT_OF_MEMORY", "0:125", "n1", (), id="only the record tells"),
+    pytest.param("step 1 loss 2.0\n", "COMPLETED", "0:0", "n1", (), id="it went well, in both"),
+])  # fmt: skip
+def test_a_record_that_contradicts_the_log_is_named_in_the_row(
+    tmp_path: Path, log: str, state: str, code: str, nodes: str, told: tuple[str, ...]
+) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "fit-771234-n1.out").write_text(log)
+    (tmp_path / "sacct.psv").write_text(f"JobID|State|ExitCode|NodeList\n771234|{state}|{code}|{nodes}\n")
+    result = triage([str(tmp_path / "logs")], redact=str, store=str(tmp_path / "store"), records=[str(tmp_path / "sacct.psv")])
+    (row,) = Parts(result.folder).rows()
+    assert row.contradictions == told
+    assert result.fleet.contradicted == bool(told)

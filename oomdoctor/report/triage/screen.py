@@ -116,6 +116,7 @@ def left_open(fleet: Fleet, wording: Wording) -> Iterator[Block]:
     counts = (
         (texts.POSSIBLE, fleet.possible),
         (texts.BY_RECORDS, fleet.from_records),
+        (texts.CONTRADICTED, fleet.contradicted),
         (texts.SURVIVED, fleet.survived),
         (texts.UNREAD, fleet.unread),
         (texts.UNREAD_FILES, fleet.unreadable_files),

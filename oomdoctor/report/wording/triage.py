@@ -27,6 +27,9 @@ UNREAD_FILES = Counted("{n:,} file could not be read", "{n:,} files could not be
 BY_RECORDS = Counted(
     "{n:,} job only by the scheduler's records", "{n:,} jobs only by the scheduler's records", "{n:,} 个作业只有调度器的记录能看出"
 )
+CONTRADICTED = Counted(
+    "the record of {n:,} job says otherwise", "the records of {n:,} jobs say otherwise", "{n:,} 个作业的调度器记录与日志不符"
+)
 NODES = Text("Nodes with more failures than their share", "失败偏多的节点")
 NODE = Text(
     "{failed} of {jobs} jobs died of memory, {expected} would be usual; {users} users",

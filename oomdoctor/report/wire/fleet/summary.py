@@ -94,6 +94,8 @@ class FleetV1(Struct, frozen=True, kw_only=True):
     unreadable_files: int
     from_records: int
     """Failures that only the scheduler's records show."""
+    contradicted: int
+    """Failures in a log of which the scheduler's record says otherwise."""
     gpu_seconds_lost: int
     kinds: dict[str, int]
     """Which memory -> jobs that died of it."""
@@ -119,6 +121,7 @@ def convert_fleet(fleet: Fleet, known: KnownGroups, wording: Wording) -> FleetV1
         unread=fleet.unread,
         unreadable_files=fleet.unreadable_files,
         from_records=fleet.from_records,
+        contradicted=fleet.contradicted,
         gpu_seconds_lost=fleet.gpu_seconds_lost,
         kinds=fleet.kinds,
         is_first_run=known.is_first,
