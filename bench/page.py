@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from oomdoctor import __version__, diagnose
+from oomdoctor.api.inputs import unread_lines
 from oomdoctor.cli.web.page_server import serve_page
 from oomdoctor.report.wire.diagnosis import convert_diagnosis
 from oomdoctor.report.wire.encode import json_text
@@ -147,9 +148,9 @@ def _note(figures: dict[str, list[float]], name: str, value: float) -> None:
     figures.setdefault(name, []).append(value)
 
 
-def same(site: str, folder: Path, every: int, largest: int) -> int:
+def same(site: str, folder: Path, pattern: str, every: int) -> int:
     """Diagnose logs in the page and by the library; print which differ. Return 1 where one does."""
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.stat().st_size <= largest]
+    files = [path for path in sorted(folder.rglob(pattern)) if path.is_file()]
     differing, compared, began = 0, 0, time.monotonic()
     with page_of(site) as (page, base, hosts):
         page.evaluate("(base) => window.client(base)", base)
@@ -161,7 +162,7 @@ def same(site: str, folder: Path, every: int, largest: int) -> int:
             if answer["type"] == "result":
                 is_same = answer["data"] == here
             else:
-                is_same = answer["code"] == "unreadable" and not any(source["bytes"] for source in here["sources"])
+                is_same = answer["code"] == "unreadable" and here is None
             if not is_same:
                 differing += 1
                 print(f"differs: {path}: {answer.get('code') or _difference(answer.get('data'), here)}")
@@ -170,12 +171,15 @@ def same(site: str, folder: Path, every: int, largest: int) -> int:
     return int(differing > 0)
 
 
-def _native(path: Path) -> dict[str, Any]:
-    """Return what the library says here, in the folder of the log."""
+def _native(path: Path) -> dict[str, Any] | None:
+    """Return what the library says here, in the folder of the log; None where nothing could be read."""
     before = os.getcwd()
     os.chdir(path.parent)
     try:
-        return json.loads(json_text(convert_diagnosis(diagnose([path.name]), Wording("en"), __version__), redact=True))
+        diagnosis = diagnose([path.name])
+        if unread_lines(diagnosis):
+            return None
+        return json.loads(json_text(convert_diagnosis(diagnosis, Wording("en"), __version__), redact=True))
     finally:
         os.chdir(before)
 
@@ -210,13 +214,13 @@ def main() -> int:
     parser.add_argument("--site", default="dist/site")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--every", type=int, default=1, help="only every n-th log")
-    parser.add_argument("--largest", type=int, default=64 << 20, help="leave larger logs out")
-    chosen = parser.parse_args()
+    parser.add_argument("--names", default="*.log", help="a pattern of the names of logs")
+    chosen = parser.parse_intermixed_args()
     if chosen.what == "measure":
         measure(chosen.site, chosen.runs)
         return 0
     if chosen.what == "same":
-        return same(chosen.site, chosen.place, chosen.every, chosen.largest)
+        return same(chosen.site, chosen.place, chosen.names, chosen.every)
     return sizes(chosen.site, chosen.place)
 
 

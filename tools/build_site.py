@@ -7,7 +7,6 @@ runs, and of its standard library only what is used is shipped. The same sources
 from __future__ import annotations
 
 import argparse
-import base64
 import gzip
 import hashlib
 import json
@@ -26,7 +25,7 @@ from site_build.archives import packed, zip_folder  # noqa: E402
 from site_build.choices import choices  # noqa: E402
 from site_build.downloads import Lock, fetch, read_lock, unpack  # noqa: E402
 from site_build.library import lay_out  # noqa: E402
-from site_build.requests import all_requests  # noqa: E402
+from site_build.requests import all_requests, as_json  # noqa: E402
 
 from oomdoctor import __version__  # noqa: E402
 from oomdoctor.report.charts.stylesheet import stylesheet  # noqa: E402
@@ -92,10 +91,11 @@ def _unpacked(lock: Lock, cache: Path, work: Path) -> tuple[Path, Path]:
 def _compile(runtime: Path, requirements: Path, work: Path, lock: Lock) -> None:
     """Compile the library and what it uses of the standard library, in the Python of the page."""
     sources, bytecode = work / "sources", work / "bytecode"
+    for folder in (sources, bytecode):
+        shutil.rmtree(folder, ignore_errors=True)
     lay_out(ROOT, requirements, sources)
     _write(work / "library.zip", zip_folder(sources))
-    asked = [_with_base64(request) for request in all_requests(ROOT)]
-    _write(work / "requests.json", json.dumps({"root": str(ROOT), "requests": asked}).encode())
+    _write(work / "requests.json", as_json(ROOT, all_requests(ROOT)).encode())
     bytecode.mkdir(exist_ok=True)
     script = ROOT / "tools/site_build/compile.mjs"
     given = [runtime, work / "library.zip", work / "requests.json", bytecode, SITE / "keep.txt"]
@@ -106,15 +106,6 @@ def _compile(runtime: Path, requirements: Path, work: Path, lock: Lock) -> None:
     for path in sources.rglob("*"):
         if path.is_file() and path.suffix != ".py":
             _write(bytecode / "library" / path.relative_to(sources), path.read_bytes())
-
-
-def _with_base64(request: dict[str, object]) -> dict[str, object]:
-    def written(given: dict[str, object]) -> dict[str, object]:
-        data = given.get("bytes")
-        return {"path": given["path"], "base64": base64.b64encode(data).decode()} if isinstance(data, bytes) else given
-
-    inputs = request.get("inputs")
-    return {**request, "inputs": [written(given) for given in inputs]} if isinstance(inputs, list) else request
 
 
 def _shell(out: Path) -> None:

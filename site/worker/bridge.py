@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from msgspec import DecodeError, Raw, Struct, ValidationError
 from msgspec.json import decode, encode
-from oomdoctor.report.memory.answers import convert_found_plans, convert_run_estimate, estimate_document, plan_document
 
 from oomdoctor import __version__
 from oomdoctor.api.check import check
@@ -38,6 +37,9 @@ from oomdoctor.report.handbook.page import contents_page, found_page, rule_page
 from oomdoctor.report.issue.form_text import form_text
 from oomdoctor.report.issue.issue import compose_issue
 from oomdoctor.report.issue.reply import compose_reply, language_of
+from oomdoctor.report.memory.estimate_answer import estimate_document
+from oomdoctor.report.memory.estimate_json import convert_run_estimate
+from oomdoctor.report.memory.plan_answer import convert_found_plans, plan_document
 from oomdoctor.report.memory.sweep import compose as sweep_document
 from oomdoctor.report.render import html, markdown
 from oomdoctor.report.runs.snapshot import compose as snapshot_document

@@ -5,16 +5,19 @@ A request is that of site/PROTOCOL.md; an input has `at`, where its file lies in
 
 from __future__ import annotations
 
+import base64
 import bz2
 import gzip
+import json
 import lzma
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 Asked = dict[str, Any]
 _CONFIGS = (".yaml", ".yml", ".json", ".sh", ".py", ".toml")
 _OURS = ("expect.yaml",)
+_PACKERS: dict[str, Callable[[bytes], bytes]] = {"gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress}
 _PLAN_OF = "fixtures/compare/today.yaml"
 
 
@@ -46,7 +49,7 @@ def other_requests(root: Path) -> Iterator[Asked]:
     yield {**of, "id": "the form of a project", "form": "issue", "project": "vllm"}
     folder = [{"path": f"run/{name}", "at": f"fixtures/compare/{name}"} for name in ("last-week.log", "today.log")]
     yield {"type": "diagnose", "id": "a folder", "inputs": folder}
-    for name, pack in {"gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress}.items():
+    for name, pack in _PACKERS.items():
         yield {"type": "diagnose", "id": f"packed by {name}", "inputs": [{"path": f"run.log.{name}", "bytes": pack(log)}]}
     yield {"type": "diagnose", "id": "another encoding", "inputs": [{"path": "run.log", "bytes": log.decode().encode("utf-16")}]}
     filler = b"step 1 loss 2.0\n" * (1 << 17)
@@ -70,3 +73,16 @@ def other_requests(root: Path) -> Iterator[Asked]:
 
 def _role(path: Path) -> str:
     return "config" if path.suffix in _CONFIGS else "log"
+
+
+def as_json(root: Path, requests: list[Asked]) -> str:
+    """Return requests as tools/site_build/requests.mjs reads them."""
+    return json.dumps({"root": str(root), "requests": [_with_base64(request) for request in requests]})
+
+
+def _with_base64(request: Asked) -> Asked:
+    inputs = [
+        {**given, "bytes": None, "base64": base64.b64encode(given["bytes"]).decode()} if "bytes" in given else given
+        for given in request.get("inputs", [])
+    ]
+    return {**request, "inputs": inputs} if inputs else request
