@@ -98,3 +98,11 @@ def test_a_path_that_is_not_there_is_said_and_makes_no_row(logs: Path) -> None:
     assert "no such file or folder" in str(alone.exception)
     assert "no such file or folder" in beside.stderr
     assert json.loads(beside.stdout)["jobs"] == 1
+
+
+def test_a_folder_that_is_called_like_the_command_is_read(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(logs.parent)
+    assert call(logs, "logs").output.startswith("1 job in 1 file.")
+    monkeypatch.chdir(logs)
+    with pytest.raises(UsageError, match="which logs"):
+        CliRunner().invoke(cli, ["triage", "logs"], standalone_mode=False, catch_exceptions=False)

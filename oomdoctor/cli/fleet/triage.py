@@ -31,6 +31,8 @@ from oomdoctor.report.wording.wording import Wording
 from oomdoctor.triage.store.export import write_rows
 
 _MOST_PROCESSES = 256
+_FOLDER = "logs"
+"""A folder that is called as this command is, and that most people mean by `oomdoctor triage logs`."""
 _HELP = {"help_option_names": ["-h", "--help"]}
 OUTPUT = click.option(
     "--output", "-o", type=click.Path(dir_okay=False), metavar="ROWS", help="Write a row for each job there: .jsonl, .sqlite or .parquet."
@@ -138,6 +140,8 @@ def logs(
 
     Exit status: 0 no failure of memory, 1 some (see --fail-on), 2 could not run; of a shard 0 or 2.
     """
+    if not paths and files_from is None and os.path.isdir(_FOLDER):
+        paths = (_FOLDER,)
     if not paths and files_from is None:
         raise UsageError("which logs? Give files, folders, globs or URLs, or --files-from")
     if shard is not None and output is not None:
