@@ -114,19 +114,23 @@ async function offline() {
   if (!("serviceWorker" in navigator)) return;
   try {
     const registration = await navigator.serviceWorker.register(new URL("sw.js", document.baseURI), { scope: "./" });
-    registration.addEventListener("updatefound", () => watch(registration.installing));
+    if (registration.waiting) offer(registration.waiting);
+    registration.addEventListener("updatefound", () => {
+      const found = registration.installing;
+      found.addEventListener("statechange", () => found.state === "installed" && navigator.serviceWorker.controller && offer(found));
+    });
   } catch {
     // Without a service worker the page works as long as its host does.
   }
 }
 
-/** Offer a reload where a new version of the page has taken the place of the one that is shown. */
-function watch(worker) {
-  if (!worker || !navigator.serviceWorker.controller) return;
-  worker.addEventListener("statechange", () => {
-    if (worker.state !== "activated") return;
-    notice(t("update.text"), el("button", { type: "button", click: () => location.reload() }, t("update.reload")));
-  });
+/** Offer a new version of the page: the reader says when, as results are lost with the old one. */
+function offer(found) {
+  const reload = () => {
+    navigator.serviceWorker.addEventListener("controllerchange", () => location.reload());
+    found.postMessage("skip-waiting");
+  };
+  notice(t("update.text"), el("button", { type: "button", click: reload }, t("update.reload")));
 }
 
 function notice(text, ...more) {

@@ -10,10 +10,12 @@ const ATTRIBUTES = new Set(("class colspan rowspan scope start open role lang vi
 const IDS = new Set(["id", "aria-labelledby", "aria-describedby"]);
 const DEEPEST = 60;
 const SVG_SPACE = "http://www.w3.org/2000/svg";
-const PREFIX = "r-";
 
-/** Return the content of the report: of a whole page its `main`, of a fragment all of it. */
+let reports = 0;
+
+/** Return the content of the report: of a whole page its `main`, of a fragment all of it. Its ids are its own on the page. */
 export function reportNodes(html) {
+  reports += 1;
   const parsed = new DOMParser().parseFromString(html, "text/html");
   const root = parsed.querySelector("main") ?? parsed.body;
   const made = document.createDocumentFragment();
@@ -47,9 +49,9 @@ function lowered(node, name) {
 }
 
 function setAttribute(made, key, value) {
-  if (IDS.has(key)) made.setAttribute(key, value.split(/\s+/).filter(Boolean).map((id) => PREFIX + id).join(" "));
+  if (IDS.has(key)) made.setAttribute(key, value.split(/\s+/).filter(Boolean).map((id) => `r${reports}-${id}`).join(" "));
   else if (key.startsWith("aria-") || (ATTRIBUTES.has(key) && !/url\s*\(/i.test(value))) made.setAttribute(key, value);
-  else if (/^url\(#[\w-]+\)$/.test(value) && ATTRIBUTES.has(key)) made.setAttribute(key, `url(#${PREFIX}${value.slice(5, -1)})`);
+  else if (/^url\(#[\w-]+\)$/.test(value) && ATTRIBUTES.has(key)) made.setAttribute(key, `url(#r${reports}-${value.slice(5, -1)})`);
 }
 
 function link(made, href) {

@@ -25,7 +25,7 @@ export class FitView {
     this.files = new FileList(this.list, ["config", "model", "log"], () => this.#compute());
     this.short = el("p", { class: "short" });
     this.said = el("p", { class: "hint", role: "status" });
-    this.parts = Object.fromEntries(["check", "estimate", "plan", "sweep"].map((name) => [name, el("section", { hidden: true, class: "part" })]));
+    this.parts = Object.fromEntries(["check", "estimate", "plan", "sweep"].map((name) => [name, el("section", { hidden: true, class: "answer" })]));
     this.place.append(...["estimate", "check", "plan", "sweep"].map((name) => this.parts[name]));
   }
 
@@ -142,7 +142,7 @@ export class FitView {
     if (name === "plan" || name === "sweep") withoutRepeats(content[0], this.parts.estimate.querySelector(".report"));
     const { scrollLeft = 0 } = this.parts[name].querySelector(".scroll") ?? {};
     const open = [...this.parts[name].querySelectorAll("details")].map((each) => each.open);
-    this.parts[name].replaceChildren(el("h3", { class: "part-title" }, title), el("div", { class: "report", lang: document.documentElement.lang }, ...content));
+    this.parts[name].replaceChildren(el("h3", { class: "answer-title" }, title), el("div", { class: "report", lang: document.documentElement.lang }, ...content));
     this.parts[name].hidden = false;
     // What the reader has opened stays open while the figures change.
     this.parts[name].querySelectorAll("details").forEach((each, at) => { each.open = open[at] ?? false; });

@@ -1,0 +1,110 @@
+"""The built page on loopback, the proxy that sees every request of a browser, and the browser that has nothing but this proxy."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import pytest
+
+QUIET = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--proxy-bypass-list=<-loopback>",
+)
+PATIENCE_MS = 60_000
+"""A guard against hanging, far above what anything here takes."""
+TYPES = {".mjs": "text/javascript", ".js": "text/javascript", ".wasm": "application/wasm", ".json": "application/json"}
+
+
+class Request(NamedTuple):
+    """What a browser sent."""
+
+    method: str
+    host: str
+    path: str
+    rest: str
+    """Its headers and its body."""
+
+
+class PageServer:
+    """Serves a folder and is the proxy of the browser: what is for another host is written down and refused."""
+
+    def __init__(self, folder: Path) -> None:
+        self.requests: list[Request] = []
+        handler = type("Handler", (_Handler,), {"server_of": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder)))
+        self.host = f"127.0.0.1:{self._server.server_port}"
+        self.url = f"http://{self.host}/"
+
+    def __enter__(self) -> PageServer:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the server; whoever asks is refused from now on."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def hosts(self) -> set[str]:
+        """The hosts that the browser asked for."""
+        return {request.host for request in self.requests}
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    server_of: PageServer
+    extensions_map = {**SimpleHTTPRequestHandler.extensions_map, **TYPES}  # noqa: RUF012 - the base class has a plain dict
+    protocol_version = "HTTP/1.1"
+
+    def parse_request(self) -> bool:
+        """Note the request, and take the address of a proxy's request as a path."""
+        if not super().parse_request():
+            return False
+        host, path = (self.path, "") if self.command == "CONNECT" else (urlsplit(self.path).netloc, urlsplit(self.path).path)
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode("utf-8", "replace")
+        host = host or self.headers.get("Host", "")
+        self.server_of.requests.append(Request(self.command, host, self.path, f"{self.headers}\n{body}"))
+        if host != self.server_of.host:
+            self.send_error(502)
+            return False
+        self.path = path
+        return True
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def started_browser(served: PageServer) -> Iterator[Any]:
+    """Start the system's Chromium with a new profile, behind the proxy."""
+    sync_playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").sync_playwright
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium here")
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium, args=list(QUIET), proxy={"server": f"http://{served.host}"})
+        yield running
+        running.close()
+
+
+def open_view(page: Any, served: PageServer, view: str) -> None:
+    """Open a view of the page, and wait until it can answer and is kept for use without a network."""
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(f"{served.url}#{view}")
+    page.locator("#engine-text.ready").wait_for()
+    page.evaluate("navigator.serviceWorker.ready.then(() => true)")

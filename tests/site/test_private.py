@@ -1,0 +1,88 @@
+"""Nothing leaves the page: what a browser asks for, what its policy stops, and what works with no network at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from page_server import PageServer, open_view, started_browser
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+CANARY = "xq7canary4482"
+LOG = f"""{CANARY} user@{CANARY}.internal /data/{CANARY}/train.py
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.69 GiB of which 1.02 GiB is free.
+"""
+ELSEWHERE = "https://elsewhere.example/"
+
+
+def diagnosed(page: Page, text: str) -> str:
+    """Paste a log and return the report."""
+    page.locator("#log-text").fill(text)
+    page.locator("#log-text").press("Control+Enter")
+    page.locator("#view-log .report").wait_for()
+    return str(page.locator("#view-log .report").inner_text())
+
+
+def test_no_request_goes_elsewhere_and_none_carries_the_log(opened: Page, served: PageServer) -> None:
+    assert "2.00 GiB" in diagnosed(opened, LOG)
+    opened.locator("#view-log .share button").first.click()
+    opened.locator("#view-log .copied textarea").wait_for()
+    assert served.hosts == {served.host}
+    assert {request.method for request in served.requests} == {"GET"}
+    assert [request for request in served.requests if CANARY in request.path + request.rest] == []
+    assert len(served.requests) > 10
+
+
+@pytest.mark.parametrize("how", [
+    pytest.param(f"fetch('{ELSEWHERE}')", id="a request to another host"),
+    pytest.param(f"fetch('{ELSEWHERE}', {{mode: 'no-cors', method: 'POST', body: 'x'}})", id="a post to another host"),
+    pytest.param(f"import('{ELSEWHERE}x.js')", id="a script of another host"),
+    pytest.param(f"new Promise((resolve, reject) => {{ const s = new WebSocket('{ELSEWHERE.replace('https', 'wss')}'); s.onopen = resolve; s.onerror = () => reject(Error('refused')) }})", id="a socket"),
+    pytest.param("Promise.resolve().then(() => new Function('return 1')())", id="a text that is run"),
+])  # fmt: skip
+@pytest.mark.parametrize("where", ["page", "worker"])
+def test_the_policy_stops(opened: Page, served: PageServer, where: str, how: str) -> None:
+    place = opened if where == "page" else opened.workers[0]
+    answer = place.evaluate(f"() => {how}.then(() => 'went through', error => 'stopped: ' + error.name)")
+    assert answer.startswith("stopped")
+    assert served.hosts == {served.host}
+
+
+def test_the_page_works_without_its_host(built: Path) -> None:
+    with PageServer(built) as server, started_browser(server) as browser:
+        page = browser.new_context(locale="en-US").new_page()
+        open_view(page, server, "log")
+        asked = len(server.requests)
+        server.stop()
+        page.reload()
+        page.locator("#engine-text.ready").wait_for()
+        assert "2.00 GiB" in diagnosed(page, LOG)
+        assert len(server.requests) == asked
+
+
+def test_the_main_thread_stays_free(opened: Page, tmp_path: Path) -> None:
+    large = tmp_path / "train.log"
+    with large.open("w") as file:
+        for step in range(200_000):
+            file.write(f"step {step} loss {1 / (step + 1):.6f} grad_norm 0.73 lr 1.0e-05 tokens 8192 memory 18.2 GiB reserved of 24 GiB\n")
+        file.write(LOG)
+    opened.evaluate("""() => {
+        window.long_tasks = []
+        new PerformanceObserver(list => window.long_tasks.push(...list.getEntries().map(each => each.duration))).observe({type: 'longtask'})
+    }""")
+    opened.evaluate(
+        "() => new Promise(resolve => setTimeout(() => { const end = performance.now() + 250; while (performance.now() < end); resolve() }))"
+    )
+    opened.evaluate("() => new Promise(resolve => setTimeout(resolve, 300))")
+    planted = opened.evaluate("window.long_tasks.splice(0)")
+    assert max(planted, default=0) >= 200, "the observer sees nothing"
+    with opened.expect_file_chooser() as chooser:
+        opened.locator("#view-log [data-act=files]").click()
+    chooser.value.set_files([large])
+    opened.locator("#log-text").fill("")
+    opened.locator("#view-log .primary").click()
+    opened.locator("#view-log .report").get_by_text("train.log").first.wait_for()
+    assert [task for task in opened.evaluate("window.long_tasks") if task > 100] == []

@@ -1,0 +1,255 @@
+"""Each view answers, with the keyboard alone; in Chinese, on a narrow screen and on paper too."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from snapshots.made_snapshots import leaking, pickled
+
+if TYPE_CHECKING:
+    from page_server import PageServer
+    from playwright.sync_api import Browser, Page
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.69 GiB of which 1.02 GiB is free."
+VIEWS = ("log", "fit", "snapshot")
+CONFIG = Path(__file__).parents[2] / "fixtures" / "compare" / "today.yaml"
+
+
+def tab_to(page: Page, selector: str) -> None:
+    """Press Tab until the focus is there."""
+    for _ in range(80):
+        if page.evaluate("selector => document.activeElement?.matches(selector)", selector):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"no way by Tab to {selector}")
+
+
+def go_to(page: Page, view: str) -> None:
+    """Open a view with the keyboard, from the top of the page."""
+    page.evaluate("document.activeElement?.blur(); getSelection().removeAllRanges(); scrollTo(0, 0)")
+    tab_to(page, f'nav a[href="#{view}"]')
+    page.keyboard.press("Enter")
+    page.locator(f"#view-{view}").wait_for()
+
+
+def short(page: Page) -> str:
+    return page.locator(".short").inner_text()
+
+
+def settled(page: Page, before: str) -> str:
+    """Wait until the short answer of the form is another one, and return it."""
+    page.locator(".short").filter(has_not_text=re.compile(f"^{re.escape(before)}$")).filter(has_text=re.compile(r"\d")).wait_for()
+    return short(page)
+
+
+def test_a_log_is_diagnosed_with_the_keyboard_alone(opened: Page) -> None:
+    go_to(opened, "log")
+    tab_to(opened, "#log-text")
+    opened.keyboard.insert_text(OOM)
+    opened.keyboard.press("Control+Enter")
+    report = opened.locator("#view-log .report")
+    report.wait_for()
+    assert "2.00 GiB" in report.locator("p").first.inner_text()
+    assert opened.evaluate("document.activeElement.id") == "log-result"
+    assert "2.00 GiB" in opened.locator("#announce").inner_text()
+
+
+@pytest.mark.parametrize("form", ["reply", "issue", "markdown"])
+def test_what_is_copied_is_shown(opened: Page, form: str) -> None:
+    opened.locator("#log-result").focus()
+    tab_to(opened, f"#view-log .share button:nth-of-type({['reply', 'issue', 'markdown'].index(form) + 1})")
+    opened.keyboard.press("Enter")
+    copied = opened.locator("#view-log .copied textarea")
+    copied.wait_for()
+    assert "GiB" in copied.input_value()
+
+
+@pytest.mark.parametrize("form", ["html", "json"])
+def test_a_report_is_saved(opened: Page, form: str) -> None:
+    button = opened.locator(f"#view-log .share button:nth-of-type({['html', 'json'].index(form) + 4})")
+    with opened.expect_download() as download:
+        button.press("Enter")
+    assert download.value.suggested_filename.endswith(f".{form}")
+    assert "GiB" in Path(download.value.path()).read_text(encoding="utf-8")
+
+
+def test_names_are_hidden_until_somebody_shows_them(opened: Page) -> None:
+    go_to(opened, "log")
+    opened.locator("#log-text").fill(f'  File "/home/jane.roe/train.py", line 7, in main\n{OOM}')
+    opened.locator("#log-text").press("Control+Enter")
+    report = opened.locator("#view-log .report")
+    opened.locator("#view-log .share").wait_for()
+    assert "jane.roe" not in report.inner_text()
+    tab_to(opened, "#view-log .share input")
+    opened.keyboard.press("Space")
+    opened.locator("#view-log .share input:not(:checked)").wait_for()
+    report.get_by_text("jane.roe").first.wait_for(state="attached")
+    opened.keyboard.press("Space")
+    opened.locator("#view-log .share input:checked").wait_for()
+    assert "jane.roe" not in report.inner_text()
+
+
+def test_files_are_read_with_the_config_beside_them(opened: Page, tmp_path: Path) -> None:
+    log = tmp_path / "rank0.log"
+    log.write_text(OOM)
+    go_to(opened, "log")
+    opened.locator("#log-text").fill("")
+    with opened.expect_file_chooser() as chooser:
+        tab_to(opened, "#view-log [data-act=files]")
+        opened.keyboard.press("Enter")
+    chooser.value.set_files([log, CONFIG])
+    names = opened.locator("#view-log .files .file")
+    names.nth(1).wait_for()
+    assert names.all_inner_texts() == ["rank0.log", "today.yaml"]
+    assert opened.locator("#view-log .files select").evaluate_all("all => all.map(each => each.value)") == ["log", "config"]
+    tab_to(opened, "#view-log .primary")
+    opened.keyboard.press("Enter")
+    opened.locator("#view-log .report").get_by_text("rank0.log").first.wait_for()
+    for _ in range(2):
+        opened.locator("#view-log .files button").first.press("Enter")
+
+
+def test_nothing_to_read_is_said(opened: Page) -> None:
+    go_to(opened, "log")
+    opened.locator("#log-text").fill("")
+    opened.locator("#view-log .primary").press("Enter")
+    assert opened.locator("#view-log [role=alert]").inner_text()
+
+
+def test_the_form_answers_as_it_is_filled_in(opened: Page) -> None:
+    go_to(opened, "fit")
+    first = settled(opened, "")
+    tab_to(opened, "#fit-model")
+    opened.keyboard.press("Control+A")
+    opened.keyboard.type("qwen2.5 1.5b")
+    opened.keyboard.press("ArrowDown")
+    opened.keyboard.press("Enter")
+    assert "Qwen2.5-" in opened.locator("#fit-model").input_value()
+    assert opened.locator("#fit-model-list").is_hidden()
+    second = settled(opened, first)
+    tab_to(opened, "#fit-micro_batch")
+    opened.keyboard.press("Control+A")
+    opened.keyboard.type("64")
+    assert settled(opened, second) != second
+    assert opened.evaluate("document.activeElement.id") == "fit-micro_batch"
+    opened.locator(".fit-result .grid").wait_for()
+    opened.locator(".fit-result ol").wait_for()
+
+
+def test_the_address_holds_the_question(opened: Page, served: PageServer) -> None:
+    go_to(opened, "fit")
+    opened.locator("#fit-micro_batch").fill("3")
+    answered = settled(opened, short(opened))
+    address = opened.url
+    assert "micro_batch=3" in address
+    opened.goto(f"{served.url}#log")
+    opened.goto(address)
+    opened.locator("#fit-micro_batch").wait_for()
+    assert opened.locator("#fit-micro_batch").input_value() == "3"
+    opened.locator(".short").get_by_text(answered).wait_for()
+
+
+def test_a_server_is_asked_about_as_a_server(opened: Page) -> None:
+    go_to(opened, "fit")
+    before = short(opened)
+    tab_to(opened, "input[name=purpose]")
+    opened.keyboard.press("ArrowRight")
+    assert opened.locator("#fit-memory_share").is_visible() and opened.locator("#fit-micro_batch").is_hidden()
+    opened.locator(".fit-result .answer").first.get_by_text("KV").first.wait_for(state="attached")
+    assert short(opened) != before
+    tab_to(opened, "input[name=purpose]")
+    opened.keyboard.press("ArrowLeft")
+
+
+def test_a_config_that_is_chosen_is_the_run(opened: Page) -> None:
+    go_to(opened, "fit")
+    opened.get_by_role("button", name="Clear").press("Enter")
+    with opened.expect_file_chooser() as chooser:
+        opened.get_by_role("button", name="Use the files").press("Enter")
+    chooser.value.set_files([CONFIG])
+    opened.locator(".fit-form .files .file").wait_for()
+    opened.locator(".short").get_by_text(re.compile(r"\d GiB")).wait_for()
+    opened.locator(".fit-form .files button").press("Enter")
+
+
+def test_a_model_that_is_not_known_is_said(opened: Page) -> None:
+    go_to(opened, "fit")
+    opened.locator("#fit-model").fill("nobody/nothing-at-all")
+    opened.locator(".fit-result [role=alert]").wait_for()
+    assert opened.locator(".fit-result a[href$='/nobody/nothing-at-all/raw/main/config.json']").count() == 1
+    opened.locator("#fit-model").fill("Qwen/Qwen3-8B")
+    opened.locator(".fit-result [role=alert]").wait_for(state="detached")
+
+
+def test_a_snapshot_is_read_with_the_keyboard_alone(opened: Page, tmp_path: Path) -> None:
+    path = tmp_path / "rank0.pickle"
+    path.write_bytes(pickled(leaking()))
+    go_to(opened, "snapshot")
+    with opened.expect_file_chooser() as chooser:
+        tab_to(opened, "#view-snapshot [data-act=files]")
+        opened.keyboard.press("Enter")
+    chooser.value.set_files([path])
+    report = opened.locator("#view-snapshot .report")
+    report.wait_for()
+    assert "300.00 MiB" in report.inner_text()
+    assert report.locator("svg, img").count() > 0
+    assert opened.evaluate("document.activeElement.id") == "snapshot-result"
+
+
+def test_all_is_told_in_the_other_language_too(opened: Page) -> None:
+    for view in VIEWS:
+        go_to(opened, view)
+        tab_to(opened, "#language")
+        opened.keyboard.press("Enter")
+        opened.locator("html[lang=zh-CN]").wait_for()
+        opened.locator(f"#view-{view} h1").get_by_text(re.compile("[\u4e00-\u9fff]")).wait_for()
+        if view != "log":
+            opened.locator(f"#view-{view} .report").first.get_by_text(re.compile("[\u4e00-\u9fff]")).first.wait_for()
+        opened.keyboard.press("Enter")
+        opened.locator("html[lang=en]").wait_for()
+
+
+@pytest.mark.parametrize("width", [320, 390])
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_narrow_screen_never_scrolls_sideways(opened: Page, view: str, width: int) -> None:
+    opened.set_viewport_size({"width": width, "height": 844})
+    go_to(opened, view)
+    assert opened.evaluate("document.documentElement.scrollWidth") <= width
+    opened.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_on_paper_all_is_open_and_the_tools_are_gone(opened: Page) -> None:
+    opened.goto(f"{opened.url.split('#')[0]}#log")
+    opened.locator("#log-text").fill(OOM)
+    opened.locator("#log-text").press("Control+Enter")
+    opened.locator("#view-log .report details").first.wait_for()
+    opened.evaluate(
+        "addEventListener('beforeprint', () => { window.closed_on_paper = document.querySelectorAll('#view-log .report details:not([open])').length })"
+    )
+    paper = opened.pdf()
+    assert paper.startswith(b"%PDF") and opened.evaluate("window.closed_on_paper") == 0
+    assert opened.locator("#view-log .report details:not([open])").count() > 0
+    opened.emulate_media(media="print")
+    assert opened.locator("header.top, .share, form, nav").filter(visible=True).count() == 0
+    opened.emulate_media(media="screen")
+
+
+@pytest.mark.parametrize("locale", ["zh-CN", "en-GB", "fr-FR"])
+def test_the_language_is_that_of_the_browser_or_english(browser: Browser, served: PageServer, locale: str) -> None:
+    context = browser.new_context(locale=locale)
+    page = context.new_page()
+    page.goto(served.url)
+    page.locator("header.top").wait_for()
+    assert page.locator("html").get_attribute("lang") == ("zh-CN" if locale == "zh-CN" else "en")
+    context.close()
+
+
+def test_without_scripts_the_page_says_what_it_needs(browser: Browser, served: PageServer) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(served.url)
+    assert "oomdoctor diagnose train.log" in page.locator("main").inner_text()
+    context.close()
