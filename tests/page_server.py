@@ -25,6 +25,8 @@ QUIET = (
 )
 PATIENCE_MS = 60_000
 """A guard against hanging, far above what anything here takes."""
+BROWSERS_OWN = (".googleapis.com", ".google.com", ".gvt1.com")
+"""Chromium asks these by itself for updates, whatever is open, flags or no flags; a page that did would be seen in its own requests."""
 TYPES = {".mjs": "text/javascript", ".js": "text/javascript", ".wasm": "application/wasm", ".json": "application/json"}
 
 
@@ -43,6 +45,7 @@ class PageServer:
 
     def __init__(self, folder: Path) -> None:
         self.requests: list[Request] = []
+        self.is_stopped = False
         handler = type("Handler", (_Handler,), {"server_of": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder)))
         self.host = f"127.0.0.1:{self._server.server_port}"
@@ -56,14 +59,21 @@ class PageServer:
         self.stop()
 
     def stop(self) -> None:
-        """End the server; whoever asks is refused from now on."""
+        """End the server; whoever asks is refused from now on, also on a connection that is open."""
+        self.is_stopped = True
         self._server.shutdown()
         self._server.server_close()
 
     @property
     def hosts(self) -> set[str]:
-        """The hosts that the browser asked for."""
-        return {request.host for request in self.requests}
+        """The hosts that were asked for, without what the browser asks by itself."""
+        hosts = {request.host for request in self.requests}
+        return {host for host in hosts if not host.partition(":")[0].endswith(BROWSERS_OWN)}
+
+    @property
+    def own(self) -> list[Request]:
+        """The requests for this server."""
+        return [request for request in self.requests if request.host == self.host]
 
 
 class _Handler(SimpleHTTPRequestHandler):
@@ -73,7 +83,8 @@ class _Handler(SimpleHTTPRequestHandler):
 
     def parse_request(self) -> bool:
         """Note the request, and take the address of a proxy's request as a path."""
-        if not super().parse_request():
+        if not super().parse_request() or self.server_of.is_stopped:
+            self.close_connection = True
             return False
         host, path = (self.path, "") if self.command == "CONNECT" else (urlsplit(self.path).netloc, urlsplit(self.path).path)
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode("utf-8", "replace")

@@ -87,11 +87,11 @@ def upload(page: Page, selector: str, name: str, data: bytes) -> None:
 @pytest.fixture(autouse=True)
 def quiet(opened: Page, served: PageServer) -> object:
     """Hold that a test asks nothing of anybody and opens nothing, and begin with no files."""
-    before, dialogs = len(served.requests), []
+    before, dialogs = len(served.own), []
     opened.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
     yield
     assert (dialogs, opened.evaluate(LEFT)) == ([], NOTHING)
-    assert served.requests[before:] == []
+    assert (served.own[before:], served.hosts) == ([], {served.host})
     assert len(opened.context.pages) == 1
     for remove in opened.locator(".files button").filter(visible=True).all():
         remove.click()
