@@ -118,4 +118,7 @@ def open_view(page: Any, served: PageServer, view: str) -> None:
     page.set_default_timeout(PATIENCE_MS)
     page.goto(f"{served.url}#{view}")
     page.locator("#engine-text.ready").wait_for()
-    page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+    is_kept = page.evaluate(
+        f"Promise.race([navigator.serviceWorker.ready, new Promise(end => setTimeout(end, {PATIENCE_MS}))]).then(Boolean)"
+    )
+    assert is_kept, "no service worker: a file of the built page is not the one that the build knows"

@@ -47,13 +47,13 @@ LEFT = """() => ({
     links: [...document.querySelectorAll('main a[href]')].map(each => each.protocol).filter(each => !['http:', 'https:'].includes(each)),
     twice: [...document.querySelectorAll('[id]')].map(each => each.id).filter((id, at, all) => all.indexOf(id) !== at),
 })"""
-NOTHING = {"ran": None, "elements": [], "handlers": [], "links": [], "twice": []}
+NOTHING: dict[str, object] = {"ran": None, "elements": [], "handlers": [], "links": [], "twice": []}
 
 
 class _Calls:
     """What a pickle calls when somebody loads it without care."""
 
-    def __reduce__(self) -> object:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
         return (os.system, ("touch ran",))
 
 
@@ -72,10 +72,13 @@ def config_of(harm: str) -> str:
 
 def snapshot_of(harm: str) -> bytes:
     program = Program()
-    place = f"/home/ann/{harm}.py:7:{harm}"
-    program.ask(64 << 20, place)
-    program.fail(300 << 20, place, free=1 << 20)
-    return pickled(program)
+    program.ask(64 << 20, "FILE:7:NAME")
+    program.fail(300 << 20, "FILE:7:NAME", free=1 << 20)
+    value = pickle.loads(pickled(program))
+    for request in value["device_traces"][0]:
+        for frame in request["frames"]:
+            frame.update(filename=f"/home/ann/{harm}.py", name=harm)
+    return pickle.dumps(value, protocol=4)
 
 
 def upload(page: Page, selector: str, name: str, data: bytes) -> None:
@@ -87,8 +90,9 @@ def upload(page: Page, selector: str, name: str, data: bytes) -> None:
 @pytest.fixture(autouse=True)
 def quiet(opened: Page, served: PageServer) -> object:
     """Hold that a test asks nothing of anybody and opens nothing, and begin with no files."""
-    before, dialogs = len(served.own), []
-    opened.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    before = len(served.own)
+    dialogs: list[str] = []
+    opened.once("dialog", lambda dialog: dialogs.append(dialog.message))
     yield
     assert (dialogs, opened.evaluate(LEFT)) == ([], NOTHING)
     assert (served.own[before:], served.hosts) == ([], {served.host})

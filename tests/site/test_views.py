@@ -36,7 +36,7 @@ def go_to(page: Page, view: str) -> None:
 
 
 def short(page: Page) -> str:
-    return page.locator(".short").inner_text()
+    return str(page.locator(".short").inner_text())
 
 
 def settled(page: Page, before: str) -> str:
