@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
+from string import ascii_uppercase
 
 from oomdoctor.report.charts import texts
 from oomdoctor.report.charts.figure import HUES, Drawing, Figures, figure, legend, part_sign, summed_up
@@ -18,8 +19,8 @@ _NAMED = 6
 """So many times have their name below the drawing."""
 _NAME = 80
 """As wide as the name of a day; where there is less room to the right edge it is left out."""
-_NUMBERED = 14
-_NUMBER_HIGH = 15
+_LETTER_WIDE = 14
+_LETTER_HIGH = 15
 _FAINTEST = 0.25
 _LONGEST_LABEL = 20
 
@@ -35,12 +36,12 @@ def drawn_count_bars(block: CountBars, wording: Wording, number: int) -> str:
         f'<text x="{_LEFT - 8}" y="{_TOP + 4}" text-anchor="end">{top:,}</text>',
         f'<text x="{_LEFT - 8}" y="{_TOP + _HEIGHT + 4}" text-anchor="end">0</text>',
         *(_key(block, at, top, wide) for at in range(len(block.keys))),
-        *(shape for at, bar in enumerate(block.bars) for shape in _numbers(bar, at, top, wide)),
+        *(shape for at, bar in enumerate(block.bars) for shape in _letters(bar, at, top, wide)),
         *(_over(bar, block.keys, _LEFT + at * wide, wide) for at, bar in enumerate(block.bars) if sum(bar.counts)),
         *_times([bar.label for bar in block.bars], _TOP + _HEIGHT + 17, wide),
     ]
     totals = [f"{sum(bar.counts[at] for bar in block.bars):,}" for at in range(len(block.keys))]
-    entries = [(part_sign(f"a{at % HUES}", at + 1), key, total) for at, (key, total) in enumerate(zip(block.keys, totals))]
+    entries = [(part_sign(f"a{at % HUES}", _letter(at)), key, total) for at, (key, total) in enumerate(zip(block.keys, totals))]
     told = summed_up([wording.say(texts.COUNT, label=key, n=total) for _, key, total in entries], wording)
     drawing = Drawing(block.title, told, _TOP + _HEIGHT + 24, "".join(shapes))
     rows = tuple((bar.label, *(f"{count:,}" for count in bar.counts)) for bar in block.bars)
@@ -75,14 +76,19 @@ def _key(block: CountBars, key: int, top: int, wide: float) -> str:
     return f'<path class="part a{key % HUES}" d="{"".join(drawn)}"/>'
 
 
-def _numbers(bar: Counts, at: int, top: int, wide: float) -> Iterator[str]:
-    """Yield the numbers of the parts that are large enough for one."""
+def _letter(key: int) -> str:
+    """Return the sign of a key; a number would be taken for a count."""
+    return ascii_uppercase[key % len(ascii_uppercase)]
+
+
+def _letters(bar: Counts, at: int, top: int, wide: float) -> Iterator[str]:
+    """Yield the letters of the parts that are large enough for one."""
     below = 0
     for key, count in enumerate(bar.counts):
         high = count * _HEIGHT / top
-        if high >= _NUMBER_HIGH and wide * 0.8 >= _NUMBERED:
+        if high >= _LETTER_HIGH and wide * 0.8 >= _LETTER_WIDE:
             y = _TOP + _HEIGHT - below * _HEIGHT / top - high / 2 + 4
-            yield f'<text class="number" x="{_LEFT + (at + 0.5) * wide:.1f}" y="{y:.1f}" text-anchor="middle">{key + 1}</text>'
+            yield f'<text class="number" x="{_LEFT + (at + 0.5) * wide:.1f}" y="{y:.1f}" text-anchor="middle">{_letter(key)}</text>'
         below += count
 
 

@@ -50,8 +50,8 @@ def legend(entries: Iterable[tuple[str, str, str]]) -> str:
     return '<ul class="legend">' + "".join(f"<li>{sign}{escape(label)}{_dim(value)}</li>" for sign, label, value in entries) + "</ul>"
 
 
-def part_sign(hue: str, number: int | None) -> str:
-    """Return the sign of a part: its colour, and the number that stands in it."""
+def part_sign(hue: str, number: int | str | None) -> str:
+    """Return the sign of a part: its colour, and the number or letter that stands in it."""
     drawn = "" if number is None else f'<text class="number" x="10" y="14" text-anchor="middle">{number}</text>'
     return f'<svg class="key" viewBox="0 0 20 20"><rect class="{hue}" x="1" y="1" width="18" height="18"/>{drawn}</svg>'
 

@@ -8,13 +8,13 @@ from oomdoctor.api.fleet.show import FleetShown, GroupShown
 from oomdoctor.report.document import Block, CountBars, CountGrid, Counts, Document, Facts, Folded, Heading, Quote, Row
 from oomdoctor.report.triage.group_page import addressed, facts, jobs, message
 from oomdoctor.report.triage.group_words import failure_of, news, when, whose
-from oomdoctor.report.triage.screen import headline, left_open, standing_out, table
+from oomdoctor.report.triage.screen import headline, left_open, nodes, regressions, table
 from oomdoctor.report.wording import triage as texts
 from oomdoctor.report.wording.phrases import bare
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.triage.groups import Fleet
 
-_TABLE = 20
+_TABLE = 8
 _JOBS = 1000
 _NODES = 24
 _TIMES = 45
@@ -24,10 +24,10 @@ _TIMES = 45
 def compose(shown: FleetShown, wording: Wording, version: str) -> Document:
     """Compose the page of a triage."""
     fleet = shown.fleet
-    blocks: list[Block] = [headline(fleet, wording), *standing_out(fleet, wording), *left_open(fleet, wording)]
+    blocks: list[Block] = [headline(fleet, wording), *regressions(fleet, wording), *left_open(fleet, wording)]
     if fleet.failed:
         times = _stretches(sorted(fleet.jobs_by_day))
-        blocks += [_by_day(fleet, times, wording), _by_node(fleet, times, wording)]
+        blocks += [_by_day(fleet, times, wording), *nodes(fleet, wording), _by_node(fleet, times, wording)]
         blocks += [Heading(wording.say(texts.GROUPS)), table(fleet, shown.known, wording, _TABLE)]
         blocks.append(Heading(wording.count(texts.ALL_GROUPS, len(fleet.groups))))
         blocks += (_group(group, wording) for group in shown.groups)

@@ -8,7 +8,7 @@ from oomdoctor.api.fleet.show import GroupShown
 from oomdoctor.report.diagnosis.compose import compose as compose_diagnosis
 from oomdoctor.report.document import Block, Document, Facts, Folded, Heading, Paragraph, Quote, Row, Span, Style
 from oomdoctor.report.safety.sanitize import clean_line
-from oomdoctor.report.triage.group_words import failure_of, named, news, restart, when
+from oomdoctor.report.triage.group_words import failure_of, named, news, restart_of, when
 from oomdoctor.report.wording import triage as texts
 from oomdoctor.report.wording.phrases import bare
 from oomdoctor.report.wording.wording import Wording
@@ -47,7 +47,7 @@ def facts(shown: GroupShown, wording: Wording) -> Facts:
 def jobs(shown: GroupShown, wording: Wording, most: int) -> Folded:
     """Return the newest jobs of a group, and how many there are beside them."""
     group = shown.group
-    listed = tuple(_job(row, wording) for row in shown.jobs[:most])
+    listed = tuple(_job(row, len(group.users) > 1, wording) for row in shown.jobs[:most])
     left = group.jobs - len(listed)
     more = (Paragraph((Span(wording.count(texts.MORE_JOBS, left), Style.DIM),)),) if left else ()
     return Folded(wording.say(texts.THE_JOBS), (Facts(listed), *more), gist=wording.count(texts.GROUP_JOBS, group.jobs))
@@ -74,7 +74,7 @@ def message(shown: GroupShown, wording: Wording) -> str:
     if example.text:
         parts.append(wording.sentence(wording.say(texts.SAYS, text=clean_line(example.text, 300))))
     fix = next((fix.title for finding in shown.diagnosis.findings for fix in finding.fixes), None) if shown.diagnosis is not None else None
-    help_ = wording.say(fix) if fix is not None else restart(example, wording)
+    help_ = wording.say(fix) if fix is not None else restart_of(group, wording)
     if help_:
         parts.append(wording.sentence(wording.say(texts.TRY, fix=bare(help_))))
     return wording.blank.join(parts)
@@ -82,7 +82,7 @@ def message(shown: GroupShown, wording: Wording) -> str:
 
 def _facts(shown: GroupShown, wording: Wording) -> Iterator[Row]:
     group = shown.group
-    yield Row(wording.count(texts.GROUP_JOBS, group.jobs), restart(group.example, wording))
+    yield Row(wording.count(texts.GROUP_JOBS, group.jobs), restart_of(group, wording))
     told = (
         (texts.WHO, named(group.users, wording)),
         (texts.NAMES, named(group.names, wording)),
@@ -96,9 +96,9 @@ def _facts(shown: GroupShown, wording: Wording) -> Iterator[Row]:
         yield Row("", wording.count(texts.RECOVERED, group.recovered))
 
 
-def _job(row: JobRow, wording: Wording) -> Row:
+def _job(row: JobRow, tells_user: bool, wording: Wording) -> Row:
     place = "" if row.first_rank is None else wording.say(texts.RANK, n=row.first_rank)
-    note = wording.comma.join(part for part in (row.node, place, row.user) if part)
+    note = wording.comma.join(part for part in (row.node, place, row.user if tells_user else "") if part)
     return Row(row.native[:_ID], _place(row), note)
 
 

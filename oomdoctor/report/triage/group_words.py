@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from oomdoctor.report.wording import triage as texts
 from oomdoctor.report.wording.texts import PHASES
 from oomdoctor.report.wording.wording import Wording
-from oomdoctor.triage.fingerprint import LEAST_OTHERS
+from oomdoctor.triage.fingerprint import LEAST_OTHERS, group_of_node
 from oomdoctor.triage.groups import Group
 from oomdoctor.triage.row import JobRow
 from oomdoctor.triage.store.known_groups import KnownGroups
 from oomdoctor.units import format_size
 
 _NAMED = 2
+_MANY = 3
+"""From so many jobs on that failed alike, and none of which a later start got past, a failure is no accident."""
 
 
 def failure_of(row: JobRow, wording: Wording) -> str:
@@ -34,7 +36,9 @@ def failure_of(row: JobRow, wording: Wording) -> str:
 
 
 def is_held_by_others(row: JobRow) -> bool:
-    """Return whether other processes held a good part of the card."""
+    """Return whether other processes held a good part of the card: the message counts them, or several campaigns met it on the node."""
+    if row.node is not None and row.group == group_of_node(row.node):
+        return True
     return bool(row.total_bytes) and (row.used_by_others_bytes or 0) >= LEAST_OTHERS * (row.total_bytes or 0)
 
 
@@ -66,6 +70,13 @@ def when(days: Sequence[str], wording: Wording) -> str:
         return ""
     first, last = min(days), max(days)
     return wording.say(texts.ON, day=first) if first == last else wording.say(texts.FROM_TO, first=first, last=last)
+
+
+def restart_of(group: Group, wording: Wording) -> str:
+    """Return what a restart of a job of a group needs: of one that many met alike, no start alone is a cure."""
+    if group.example.retry == "retry" and group.jobs >= _MANY and not group.recovered:
+        return wording.say(texts.COMES_AGAIN)
+    return restart(group.example, wording)
 
 
 def restart(row: JobRow, wording: Wording) -> str:

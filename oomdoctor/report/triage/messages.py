@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from oomdoctor.report.safety.sanitize import clean_line
-from oomdoctor.report.triage.group_words import failure_of, restart, when, whose
+from oomdoctor.report.triage.group_words import failure_of, restart_of, when, whose
 from oomdoctor.report.wording import triage as texts
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.triage.groups import Group
@@ -83,5 +83,5 @@ def _what(group: Group, wording: Wording) -> str:
 
 
 def _whom(group: Group, wording: Wording) -> str:
-    parts = (whose(group, wording), when(list(group.days), wording), restart(group.example, wording))
+    parts = (whose(group, wording), when(list(group.days), wording), restart_of(group, wording))
     return clean_line(" · ".join(part for part in parts if part), _LONGEST)

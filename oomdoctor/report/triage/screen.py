@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from oomdoctor.report.document import Block, Document, Facts, Heading, Paragraph, Row, Span, Style
 from oomdoctor.report.render.bars import spark_line
-from oomdoctor.report.triage.group_words import failure_of, news, restart, when, whose
+from oomdoctor.report.triage.group_words import failure_of, news, restart_of, when, whose
 from oomdoctor.report.wording import triage as texts
 from oomdoctor.report.wording.phrases import spans
 from oomdoctor.report.wording.wording import Wording
@@ -31,7 +31,7 @@ def compose(fleet: Fleet, known: KnownGroups, wording: Wording, version: str) ->
         if left:
             more = wording.count(texts.MORE_GROUPS, len(left), jobs=sum(group.jobs for group in left))
             blocks.append(Paragraph((Span(more, Style.DIM),)))
-    blocks += standing_out(fleet, wording)
+    blocks += [*regressions(fleet, wording), *nodes(fleet, wording)]
     blocks += left_open(fleet, wording)
     if fleet.groups:
         blocks.append(Paragraph(spans(wording.say(texts.NEXT, n=1))))
@@ -46,12 +46,6 @@ def headline(fleet: Fleet, wording: Wording) -> Paragraph:
 def table(fleet: Fleet, known: KnownGroups, wording: Wording, most: int) -> Facts:
     """Return the largest groups, a row each."""
     return Facts(tuple(_rows(fleet, known, wording, most)))
-
-
-def standing_out(fleet: Fleet, wording: Wording) -> Iterator[Block]:
-    """Yield the large groups that began late, and the nodes with more failures than their share."""
-    yield from _regressions(fleet, wording)
-    yield from _nodes(fleet, wording)
 
 
 def _headline(fleet: Fleet, wording: Wording) -> Iterator[Span]:
@@ -77,7 +71,7 @@ def _rows(fleet: Fleet, known: KnownGroups, wording: Wording, most: int) -> Iter
         began = began_on(fleet, group)
         time = when(list(group.days), wording) if began is None else wording.say(texts.SINCE, day=began)
         fresh = news(group, known, wording)
-        note = wording.comma.join(part for part in (fresh, time, restart(group.example, wording)) if part)
+        note = wording.comma.join(part for part in (fresh, time, restart_of(group, wording)) if part)
         yield Row(label=label, value=value, note=note, style=Style.WARN if fresh or began else Style.PLAIN)
 
 
@@ -87,7 +81,7 @@ def _trend(fleet: Fleet, group: Group) -> str:
     return spark_line([group.days.get(day, 0) for day in days], _TREND) if len(days) > 1 else ""
 
 
-def _regressions(fleet: Fleet, wording: Wording) -> Iterator[Block]:
+def regressions(fleet: Fleet, wording: Wording) -> Iterator[Block]:
     """Yield the large groups that began late."""
     for number, group in enumerate(fleet.largest[:_GROUPS], 1):
         day = began_on(fleet, group)
@@ -96,9 +90,10 @@ def _regressions(fleet: Fleet, wording: Wording) -> Iterator[Block]:
             yield Paragraph((Span(told, Style.WARN),))
 
 
-def _nodes(fleet: Fleet, wording: Wording) -> Iterator[Block]:
-    nodes = list(bad_nodes(fleet))[:_NODES]
-    if nodes:
+def nodes(fleet: Fleet, wording: Wording) -> Iterator[Block]:
+    """Yield the nodes with more failures than their share."""
+    named = list(bad_nodes(fleet))[:_NODES]
+    if named:
         yield Heading(wording.say(texts.NODES))
         yield Facts(
             tuple(
@@ -106,7 +101,7 @@ def _nodes(fleet: Fleet, wording: Wording) -> Iterator[Block]:
                     node.name,
                     wording.say(texts.NODE, failed=node.failed, jobs=node.jobs, expected=f"{node.expected:.1f}", users=node.users),
                 )
-                for node in nodes
+                for node in named
             )
         )
 

@@ -28,13 +28,13 @@ class TakenCards(Struct, frozen=True):
     met: frozenset[tuple[str, str]]
 
     def grouped(self, row: bytes) -> bytes:
-        """Return a row with the group of its node, where it met the node's ill."""
+        """Return a row with the group of its node, where it met the node's ill: another node is then what a restart needs."""
         if MARK not in row:
             return row
         read = _ROWS.decode(row)
         if read.node is None or (read.node, read.campaign or "") not in self.met:
             return row
-        return encode(replace(read, group=group_of_node(read.node)))
+        return encode(replace(read, group=group_of_node(read.node), retry="other-node"))
 
 
 def find_taken_cards(rows: Iterable[bytes]) -> TakenCards:
