@@ -23,6 +23,9 @@ from torch import _C, cuda, nn, optim
 from torch._tensor import Tensor
 from torch.serialization import load
 if os.path.exists(os.path.join(os.path.dirname(__file__), "xpu.py")): from torch import xpu
+_gradients = [True]
+def is_grad_enabled(): return _gradients[0]
+def set_grad_enabled(mode): _gradients[0] = mode
 def _import_device_backends():
     from importlib.metadata import entry_points
     found = entry_points(group="torch.backends") if hasattr(entry_points(), "select") else entry_points().get("torch.backends", ())

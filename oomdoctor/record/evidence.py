@@ -187,6 +187,8 @@ class RefusedRequest(Struct, frozen=True, kw_only=True):
     stack: tuple[str, ...] = ()
     """file:line:function of the thread that asked, innermost first."""
     thread: str | None = None
+    gradients: bool | None = None
+    """Whether the thread recorded gradients (`torch.is_grad_enabled()`); not known of the backward pass, nor behind an exception."""
     step: int | None = None
     phase: str | None = None
     count: int = 1

@@ -75,16 +75,24 @@ class Card:
             self.give(batch)
             self.tick()
 
-    def dies(self, size: int, stack: Sequence[str] = FORWARD, *, message: str | None = None, went_on: bool = False) -> Path:
+    def dies(
+        self,
+        size: int,
+        stack: Sequence[str] = FORWARD,
+        *,
+        message: str | None = None,
+        went_on: bool = False,
+        gradients: bool | None = None,
+    ) -> Path:
         """Ask for bytes that are refused, and write the folder."""
         try:
             self.ask(size)
         except OutOfMemory as refused:
-            self._write(refused.size, stack, message, went_on=went_on)
+            self._write(refused.size, stack, message, went_on=went_on, gradients=gradients)
             return self.folder
         raise AssertionError("the request was served")
 
-    def _write(self, size: int, stack: Sequence[str], message: str | None, *, went_on: bool) -> None:
+    def _write(self, size: int, stack: Sequence[str], message: str | None, *, went_on: bool, gradients: bool | None) -> None:
         card = self.allocator
         free = self.total - self.others - card.reserved
         figures = {
@@ -100,6 +108,7 @@ class Card:
             "free_bytes": free,
             "stats": {name: {"all": {"current": figure, "peak": figure}} for name, figure in figures.items()},
             "stack": list(stack),
+            "gradients": gradients,
             "step": self.step,
         }
         exception = {

@@ -25,7 +25,9 @@ LAYERS = [(f"{SITE}/nn/modules/{line}:forward", f"/srv/net.py:{30 + at}:forward"
 RESULT = LAYERS[-1]
 
 
-def died(folder: Path, blocks: list[tuple[int, int, tuple[str, ...]]], below: tuple[str, ...], *, weights: int = 4) -> Path:
+def died(
+    folder: Path, blocks: list[tuple[int, int, tuple[str, ...]]], below: tuple[str, ...], *, weights: int = 4, gradients: bool | None = None
+) -> Path:
     """Return the evidence of a card that holds weights and blocks (number, MiB, frames above `below`) when a request fails."""
     card = Card(folder)
     card.ask(weights * GIB, *WEIGHT)
@@ -33,7 +35,7 @@ def died(folder: Path, blocks: list[tuple[int, int, tuple[str, ...]]], below: tu
         for _ in range(number):
             card.ask(size * MIB, *frames, *below)
     card.tick()
-    return card.dies(3 * GIB, (*blocks[-1][2], *below))
+    return card.dies(3 * GIB, (*blocks[-1][2], *below), gradients=gradients)
 
 
 Make = Callable[[Path], Path]
@@ -49,9 +51,21 @@ def graph(below: tuple[str, ...]) -> Make:
     return lambda folder: died(folder, [(12, 140, frames) for frames in LAYERS], below)
 
 
-def one_batch(below: tuple[str, ...]) -> Make:
+def one_batch(below: tuple[str, ...], *, gradients: bool | None = None) -> Make:
     """Return a run with two results of one batch."""
-    return lambda folder: died(folder, [(1, 4700, frames) for frames in LAYERS[:2]], below)
+    return lambda folder: died(folder, [(1, 4700, frames) for frames in LAYERS[:2]], below, gradients=gradients)
+
+
+def unseen(stack: tuple[str, ...], *, gradients: bool) -> Make:
+    """Return a run whose blocks have no frames, as at level 0."""
+
+    def make(folder: Path) -> Path:
+        card = Card(folder)
+        card.ask(14 * GIB)
+        card.tick()
+        return card.dies(3 * GIB, stack, gradients=gradients)
+
+    return make
 
 
 def checkpointed(folder: Path) -> Path:
@@ -75,6 +89,10 @@ def small_cache(folder: Path) -> Path:
     pytest.param(graph(TRAIN), "batch-too-large", "possible", id="training does so by rights"),
     pytest.param(graph(NO_GRADIENTS), "batch-too-large", "possible", id="where gradients are off, they are not what is kept"),
     pytest.param(one_batch(EVALUATE), "eval-batch-too-large", "certain", id="one batch of an evaluation fills the card"),
+    pytest.param(unseen(EVALUATE, gradients=True), "no-torch-no-grad", "certain", id="an evaluation asked with gradients, no stacks recorded"),
+    pytest.param(unseen(EVALUATE, gradients=False), "eval-accumulates-logits", "possible", id="without gradients something else fills it"),
+    pytest.param(unseen(TRAIN, gradients=True), "batch-too-large", "possible", id="training records them by rights"),
+    pytest.param(one_batch(EVALUATE, gradients=True), "eval-batch-too-large", "certain", id="one batch does also where they are on"),
     pytest.param(cached, "kv-cache-too-small", "certain", id="the cache of what is generated fills the card"),
     pytest.param(small_cache, "model-too-large", "likely", id="a small cache beside weights that fill it does not"),
 ])  # fmt: skip

@@ -203,6 +203,20 @@ def test_other_libraries(recorded: Recorded, library: str, backend: str, used: s
     assert [oom.stats for oom in rank.ooms] == ([] if stats is None else [stats])
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        pytest.param("", True, id="by default"),
+        pytest.param("torch.set_grad_enabled(False)", False, id="switched off"),
+        pytest.param("del torch.is_grad_enabled", None, id="a torch that does not tell"),
+    ],
+)
+def test_whether_the_thread_that_asked_recorded_gradients(recorded: Recorded, line: str, expected: bool | None) -> None:
+    recorded.run(f"import torch\n{line}\ntorch.cuda.allocate(4 << 30)\n")
+    (rank,) = ranks(recorded)
+    assert [oom.gradients for oom in rank.ooms] == [expected]
+
+
 ACCELERATOR = """
 import torch
 from torch import _C
@@ -222,18 +236,22 @@ def allocate(size):
     if made.errors: raise RuntimeError("{name} out of memory. Tried to allocate 600.00 MiB")
 """
 """A device beside cuda, as torch has xpu and torch_npu has npu."""
-NPU = (
-    ACCELERATOR.format(name="NPU")
-    + """
-torch.npu = __import__("sys").modules["torch_npu"]
-class _C: _npu_attach_out_of_memory_observer = staticmethod(torch._C.attach)
+BINDING = """
+torch.{device} = __import__("sys").modules["torch_{device}"]
+class {binding}: _{device}_attach_out_of_memory_observer = staticmethod(torch._C.attach)
 """
-)
+
+
+def beside(device: str, binding: str) -> str:
+    """Return a library that brings a device, with a binding of its own."""
+    return ACCELERATOR.format(name=device.upper()) + BINDING.format(device=device, binding=binding)
 
 
 @pytest.mark.parametrize(("library", "text", "device", "gaps", "asked"), [
     pytest.param("torch/xpu.py", ACCELERATOR.format(name="XPU"), "xpu", {"failed requests"}, None, id="xpu, which has no observer"),
-    pytest.param("torch_npu.py", NPU, "npu", set(), 600 * MIB, id="npu, whose binding has its own"),
+    pytest.param("torch_npu.py", beside("npu", "_C"), "npu", set(), 600 * MIB, id="npu, whose binding has its own"),
+    pytest.param("torch_musa.py", beside("musa", "_MUSAC"), "musa", set(), 600 * MIB, id="musa, whose binding has another name"),
+    pytest.param("torch_mlu.py", beside("mlu", "_MLUC"), "mlu", set(), 600 * MIB, id="mlu, too"),
 ])  # fmt: skip
 def test_a_device_that_is_not_cuda_is_recorded(
     recorded: Recorded, library: str, text: str, device: str, gaps: set[str], asked: int | None

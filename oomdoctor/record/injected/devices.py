@@ -96,8 +96,12 @@ class Accelerator:
         return float((ask() if ask is not None else {}).get("allocated_bytes.current", "nan"))
 
     def _native(self, name: str) -> Any:
-        """Return a function of the binding, which has the name of the device before its own."""
-        bindings: List[Any] = [getattr(sys.modules.get("torch_" + self.name), "_C", None), self._torch._C]
+        """Return a function of the binding, which has the name of the device before its own.
+
+        torch_npu calls its binding `_C`; torch_musa `_MUSAC` (torch_musa/csrc/core/Allocator.cpp), and torch_mlu `_MLUC`.
+        """
+        library = sys.modules.get("torch_" + self.name)
+        bindings: List[Any] = [getattr(library, name, None) for name in ("_C", "_%sC" % self.name.upper())] + [self._torch._C]
         return next((function for part in bindings for function in [getattr(part, "_%s_%s" % (self.name, name), None)] if function), None)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Dict
 from .devices import Accelerator
 from .guard import Figures, guarded, text_of
 from .place import RankFiles
-from .stacks import holders_of, stack_of_request, stack_of_trace
+from .stacks import BACKWARD, holders_of, stack_of_request, stack_of_trace
 
 _MOST_TEXT = 1 << 16
 _MOST_CAUSES = 10
@@ -35,7 +35,7 @@ class RefusedRequests:
     def add(self, figures: Figures, accelerator: Accelerator) -> None:
         """Write down a request that failed just now, in this thread."""
         stack, thread = stack_of_request()
-        self._keep({**figures, "stack": stack, "thread": thread}, accelerator)
+        self._keep({**figures, "stack": stack, "thread": thread, "gradients": _records_gradients(thread)}, accelerator)
 
     def add_from_exception(self, figures: Figures, accelerator: Accelerator | None, trace: Any) -> None:
         """Write down a failure that only its exception tells of; what its frames hold is still there."""
@@ -69,6 +69,13 @@ class RefusedRequests:
         if holders:
             self._files.write_json(kind + ".json", {**record, "holders": holders})
         self._files.write_pickle(kind + ".pickle", snapshot)
+
+
+@guarded("whether gradients are recorded")
+def _records_gradients(thread: str) -> bool | None:
+    """Return whether this thread records gradients; None in the backward pass, whose thread has a mode of its own."""
+    ask = getattr(sys.modules.get("torch"), "is_grad_enabled", None)
+    return None if ask is None or thread == BACKWARD else bool(ask())
 
 
 def describe(kind: Any, value: Any, trace: Any, thread: str | None) -> Figures:

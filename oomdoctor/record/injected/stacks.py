@@ -17,6 +17,10 @@ _LIBRARY = re.compile(r"[\\/](?:site|dist)-packages[\\/]|[\\/]lib[\\/]python\d|[
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
+BACKWARD = "backward"
+"""The name of a thread of the backward pass, which has no frames of Python."""
+
+
 def stack_of(frame: FrameType | None) -> List[str]:
     """Return a stack, innermost first, without the recorder's own frames."""
     out: List[str] = []
@@ -34,7 +38,7 @@ def stack_of_request() -> tuple[List[str], str]:
     if stack:
         return stack, threading.current_thread().name
     main = threading.main_thread().ident
-    return stack_of(sys._current_frames().get(main or 0)), "backward"
+    return stack_of(sys._current_frames().get(main or 0)), BACKWARD
 
 
 def stack_of_trace(trace: Any) -> List[str]:

@@ -52,6 +52,8 @@ def refusal_lines(evidence: RunEvidence, rank: RankEvidence, refused: RefusedReq
         told += f", in step {refused.step}"
     what = "refused a request and the program went on" if went_on(evidence, rank, refused) else "refused a request"
     yield f"{of_rank(rank)}the allocator of device {_number(refused)} {what}: {told}"
+    if refused.gradients is not None:
+        yield f"{of_rank(rank)}the thread that asked recorded {'gradients' if refused.gradients else 'no gradients'}"
 
 
 def _of_something_else(rank: RankEvidence, refused: RefusedRequest) -> bool:
