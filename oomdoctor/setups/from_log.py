@@ -19,8 +19,7 @@ from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.knowledge.hub_configs.decoder import shape_from_config, unusable_sizes
 from oomdoctor.knowledge.hub_configs.sizes import HubConfig
-from oomdoctor.knowledge.tables.shapes import known_shapes, model_shape
-from oomdoctor.memory.model import parameters as count
+from oomdoctor.knowledge.tables.shapes import counted_shape, model_shape
 from oomdoctor.setups import prompts
 from oomdoctor.setups.from_settings import NO_VERSIONS, setup_from_settings
 
@@ -111,10 +110,7 @@ def sizes_said(settings: RunSettings) -> HubConfig:
 
 def _counted(everything: int | None, trained: int | None) -> Shape | None:
     """Return the model of so many parameters, with or without the adapters beside it."""
-    sizes = [] if everything is None else [everything, everything - (trained or 0)]
-    near = [(abs(count.total(shape) - size) / size, shape) for size in sizes if size > 0 for shape in known_shapes()]
-    difference, nearest = min(near, key=lambda match: match[0], default=(1.0, None))
-    return nearest if difference < _SAME else None
+    return None if everything is None else counted_shape([everything, everything - (trained or 0)], _SAME)
 
 
 def _versions(training: RunConfig | None, log: Mapping[str, Value]) -> dict[str, str]:

@@ -88,7 +88,11 @@ def packed(rules: RuleSet, root: str) -> bytes:
     cores = [matching(loaded) for loaded in rules.signatures]
     literals = sorted({literal for core in cores for literal in core.literals})
     families = sorted({core.family for core in cores if core.family is not None})
-    behind = [[number for number, core in enumerate(cores) if literal in core.literals] for literal in literals]
+    behind_literal: dict[str, list[int]] = {literal: [] for literal in literals}
+    for number, core in enumerate(cores):
+        for literal in dict.fromkeys(core.literals):
+            behind_literal[literal].append(number)
+    behind = list(behind_literal.values())
     sampled = {number for number, signatures in enumerate(behind) if all(cores[signature].is_aside for signature in signatures)}
     matched = PackMatching(
         literals=literals,

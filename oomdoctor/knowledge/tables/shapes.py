@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
+from operator import itemgetter
 
 from oomdoctor.case.shape import Experts, Latent, Shape, Vision
 from oomdoctor.knowledge.hub_configs.decoder import shape_from_config
@@ -17,10 +19,12 @@ def model_shape(name: str) -> Shape | None:
     return None if row is None or row.parts else _shape(row)
 
 
-@cache
-def known_shapes() -> tuple[Shape, ...]:
-    """Return the shapes of all models of the table."""
-    return tuple(_shape(row) for row in model_rows() if not row.parts)
+def counted_shape(sizes: Iterable[int], most: float) -> Shape | None:
+    """Return the shape of the model whose number of parameters is nearest to one of some; None where its share of difference is `most`."""
+    rows = [row for row in model_rows() if not row.parts]
+    near = ((abs(row.params_total_formula - size) / size, row) for size in sizes if size > 0 for row in rows)
+    difference, nearest = min(near, key=itemgetter(0), default=(most, None))
+    return _shape(nearest) if nearest is not None and difference < most else None
 
 
 @cache
