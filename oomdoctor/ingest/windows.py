@@ -142,19 +142,19 @@ class LiteralCount:
             if remaining[number]:
                 remaining[number] -= 1
                 accepted.append((number, base + end))
-            elif base + end > self._openly_from and not quotas[number].sampled:
+            elif self._openly(number, base + end, mib):
                 accepted.append((number, base + end))
-            elif quotas[number].spread and self._edge(mib) and self._is_course(number, base + end):
-                accepted.append((number, base + end))
-                self.limited = True
             else:
                 self.limited = True
                 continue
             self._piece[number] = (base + end) >> _PIECE
         return accepted
 
-    def _is_course(self, number: int, end: int) -> bool:
-        """Return whether a hit is the first of its piece, or near the end of the source."""
+    def _openly(self, number: int, end: int, mib: int) -> bool:
+        """Return whether a hit beyond the limit counts: of failures all near the end; of a course also the first in each piece."""
+        quota = self._quotas[number]
+        if not quota.spread or not self._edge(mib):
+            return end > self._openly_from and not quota.sampled
         return self._piece[number] != end >> _PIECE or end > self._openly_from + _LAST - _LAST_COURSE
 
     def _allowed(self, quota: Quota, mib: int, *, close: bool) -> int:

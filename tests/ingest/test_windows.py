@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from oomdoctor.ingest import windows
 from oomdoctor.ingest.prefilter import FindPrefilter
-from oomdoctor.ingest.windows import CONTEXT, FAILURES, Engines, KeptText, LiteralCount, Window, last_mib_start, walk_windows
+from oomdoctor.ingest.windows import CONTEXT, COURSE, FAILURES, Engines, KeptText, LiteralCount, Window, last_mib_start, walk_windows
 
 HIT, NOTE = b"FAILURE-WORD", b"CONTEXT-WORD"
 LITERALS = [HIT, NOTE]
@@ -220,3 +220,28 @@ def test_what_is_kept_is_the_end(pieces: list[bytes], least: int) -> None:
 ])  # fmt: skip
 def test_the_last_mib(size: int, start: int) -> None:
     assert last_mib_start(size) == start
+
+
+def accepted(ends: list[int], size: int, split: int) -> list[int]:
+    """Return the hits of one course that may open a window, given in two parts."""
+    tally = LiteralCount([COURSE], max(0, size - windows.TAIL), size)
+    out: list[int] = []
+    for part in (ends[:split], ends[split:]):
+        for mib in sorted({end >> 20 for end in part}):
+            out += [end for _, end in tally.accept([(0, end) for end in part if end >> 20 == mib], 0, mib)]
+    return out
+
+
+@given(st.lists(st.integers(1, 3 * MIB), max_size=400).map(sorted), st.integers(0, 400))
+def test_what_is_read_of_a_course_hangs_on_positions_alone(ends: list[int], split: int) -> None:
+    assert accepted(ends, 3 * MIB, split) == accepted(ends, 3 * MIB, 0)
+
+
+def test_a_course_is_read_from_its_start_to_its_end() -> None:
+    size = 900_000
+    ends = list(range(100, size, 100))
+    read = accepted(ends, size, 0)
+    assert (read[0], read[-1]) == (ends[0], ends[-1])
+    assert max(after - before for before, after in zip(read, read[1:])) <= 2 * (64 << 10)
+    assert [end for end in ends if end > size - (8 << 10)] == [end for end in read if end > size - (8 << 10)]
+    assert len(read) < 200

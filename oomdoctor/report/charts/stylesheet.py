@@ -5,13 +5,15 @@ from __future__ import annotations
 from base64 import b64encode
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
+from pkgutil import get_data
 
 
 @cache
 def stylesheet() -> str:
     """Return the text of `report.css`: a page puts it between its style tags, a site serves it as a file."""
-    return (files("oomdoctor.report.charts") / "report.css").read_text(encoding="utf-8")
+    text = (get_data("oomdoctor.report.charts", "report.css") or b"").decode()
+    # A browser hashes the text with plain ends of lines, whatever a checkout made of them.
+    return text.replace("\r\n", "\n")
 
 
 @cache

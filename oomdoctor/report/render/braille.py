@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.cells import cell_len
 
-from oomdoctor.report.charts.curves import plot_of
+from oomdoctor.report.charts.curves import CurveLine, plot_of
 from oomdoctor.report.charts.plot import HEIGHT, LEFT, RIGHT, TOP, WIDTH, Plot, place_name
 from oomdoctor.report.charts.reduce import CurvePoint, clean_points, reduced
 from oomdoctor.report.document import Areas, Curve, Curves, Moment
@@ -36,7 +38,7 @@ def chart_lines(block: Curves | Areas, width: int, lines: int) -> Iterator[Style
     curves = [(label, points) for label, points in curves if any(size is not None for _, size in points)]
     if not curves or lines < FEWEST_LINES:
         return
-    canvas = _Canvas(width - _LABEL - _ENDS, lines - 2, plot_of(block, curves))
+    canvas = _Canvas(width - _LABEL - _ENDS, lines - 2, _close(plot_of(block, curves), curves))
     yield _legend(block, curves, width)
     yield from _rows(block, [points for _, points in curves], canvas)
     yield _axis(block, canvas)
@@ -56,6 +58,12 @@ class _Canvas(Struct, frozen=True):
         return round((self.plot.y(size) - TOP) / HEIGHT * (4 * self.rows - 1))
 
 
+def _close(plot: Plot, curves: Sequence[CurveLine]) -> Plot:
+    """Return the scales for a few lines of text: where all sizes are in the upper half, they begin at the lowest."""
+    lowest = min(size for _, points in curves for _, size in points if size is not None)
+    return replace(plot, low=lowest) if plot.top > lowest > plot.top / 2 else plot
+
+
 def _as_curves(areas: Areas) -> Curves:
     """Return what is in use and what encloses it, as curves over the whole recording."""
     named = next((mark for mark in areas.marks if mark.label), None)
@@ -68,15 +76,16 @@ def _numbered(label: str, sizes: Sequence[int]) -> Curve:
     return Curve(label, tuple((float(at), size) for at, size in enumerate(sizes)))
 
 
-def _legend(block: Curves, curves: Sequence[tuple[str, Sequence[CurvePoint]]], width: int) -> StyledLine:
+def _legend(block: Curves, curves: Sequence[CurveLine], width: int) -> StyledLine:
+    """Name what is drawn, as much of it as has room."""
     line = StyledLine("  ")
+    if block.failure is not None:
+        _fitting(line, f"✗ {block.failure.label}   ", "bold red", width)
+    if block.limit is not None:
+        _fitting(line, f"┈ {block.limit.label} {format_size(block.limit.bytes)}   ", "", width)
     for at, (label, points) in enumerate(curves):
         most = format_size(max(size for _, size in points if size is not None))
         _fitting(line, f"{at + 1} {label} {most}   ", _HUES[at], width)
-    if block.limit is not None:
-        _fitting(line, f"┈ {block.limit.label} {format_size(block.limit.bytes)}   ", "", width)
-    if block.failure is not None:
-        _fitting(line, f"✗ {block.failure.label}", "bold red", width)
     return line
 
 
@@ -94,9 +103,10 @@ def _rows(block: Curves, curves: Sequence[Sequence[CurvePoint]], canvas: _Canvas
     ends = [canvas.y(next(size for _, size in reversed(points) if size is not None)) // 4 for points in curves]
     for row in range(canvas.rows):
         name = format_size(plot.top) if row == 0 else format_size(plot.low) if row == canvas.rows - 1 else ""
-        line = StyledLine(f"{name:>{_LABEL - 2}} ", "dim").append("│", "dim")
-        for column in range(canvas.columns):
-            line.append(*_cell(row, column, dots, limit, failure))
+        line = StyledLine(f"{name[: _LABEL - 2]:>{_LABEL - 2}} ", "dim").append("│", "dim")
+        cells = [_cell(row, column, dots, limit, failure) for column in range(canvas.columns)]
+        for look, together in groupby(cells, key=itemgetter(1)):
+            line.append("".join(text for text, _ in together), look)
         yield line.append(" ").append(*_numbers(row, ends))
 
 

@@ -79,7 +79,7 @@ def _blocks(blocks: Sequence[Block], width: int, full: bool, chart: int) -> Iter
     before: Block | None = None
     under_heading = False
     for block in blocks:
-        if before is not None and _is_apart(before, block):
+        if before is not None and _is_apart(before, block, chart):
             yield StyledLine()
         under_heading = not isinstance(block, Folded) and (under_heading or isinstance(block, Heading))
         if under_heading and isinstance(block, Paragraph):
@@ -89,10 +89,12 @@ def _blocks(blocks: Sequence[Block], width: int, full: bool, chart: int) -> Iter
         before = block
 
 
-def _is_apart(before: Block, block: Block) -> bool:
-    """Whether an empty line goes between two blocks: before a heading, after a bar, around a table, before the first folded part."""
+def _is_apart(before: Block, block: Block, chart: int) -> bool:
+    """Whether an empty line goes between two blocks: before headings, after what is drawn, around tables, before what is folded."""
     if isinstance(block, Folded):
         return not isinstance(before, Folded)
+    if chart and isinstance(before, (Areas, Curves)):
+        return True
     return isinstance(block, Heading) or isinstance(before, (Bar, Folded, Table)) or isinstance(block, Table)
 
 
