@@ -1,17 +1,19 @@
-"""The wheel carries the rules and their pack, and what is installed from it works outside of the tree."""
+"""What is released: the same bytes each time, the wheel carries the rules and their pack, and works outside of the tree."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
-import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from oomdoctor import __version__
 from oomdoctor.knowledge.compiled.compile import compile_pack
 from oomdoctor.knowledge.pack import Pack, builtin_rules
 from oomdoctor.report.wire.schemas import REPORTS
@@ -19,17 +21,38 @@ from oomdoctor.report.wire.schemas import REPORTS
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel, built from a copy of the tree without network."""
-    here = tmp_path_factory.mktemp("wheel")
-    kept = shutil.ignore_patterns(".git", ".venv", "build", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis")
-    shutil.copytree(ROOT, here / "tree", ignore=kept)
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(here), str(here / "tree")]
+def build(out: Path, umask: int) -> dict[str, bytes]:
+    """What tools/release.py writes, without network."""
     pytest.importorskip("build")
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONWARNINGS": "ignore"})
+    command = [sys.executable, str(ROOT / "tools/release.py"), "--no-isolation", "--out", str(out)]
+    done = subprocess.run(command, umask=umask, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    return next(here.glob("*.whl"))
+    return {path.name: path.read_bytes() for path in out.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    return build(tmp_path_factory.mktemp("released"), 0o022)
+
+
+@pytest.fixture(scope="module")
+def wheel(released: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    (name,) = (name for name in released if name.endswith(".whl"))
+    path = tmp_path_factory.mktemp("wheel") / name
+    path.write_bytes(released[name])
+    return path
+
+
+def test_another_build_is_the_same_bytes_whatever_the_umask(released: dict[str, bytes], tmp_path: Path) -> None:
+    assert sorted(released) == ["SHA256SUMS", f"oomdoctor-{__version__}-py3-none-any.whl", f"oomdoctor-{__version__}.tar.gz"]
+    assert build(tmp_path / "again", 0o077) == released
+
+
+def test_the_sdist_holds_what_the_tests_and_a_packager_need(released: dict[str, bytes]) -> None:
+    with tarfile.open(fileobj=io.BytesIO(released[f"oomdoctor-{__version__}.tar.gz"])) as sdist:
+        inside = {name.partition("/")[2] for name in sdist.getnames()}
+    assert {"README.md", "CHANGELOG.md", "LICENSE", "setup.cfg", "setup.py", "pyproject.toml", "rules/layouts.yaml"} <= inside
+    assert {"tests/test_wheel.py", "tools/release.py", "skills/oomdoctor/SKILL.md", "share/man/man1/oomdoctor.1"} <= inside
 
 
 def test_every_rule_file_is_in_the_wheel(wheel: Path) -> None:
