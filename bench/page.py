@@ -56,6 +56,10 @@ window.client = async (base) => {
   let count = 0;
   document.body.innerHTML = "<input type=file id=file>";
   window.ofFile = (path) => window.ask({ type: "diagnose", inputs: [{ path, role: "log", file: file.files[0] }] });
+  window.asJson = async (path) => {
+    const answer = await window.ofFile(path);
+    return answer.type === "result" ? window.ask({ type: "render", of: answer.id, form: "json" }) : answer;
+  };
   window.ask = (request) => new Promise((done) => {
     const id = ++count, asked = performance.now();
     waiting.set(id, (answer) => done({ ...answer, seen: performance.now() - asked }));
@@ -156,16 +160,13 @@ def same(site: str, folder: Path, pattern: str, every: int) -> int:
         page.evaluate("(base) => window.client(base)", base)
         for path in files[::every]:
             page.set_input_files("#file", str(path))
-            answer = page.evaluate("(path) => window.ofFile(path)", path.name)
+            answer = page.evaluate("(path) => window.asJson(path)", path.name)
             here = _native(path)
             compared += 1
-            if answer["type"] == "result":
-                is_same = answer["data"] == here
-            else:
-                is_same = answer["code"] == "unreadable" and here is None
-            if not is_same:
+            there = json.loads(answer["text"]) if answer["type"] == "result" else None
+            if there != here or (there is None and answer["code"] != "unreadable"):
                 differing += 1
-                print(f"differs: {path}: {answer.get('code') or _difference(answer.get('data'), here)}")
+                print(f"differs: {path}: {answer.get('code') or _difference(there, here)}")
         asked = sorted({host for host in hosts if host})
         print(f"{compared} of {len(files)} logs, {differing} differ; {time.monotonic() - began:.0f} s; asked of {asked}")
     return int(differing > 0)

@@ -3,9 +3,9 @@
 import { boot } from "./boot.js";
 import { Session } from "./session.js";
 
-const LIBRARY = "library.zip";
+const LIBRARY = "library.zip.zst";
 const STDLIB = "python_stdlib.zip";
-const TOLD = ["pyodide.asm.wasm", `${STDLIB}.gz`, `${LIBRARY}.gz`];
+const TOLD = ["pyodide.asm.wasm", `${STDLIB}.gz`, LIBRARY];
 
 let taken = null;
 
@@ -28,9 +28,10 @@ async function start(base) {
   const [{ loadPyodide }, { files }] = await Promise.all([import(`${indexURL}pyodide.mjs`), json(`${base}version.json`)]);
   const told = { step: "runtime", done: 0, total: TOLD.reduce((sum, name) => sum + files[`runtime/${name}`].bytes, 0) };
   const tell = (change) => post({ v: 1, type: "boot-progress", ...Object.assign(told, change) });
-  const read = (name) => plain(`${indexURL}${name}.gz`, (bytes) => tell({ done: told.done + bytes }));
-  const library = read(LIBRARY).then((response) => response.arrayBuffer());
-  const { python, bridge } = await withFetch(read, () => boot({ loadPyodide, indexURL, library, step: (step) => tell({ step }) }));
+  const count = (bytes) => tell({ done: told.done + bytes });
+  const library = plain(indexURL + LIBRARY, count).then((response) => response.arrayBuffer());
+  const stdlib = () => plain(`${indexURL}${STDLIB}.gz`, count);
+  const { python, bridge } = await withFetch(stdlib, () => boot({ loadPyodide, indexURL, library, step: (step) => tell({ step }) }));
   tell({ done: told.total });
   const heap = () => python._module.HEAPU8.length;
   post({ v: 1, type: "ready", version: bridge.__version__, python: python.runPython("import sys; sys.version.split()[0]"), heap: heap(), ms: performance.now() - began });
@@ -48,16 +49,16 @@ async function fetched(url) {
 }
 
 /** Start Pyodide, which fetches its standard library by name: that one comes packed. Afterwards nothing is fetched any more. */
-async function withFetch(read, start) {
+async function withFetch(stdlib, start) {
   const { fetch } = self;
-  self.fetch = (url, options) => (String(url).endsWith(`/${STDLIB}`) ? read(STDLIB) : fetch(url, options));
+  self.fetch = (url, options) => (String(url).endsWith(`/${STDLIB}`) ? stdlib() : fetch(url, options));
   const started = await start();
   // The policy of the page is what holds this; it is the second lock.
   for (const name of ["fetch", "XMLHttpRequest", "WebSocket", "EventSource"]) self[name] = undefined;
   return started;
 }
 
-/** Return a response with the plain bytes of a packed file. Some hosts have unpacked it on the way: its first bytes tell. */
+/** Return a response with the bytes of a file, unpacked where it is gzip. Some hosts have unpacked it on the way: its first bytes tell. */
 async function plain(url, count) {
   const reader = (await fetched(url)).body.getReader();
   let next = await reader.read();

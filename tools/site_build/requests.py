@@ -52,6 +52,11 @@ def other_requests(root: Path) -> Iterator[Asked]:
     for name, pack in _PACKERS.items():
         yield {"type": "diagnose", "id": f"packed by {name}", "inputs": [{"path": f"run.log.{name}", "bytes": pack(log)}]}
     yield {"type": "diagnose", "id": "another encoding", "inputs": [{"path": "run.log", "bytes": log.decode().encode("utf-16")}]}
+    monitored = "timestamp, index, memory.used [MiB], memory.total [MiB]\n" + "".join(
+        f"2026/01/02 10:00:{second:02}.000, 0, {min(24000, 9000 + 300 * second)} MiB, 24564 MiB\n" for second in range(60)
+    )
+    beside = [{"path": "run.log", "at": "fixtures/compare/today.log"}, {"path": "gpu.csv", "text": monitored}]
+    yield {"type": "diagnose", "id": "with memory over time", "inputs": beside}
     filler = b"step 1 loss 2.0\n" * (1 << 17)
     yield {"type": "diagnose", "id": "a log of megabytes", "inputs": [{"path": "run.log", "bytes": filler + log + filler}]}
     lora = {"finetuning": "lora", "micro_batch": 2, "sequence_length": 4096}
