@@ -41,7 +41,7 @@ _PASTED = 64 << 20
 """The longest text from standard input that is answered; a log of this size comes as a file."""
 _BEGINNING = 200_000
 
-FORMATS = ("terminal", "markdown", "json", "html", "sarif")
+FORMATS = ("terminal", "markdown", "json", "html", "svg", "sarif")
 
 
 @click.command()
@@ -138,10 +138,11 @@ def render(diagnosis: Diagnosis, format_: str, wording: Wording, *, redact: bool
         return json_text(convert_findings(diagnosis, wording, __version__), redact=redact)
     shown = functools.partial(show, format_=format_, to_terminal=to_terminal, full=full)
     form = functools.cache(functools.partial(compose, diagnosis, wording, __version__))
-    if format_ != "terminal" or full:
+    if format_ not in ("terminal", "svg") or full:
         return shown(form(0), redact=redact)
     # Taking names out changes no line by much, and takes longer than the rest: only the form that fits is looked over.
-    loosest = bisect_left(range(TIGHTEST), True, key=lambda tightness: shown(form(tightness)).count("\n") <= SCREEN)
+    on_screen = functools.partial(show, format_="terminal", to_terminal=to_terminal, full=full)
+    loosest = bisect_left(range(TIGHTEST), True, key=lambda tightness: on_screen(form(tightness)).count("\n") <= SCREEN)
     return shown(form(loosest), redact=redact)
 
 

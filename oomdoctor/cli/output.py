@@ -23,6 +23,7 @@ SCREEN = 40
 """Lines that a report on a terminal may have, its charts included."""
 _CHART = 9
 """Lines of a chart where there is room."""
+_PICTURE = 100
 _WIDE = 80
 """Cells from which on a chart tells anything."""
 
@@ -30,9 +31,10 @@ _WIDE = 80
 def show(
     document: Document, format_: str, *, to_terminal: bool, full: bool | None = None, redact: bool = False, only_keys: bool = False
 ) -> str:
-    """Return a document as `terminal`, `markdown` or `html`; `redact` takes names and secrets out, `only_keys` keys and passwords alone.
+    """Return a document as `terminal`, `markdown`, `html` or `svg`, a picture of the terminal.
 
-    `full` opens what a terminal folds; where it is False and not None, the report ends with the option that does.
+    `redact` takes names and secrets out, `only_keys` keys and passwords alone. `full` opens what a terminal folds; where it is False
+    and not None, the report ends with the option that does.
     """
     if redact or only_keys:
         document = hide(document, only_keys=only_keys and not redact)
@@ -40,6 +42,10 @@ def show(
         from oomdoctor.report.render import html, markdown  # noqa: PLC0415 - a tenth of the start of a terminal's answer
 
         return markdown.render(document) if format_ == "markdown" else html.render(document)
+    if format_ == "svg":
+        from oomdoctor.report.render import terminal_picture  # noqa: PLC0415 - few ask for it
+
+        return terminal_picture.render(document, width=_PICTURE)
     from oomdoctor.report.render.terminal import render as terminal  # noqa: PLC0415 - loads rich
 
     opened_by = "" if full is None else _OPENED.get(document.lang)
@@ -107,8 +113,8 @@ def _is_same_file(output: str, name: str) -> bool:
 
 
 def _encoding(text: str) -> str:
-    """Return the encoding of standard output; a text for programs (JSON, HTML) is UTF-8 wherever it goes."""
-    return "utf-8" if text.startswith(("{", "<!")) else sys.stdout.encoding or "utf-8"
+    """Return the encoding of standard output; a text for programs (JSON, HTML, SVG) is UTF-8 wherever it goes."""
+    return "utf-8" if text.startswith(("{", "<!", "<svg")) else sys.stdout.encoding or "utf-8"
 
 
 def _nearest(error: UnicodeError) -> tuple[str, int]:

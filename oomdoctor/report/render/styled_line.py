@@ -17,6 +17,11 @@ class StyledLine:
         self._pieces: list[tuple[str, str]] = [(text, look)] if text else []
 
     @property
+    def pieces(self) -> Sequence[tuple[str, str]]:
+        """The texts, each with the name of its look."""
+        return self._pieces
+
+    @property
     def plain(self) -> str:
         """The text alone."""
         return "".join(text for text, _ in self._pieces)
