@@ -12,10 +12,9 @@ from oomdoctor import __version__
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.triage.elsewhere.downloads import ToRead, brought_here
-from oomdoctor.triage.log_file import PlacedFile
 from oomdoctor.triage.row import JobRow
 from oomdoctor.triage.scheduler.records import Records
-from oomdoctor.triage.store.parts import PartFamily, PartHead, Parts, StoredPart, family_key
+from oomdoctor.triage.store.parts import PartFamily, PartHead, Parts, StoredPart, family_key, placed_files
 from oomdoctor.triage.store.quiet_logs import QuietLogs
 from oomdoctor.triage.work import Redact, Worker, record_name
 
@@ -86,35 +85,45 @@ class PartWorker:
 
     def finish(self, number: int) -> Finished:
         """Bring a part up to date."""
-        listing, data = self._parts.listed(number)
+        listing, lines = self._parts.listed(number)
         head = self._parts.head(number)
-        files = data.count(b"\n")
         now = PartHead(listing, self._task.rules_version, self._task.records_version)
         if not self._task.refresh and head == now:
-            return Finished(number, files, 0, 0)
-        families = self._parts.families(data)
+            return Finished(number, len(lines), 0, 0)
+        families = self._parts.families(lines)
         known = self._parts.read(number)
         made = list(self._made(families, known))
         gone = [] if known is None else [family for name, family in known.families.items() if name not in families]
         self._parts.write(number, now, sorted((*(family for family, _ in made), *gone), key=lambda family: family.family))
-        return Finished(number, files, len(families), sum(is_new for _, is_new in made))
+        return Finished(number, len(lines), len(families), sum(is_new for _, is_new in made))
 
-    def _made(self, families: Mapping[str, Sequence[PlacedFile]], known: StoredPart | None) -> Iterator[tuple[PartFamily, bool]]:
+    def _made(self, families: Mapping[str, Sequence[Raw]], known: StoredPart | None) -> Iterator[tuple[PartFamily, bool]]:
         """Yield each family with its rows, and whether it was read."""
-        usable = known is not None and known.head.rules == self._task.rules_version and not self._task.refresh
-        to_read: list[ToRead] = []
-        for name, files in families.items():
-            key = family_key(files)
-            kept = known.families.get(name) if known is not None and usable else None
-            if kept is not None and kept.key == key and self._is_told_the_same(known, kept):
-                yield kept, False
-            else:
-                to_read.append(ToRead(name, key, files))
-        for family in brought_here(to_read):
-            before = known.families.get(family.family) if known is not None and usable else None
+        usable = {} if known is None or known.head.rules != self._task.rules_version or self._task.refresh else known.families
+        unchanged: list[PartFamily] = []
+        for family in brought_here(self._to_read(families, known, usable, unchanged)):
+            before = usable.get(family.family)
             quiet = QuietLogs(() if before is None else before.quiet)
             rows = list(self._reader().rows(family.family, family.files, quiet))
             yield PartFamily(family.family, family.key, [Raw(encode(row)) for row in rows], self._told(rows), quiet.now), True
+        yield from ((family, False) for family in unchanged)
+
+    def _to_read(
+        self,
+        families: Mapping[str, Sequence[Raw]],
+        known: StoredPart | None,
+        usable: Mapping[str, PartFamily],
+        unchanged: list[PartFamily],
+    ) -> Iterator[ToRead]:
+        """Yield the families that have to be read; those that did not change are added to `unchanged`."""
+        for name, written in families.items():
+            files = placed_files(written)
+            key = family_key(files)
+            kept = usable.get(name)
+            if kept is not None and kept.key == key and self._is_told_the_same(known, kept):
+                unchanged.append(kept)
+            else:
+                yield ToRead(name, key, files)
 
     def _is_told_the_same(self, known: StoredPart | None, kept: PartFamily) -> bool:
         """Return whether the records say of the jobs of a family what they said when it was read."""

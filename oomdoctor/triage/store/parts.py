@@ -25,7 +25,7 @@ from oomdoctor.triage.work import inputs_key
 
 PARTS = 256
 """So many parts keep one of ten million files small enough to be held."""
-_BUFFERED = 50_000
+_BUFFERED = 10_000
 """Files held before they are written to the lists of their parts."""
 
 
@@ -34,6 +34,13 @@ class ListedFile(Struct, frozen=True, array_like=True):
 
     family: str
     placed: PlacedFile
+
+
+class _ListLine(Struct, frozen=True, array_like=True):
+    """The same, with its file as it is written: a part is large, and a family at a time is looked at."""
+
+    family: str
+    placed: Raw
 
 
 class PartHead(Struct, frozen=True):
@@ -65,7 +72,8 @@ class StoredPart(Struct):
     families: dict[str, PartFamily]
 
 
-_FILES = Decoder(ListedFile)
+_LISTED = Decoder(_ListLine)
+_PLACED = Decoder(PlacedFile)
 _HEAD = Decoder(PartHead)
 _FAMILIES = Decoder(PartFamily)
 _ROWS = Decoder(JobRow)
@@ -119,17 +127,18 @@ class Parts:
         except FileNotFoundError:
             return 0
 
-    def listed(self, number: int) -> tuple[str, bytes]:
-        """Return a digest of the list of a part, and the list."""
-        data = _read(self._path(number, "files")) or b""
-        lines = sorted(data.splitlines())
-        return hashlib.blake2b(b"\n".join(lines), digest_size=16).hexdigest(), data
+    def listed(self, number: int) -> tuple[str, list[bytes]]:
+        """Return a digest of the list of a part, and its lines in a fixed order."""
+        lines = sorted((_read(self._path(number, "files")) or b"").splitlines(keepends=True))
+        digest = hashlib.blake2b(digest_size=16)
+        for line in lines:
+            digest.update(line)
+        return digest.hexdigest(), lines
 
-    def families(self, data: bytes) -> dict[str, list[PlacedFile]]:
-        """Return the files of a list by family, in a fixed order."""
-        out: dict[str, list[PlacedFile]] = {}
-        for line in sorted(data.splitlines()):
-            listed = _FILES.decode(line)
+    def families(self, lines: Iterable[bytes]) -> dict[str, list[Raw]]:
+        """Return the files of a list by family, as they are written."""
+        out: dict[str, list[Raw]] = {}
+        for listed in map(_LISTED.decode, lines):
             out.setdefault(listed.family, []).append(listed.placed)
         return out
 
@@ -185,6 +194,11 @@ class Parts:
 
     def _path(self, number: int, kind: str) -> str:
         return os.path.join(self.folder, f"{number:02x}.{kind}")
+
+
+def placed_files(written: Iterable[Raw]) -> list[PlacedFile]:
+    """Return the files of a family out of a list."""
+    return [_PLACED.decode(file) for file in written]
 
 
 def family_key(files: Iterable[PlacedFile]) -> str:
