@@ -17,11 +17,11 @@ _INSET = 2
 _HIGH = 24
 _BELOW = 12
 """Under a bar, for its range."""
-_LINE = 18
+_LINE = 20
 """Of text."""
 _NUMBERED = 18
 """What a part must be wide to have room for its number."""
-_MARK = 20
+_MARK = 24
 """Above the bars, for the name of the mark."""
 
 _OPEN = 2
@@ -78,18 +78,19 @@ def _hues(bars: Sequence[Bar], first: Sequence[str] = ()) -> _Hues:
 def _drawing(title: str, bars: Sequence[Bar], mark: Mark | None, hues: _Hues, wording: Wording) -> Drawing:
     whole = max(1.0, *(max(_sum(bar), bar.spread[1] if bar.spread else 0.0) for bar in bars), mark.share if mark else 0.0)
     y = _MARK if mark is not None else 2
-    shapes: list[str] = []
+    shapes, tops = list[str](), list[float]()
     for bar in bars:
         if bar.title or bar.value:
             shapes.append(_named(bar, y + _LINE - 5))
             y += _LINE
         shapes += [*_parts(bar, y, whole, hues), *_spread(bar, y, whole)]
+        tops.append(y)
         y += _HIGH + (_BELOW if bar.spread else 0)
         if bar.note:
             shapes.append(f'<text x="{_INSET}" y="{y + _LINE - 4}">{escape(bar.note)}</text>')
             y += _LINE
         y += 8 if len(bars) > 1 else 2
-    shapes += [] if mark is None else _mark(mark, y - 4, whole)
+    shapes += [] if mark is None else _mark(mark, tops, whole)
     tells = summed_up([_tells(bar, wording) for bar in bars] + ([] if mark is None else [mark.label]), wording)
     return Drawing(title, tells, y, "".join(shapes))
 
@@ -123,11 +124,13 @@ def _spread(bar: Bar, y: float, whole: float) -> Iterator[str]:
         yield f'<path class="range" d="M{low:.1f} {top}v8M{low:.1f} {top + 4}H{high:.1f}M{high:.1f} {top}v8"/>'
 
 
-def _mark(mark: Mark, foot: float, whole: float) -> list[str]:
+def _mark(mark: Mark, tops: Sequence[float], whole: float) -> list[str]:
+    """Return a line through each bar, and the name above the first: what is written between the bars stays free of it."""
     x = _x(mark.share, whole)
     side, anchor = (-4, "end") if mark.share > whole / 2 else (4, "start")
+    lines = "".join(f"M{x:.1f} {top - 3}v{_HIGH + 6}" for top in tops)
     return [
-        f'<path class="limit" d="M{x:.1f} 4V{foot}"/>',
+        f'<path class="limit" d="M{x:.1f} 4v{_MARK - 8}{lines}"/>',
         f'<text class="limit" x="{x + side:.1f}" y="{_MARK - 6}" text-anchor="{anchor}">{escape(mark.label)}</text>',
     ]
 
@@ -155,5 +158,6 @@ def _figures(block: Bars, hues: _Hues, wording: Wording) -> Figures:
     for label in hues:
         sizes = [next((part.value for part in bar.slices if part.label == label), "") for bar in block.bars]
         rows.append((label, *sizes))
-    rows.append((wording.say(texts.TOTAL), *(bar.value for bar in block.bars)))
+    if all(bar.value for bar in block.bars):
+        rows.append((wording.say(texts.TOTAL), *(bar.value for bar in block.bars)))
     return Figures((wording.say(texts.PART), *(bar.title for bar in block.bars)), tuple(rows))

@@ -11,7 +11,7 @@ from msgspec import Struct
 from oomdoctor.units import GIB, KIB, MIB, TIB
 
 WIDTH = 800
-LEFT, RIGHT, TOP = 76, 14, 26
+LEFT, RIGHT, TOP = 84, 14, 28
 HEIGHT = 220
 BELOW = 22
 """Under the axis, for the names of its places."""
