@@ -64,6 +64,20 @@ ONE_START = {
         bar(0) + failure(BACKWARD, asked="1.00"),
         "unknown",
     ),
+    "more than the whole card, at a step that no counter shows": (failure(BACKWARD, asked="41.00"), "stop"),
+    "a server whose cache cannot hold one request": (
+        "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.\n",
+        "stop",
+    ),
+    "a server that finds its card taken": (
+        "ValueError: Free memory on device (21.4/79.1 GiB) on startup is less than desired GPU memory utilization (0.9, 71.19 GiB).\n",
+        "other-node",
+    ),
+    "a server that asks for more than a free card has": (
+        "ValueError: Free memory on device (71.0/79.1 GiB) on startup is less than desired GPU memory utilization (0.95, 75.1 GiB).\n",
+        "stop",
+    ),
+    "a server that runs out while it serves": ("RuntimeError: Prefill out of memory. Try to lower your batch size.\n", "unknown"),
     "at the first step, of a card in pieces": (bar(0) + failure(BACKWARD, unused="6.30", allocated="31.40"), "retry"),
     "at the first step, and what is reserved would not be enough": (
         bar(0) + failure(BACKWARD, asked="9.00", unused="6.30", allocated="31.40"),

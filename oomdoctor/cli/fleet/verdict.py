@@ -37,8 +37,9 @@ def verdict(logs: tuple[str, ...], before: tuple[str, ...], exit_codes: str, for
       nvrx   93 do not restart, 0 otherwise (ft_launcher of NVIDIA Resiliency Extension)
       job    42 do not restart, 0 otherwise (podFailurePolicy of a Kubernetes Job)
 
-    93 and 42 are for a failure that is certain and comes again: while the model is loaded, at the first step, or at the same step as
-    before. In doubt, and where a log cannot be read, they stay away. A wrong use ends with 2.
+    93 and 42 are for a failure that is certain and comes again: settings that are refused before the run, a request above the whole
+    card, while the model is loaded, at the first step, or at the same step as before. In doubt, and where a log cannot be read,
+    they stay away. A wrong use ends with 2.
     """
     row = restart_verdict(logs, before=before, redact=redact_line, rules=rules)
     complain(f"{file.path}: {file.why}" for file in row.unreadable)

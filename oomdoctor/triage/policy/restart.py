@@ -1,7 +1,8 @@
 """What a restart of a job that ran out of memory needs.
 
-`stop` and `smaller` are said only where the same thing would happen again: the failure is certain, its message accounts for the card, and
-it came while the model was loaded, at the first step, or twice at one step. Where a message leaves that open, the answer is `unknown`.
+`stop` and `smaller` are said only where the same thing would happen again: the failure is certain, and the settings alone were refused, or
+its message accounts for the card, and it came while the model was loaded, at the first step, or twice at one step. Where a message
+leaves that open, the answer is `unknown`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ _LATE = 10
 """From here on a run had done the same work many times: what failed was larger than what came before it."""
 _FRAGMENTED = 0.1
 """The share of a card from which on unused reserved memory is called fragmented (rules/problems/device/fragmentation.yaml)."""
+_REFUSED = "refused"
+"""What messages set (rules/signatures) by which a program refuses its settings before it takes memory of its own."""
 _BATCH = ("log.per_device_train_batch_size", "log.train_micro_batch_size_per_gpu", "log.micro_batch_size", "log.batch_size")
 
 
@@ -55,6 +58,8 @@ def retry_of(start: FailedStart, others: Sequence[FailedStart] = (), *, recovere
         return "other-node"
     if _is_fragmented(start.figures):
         return "retry"
+    if _is_refused_as_set(start.incident):
+        return "stop"
     if held is None or start.figures.get("free_covers_request") is True:
         return "unknown"
     if _at_start_up(start):
@@ -71,10 +76,18 @@ def others_share(start: FailedStart) -> float | None:
     if isinstance(told, float):
         return 0.0 if figures.get("equal_neighbours") else told
     total, free, own = root.size("total_bytes"), root.size("free_bytes"), root.size("process_bytes")
+    if own is None and root.fields.get(_REFUSED) is not None:
+        own = 0
     if total and free is not None and own is not None:
         return max(0, total - free - own) / total
     rest = figures.get("unaccounted_share")
     return rest if isinstance(rest, float) and rest < LEAST_OTHERS else None
+
+
+def _is_refused_as_set(incident: Incident) -> bool:
+    """Return whether the settings alone decide it: they are refused before the run, or ask for more than the whole card."""
+    requested, total = incident.root.size("requested_bytes"), incident.root.size("total_bytes")
+    return incident.root.fields.get(_REFUSED) is not None or (requested is not None and total is not None and requested > total > 0)
 
 
 def _is_fragmented(figures: Figures) -> bool:
