@@ -14,7 +14,6 @@ from oomdoctor.api.estimate import estimate
 from oomdoctor.api.fix import apply_fix, fix
 from oomdoctor.api.plan import plan
 from oomdoctor.api.results import ConfigFix
-from oomdoctor.case.serving import Served, is_of_server
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.mcp.answers import CheckAnswer, EstimateAnswer, FixAnswer, PlanAnswer, cut
@@ -22,14 +21,10 @@ from oomdoctor.mcp.diagnosing import Configs, Logs
 from oomdoctor.mcp.toolbox import Toolbox
 from oomdoctor.report.edits.check import compose as compose_check
 from oomdoctor.report.edits.fix import render as render_fix
-from oomdoctor.report.memory.estimate import compose as compose_estimate
-from oomdoctor.report.memory.plan import compose as compose_plan
-from oomdoctor.report.memory.serving import compose as compose_served
-from oomdoctor.report.memory.serving_plan import compose as compose_served_plan
+from oomdoctor.report.memory.estimate_answer import estimate_document
+from oomdoctor.report.memory.estimate_json import convert_run_estimate
+from oomdoctor.report.memory.plan_answer import convert_found_plans, plan_document
 from oomdoctor.report.wire.check import convert_check
-from oomdoctor.report.wire.estimate import convert_run
-from oomdoctor.report.wire.plan import convert_plans
-from oomdoctor.report.wire.serving import convert_served, convert_served_plans
 
 Gpu = Annotated[str | None, Field(description="The card: a name (RTX 4090, 2xH100) or a size (24GB).")]
 Gpus = Annotated[int | None, Field(description="How many cards.", ge=1, le=100_000)]
@@ -68,13 +63,7 @@ class SizingTools:
         run = estimate(
             roots.paths(config), model=roots.model(model), gpu=gpu, gpus=gpus, framework=framework, settings=settings, serve=serve
         )
-        memory = run.estimate
-        if isinstance(memory, Served):
-            told = self._box.tell(compose_served(memory, wording, __version__), lambda: convert_served(memory, wording), only_keys=True)
-        else:
-            told = self._box.tell(
-                compose_estimate(run, memory, wording, __version__), lambda: convert_run(run, memory, wording), only_keys=True
-            )
+        told = self._box.tell(estimate_document(run, wording, __version__), lambda: convert_run_estimate(run, wording), only_keys=True)
         return EstimateAnswer(
             **told._asdict(),
             fits=run.fits,
@@ -108,18 +97,8 @@ class SizingTools:
             framework=framework,
             top=top,
         )
-        if is_of_server(plans):
-            served, assumed = plans, plans.now.assumptions
-            told = self._box.tell(
-                compose_served_plan(served, assumed, wording, __version__),
-                lambda: convert_served_plans(served, assumed, wording),
-                only_keys=True,
-            )
-        else:
-            run, assumed = plans, plans.now.assumptions
-            told = self._box.tell(
-                compose_plan(run, assumed, load_pack(), wording, __version__), lambda: convert_plans(run, assumed, wording), only_keys=True
-            )
+        document = plan_document(plans, load_pack(), wording, __version__)
+        told = self._box.tell(document, lambda: convert_found_plans(plans, wording), only_keys=True)
         return PlanAnswer(
             **told._asdict(),
             fits=plans.fits,
