@@ -18,6 +18,9 @@ RUN, ENVIRONMENT, SAMPLES, LOG, CONFIGS, REPORT, ATTEMPTS = (
 CHANGED = "changed-"
 """Before the number of an attempt: the configs that were changed for it."""
 
+_NEAR = 0.1
+"""Where less than this share is left, memory is nearly full."""
+
 Tag = Literal["oomdoctor/evidence/v1"]
 
 
@@ -150,6 +153,20 @@ class Sample(Struct, frozen=True, kw_only=True):
     disk_free: int | None = None
     cards: tuple[CardSample, ...] = ()
     processes: dict[str, int] = field(default_factory=dict)
+
+    def group_is_full(self) -> bool:
+        """Return whether less than a tenth of what the control group may have is left, and the run holds most of it.
+
+        Files that were read stay in a group until somebody needs the room: what it holds says nothing alone.
+        """
+        group = self.cgroup
+        if group is None or not group.limit or group.current is None or self.rss is None:
+            return False
+        return group.current > (1 - _NEAR) * group.limit and self.rss > group.limit / 2
+
+    def machine_is_full(self) -> bool:
+        """Return whether less than a tenth of the machine's memory is left."""
+        return self.available is not None and self.total is not None and self.available < _NEAR * self.total
 
 
 class Hello(Struct, frozen=True, kw_only=True):

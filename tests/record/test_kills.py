@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+import os
+from pathlib import Path
 
-from oomdoctor.record.evidence import CgroupCounters, RunRecord, WatchedProcess
+import pytest
+from msgspec.json import encode
+
+from oomdoctor.api.runs.evidence import diagnose_evidence
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.record.evidence import CgroupCounters, CgroupSample, RunRecord, Sample, WatchedProcess
 from oomdoctor.record.read_folder import RunEvidence
 from oomdoctor.record.telling.endings import ending_lines
 
@@ -38,3 +44,49 @@ def test_a_kill_is_of_the_run_where_one_of_its_processes_may_have_been_killed(
     evidence = RunEvidence(path="", run=run, samples=(), ranks=(), log=None, environment=None, configs=(), gaps=())
     lines = list(ending_lines(evidence, run))
     assert any(line.startswith(f"oomdoctor run: {told}") for line in lines)
+
+
+GIB = 1 << 30
+UNCOUNTED = RunRecord(end=20.0, signal=9)
+GONE = RunRecord()
+BY_HAND = RunRecord(end=20.0, signal=9, counters=CgroupCounters(version=2, oom_kill=0), processes=(KILLED,))
+
+
+def sample(at: float, *, rss: int = 6, current: int = 8, available: int = 40, psi: float | None = None) -> Sample:
+    """Return a moment on a machine of 64 GiB, in a group that may have 8."""
+    group = CgroupSample(current=current * GIB, limit=8 * GIB)
+    return Sample(t=at, rss=rss * GIB, available=available * GIB, total=64 * GIB, cgroup=group, psi=psi)
+
+
+AFTER = sample(19.9, rss=0, current=1)
+
+
+@pytest.mark.parametrize(("run", "samples", "told"), [
+    pytest.param(UNCOUNTED, (sample(19, psi=41.7), AFTER), "the control group was nearly full at the end: 8589934592 of 8589934592 bytes; processes waited for memory 41 % of ten seconds", id="a kill that nobody counted, in a full group"),
+    pytest.param(GONE, (sample(19),), "the control group was nearly full at the end: 8589934592 of 8589934592 bytes", id="the wrapper was killed with it"),
+    pytest.param(GONE, (sample(19, current=4, available=1),), "the machine was nearly full at the end: 1073741824 of 68719476736 bytes were left", id="a machine without memory"),
+    pytest.param(UNCOUNTED, (sample(19, rss=1),), None, id="files that were read fill a group without harm"),
+    pytest.param(UNCOUNTED, (sample(9), AFTER), None, id="long before the end"),
+    pytest.param(UNCOUNTED, (sample(19, current=5, psi=88.0),), None, id="waiting alone is no end"),
+    pytest.param(BY_HAND, (sample(19),), None, id="the kernel counted none"),
+    pytest.param(RunRecord(end=20.0, exit_code=1), (sample(19),), None, id="the command ended by itself"),
+    pytest.param(UNCOUNTED, (), None, id="no samples"),
+])  # fmt: skip
+def test_what_was_full_when_a_kill_was_not_counted(run: RunRecord, samples: tuple[Sample, ...], told: str | None) -> None:
+    evidence = RunEvidence(path="", run=run, samples=samples, ranks=(), log=None, environment=None, configs=(), gaps=())
+    full = [line for line in ending_lines(evidence, run) if "nearly full" in line]
+    assert full == ([] if told is None else [f"oomdoctor run: {told}"])
+
+
+@pytest.mark.parametrize(("run", "samples", "cause"), [
+    pytest.param(GONE, (sample(19),), "container-memory-limit", id="the group, and nothing is left but samples"),
+    pytest.param(UNCOUNTED, (sample(19),), "container-memory-limit", id="the group, and a kill"),
+    pytest.param(UNCOUNTED, (sample(19, current=4, available=1),), "host-ram-exhausted", id="the machine"),
+])  # fmt: skip
+def test_samples_tell_what_a_kill_was_for(run: RunRecord, samples: tuple[Sample, ...], cause: str, tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_bytes(encode(run))
+    (tmp_path / "samples.jsonl").write_bytes(b"".join(encode(moment) + b"\n" for moment in samples))
+    os.utime(tmp_path / "samples.jsonl", (0, 0))
+    diagnosis = diagnose_evidence(str(tmp_path), load_pack())
+    assert (diagnosis.findings[0].cause, diagnosis.findings[0].confidence.value) == (cause, "likely")
+    assert diagnosis.case.verdict.memory_failure != "no"

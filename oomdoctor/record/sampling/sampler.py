@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 _SHM = "/dev/shm"  # noqa: S108 - a place to look at, not to write to
 _SLOW, _FAST = 1.0, 0.2
 _FIRST = 60.0
-_NEAR = 0.1
-"""While less than this share of the memory is left, samples come fast."""
 _WRITE_EVERY = 5.0
 """Seconds between two writes."""
 _ASIDE = 3.0
@@ -58,7 +56,8 @@ def sample_until_asked(
         sample = sampler.sample()
         lines.append(encode(_without_nothing(sample)))
         now = time.monotonic()
-        if now - written >= _WRITE_EVERY or now - sampler.began < _WRITE_EVERY:
+        # What is nearly full may be the end of this process, too.
+        if now - written >= _WRITE_EVERY or now - sampler.began < _WRITE_EVERY or sample.group_is_full() or sample.machine_is_full():
             folder.append(SAMPLES, lines)
             lines.clear()
             written = now
@@ -113,7 +112,7 @@ class Sampler:
 
     def next_in(self, last: Sample) -> float:
         """Return the seconds to the next sample: fewer at first, and near a limit."""
-        return _FAST if time.monotonic() - self.began < _FIRST or _is_near(last) else _SLOW
+        return _FAST if time.monotonic() - self.began < _FIRST or last.group_is_full() or last.machine_is_full() else _SLOW
 
     def summary(self, gaps: tuple[EvidenceGap, ...]) -> Summary:
         """Return what was seen from the start until now."""
@@ -156,15 +155,6 @@ class Sampler:
 
 _NO_KERNEL = EvidenceGap(what="lines of the kernel", why="/dev/kmsg may not be read here", how="dmesg, on the host")
 _NEARLY = 0.97
-
-
-def _is_near(last: Sample) -> bool:
-    group = last.cgroup
-    if last.available is not None and last.total is not None and last.available < _NEAR * last.total:
-        return True
-    # Files that were read stay in a group until somebody needs the room: a group is near its limit where the processes are.
-    limited = group is not None and group.limit is not None and group.current is not None and group.current > (1 - _NEAR) * group.limit
-    return limited and group is not None and last.rss is not None and last.rss > (group.limit or 0) / 2
 
 
 def _nearly_full(sample: Sample) -> str | None:

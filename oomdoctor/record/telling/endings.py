@@ -15,6 +15,10 @@ _FULL = 0.02
 """A file system of which less than this share was left was full for whoever wrote to it."""
 _NEAR = 0.98
 """A control group that came this near to its limit reached it."""
+_AT_THE_END = 5.0
+"""Seconds of samples that belong to the end; the last of them may come after what died."""
+_STALLED = 10.0
+"""Percent of ten seconds in which something waited for memory: below, it is page cache that is read again."""
 _POLITE = (signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM))
 _CRASHES = ("SIGBUS", "SIGSEGV", "SIGABRT", "SIGILL", "SIGFPE", "SIGXFSZ", "SIGXCPU", "SIGSYS", "SIGTRAP")
 """Signals that a process brings upon itself."""
@@ -55,6 +59,8 @@ def ending_lines(evidence: RunEvidence, run: RunRecord) -> Iterator[str]:
         yield from _killed_by_kernel(run, kills, evidence.samples)
     elif kills == 0 and failed:
         yield f"{PREFIX}the kernel ended no process for memory in the time of the run"
+    if kills is None or run.end is None:
+        yield from _full_at_the_end(run, evidence)
     if failed:
         yield from _limits(run, evidence.samples)
     full = [files for files in run.files if failed and _is_full(files)]
@@ -114,6 +120,22 @@ def _killed_by_kernel(run: RunRecord, kills: int, samples: Sequence[Sample]) -> 
         left = min((sample.available for sample in samples if sample.available is not None), default=None)
         told = "" if left is None else f"; the least that was available were {left} bytes"
         yield f"{PREFIX}the kernel killed {kills} processes because the machine had no memory left{told}"
+
+
+def _full_at_the_end(run: RunRecord, evidence: RunEvidence) -> Iterator[str]:
+    """Yield what was nearly full where something was killed, or everything at once, and nobody could count by whom."""
+    is_unexplained = (run.end is None and not evidence.is_going) or _ending_signal(run) == "SIGKILL"
+    last = [sample for sample in evidence.samples if sample.t >= evidence.samples[-1].t - _AT_THE_END] if is_unexplained else []
+    stalled = max((sample.psi for sample in last if sample.psi is not None), default=0.0)
+    waited = f"; processes waited for memory {min(100, int(stalled))} % of ten seconds" if stalled >= _STALLED else ""
+    full = [sample for sample in last if sample.group_is_full()]
+    short = [sample for sample in last if sample.machine_is_full()]
+    if full:
+        group = max((sample.cgroup for sample in full if sample.cgroup is not None), key=lambda group: group.current or 0)
+        yield f"{PREFIX}the control group was nearly full at the end: {group.current} of {group.limit} bytes{waited}"
+    elif short:
+        sample = min(short, key=lambda sample: sample.available or 0)
+        yield f"{PREFIX}the machine was nearly full at the end: {sample.available} of {sample.total} bytes were left{waited}"
 
 
 def _limits(run: RunRecord, samples: Sequence[Sample]) -> Iterator[str]:
