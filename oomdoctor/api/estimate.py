@@ -143,9 +143,10 @@ def estimate_run(
         taken = (*card_assumption(card), *tag_assumption(model or settings.model), *here)
         return RunEstimate(estimate=replace(served, assumptions=(*taken, *served.assumptions)))
     budget = None if card is None else memory_budget(card)
-    versions = installed_frameworks(pack)
+    named = settings.framework_version
+    versions = {**installed_frameworks(pack), **({framework: named} if framework and named else {})}
     known = _traced(settings, model, framework, gpus, versions) if trace else _estimated(settings, model, framework, gpus, budget, versions)
-    memory = replace(known, assumptions=(*card_assumption(card), *known.assumptions, *as_installed(framework, pack)))
+    memory = replace(known, assumptions=(*card_assumption(card), *known.assumptions, *(() if named else as_installed(framework, pack))))
     fit = None if budget is None else judge_fit(memory.setup, budget)
     need = needed(memory.setup) if fit is None else fit.needed
     steps = _tracing().simulate(_config(settings, model), memory.setup, settings.alloc_conf, card) if simulate else None

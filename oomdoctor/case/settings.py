@@ -77,6 +77,10 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Rank of the adapters."""
     lora_targets: str | None = None
     """Modules that get adapters, with commas; `all` for every linear layer."""
+    adapts_mlp: bool | None = None
+    """Whether the MLP gets adapters beside the modules that are named."""
+    adapts_head: bool | None = None
+    """Whether the output projection does."""
     modules_to_save: str | None = None
     """Modules that are trained whole beside adapters, with commas."""
     merge_adapters: bool | None = None
@@ -90,6 +94,9 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     weights: str | None = None
     """Type in which the weights are kept, as `pure_bf16` or `torch_dtype` say it; `bf16: true` alone does not."""
 
+    framework_version: str | None = None
+    """The release of the framework, where its files show one: `0.2.2`."""
+
     # Processes and batches.
     world_size: int | None = None
     """Processes that work together, on all nodes."""
@@ -99,6 +106,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Machines that work together."""
     micro_batch: int | None = None
     """Samples that one card computes at a time."""
+    micro_batch_tokens: int | None = None
+    """Tokens of those samples together, where a framework counts these."""
     accumulation: int | None = None
     """Micro batches of one update."""
     global_batch: int | None = None
@@ -139,6 +148,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Whether ZeRO stage 3 gathers the weights for a checkpoint."""
     fsdp: bool | None = None
     """Whether FSDP shards the run."""
+    sharded_copies: int | None = None
+    """Groups of cards, each with a sharded copy of its own."""
     fsdp_version: int | None = None
     """Version of FSDP, 1 or 2."""
     fsdp_sharding: Union[str, int, None] = None

@@ -196,6 +196,8 @@ class Layout(Struct, frozen=True, kw_only=True):
     has a copy of the weights."""
     gradient_bytes: int = 4
     """Of one gradient, where they are of a type of their own."""
+    copies: int = 1
+    """Groups of cards that FSDP shards among, each with a copy of the whole (HSDP)."""
     sequence_parallel: bool = True
     """Whether tensor parallel cards divide also what lies between the matrices: hidden states and norms."""
     syncs: bool = False
@@ -216,7 +218,7 @@ class Layout(Struct, frozen=True, kw_only=True):
     def sharded(self, stage: int) -> int:
         """Over how many cards something is spread that stage `stage` and higher shard."""
         shards = self.wide_gradients or self.engine in ("deepspeed", "fsdp1", "fsdp2")
-        return self.data if shards and self.stage >= stage else 1
+        return max(1, self.data // self.copies) if shards and self.stage >= stage else 1
 
 
 class Placement(Struct, frozen=True, kw_only=True):

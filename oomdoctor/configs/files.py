@@ -12,7 +12,7 @@ from oomdoctor.configs.readers.read import read_config
 
 Version = Callable[[str], str]
 _NAMING = re.compile(r"(?:^|[._-])(?:deepspeed|deepspeed_config_file|config_file|config|fsdp_config|use_config_file)\Z")
-_CONFIG = re.compile(r"[^\s\0]{1,300}\.(?:json|ya?ml)\Z", re.IGNORECASE)
+_CONFIG = re.compile(r"[^\s\0]{1,300}\.(?:json|ya?ml|toml)\Z", re.IGNORECASE)
 _MOST = 32
 """Files that are read in all."""
 

@@ -47,7 +47,16 @@ class Frameworks:
         if framework is None:
             return config
         given = tuple(replace(setting, framework=framework) for setting in config.written)
-        return replace(config, written=given, framework=framework, reason=reason)
+        version = config.version or self._version_by_keys(framework, config)
+        return replace(config, written=given, framework=framework, reason=reason, version=version)
+
+    def _version_by_keys(self, framework: str, config: ParsedConfig) -> str | None:
+        """Return the last release that takes a key of this config; None where the newest does, as far as is known."""
+        record = self.records.get(framework)
+        if record is None or not record.dated:
+            return None
+        names = {setting.name for setting in config.written}
+        return next((release for release, keys in record.dated.items() if not names.isdisjoint(keys)), None)
 
     def _found(self, config: ParsedConfig) -> tuple[str | None, str | None]:
         if config.program:

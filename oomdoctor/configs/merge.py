@@ -20,6 +20,9 @@ _HUMAN = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([kKmMgG])")
 _LIMIT = re.compile(r"\b(image|video)\s{0,4}=\s{0,4}(\d{1,6})\b")
 _BUILDER = re.compile(r"torchtune\.models\.\w{1,40}\.(?:(?P<method>q?lora|dora)_)?(?P<model>\w{2,60})")
 """Builders are named after their models: torchtune 0.6.1 models/llama3_1/_model_builders.py, lora_llama3_1_8b."""
+_FLAVORED = "llama3"
+"""What a flavor is of by default: Model.name of torchtitan 0.2.2 config/job_config.py:101."""
+_BETWEEN = re.compile(r"[ .-]")
 _NEEDED = {"num_hidden_layers", "hidden_size"}
 """Sizes without which a config that says some describes no model."""
 _LOG_WORDS: Mapping[str, Scalar] = {"true": True, "false": False}
@@ -97,11 +100,13 @@ def _with_worked_out(settings: RunSettings, configs: Sequence[ParsedConfig], fra
     global_batch = (settings.micro_batch or 0) * (settings.accumulation or 0) * (settings.world_size or 0)
     if global_batch and settings.global_batch is None:
         settings = replace(settings, global_batch=global_batch)
+    if settings.micro_batch is None and settings.micro_batch_tokens and settings.sequence_length:
+        settings = replace(settings, micro_batch=max(1, settings.micro_batch_tokens // settings.sequence_length))
     if settings.zero_stage is None:
         settings = settings.with_values({**shipped_settings(configs, frameworks), **settings.known()})
     if settings.sequence_length is None:
         settings = replace(settings, sequence_length=max(_glm4_length(configs), default=None))
-    settings = _with_media(_of_builder(settings))
+    settings = _with_media(_of_builder(_of_flavor(settings, configs, frameworks)))
     if settings.model is None:
         settings = replace(settings, model_sizes=_sizes(configs, frameworks))
     if settings.finetuning == "lora" and settings.load_bits == 4:
@@ -126,6 +131,18 @@ def _of_builder(settings: RunSettings) -> RunSettings:
     if builder is None:
         return settings
     return replace(settings, model=builder["model"], finetuning=settings.finetuning or builder["method"] or "full")
+
+
+def _of_flavor(settings: RunSettings, configs: Sequence[ParsedConfig], frameworks: Frameworks) -> RunSettings:
+    """Return the settings with the model that a flavor of torchtitan is: `llama3 8B`; what kernel its attention has stands behind `_`."""
+    record = frameworks.records.get("torchtitan")
+    names = {setting.name: str(setting.value) for config in configs if config.framework == "torchtitan" for setting in config.written}
+    if record is None or not names or settings.model not in (names.get("model.flavor"), names.get("config")) or settings.model is None:
+        return settings
+    if settings.model == names.get("config"):
+        return replace(settings, model=record.flavors.get(settings.model, settings.model))
+    name = f"{names.get('model.name', _FLAVORED)} {settings.model.partition('_')[0]}"
+    return replace(settings, model=record.flavors.get(_BETWEEN.sub("_", name.lower()), name))
 
 
 def _sizes(configs: Sequence[ParsedConfig], frameworks: Frameworks) -> str | None:

@@ -55,9 +55,9 @@ def resolve_config(configs: Sequence[ParsedConfig], events: Sequence[Event], kno
 
 
 def _with_version(settings: RunSettings, main: ParsedConfig, pack: Pack) -> RunSettings:
-    """Return the settings of a server with the version that its files name, or the first that refuses one of its options."""
+    """Return the settings with the version that the files name; of a server also the first that refuses one of its options."""
     if settings.method != "serve":
-        return settings
+        return replace(settings, framework_version=main.version)
     if main.version is not None:
         return replace(settings, server_version=main.version)
     record = pack.record(SERVERS, main.framework or "")

@@ -162,6 +162,8 @@ def _adapters(settings: RunSettings, traits: FrameworkTraits, shape: Shape) -> A
     if kind not in _ADAPTED:
         return None
     targets = adapter_targets(settings.lora_targets or "all") or adapter_targets("all")
+    targets |= adapter_targets("mlp") if settings.adapts_mlp else frozenset()
+    targets |= adapter_targets("head") if settings.adapts_head else frozenset()
     copies = adapter_targets(settings.modules_to_save or "") & {"embed", "head"}
     return Adapters(rank=positive(settings.lora_rank) or traits.rank, targets=targets - copies, full=copies)
 
@@ -187,6 +189,8 @@ def _layout(settings: RunSettings, shape: Shape, cards: int) -> Layout:
         live=positive(settings.zero_live),
         syncs=settings.syncs_gradients is True,
         meta_init=settings.fsdp_meta_init,
+        copies=positive(settings.sharded_copies) or 1,
+        sequence_parallel=settings.sequence_parallel is not False,
     )
 
 
@@ -315,6 +319,8 @@ def _assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
     if made.task == "train" and positive(settings.micro_batch) is None:
         en, zh = _default_of(made.stack)
         yield assumed("micro_batch", f"batch size {made.batch} on each card{en}", f"每张卡的批大小为 {made.batch}{zh}")
+    if made.task == "train":
+        yield from _batch_stated_twice(settings, made.layout)
     if positive(settings.sequence_length) is None and positive(settings.max_model_len) is None:
         en, zh = _default_of(made.stack) if made.stack.length else ("", "")
         yield assumed("sequence_length", f"{made.length} tokens for each sample{en}", f"每条样本 {made.length} 个 token{zh}")
@@ -361,6 +367,23 @@ def _assumptions(settings: RunSettings, made: Setup) -> Iterator[Assumption]:
                 "样本长度可能不一，此时较短样本留下的显存块不会归还",
             ),
         )
+
+
+def _batch_stated_twice(settings: RunSettings, layout: Layout) -> Iterator[Assumption]:
+    """Say which of two batches counts where a DeepSpeed file states one that the others do not make: batch_assertion of its config.py."""
+    samples, batch, steps = (positive(number) for number in (settings.global_batch, settings.micro_batch, settings.accumulation))
+    if layout.engine != "deepspeed" or not samples or not batch:
+        return
+    copies = max(1, (settings.world_size or layout.cards) // (layout.tensor * layout.pipeline * layout.context))
+    if samples == batch * steps * copies if steps else samples % (batch * copies) == 0:
+        return
+    product = f"{batch} x {steps} x {copies}" if steps else f"{batch} x {copies}"
+    yield assumed(
+        "global_batch",
+        f"batch size {batch} on each card, though {product} does not make the {samples} samples that train_batch_size states; "
+        "DeepSpeed stops there",
+        f"每张卡的批大小为 {batch}：{product} 凑不成 train_batch_size 写的 {samples} 条，DeepSpeed 会因此报错退出",
+    )
 
 
 def _type_is_assumed(settings: RunSettings) -> bool:

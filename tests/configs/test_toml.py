@@ -9,6 +9,7 @@ from oomdoctor.case.settings import Scalar
 from oomdoctor.configs.edit.change import ConfigChange
 from oomdoctor.configs.edit.patch import patch
 from oomdoctor.configs.readers.toml import read_toml
+from oomdoctor.knowledge.tables.shapes import model_shape
 
 TITAN = """\
 # a run of my own
@@ -24,6 +25,37 @@ steps = 1_000
 mode = {mode}
 {more}
 """
+
+
+MODEL = "[model]\n{}\n[training]\nlocal_batch_size = 2\nseq_len = 512\n"
+
+
+@pytest.mark.parametrize(("model", "expected"), [
+    pytest.param('name = "llama3"\nflavor = "8B"', "meta-llama/Meta-Llama-3-8B", id="family and flavor"),
+    pytest.param('flavor = "405B"', "meta-llama/Llama-3.1-405B", id="the default family"),
+    pytest.param('name = "llama3"\nflavor = "70B_varlen"', "meta-llama/Meta-Llama-3-70B", id="with another attention"),
+    pytest.param('name = "deepseek_v3"\nflavor = "16B"', "deepseek-ai/DeepSeek-V2-Lite", id="of another family"),
+    pytest.param('name = "llama4"\nflavor = "17bx16e"', "meta-llama/Llama-4-Scout-17B-16E", id="with experts"),
+    pytest.param('name = "qwen3"\nflavor = "30B-A3B"', "Qwen/Qwen3-30B-A3B", id="with active parameters"),
+    pytest.param('name = "llama3"\nflavor = "debugmodel"', None, id="a model for tests"),
+])  # fmt: skip
+def test_a_flavor_of_torchtitan_is_a_model(model: str, expected: str | None) -> None:
+    run = read({"t.toml": MODEL.format(model)})
+    shape = model_shape(run.settings.model or "")
+    assert (None if shape is None else shape.name) == expected
+    assert (run.framework, run.version, run.settings.finetuning) == ("torchtitan", "0.2.2", "full")
+
+
+@pytest.mark.parametrize(("command", "settings"), [
+    pytest.param("--job.config_file a.toml --training.seq_len 512", {"sequence_length": 512, "framework_version": "0.2.2"}, id="of the releases with TOML"),
+    pytest.param("--module qwen3 --config qwen3_0_6b --training.max_context_length 512 --training.num_tokens_per_microbatch_per_dp_rank 2048",
+                 {"model": "Qwen/Qwen3-0.6B", "sequence_length": 512, "micro_batch": 4, "micro_batch_tokens": 2048}, id="of those with configs in Python"),
+    pytest.param("--module llama3 --training.mixed_precision_param float32 --parallelism.data_parallel_replicate_degree 2",
+                 {"precision": "fp32", "sharded_copies": 2}, id="copies of a sharded model"),
+])  # fmt: skip
+def test_a_command_of_torchtitan(command: str, settings: dict[str, Scalar]) -> None:
+    run = read({"run.sh": f"torchrun --nproc_per_node 8 -m torchtitan.train {command}\n"})
+    assert run.settings.known() == {"finetuning": "full", "world_size": 8, **settings}
 
 
 @pytest.mark.parametrize(("text", "expected"), [

@@ -70,6 +70,7 @@ def each(run: Setup) -> float:
     pytest.param("megatron-lm", None, {"main_weights": "fp16", "first_moment": "fp8", "second_moment": "bf16"}, 8, 2 + 4 + 2 + 1 + 2,
                  id="Megatron's copies and moments in types of their own"),
     pytest.param("torchtitan", None, {"fsdp": True, "fsdp_version": 2}, 8, (4 + 4 + 8) / 8, id="torchtitan shards fp32"),
+    pytest.param("torchtitan", None, {"fsdp": True, "fsdp_version": 2, "sharded_copies": 2}, 8, (4 + 4 + 8) / 4, id="among the cards of a copy"),
     pytest.param("torchtitan", None, {"fsdp": True, "fsdp_version": 2, "weights": "bf16"}, 8, (2 + 2 + 4) / 8, id="or training.dtype"),
 ])  # fmt: skip
 def test_bytes_of_a_parameter(framework: str, version: str | None, settings: dict[str, Any], cards: int, expected: float) -> None:

@@ -75,6 +75,26 @@ torchrun --nproc_per_node 4 pretrain_gpt.py ${MODEL_ARGS[@]} ${TRAINING_ARGS[@]}
     --tensor-model-parallel-size $TP \\
     --train-iters 100
 """
+TITAN = """\
+# the released preset
+[model]
+name = "llama3"
+flavor = "8B"  # of several
+
+[training]
+local_batch_size = 4
+seq_len = 8192
+
+[parallelism]
+tensor_parallel_degree = 1
+
+[activation_checkpoint]
+mode = "none"
+"""
+TITAN_COMMAND = (
+    "torchrun --nproc_per_node=4 -m torchtitan.train --module llama3 --config llama3_8b --training.max_context_length 8192 "
+    "--training.num_tokens_per_microbatch_per_dp_rank 32768\n"
+)
 MEGATRON_YAML = """\
 # read by --yaml-cfg
 language_model:
@@ -119,6 +139,8 @@ untie_embeddings_and_output_weights: True
     pytest.param({"run.sh": MEGATRON.replace("--bf16", "--bf16 --use-distributed-optimizer").replace("batch-size 2", "batch-size 8")}, "A100-40GB",
                  id="Megatron-LM with its distributed optimizer"),
     pytest.param({"config.yaml": MEGATRON_YAML}, "H100-80GB", id="Megatron-LM by its YAML"),
+    pytest.param({"titan.toml": TITAN}, "A100-80GB", id="torchtitan by its TOML"),
+    pytest.param({"run.sh": TITAN_COMMAND}, "A100-80GB", id="torchtitan by its command"),
 ])  # fmt: skip
 def test_the_written_files_need_what_the_plan_promised(files: dict[str, str], card: str, tmp_path: Path) -> None:
     paths = [tmp_path / name for name in files]

@@ -13,6 +13,7 @@ from oomdoctor.setups.from_settings import setup_from_settings
     pytest.param("torchtitan", {}, 8, "fsdp2", id="torchtitan over all cards"),
     pytest.param("torchtune", {}, 2, "fsdp2", id="a distributed recipe of torchtune"),
     pytest.param("torchtitan", {"fsdp": False}, 8, "ddp", id="whole copies where the config says so"),
+    pytest.param("torchtitan", {"sharded_copies": 2}, 8, "fsdp2", id="in copies of it too"),
     pytest.param("torchtitan", {}, 1, "none", id="not on one card"),
     pytest.param("transformers", {}, 8, "ddp", id="not the Trainer"),
 ])  # fmt: skip

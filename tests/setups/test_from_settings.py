@@ -77,6 +77,20 @@ def test_without_sequence_parallelism_each_card_has_norms_and_hidden_states_whol
     )
 
 
+@pytest.mark.parametrize(("settings", "cards", "contradicts"), [
+    pytest.param({"accumulation": 2}, 8, False, id="micro batch, accumulation and cards make it"),
+    pytest.param({"accumulation": 2}, 4, True, id="they make half of it"),
+    pytest.param({"accumulation": 2, "world_size": 8}, 4, False, id="with the cards of the files they do"),
+    pytest.param({}, 4, False, id="some accumulation makes it"),
+    pytest.param({}, 3, True, id="none does"),
+    pytest.param({"accumulation": 2, "zero_stage": None}, 4, False, id="nobody compares them without DeepSpeed"),
+])  # fmt: skip
+def test_a_batch_that_is_stated_twice(settings: dict[str, Any], cards: int, contradicts: bool) -> None:
+    told = {"zero_stage": 2, "global_batch": 64, "micro_batch": 4, **settings}
+    found = setup_from_settings(RunSettings().with_values(told), known(), "deepspeed", cards)[1]
+    assert ("global_batch" in {assumption.id for assumption in found}) == contradicts
+
+
 @pytest.mark.parametrize(("settings", "cards", "accumulation"), [
     pytest.param({"global_batch": 64, "micro_batch": 2}, 4, 8, id="what is left for each card"),
     pytest.param({"global_batch": 64, "micro_batch": 2, "tensor_parallel": 2, "context_parallel": 2}, 8, 16, id="groups of cards have samples of their own"),

@@ -18,7 +18,7 @@ from oomdoctor.configs.readers.program_version import named_versions, version_of
 from oomdoctor.configs.readers.shell import OPTION, Shell, Word, commands, without_redirections
 
 OVERRIDE = re.compile(r"(\+{0,2}~?[A-Za-z_][\w.]{0,150})=(.*)\Z", re.DOTALL)
-_CONFIG = re.compile(r"[^\s=]{1,300}\.(?:ya?ml|json)\Z", re.IGNORECASE)
+_CONFIG = re.compile(r"[^\s=]{1,300}\.(?:ya?ml|json|toml)\Z", re.IGNORECASE)
 _LAUNCHERS = (
     "torchrun",
     "deepspeed",
@@ -33,7 +33,7 @@ _PROGRAMS = (
     "llama-bench", "llama-mtmd-cli", "llama-perplexity",
     "text-generation-launcher", "lmdeploy serve", "lmdeploy chat", "lmdeploy", "trtllm-serve", "python -m lmdeploy",
     "python -m llamafactory.cli", "python -m vllm.entrypoints", "python -m sglang", "sglang serve", "python -m axolotl",
-    "accelerate", "python",
+    "torchtitan.train", "accelerate", "python",
 )  # fmt: skip
 _CONTAINERS = ("docker", "podman", "nerdctl")
 _IMAGES = {

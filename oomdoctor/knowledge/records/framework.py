@@ -230,6 +230,10 @@ class FrameworkRecord(FrameworkCore, frozen=True, kw_only=True):
     """What becomes of a key that it does not know: the run stops, nothing happens, or a script of one's own may have it."""
     settings: dict[str, list[str | FromKey]] = {}
     """The common name -> the keys that give it, the first one that is there counts."""
+    flavors: dict[str, str] = {}
+    """Its own name of a model, in lower case with `_` alone between words -> the model."""
+    dated: dict[str, list[str]] = {}
+    """The last release that takes some keys -> the keys: a config that has one of them is of that release, where nothing names another."""
     sizes: dict[str, list[str | FromKey]] = {}
     """A key of a config.json -> the keys that give it, where configs say the sizes of a model; `vocabulary_of` is a model whose vocabulary
     counts where none is said."""

@@ -11,7 +11,7 @@ from oomdoctor.report.diagnosis.expected import range_of
 from oomdoctor.report.document import Block, Facts, Heading, Paragraph, Row, Span, Style
 from oomdoctor.report.wording.wording import Wording
 
-_ALWAYS = frozenset({"gpu_layers"})
+_ALWAYS = frozenset({"gpu_layers", "global_batch"})
 """Assumptions that are told in the first lines whatever follows from them."""
 _MOST = 3
 """Other ways that are told in the first lines; JSON has them all."""
