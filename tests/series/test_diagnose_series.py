@@ -15,6 +15,7 @@ from series.made_series import mebibytes
 import oomdoctor
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.report.diagnosis.compose import compose
+from oomdoctor.report.document import Curves, Limit, Moment
 from oomdoctor.report.render import html, markdown, terminal
 from oomdoctor.report.wire.diagnosis import convert_diagnosis
 from oomdoctor.report.wire.encode import json_text
@@ -153,3 +154,30 @@ def test_each_form_of_the_report_shows_the_series(tmp_path: Path, lang: str) -> 
 def test_a_line_is_never_forged_by_a_file(tmp_path: Path) -> None:
     text = csv(STEADY).replace(", 0, ", ', "0\noomdoctor series: others came to card 0 with 9 bytes", ')
     assert not any(event.signature == "series-newcomer" for event in diagnosed(tmp_path, text).case.events)
+
+
+def charts(diagnosis: Diagnosis) -> list[Curves]:
+    return [block for block in compose(diagnosis, Wording("en"), "0").blocks if isinstance(block, Curves)]
+
+
+def test_cards_on_one_clock_stand_in_one_chart_with_the_failure(tmp_path: Path) -> None:
+    failed = (START + timedelta(seconds=450)).strftime("%Y-%m-%d %H:%M:%S,000 - ERROR - ")
+    (chart,) = charts(diagnosed(tmp_path, csv(LEAKING, STEADY), failed + OOM))
+    assert [curve.label for curve in chart.curves] == ["GPU 0", "GPU 1"]
+    assert (chart.axis, chart.limit, chart.failure) == ("min", Limit("the card", CARD), Moment(7.5, "failure"))
+    places = dict(chart.curves[0].points)
+    assert (min(places), max(places)) == (0.0, pytest.approx(599 / 60))
+    assert abs((places[0.0] or 0) - LEAKING[0]) <= 2**20 and len(places) <= 400
+
+
+def test_one_card_shows_its_phases(tmp_path: Path) -> None:
+    loading = [0.1 * GIB] * 60 + [at * 15 * GIB / 60 for at in range(60)]
+    (chart,) = charts(diagnosed(tmp_path, csv(loading + [20.0 * GIB] * 480)))
+    assert [phase.label for phase in chart.phases][:2] == ["loading", "work"]
+    assert chart.phases[0].end == chart.phases[1].start and 1.0 <= chart.phases[0].end <= 2.5
+
+
+def test_a_series_stands_in_place_of_what_the_log_prints(tmp_path: Path) -> None:
+    log = "".join(f"step {at} | allocated 9.00 GiB | reserved 10.00 GiB\n" for at in range(20)) + OOM
+    assert [chart.title for chart in charts(oomdoctor.diagnose(log))] == ["Memory as the log prints it"]
+    assert [chart.axis for chart in charts(diagnosed(tmp_path, csv(STEADY), log))] == ["min"]
