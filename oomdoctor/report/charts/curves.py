@@ -144,7 +144,7 @@ def _figures(block: Curves, lines: Sequence[CurveLine], wording: Wording) -> Fig
         name = place_name(first) if first == last else wording.say(texts.BETWEEN, low=place_name(first), high=place_name(last))
         sizes = ([size for at, size in points if size is not None and first <= at <= last] for _, points in lines)
         rows.append((name, *(format_size(max(known)) if known else "" for known in sizes)))
-    return Figures((block.axis, *(label for label, _ in lines)), tuple(rows))
+    return Figures((block.axis, *(label for label, _ in lines)), tuple(rows), wording.say(texts.HIGHEST) if each > 1 else "")
 
 
 def _highest(points: Sequence[CurvePoint]) -> int:

@@ -31,6 +31,7 @@ class Figures(Struct, frozen=True):
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    note: str = ""
 
 
 def figure(drawing: Drawing, number: int, wording: Wording, *, legend: str = "", figures: Figures | None = None) -> str:
@@ -78,8 +79,9 @@ def _dim(text: str) -> str:
 def _table(figures: Figures, wording: Wording) -> str:
     head = "".join(f"<th>{escape(column)}</th>" for column in figures.columns)
     rows = "".join(f"<tr><th>{escape(row[0])}</th>{''.join(map(_cell, row[1:]))}</tr>" for row in figures.rows)
+    note = f"<p>{escape(figures.note)}</p>" if figures.note else ""
     return (
-        f'<details class="figures"><summary>{escape(wording.say(texts.FIGURES))}</summary>'
+        f'<details class="figures"><summary>{escape(wording.say(texts.FIGURES))}</summary>{note}'
         f'<table class="grid"><tr>{head}</tr>{rows}</table></details>'
     )
 
