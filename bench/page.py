@@ -100,8 +100,10 @@ def measure(site: str, runs: int) -> None:
         with tempfile.TemporaryDirectory() as profile:
             for start in ("cold", "warm"):
                 with page_of(site, profile) as (page, base, hosts):
+                    before = _renderer_seconds()
                     ready = page.evaluate("(base) => window.client(base)", base)
                     _note(figures, f"ready, {start} (ms)", ready["seen"])
+                    _note(figures, f"the same, {start} (ms of processors)", 1000 * (_renderer_seconds() - before))
                     first = page.evaluate("(text) => window.ask({type: 'diagnose', text})", oom)
                     _note(figures, f"first diagnosis, {start} (ms)", first["seen"])
                     if others := {host for host in hosts if host} - {base.split("/")[2]}:
@@ -121,10 +123,12 @@ def _once_started(figures: dict[str, list[float]], site: str) -> None:
         for megabytes in (1, 20, 200):
             path = _log(Path(folder), megabytes)
             page.set_input_files("#file", path)
+            before = _renderer_seconds()
             answer = page.evaluate("window.ofFile('train.log')")
             if answer["type"] != "result":
                 raise SystemExit(f"{megabytes} MB: {answer}")
             _note(figures, f"{megabytes} MB log (s)", answer["seen"] / 1000)
+            _note(figures, f"the same, {megabytes} MB (s of processors)", _renderer_seconds() - before)
         _note(figures, "Python's heap afterwards (MiB)", answer["heap"] / (1 << 20))
         _note(figures, "fullest renderer process (MiB)", _renderer_peak())
         _note(figures, "longest task on the main thread (ms; 0: none over 50)", page.evaluate("window.longest"))
@@ -137,15 +141,31 @@ def _log(folder: Path, megabytes: int) -> str:
     return str(path)
 
 
+def _renderers() -> Iterator[Path]:
+    """Yield the renderers that were started from here; other programs on the machine may have their own."""
+    parents = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parents[process.name] = (process / "stat").read_text().rpartition(")")[2].split()[1]
+    for name in parents:
+        above = name
+        while above in parents and above != str(os.getpid()):
+            above = parents[above]
+        with suppress(OSError):
+            if above == str(os.getpid()) and b"--type=renderer" in Path(f"/proc/{name}/cmdline").read_bytes():
+                yield Path(f"/proc/{name}")
+
+
 def _renderer_peak() -> float:
-    """Return the largest memory that a renderer under this process has had, in MiB."""
-    most = 0
-    for status in Path("/proc").glob("[0-9]*/status"):
-        with suppress(OSError, StopIteration):
-            if b"--type=renderer" in (status.parent / "cmdline").read_bytes():
-                peak = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-                most = max(most, int(peak.split()[1]))
-    return most / 1024
+    """Return the largest memory that a renderer has had, in MiB."""
+    lines = (line for process in _renderers() for line in (process / "status").read_text().splitlines())
+    return max((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), default=0) / 1024
+
+
+def _renderer_seconds() -> float:
+    """Return the seconds that processors gave to the renderers: what does not hang on what else the machine does."""
+    fields = ((process / "stat").read_text().rpartition(")")[2].split() for process in _renderers())
+    return sum(int(field[11]) + int(field[12]) for field in fields) / os.sysconf("SC_CLK_TCK")
 
 
 def _note(figures: dict[str, list[float]], name: str, value: float) -> None:
