@@ -24,6 +24,11 @@ export function megabytes(bytes) {
   return bytes >= 1e8 ? String(Math.round(bytes / 1e6)) : (bytes / 1e6).toFixed(1);
 }
 
+/** Bytes as people read the size of a file. */
+export function fileSize(bytes) {
+  return bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${megabytes(bytes)} MB`;
+}
+
 /** Save a text as a file of the reader. */
 export function save(text, name, mime) {
   const address = URL.createObjectURL(new Blob([text], { type: mime }));

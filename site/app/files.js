@@ -1,6 +1,6 @@
 // The files that a view is to read: chosen, dropped (folders too) or pasted.
 
-import { el, announce, megabytes } from "./dom.js";
+import { announce, el, fileSize } from "./dom.js";
 import { t } from "./i18n.js";
 
 const CONFIG = /\.(ya?ml|json|toml|sh|bash|slurm|sbatch|py)$/i;
@@ -73,7 +73,7 @@ export class FileList {
     };
     return el("li", {},
       el("span", { class: "file" }, name, files.length > 1 ? ` × ${files.length}` : null),
-      el("span", { class: "dim" }, ` ${megabytes(size)} MB `),
+      el("span", { class: "dim" }, ` ${fileSize(size)} `),
       name.endsWith("/") ? null : this.#role(files[0]),
       el("button", { type: "button", class: "quiet", "aria-label": t("files.remove", { name }), click: remove }, "×"));
   }
@@ -101,9 +101,13 @@ export function choose({ folder = false, multiple = true, accept = "" }) {
 
 /** Return the files of a drop, and those in the folders of it. */
 export async function dropped(transfer) {
-  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+  // All at once: after the first wait the items are gone.
+  const items = [...transfer.items].filter((item) => item.kind === "file").map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile());
   const found = [];
-  for (const entry of entries) await walk(entry, found);
+  for (const item of items) {
+    if (item instanceof File) found.push({ path: item.name, file: item });
+    else if (item) await walk(item, found);
+  }
   return found;
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,6 +111,56 @@ def test_files_are_read_with_the_config_beside_them(opened: Page, tmp_path: Path
     opened.locator("#view-log .report").get_by_text("rank0.log").first.wait_for()
     for _ in range(2):
         opened.locator("#view-log .files button").first.press("Enter")
+
+
+def test_a_folder_of_ranks_is_one_run(opened: Page, tmp_path: Path) -> None:
+    for rank in range(3):
+        (tmp_path / f"rank{rank}.log").write_text(f"[rank{rank}]: {OOM}\n")
+    go_to(opened, "log")
+    opened.locator("#log-text").fill("")
+    with opened.expect_file_chooser() as chooser:
+        opened.locator("#view-log [data-act=folder]").press("Enter")
+    chooser.value.set_files(tmp_path)
+    line = opened.locator("#view-log .files .file")
+    line.wait_for()
+    assert line.inner_text() == f"{tmp_path.name}/ × 3"
+    opened.locator("#view-log .primary").press("Enter")
+    opened.locator("#view-log .report").get_by_text("rank0.log").first.wait_for()
+    opened.locator("#view-log .files button").press("Enter")
+
+
+def test_a_packed_log_that_is_dropped_is_read_at_once(opened: Page) -> None:
+    go_to(opened, "log")
+    opened.locator("#log-text").fill("")
+    transfer = opened.evaluate_handle(
+        """bytes => {
+            const transfer = new DataTransfer()
+            transfer.items.add(new File([new Uint8Array(bytes)], 'train.log.gz'))
+            return transfer
+        }""",
+        list(gzip.compress(OOM.encode())),
+    )
+    for event in ("dragenter", "dragover", "drop"):
+        opened.dispatch_event("main", event, {"dataTransfer": transfer})
+    opened.locator("#view-log .report").get_by_text("train.log.gz").first.wait_for()
+    assert opened.locator("body.dropping").count() == 0
+    opened.locator("#view-log .files button").press("Enter")
+
+
+def test_what_runs_can_be_cancelled_and_asked_again(opened: Page, tmp_path: Path) -> None:
+    large = tmp_path / "train.log"
+    large.write_text("step 1 loss 2.31 grad_norm 0.73 tokens 8192 memory 18.2 GiB reserved\n" * 400_000 + OOM)
+    go_to(opened, "log")
+    with opened.expect_file_chooser() as chooser:
+        opened.locator("#view-log [data-act=files]").press("Enter")
+    chooser.value.set_files([large])
+    opened.locator("#view-log .primary").press("Enter")
+    opened.locator("#view-log .working button").press("Enter")
+    opened.locator("#view-log .result").get_by_text("Cancelled.").wait_for()
+    assert opened.locator("#view-log .working").is_hidden()
+    opened.locator("#view-log .primary").press("Enter")
+    opened.locator("#view-log .report").get_by_text("train.log").first.wait_for()
+    opened.locator("#view-log .files button").press("Enter")
 
 
 def test_nothing_to_read_is_said(opened: Page) -> None:
