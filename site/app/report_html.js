@@ -66,8 +66,8 @@ function scrolling(table, node) {
   const box = document.createElement("div");
   box.className = "scroll";
   box.tabIndex = 0;
-  box.setAttribute("role", "region");
-  box.setAttribute("aria-label", node.parentElement?.querySelector("figcaption")?.textContent ?? "");
+  box.setAttribute("role", "group");
+  box.setAttribute("aria-label", node.closest("figure")?.querySelector("figcaption")?.textContent ?? "");
   box.append(table);
   return box;
 }

@@ -25,7 +25,7 @@ export class FitView {
     this.files = new FileList(this.list, ["config", "model", "log"], () => this.#compute());
     this.short = el("p", { class: "short" });
     this.said = el("p", { class: "hint", role: "status" });
-    this.parts = Object.fromEntries(["check", "estimate", "plan", "sweep"].map((name) => [name, el("section", { hidden: true, class: "answer" })]));
+    this.parts = Object.fromEntries(["check", "estimate", "plan", "sweep"].map((name) => [name, el("section", { hidden: true, class: `answer ${name}` })]));
     this.place.append(...["estimate", "check", "plan", "sweep"].map((name) => this.parts[name]));
   }
 

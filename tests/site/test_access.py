@@ -39,7 +39,7 @@ def answered(
     chooser.value.set_files([snapshot])
     page.locator("#view-snapshot .report").wait_for()
     page.goto(f"{served.url}#fit")
-    page.locator(".fit-result .grid").wait_for()
+    page.locator(".answer.sweep .report").wait_for()
     page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
     page.evaluate(axe)
     yield page

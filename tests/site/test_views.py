@@ -186,14 +186,15 @@ def test_the_form_answers_as_it_is_filled_in(opened: Page) -> None:
     opened.keyboard.type("64")
     assert settled(opened, second) != second
     assert opened.evaluate("document.activeElement.id") == "fit-micro_batch"
-    opened.locator(".fit-result .grid").wait_for()
-    opened.locator(".fit-result ol").wait_for()
+    opened.locator(".answer.sweep .report").wait_for()
+    opened.locator(".answer.plan ol").wait_for()
 
 
 def test_the_address_holds_the_question(opened: Page, served: PageServer) -> None:
     go_to(opened, "fit")
+    before = short(opened)
     opened.locator("#fit-micro_batch").fill("3")
-    answered = settled(opened, short(opened))
+    answered = settled(opened, before)
     address = opened.url
     assert "micro_batch=3" in address
     opened.goto(f"{served.url}#log")
