@@ -52,6 +52,7 @@ _NOT_LOGS = frozenset(
         ".jpg",
         ".jpeg",
         ".gif",
+        ".svg",
         ".pdf",
         ".bin",
         ".pt",
