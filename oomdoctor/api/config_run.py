@@ -85,6 +85,10 @@ class ConfigRun:
         before = {**(self._corrected() if corrected else self.files), **self._older}
         return PlanWriter(self._corrected(), before, self._targets, request, self._settings, self._pack)
 
+    def mended_settings(self) -> RunConfig | None:
+        """Return what the configs say without what is wrong in them."""
+        return self._settings(self._corrected())
+
     def proposals(self, plans: AnyPlans | None, gpus: int | None) -> ProposalSelection:
         """Return what the configs need to be right at all, what the diagnosis proposes, and what makes the run fit."""
         run = self._settings(self.files) if self._diagnosis is None else self._diagnosis.case.training
@@ -112,7 +116,7 @@ class ConfigRun:
 
     def _request(self, gpus: int | None, model: str | None) -> PlanRequest:
         if self._diagnosis is None:
-            return config_request(self._settings(self._corrected()), self._pack, model=model, gpus=gpus)
+            return config_request(self.mended_settings(), self._pack, model=model, gpus=gpus)
         case = self._diagnosis.case
         return plan_request(case.training, case.facts, next(iter(case.incidents), None), model=model, gpus=gpus)
 
@@ -161,10 +165,21 @@ def config_request(
     return replace(request, assumptions=(*request.assumptions, *(as_installed(request.framework, pack) if is_taken else ())))
 
 
-def plan_writer(configs: Sequence[str], request: PlanRequest, pack: Pack) -> PlanWriter | None:
-    """Return what writes plans for a run into copies of its config files; None where none of them is a config that is known."""
+def mended_settings(configs: Sequence[str], pack: Pack, gpu: str | None) -> RunConfig | None:
+    """Return what configs say once they are mended as `fix` mends them for the card; None where none of them is a config that is known."""
     try:
-        return ConfigRun((), configs, pack, None, None, request.log).writer(request, corrected=False)
+        return ConfigRun((), configs, pack, None, gpu).mended_settings()
+    except UsageError:
+        return None
+
+
+def plan_writer(configs: Sequence[str], request: PlanRequest, pack: Pack, gpu: str | None) -> PlanWriter | None:
+    """Return what writes plans for a run into copies of its config files; None where none of them is a config that is known.
+
+    What is wrong on the card `gpu` alone, such as bf16 where it has none, is mended first as `fix` mends it.
+    """
+    try:
+        return ConfigRun((), configs, pack, None, gpu, request.log).writer(request, corrected=False)
     except UsageError:
         return None
 

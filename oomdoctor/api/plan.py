@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from oomdoctor.api.config_run import config_request, plan_writer
+from oomdoctor.api.config_run import config_request, mended_settings, plan_writer
 from oomdoctor.api.configs import read_settings
 from oomdoctor.api.estimate import asked_settings
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
@@ -57,11 +57,11 @@ def plan(
     gpus = number_of_cards(card, gpus)
     framework, is_known = known_framework(framework, pack), server_version is not None
     given = None if settings is None and not serve else asked_settings(RunSettings(), gpus=gpus, settings=settings, serve=serve)
-    request = _request(log, configs, pack, given, hub=hub, model=name, gpus=gpus, framework=framework, is_known=is_known)
+    request = _request(log, configs, pack, given, hub=hub, model=name, gpus=gpus, framework=framework, is_known=is_known, gpu=gpu)
     request = replace(request, assumptions=(*card_assumption(card), *request.assumptions))
     if server_version is not None and request.framework is not None:
         request = replace(request, log={f"log.{request.framework}_version": server_version, **request.log})
-    writer = plan_writer(configs, request, pack) if configs and given is None else None
+    writer = plan_writer(configs, request, pack, gpu) if configs and given is None else None
     return plan_run(request, pack, card=card, gpus=gpus, model=name, top=top, writer=writer)
 
 
@@ -76,6 +76,7 @@ def _request(
     gpus: int | None,
     framework: str | None,
     is_known: bool,
+    gpu: str | None,
 ) -> PlanRequest:
     """Return the run that logs and configs tell of."""
     diagnosis = log if isinstance(log, Diagnosis) else None
@@ -84,7 +85,9 @@ def _request(
 
         diagnosis = diagnose_logs(path_list(log), pack, config=configs)
     if diagnosis is None:
-        run = read_settings(configs, pack, all_needed=False)[0] if configs else None
+        run = mended_settings(configs, pack, gpu) if configs and given is None else None
+        if run is None and configs:
+            run = read_settings(configs, pack, all_needed=False)[0]
         if given is not None:
             run = replace(run or RunConfig(), settings=(run or RunConfig()).settings.with_values(given.known()))
         if hub:

@@ -129,6 +129,8 @@ untie_embeddings_and_output_weights: True
                  id="LLaMA-Factory with a DeepSpeed file of one's own"),
     pytest.param({"sft.yaml": LLAMAFACTORY.format(kind="lora", more="lora_rank: 8")}, "Tesla T4", id="LLaMA-Factory without DeepSpeed"),
     pytest.param({"ax.yml": AXOLOTL}, "RTX 4090", id="axolotl, nothing sharded"),
+    pytest.param({"ax.yml": AXOLOTL.replace("meta-llama/Llama-3.1-8B", "Qwen/Qwen2.5-0.5B").replace("4096", "8192")}, "Tesla T4",
+                 id="axolotl with what the card refuses, which is mended first"),
     pytest.param({"run.sh": SWIFT}, "L40S", id="ms-swift by its command"),
     pytest.param({"run.sh": TRAINER, "ds.json": ZERO2}, "A100-40GB", id="a script of transformers with a DeepSpeed file"),
     pytest.param({"sft.yaml": TRL}, "A100-40GB", id="TRL by its own file: adapters, packed weights, 16 bit"),
