@@ -8,6 +8,7 @@ import json
 import os
 import random
 import tarfile
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -137,6 +138,20 @@ def test_a_file_that_is_gone_when_it_is_read() -> None:
     gone = JobFile(file=LogFile("logs/fit-770002.out", 100, 1))
     read = JobReader(load_pack()).outcome(Attempt(number=0, streams=((gone,),)))
     assert (read.is_unread, [file.problem for file in read.reads]) == (True, ["no such file or directory"])
+
+
+def test_a_folder_of_very_many_entries_with_line_ends_in_their_names_is_never_held_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "_BATCH", 50)
+    for number in range(4000):
+        (tmp_path / f"fit\n{number}-770002.out").touch()
+    tracemalloc.start()
+    listed = sum(len(folder.files) for folder in list_folders([str(tmp_path)]))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert listed == 4000
+    assert peak < 300_000  # all at once take more than a million
 
 
 def test_a_folder_of_many_files_is_listed_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
