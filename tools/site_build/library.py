@@ -1,4 +1,4 @@
-"""The library as the page has it: what site/worker/bridge.py reaches of the package and its requirements, and the data that they read."""
+"""The library as the page has it: what site/worker/bridge reaches of the package and its requirements, and the data that they read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEFT_OUT = ("oomdoctor.tracing", "oomdoctor.machine.collect.environment", "oomdo
 
 def lay_out(root: Path, requirements: Path, target: Path) -> None:
     """Lay the sources of the library into a folder; `requirements` is the folder of the unpacked wheels."""
-    modules = {BRIDGE: root / "site/worker/bridge.py", **modules_in(root, "oomdoctor")}
+    modules = {**modules_in(root / "site/worker", BRIDGE), **modules_in(root, "oomdoctor")}
     for name in ("yaml", "packaging"):
         modules |= modules_in(requirements, name)
     modules = {name: path for name, path in modules.items() if not name.startswith(LEFT_OUT)}
