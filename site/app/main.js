@@ -24,7 +24,7 @@ for (const each of document.querySelectorAll("header.top, footer.foot")) each.hi
 client.addEventListener("state", ({ detail }) => {
   Object.assign(state, { done: 0, total: 0 }, detail);
   engine();
-  if (detail.version) byId("version").textContent = `oomdoctor ${detail.version}`;
+  if (detail.version) started(detail.version);
   if (["restarted", "dead"].includes(detail.state)) notice(t(detail.state === "dead" ? "engine.failed" : "engine.restarted", { why: detail.why }));
 });
 client.start();
@@ -54,7 +54,11 @@ function engine() {
   byId("engine-text").className = now;
   byId("engine-bar").hidden = !total || now !== "booting";
   byId("engine-bar").value = total ? done / total : 0;
-  if (now === "ready" && state.version) announce(t("engine.ready"));
+}
+
+function started(version) {
+  byId("version").textContent = `oomdoctor ${version}`;
+  announce(t("engine.ready"));
 }
 
 function language() {

@@ -14,7 +14,7 @@ const PAUSE = 250; // ms without an input before plans and the table are compute
 const REPOSITORY = /^[\w.-]+\/[\w.-]+$/;
 
 export class FitView {
-  #asked = 0;
+  #asked = 0; // 0 until the view is shown for the first time
   #timer = 0;
   #values = EXAMPLE;
 
@@ -32,7 +32,7 @@ export class FitView {
   /** The lists of suggestions have come. */
   offer(choices) {
     this.form.choices = choices;
-    this.#draw();
+    if (this.#asked) this.#draw();
   }
 
   /** The view is shown with the question of the address. */
@@ -47,6 +47,7 @@ export class FitView {
   }
 
   translate() {
+    if (!this.#asked) return;
     this.#draw();
     this.#compute();
   }

@@ -1,6 +1,6 @@
 // The page's side of PROTOCOL.md: starts the worker, asks it, and starts another one where it is cancelled or dies.
 
-/** An `error` answer, or a request that was given up (`cancelled`, `lost`). */
+/** An `error` answer, or a request that was given up (`cancelled`, `lost`, `dead`). */
 export class Refused extends Error {
   constructor(code, text = "", detail = "") {
     super(text || code);
@@ -18,6 +18,7 @@ export class WorkerClient extends EventTarget {
   #next = 1;
   #isReady = false;
   #hasDied = false;
+  #why = null; // why Python does not run, and will not
 
   /** Start the worker. From a blob: then the policy of this page binds it, which a worker loaded by address is free of. */
   start() {
@@ -40,6 +41,7 @@ export class WorkerClient extends EventTarget {
 
   /** Ask, and return the result; `progress` and `early` are called with their messages. Throws Refused. */
   ask(type, fields, { progress, early } = {}) {
+    if (this.#why !== null) return Promise.reject(new Refused("dead", this.#why));
     return new Promise((resolve, reject) => {
       const id = this.#next++;
       const message = { v: 1, type, id, ...fields };
@@ -87,19 +89,22 @@ export class WorkerClient extends EventTarget {
   }
 
   #died(why) {
-    this.#end("lost");
-    if (this.#hasDied) return this.#tell("dead", { why });
+    this.#end(this.#hasDied ? "dead" : "lost", why);
+    if (this.#hasDied) {
+      this.#why = why;
+      return this.#tell("dead", { why });
+    }
     this.#hasDied = true;
     this.#tell("restarted");
     this.start();
   }
 
-  #end(code) {
+  #end(code, why) {
     this.#worker.terminate();
     this.#isReady = false;
     const waiting = [...this.#waiting.values()];
     this.#waiting.clear();
-    for (const { reject } of waiting) reject(new Refused(code));
+    for (const { reject } of waiting) reject(new Refused(code, why));
   }
 
   #tell(state, more = {}) {

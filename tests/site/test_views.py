@@ -55,7 +55,7 @@ def test_a_log_is_diagnosed_with_the_keyboard_alone(opened: Page) -> None:
     report.wait_for()
     assert "2.00 GiB" in report.locator("p").first.inner_text()
     assert opened.evaluate("document.activeElement.id") == "log-result"
-    assert "2.00 GiB" in opened.locator("#announce").inner_text()
+    opened.locator("#announce").get_by_text("2.00 GiB").wait_for(state="attached")
 
 
 @pytest.mark.parametrize("form", ["reply", "issue", "markdown"])
@@ -151,6 +151,7 @@ def test_what_runs_can_be_cancelled_and_asked_again(opened: Page, tmp_path: Path
     large = tmp_path / "train.log"
     large.write_text("step 1 loss 2.31 grad_norm 0.73 tokens 8192 memory 18.2 GiB reserved\n" * 400_000 + OOM)
     go_to(opened, "log")
+    opened.locator("#log-text").fill("")
     with opened.expect_file_chooser() as chooser:
         opened.locator("#view-log [data-act=files]").press("Enter")
     chooser.value.set_files([large])
@@ -296,6 +297,18 @@ def test_the_language_is_that_of_the_browser_or_english(browser: Browser, served
     page.goto(served.url)
     page.locator("header.top").wait_for()
     assert page.locator("html").get_attribute("lang") == ("zh-CN" if locale == "zh-CN" else "en")
+    context.close()
+
+
+def test_a_browser_that_cannot_start_python_is_told(browser: Browser, served: PageServer) -> None:
+    context = browser.new_context(locale="en-US", service_workers="block")
+    page = context.new_page()
+    page.route("**/worker/*.js", lambda route: route.abort())
+    page.goto(served.url)
+    page.locator("#notice").get_by_text("could not be started").wait_for()
+    page.locator("#log-text").fill(OOM)
+    page.locator("#log-text").press("Control+Enter")
+    page.locator("#view-log [role=alert]").get_by_text("could not be started").wait_for()
     context.close()
 
 
