@@ -21,6 +21,8 @@ PACKAGE = "oomdoctor_inside"
 SITECUSTOMIZE = "sitecustomize.py"
 FILES = ("__init__.py", "counts.py", "devices.py", "failures.py", "guard.py", "place.py", "recorder.py", "stacks.py")
 """Of the package, without what starts it."""
+TENSORFLOW = "tensorflow"
+"""How the names of TensorFlow's own dumps begin, in the folder of the ranks."""
 _METADATA = f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: 1\n"
 _ENTRY_POINTS = f"[torch.backends]\noomdoctor = {PACKAGE}:from_entry_point\n"
 SNAPSHOTS_MOST = MOST_BYTES * 4 // 5
@@ -52,7 +54,7 @@ class Injection(NamedTuple):
         """
         ranks = os.path.join(self.folder, RANKS)
         ascend = {1: {"OOM_SNAPSHOT_ENABLE": "2"}, 2: {"OOM_SNAPSHOT_ENABLE": "1"}}.get(self.level)
-        return {"TF_BFC_MEMORY_DUMP": os.path.join(ranks, "tensorflow"), **({**ascend, "OOM_SNAPSHOT_PATH": ranks} if ascend else {})}
+        return {"TF_BFC_MEMORY_DUMP": os.path.join(ranks, TENSORFLOW), **({**ascend, "OOM_SNAPSHOT_PATH": ranks} if ascend else {})}
 
 
 def discard(injection: Injection | None) -> None:

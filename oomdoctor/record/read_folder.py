@@ -27,6 +27,7 @@ from oomdoctor.record.evidence import (
     Sample,
 )
 from oomdoctor.record.evidence_place import RANKS
+from oomdoctor.record.injection import TENSORFLOW
 from oomdoctor.record.ring import Ring, read_ring
 
 T = TypeVar("T", bound=Struct)
@@ -115,12 +116,22 @@ def _ranks(path: str, gaps: list[EvidenceGap]) -> list[RankEvidence]:
     for name in _names(folder):
         key = _KEY.search(name)
         if key is None:
+            gaps += _of_other_programs(os.path.join(folder, name))
             continue
         pid = int(key["pid"])
         rank = out.setdefault(pid, RankEvidence(pid=pid, ooms=[], snapshots=[]))
         rank.rank = int(key["rank"]) if key["rank"] else rank.rank
         _add(rank, key["what"], os.path.join(folder, name), gaps)
     return sorted(out.values(), key=lambda rank: (rank.rank is None, rank.rank or 0, rank.pid))
+
+
+def _of_other_programs(path: str) -> Iterator[EvidenceGap]:
+    """Yield that a dump is not read that a program wrote itself, as record/injection.py asks it to."""
+    name = os.path.basename(path)
+    if name.endswith((".pickle", ".pkl")):
+        yield EvidenceGap(what=path, why="torch_npu wrote it; it is not joined with the run", how=f"oomdoctor snapshot {name}")
+    elif name.startswith(TENSORFLOW):
+        yield EvidenceGap(what=path, why="TensorFlow's own dump of its allocator is not read")
 
 
 def _add(rank: RankEvidence, what: str, path: str, gaps: list[EvidenceGap]) -> None:

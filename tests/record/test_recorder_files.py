@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from oomdoctor.record.evidence_place import RANKS
 from oomdoctor.record.injected.counts import NAMES, CounterRing
 from oomdoctor.record.injected.guard import GAPS, guarded, note
 from oomdoctor.record.injected.place import RankFiles
 from oomdoctor.record.injected.stacks import holders_of, stack_of_request
+from oomdoctor.record.read_folder import read_evidence
 from oomdoctor.record.ring import read_ring
 
 
@@ -132,3 +134,14 @@ def test_holders_are_summed_by_the_line_of_the_program() -> None:
         {"site": "/home/a/train.py:7:f", "bytes": 40, "blocks": 2},
         {"site": "/home/a/model.py:9:f", "bytes": 5, "blocks": 1},
     ]
+
+
+def test_what_other_programs_dumped_is_named_and_not_read(tmp_path: Path) -> None:
+    (tmp_path / RANKS).mkdir()
+    for name in ("snapshot_7.pickle", "tensorflow_GPU_0_bfc.1764", "rank-0.pid-7.oom-1.pickle", "notes.txt"):
+        (tmp_path / RANKS / name).write_bytes(b"\x80\x04.")
+    evidence = read_evidence(str(tmp_path))
+    assert [(Path(gap.what).name, gap.how) for gap in evidence.gaps] == [
+        ("snapshot_7.pickle", "oomdoctor snapshot snapshot_7.pickle"), ("tensorflow_GPU_0_bfc.1764", None),
+    ]  # fmt: skip
+    assert [rank.pid for rank in evidence.ranks] == [7]
