@@ -52,8 +52,12 @@ Lines = Callable[[], Iterator[bytes]]
 class Worker:
     """Makes rows of families of files, with the rules of one pack."""
 
-    def __init__(self, pack: Pack, redact: Redact, *, tool: str, rules: str, records: Records | None = None) -> None:
+    def __init__(
+        self, pack: Pack, redact: Redact, *, tool: str, rules: str, records: Records | None = None, tells_settings: bool = True
+    ) -> None:
+        """`tells_settings`: rows say with which model, framework and versions a job failed, for which its log is read once more."""
         self._pack = pack
+        self._tells_settings = tells_settings
         self._layouts = Layouts(list(pack.records(LAYOUTS)))
         self._exports = ExportReader(list(pack.records(EXPORTS)))
         self._reader = JobReader(pack)
@@ -183,7 +187,7 @@ class Worker:
         incident = chosen.incidents[0]
         root = incident.root
         file = next((read.file for read in chosen.reads if read.file.path == root.place.source), None)
-        settings = self._settings(chosen)
+        settings = self._settings(chosen) if self._tells_settings else {}
         node = (file.node if file is not None else None) or (row.nodes[0] if len(row.nodes) == 1 else None) or _node(incident) or row.node
         figures = derived(root)
         family = self._reader.reader.recogniser.signatures[root.signature].family or root.signature

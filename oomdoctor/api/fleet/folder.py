@@ -49,7 +49,7 @@ def diagnose_jobs(
     `sources` are the files below the paths that are read. Where one job alone failed, it is told in full beside a line for each.
     """
     present = frozenset(source for source in sources if isinstance(source, str))
-    worker = Worker(pack, str, tool=__version__, rules="")
+    worker = Worker(pack, str, tool=__version__, rules="", tells_settings=False)
     named = _jobs(paths, present, worker, pack)
     if len(named) < 2:
         return None
