@@ -17,8 +17,12 @@ UNROLLED = {"oomdoctor.configs.edit.json_tree", "oomdoctor.configs.readers.json"
 
 
 def patterns() -> list[tuple[str, re.Pattern[str] | re.Pattern[bytes]]]:
-    """The compiled constants of all modules that need no torch."""
-    files = [path for path in sorted((ROOT / "oomdoctor").rglob("*.py")) if path.stem != "__main__" and path.parent.name != "tracing"]
+    """The compiled constants of all modules that need no extra."""
+    files = [
+        path
+        for path in sorted((ROOT / "oomdoctor").rglob("*.py"))
+        if path.stem != "__main__" and path.parent.name not in ("tracing", "mcp")
+    ]
     modules = [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in files]
     return [
         (f"{module}.{name}", value)
