@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+
 import pytest
 from hypothesis import settings
 
 # A busy machine is no failure: nothing here is judged by how long it took.
 settings.register_profile("oomdoctor", deadline=None)
 settings.load_profile("oomdoctor")
+
+
+_TORCH = re.compile(r"^(?P<inside>[ ]*)[^\n]*importorskip\(\"(?:torch|transformers|accelerate|peft|deepspeed)\b", re.MULTILINE)
+"""What a test asks for that only a separate step of CI has; at the beginning of a file all its tests do."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "torch: asks torch or a library on top of it, as its `importorskip` says")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what asks torch, where somebody selects by marks."""
+    for item in items if config.option.markexpr else ():
+        if isinstance(item, pytest.Function):
+            asked = any(not match["inside"] for match in _TORCH.finditer(inspect.getsource(item.module)))
+            if asked or _TORCH.search(inspect.getsource(item.function)):
+                item.add_marker(pytest.mark.torch)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

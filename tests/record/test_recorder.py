@@ -344,6 +344,7 @@ def interpreter(version: str) -> str:
     pytest.skip(f"no Python {version} here")
 
 
+@pytest.mark.torch
 def test_the_real_torch_is_reached_in_children_of_torchrun(recorded: Recorded) -> None:
     """As PYTHON_WITH_TORCH names it, or in this interpreter."""
     python = os.environ.get("PYTHON_WITH_TORCH", sys.executable)

@@ -21,7 +21,7 @@ from oomdoctor.record.read_folder import read_evidence
 
 PYTHON = os.environ.get("PYTHON_WITH_TORCH", sys.executable)
 HAS_TORCH = sys.platform.startswith("linux") and not subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode
-pytestmark = pytest.mark.skipif(not HAS_TORCH, reason="no torch here")
+pytestmark = [pytest.mark.torch, pytest.mark.skipif(not HAS_TORCH, reason="no torch here")]
 
 RANK = """
 import os, signal, time
