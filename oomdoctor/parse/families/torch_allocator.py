@@ -8,7 +8,7 @@ read from the wheels of 1.0 to 2.15. Patterns that few messages need are kept as
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 from oomdoctor.case.event import Value
@@ -247,7 +247,7 @@ def _name(body: str, lead: re.Match[str], fields: dict[str, Value], headed: bool
         return "ipex-block-too-large" if requested is not None else None
     if device == "MPS backend":
         after = lead.end() - lead.start()
-        return _mps(body, requested, headed and (re.match(_ALONE, body[after:]) or re.match(_CUT_MPS, body[after:])) is not None)
+        return _mps(body, fields, headed and (re.match(_ALONE, body[after:]) or re.match(_CUT_MPS, body[after:])) is not None)
     if device == "NPU" and re.match(r"\s*NPU\s+out\s+of\s+memory\.\s+device\s+id:\s*\d", body):
         return "npu-oom-device-id"
     if "NPUWorkspaceAllocator" in body[:120]:
@@ -270,8 +270,10 @@ def _name(body: str, lead: re.Match[str], fields: dict[str, Value], headed: bool
     return _cuda(body, fields)
 
 
-def _mps(body: str, requested: Value | None, bare: bool) -> str | None:
-    if requested is None:
+def _mps(body: str, fields: Mapping[str, Value], bare: bool) -> str | None:
+    """Return which of them it is; one that ends behind its first sentence, as titles do, has its figures all the same."""
+    requested = fields.get("requested_bytes")
+    if requested is None and "limit_bytes" not in fields:
         return "mps-oom-head" if bare else None
     if requested == 256:
         return "mps-oom-256-bytes"
