@@ -63,6 +63,11 @@ def group_of_node(node: str) -> str:
     return _hash("node", node)
 
 
+def group_of_a_card(what: str) -> str:
+    """Return the group of equal failures (`what`: their fingerprint) on a card that others hold, where the logs name no node."""
+    return _hash("card", what)
+
+
 def is_held_by_others(figures: Figures) -> bool:
     """Return whether a message shows that other processes hold a good part of the card."""
     share = figures.get("other_share", figures.get("unaccounted_share"))

@@ -123,8 +123,8 @@ def _add(fleet: Fleet, row: JobRow) -> None:
             _more(counts, value)
 
 
-def _telling(row: JobRow) -> tuple[bool, bool, bool]:
-    return row.evidence == "log", row.certainty == "certain", row.requested_bytes is not None
+def _telling(row: JobRow) -> tuple[bool, bool, bool, bool]:
+    return row.evidence == "log", row.certainty == "certain", row.requested_bytes is not None, row.node is not None
 
 
 def _more(counts: dict[str, int], value: str) -> None:

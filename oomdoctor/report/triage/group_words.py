@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from oomdoctor.report.wording import triage as texts
 from oomdoctor.report.wording.texts import PHASES
 from oomdoctor.report.wording.wording import Wording
-from oomdoctor.triage.fingerprint import LEAST_OTHERS, group_of_node
+from oomdoctor.triage.fingerprint import LEAST_OTHERS
 from oomdoctor.triage.groups import Group
 from oomdoctor.triage.row import JobRow
 from oomdoctor.triage.store.known_groups import KnownGroups
@@ -36,8 +36,8 @@ def failure_of(row: JobRow, wording: Wording) -> str:
 
 
 def is_held_by_others(row: JobRow) -> bool:
-    """Return whether other processes held a good part of the card: the message counts them, or several campaigns met it on the node."""
-    if row.node is not None and row.group == group_of_node(row.node):
+    """Return whether other processes held a good part of the card: the message counts them, or several campaigns met it."""
+    if row.retry == "other-node":
         return True
     return bool(row.total_bytes) and (row.used_by_others_bytes or 0) >= LEAST_OTHERS * (row.total_bytes or 0)
 

@@ -1,52 +1,105 @@
 """Nodes whose cards other processes hold: what several campaigns met there is one group, whoever met it.
 
+A log names its node or not: a failure that is the same as those of one such node, and of no other, is counted with them.
+
 A message shows that others hold its card. Whether that is the node's ill or follows one user about shows only over all rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.json import Decoder, encode
 from msgspec.structs import replace
 
-from oomdoctor.triage.fingerprint import group_of_node
+from oomdoctor.triage.fingerprint import group_of_a_card, group_of_node
 from oomdoctor.triage.row import JobRow
 
 MARK = b'"others_hold_card":true'
 """What only the rows hold that count here."""
-_LEAST_CAMPAIGNS = 2
+_LEAST_ON_A_NODE = 2
+"""So many campaigns that met it on one node make it the node's ill."""
+_LEAST_UNPLACED = 3
+"""So many campaigns with the same failure make it no campaign's own ill, where the logs do not name the node."""
 _MOST = 0.5
 """A campaign that met the same on other nodes more often takes its ill along."""
 _ROWS = Decoder(JobRow)
 
 
-class TakenCards(Struct, frozen=True):
-    """The campaigns that met a node's ill, as pairs of node and campaign."""
+class _Failure(NamedTuple):
+    """What is equal of failures that are counted together."""
 
-    met: frozenset[tuple[str, str]]
+    fingerprint: str
+    campaign: str
+    node: str | None
+    """Where it is known."""
+
+
+class TakenCards(Struct, frozen=True):
+    """The groups of failures on cards that others hold, whoever met them."""
+
+    groups: Mapping[_Failure, str]
 
     def grouped(self, row: bytes) -> bytes:
-        """Return a row with the group of its node, where it met the node's ill: another node is then what a restart needs."""
+        """Return a row with the group of the card that it met, where others met it too: another node is then what a restart needs."""
         if MARK not in row:
             return row
         read = _ROWS.decode(row)
-        if read.node is None or (read.node, read.campaign or "") not in self.met:
-            return row
-        return encode(replace(read, group=group_of_node(read.node), retry="other-node"))
+        group = self.groups.get(_failure(read))
+        return row if group is None else encode(replace(read, group=group, retry="other-node"))
 
 
 def find_taken_cards(rows: Iterable[bytes]) -> TakenCards:
     """Return on which nodes others hold the cards, after the rows that hold MARK."""
-    counts: dict[str, dict[str, int]] = {}
-    for row in map(_ROWS.decode, rows):
-        nodes = counts.setdefault(row.campaign or "", {})
-        nodes[row.node or ""] = nodes.get(row.node or "", 0) + 1
-    at_home: dict[str, set[str]] = {}
-    for whose, nodes in counts.items():
-        known = {node: count for node, count in nodes.items() if node}
-        for node, count in known.items():
-            if count > _MOST * sum(known.values()):
-                at_home.setdefault(node, set()).add(whose)
-    return TakenCards(frozenset((node, whose) for node, all_of in at_home.items() if len(all_of) >= _LEAST_CAMPAIGNS for whose in all_of))
+    counts = Counter(map(_failure, map(_ROWS.decode, rows)))
+    usual = _usual_nodes(counts)
+    campaigns = Counter(usual.values())
+    alike: dict[str, Counter[_Failure]] = {}
+    groups: dict[_Failure, str] = {}
+    for failure, count in counts.items():
+        if failure.campaign not in usual or failure.node not in (None, usual[failure.campaign]):
+            continue
+        alike.setdefault(failure.fingerprint, Counter())[failure] = count
+        node = usual[failure.campaign]
+        if node is not None and campaigns[node] >= _LEAST_ON_A_NODE:
+            groups[failure] = group_of_node(node)
+    for fingerprint, same in alike.items():
+        if len({usual[failure.campaign] for failure in same} - {None}) <= 1:
+            groups.update(_of_one_card(fingerprint, same, groups))
+    return TakenCards(groups)
+
+
+def _usual_nodes(counts: Mapping[_Failure, int]) -> dict[str, str | None]:
+    """Return where each campaign met it, None where no log tells; one that met it here and there takes its ill along, and is left out."""
+    met: dict[str, Counter[str]] = {}
+    for failure, count in counts.items():
+        nodes = met.setdefault(failure.campaign, Counter())
+        if failure.node is not None:
+            nodes[failure.node] += count
+    usual: dict[str, str | None] = {}
+    for campaign, nodes in met.items():
+        node, most = nodes.most_common(1)[0] if nodes else (None, 1)
+        if most > _MOST * sum(nodes.values()):
+            usual[campaign] = node
+    return usual
+
+
+def _of_one_card(fingerprint: str, same: Mapping[_Failure, int], groups: Mapping[_Failure, str]) -> dict[_Failure, str]:
+    """Return the group of those of equal failures that have none yet and may be of one card, as at most one node is known of them.
+
+    That is the group of the node where its card is taken, and the failure's own where that is not known and the campaigns are many. A
+    campaign that has most of them takes its ill along.
+    """
+    in_all = sum(same.values())
+    left = [failure for failure, count in same.items() if failure not in groups and count <= _MOST * in_all]
+    of_node = next((groups[failure] for failure in same if failure in groups), None)
+    if of_node is None and len({failure.campaign for failure in left}) < _LEAST_UNPLACED:
+        return {}
+    return dict.fromkeys(left, of_node or group_of_a_card(fingerprint))
+
+
+def _failure(row: JobRow) -> _Failure:
+    return _Failure(row.fingerprint or "", row.campaign or "", row.node)
