@@ -38,6 +38,8 @@ def test_every_model_of_the_table_is_found_by_its_own_name() -> None:
     pytest.param("gemma 27b", "google/gemma-2-27b", id="two versions of different shapes"),
     pytest.param("Qwen2.5-Omni-7B", "Qwen/Qwen2.5-7B", id="another kind of a known family"),
     pytest.param("falcon 90b", "tiiuae/falcon-40b", id="a size that the table does not have"),
+    pytest.param("Qwen 32B", "Qwen/Qwen3-32B", id="several versions, of which Ollama calls one so"),
+    pytest.param("deepseek 671b", "deepseek-ai/DeepSeek-V3", id="a maker and the published size of several"),
     pytest.param("qwen2.5", "Qwen/Qwen2.5-7B", id="no size"),
     pytest.param("Wan-1.3B", "Wan-AI/Wan2.1-T2V-1.3B-Diffusers", id="the beginning of a name"),
 ])  # fmt: skip
@@ -54,6 +56,13 @@ def test_what_is_open_is_not_guessed(written: str, meant: str) -> None:
     pytest.param("output/checkpoint-1000", id="a folder"),
     pytest.param("", id="nothing"),
     pytest.param("Qwen3-8B-Reward", id="a word that changes the model"),
+    pytest.param("Qwen3-8B-Kestrel", id="a word behind the size, and none that says it is a fine-tune"),
+    pytest.param("Qwen3-8B-Reward-sft", id="a fine-tune to another model"),
+    pytest.param("Qwen3-8B-abliterated-DFlash", id="a draft model"),
+    pytest.param("Qwen3-8B-merged-mmproj-F16.gguf", id="a projector"),
+    pytest.param("Qwen3-32B-distilled-to-3B", id="a fine-tune with another size"),
+    pytest.param("Kestrel-8B-sft", id="a fine-tune of nobody knows what"),
+    pytest.param("runs/output/checkpoint-1000", id="folders of a trainer alone"),
 ])  # fmt: skip
 def test_what_names_no_model_finds_none(written: str) -> None:
     assert model_row(written) is None
@@ -90,6 +99,19 @@ def test_what_is_mistyped_is_offered(written: str, meant: str) -> None:
     pytest.param("Qwen3-14B-5.0bpw-h6-exl2", "Qwen/Qwen3-14B", id="the bits of a weight"),
     pytest.param("智谱 GLM-4-9B", "zai-org/glm-4-9b-chat", id="a Chinese name before the English one"),
     pytest.param("千问3-14b", "Qwen/Qwen3-14B", id="a Chinese name alone"),
+    pytest.param("deepseek R1 的 14B 蒸馏版", "deepseek-ai/DeepSeek-R1-Distill-Qwen-14B", id="distilled, in Chinese"),
+    pytest.param("千问2.5 140亿", "Qwen/Qwen2.5-14B", id="parameters by the hundred millions"),
+    pytest.param("qwen2.5 14 billion", "Qwen/Qwen2.5-14B", id="billions in a word"),
+    pytest.param("Qwen2.5-14B (14B)", "Qwen/Qwen2.5-14B", id="the size said twice"),
+    pytest.param("qwen3-30ba3b", "Qwen/Qwen3-30B-A3B", id="what is active at once, glued"),
+    pytest.param("qwen3vl4b", "Qwen/Qwen3-VL-4B-Instruct", id="the size glued to the kind"),
+    pytest.param("Qwen2.5Coder-14B", "Qwen/Qwen2.5-14B", id="the kind glued to the version"),
+    pytest.param("somebody__Qwen3-14B-AWQ", "Qwen/Qwen3-14B", id="an owner before two underscores"),
+    pytest.param("Qwen3-14B-Kestrel-sft-v2b", "Qwen/Qwen3-14B", id="a fine-tune with a name of its own"),
+    pytest.param("out/Qwen3-14B-sft/v0-20260102-030405/checkpoint-90", "Qwen/Qwen3-14B", id="folders of a trainer"),
+    pytest.param(r"D:\models\Qwen3-14B\ggml-model-Q4_K_M.gguf", "Qwen/Qwen3-14B", id="a file without a name of its own"),
+    pytest.param("gpt-oss-20b-MXFP4_MOE.gguf", "openai/gpt-oss-20b", id="a mixture of types for experts"),
+    pytest.param("Qwen3-14B (modelopt)", "Qwen/Qwen3-14B", id="the tool in brackets"),
     pytest.param("R1-Distill-Llama-8B", "deepseek-ai/DeepSeek-R1-Distill-Llama-8B", id="without its maker"),
 ])  # fmt: skip
 def test_other_names_are_found(written: str, found: str) -> None:

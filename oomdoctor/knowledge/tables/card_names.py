@@ -19,6 +19,13 @@ _MEBIBYTES = r"(?<![\w.])(\d{4,6})\s*mi?b?(?![a-z\d])"
 _PARALLEL = r"(?i)(?<![a-z\d])(?:tp|tensor[\s_-]parallel(?:[\s_-]size)?)\s*[=:]?\s*(\d{1,3})(?![\w.])"
 _BUILT_AS = r"(?<![a-z\d])sm[\s_-]?\d{2,3}[a-z]?(?![a-z\d])"
 """The compute capability beside a name (`SM120`, `sm_89`, `SM12x`)."""
+_NOT_ITS_OWN = (
+    r"(?<![a-z\d])gfx\d{3,4}[a-z]?(?![a-z\d])"
+    r"|[\s+,，、]*(?<![\w.])(?:(?:6[4-9]|[7-9]\d|\d{3,4})\s*g(?:i?b)?|\d\s*tb?)\s*(?:内存|(?:system |host )?(?:ram|memory)(?![a-z]))"
+)
+"""What LLVM calls a card beside its name (`gfx1100`), and memory of the machine (`5090+64g内存`); read where the whole names none."""
+_THIN = r"(?<![a-z])max-?q(?![a-z])"
+"""NVIDIA's word for thin laptops, which is in the names of some cards; the others are called laptop GPUs."""
 _INSIDE = r"[(（]([^()（）]+)[)）]"
 _CHINESE = "[\u3400-\u9fff]+"
 _WORD = r"[a-z]{3,}"
@@ -40,6 +47,7 @@ _OF_UNITS = (
 )
 _MACHINES = rf"(?i)(?<![\w.]){_NUMBER}\s*(?:台|机|(?:nodes?|machines?|servers?|systems?)(?![a-z]))"
 _MOST_IN_A_MACHINE = 8
+"""Of more cards in one number the machines are counted already (`4台910B 64G×32`)."""
 _PAIR = r"(?i)\bpair\s+of\b"
 _SLICE = r"(?i)\bmig\b.*?\b\dg\.(\d{1,3})gb\b|[a-z]\d{1,4}[a-z]*-(\d{1,3})[cq]$"
 """A part of a card that counts as one (nvidia-smi mig -lgip), or of NVIDIA's vGPU (`A100-10C`)."""
@@ -97,7 +105,8 @@ def _among_other_words(written: str) -> Iterator[CardName]:
     """Yield what is left without the words that are in no card's name, then what stands in brackets (`a workstation (A6000 48GB)`)."""
     written = re.sub(_MEBIBYTES, _gigabytes, re.sub(_GLUED_SIZE, r"\1 ", written, flags=re.IGNORECASE), flags=re.IGNORECASE)
     inside = [name for name in re.findall(_INSIDE, written) if letters(_SIZE.sub(" ", name))]
-    for text in (written, *inside):
+    beside = re.sub(_NOT_ITS_OWN, " ", written, flags=re.IGNORECASE)
+    for text in dict.fromkeys((written, *inside, beside, re.sub(_THIN, "laptop", beside, flags=re.IGNORECASE))):
         known = _known_only(text)
         if known and letters(_SIZE.sub(" ", known)):
             size = _SIZE.search(known)
@@ -146,10 +155,9 @@ def _without_counts(written: str) -> tuple[str, int | None]:
         text, times = _taken(_PARALLEL, text)
     text, cards = (text, None) if times else _taken(_OF_UNITS, text)
     text, pairs = re.subn(_PAIR, " ", text)
-    if times is not None:
-        return text, times * (machines or 1)
-    if cards is not None and machines is not None and cards <= _MOST_IN_A_MACHINE:
-        return text, cards * machines
+    cards = times or cards
+    if cards is not None and machines is not None:
+        return text, cards * machines if cards <= _MOST_IN_A_MACHINE else cards
     return text, cards or (2 if pairs else machines)
 
 

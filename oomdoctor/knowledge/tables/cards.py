@@ -25,6 +25,8 @@ is 49,152 MB of 64 GB and 21,845 MB of 32 GB."""
 _ROUNDED = 0.07
 """Sizes of one card that differ by less are one: a B200 of 192 GB shows 180."""
 _CLOUD = re.compile(r"\b(?:standard_|ml\.)")
+_SHORT_SIZE = re.compile(r"(?<=[.\d])xl\b")
+"""`g5.8xl` for g5.8xlarge."""
 _PARTED = re.compile(r"[\s()（）,，:：]+")
 _KNOWN_CHOICES = 2
 """Memory that is shared with the host is bought in any size; of more sizes than this none is the commonest."""
@@ -69,7 +71,7 @@ def commonest_card(written: str) -> Card | None:
 
 def _rented(written: str) -> Card | None:
     """Return the cards of a type of machine that a cloud rents (`p4d.24xlarge`, `Standard_NC24ads_A100_v4`); None where none is named."""
-    plain = _CLOUD.sub("", written.lower())
+    plain = _SHORT_SIZE.sub("xlarge", _CLOUD.sub("", written.lower()))
     row = next((row for words in (plain, *_PARTED.split(plain)) if (row := _instances().get(words))), None)
     card = None if row is None else commonest_card(row["card"])
     if row is None or card is None:

@@ -15,20 +15,31 @@ _LONGEST = 300
 _CACHED = re.compile(r"models--[\w.-]{1,100}--([\w.-]{1,100})")
 _FILE = re.compile(r"(?:-\d{5}-of-\d{5})?\.(?:gguf|safetensors|bin|pth?)$")
 _FORMAT = re.compile(
-    r"(?<![a-z0-9])(?:q\df(?:16|32)(?:_\d)?|(?:ud-)?i?q\d(?:_(?:k|[01]|xxs|xs|s|m|l|xl|nl|p|kss|k[stlv]|r[48]))*|tq\d_0|awq|gptq|gguf|ggml|bnb|nf4|fp[48]|nvfp4|mxfp[48]|fp16|bf16|f16|fp32"
-    r"|int-?[48]|[248]-?bits?|w\da\d+|exl[23]|\d(?:\.\d{1,2})?bpw|h[68]|dwq|ct2|mlx|marlin|qat|autoround|quantized|dynamic|static|pertensor)(?![a-z0-9])"
+    r"(?<![a-z0-9])(?:q\df(?:16|32)(?:_\d)?|(?:ud-)?i?q\d(?:_(?:k|[01]|xxs|xs|s|m|l|xl|nl|p|kss|k[stlv]|r[48]))*|tq\d_0|awq|gptq|gguf|ggml|bnb|nf4|fp[48]|nvfp4|mxfp[48](?:_moe)?|fp16|bf16|f16|fp32"
+    r"|int-?[48]|[2-9]-?bits?|w\da\d+|exl[23]|\d(?:\.\d{1,2})?bpw|h[68]|dwq|ct2|mlx|marlin|qat|autoround|quantized|dynamic|static|pertensor)(?![a-z0-9])"
 )
 _WHOLE_VERSION = re.compile(r"(?<=\d)\.0(?![\d.]|\s*[bm](?![a-z]))")
 """`V2.0` is V2."""
 _SIZE_APART = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d{1,2})?)\s+(b|bpw)(?![a-z0-9])")
-_ACTIVE_BEHIND = re.compile(r"(?<=\db)\.(?=a\d)")
+# Forms that few names need; re compiles them where one does.
+_BILLIONS = r"(?<=\d)[\s-]*billions?(?![a-z])"
+_HUNDRED_MILLIONS = r"(\d{1,5}(?:\.\d{1,2})?)\s*亿"
+_DOUBLE_OWNER = r"^[a-z\d][a-z\d.-]*__(?=[a-z])"
+"""Copies in a cache have the owner and two underscores before their own name."""
+_NAMELESS = (
+    r"(?:checkpoint|global_step|epoch|step|snapshot|run|v)?[-_]?\d*|[0-9a-f]{12,64}|v?\d+-\d{8}-\d+|final|best|last|main|exported|output|huggingface|actor"
+    r"|snapshots|models|ckpts?|(?:ggml-|pytorch_|diffusion_pytorch_)model|consolidated(?:\.\d+)?"
+)
+"""The last part of a path that is the same for every model: what stands before it names the model."""
+_GLUED_KIND = r"(?<=\d)(?:coder|instruct|chat|thinking|math)(?![a-z])"
+_ACTIVE_BEHIND = re.compile(r"(?<=\db)\.?(?=a\d)")
 _CHINESE = "[\u3400-\u9fff]+"
 """A range as wide takes a millisecond to compile, which only a name with such letters pays."""
 _SPLIT = re.compile(r"[\s_:/()+,-]+")
 _SIZE = re.compile(r"(\d{1,4}(?:\.\d{1,3})?|\d{1,2}x\d{1,3}(?:\.\d)?)([bm])(\d?)")
 _ACTIVE = re.compile(r"a\d{1,3}(?:\.\d)?b")
-_GLUED = re.compile(r"([a-z]{3,})(\d{1,3}(?:\.\d)?b)")
-_VERSION_BEHIND = re.compile(r"v\d(?:\.\d)?")
+_GLUED = re.compile(r"([a-z]{3,}|[a-z][a-z\d.]*\d[a-z]+)(\d{1,3}(?:\.\d)?b)")
+_VERSION_BEHIND = re.compile(r"v\d{1,2}(?:\.\d{1,2})?[a-z]?")
 _BESIDE = re.compile(r"\d{4}|\d{1,4}k|1m|\d{1,3}e")
 """Dates, lengths of the context and numbers of experts."""
 _DISTILLED = re.compile(r"(?<![a-z])distilled(?![a-z])")
@@ -69,15 +80,36 @@ class ModelName(Struct, frozen=True):
 
 
 def read_model_name(written: str) -> Iterator[ModelName]:
-    """Yield what a name may say: all of it the model's own, then without its owner, then what a fine-tune says of its base."""
-    plain = last_part(written)
+    """Yield what a name may say: all of it the model's own, then without its owner, then what a fine-tune says of its base.
+
+    Where a word says that it is a fine-tune, words behind the size are the fine-tune's own.
+    """
+    plain = _naming_part(written)
     yield from _spelled(plain)
     bare = _owner().sub("", plain)
+    bare = re.sub(_DOUBLE_OWNER, "", bare, flags=re.IGNORECASE) if "__" in bare else bare
     if bare != plain:
         yield from _spelled(bare)
     base = _fine_tune().sub(" ", bare)
     if base != bare:
         yield from _spelled(base)
+    if (apart := re.sub(_GLUED_KIND, "", base, flags=re.IGNORECASE)) != base:
+        yield from _spelled(apart)
+    if base != bare or not name_words("model", "tuned").keys().isdisjoint(_words(bare.lower())):
+        yield from _spelled(base, is_tuned=True)
+
+
+def _naming_part(written: str) -> str:
+    """Return the last part of a path that names a model: what a trainer or a loader calls its folders and files does not."""
+    parts = [written]
+    while "/" in (path := parts[-1].replace("\\", "/").rstrip("/")) and _is_nameless(last_part(path)):
+        parts.append(path.rpartition("/")[0])
+    return last_part(parts[-1])
+
+
+def _is_nameless(plain: str) -> bool:
+    read = _read(plain)
+    return not read.size and (not read.family or re.fullmatch(_NAMELESS, _FILE.sub("", plain.lower())) is not None)
 
 
 def read_known_name(name: str) -> Iterator[ModelName]:
@@ -85,11 +117,11 @@ def read_known_name(name: str) -> Iterator[ModelName]:
     yield from _spelled(last_part(name))
 
 
-def _spelled(plain: str) -> Iterator[ModelName]:
+def _spelled(plain: str, *, is_tuned: bool = False) -> Iterator[ModelName]:
     """Yield a name in parts; `_` between digits separates, else it is a dot (`Qwen-1_8B`)."""
-    yield _read(plain)
+    yield _read(plain, is_tuned=is_tuned)
     if re.search(r"\d_\d", plain):
-        yield _read(re.sub(r"(?<=\d)_(?=\d)", ".", plain))
+        yield _read(re.sub(r"(?<=\d)_(?=\d)", ".", plain), is_tuned=is_tuned)
 
 
 @cache
@@ -123,24 +155,34 @@ def has_format(written: str) -> bool:
     return bool(_read(last_part(written)).format)
 
 
-def _read(plain: str) -> ModelName:
+def _read(plain: str, *, is_tuned: bool = False) -> ModelName:
     text = _DISTILLED.sub("distill", _translated(_FILE.sub("", plain.lower())))
     form = _FORMAT.search(text)
     family: list[str] = []
     size, active, beside = "", "", []
-    same_shape = name_words("model", "training")
+    same_shape = _same_shape()
     for word in _words(_FORMAT.sub(" ", text)):
         sized = _SIZE.fullmatch(word)
-        if sized and not size:
+        if sized and size in {"", _billions(sized)}:
             size = _billions(sized)
         elif _ACTIVE.fullmatch(word):
             active = word
-        elif word in same_shape or _BESIDE.fullmatch(word) or (size and _VERSION_BEHIND.fullmatch(word)):
+        elif word in same_shape or _BESIDE.fullmatch(word) or (size and (_VERSION_BEHIND.fullmatch(word) or (is_tuned and _is_own(word)))):
             beside.append(word)
         else:
             family.append(word)
     joined = re.sub(r"v(?=\d)", "", "".join(family).replace(".", ""))
     return ModelName(joined, size, active, form[0] if form else "", tuple(beside))
+
+
+@cache
+def _same_shape() -> frozenset[str]:
+    return frozenset((*name_words("model", "training"), *name_words("model", "tuned")))
+
+
+def _is_own(word: str) -> bool:
+    """Return whether a word behind the size of a fine-tune is its own: no other size, and none that makes another model of it."""
+    return word not in name_words("model", "kind") and _SIZE.fullmatch(word) is None
 
 
 def _translated(text: str) -> str:
@@ -151,9 +193,11 @@ def _translated(text: str) -> str:
     for chinese, english in name_words("model", "family").items():
         if chinese in text:
             bare = text.replace(chinese, " ")
-            text = bare if english in bare else text.replace(chinese, f"{english} ")
+            text = bare if english in bare else text.replace(chinese, f" {english} ")
+    if "billion" in text:
+        text = re.sub(_BILLIONS, "b", text)
     text = _SIZE_APART.sub(r"\1\2", _ACTIVE_BEHIND.sub("-", _WHOLE_VERSION.sub("", text)))
-    return text if text.isascii() else re.sub(_CHINESE, " ", text)
+    return text if text.isascii() else re.sub(_CHINESE, " ", re.sub(_HUNDRED_MILLIONS, lambda sized: f" {float(sized[1]) / 10:g}b ", text))
 
 
 def without_maker(family: str) -> str:

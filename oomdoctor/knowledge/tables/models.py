@@ -120,6 +120,8 @@ def model_row(name: str) -> ModelRow | None:
 
     `name` is what configs and people write: `Qwen/Qwen2.5-7B-Instruct`, `/data/models/Qwen2___5-7B`, `qwen2.5:7b`, a GGUF file.
     """
+    if "/" in name and (whole := _whole_names().get(name.lower())):
+        return _row(whole)
     return next((row for written in _readings(name) if (row := _meant(written)) is not None), None)
 
 
@@ -132,7 +134,7 @@ def model_choices(name: str, most: int = 3) -> list[str]:
         like = max(likeness(written.family, known.family), likeness(spelled, last_part(entry.row.name).lower()))
         if known.format or like < _LIKE:
             continue
-        is_at_size = bool(written.size) and written.size == known.size
+        is_at_size = bool(written.size) and _has_size(written, entry)
         is_begun = bool(written.family) and known.family.startswith(written.family)
         mark = (-like - _AT_SIZE * (is_at_size + is_begun), _away(entry.row, written.billions), entry.row.name)
         place = (known.family, known.size, known.active)
@@ -185,9 +187,10 @@ def _meant(written: ModelName) -> ModelRow | None:
     named_so = [entry for entry in of_size if entry.name.size == written.size]
     if row := _chosen(written, named_so if written.size and named_so else of_size):
         return row
-    if entries and not of_size and (tagged := _tags().get((written.family, written.size))):
+    short = [entry for entry in _entries() if entry.name.size == written.size and _is_short_for(written, entry.name)]
+    if entries and not (of_size or short) and (tagged := _tags().get((written.family, written.size))):
         return tagged.row  # `DeepSeek R1 32B`: in that size there are only models that Ollama calls so
-    return _chosen(written, [entry for entry in _entries() if entry.name.size == written.size and _is_short_for(written, entry.name)])
+    return _chosen(written, short)
 
 
 def _is_short_for(written: ModelName, known: ModelName) -> bool:
@@ -201,7 +204,8 @@ def _is_short_for(written: ModelName, known: ModelName) -> bool:
         return True
     without_version = written.is_without_version and known.family.rstrip("0123456789") == written.family
     without_student = written.family.endswith(_DISTILLED) and known.family.startswith(written.family)
-    without_family = written.family in name_words("model", "role") and known.family.endswith(written.family)
+    is_its_end = written.family in name_words("model", "role") or written.family.startswith(_DISTILLED)
+    without_family = is_its_end and known.family.endswith(written.family)
     return bool(written.size) and (without_version or without_student or without_family)
 
 
@@ -269,6 +273,12 @@ def _spellings() -> list[tuple[str, str, str]]:
     """Return every name of every model: its letters alone, as it is written, and the row."""
     known = [(spelling, name) for name, called in _called().items() for spelling in (name, *called) if not is_ollama_tag(spelling)]
     return [(spelling.lower().translate(_SEPARATORS), spelling, name) for spelling, name in known]
+
+
+@cache
+def _whole_names() -> Mapping[str, str]:
+    """Return the rows by the names on a hub, owner and all: an owner's name may say what the model's own does not."""
+    return {spelling.lower(): name for name, called in _called().items() for spelling in (name, *called) if "/" in spelling}
 
 
 @cache
