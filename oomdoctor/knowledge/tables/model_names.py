@@ -93,8 +93,8 @@ def read_model_name(written: str) -> Iterator[ModelName]:
     base = _fine_tune().sub(" ", bare)
     if base != bare:
         yield from _spelled(base)
-    if (apart := re.sub(_GLUED_KIND, "", base, flags=re.IGNORECASE)) != base:
-        yield from _spelled(apart)
+    if (unglued := re.sub(_GLUED_KIND, "", base, flags=re.IGNORECASE)) != base:
+        yield from _spelled(unglued)
     if base != bare or not name_words("model", "tuned").keys().isdisjoint(_words(bare.lower())):
         yield from _spelled(base, is_tuned=True)
 
