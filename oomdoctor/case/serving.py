@@ -69,6 +69,12 @@ class StartupProfile(Struct, frozen=True, kw_only=True):
     """Whether the bytes of a score are those that releases with this sampler print."""
     caches_prefixes: bool = False
     """Whether layers with states keep them for prompts that begin alike, where nobody says it."""
+    whole_windows: bool = False
+    """Whether layers with a window keep all tokens beside layers that do."""
+    whole_with_connector: bool = False
+    """Whether they do where the cache is passed on to something else."""
+    prints_requests: bool = True
+    """Whether the printed tokens are those of requests of full length, and not blocks of one group of layers."""
     steps_ahead: int = 1
     """Steps whose tokens a window keeps beside its own, as they are under way."""
     checks_states: bool = False
@@ -109,6 +115,8 @@ class StartupProfile(Struct, frozen=True, kw_only=True):
     """Bytes that the default share leaves for data parallel attention."""
     drafts_inside: bool = True
     """Whether what proposes tokens, and its cache, come out of the share."""
+    scale_bytes: float = 0.0
+    """Bytes beside each 4-bit parameter of experts next to compressed keys (DeepSeek V4): scales that loading leaves behind."""
     states_by_request: bool = True
     """Whether the states of the widest compression of keys are for so many requests, and not for so many tokens."""
 
@@ -180,6 +188,8 @@ class Server(Struct, frozen=True, kw_only=True):
     adapter_rank: int = 16
     caches_prefixes: bool = False
     """Whether a request holds the state that it came from beside its own, for other prompts that begin alike."""
+    whole_windows: bool = False
+    """Whether layers with a window keep all tokens, like those beside them that have none."""
     drafted: int = 0
     """Tokens that layers of the model itself propose in a step (MTP); 0 where these layers are not loaded."""
     profile: StartupProfile = StartupProfile()
@@ -277,6 +287,11 @@ class Served(Struct, frozen=True, kw_only=True):
             # States of a fixed size are no tokens.
             return ByteRange(0, 0, 0)
         return ByteRange(*(max(0, int(size / self.token)) for size in (self.cache.expected, self.cache.low, self.cache.high)))
+
+    @property
+    def full_token(self) -> float:
+        """Bytes of a token of a request of full length, on one card; where that length is not known, those of any token."""
+        return self.request / self.server.length if self.request and self.server.length else self.token
 
 
 AnyPlan = Union[Plan[Estimate], Plan[Served]]

@@ -280,6 +280,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Tensor parallel cards that divide the tokens of the cache among them."""
     chunked_prefill: bool | None = None
     """Whether a server reads long prompts in several steps."""
+    cache_connector: str | None = None
+    """What a server passes its cache on to."""
     prefix_caching: bool | None = None
     """Whether a server keeps what prompts begin with for the next ones."""
     served_adapters: bool | None = None
@@ -305,7 +307,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     host_experts: Union[int, bool, None] = None
     """Layers whose experts llama.cpp keeps on the host, the first ones; true is all of them."""
     whole_windows: bool | None = None
-    """Whether llama.cpp keeps all tokens of layers with a window."""
+    """Whether a program keeps all tokens of layers with a window."""
     tensor_override: str | None = None
     """Where llama.cpp puts matrices, by a pattern of their names: `exps=CPU`."""
 

@@ -111,7 +111,8 @@ def _length(now: Deployment) -> Iterator[ServerOption]:
 
 def _longest_request(now: Deployment) -> Deployment | None:
     """Return the deployment with the longest request that the cache surely holds, and with the step that goes with it."""
-    held, present = now.newest().tokens.low // _ROUND * _ROUND, now.server.length
+    newest, present = now.newest(), now.server.length
+    held = max(0, int(newest.cache.low / newest.full_token)) // _ROUND * _ROUND if newest.full_token else 0
     length = min(held, _USUAL) if present is None else held
 
     def limited(server: Server) -> Server:

@@ -210,6 +210,7 @@ def _server(
         graphs_inside=defaults.graphs_inside is not None and default(defaults.graphs_inside) is True,
         offload=_offload(settings),
         caches_prefixes=profile.caches_prefixes if settings.prefix_caching is None else settings.prefix_caching,
+        whole_windows=_whole_windows(settings, profile),
         drafted=_drafted(settings),
         media=media_items(settings, shape, length=length, batched=batched, profile=profile, version=version),
         cache_told=settings.cache_memory if settings.cache_memory and settings.cache_memory > 0 else None,
@@ -281,6 +282,13 @@ def _profile(defaults: ServerDefaults, default: Callable[[Sequence[ServerDefault
     sizes = ((name, getattr(defaults, key), unit) for name, (key, unit) in _SIZES.items())
     known |= {name: round(default(row) * unit) for name, row, unit in sizes if row is not None}
     return convert(known, StartupProfile)
+
+
+def _whole_windows(settings: RunSettings, profile: StartupProfile) -> bool:
+    """Return whether layers with a window keep all tokens: as somebody says, else as the release has it."""
+    if settings.whole_windows is not None:
+        return settings.whole_windows
+    return profile.whole_windows or (profile.whole_with_connector and settings.cache_connector is not None)
 
 
 def _drafted(settings: RunSettings) -> int:

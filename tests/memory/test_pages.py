@@ -82,6 +82,26 @@ def test_tokens_of_windows_and_states_are_requests_of_full_length() -> None:
     assert plain.token * 4096 == plain.request
 
 
+def test_layers_with_a_window_keep_all_tokens_where_nothing_groups_them_apart() -> None:
+    assert request(WINDOW, whole_windows=True) == request({})
+    assert request({"sliding_window": 100}, whole_windows=True) == request({"sliding_window": 100})
+
+
+@pytest.mark.parametrize(("config", "layers"), [
+    pytest.param({}, 8, id="layers that are alike: each token in all of them"),
+    pytest.param(WINDOW, 2 * 4, id="four groups of two, as if each kept every token"),
+    pytest.param({"sliding_window": 100, "layer_types": SPREAD}, 3 * 3, id="the last group is filled up"),
+    pytest.param(DELTA, 2 * 4, id="groups of states count like those of attention"),
+])  # fmt: skip
+def test_older_releases_print_the_tokens_of_one_group(config: dict[str, Any], layers: int) -> None:
+    found = shape_from_config({**PLAIN, **config})
+    assert found is not None
+    server = Server(program=a_program("vllm"), memory_fraction=0.9, batched=512, requests=8, length=4096)
+    made = serve(replace(run(task="infer"), shape=found), replace(server, profile=StartupProfile(prints_requests=False)), 24 * GIB)
+    assert made.token == layers * TOKEN
+    assert made.request == request(config)
+
+
 def test_sglang_leaves_room_for_states_in_a_pool_of_their_own() -> None:
     found = shape_from_config({**PLAIN, **DELTA})
     assert found is not None

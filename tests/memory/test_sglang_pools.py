@@ -121,3 +121,16 @@ def test_more_memory_never_holds_fewer_tokens(model: str, tensor: int, one: int,
     setup, told = of(model, tensor), server(pools=CachePools(window_tokens=ratio))
     few, many = (for_tokens(setup, told, ByteRange(*3 * (size * GIB,))) for size in sorted((one, other)))
     assert few.expected <= many.expected <= max(one, other) * GIB
+
+
+def test_scales_that_loading_leaves_are_weights_beside_compressed_keys() -> None:
+    left = server(profile=StartupProfile(scale_bytes=0.125))
+
+    def more(model: str, tensor: int) -> int:
+        setup = of(model, tensor, weights="mxfp4")
+        return serve(setup, left, 80 * GIB).terms[0].bytes - serve(setup, server(), 80 * GIB).terms[0].bytes
+
+    experts = 43 * 256 * 3 * 4096 * 2048
+    assert more("deepseek-ai/DeepSeek-V4-Flash", 1) == pytest.approx(experts / 8, abs=1)
+    assert more("deepseek-ai/DeepSeek-V4-Flash", 4) == pytest.approx(experts / 32, abs=1)
+    assert more("openai/gpt-oss-120b", 1) == 0

@@ -378,3 +378,27 @@ def test_a_start_is_not_promised_where_the_longest_request_is_not_known() -> Non
 ])  # fmt: skip
 def test_whether_prefixes_are_cached_is_of_the_release_or_said(settings: dict[str, Any], held: bool) -> None:  # noqa: FBT001 - a table
     assert of(**settings).server.caches_prefixes is held
+
+
+@pytest.mark.parametrize(("settings", "whole"), [
+    pytest.param({"server_version": "0.9.0"}, True, id="before windows are groups of their own"),
+    pytest.param({"server_version": "0.9.1"}, False, id="from this release they are"),
+    pytest.param({"server_version": "0.9.1", "whole_windows": True}, True, id="not where somebody turns that off"),
+    pytest.param({"server_version": "0.20.0", "cache_connector": "LMCacheConnectorV1"}, True, id="nor where the cache is passed on"),
+    pytest.param({"server_version": "0.22.0", "cache_connector": "LMCacheConnectorV1"}, False, id="until connectors know groups"),
+    pytest.param({"server_version": "0.20.0", "cache_connector": "LMCacheConnectorV1", "whole_windows": False}, False, id="unless it is said"),
+])  # fmt: skip
+def test_whether_windows_keep_all_tokens(settings: dict[str, Any], whole: bool) -> None:  # noqa: FBT001 - a table
+    assert of(**settings).server.whole_windows is whole
+
+
+@pytest.mark.parametrize(("version", "card", "beside"), [
+    pytest.param("0.5.15", "NVIDIA H200", 0.125, id="Hopper before they were deleted"),
+    pytest.param("0.5.16", "NVIDIA H200", 0, id="Hopper since"),
+    pytest.param("0.5.15", "NVIDIA B200", 0, id="a card that computes in 4 bit"),
+])  # fmt: skip
+def test_scales_stay_on_cards_without_4_bit_kernels(version: str, card: str, beside: float) -> None:
+    shape = of(model="Qwen/Qwen2.5-0.5B").setup.shape
+    settings = RunSettings().with_values({"server_version": version})
+    made = deploy(settings, shape, record_of("sglang"), CardLookup(card, 140 * GIB))
+    assert made.server.profile.scale_bytes == beside

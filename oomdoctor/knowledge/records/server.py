@@ -59,6 +59,9 @@ class ServerDefaults(Record, frozen=True, kw_only=True):
     caches_latent: Defaults | None = None
     caches_prefixes: Defaults | None = None
     steps_ahead: Defaults | None = None
+    whole_windows: Defaults | None = None
+    whole_with_connector: Defaults | None = None
+    prints_requests: Defaults | None = None
     checks_states: Defaults | None = None
     caps_step: Defaults | None = None
     loads_wide: Defaults | None = None
@@ -81,6 +84,7 @@ class ServerDefaults(Record, frozen=True, kw_only=True):
     draft_beside_gb: Defaults | None = None
     replicas_beside_gb: Defaults | None = None
     drafts_inside: Defaults | None = None
+    scale_bytes: Defaults | None = None
     states_by_request: Defaults | None = None
     """These are of `StartupProfile`; MiB and GiB are its bytes."""
     state_slots: Defaults | None = None

@@ -39,12 +39,25 @@ def request_bytes(setup: Setup, server: Server) -> int | None:
     if (compressed := compressed_request_bytes(setup.shape, server, server.length)) is not None:
         return round(compressed / setup.layout.pipeline)
     kinds = _kinds(setup, server)
-    if len({kind.state > 0 or kind.window for kind in kinds}) <= 1:
+    if _are_alike(kinds):
         # Layers of one kind are one group, however wide each is.
         size = sum(many * _blocks(kind, server, BLOCK) * _page(kind, BLOCK) for kind, many in kinds.items())
     else:
         size = _grouped(kinds, server)
     return round(size / setup.layout.pipeline)
+
+
+def block_token(setup: Setup, server: Server) -> float | None:
+    """Return the bytes of a token as releases print it that count the blocks of one group; None where all layers are alike.
+
+    Source: vllm 0.20.0 v1/core/kv_cache_utils.py, _report_kv_cache_config.
+    """
+    kinds = _kinds(setup, server)
+    if _are_alike(kinds) or any(layer.compression for layer in setup.shape.each):
+        return None
+    group, _ = _group(kinds)
+    groups = sum(-(-many // group) for many in kinds.values())
+    return group * groups * max(kind.token for kind in kinds) / (setup.layout.pipeline * server.dealt) or None
 
 
 def states_bytes(setup: Setup, server: Server) -> int:
@@ -54,6 +67,10 @@ def states_bytes(setup: Setup, server: Server) -> int:
         return 0
     group, page = _group(kinds)
     return round(server.requests * group * page / setup.layout.pipeline)
+
+
+def _are_alike(kinds: Counter[_Kept]) -> bool:
+    return len({kind.state > 0 or kind.window for kind in kinds}) <= 1
 
 
 def _grouped(kinds: Counter[_Kept], server: Server) -> float:
@@ -91,9 +108,11 @@ def _kinds(setup: Setup, server: Server) -> Counter[_Kept]:
     """Return how many layers keep what on one card."""
     heads, width, tensor = inference.heads_fraction(setup), setup.cache_bytes, setup.layout.tensor
     layers_of: Counter[_Kept] = Counter()
-    for (cache, indexed, window, state), many in layer_kinds(setup.shape):
+    layers = layer_kinds(setup.shape)
+    whole = server.whole_windows and any(window is None and (cache or indexed) for (cache, indexed, window, _), _ in layers)
+    for (cache, indexed, window, state), many in layers:
         if cache or indexed:
-            layers_of[_Kept((cache * width + indexed) * heads, window)] += many
+            layers_of[_Kept((cache * width + indexed) * heads, None if whole else window)] += many
         if state:
             layers_of[_Kept(0.0, None, state / tensor)] += many
     if server.drafted:

@@ -70,9 +70,9 @@ def _told(assumption: Assumption, turned: TurnedRelease) -> Assumption:
 
 def _widest(served: Served, older: Sequence[Served]) -> ByteRange:
     """Return the cache with the least and the most that any release holds, in bytes of this release's tokens."""
-    if not served.token:
+    if not served.full_token:
         return served.cache
-    scaled = [(then.cache, served.token / then.token) for then in older if then.token]
+    scaled = [(then.cache, served.full_token / then.full_token) for then in older if then.full_token]
     low = min([served.cache.low, *(round(cache.low * scale) for cache, scale in scaled)])
     high = max([served.cache.high, *(round(cache.high * scale) for cache, scale in scaled)])
     return ByteRange(served.cache.expected, low, high)

@@ -13,8 +13,9 @@ from oomdoctor.case.setup import Setup
 from oomdoctor.case.shape import Shape
 from oomdoctor.memory import inference
 from oomdoctor.memory.model import weights
+from oomdoctor.memory.model.parameters import routed
 from oomdoctor.memory.model.spread import beside_a_share
-from oomdoctor.memory.servers.pages import BLOCK
+from oomdoctor.memory.servers.pages import BLOCK, block_token
 from oomdoctor.memory.term import term
 from oomdoctor.units import GIB
 
@@ -72,6 +73,8 @@ def served(
 
 def _printed_token(setup: Setup, server: Server, request: int | None) -> float:
     """Return the bytes of what vLLM prints as a token: of a request of full length, with its windows and states, or of every token."""
+    if not server.profile.prints_requests and (counted := block_token(setup, server)):
+        return counted
     if request and server.length and any(layer.window or layer.state for layer in setup.shape.each):
         return request / server.length  # get_kv_cache_capacity
     return token_bytes(setup) / server.dealt
@@ -90,7 +93,7 @@ def _phases(terms: tuple[Term, ...], beside: tuple[Term, ...], cache: ByteRange)
 
 def loaded_weights(setup: Setup, server: Server) -> Term:
     """Return the weights that stay on the card."""
-    whole, beside = weights.weights(setup), round(beside_a_share(setup))
+    whole, beside = weights.weights(setup), round(beside_a_share(setup) + _scales_left(setup, server))
     if server.drafted:
         beside += round(weights.proposing_layer(setup) / setup.layout.tensor)
     low, high = whole.low, whole.high
@@ -98,6 +101,13 @@ def loaded_weights(setup: Setup, server: Server) -> Term:
         low, high = whole.bytes - round(_LOADED_LESS), whole.bytes + round(_LOADED_MORE)
     expected, low, high = (max(0, size + beside - server.offload) for size in (whole.bytes, low, high))
     return replace(whole, bytes=expected, low=low, high=high)
+
+
+def _scales_left(setup: Setup, server: Server) -> float:
+    """Return the bytes of scales of 4-bit experts that loading leaves on one card of a model with compressed keys."""
+    if setup.weights.name != "mxfp4" or not any(layer.compression for layer in setup.shape.each):
+        return 0.0
+    return server.profile.scale_bytes * routed(setup.shape) / (setup.layout.tensor * setup.layout.pipeline)
 
 
 def _is_counted_exactly(setup: Setup) -> bool:

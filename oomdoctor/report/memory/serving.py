@@ -38,6 +38,8 @@ _OPEN_REQUEST = Text(
     " less: give --max-model-len.",
     "缓存可容纳 {} 个 token。这里不知道该模型单个请求最长多少 token，而缓存放不下最长请求时无法启动：请给出 --max-model-len。",
 )
+_FEWER = 1.1
+"""How much larger a token of the log must be than one of a request for the two to be counted in different ways: blocks are rounded up."""
 _OUT_OF_MEMORY = "CUDA out of memory"
 _PHASES = {
     "load": Text("loading the model", "加载模型"),
@@ -143,7 +145,12 @@ def _holds(served: Served, wording: Wording) -> str:
         ).format(tokens)
     number = f"{max(0, served.cache.expected) / served.request:.1f}"
     holds = wording.say(
-        Text("The cache holds {} tokens: {} requests of {:,} tokens.", "缓存可容纳 {} 个 token，相当于 {} 个长度为 {:,} 的请求。")
+        Text(
+            "The cache holds {0} tokens, as the log counts them by the blocks of one group of layers: {1} requests of {2:,} tokens.",
+            "缓存可容纳 {0} 个 token（日志按其中一组层的块数统计），相当于 {1} 个长度为 {2:,} 的请求。",
+        )
+        if served.token > _FEWER * served.full_token
+        else Text("The cache holds {} tokens: {} requests of {:,} tokens.", "缓存可容纳 {} 个 token，相当于 {} 个长度为 {:,} 的请求。")
     )
     short = (
         wording.say(Text(" Longer requests than the cache are refused.", "放不进缓存的请求会被拒绝。"))
