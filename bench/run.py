@@ -34,7 +34,7 @@ import sys
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.parse.recogniser import Recogniser
 # ripgrep looks inside lines only: a literal that begins with a line end is looked for without it.
-found = sorted({literal.strip(b"\\r\\n") for literal in Recogniser(load_pack()).literals})
+found = sorted({literal.strip(b"\\r\\n") for literal in Recogniser(load_pack()).literals.texts})
 open(sys.argv[1], "wb").write(b"\\n".join(found) + b"\\n")
 """
 MIB = 1 << 20

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 
 from msgspec import Struct
@@ -182,6 +182,8 @@ class Engines(Struct, frozen=True):
     failures: Prefilter
     longest: int
     """Length of the longest literal."""
+    openings: Sequence[tuple[int, bytes]] = ()
+    """The literals of `every` that begin with a line end: their numbers, and what follows it, the shortest first."""
 
 
 class KeptText:
@@ -313,9 +315,7 @@ def _hits(buffer: bytearray, base: int, low: int, high: int, engines: Engines, t
 def _at_the_start(buffer: bytearray, low: int, high: int, engines: Engines) -> list[Hit]:
     """Return hits at the start of a source, which begins like a line: hits at its first byte of literals that begin with a line end."""
     head = bytes(buffer[: min(high, engines.longest)])
-    inside = set(engines.every.find(head, 0, len(head)))
-    hits = [(number, end - 1) for number, end in engines.every.find(b"\n" + head, 0, len(head) + 1)]
-    return [hit for hit in hits if hit not in inside and hit[1] > low]
+    return [(number, len(text)) for number, text in engines.openings if len(text) > low and head.startswith(text)]
 
 
 def _windows(

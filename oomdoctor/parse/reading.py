@@ -107,7 +107,7 @@ class LogReader:
                 if isinstance(made.every, FindPrefilter):
                     return made
                 self._shared = made
-            copy = Engines(self._shared.every.twin(), self._shared.failures.twin(), self._shared.longest)
+            copy = replace(self._shared, every=self._shared.every.twin(), failures=self._shared.failures.twin())
             self._local.engines = copy
         return copy
 
@@ -157,11 +157,12 @@ class LogReader:
         return read
 
     def _in_order(self, opened: Opened, read: SourceEvents, size: int | None, context: bool) -> None:
-        engines = self.engines(size)
-        if not context:
-            engines = replace(engines, every=engines.failures)
+        engines, literals = self.engines(size), self.recogniser.literals
+        if not context and engines.failures is not engines.every:
+            openings = [opening for opening in engines.openings if literals.failing[opening[0]]]
+            engines = replace(engines, every=engines.failures, openings=openings)
         collector = _EventCollector(self.recogniser, read.source.name)
-        tally = LiteralCount(self.recogniser.quotas, None if size is None else tail_start(size), size)
+        tally = LiteralCount(literals.quotas, None if size is None else tail_start(size), size)
         done = walk_windows(
             opened.reader, engines, tally, collector.window,
             line=1, keep=STREAM_TAIL + LEAD if size is None else 0, progress=self.progress,
@@ -179,7 +180,7 @@ class LogReader:
 
     def _end_of_stream(self, done: Walk, engines: Engines, collector: _EventCollector) -> None:
         """Now that its end is known, the end of a stream is read like that of a file."""
-        tally = LiteralCount(self.recogniser.quotas, 0, done.end)
+        tally = LiteralCount(self.recogniser.literals.quotas, 0, done.end)
         start = done.end - done.tail.size
         # What is kept may begin inside a message: its first bytes are context only.
         walk_windows(done.tail, engines, tally, collector.window, start=start, first=last_mib_start(done.end), line=done.line)
@@ -200,7 +201,7 @@ class LogReader:
 
         def read_range(number: int) -> None:
             first, until = ranges[number]
-            tally = LiteralCount(self.recogniser.quotas, end, size)
+            tally = LiteralCount(self.recogniser.literals.quotas, end, size)
             reader, start = open_part(descriptor, first, until, size)
             emit = collectors[number].window
             done = walk_windows(reader, self.engines(None), tally, emit, start=start, first=first, until=until, progress=self.progress)
@@ -282,7 +283,7 @@ class _EventCollector:
         read.steps, read.passed, read.tracebacks = self.steps, self.passed, self.tracebacks
         total = counts[0] if len(counts) == 1 else [sum(column) for column in zip(*counts)]
         if any(total):
-            most = max(itertools.compress(total, self._recogniser.failing), default=0)
+            most = max(itertools.compress(total, self._recogniser.literals.failing), default=0)
             read.unread = max(0, most - len(read.events))
 
 
@@ -293,19 +294,19 @@ def _told(event: Event) -> tuple[int, bool, bool]:
 
 def make_engines(recogniser: Recogniser, size: int | None) -> Engines:
     """Return the prefilters of all literals and of those of failures, for an input of `size` bytes."""
-    literals, quotas = recogniser.literals, recogniser.quotas
-    everywhere = [number for number, quota in enumerate(quotas) if not quota.sampled]
-    every = make_prefilter(literals, list(range(len(literals))), size)
-    if isinstance(every, FindPrefilter) or (size is not None and size <= 1 << 20):
-        return Engines(every, every, recogniser.longest)  # the first MiB gets all literals anyway
-    return Engines(every, make_prefilter([literals[number] for number in everywhere], everywhere, size), recogniser.longest)
+    literals = recogniser.literals
+    every = failures = make_prefilter(literals.texts, list(range(len(literals.texts))), size)
+    if not isinstance(every, FindPrefilter) and (size is None or size > 1 << 20):  # the first MiB gets all literals anyway
+        everywhere = [number for number, is_failing in enumerate(literals.failing) if is_failing]
+        failures = make_prefilter([literals.texts[number] for number in everywhere], everywhere, size)
+    return Engines(every, failures, literals.longest, literals.openings)
 
 
 def read_events(text: str, recogniser: Recogniser) -> list[Event]:
     """Return the messages in a text at hand, without weighing them."""
     data = text.encode("utf-8", "surrogatepass")
     collector = _EventCollector(recogniser, "<text>")
-    tally = LiteralCount(recogniser.quotas, 0, len(data))
+    tally = LiteralCount(recogniser.literals.quotas, 0, len(data))
     walk_windows(wrap_bytes(data).reader, make_engines(recogniser, 0), tally, collector.window, line=1)
     return sorted(collector.events.values(), key=lambda event: event.place.offset)
 

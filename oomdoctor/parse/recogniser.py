@@ -6,6 +6,8 @@ import functools
 import re
 from collections.abc import Iterable, Set
 
+from msgspec import Struct
+
 from oomdoctor.case.event import Certainty, Event, Kind, Place, Value
 from oomdoctor.ingest.clean import Flow, Line, split_flows
 from oomdoctor.ingest.windows import CONTEXT, COURSE, FAILURES, Quota, Window
@@ -38,6 +40,35 @@ _MEMORY = (b"emory", b"RAM", b"HBM", b"cache", b"lloc", b"iB", b"GB", b"MB", b"M
 """An error and a word of memory stand in the end of a log that a refusal ends; looking for them is cheap."""
 
 
+class Literals(Struct, frozen=True):
+    """All literals of the rules by their numbers, as the search for them needs them."""
+
+    texts: list[bytes]
+    quotas: list[Quota]
+    failing: list[bool]
+    """Which are those of failures."""
+    longest: int
+    """Length of the longest."""
+    openings: list[tuple[int, bytes]]
+    """Those that begin with a line end, with what follows it; the shortest first."""
+
+
+@functools.lru_cache(maxsize=2)
+def _literals(pack: Pack) -> Literals:
+    """Return the literals of a pack: making the tables takes as long as reading a pasted line."""
+    texts = [literal.encode() for literal in pack.literals]
+    courses, sampled = pack.courses, pack.sampled
+    quotas = [COURSE if number in courses else CONTEXT if number in sampled else FAILURES for number in range(len(texts))]
+    openings = [(number, text[1:]) for number, text in enumerate(texts) if text.startswith(b"\n")]
+    return Literals(
+        texts=texts,
+        quotas=quotas,
+        failing=[not quota.sampled for quota in quotas],
+        longest=max(map(len, texts), default=1),
+        openings=sorted(openings, key=lambda opening: len(opening[1])),
+    )
+
+
 class Recogniser:
     """All signatures, by literal; each is read from the pack when a literal of it is first seen. Threads may share one."""
 
@@ -45,14 +76,8 @@ class Recogniser:
         self._pack = pack
         self.signatures: dict[str, Signature] = {}
         """Those that were read so far, by id."""
-        self.literals: list[bytes] = [literal.encode() for literal in pack.literals]
-        self.longest = max(map(len, self.literals), default=1)
-        self.quotas: list[Quota] = [
-            COURSE if number in pack.courses else CONTEXT if number in pack.sampled else FAILURES for number in range(len(self.literals))
-        ]
-        self.failing: list[bool] = [not quota.sampled for quota in self.quotas]
-        """Which literals are those of failures."""
-        self._behind: list[list[Signature] | None] = [None] * len(self.literals)
+        self.literals = _literals(pack)
+        self._behind: list[list[Signature] | None] = [None] * len(pack.literals)
         self._by_number: dict[int, Signature] = {}
 
     def behind(self, literal: int) -> list[Signature]:
@@ -126,7 +151,8 @@ class Recogniser:
                 candidates[signature.id] = signature
         if flow.joints:
             # Here the text differs from the bytes that were searched: a literal may only now be whole.
-            joints = "\n".join(flow.text[max(0, at - self.longest) : at + self.longest] for at in flow.joints)
+            longest = self.literals.longest
+            joints = "\n".join(flow.text[max(0, at - longest) : at + longest] for at in flow.joints)
             for number, text in enumerate(self._pack.literals):
                 if text in joints:
                     candidates.update((signature.id, signature) for signature in self.behind(number))

@@ -185,7 +185,7 @@ def test_each_hit_belongs_to_one_part_of_a_split_walk(gaps: list[int], data: st.
 @pytest.mark.parametrize("piece", [1, 3, 5, 1 << 20])
 def test_a_source_begins_like_a_line(data: bytes, count: int, piece: int) -> None:
     every = FindPrefilter([b"\nALARM"])
-    done = walk_windows(Pieces(data, [piece]), Engines(every, every, 6), LiteralCount([FAILURES], 0), lambda _window: None)
+    done = walk_windows(Pieces(data, [piece]), Engines(every, every, 6, [(0, b"ALARM")]), LiteralCount([FAILURES], 0), lambda _window: None)
     assert done.counts == [count]
 
 

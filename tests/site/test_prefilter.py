@@ -82,9 +82,9 @@ def test_at_the_edges(search: Search) -> None:
 
 
 def test_all_literals_of_the_rules_in_a_real_log() -> None:
-    literals = Recogniser(load_pack()).literals
+    literals = Recogniser(load_pack()).literals.texts
     log = b"".join(path.read_bytes() for path in sorted(Path("fixtures/cases").glob("*/*.log"))[:20])
-    search = Search(list(literals), log)
+    search = Search(literals, log)
     wanted = search.wanted()
     assert len(wanted) > 200
     assert hits([search]) == [wanted]
