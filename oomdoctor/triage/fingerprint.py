@@ -10,10 +10,12 @@ import math
 import os
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from oomdoctor.case.event import Value
-from oomdoctor.case.incident import Incident
-from oomdoctor.findings.derived import Figures
+if TYPE_CHECKING:
+    from oomdoctor.case.event import Value
+    from oomdoctor.case.incident import Incident
+    from oomdoctor.findings.derived import Figures
 
 _IDS = re.compile(
     r"(?<![A-Za-z0-9])(?:\d{3,}|[0-9a-f]{8,}|\d{4}-\d\d-\d\d)(?![A-Za-z0-9])|[-_.](?:run|try|attempt|v|seed|trial)?[-_.]?\d+$"

@@ -33,6 +33,7 @@ _EXPORTS = (".json", ".jsonl", ".ndjson")
 
 _NAME = attrgetter("name")
 _OF_THE_KERNEL = frozenset({"proc", "sys", "dev", ""})
+"""Names of folders that are looked at before they are entered."""
 
 
 class VisitedFolder(Struct, frozen=True):
@@ -106,14 +107,9 @@ def _folders_in(path: str) -> tuple[str, ...]:
     """Return the names of the folders in a folder of which some files were named."""
     try:
         with os.scandir(path or os.curdir) as entries:
-            return _folders(entries)
+            return tuple(sorted(_folders(entries)))
     except OSError:
         return ()
-
-
-def is_entered(path: str, name: str) -> bool:
-    """Return whether a folder is one of logs and not of the kernel; those are looked at that have a name which the kernel's have."""
-    return name not in _OF_THE_KERNEL or not is_of_the_kernel(path)
 
 
 def visit(root: str) -> Iterator[VisitedFolder]:
@@ -124,7 +120,7 @@ def visit(root: str) -> Iterator[VisitedFolder]:
         if path is None:
             waiting.pop()
             continue
-        if not is_entered(path, os.path.basename(path)):
+        if path.rpartition(os.sep)[2] in _OF_THE_KERNEL and is_of_the_kernel(path):
             yield VisitedFolder(path, problem="files of the kernel or of devices, not logs")
             continue
         folders: tuple[str, ...] = ()
@@ -134,7 +130,7 @@ def visit(root: str) -> Iterator[VisitedFolder]:
         except OSError as why:
             yield VisitedFolder(path, problem=(why.strerror or str(why)).lower())
         if folders:
-            waiting.append(map(os.path.join, itertools.repeat(path), folders))
+            waiting.append(map(os.path.join(path, "").__add__, folders))
 
 
 def _walk(root: str, roots: Sequence[str], seen: set[tuple[int, int]], note: Note | None) -> Iterator[ListedFolder]:
@@ -158,14 +154,14 @@ def _batches(path: str) -> Iterator[tuple[tuple[str, ...], list[os.DirEntry[str]
             yield _folders(batch), batch
             return
         with os.scandir(path) as again:
-            folders = _folders(again)
+            folders = tuple(sorted(_folders(again)))
         while batch:
             yield folders, batch
             batch = list(itertools.islice(entries, _BATCH))
 
 
 def _folders(entries: Iterable[os.DirEntry[str]]) -> tuple[str, ...]:
-    return tuple(sorted([entry.name for entry in entries if entry.is_dir(follow_symlinks=False) and entry.name not in SKIPPED_FOLDERS]))
+    return tuple([entry.name for entry in entries if entry.is_dir(follow_symlinks=False) and entry.name not in SKIPPED_FOLDERS])
 
 
 def _unread(path: str, why: OSError) -> LogFile:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -36,3 +37,11 @@ class PlacedFile(Struct, frozen=True, array_like=True):
     def path(self) -> str:
         """Where it lies."""
         return self.file.path
+
+
+def inputs_key(files: Iterable[LogFile]) -> str:
+    """Return what is equal as long as no file of a job changed."""
+    digest = hashlib.blake2b(digest_size=12)
+    for file in sorted(files, key=lambda file: file.path):
+        digest.update(f"{file.path}\0{file.size}\0{file.tag or file.modified}\0".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -24,7 +23,7 @@ from oomdoctor.triage.elsewhere.loki_answer import entries_in, is_answer
 from oomdoctor.triage.exports import ExportReader
 from oomdoctor.triage.fingerprint import campaign, config_key, fingerprint, group_of, is_held_by_others
 from oomdoctor.triage.job import Attempt, Job, JobFile
-from oomdoctor.triage.log_file import LogFile, PlacedFile
+from oomdoctor.triage.log_file import LogFile, PlacedFile, inputs_key
 from oomdoctor.triage.outcome import AttemptOutcome, JobReader
 from oomdoctor.triage.placing import ARCHIVE, Layouts
 from oomdoctor.triage.policy.restart import FailedStart, retry_of
@@ -243,14 +242,6 @@ class Worker:
 def record_name(layout: str, family: str, native: str) -> str:
     """Return the name by which records know a job; of `family` what stands behind it does not matter."""
     return family.split("\t")[1] if layout == "kubernetes-pod" else native
-
-
-def inputs_key(files: Iterable[LogFile]) -> str:
-    """Return what is equal as long as no file of a job changed."""
-    digest = hashlib.blake2b(digest_size=12)
-    for file in sorted(files, key=lambda file: file.path):
-        digest.update(f"{file.path}\0{file.size}\0{file.tag or file.modified}\0".encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()
 
 
 def _with_texts(job: Job, texts: Mapping[str, bytes]) -> Job:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from itertools import chain
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Literal
 
 from msgspec import Struct
@@ -13,25 +12,14 @@ from msgspec import Struct
 from oomdoctor import __version__
 from oomdoctor.api.fleet.stores import remember, store_of
 from oomdoctor.errors import UsageError
-from oomdoctor.knowledge.pack import load_pack
-from oomdoctor.knowledge.records.layout import LAYOUTS
-from oomdoctor.triage.elsewhere.path_lists import read_paths
 from oomdoctor.triage.elsewhere.stores import is_in_store
-from oomdoctor.triage.engines import local, ray_cluster
-from oomdoctor.triage.engines.part_work import Finished, Task
-from oomdoctor.triage.groups import Fleet, summarise
-from oomdoctor.triage.listing import is_missing, list_named
-from oomdoctor.triage.placing import Layouts
-from oomdoctor.triage.scheduler.records import keep_records
-from oomdoctor.triage.store.changes import PathsDigest, digest_of, digest_of_file
-from oomdoctor.triage.store.known import Known, forget_known, keep_known, read_known
+from oomdoctor.triage.groups import Fleet
+from oomdoctor.triage.listing import is_missing
+from oomdoctor.triage.store.changes import digest_of
+from oomdoctor.triage.store.known import read_known
 from oomdoctor.triage.store.known_groups import KnownGroups, note_groups
 from oomdoctor.triage.store.lock import alone
-from oomdoctor.triage.store.parts import PARTS, Parts
-from oomdoctor.triage.work import Redact
-
-Engine = Callable[[Task, Sequence[int]], Iterator[Finished]]
-"""Works on parts by their numbers, and yields each when it is finished."""
+from oomdoctor.triage.store.parts import PARTS
 
 
 class TriageResult(Struct, frozen=True, kw_only=True):
@@ -54,7 +42,7 @@ class TriageResult(Struct, frozen=True, kw_only=True):
 def triage(
     paths: Sequence[str] = (),
     *,
-    redact: Redact,
+    redact: Callable[[str], str],
     files_from: str | None = None,
     store: str | None = None,
     records: Sequence[str] = (),
@@ -84,108 +72,37 @@ def triage(
     kept_in = store or store_of([*paths, files_from] if files_from is not None else paths)
     paths = [path for path in paths if path not in missing]
     folder = os.path.join(kept_in, "parts")
-    run_parts = partial(ray_cluster.run, address=address) if engine == "ray" else partial(local.run, processes=jobs)
     lock = os.path.join(kept_in, "lock" if shard is None else f"lock-{shard[0]}-of-{shard[1]}")
+    # What a store or a list of paths holds shows only as it is listed.
+    is_walked = files_from is None and not any(map(is_in_store, paths))
+    depends_on = f"{__version__} {digest_of([*records, *([rules] if rules else [])])}"
     try:
         os.makedirs(folder, exist_ok=True)
         with alone(lock):
-            # What a store or a list of paths holds shows only as it is listed.
-            is_walked = files_from is None and not any(map(is_in_store, paths))
             last = None if refresh or shard is not None or not is_walked else read_known(folder)
-            if last is None or last.state != f"{digest_of(paths)} {_depends_on(rules, records)}":
-                if engine == "local":
-                    local.prepare(jobs)
-                named = chain(paths, read_paths(files_from) if files_from is not None else ())
-                read, last = _read(
-                    named,
+            read = 0
+            if last is None or last.state != f"{digest_of(paths)} {depends_on}":
+                # Where nothing has changed, what reads logs is not loaded: that takes longer than to find it out.
+                read, last = import_module("oomdoctor.api.fleet.reading").read_logs(
+                    paths,
                     folder,
                     lock,
-                    PathsDigest(paths) if is_walked else None,
-                    redact,
-                    records,
-                    rules,
-                    run_parts,
-                    refresh,
-                    shard,
-                    progress,
+                    is_walked=is_walked,
+                    depends_on=depends_on,
+                    redact=redact,
+                    files_from=files_from,
+                    records=records,
+                    rules=rules,
+                    jobs=jobs,
+                    engine=engine,
+                    address=address,
+                    refresh=refresh,
+                    shard=shard,
+                    progress=progress,
                 )
-            else:
-                read = 0
             known = note_groups(kept_in, last.fleet) if shard is None else KnownGroups()
     except OSError as why:
         raise UsageError(f"cannot write to {folder}: {(why.strerror or str(why)).lower()}") from why
     remember(kept_in)
     problems = (*(f"{path}: no such file or folder" for path in missing), *last.problems)
     return TriageResult(fleet=last.fleet, folder=folder, files=last.files, read=read, known=known, problems=problems)
-
-
-def _read(
-    paths: Iterable[str],
-    folder: str,
-    lock: str,
-    digest: PathsDigest | None,
-    redact: Redact,
-    records: Sequence[str],
-    rules: str | None,
-    run_parts: Engine,
-    refresh: bool,
-    shard: tuple[int, int] | None,
-    progress: Callable[[int, int], None] | None,
-) -> tuple[int, Known]:
-    """Bring all parts up to date; return how many families were read, and what all parts come to.
-
-    The state that is kept is that which was listed: what changes later is met by the next run.
-    """
-    forget_known(folder)
-    pack = load_pack(over=rules)
-    layouts = Layouts(list(pack.records(LAYOUTS)))
-    parts = Parts(folder)
-    chosen_parts = None if shard is None else range(shard[0], PARTS, shard[1])
-    listing = list_named(paths, None if digest is None else digest.add)
-    depends_on = _depends_on(rules, records)
-    count, numbers = parts.write_lists((placed for listed in listing for placed in layouts.place(listed)), chosen_parts)
-    if not count and shard is None:
-        raise UsageError("there are no logs at these paths")
-    kept, problems = _records(records, folder, "" if shard is None else f"-{shard[0]}-of-{shard[1]}")
-    task = Task(
-        folder=folder,
-        lock=lock,
-        redact=redact,
-        tool=__version__,
-        rules_version="+".join(filter(None, (__version__, rules))),
-        rules=rules,
-        records=kept,
-        records_version="" if kept is None else digest_of_file(kept),
-        refresh=refresh,
-    )
-    done = read = 0
-    left = []
-    for finished in run_parts(task, numbers):
-        if finished.problem is None:
-            parts.drop_list(finished.number)
-        else:
-            left.append(finished.problem)
-        done, read = done + finished.files, read + finished.read
-        if progress is not None:
-            progress(done, count)
-    if left:
-        problems.append(f"parts not finished: {len(left)}; run it again ({left[0]})")
-    fleet = summarise(parts.rows()) if shard is None else Fleet()
-    whole = Known("" if digest is None else f"{digest.text} {depends_on}", count, fleet, tuple(problems))
-    if shard is None and digest is not None and not left:
-        keep_known(folder, whole)
-    return read, whole
-
-
-def _depends_on(rules: str | None, records: Sequence[str]) -> str:
-    """Return what is equal as long as nothing changed, beside the logs, on which rows depend."""
-    return f"{__version__} {digest_of([*records, *([rules] if rules else [])])}"
-
-
-def _records(paths: Sequence[str], folder: str, shard: str) -> tuple[str | None, list[str]]:
-    if not paths:
-        return None, []
-    path = os.path.join(folder, f"records{shard}.db")
-    if os.path.exists(path):
-        os.unlink(path)
-    return path, keep_records(paths, path)

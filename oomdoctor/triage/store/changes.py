@@ -25,7 +25,8 @@ class PathsDigest:
 
     def add(self, met: VisitedFolder) -> None:
         """Take a folder."""
-        self._take((met.path, met.problem, [_described(entry) for entry in met.entries]))
+        files = [_described(entry) for entry in met.entries if not entry.is_dir(follow_symlinks=False)]
+        self._take((met.path, met.problem, met.folders, files))
 
     def _take(self, told: object) -> None:
         self._digest.update(repr(told).encode("utf-8", "surrogateescape"))
@@ -54,12 +55,10 @@ def digest_of_file(path: str) -> str:
     return digest.hexdigest()
 
 
-def _described(entry: os.DirEntry[str]) -> tuple[str, int, int] | str:
-    """Return what tells an entry from its later self; a link stands for what it leads to."""
-    if entry.is_dir(follow_symlinks=False):
-        return entry.name
+def _described(entry: os.DirEntry[str]) -> tuple[str, int, int]:
+    """Return what tells a file from its later self; a link stands for what it leads to."""
     try:
-        status = entry.stat(follow_symlinks=True)
+        status = entry.stat()
     except OSError as why:
         return entry.name, -2, why.errno or 0
     return entry.name, status.st_size, status.st_mtime_ns

@@ -16,12 +16,11 @@ from contextlib import suppress
 from msgspec import DecodeError, Raw, Struct
 from msgspec.json import Decoder, encode
 
-from oomdoctor.triage.log_file import PlacedFile
+from oomdoctor.triage.log_file import PlacedFile, inputs_key
 from oomdoctor.triage.placing import Placed
 from oomdoctor.triage.row import JobRow
 from oomdoctor.triage.store.quiet_logs import QuietLog
 from oomdoctor.triage.store.taken_cards import MARK, find_taken_cards
-from oomdoctor.triage.work import inputs_key
 
 PARTS = 256
 """So many parts keep one of ten million files small enough to be held."""

@@ -1,0 +1,102 @@
+"""The logs below some paths -> the parts of a store brought up to date, on one engine or another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain
+from typing import Literal
+
+from oomdoctor import __version__
+from oomdoctor.errors import UsageError
+from oomdoctor.knowledge.pack import load_pack
+from oomdoctor.knowledge.records.layout import LAYOUTS
+from oomdoctor.triage.elsewhere.path_lists import read_paths
+from oomdoctor.triage.engines import local, ray_cluster
+from oomdoctor.triage.engines.part_work import Task
+from oomdoctor.triage.groups import Fleet, summarise
+from oomdoctor.triage.listing import list_named
+from oomdoctor.triage.placing import Layouts
+from oomdoctor.triage.scheduler.records import keep_records
+from oomdoctor.triage.store.changes import PathsDigest, digest_of_file
+from oomdoctor.triage.store.known import Known, forget_known, keep_known
+from oomdoctor.triage.store.parts import PARTS, Parts
+from oomdoctor.triage.work import Redact
+
+
+def read_logs(
+    paths: Sequence[str],
+    folder: str,
+    lock: str,
+    *,
+    is_walked: bool,
+    depends_on: str,
+    redact: Redact,
+    files_from: str | None,
+    records: Sequence[str],
+    rules: str | None,
+    jobs: int,
+    engine: Literal["local", "ray"],
+    address: str | None,
+    refresh: bool,
+    shard: tuple[int, int] | None,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[int, Known]:
+    """Bring all parts in a folder up to date; return how many families were read, and what all parts come to.
+
+    The state that is kept is that which was listed: what changes later is met by the next run. It is kept where the logs are walked to
+    (`is_walked`), and names what rows depend on beside them (`depends_on`). The rest is what `triage` was asked for.
+    """
+    if engine == "local":
+        local.prepare(jobs)
+    forget_known(folder)
+    digest = PathsDigest(paths) if is_walked else None
+    pack = load_pack(over=rules)
+    layouts = Layouts(list(pack.records(LAYOUTS)))
+    parts = Parts(folder)
+    chosen_parts = None if shard is None else range(shard[0], PARTS, shard[1])
+    named = chain(paths, read_paths(files_from) if files_from is not None else ())
+    listing = list_named(named, None if digest is None else digest.add)
+    count, numbers = parts.write_lists((placed for listed in listing for placed in layouts.place(listed)), chosen_parts)
+    if not count and shard is None:
+        raise UsageError("there are no logs at these paths")
+    kept, problems = _records(records, folder, "" if shard is None else f"-{shard[0]}-of-{shard[1]}")
+    task = Task(
+        folder=folder,
+        lock=lock,
+        redact=redact,
+        tool=__version__,
+        rules_version="+".join(filter(None, (__version__, rules))),
+        rules=rules,
+        records=kept,
+        records_version="" if kept is None else digest_of_file(kept),
+        refresh=refresh,
+    )
+    run_parts = partial(ray_cluster.run, address=address) if engine == "ray" else partial(local.run, processes=jobs)
+    done = read = 0
+    left = []
+    for finished in run_parts(task, numbers):
+        if finished.problem is None:
+            parts.drop_list(finished.number)
+        else:
+            left.append(finished.problem)
+        done, read = done + finished.files, read + finished.read
+        if progress is not None:
+            progress(done, count)
+    if left:
+        problems.append(f"parts not finished: {len(left)}; run it again ({left[0]})")
+    fleet = summarise(parts.rows()) if shard is None else Fleet()
+    whole = Known("" if digest is None else f"{digest.text} {depends_on}", count, fleet, tuple(problems))
+    if shard is None and digest is not None and not left:
+        keep_known(folder, whole)
+    return read, whole
+
+
+def _records(paths: Sequence[str], folder: str, shard: str) -> tuple[str | None, list[str]]:
+    if not paths:
+        return None, []
+    path = os.path.join(folder, f"records{shard}.db")
+    if os.path.exists(path):
+        os.unlink(path)
+    return path, keep_records(paths, path)

@@ -1,0 +1,181 @@
+"""`oomdoctor triage logs` and `triage merge`: rows of many jobs, and what they come to together."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Literal
+
+import click
+
+from oomdoctor import __version__
+from oomdoctor.api.fleet.merge import merge as merge_stores
+from oomdoctor.api.fleet.triage import TriageResult
+from oomdoctor.api.fleet.triage import triage as triage_logs
+from oomdoctor.cli.options import EXIT_ZERO, RULES, STORE, format_option, language_option
+from oomdoctor.cli.output import complain, locale_language, show, write
+from oomdoctor.cli.progress import FileProgress
+from oomdoctor.errors import UsageError
+from oomdoctor.report.triage.row_text import redact_line
+from oomdoctor.report.triage.screen import compose
+from oomdoctor.report.wire.encode import json_text
+from oomdoctor.report.wire.fleet.summary import convert_fleet
+from oomdoctor.report.wording.triage import READING, SHARD_DONE
+from oomdoctor.report.wording.wording import Wording
+from oomdoctor.triage.store.export import write_rows
+
+_MOST_PROCESSES = 256
+_FOLDER = "logs"
+"""A folder that is called as this command is, and that most people mean by `oomdoctor triage logs`."""
+OUTPUT = click.option(
+    "--output", "-o", type=click.Path(dir_okay=False), metavar="ROWS", help="Write a row for each job there: .jsonl, .sqlite or .parquet."
+)
+FORMAT = format_option(("terminal", "markdown", "json"), "summary")
+FAIL_ON = click.option(
+    "--fail-on",
+    type=click.Choice(["failure", "new-group"]),
+    default="failure",
+    show_default=True,
+    help="What ends with status 1: any failure of memory, or only a group that no earlier run knew or that came back after a week.",
+)
+
+
+def _shard(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    """Read I/N: the I-th of N shards, I from 0."""
+    if value is None:
+        return None
+    first, _, second = value.partition("/")
+    if not (first.isdecimal() and second.isdecimal() and int(first) < int(second)):
+        raise click.BadParameter(f"{value!r} is not like 0/8: shards are counted from 0", ctx, param)
+    return int(first), int(second)
+
+
+@click.command()
+@click.argument("paths", metavar="PATHS...", nargs=-1)
+@click.option("--files-from", metavar="FILE", help="More paths, a line each or each ended by NUL; - reads them from standard input.")
+@OUTPUT
+@click.option(
+    "--records",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(exists=True),
+    help="What the scheduler says (repeatable): sacct --parsable2, pods as JSON; a file or a folder of them.",
+)
+@STORE
+@click.option("--jobs", metavar="N", type=click.IntRange(1, _MOST_PROCESSES), default=os.cpu_count() or 1, help="How many processes read.")
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="Where the work runs: here, or on a Ray cluster.",
+)
+@click.option("--address", metavar="ADDRESS", help="The Ray cluster (default: the one that RAY_ADDRESS names, or that runs here).")
+@click.option(
+    "--shard",
+    metavar="I/N",
+    callback=_shard,
+    help="Do the I-th of N equal parts of the work, I from 0; the shards may share a --store. Then: oomdoctor triage merge.",
+)
+@click.option("--refresh", is_flag=True, help="Read everything again, changed or not.")
+@FORMAT
+@language_option()
+@RULES
+@FAIL_ON
+@EXIT_ZERO
+def logs(
+    paths: tuple[str, ...],
+    files_from: str | None,
+    output: str | None,
+    records: tuple[str, ...],
+    store: str | None,
+    jobs: int,
+    engine: Literal["local", "ray"],
+    address: str | None,
+    shard: tuple[int, int] | None,
+    refresh: bool,
+    format_: str,
+    lang: str | None,
+    rules: str | None,
+    fail_on: str,
+    exit_zero: bool,
+) -> None:
+    """Make a row of each job, and say what they come to. A second run reads only what is new.
+
+    PATHS are files, folders, globs, or URLs of object stores (s3://bucket/logs). What is read: logs as Slurm, torchrun, Kubernetes, Docker
+    and Ray lay them out, exports of log stores, archives.
+
+    Exit status: 0 no failure of memory, 1 some (see --fail-on), 2 could not run; of a shard 0 or 2.
+    """
+    if not paths and files_from is None and os.path.isdir(_FOLDER):
+        paths = (_FOLDER,)
+    if not paths and files_from is None:
+        raise UsageError("which logs? Give files, folders, globs or URLs, or --files-from")
+    if shard is not None and output is not None:
+        raise UsageError("--output: a shard has some of the rows; oomdoctor triage merge writes them all")
+    wording = Wording(lang or locale_language(os.environ))
+    progress = FileProgress(lambda done, in_all, rate: wording.say(READING, done=done, all=in_all, rate=rate))
+    try:
+        result = triage_logs(
+            paths,
+            redact=redact_line,
+            files_from=files_from,
+            store=store,
+            records=records,
+            rules=rules,
+            jobs=jobs,
+            engine=engine,
+            address=address,
+            refresh=refresh,
+            shard=shard,
+            progress=progress.show,
+        )
+    finally:
+        progress.end()
+    if shard is not None:
+        complain(result.problems)
+        told = wording.say(SHARD_DONE, n=shard[0], of=shard[1], files=result.files, read=result.read, store=os.path.dirname(result.folder))
+        write(f"{told}\n", None)
+        return
+    _tell(result, output, format_, lang)
+    _end(result, fail_on, exit_zero)
+
+
+def _tell(result: TriageResult, output: str | None, format_: str, lang: str | None) -> None:
+    """Write the rows and the screen."""
+    complain(result.problems)
+    if output is not None:
+        write_rows(result.folder, output)
+    wording = Wording(lang or locale_language(os.environ))
+    if format_ == "json":
+        write(json_text(convert_fleet(result.fleet, result.known, wording)), None)
+        return
+    write(show(compose(result.fleet, result.known, wording, __version__), format_, to_terminal=True), None)
+
+
+def _end(result: TriageResult, fail_on: str, exit_zero: bool) -> None:
+    """End with the status that a result means."""
+    if (result.known.news if fail_on == "new-group" else result.fleet.failed) and not exit_zero:
+        sys.exit(1)
+
+
+@click.command()
+@click.argument("stores", metavar="STORE...", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False))
+@OUTPUT
+@STORE
+@FORMAT
+@language_option()
+@FAIL_ON
+@EXIT_ZERO
+def merge(
+    stores: tuple[str, ...], output: str | None, store: str | None, format_: str, lang: str | None, fail_on: str, exit_zero: bool
+) -> None:
+    """Sum up what all shards made, or several triages, as one.
+
+    STORE is the folder that the shards shared, or one of each of them; --store is where they are kept together.
+
+    Exit status: 0 no failure of memory, 1 some (see --fail-on), 2 could not run.
+    """
+    result = merge_stores(stores, into=store)
+    _tell(result, output, format_, lang)
+    _end(result, fail_on, exit_zero)
