@@ -19,8 +19,11 @@ from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.report.diagnosis.compose import compose
 from oomdoctor.report.document import (
     Bar,
+    Bars,
     Block,
     Cell,
+    Curve,
+    Curves,
     Document,
     Facts,
     Folded,
@@ -208,6 +211,16 @@ def test_a_bar_without_parts_is_drawn_as_nothing() -> None:
     incident = replace(base.case.incidents[0], ledger=tuple(replace(part, bytes=0) for part in base.case.incidents[0].ledger))
     document = compose(replace(base, case=replace(base.case, incidents=(incident,))), Wording("en"), "0")
     assert "GPU 3: 0 B" not in terminal.render(document, width=80, color=False)
+
+
+@pytest.mark.parametrize("drawn_by_a_page", [
+    pytest.param(Curves("Memory", "step", (Curve("used", ((1.0, 1), (2.0, 2))),)), id="a chart"),
+    pytest.param(Bars("Both", (), is_told=True), id="bars that sentences tell of"),
+])  # fmt: skip
+def test_what_only_a_page_draws_leaves_no_gap(drawn_by_a_page: Block) -> None:
+    bar, after = Bar("GPU 0", (Slice("weights", "1 GiB", 1.0),)), Heading("Next")
+    with_it, without = (Document("title", blocks) for blocks in ((bar, drawn_by_a_page, after), (bar, after)))
+    assert terminal.render(with_it, width=80, color=False) == terminal.render(without, width=80, color=False)
 
 
 @pytest.mark.parametrize("module", ["diagnosis.compose", "wire.diagnosis", "render.markdown", "render.html", "safety.redact"])

@@ -79,23 +79,24 @@ def _blocks(blocks: Sequence[Block], width: int, full: bool, chart: int) -> Iter
     before: Block | None = None
     under_heading = False
     for block in blocks:
-        if before is not None and _is_apart(before, block, chart):
-            yield StyledLine()
         under_heading = not isinstance(block, Folded) and (under_heading or isinstance(block, Heading))
         if under_heading and isinstance(block, Paragraph):
-            yield from _wrapped(_marked(block.spans), width, "  ", under="    ")
+            drawn = list(_wrapped(_marked(block.spans), width, "  ", under="    "))
         else:
-            yield from _block(block, width, full, chart)
+            drawn = list(_block(block, width, full, chart))
+        if not drawn:  # what only a page draws
+            continue
+        if before is not None and _is_apart(before, block):
+            yield StyledLine()
+        yield from drawn
         before = block
 
 
-def _is_apart(before: Block, block: Block, chart: int) -> bool:
+def _is_apart(before: Block, block: Block) -> bool:
     """Whether an empty line goes between two blocks: before headings, after what is drawn, around tables, before what is folded."""
     if isinstance(block, Folded):
         return not isinstance(before, Folded)
-    if chart and isinstance(before, (Areas, Curves)):
-        return True
-    return isinstance(block, Heading) or isinstance(before, (Bar, Folded, Table)) or isinstance(block, Table)
+    return isinstance(block, (Heading, Table)) or isinstance(before, (Areas, Bar, Curves, Folded, Table))
 
 
 def _block(block: Block, width: int, full: bool, chart: int) -> Iterator[StyledLine]:
