@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -45,3 +47,14 @@ def test_a_file_in_its_place_is_named_with_the_reason(tmp_path: Path) -> None:
     place = make_place("out")
     assert place.path is None
     assert [path for path, _ in place.failed] == ["out"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no sh")
+@pytest.mark.parametrize("status", [pytest.param(3, id="a run that failed"), pytest.param(0, id="one that went well")])
+def test_a_named_folder_that_cannot_be_made_is_told_at_the_end(tmp_path: Path, status: int) -> None:
+    (tmp_path / "out").write_text("")
+    watched = [sys.executable, "-m", "oomdoctor", "run", "--out", "out", "--", "sh", "-c", f"exit {status}"]
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(watched, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == status
+    assert "nothing was recorded: evidence folder out: File exists" in done.stderr

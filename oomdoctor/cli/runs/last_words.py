@@ -24,6 +24,7 @@ _BUDGET, _BUDGET_WHEN_STOPPED = 300.0, 20.0
 
 _NO_MEMORY = Text("{how}; no sign of a memory failure; evidence in {folder}", "{how}；没有内存故障的迹象；证据在 {folder}")
 _EVIDENCE = Text("evidence in {folder}", "证据在 {folder}")
+_NO_EVIDENCE = Text("{how}; nothing was recorded: {why}", "{how}；没有留下记录：{why}")
 _NEAR = Text("{what} was nearly full (above 97 %); evidence in {folder}", "{what} 几乎用满（超过 97 %）；证据在 {folder}")
 _RETRY = Text("attempt {attempt} of {all}, with {fixes}: {command}", "第 {attempt} 次尝试（共 {all} 次），改动：{fixes}；命令：{command}")
 _NO_RETRY = Text("no further attempt: {why}", "不再重试：{why}")
@@ -51,6 +52,9 @@ def last_words(
 ) -> None:
     """Say what a run died of, or nothing where it went well; keep of its evidence what is worth it."""
     if run.folder.path is None:
+        if not quiet and (run.status != 0 or keep):
+            why = "; ".join(f"{gap.what}: {gap.why}" for gap in run.folder.gaps)
+            say(_NO_EVIDENCE.get(_language()).format(how=_how(run.record), why=why))
         return
     folder = os.path.relpath(run.folder.path) if run.record.cwd else run.folder.path
     if run.status != 0:
