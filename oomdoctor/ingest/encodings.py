@@ -34,8 +34,18 @@ _KEPT = 64
 SAMPLE = 256
 """Bytes that show whether a text is wide."""
 
+NOT_TEXT = "not text"
+_CONTROLS = bytes((*range(1, 8), *range(14, 27), *range(28, 32), 127))
+"""What terminals, progress bars and encodings have no use for."""
+_MOST_CONTROLS = 0.04
+
 _BLANKS = rb"\xc2\xa0|\xe2\x80[\x87\xaf]|\xe3\x80\x80|&nbsp;|&#160;|&#x[aA]0;"
 """No-break and ideographic blanks, as characters and as HTML writes them: web pages and issue forms put them into what is copied."""
+
+
+def is_binary(start: bytes) -> bool:
+    """Return whether the beginning of a source is no text in any encoding; holes of NUL are not counted, a disk leaves them in logs."""
+    return len(start) - len(start.translate(None, _CONTROLS)) > _MOST_CONTROLS * len(start)
 
 
 def is_wide(sample: bytes) -> bool:

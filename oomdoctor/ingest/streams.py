@@ -89,6 +89,18 @@ def open_path(path: str) -> Opened | Unreadable:
         return Unreadable(_reason(why))
 
 
+def read_beginning(path: str, size: int) -> bytes:
+    """Return the first bytes of a file, decompressed and in UTF-8, at most `size` of them; none where it cannot be read."""
+    opened = open_path(path)
+    if isinstance(opened, Unreadable):
+        return b""
+    buffer = bytearray(size)
+    try:
+        return bytes(buffer[: opened.reader.readinto(memoryview(buffer)) or 0])
+    finally:
+        opened.close()
+
+
 def open_bytes(data: bytes) -> Opened | Unreadable:
     """Bytes at hand as a source, decompressed like a file."""
     return _wrap(io.BytesIO(data), None, None, lambda: None, data[:_SHORT])

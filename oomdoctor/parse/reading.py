@@ -16,8 +16,9 @@ from msgspec.structs import replace
 from oomdoctor.case.case import Source
 from oomdoctor.case.event import Event, Kind
 from oomdoctor.case.gap import Gap
+from oomdoctor.ingest.encodings import NOT_TEXT, is_binary
 from oomdoctor.ingest.prefilter import FindPrefilter, make_prefilter
-from oomdoctor.ingest.streams import Opened, Unreadable, open_bytes, open_path, wrap_bytes
+from oomdoctor.ingest.streams import Opened, Unreadable, open_bytes, open_path, read_beginning, wrap_bytes
 from oomdoctor.ingest.windows import (
     CLOSELY,
     LEAD,
@@ -52,6 +53,8 @@ _SPLIT = 32 << 20
 """From this size on the threads read a file together."""
 _COUNTED = 256 << 10
 """Line ends are counted in so many bytes at once."""
+_PICKLES = (b"\x80\2", b"\x80\3", b"\x80\4", b"\x80\5")
+"""How files begin that Python's pickle wrote, as snapshots of memory are."""
 CAN_START_THREADS = sys.platform != "emscripten"
 _PARTS = 4
 """How many parts of a large file each thread gets, so that one which was held up does not hold up all."""
@@ -113,8 +116,9 @@ class LogReader:
 
     def read(self, names: Sequence[str]) -> list[SourceEvents]:
         """All sources, several at once where there are many."""
-        if len(names) > 1:
-            self.engines(None)
+        if len(names) == 1:
+            return [self._read_only(names[0])]
+        self.engines(None)
         if self.jobs == 1 or len(names) < 8:
             return [self.read_one(name, context=number < _WITH_CONTEXT) for number, name in enumerate(names)]
         out: list[SourceEvents | None] = [None] * len(names)
@@ -154,6 +158,18 @@ class LogReader:
             opened.close()
         read.gaps += [Gap(what=name, why=why) for why in opened.broken]
         read.source = replace(read.source, complete=not opened.broken)
+        return read
+
+    def _read_only(self, name: str) -> SourceEvents:
+        """Return what one source says that is given alone: where it is no text, its silence says nothing."""
+        read = self.read_one(name)
+        if read.events or read.gaps or not os.path.isfile(name):
+            return read
+        start = read_beginning(name, _LAST)
+        is_pickle = start.startswith(_PICKLES)
+        if is_pickle or is_binary(start):
+            read.gaps.append(Gap(what=name, why=NOT_TEXT, how=f"oomdoctor snapshot {name}" if is_pickle else None))
+            read.source = replace(read.source, complete=False)
         return read
 
     def _in_order(self, opened: Opened, read: SourceEvents, size: int | None, context: bool) -> None:

@@ -14,6 +14,7 @@ from oomdoctor.case.case import Source, Verdict
 from oomdoctor.case.event import Certainty, Event, Kind
 from oomdoctor.case.incident import Incident
 from oomdoctor.incidents import as_counted, decide_verdict, find_incidents
+from oomdoctor.ingest.encodings import NOT_TEXT
 from oomdoctor.ingest.prefilter import make_prefilter
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.parse.ending import REACH, SIGNS, SIGNS_OF_A_KIND, find_log_ending
@@ -24,7 +25,7 @@ from oomdoctor.triage.exports import finish_line, unfinished_line
 from oomdoctor.triage.job import Attempt, JobFile
 from oomdoctor.triage.log_file import LogFile
 from oomdoctor.triage.store.quiet_logs import QuietLogs, blocks_from
-from oomdoctor.triage.texts import LARGE, NOT_TEXT, FileText, read_text
+from oomdoctor.triage.texts import LARGE, FileText, read_text
 from oomdoctor.verdicts import named_by_warning, progress_after, verdict_of_ending
 
 _END = 64 << 10

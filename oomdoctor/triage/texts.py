@@ -9,7 +9,8 @@ from contextlib import suppress
 from msgspec import Struct
 
 from oomdoctor.ingest.compression import compression
-from oomdoctor.ingest.streams import Opened, Unreadable, open_bytes, open_path
+from oomdoctor.ingest.encodings import NOT_TEXT, is_binary
+from oomdoctor.ingest.streams import Opened, Unreadable, open_bytes, open_path, read_beginning
 from oomdoctor.triage.elsewhere.downloads import where
 from oomdoctor.triage.exports import error_file_text, join_pieces
 from oomdoctor.triage.log_file import LogFile
@@ -17,10 +18,6 @@ from oomdoctor.triage.log_file import LogFile
 LARGE = 8 << 20
 """Up to here a text is held whole."""
 _ERROR_FILE = "error.json"
-NOT_TEXT = "not text"
-_CONTROLS = bytes((*range(1, 8), *range(14, 27), *range(28, 32), 127))
-"""What terminals, progress bars and encodings have no use for."""
-_MOST_CONTROLS = 0.04
 _START = 64 << 10
 _BLOCK = 256 << 10
 _LONGEST_LINE = 4 << 20
@@ -68,7 +65,7 @@ def text_of(data: bytes, path: str) -> FileText:
         data, problem = unpacked.data, unpacked.problem
     if path.endswith(_ERROR_FILE):
         data = error_file_text(data) or data
-    if _is_binary(data[:_START]):
+    if is_binary(data[:_START]):
         return FileText(data, NOT_TEXT)
     joined = join_pieces(data)
     return FileText(joined, problem, as_it_lies=joined is whole and not path.endswith(_ERROR_FILE))
@@ -81,11 +78,6 @@ def _is_plain(path: str) -> bool:
         return False
     opened.close()
     return opened.descriptor is not None
-
-
-def _is_binary(start: bytes) -> bool:
-    """Return whether bytes are no text in any encoding; holes of NUL are not counted, a disk leaves them in logs."""
-    return len(start) - len(start.translate(None, _CONTROLS)) > _MOST_CONTROLS * len(start)
 
 
 def _unpacked(opened: Opened | Unreadable) -> FileText:
@@ -101,13 +93,7 @@ def _unpacked(opened: Opened | Unreadable) -> FileText:
 
 def read_start(path: str) -> bytes:
     """Return the first bytes of a file, unpacked; nothing where it cannot be read."""
-    opened = open_path(where(path))
-    if isinstance(opened, Unreadable):
-        return b""
-    try:
-        return next(_blocks(opened), b"")[:_START]
-    finally:
-        opened.close()
+    return read_beginning(where(path), _START)
 
 
 def lines_of(path: str) -> Iterator[bytes]:

@@ -129,6 +129,8 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "oom.log").write_text(OOM)
     (tmp_path / "loop.log").symlink_to("loop.log")
     (tmp_path / "empty.log").write_text("")
+    (tmp_path / "weights").write_bytes(bytes(range(128)) * 80)
+    (tmp_path / "snapshot").write_bytes(b"\x80\x04}\x94\x8c\x08segments\x94]\x94s.")
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "archive.log").write_bytes(b"PK\x03\x04 an archive")
     return tmp_path
@@ -145,6 +147,9 @@ def folder(tmp_path: Path) -> Path:
     pytest.param(["loop.log"], 2, ["loop.log: "], id="nothing was read"),
     pytest.param(["empty.log"], 2, ["empty.log: empty"], id="an empty log says nothing"),
     pytest.param(["empty.log", "well.log"], 0, [], id="an empty log beside one that was read"),
+    pytest.param(["weights"], 2, ["weights: not text"], id="a file that is no log"),
+    pytest.param(["snapshot"], 2, ["oomdoctor snapshot "], id="a snapshot in the place of a log"),
+    pytest.param(["weights", "well.log"], 0, [], id="a file that is no log beside one that is"),
 ])  # fmt: skip
 def test_what_cannot_be_read_is_named_and_the_rest_is_diagnosed(folder: Path, names: list[str], status: int, named: list[str]) -> None:
     done = run("diagnose", *(str(folder / name) for name in names), "--format", "json")

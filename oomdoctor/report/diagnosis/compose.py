@@ -300,7 +300,9 @@ def _unknown(case: Case, wording: Wording) -> Iterator[Block]:
         Row(gap.what, gap_text(gap.why, wording), wording.say(labels.GAP_LEARN, how=gap_text(gap.how, wording)) if gap.how else "")
         for gap in case.gaps
     ]
-    gaps += [Row("", wording.say(labels.INCOMPLETE, name=source.name)) for source in case.sources if not source.complete]
+    named = {gap.what for gap in case.gaps}
+    cut = [source.name for source in case.sources if not source.complete and source.name not in named]
+    gaps += [Row("", wording.say(labels.INCOMPLETE, name=name)) for name in cut]
     if case.unread:
         gaps.append(Row("", wording.count(labels.UNREAD, case.unread)))
     if gaps:

@@ -11,7 +11,7 @@ from oomdoctor.case.incident import Incident
 from oomdoctor.case.text import Text
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wording import labels
-from oomdoctor.report.wording.texts import PHASES, REASONS, SETTLE
+from oomdoctor.report.wording.texts import PHASES, REASONS, SETTLE, gap_text
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.units import format_size
 
@@ -82,7 +82,7 @@ def _fill(
         what=_what(root, title, wording),
         code=_exit_code(root, wording),
         read=_read(case, wording) if case else "",
-        unread=_unread(case) if case and reason == "not-read-whole" else "",
+        unread=_unread(case, wording) if case and reason == "not-read-whole" else "",
         **(_runs(case, wording) if case and case.runs else {}),
         error=clean_line(str(case.facts.get("log.last_error", "")), 200) if case else "",
     )
@@ -229,10 +229,10 @@ def _read(case: Case, wording: Wording) -> str:
     return wording.count(labels.FILES, len(case.sources), size=size)
 
 
-def _unread(case: Case) -> str:
+def _unread(case: Case, wording: Wording) -> str:
     """Return what could not be read, and why; of several the first."""
     gap = next((gap for gap in case.gaps if gap.what in case.not_read), None)
-    return "" if gap is None else f"{gap.what}: {gap.why}"
+    return "" if gap is None else f"{gap.what}{wording.colon}{gap_text(gap.why, wording)}"
 
 
 def plain(text: Text | None, wording: Wording) -> str | None:

@@ -281,6 +281,7 @@ GAPS: dict[str, str] = {
     "a binary file, not a config": "这是二进制文件，不是配置",
     "not a file": "这不是普通文件",
     "a zip archive": "这是 zip 压缩包",
+    "not text": "这不是文本",
     "zstandard is not installed": "未安装 zstandard",
     "check the path and its permissions": "请检查路径和权限",
     "give the log file itself, or pipe it in with -": "请直接给出日志文件，或用 - 从管道读入",
