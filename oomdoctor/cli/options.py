@@ -13,6 +13,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 _LIKE = 0.4
 """Words that are as like as this may be the same word, mistyped."""
+_LONGEST = 200
+"""Characters of the sentence that says what a command does."""
 
 
 class SuggestingGroup(click.Group):
@@ -28,6 +30,12 @@ class SuggestingGroup(click.Group):
                 raise
             raise click.UsageError(f"{error.message} Did you mean `{meant}`?", ctx) from None
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands, each with its whole sentence: click would cut it off at the end of the line."""
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.get_short_help_str(_LONGEST)) for name, command in commands if command is not None])
+
     def meant(self, ctx: click.Context, word: str) -> str | None:
         """Return the command that is spelled nearly like this; None where none is."""
         near = max(self.list_commands(ctx), key=lambda name: likeness(word.lower(), name), default="")
@@ -41,14 +49,14 @@ FULL = click.option("--full", is_flag=True, help="On a terminal, open what is fo
 SERIES = click.option(
     "--series",
     multiple=True,
-    type=click.Path(readable=False),
+    type=click.Path(exists=True, readable=False),
     metavar="FILE",
     help="Memory over time beside the logs (repeatable): CSV of nvidia-smi, dmon, pmon, DCGM, wandb, MLflow, TensorBoard, samples.jsonl.",
 )
 SNAPSHOT = click.option(
     "--snapshot",
     multiple=True,
-    type=click.Path(readable=False),
+    type=click.Path(exists=True, readable=False),
     metavar="FILE",
     help="A memory snapshot of the run beside the logs (repeatable, a file for each rank): what held the card.",
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from oomdoctor.case.event import Kind
 from oomdoctor.cli.options import SuggestingGroup
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.book import Book
@@ -92,7 +93,7 @@ def rules() -> None:
 
 
 @rules.command("list", context_settings=_HELP)
-@click.option("--kind", help="Only signatures of this kind.")
+@click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Only signatures of this kind.")
 @click.option("--program", help="Only signatures of this program.")
 @click.option("--problems", is_flag=True, help="Problems instead of signatures.")
 @click.option("--rules", "folder", type=click.Path(exists=True, file_okay=False), help="The rules of this folder.")

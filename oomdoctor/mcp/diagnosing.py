@@ -94,7 +94,7 @@ class DiagnosingTools:
     def triage_logs(
         self,
         paths: Annotated[list[str], Field(description="Folders or files with the logs of many jobs.", min_length=1)],
-        records: Annotated[list[str], Field(description="What the scheduler says: sacct --parsable2, pods as JSON.")] = [],  # noqa: B006
+        records: Annotated[list[str], Field(description="What the scheduler says: sacct --parsable2, JSON of Slurm or kubectl.")] = [],  # noqa: B006
         offset: Annotated[int, Field(description="The first row to return.", ge=0)] = 0,
         limit: Annotated[int, Field(description="Rows to return.", ge=1, le=100)] = 5,
     ) -> TriageAnswer:

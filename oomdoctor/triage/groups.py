@@ -61,6 +61,11 @@ class Fleet(Struct, kw_only=True):
     groups: dict[str, Group] = field(default_factory=dict)
 
     @property
+    def is_unread(self) -> bool:
+        """Return whether nothing of any job could be read, so that nobody knows what became of them."""
+        return 0 < self.jobs == self.unread
+
+    @property
     def largest(self) -> list[Group]:
         """Return the groups, the largest first."""
         return sorted(self.groups.values(), key=lambda group: (-group.jobs, group.id))

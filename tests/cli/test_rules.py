@@ -21,6 +21,12 @@ def test_list_by_kind() -> None:
     assert {line.split()[1] for line in text.splitlines()} == {"shm-oom"}
 
 
+def test_a_kind_that_there_is_not_is_no_empty_list() -> None:
+    status, text = run("list", "--kind", "shm")
+    assert status == 2
+    assert "shm-oom" in text
+
+
 @pytest.mark.parametrize("name", ["nvml-procs-assert", "device-memory-full", "smaller-batch", "article-nvml-assert"])
 def test_show_a_signature_a_problem_a_fix_and_a_source(name: str) -> None:
     status, text = run("show", name)

@@ -100,6 +100,17 @@ def test_a_path_that_is_not_there_is_said_and_makes_no_row(logs: Path) -> None:
     assert json.loads(beside.stdout)["jobs"] == 1
 
 
+@pytest.mark.parametrize(("names", "status"), [
+    pytest.param(["junk.log"], 2, id="nothing could be read"),
+    pytest.param(["junk.log", "well.log"], 0, id="a log that could be read beside it"),
+])  # fmt: skip
+def test_where_nothing_could_be_read_nothing_is_said_to_be_well(tmp_path: Path, names: list[str], status: int) -> None:
+    (tmp_path / "junk.log").write_bytes(bytes(range(128)) * 80)
+    (tmp_path / "well.log").write_text("step 1 loss 2.0\ndone\n")
+    done = call(tmp_path, *(str(tmp_path / name) for name in names), "--lang", "en")
+    assert (done.exit_code, "No job died" in done.output) == (status, status == 0)
+
+
 def test_a_folder_that_is_called_like_the_command_is_read(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(logs.parent)
     assert call(logs, "logs").output.startswith("1 job in 1 file.")

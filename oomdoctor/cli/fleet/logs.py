@@ -59,7 +59,7 @@ def _shard(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     metavar="FILE",
     multiple=True,
     type=click.Path(exists=True),
-    help="What the scheduler says (repeatable): sacct --parsable2, pods as JSON; a file or a folder of them.",
+    help="What the scheduler says (repeatable): sacct --parsable2, JSON of Slurm or kubectl (pods, events); a file or a folder of them.",
 )
 @STORE
 @click.option("--jobs", metavar="N", type=click.IntRange(1, _MOST_PROCESSES), default=os.cpu_count() or 1, help="How many processes read.")
@@ -105,7 +105,7 @@ def logs(
     PATHS are files, folders, globs, or URLs of object stores (s3://bucket/logs). What is read: logs as Slurm, torchrun, Kubernetes, Docker
     and Ray lay them out, exports of log stores, archives.
 
-    Exit status: 0 no failure of memory, 1 some (see --fail-on), 2 could not run; of a shard 0 or 2.
+    Exit status: 0 no failure of memory, 1 some (see --fail-on), 2 could not run, or read nothing; of a shard 0 or 2.
     """
     if not paths and files_from is None and os.path.isdir(_FOLDER):
         paths = (_FOLDER,)
@@ -155,6 +155,8 @@ def _tell(result: TriageResult, output: str | None, format_: str, lang: str | No
 
 def _end(result: TriageResult, fail_on: str, exit_zero: bool) -> None:
     """End with the status that a result means."""
+    if result.fleet.is_unread:
+        sys.exit(2)
     if (result.known.news if fail_on == "new-group" else result.fleet.failed) and not exit_zero:
         sys.exit(1)
 
@@ -174,7 +176,7 @@ def merge(
 
     STORE is the folder that the shards shared, or one of each of them; --store is where they are kept together.
 
-    Exit status: 0 no failure of memory, 1 some (see --fail-on), 2 could not run.
+    Exit status: 0 no failure of memory, 1 some (see --fail-on), 2 could not run, or read nothing.
     """
     result = merge_stores(stores, into=store)
     _tell(result, output, format_, lang)

@@ -52,7 +52,10 @@ def _headline(fleet: Fleet, wording: Wording) -> Iterator[Span]:
     gap = wording.comma if wording.is_chinese else " "
     jobs = f"{wording.count(texts.JOBS, fleet.jobs)}{gap}{wording.count(texts.IN_FILES, fleet.files)}"
     days = len(fleet.jobs_by_day)
-    yield Span(jobs + (wording.comma + wording.count(texts.DAYS, days) if days > 1 else "") + wording.stop + " ")
+    yield Span(jobs + (wording.comma + wording.count(texts.DAYS, days) if days > 1 else "") + wording.stop + wording.blank)
+    if fleet.is_unread:
+        yield Span(wording.say(texts.NONE_READ) + wording.stop, Style.WARN)
+        return
     if not fleet.failed:
         yield Span(wording.say(texts.NONE_DIED) + wording.stop, Style.GOOD)
         return

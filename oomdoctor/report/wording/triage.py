@@ -12,6 +12,7 @@ JOBS = Counted("{n:,} job", "{n:,} jobs", "{n:,} 个作业")
 IN_FILES = Counted("in {n:,} file", "in {n:,} files", "{n:,} 个文件")
 DAYS = Counted("{n} day", "{n} days", "{n} 天")
 DIED = Counted("{n:,} job ({share}) died of memory", "{n:,} jobs ({share}) died of memory", "{n:,} 个作业（{share}）因内存或显存不足而失败")
+NONE_READ = Text("Nothing of them could be read, so nothing can be said yet", "日志都读不出，还无法判断")
 NONE_DIED = Text("No job died of memory", "没有作业因内存或显存不足而失败")
 IN_GROUPS = Counted("in {n} group", "in {n} groups", "分为 {n} 组")
 HOURS = Text("{hours:,} GPU hours lost", "损失 {hours:,} GPU 小时")
@@ -23,7 +24,11 @@ POSSIBLE = Counted("{n:,} job may have", "{n:,} jobs may have", "{n:,} 个作业
 POSSIBLE_NEXT = Text("The scheduler's records settle some: --records FILE", "调度器的记录可以确定其中一些：--records FILE")
 SURVIVED = Counted("{n:,} job ran short and went on", "{n:,} jobs ran short and went on", "{n:,} 个作业一度不足，但继续运行了")
 UNREAD = Counted("of {n:,} job nothing could be read", "of {n:,} jobs nothing could be read", "{n:,} 个作业的日志完全读不出")
-UNREAD_FILES = Counted("{n:,} file could not be read", "{n:,} files could not be read", "{n:,} 个文件读不出")
+UNREAD_FILES = Counted(
+    "{n:,} file could not be read (`unreadable` in its row says why)",
+    "{n:,} files could not be read (`unreadable` in their rows says why)",
+    "{n:,} 个文件读不出（原因见各行的 `unreadable`）",
+)
 BY_RECORDS = Counted(
     "{n:,} job only by the scheduler's records", "{n:,} jobs only by the scheduler's records", "{n:,} 个作业只有调度器的记录能看出"
 )
