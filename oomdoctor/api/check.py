@@ -6,7 +6,7 @@ import shlex
 
 from msgspec.structs import replace
 
-from oomdoctor.api.configs import read_settings
+from oomdoctor.api.configs import no_config, read_settings
 from oomdoctor.api.estimate import estimate_run
 from oomdoctor.api.inputs import Path, Paths, path_list, path_text
 from oomdoctor.api.models import fetch_unknown, find_card, is_model_name, number_of_cards
@@ -50,7 +50,7 @@ def check(
     pack = load_pack(over=path_text(rules))
     run, gaps = read_settings(paths, pack, facts=facts)
     if run is None or not run.written:
-        raise UsageError(f"{paths[0]} is no config that is known")
+        raise UsageError(no_config(paths[0], () if run is None else run.issues))
     if card is None:
         return ConfigCheck(config=run, gaps=tuple(gaps))
     if hub:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from oomdoctor.advice.fixes import unique_fixes
-from oomdoctor.api.configs import read_configs
+from oomdoctor.api.configs import no_config, read_configs
 from oomdoctor.api.inputs import unread_lines
 from oomdoctor.api.models import card_assumption, find_card, number_of_cards
 from oomdoctor.api.pipeline import diagnose_logs
@@ -57,7 +57,8 @@ class ConfigRun:
         self._pack, self._folder = pack, folder
         self._targets = EditTargets(read_configs(configs)[0], pack)
         if not any(config.framework for config in self._targets.configs):
-            raise UsageError(f"{configs[0]} is no config that is known; name the config of the run with --config")
+            issues = (issue for config in self._targets.configs for issue in config.issues)
+            raise UsageError(f"{no_config(configs[0], issues)}; name the config of the run with --config")
         self.files = {path: _content(path) for path in self._targets.files()}
         moment = last_modified(list(logs)) if logs else None
         versions = {path: version_at(path, moment) for path in self.files}

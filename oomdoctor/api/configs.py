@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from oomdoctor.case.gap import Gap
-from oomdoctor.case.settings import RunConfig
+from oomdoctor.case.settings import ConfigIssue, RunConfig
 from oomdoctor.configs.files import read_files
 from oomdoctor.configs.parsed_config import ParsedConfig
 from oomdoctor.configs.resolve import resolve_config
@@ -13,6 +13,12 @@ from oomdoctor.errors import UsageError
 from oomdoctor.findings.conditions import Fact
 from oomdoctor.knowledge.pack import Pack
 from oomdoctor.knowledge.tables.other_servers import other_server
+
+
+def no_config(path: str, issues: Iterable[ConfigIssue]) -> str:
+    """Return the words for a file that is no config, with the first thing that is wrong with its form."""
+    issue = next(iter(issues), None)
+    return f"{path} is no config that is known" + (f" ({issue.file}:{issue.line}: {issue.what.en})" if issue is not None else "")
 
 
 def read_configs(paths: Sequence[str], *, all_needed: bool = True) -> tuple[list[ParsedConfig], list[Gap]]:

@@ -174,3 +174,9 @@ def test_a_path_is_our_own_interpreter_only_by_its_name() -> None:
     assert is_running_interpreter("/a/bin/python", "/a/bin/python")
     assert not is_running_interpreter("/b/bin/python", "/a/bin/python")
     assert find_executable("") is None
+
+
+def test_a_file_in_the_working_directory_is_not_looked_for_in_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "python").write_text("")
+    assert find_executable("python") == str(tmp_path / "python")

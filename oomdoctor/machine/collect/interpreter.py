@@ -30,7 +30,7 @@ def find_executable(path: str) -> str | None:
     if not path:
         return None
     if os.path.isfile(path):
-        return path
+        return os.path.abspath(path)  # a bare name would be looked for in PATH
     candidates = (
         os.path.join(path, *parts) for parts in (("bin", "python"), ("bin", "python3"), ("Scripts", "python.exe"), ("python.exe",))
     )

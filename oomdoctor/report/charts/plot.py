@@ -20,6 +20,8 @@ _TEXT = 4
 """From the middle of a line of text down to its foot."""
 _CHARACTER, _APART = 7, 30
 """The width of a character under the axis, and half the name of a place with the gap behind it."""
+_LEAST = 1e-300
+"""Places that are nearer to each other are one: floats that are smaller lose their digits."""
 _UNITS = ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"), (1, "B"))
 
 
@@ -92,7 +94,7 @@ def _doublings(low: int, top: int) -> Iterator[tuple[int, str]]:
 
 def _round_places(start: float, end: float) -> Iterator[float]:
     width = end / 2 - start / 2
-    if not width > 0:
+    if width < _LEAST:
         yield start
         return
     step = 2 * _round_step(width / _LINES)
