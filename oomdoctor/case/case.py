@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -80,6 +80,11 @@ _WORST = {"yes": 0, "possible": 1, "no": 2}
 def worst_first(line: RunLine) -> tuple[int, int]:
     """Return where a run stands among several: failures of memory, then what may be one, then other errors, then the rest."""
     return _WORST[line.verdict.memory_failure], 0 if line.failed else 1
+
+
+def reported_run(runs: Sequence[RunLine]) -> RunLine:
+    """Return the run of several that an issue is about, as it is about one: the worst of those whose logs lie apart from the others'."""
+    return min(runs, key=lambda line: (not line.is_apart, *worst_first(line)))
 
 
 class Case(Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ import click
 from oomdoctor import __version__
 from oomdoctor.api.diagnose import diagnose
 from oomdoctor.api.inputs import default_jobs
-from oomdoctor.case.case import SEVERAL_RUNS, worst_first
+from oomdoctor.case.case import SEVERAL_RUNS, reported_run
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.cli.clipboard import copy
 from oomdoctor.cli.diagnose import exit_with_verdict, log_paths
@@ -89,8 +89,7 @@ def report(
         )
         diagnosis = read(log_paths(paths))
         if diagnosis.case.verdict.reason == SEVERAL_RUNS:
-            # An issue is about one run.
-            run = min(diagnosis.case.runs, key=lambda run: (not run.is_apart, *worst_first(run)))
+            run = reported_run(diagnosis.case.runs)
             complain([f"several runs failed, each in its own way; this report is about {run.name}"])
             diagnosis = read(run.sources)
     wording = Wording(lang or locale_language(os.environ))

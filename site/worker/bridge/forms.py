@@ -10,7 +10,7 @@ from bridge.answer import Answer
 from bridge.request import Request
 from oomdoctor import __version__
 from oomdoctor.api.diagnose import diagnose
-from oomdoctor.case.case import SEVERAL_RUNS, worst_first
+from oomdoctor.case.case import SEVERAL_RUNS, reported_run
 from oomdoctor.case.diagnosis import Diagnosis
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
@@ -86,8 +86,7 @@ def _reply(given: Answer, request: Request) -> str:
 def _issue(given: Answer, request: Request, wording: Wording) -> str:
     diagnosis = _diagnosed(given)
     if diagnosis.case.verdict.reason == SEVERAL_RUNS:
-        # An issue is about one run.
-        diagnosis = diagnose(list(min(diagnosis.case.runs, key=worst_first).sources))
+        diagnosis = diagnose(list(reported_run(diagnosis.case.runs).sources))
     if request.project not in (None, "github"):
         is_asked, hides = request.lang is not None, request.hides_names
         return form_text(diagnosis, str(request.project), load_pack(), wording, __version__, is_asked=is_asked, redact=hides)
