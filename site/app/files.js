@@ -30,8 +30,9 @@ export class FileList {
     return this.#files.map(({ path, file, role }) => (path.includes("/") ? { path, file } : { path, file, role }));
   }
 
+  /** The files as a command line names them: a folder is given whole. */
   get names() {
-    return this.#files.map(({ path }) => path);
+    return [...new Set(this.#files.map(shown))];
   }
 
   get size() {
@@ -44,9 +45,11 @@ export class FileList {
 
   /** Add files: `[{path, file}]`. A name that is there already is left out, and that is said. */
   add(found) {
+    const known = new Set(this.#files.map(({ path }) => path));
     for (const { path, file } of found) {
-      if (this.#files.some((known) => known.path === path)) announce(t("files.same", { name: path }));
+      if (known.has(path)) announce(t("files.same", { name: path }));
       else this.#files.push({ path, file, role: roleOf(path, this.roles) });
+      known.add(path);
     }
     this.draw();
     this.changed();
@@ -60,7 +63,11 @@ export class FileList {
   draw() {
     this.place.hidden = !this.#files.length;
     const lines = new Map();
-    for (const each of this.#files) lines.set(shown(each), [...(lines.get(shown(each)) ?? []), each]);
+    for (const each of this.#files) {
+      const name = shown(each);
+      if (lines.has(name)) lines.get(name).push(each);
+      else lines.set(name, [each]);
+    }
     this.place.replaceChildren(...[...lines].map(([name, files]) => this.#line(name, files)));
   }
 

@@ -122,10 +122,17 @@ function wrongInputs(inputs) {
   if (paths.length !== paths.filter((path) => typeof path === "string").length || wrong !== undefined) {
     return ["usage", `an input cannot be called ${JSON.stringify(wrong ?? null)}`];
   }
-  const twice = paths.find((path, at) => paths.indexOf(path) !== at || paths.some((other) => other.startsWith(`${path}/`)));
+  const twice = clashing(paths);
   if (twice !== undefined) return ["usage", `two inputs are called ${JSON.stringify(twice)}`];
   if (bytesOf(inputs) > LARGEST) return ["too-large", "more than 2 GiB: use the command on the machine where the files are"];
   return null;
+}
+
+/** Return a path that two inputs have, or that is a folder of another; undefined where there is none. A folder may hold very many. */
+function clashing(paths) {
+  const folders = new Set(paths.flatMap((path) => path.split("/").map((_, at, parts) => parts.slice(0, at).join("/"))));
+  const seen = new Set();
+  return paths.find((path) => folders.has(path) || seen.size === seen.add(path).size);
 }
 
 function bytesOf(inputs) {
