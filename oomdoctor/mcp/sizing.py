@@ -24,6 +24,7 @@ from oomdoctor.report.edits.fix import render as render_fix
 from oomdoctor.report.memory.estimate_answer import estimate_document
 from oomdoctor.report.memory.estimate_json import convert_run_estimate
 from oomdoctor.report.memory.plan_answer import convert_found_plans, plan_document
+from oomdoctor.report.safety.redact import redact_text
 from oomdoctor.report.wire.check import convert_check
 
 Gpu = Annotated[str | None, Field(description="The card: a name (RTX 4090, 2xH100) or a size (24GB).")]
@@ -184,7 +185,8 @@ class SizingTools:
         )
 
     def _fixed(self, changes: ConfigFix) -> FixAnswer:
-        text = render_fix(changes.applied, changes.before, changes.choice, changes.plans, self._box.wording, color=False)
+        shown = render_fix(changes.applied, changes.before, changes.choice, changes.plans, self._box.wording, color=False)
+        text = redact_text(shown, only_keys=True)
         return FixAnswer(
             answer_id=self._box.kept.keep(lambda _: text),
             text=cut(text),

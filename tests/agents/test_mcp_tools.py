@@ -184,6 +184,14 @@ def test_a_fix_is_written_as_it_was_shown_and_the_old_file_is_kept(site: Path) -
     assert (site / "sft.yaml.bak-1").read_text() == CONFIG
 
 
+def test_a_key_beside_what_is_changed_is_not_shown(site: Path) -> None:
+    key = "hf_" + "aB3" * 12
+    (site / "sft.yaml").write_text(f"{CONFIG}hub_token: {key}\n")
+    _, (shown, whole) = talk(site, ("propose_fix", FIX), ("read_answer", {"answer_id": "answer-1"}))
+    assert "hub_token" in shown.fields["text"]
+    assert key not in shown.text + whole.text
+
+
 @pytest.mark.parametrize("change", ["file", "arguments"])
 def test_a_fix_that_was_not_shown_is_not_written(change: str, site: Path) -> None:
     _, (shown,) = talk(site, ("propose_fix", FIX), options=("--allow-write",))
