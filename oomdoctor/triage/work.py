@@ -211,7 +211,7 @@ class Worker:
             total_bytes=root.size("total_bytes"),
             free_bytes=root.size("free_bytes"),
             used_by_others_bytes=held if isinstance(held, int) else None,
-            text=self._redact(root.text)[:_TEXT],
+            text=_shortened(self._redact(root.text)),
             framework=str(framework) if framework is not None else None,
             versions={name: str(settings[fact]) for fact, name in _VERSIONS.items() if fact in settings},
             others_hold_card=is_held_by_others(figures),
@@ -237,6 +237,11 @@ class Worker:
         if self._records is None:
             return ()
         return self._records.of(record_name(job.layout, job.family, job.native))
+
+
+def _shortened(text: str) -> str:
+    """Return the beginning of a message, with a mark where it goes on."""
+    return text if len(text) <= _TEXT else text[: _TEXT - 1].rstrip() + "…"
 
 
 def record_name(layout: str, family: str, native: str) -> str:
