@@ -17,7 +17,7 @@ from oomdoctor.snapshots.picture.course import Course, Owner, Owners, course
 from oomdoctor.snapshots.picture.memory_map import MemoryMap, memory_map
 from oomdoctor.snapshots.recording import Action, Device, Recording
 from oomdoctor.snapshots.refusal import Refusal, refusals
-from oomdoctor.snapshots.replay import LiveBlock, Peak, live_at, live_at_end, peak, start
+from oomdoctor.snapshots.replay import LiveBlock, Peak, live_at, live_at_end, peak, totals
 from oomdoctor.snapshots.sites import Categories, Holder, Holdings, holders
 from oomdoctor.snapshots.stacks import NO_STACK
 
@@ -79,12 +79,13 @@ def explain(recording: Recording, holdings: Holdings, totals: Mapping[int, int])
 
 def _device(recording: Recording, device: Device, holdings: Holdings, total: int | None) -> DeviceExplanation:
     categories = Categories(recording.stacks, holdings, named_phases(recording, device))
-    ooms = refusals(device, total, recording.stacks, categories)
-    highest, ends = peak(device), steps(recording, device)
+    sums = totals(device)
+    ooms = refusals(device, sums, total, recording.stacks, categories)
+    highest, ends = peak(sums), steps(recording, device)
     moment, position = _moment(device, ooms, highest)
     live = live_at_end(device) if moment == AT_END else live_at(device, position)
     owners = Owners(recording.stacks, categories)
-    over_time = course(device, owners)
+    over_time = course(device, sums, owners)
     told = tuple((owner.site, owner.category) for owner in over_time.owners) or _largest(live, owners)
     grown = growth(device, recording.stacks, ends, position if moment == AT_OOM else len(device.trace), categories)
     return DeviceExplanation(
@@ -103,7 +104,7 @@ def _device(recording: Recording, device: Device, holdings: Holdings, total: int
         freed_in_a_step=freed_in_a_step(device, ends) if grown else 0,
         ends_giving_back=_ends_giving_back(device, ooms, highest),
         given_back=_given_back(device),
-        disagrees=start(device).missing > 0 or highest.requested > highest.reserved,
+        disagrees=sums.start.missing > 0 or highest.requested > highest.reserved,
         course=over_time,
         map=memory_map(
             ranges_at(device, len(device.trace) if moment == AT_END else position),

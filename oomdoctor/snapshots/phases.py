@@ -9,8 +9,9 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import count
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import compress, count
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -25,6 +26,8 @@ _FEWEST_STEPS = 4
 """Fewer rounds are no loop."""
 OPTIMIZER, LOADING_DATA = "optimizer step", "loading data"
 _NAMED = ((OPTIMIZER_STEP, OPTIMIZER), ("Optimizer.zero_grad#", "zero_grad"), ("enumerate(DataLoader)#", LOADING_DATA))
+
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 class StepEnds(Struct, frozen=True):
@@ -64,36 +67,43 @@ def named_phases(recording: Recording, device: Device) -> list[tuple[int, int, s
 
 def _rounds(stacks: Stacks, device: Device) -> tuple[int, ...]:
     """Return the positions at which the outermost loop begins again."""
-    trace = device.trace
-    requests = array("L", (at for at, action in enumerate(trace.actions) if action == Action.ALLOC))
-    has_frames = {stack: stacks.from_outside(stack, 0) is not None for stack in {trace.stacks[at] for at in requests}}
-    requests = array("L", (at for at in requests if has_frames[trace.stacks[at]]))
+    trace, allocs = device.trace, device.trace.where(Action.ALLOC)
+    requests = array("L", compress(range(len(trace)), allocs))
+    times: Mapping[int, int] = {stack: times for stack, times in Counter(compress(trace.stacks, allocs)).items() if stacks.numbers(stack)}
     for depth in count():
-        level = _level(requests, trace.stacks, stacks, depth)
-        if level is None:
+        lines = _level(times, stacks, depth)
+        if lines is None:
             break
-        inside, lines = level
-        visits = _visits(inside, trace.stacks, lines)
+        requests = array("L", compress(requests, map(lines.__contains__, map(trace.stacks.__getitem__, requests))))
+        visits = _visits(requests, trace.stacks, lines)
         repeated = {line: begun for line, begun in visits.items() if len(begun) > _FEWEST_STEPS}
         if repeated:
             return tuple(repeated[_anchor(repeated, lines, stacks)][1:])
-        busiest = Counter(lines[trace.stacks[at]] for at in inside).most_common(1)[0][0]
-        requests = array("L", (at for at in inside if lines[trace.stacks[at]] == busiest))
+        busiest = _most((line, times[stack]) for stack, line in lines.items())[0]
+        times = {stack: times[stack] for stack, line in lines.items() if line == busiest}
     return ()
 
 
-def _level(requests: Sequence[int], stack_at: Sequence[int], stacks: Stacks, depth: int) -> tuple[Sequence[int], dict[int, int]] | None:
-    """Return the requests that come through one function at a depth, and the line of each stack there; None where most do not."""
-    frames = {stack: stacks.from_outside(stack, depth) for stack in {stack_at[at] for at in requests}}
-    called = {stack: (frame.file, frame.function) for stack, frame in frames.items() if frame is not None}
-    functions = Counter(called[stack_at[at]] for at in requests if stack_at[at] in called)
-    if not functions:
+def _level(times: Mapping[int, int], stacks: Stacks, depth: int) -> dict[int, int] | None:
+    """Return the line of each stack that comes through the busiest function at a depth; None where most requests do not.
+
+    `times` is how many requests have each stack.
+    """
+    frames = {stack: frame for stack in times if (frame := stacks.from_outside(stack, depth)) is not None}
+    if not frames:
         return None
-    function, calls = functions.most_common(1)[0]
-    if calls * 2 < len(requests) or function[1] in _MODULE_CALLS:
+    function, calls = _most(((frame.file, frame.function), times[stack]) for stack, frame in frames.items())
+    if calls * 2 < sum(times.values()) or function[1] in _MODULE_CALLS:
         return None
-    lines = {stack: frame.line for stack, frame in frames.items() if frame is not None and called[stack] == function}
-    return array("L", (at for at in requests if stack_at[at] in lines)), lines
+    return {stack: frame.line for stack, frame in frames.items() if (frame.file, frame.function) == function}
+
+
+def _most(counted: Iterable[tuple[_Key, int]]) -> tuple[_Key, int]:
+    """Return what is counted most, all its counts together."""
+    sums: Counter[_Key] = Counter()
+    for key, times in counted:
+        sums[key] += times
+    return sums.most_common(1)[0]
 
 
 def _visits(requests: Sequence[int], stack_at: Sequence[int], lines: Mapping[int, int]) -> dict[int, list[int]]:

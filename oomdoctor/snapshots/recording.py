@@ -72,6 +72,10 @@ class Trace:
     def __len__(self) -> int:
         return len(self.actions)
 
+    def where(self, *actions: Action) -> bytes:
+        """Return 1 for each entry that is one of some actions, 0 for the others: what `compress` takes its choice from."""
+        return self.actions.tobytes().translate(bytes(code in actions for code in range(256)))
+
     def append(self, action: int, address: int, size: int, stream: int, time: int, stack: int) -> None:
         """Add an entry. Each number must be one of its column."""
         self.actions.append(action)

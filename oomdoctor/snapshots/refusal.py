@@ -8,13 +8,14 @@ and what the driver had.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import compress
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from oomdoctor.snapshots.address_space import FreePiece, Owner, ReservedRange, driver_request, free_pieces, is_small_request, ranges_at_each
 from oomdoctor.snapshots.recording import Action, Device
-from oomdoctor.snapshots.replay import LiveBlock, live_at_each, totals_at
+from oomdoctor.snapshots.replay import LiveBlock, Totals, live_at_each
 from oomdoctor.snapshots.sites import Categories, own_frame
 from oomdoctor.snapshots.stacks import Stacks
 
@@ -60,13 +61,13 @@ class Refusal(Struct, frozen=True):
     category: str
 
 
-def refusals(device: Device, total: int | None, stacks: Stacks, categories: Categories) -> tuple[Refusal, ...]:
+def refusals(device: Device, sums: Totals, total: int | None, stacks: Stacks, categories: Categories) -> tuple[Refusal, ...]:
     """Return the failed requests of a trace. `total` is what the card has, where somebody knows."""
-    positions = [at for at, action in enumerate(device.trace.actions) if action == Action.OOM][-MOST_REFUSALS:]
+    positions = list(compress(range(len(device.trace)), device.trace.where(Action.OOM)))[-MOST_REFUSALS:]
     if not positions:
         return ()
-    ranges, totals = ranges_at_each(device, positions), totals_at(device, positions)
-    states = (_Moment(device, at, live, ranges[at], totals[at]) for at, live in live_at_each(device, positions))
+    ranges = ranges_at_each(device, positions)
+    states = (_Moment(device, at, live, ranges[at], sums.before(at)) for at, live in live_at_each(device, positions))
     return tuple(_refusal(moment, total, stacks, categories) for moment in states)
 
 

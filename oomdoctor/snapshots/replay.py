@@ -6,8 +6,10 @@ backwards: what lives at the end, less all that was allocated since, and with al
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from itertools import chain
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, compress, islice
+from operator import itemgetter, mul
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -53,18 +55,32 @@ def live_at_end(device: Device) -> dict[int, LiveBlock]:
 
 
 def live_before(device: Device) -> dict[int, LiveBlock]:
-    """Return the blocks that lived before the first entry, by address.
+    """Return the blocks that lived before the first entry, by address: those saved that no entry names, and those freed first of all.
 
     The stack of one that was freed since is not known; of the others it is the one in the saved state.
     """
-    trace, live, free = device.trace, live_at_end(device), frees_by(device.trace)
-    for position in range(len(trace) - 1, -1, -1):
-        action, address = trace.actions[position], trace.addresses[position]
-        if action == Action.ALLOC:
-            live.pop(address, None)
-        elif action == free:
-            live[address] = LiveBlock(address, trace.sizes[position], rounded(trace.sizes[position]), NO_STACK, None)
+    trace, marks = device.trace, changes(device.trace)[::-1]
+    first = dict(zip(compress(reversed(trace.addresses), marks), compress(range(len(trace) - 1, -1, -1), marks), strict=True))
+    live = {address: block for address, block in live_at_end(device).items() if address not in first}
+    for address, at in sorted(first.items(), key=itemgetter(1), reverse=True):
+        if trace.actions[at] != Action.ALLOC:
+            live[address] = LiveBlock(address, trace.sizes[at], rounded(trace.sizes[at]), NO_STACK, None)
     return live
+
+
+def changes(trace: Trace) -> bytes:
+    """Return 1 for each entry that allocates or frees."""
+    return trace.where(Action.ALLOC, frees_by(trace))
+
+
+def last_changes(trace: Trace, marks: bytes, begin: int, end: int) -> list[tuple[int, int]]:
+    """Return the addresses that were allocated or freed between two positions, and where last, in the order of the entries.
+
+    `marks` are the `changes` of the trace. What happened to an address before its last change does not matter to what lives behind.
+    """
+    here = marks[begin:end]
+    last = dict(zip(compress(trace.addresses[begin:end], here), compress(range(begin, end), here), strict=True))
+    return sorted(last.items(), key=itemgetter(1))
 
 
 def live_at(device: Device, position: int) -> dict[int, LiveBlock]:
@@ -74,25 +90,23 @@ def live_at(device: Device, position: int) -> dict[int, LiveBlock]:
 
 def live_at_each(device: Device, positions: Sequence[int]) -> Iterator[tuple[int, dict[int, LiveBlock]]]:
     """Yield the blocks that live before the entry at each of the positions, which rise; the dict is the same one each time."""
-    trace, live, free = device.trace, live_before(device), frees_by(device.trace)
+    trace, live, marks = device.trace, live_before(device), changes(device.trace)
     saved, begin = _saved_sizes(device), 0
     for position in positions:
-        for at in range(begin, min(position, len(trace))):
-            action, address = trace.actions[at], trace.addresses[at]
-            if action == Action.ALLOC:
+        for address, at in last_changes(trace, marks, begin, position):
+            live.pop(address, None)
+            if trace.actions[at] == Action.ALLOC:
                 size = trace.sizes[at]
                 live[address] = LiveBlock(address, size, saved.get((address, at)) or rounded(size), trace.stacks[at], at)
-            elif action == free:
-                live.pop(address, None)
         begin = position
         yield position, live
 
 
 def _saved_sizes(device: Device) -> dict[tuple[int, int], int]:
     """Return the sizes of the blocks in the saved state that the trace allocated, by address and position."""
-    trace, end = device.trace, live_at_end(device)
-    born = {address: at for at, (action, address) in enumerate(zip(trace.actions, trace.addresses, strict=True)) if action == Action.ALLOC}
-    return {(address, born[address]): block.size for address, block in end.items() if address in born}
+    trace, allocs = device.trace, device.trace.where(Action.ALLOC)
+    born = dict(zip(compress(trace.addresses, allocs), compress(range(len(trace)), allocs), strict=True))
+    return {(address, born[address]): block.size for address, block in live_at_end(device).items() if address in born}
 
 
 def rounded(size: int) -> int:
@@ -111,45 +125,51 @@ class Start(Struct, frozen=True):
 
 def start(device: Device) -> Start:
     """Return the asked bytes that lived, and the bytes of segments, before the first entry."""
-    sizes = [0] * (max(Action) + 1)
-    for action, size in zip(device.trace.actions, device.trace.sizes, strict=True):
-        sizes[action] += size
     live = sum(block.requested for segment in device.segments for block in segment.blocks if block.is_live)
-    requested = live + sizes[frees_by(device.trace)] - sizes[Action.ALLOC]
-    held = sum(segment.size for segment in device.segments)
-    reserved = held + sum(sizes[action] for action in _SHRINKS) - sum(sizes[action] for action in _GROWS)
+    requested = live - _added(device.trace, (Action.ALLOC,), (frees_by(device.trace),))
+    reserved = sum(segment.size for segment in device.segments) - _added(device.trace, _GROWS, _SHRINKS)
     return Start(max(0, requested), max(0, reserved), max(0, -requested, -reserved))
 
 
-def series(device: Device) -> Iterator[tuple[int, int]]:
-    """Yield the asked bytes that live, and the reserved bytes, after each entry of the trace."""
-    trace, free = device.trace, frees_by(device.trace)
-    begin = start(device)
-    requested, reserved = begin.requested, begin.reserved
-    for action, size in zip(trace.actions, trace.sizes, strict=True):
-        if action == Action.ALLOC:
-            requested += size
-        elif action == free:
-            requested = max(0, requested - size)
-        elif action in _GROWS:
-            reserved += size
-        elif action in _SHRINKS:
-            reserved = max(0, reserved - size)
-        yield requested, reserved
+def _added(trace: Trace, grows: Sequence[Action], shrinks: Sequence[Action]) -> int:
+    """Return the bytes that the entries of a trace add, less those that they take."""
+    return sum(compress(trace.sizes, trace.where(*grows))) - sum(compress(trace.sizes, trace.where(*shrinks)))
 
 
-def peak(device: Device) -> Peak:
+class Totals(NamedTuple):
+    """The asked bytes that live, and the reserved bytes: before the first entry, and after each."""
+
+    start: Start
+    requested: Sequence[int]
+    reserved: Sequence[int]
+
+    def before(self, position: int) -> tuple[int, int]:
+        """Return both before the entry at a position."""
+        return (self.requested[position - 1], self.reserved[position - 1]) if position else (self.start.requested, self.start.reserved)
+
+
+def totals(device: Device) -> Totals:
+    """Return the sums over the whole trace."""
+    begin, trace = start(device), device.trace
+    requested = _levels(begin.requested, trace, (Action.ALLOC,), (frees_by(trace),))
+    return Totals(begin, requested, _levels(begin.reserved, trace, _GROWS, _SHRINKS))
+
+
+def _levels(begin: int, trace: Trace, grows: Sequence[Action], shrinks: Sequence[Action]) -> Sequence[int]:
+    """Return what there is after each entry; never less than nothing, even where the trace and the state do not fit each other."""
+    signs = [(action in grows) - (action in shrinks) for action in Action]
+    changes = map(mul, trace.sizes, map(signs.__getitem__, trace.actions))
+    return array("Q", islice(accumulate(changes, _changed, initial=begin), 1, None))
+
+
+def _changed(level: int, change: int) -> int:
+    return level + change if level + change > 0 else 0
+
+
+def peak(sums: Totals) -> Peak:
     """Return when most lived; of a trace without entries, the state that was saved."""
-    begin = start(device)
-    position, requested, reserved = 0, begin.requested, begin.reserved
-    for at, (live, held) in enumerate(series(device)):
-        if live > requested:
-            position, requested, reserved = at, live, held
-    return Peak(position, requested, reserved)
-
-
-def totals_at(device: Device, positions: Collection[int]) -> dict[int, tuple[int, int]]:
-    """Return the asked bytes that live, and the reserved bytes, before the entries at some positions."""
-    begin, at_these = start(device), set(positions)
-    before = chain(((begin.requested, begin.reserved),), series(device))
-    return {at: totals for at, totals in enumerate(before) if at in at_these}
+    most = max(sums.requested, default=0)
+    if most <= sums.start.requested:
+        return Peak(0, sums.start.requested, sums.start.reserved)
+    position = sums.requested.index(most)
+    return Peak(position, most, sums.reserved[position])

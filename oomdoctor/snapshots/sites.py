@@ -64,12 +64,18 @@ class Holdings:
 
     def of(self, stacks: Stacks, number: int) -> str | None:
         """Return what memory is held for that the frames of a stack ask for; None where they do not tell."""
+        if not any(map(stacks.table(self._tells).__getitem__, stacks.numbers(number))):
+            return None
         innermost = stacks.first(number, self.computes)
         computed = None if innermost is None else self.computes(innermost)
         if computed in self._computed:
             return self._computed[computed]
         rank = min(map(stacks.table(self.rank).__getitem__, stacks.numbers(number)), default=len(self._called))
         return self._called[rank] if rank < len(self._called) else None
+
+    def _tells(self, frame: PythonFrame) -> bool:
+        """Return whether a frame may tell anything: most do not."""
+        return self.computes(frame) is not None or frame.function in self._ranks
 
     def computes(self, frame: PythonFrame) -> str | None:
         """Return what a frame computes that names something known."""
@@ -100,7 +106,7 @@ class Categories:
         profiled, known = told
         if profiled is not None:
             return profiled
-        phase = None if born is None else self._phase(born)
+        phase = self._phase(born) if born is not None and self._ranges else None
         if phase == OPTIMIZER:
             return OPTIMIZER_STATES
         if known is not None:
@@ -129,8 +135,8 @@ def _is_within(position: int, firsts: Sequence[int], behind: Sequence[int]) -> b
 
 def _ranges(phases: Sequence[tuple[int, int, str]]) -> dict[str, tuple[list[int], list[int]]]:
     """Return the ranges of each phase as they are searched: firsts in order, and how far all up to each reach; the optimizer's first."""
-    out: dict[str, tuple[list[int], list[int]]] = {OPTIMIZER: ([], [])}
-    for first, behind, phase in sorted(phases):
+    out: dict[str, tuple[list[int], list[int]]] = {}
+    for first, behind, phase in sorted(phases, key=lambda named: (named[2] != OPTIMIZER, named)):
         firsts, reach = out.setdefault(phase, ([], []))
         firsts.append(first)
         reach.append(max(behind, reach[-1]) if reach else behind)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest
+from itertools import pairwise
 from operator import itemgetter
 
 from msgspec import Struct
 
 from oomdoctor.snapshots.recording import Action, Device
-from oomdoctor.snapshots.replay import frees_by, live_before, series
+from oomdoctor.snapshots.replay import Totals, changes, last_changes, live_before
 from oomdoctor.snapshots.sites import Categories, own_frame
 from oomdoctor.snapshots.stacks import Stacks
 
@@ -46,22 +46,22 @@ class Owners:
     """Who owns blocks: the line that asked and what for."""
 
     def __init__(self, stacks: Stacks, categories: Categories) -> None:
-        self._frames = [own_frame(stacks, number) for number in range(len(stacks))]
-        self._sites = {frame: None if frame is None else str(frame) for frame in set(self._frames)}
-        self._categories = categories
+        self._stacks, self._categories = stacks, categories
+        self._sites: dict[int, str | None] = {}
+        self._same: dict[str, str] = {}
 
     def of(self, stack: int, born: int | None) -> Owner:
         """Return the owner of a block that was asked for with a stack at a position; None: before the recording."""
-        return self._sites[self._frames[stack]], self._categories.of(stack, born)
+        if stack not in self._sites:
+            frame = own_frame(self._stacks, stack)
+            site = None if frame is None else str(frame)
+            self._sites[stack] = None if site is None else self._same.setdefault(site, site)
+        return self._sites[stack], self._categories.of(stack, born)
 
 
-def course(device: Device, owners: Owners) -> Course:
+def course(device: Device, sums: Totals, owners: Owners) -> Course:
     """Return the course of a device; empty where nothing was recorded."""
-    live, reserved = array("Q"), array("Q")
-    for requested, given in series(device) if Action.ALLOC in device.trace.actions else ():
-        live.append(requested)
-        reserved.append(given)
-    positions = _positions(live)
+    positions = _positions(sums.requested) if Action.ALLOC in device.trace.actions else []
     held = list(_held(device, owners, positions))
     most: dict[Owner, int] = {}
     for sizes in held:
@@ -70,8 +70,8 @@ def course(device: Device, owners: Owners) -> Course:
     chosen = sorted(most, key=lambda owner: (-most[owner], owner[0] or "", owner[1]))[:_HOLDERS]
     return Course(
         positions=tuple(positions),
-        live=tuple(live[at] for at in positions),
-        reserved=tuple(reserved[at] for at in positions),
+        live=tuple(sums.requested[at] for at in positions),
+        reserved=tuple(sums.reserved[at] for at in positions),
         owners=tuple(OwnerCourse(*owner, tuple(sizes.get(owner, 0) for sizes in held)) for owner in chosen),
     )
 
@@ -80,29 +80,24 @@ def _positions(live: Sequence[int]) -> list[int]:
     """Return the position of the most live bytes in each of as many parts of a trace as there are points: no peak gets lost."""
     parts = min(_POINTS, len(live))
     edges = [len(live) * part // parts for part in range(parts + 1)] if parts else []
-    return [max(range(start, stop), key=live.__getitem__) for start, stop in zip(edges, edges[1:], strict=False)]
+    return [live.index(max(live[start:stop]), start, stop) for start, stop in pairwise(edges)]
 
 
 def _held(device: Device, owners: Owners, positions: Sequence[int]) -> Iterator[Mapping[Owner, int]]:
     """Yield the bytes of the largest holders after the entry at each of the positions."""
-    trace, free = device.trace, frees_by(device.trace)
-    sums: Counter[Owner] = Counter()
+    trace, marks, sums, start = device.trace, changes(device.trace), Counter[Owner](), 0
     live: dict[int, tuple[Owner, int]] = {}
     for block in live_before(device).values():
         owner = owners.of(block.stack, block.born)
         live[block.address] = (owner, block.requested)
         sums[owner] += block.requested
-    start = 0
-    for stop in positions:
-        for at in range(start, stop + 1):
-            action, address = trace.actions[at], trace.addresses[at]
-            if action == Action.ALLOC:
-                size = trace.sizes[at]
-                owner = owners.of(trace.stacks[at], at)
-                live[address] = (owner, size)
-                sums[owner] += size
-            elif action == free and address in live:
+    for position in positions:
+        for address, at in last_changes(trace, marks, start, position + 1):
+            if address in live:
                 owner, size = live.pop(address)
                 sums[owner] -= size
-        start = stop + 1
+            if trace.actions[at] == Action.ALLOC:
+                owner, size = live[address] = owners.of(trace.stacks[at], at), trace.sizes[at]
+                sums[owner] += size
+        start = position + 1
         yield dict(nlargest(_KEPT, sums.items(), key=itemgetter(1)))
