@@ -121,7 +121,7 @@ def check_layout(path: str, layout: LayoutRecord, layouts: Layouts) -> Iterator[
 def _held_for(holdings: Holdings, frames: Sequence[str]) -> str | None:
     """Return what memory is held for that these frames ask for."""
     stacks = Stacks()
-    return holdings.of(stacks, stacks.add(stacks.frame(_frame(text)) for text in frames))
+    return holdings.of(stacks, stacks.add("".join(stacks.frame(_frame(text)) for text in frames)))
 
 
 def _frame(text: str) -> PythonFrame:

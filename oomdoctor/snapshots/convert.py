@@ -29,8 +29,8 @@ _MOST_DEVICES = 1024
 _WAITING = ("active_pending_free", "active_awaiting_free")
 """The docstring of torch has the second, every release writes the first."""
 _LIVE = ("active_allocated", *_WAITING)
-_OF_CPP, _OF_BACKWARD = 0, 1
-"""The numbers of frames that are not of Python."""
+_OF_CPP, _OF_BACKWARD = "", "\0"
+"""What stands for frames that are not of Python."""
 _BACKWARD = ("torch::autograd::Engine::", "torch::autograd::python::PythonEngine::")
 """Functions of C++ that only the backward pass runs in."""
 _SINCE = (("2.14", "host_traces"), ("2.5", "external_annotations"), ("2.3", "allocator_settings"))
@@ -99,7 +99,7 @@ class SnapshotReader:
         self.keys: set[object] = set()
         self.block_keys: set[object] = set()
         self._by_identity: dict[int, int] = {}
-        self._frames: dict[int, int] = {}
+        self._frames: dict[int, str] = {}
         self._kept: list[object] = []
 
     def trace(self, entries: list[object]) -> Trace:
@@ -190,28 +190,27 @@ class SnapshotReader:
             return 0
         known = self._by_identity.get(id(frames))
         if known is None:
-            known = self._by_identity[id(frames)] = self.stack_of(list(map(self.frame, frames)))
+            known = self._by_identity[id(frames)] = self.stack_of("".join(map(self.frame, frames)))
             self._kept.append(frames)  # the identity is its only as long as it lives
             frames.clear()
         return known
 
-    def stack_of(self, frames: list[int]) -> int:
-        """Return the number of the stack of frames by their numbers; those of C++ tell whether it is of the backward pass."""
-        known = list(filter(None, frames))  # all but most frames of C++
-        if _OF_BACKWARD not in known:
-            return self.stacks.add(known)
-        python = [frame for frame in known if frame != _OF_BACKWARD]
+    def stack_of(self, frames: str) -> int:
+        """Return the number of the stack of frames by their characters; those of C++ tell whether it is of the backward pass."""
+        if _OF_BACKWARD not in frames:
+            return self.stacks.add(frames)
+        python = frames.replace(_OF_BACKWARD, "")
         return self.stacks.add(python, in_backward=not python)
 
-    def frame(self, value: object) -> int:
-        """Return the number of a frame."""
+    def frame(self, value: object) -> str:
+        """Return the character of a frame."""
         known = self._frames.get(id(value))
         if known is None:
             known = self._frames[id(value)] = self._frame(value)
             self._kept.append(value)
         return known
 
-    def _frame(self, value: object) -> int:
+    def _frame(self, value: object) -> str:
         if isinstance(value, dict):
             file, line, name = value.get("filename"), _whole(value.get("line", 0)), value.get("name")
             if isinstance(file, str) and isinstance(name, str) and line is not None:

@@ -17,7 +17,7 @@ from oomdoctor.snapshots.picture.course import Course, Owner, Owners, course
 from oomdoctor.snapshots.picture.memory_map import MemoryMap, memory_map
 from oomdoctor.snapshots.recording import Action, Device, Recording
 from oomdoctor.snapshots.refusal import Refusal, refusals
-from oomdoctor.snapshots.replay import LiveBlock, Peak, live_at, live_at_end, peak, totals
+from oomdoctor.snapshots.replay import LiveBlock, Peak, live_at, live_at_end, peak, running_totals
 from oomdoctor.snapshots.sites import Categories, Holder, Holdings, holders
 from oomdoctor.snapshots.stacks import NO_STACK
 
@@ -79,7 +79,7 @@ def explain(recording: Recording, holdings: Holdings, totals: Mapping[int, int])
 
 def _device(recording: Recording, device: Device, holdings: Holdings, total: int | None) -> DeviceExplanation:
     categories = Categories(recording.stacks, holdings, named_phases(recording, device))
-    sums = totals(device)
+    sums = running_totals(device)
     ooms = refusals(device, sums, total, recording.stacks, categories)
     highest, ends = peak(sums), steps(recording, device)
     moment, position = _moment(device, ooms, highest)
@@ -166,7 +166,7 @@ def _moment(device: Device, ooms: Sequence[Refusal], highest: Peak) -> tuple[str
 
 def _has_frames(device: Device, recording: Recording) -> bool:
     blocks = (block.stack for segment in device.segments for block in segment.blocks)
-    return any(recording.stacks.numbers(stack) for stack in {*device.trace.stacks, *blocks} if stack != NO_STACK)
+    return any(recording.stacks.has_frames(stack) for stack in {*device.trace.stacks, *blocks} if stack != NO_STACK)
 
 
 def _saved(device: Device) -> SavedState:

@@ -50,7 +50,7 @@ def kept(live: Mapping[int, LiveBlock], stacks: Stacks, categories: Categories) 
     """Return what forward passes left among the blocks that live; None where no frames tell of any."""
     paths: dict[int, list[int]] = {}
     for block in live.values():
-        if stacks.numbers(block.stack) and categories.of(block.stack, block.born) in _COMPUTED:
+        if stacks.has_frames(block.stack) and categories.of(block.stack, block.born) in _COMPUTED:
             sums = paths.setdefault(block.stack, [0, 0])
             sums[0] += block.requested
             sums[1] += 1

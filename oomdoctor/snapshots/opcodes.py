@@ -15,9 +15,14 @@ PROTOCOLS = (2, 3, 4, 5)
 _LONGS = b"|".join((*(re.escape(bytes((length,))) + b".{%d}" % length for length in (7, 6, 8, 5, 4, 3, 2, 1)), rb"\x09.{8}\x00"))
 """64 bits at most; addresses and times have six and seven."""
 INTEGER = rb"(?:K.|M..|J.{4}|\x8a(?:" + _LONGS + rb"))"
-GET = rb"(?:h.|j.{4})"
-PUT = rb"(?:\x94|q.|r.{4})"
-_GETS = re.compile(rb"(?:j.{4})+|(?:h.)+", re.DOTALL)
+GET = rb"(?:h.|j....)"
+GETS = rb"(?:j....j....j....j....|j....|h.)+"
+"""Many of them, to be matched at once: what stands behind must not make it try again, as four can be taken one by one, too."""
+PUT = rb"(?:\x94|q.|r....)"
+_gets_at = re.compile(GETS, re.DOTALL).match
+_RUNS = re.compile(rb"(?:j....j....j....j....|j....)+|h.", re.DOTALL)
+_LONG = {b"h%c" % number: b"j%c\0\0\0" % number for number in range(256)}
+"""What a short opcode is as a long one."""
 
 
 class NotReadable(Exception):
@@ -36,12 +41,16 @@ def memo_number(token: bytes) -> int:
     return int.from_bytes(token[1:], "little")
 
 
-def memo_numbers(gets: bytes) -> list[int]:
+def gets_at(data: bytes, at: int) -> bytes:
+    """Return the opcodes, one behind the other from a place on, that take something from the memo."""
+    found = _gets_at(data, at)
+    return b"" if found is None else found[0]
+
+
+def memo_numbers(gets: bytes) -> tuple[int, ...]:
     """Return the numbers in opcodes, one behind the other, that take something from the memo."""
-    out: list[int] = []
-    for run in _GETS.findall(gets):
-        out += run[1::2] if run[0] == 0x68 else _long_numbers(len(run) // 5)(run)
-    return out
+    long = b"".join([_LONG.get(run, run) for run in _RUNS.findall(gets)])
+    return _long_numbers(len(long) // 5)(long)
 
 
 @lru_cache(maxsize=1024)

@@ -69,7 +69,9 @@ def _rounds(stacks: Stacks, device: Device) -> tuple[int, ...]:
     """Return the positions at which the outermost loop begins again."""
     trace, allocs = device.trace, device.trace.where(Action.ALLOC)
     requests = array("L", compress(range(len(trace)), allocs))
-    times: Mapping[int, int] = {stack: times for stack, times in Counter(compress(trace.stacks, allocs)).items() if stacks.numbers(stack)}
+    times: Mapping[int, int] = {
+        stack: times for stack, times in Counter(compress(trace.stacks, allocs)).items() if stacks.has_frames(stack)
+    }
     for depth in count():
         lines = _level(times, stacks, depth)
         if lines is None:

@@ -148,7 +148,7 @@ class Totals(NamedTuple):
         return (self.requested[position - 1], self.reserved[position - 1]) if position else (self.start.requested, self.start.reserved)
 
 
-def totals(device: Device) -> Totals:
+def running_totals(device: Device) -> Totals:
     """Return the sums over the whole trace."""
     begin, trace = start(device), device.trace
     requested = _levels(begin.requested, trace, (Action.ALLOC,), (frees_by(trace),))

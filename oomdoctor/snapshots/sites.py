@@ -64,18 +64,13 @@ class Holdings:
 
     def of(self, stacks: Stacks, number: int) -> str | None:
         """Return what memory is held for that the frames of a stack ask for; None where they do not tell."""
-        if not any(map(stacks.table(self._tells).__getitem__, stacks.numbers(number))):
-            return None
         innermost = stacks.first(number, self.computes)
         computed = None if innermost is None else self.computes(innermost)
         if computed in self._computed:
             return self._computed[computed]
-        rank = min(map(stacks.table(self.rank).__getitem__, stacks.numbers(number)), default=len(self._called))
-        return self._called[rank] if rank < len(self._called) else None
-
-    def _tells(self, frame: PythonFrame) -> bool:
-        """Return whether a frame may tell anything: most do not."""
-        return self.computes(frame) is not None or frame.function in self._ranks
+        if stacks.first(number, self._is_listed) is None:
+            return None
+        return self._called[min(map(self._rank, stacks[number].frames))]
 
     def computes(self, frame: PythonFrame) -> str | None:
         """Return what a frame computes that names something known."""
@@ -84,7 +79,10 @@ class Holdings:
             self._frames[frame] = self._finder.find(line.encode("utf-8", "replace"), b"")
         return self._frames[frame]
 
-    def rank(self, frame: PythonFrame) -> int:
+    def _is_listed(self, frame: PythonFrame) -> bool:
+        return frame.function in self._ranks
+
+    def _rank(self, frame: PythonFrame) -> int:
         """Return which holding the function of a frame is listed with first; their number where it is with none."""
         return self._ranks.get(frame.function, len(self._called))
 
@@ -96,7 +94,7 @@ class Categories:
         self._stacks, self._holdings, self._ranges = stacks, holdings, _ranges(phases)
         self._known: list[tuple[str | None, str | None] | None] = [None] * len(stacks)
         self._same: dict[tuple[str | None, str | None], tuple[str | None, str | None]] = {}
-        self._has_frames = any(map(stacks.numbers, range(len(stacks))))
+        self._has_frames = any(map(stacks.has_frames, range(len(stacks))))
 
     def of(self, stack: int, born: int | None) -> str:
         """Return what a block holds that was asked for with a stack at a position; None: before the recording."""

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, TypeVar, cast, overload
-
-_Told = TypeVar("_Told")
-_FIRST = 2
-"""Numbers below are left to frames that are not of Python."""
-
+import re
+import sys
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, overload
 
 NO_STACK = 0
 """The number of the stack that nobody recorded."""
@@ -36,74 +32,69 @@ class Stack(NamedTuple):
 
 
 class Stacks(Sequence[Stack]):
-    """Stacks by number; number 0 is the one that nobody recorded. Equal ones have one number."""
+    """Stacks by number; number 0 is the one that nobody recorded. Equal ones have one number.
+
+    Each frame has a character, and a stack is the text of those of its frames, innermost first: as narrow as its characters allow,
+    and searched as fast as texts are.
+    """
 
     def __init__(self) -> None:
-        self.frames = [PythonFrame("", 0, "")] * _FIRST
-        """By number; the first two stand for those that are not of Python."""
-        self._frame_numbers: dict[PythonFrame, int] = {}
-        self._packed: list[bytes] = []
-        self._wide: set[int] = set()
+        self.frames = [PythonFrame("", 0, "")]
+        """By the code of their characters; none has the first one."""
+        self._characters: dict[PythonFrame, str] = {}
+        self._texts: list[str] = []
         self._special: dict[int, tuple[bool, str | None]] = {}
         self._numbers: dict[object, int] = {}
-        self._tables: dict[object, list[object]] = {}
-        self.add(())
+        self._searches: dict[object, re.Pattern[str]] = {}
+        self.add("")
 
-    def frame(self, frame: PythonFrame) -> int:
-        """Return the number of a frame."""
-        number = self._frame_numbers.setdefault(frame, len(self.frames))
-        if number == len(self.frames):
-            self.frames.append(frame)
-        return number
+    def frame(self, frame: PythonFrame) -> str:
+        """Return the character of a frame; none for the frames that a recording has too many of to be one."""
+        known = self._characters.get(frame)
+        if known is None:
+            known = self._characters[frame] = chr(len(self.frames)) if len(self.frames) <= sys.maxunicode else ""
+            self.frames += [frame] if known else ()
+        return known
 
-    def add(self, frames: Iterable[int], *, in_backward: bool = False, category: str | None = None) -> int:
-        """Return the number of the stack of these frames, innermost first, by their numbers."""
-        numbers = list(frames)
-        is_wide = False
-        try:
-            packed = array("H", numbers).tobytes()  # two bytes are enough for most recordings
-        except OverflowError:
-            packed, is_wide = array("I", numbers).tobytes(), True
-        key = (packed, is_wide, in_backward, category) if is_wide or in_backward or category is not None else packed
-        number = self._numbers.setdefault(key, len(self._packed))
-        if number == len(self._packed):
-            self._packed.append(packed)
+    def add(self, frames: str, *, in_backward: bool = False, category: str | None = None) -> int:
+        """Return the number of the stack of these frames, innermost first, by their characters."""
+        key = (frames, in_backward, category) if in_backward or category is not None else frames
+        number = self._numbers.setdefault(key, len(self._texts))
+        if number == len(self._texts):
+            self._texts.append(frames)
             if in_backward or category is not None:
                 self._special[number] = (in_backward, category)
-            if is_wide:
-                self._wide.add(number)
         return number
 
     def with_category(self, number: int, category: str | None) -> int:
         """Return the number of the same stack with what a profiler says that it holds."""
-        return self.add(self.numbers(number), in_backward=self.origin(number)[0], category=category)
+        return self.add(self._texts[number], in_backward=self.origin(number)[0], category=category)
 
     def from_outside(self, number: int, depth: int) -> PythonFrame | None:
         """Return the frame of a stack that has so many around it; None where it has fewer frames."""
-        numbers = self.numbers(number)
-        return self.frames[numbers[-1 - depth]] if depth < len(numbers) else None
+        text = self._texts[number]
+        return self.frames[ord(text[-1 - depth])] if depth < len(text) else None
 
     def innermost(self, number: int) -> PythonFrame | None:
         """Return the frame of a stack that asked; None where it has none."""
-        numbers = self.numbers(number)
-        return self.frames[numbers[0]] if numbers else None
+        text = self._texts[number]
+        return self.frames[ord(text[0])] if text else None
 
     def first(self, number: int, accepted: Callable[[PythonFrame], object]) -> PythonFrame | None:
-        """Return the innermost frame of a stack for which this is true; None where there is none."""
-        at = next(filter(self.table(accepted).__getitem__, self.numbers(number)), None)
-        return None if at is None else self.frames[at]
+        """Return the innermost frame of a stack for which this is true; None where there is none.
 
-    def table(self, tell: Callable[[PythonFrame], _Told]) -> Sequence[_Told]:
-        """Return what this tells of each frame, by number; to be asked for when no more are added."""
-        known = self._tables.get(tell)
-        if known is None:
-            known = self._tables[tell] = list(map(tell, self.frames))
-        return cast("Sequence[_Told]", known)
+        To be asked for when no more frames are added.
+        """
+        search = self._searches.get(accepted)
+        if search is None:
+            characters = "".join(chr(code) for code, frame in enumerate(self.frames) if code and accepted(frame))
+            search = self._searches[accepted] = re.compile(f"[{re.escape(characters)}]" if characters else "(?!)")
+        found = search.search(self._texts[number])
+        return None if found is None else self.frames[ord(found[0])]
 
-    def numbers(self, number: int) -> Sequence[int]:
-        """Return the frames of a stack by their numbers, innermost first."""
-        packed = memoryview(self._packed[number])
-        return packed.cast("I") if number in self._wide else packed.cast("H")
+    def has_frames(self, number: int) -> bool:
+        """Return whether a stack has frames."""
+        return bool(self._texts[number])
 
     def origin(self, number: int) -> tuple[bool, str | None]:
         """Return whether autograd's thread made a stack, and its category."""
@@ -114,7 +105,7 @@ class Stacks(Sequence[Stack]):
         self._numbers = {}
 
     def __len__(self) -> int:
-        return len(self._packed)
+        return len(self._texts)
 
     @overload
     def __getitem__(self, number: int) -> Stack: ...
@@ -123,5 +114,5 @@ class Stacks(Sequence[Stack]):
     def __getitem__(self, number: int | slice) -> Stack | Sequence[Stack]:
         if isinstance(number, slice):
             return [self[at] for at in range(*number.indices(len(self)))]
-        frames = tuple(map(self.frames.__getitem__, self.numbers(number)))
+        frames = tuple(self.frames[ord(character)] for character in self._texts[number])
         return Stack(frames, *self.origin(number))

@@ -69,7 +69,7 @@ def _refused_then(rank: RankEvidence, refused: RefusedRequest, end: SavedState) 
 def _asked_for(refused: RefusedRequest, pack: Pack) -> dict[str, Fact]:
     """Return which line asked, and for what, by the stack of the thread that was refused."""
     stacks = Stacks()
-    asking = stacks.add(stacks.frame(PythonFrame(*frame)) for frame in frames_of(refused.stack))
+    asking = stacks.add("".join(stacks.frame(PythonFrame(*frame)) for frame in frames_of(refused.stack)))
     own = own_frame(stacks, asking)
     holdings = Holdings(list(pack.records(HOLDINGS)), pack.computations)
     category = BACKWARD if refused.thread == "backward" else holdings.of(stacks, asking)

@@ -17,7 +17,7 @@ from oomdoctor.snapshots.stacks import NO_STACK, Stacks
 
 _CATEGORIES = ("parameter", "optimizer_state", "input", "temporary", "activation", "gradient", "autograd_detail", "unknown")
 _STACKS = Stacks()
-_BY_CATEGORY = [NO_STACK, *(_STACKS.add((), category=profiled(name)) for name in _CATEGORIES)]
+_BY_CATEGORY = [NO_STACK, *(_STACKS.add("", category=profiled(name)) for name in _CATEGORIES)]
 """The number of the stack that stands for each, behind one for none."""
 _PREEXISTING, _CREATE, _VERSION, _DESTROY = 1, 2, 3, 4
 _MOST = 1 << 62

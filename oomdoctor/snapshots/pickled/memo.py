@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 
 from oomdoctor.snapshots.opcodes import memo_number, memo_numbers
 from oomdoctor.snapshots.pickled.values import StackNumber, Taker
@@ -33,6 +34,13 @@ class Memo:
             raise KeyError(f"nothing was kept as {number}")
         known = self._stack_at[number] if number < len(self._stack_at) else 0
         return StackNumber(known - 1) if known else None
+
+    def get_each(self, numbers: Sequence[int]) -> list[object]:
+        """Return what was kept under some numbers."""
+        try:
+            return list(map(self._values.__getitem__, numbers))
+        except KeyError:
+            return list(map(self.get, numbers))
 
     def keep(self, number: int, value: object) -> None:
         """Keep a value. Numbers rise one by one."""
@@ -73,19 +81,19 @@ class Memo:
         """Return the stack of frames that opcodes, one behind the other, take from the memo."""
         stack = self._by_frames.get(gets)
         if stack is None:
-            stack = self._taker.stack_of(list(map(self._frame_at.__getitem__, memo_numbers(gets))))
+            stack = self._taker.stack_of("".join(map(self._frame_at.__getitem__, memo_numbers(gets))))
             if len(self._by_frames) < _MOST_LISTS:
                 self._by_frames[gets] = stack
         return stack
 
 
-class _Frames(dict[int, int]):
-    """The number of a frame by its number in the memo, looked up when it is first asked for."""
+class _Frames(dict[int, str]):
+    """The character of a frame by its number in the memo, looked up when it is first asked for."""
 
     def __init__(self, values: dict[int, object], taker: Taker) -> None:
         super().__init__()
         self._values, self._taker = values, taker
 
-    def __missing__(self, number: int) -> int:
+    def __missing__(self, number: int) -> str:
         frame = self[number] = self._taker.frame(self._values[number])
         return frame

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from oomdoctor.snapshots.opcodes import GET, INTEGER, PUT, get_of
+from oomdoctor.snapshots.opcodes import GET, GETS, INTEGER, PUT, get_of
 from oomdoctor.snapshots.pickled.values import PickledList, StackNumber
 
 _OPTIONAL_PUT = rb"(" + PUT + rb")?"
-_FRAMES = rb"(?:(" + GET + rb")|\]" + _OPTIONAL_PUT + rb"(?:\((" + GET + rb"+)e|(" + GET + rb")a)?)"
+_FRAMES = rb"(?:(" + GET + rb")|\]" + _OPTIONAL_PUT + rb"(?:\((?=(?P<gets>" + GETS + rb"))(?P=gets)e|(" + GET + rb")a)?)"
 _NUMBER, _TEXT, _PAIR, _CONSTANT = "number", "text", "pair", "constant"
 _CONSTANTS = rb"(?:[N\x88\x89]|G.{8})"
 _LONGEST_TEXT = 255

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from oomdoctor.snapshots.opcodes import PROTOCOLS, NotReadable, memo_number, whole_number
+from oomdoctor.snapshots.opcodes import PROTOCOLS, NotReadable, gets_at, memo_number, memo_numbers, whole_number
 from oomdoctor.snapshots.pickled.memo import Memo
 from oomdoctor.snapshots.pickled.repeated import RepeatedDicts
 from oomdoctor.snapshots.pickled.values import PickledList, Taker
@@ -142,6 +142,9 @@ class Unpickler:
             raise ValueError("it is nested deeper than any snapshot")
         self._marks.append(len(self._stack))
         self._window.at += 1
+        frames = gets_at(self._window.data, self._window.at)  # a list of frames stands behind a mark
+        self._stack += self._memo.get_each(memo_numbers(frames))
+        self._window.at += len(frames)
 
     def _list(self) -> None:
         self._stack.append(PickledList())

@@ -32,11 +32,11 @@ class Taker(Protocol):
     def segment(self, value: dict[str, object]) -> object:
         """Return what is kept of a segment."""
 
-    def frame(self, value: object) -> int:
-        """Return the number of a frame."""
+    def frame(self, value: object) -> str:
+        """Return the character of a frame; none for most that are not of Python."""
 
     def stack(self, frames: object) -> int:
         """Return the number of a list of frames."""
 
-    def stack_of(self, frames: list[int]) -> int:
-        """Return the number of the stack of frames by their numbers."""
+    def stack_of(self, frames: str) -> int:
+        """Return the number of the stack of frames by their characters."""
