@@ -43,8 +43,8 @@ def memo_number(token: bytes) -> int:
 
 def gets_at(data: bytes, at: int) -> bytes:
     """Return the opcodes, one behind the other from a place on, that take something from the memo."""
-    found = _gets_at(data, at)
-    return b"" if found is None else found[0]
+    match = _gets_at(data, at)
+    return b"" if match is None else match[0]
 
 
 def memo_numbers(gets: bytes) -> tuple[int, ...]:

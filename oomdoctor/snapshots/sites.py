@@ -64,13 +64,14 @@ class Holdings:
 
     def of(self, stacks: Stacks, number: int) -> str | None:
         """Return what memory is held for that the frames of a stack ask for; None where they do not tell."""
+        if stacks.first(number, self._tells) is None:
+            return None
         innermost = stacks.first(number, self.computes)
         computed = None if innermost is None else self.computes(innermost)
         if computed in self._computed:
             return self._computed[computed]
-        if stacks.first(number, self._is_listed) is None:
-            return None
-        return self._called[min(map(self._rank, stacks[number].frames))]
+        rank = min(map(self._rank, stacks[number].frames))
+        return self._called[rank] if rank < len(self._called) else None
 
     def computes(self, frame: PythonFrame) -> str | None:
         """Return what a frame computes that names something known."""
@@ -79,8 +80,9 @@ class Holdings:
             self._frames[frame] = self._finder.find(line.encode("utf-8", "replace"), b"")
         return self._frames[frame]
 
-    def _is_listed(self, frame: PythonFrame) -> bool:
-        return frame.function in self._ranks
+    def _tells(self, frame: PythonFrame) -> bool:
+        """Return whether a frame may tell anything: most stacks have none that does."""
+        return self.computes(frame) is not None or frame.function in self._ranks
 
     def _rank(self, frame: PythonFrame) -> int:
         """Return which holding the function of a frame is listed with first; their number where it is with none."""

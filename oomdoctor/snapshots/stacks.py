@@ -89,8 +89,8 @@ class Stacks(Sequence[Stack]):
         if search is None:
             characters = "".join(chr(code) for code, frame in enumerate(self.frames) if code and accepted(frame))
             search = self._searches[accepted] = re.compile(f"[{re.escape(characters)}]" if characters else "(?!)")
-        found = search.search(self._texts[number])
-        return None if found is None else self.frames[ord(found[0])]
+        match = search.search(self._texts[number])
+        return None if match is None else self.frames[ord(match[0])]
 
     def has_frames(self, number: int) -> bool:
         """Return whether a stack has frames."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from oomdoctor.snapshots.opcodes import memo_number, whole_number
 from oomdoctor.snapshots.pickled.memo import Memo
 from oomdoctor.snapshots.pickled.pattern import MEMOIZE, DictPattern, KeptShape, pattern_of, signature
@@ -11,6 +13,7 @@ from oomdoctor.snapshots.recording import ACTIONS, MOST, Action, Trace
 
 _MOST_PATTERNS = 16
 _MOST_SEEN = 1 << 14
+_APPEND = 0x61
 _MISSING = b""
 """The column that a pattern lacks."""
 Groups = tuple[bytes, ...]
@@ -35,6 +38,17 @@ class RepeatedDicts:
         pattern = pattern_of(value, self._memo.text_at)
         if pattern is not None:
             self._patterns.insert(0, pattern)
+
+    def read_only(self, target: PickledList) -> bool:
+        """Read the only block of a segment, with the opcode that puts it into its list; return whether a pattern fits it."""
+        window = self._window
+        for pattern in self._patterns if window.at <= window.last else ():
+            if pattern.columns is None:
+                match = pattern.expression.match(window.data, window.at)
+                if match is not None and window.data[match.end()] == _APPEND and self._take_block(pattern, match, target):
+                    window.at += 1
+                    return True
+        return False
 
     def read(self, target: PickledList) -> bool:
         """Read as many as patterns fit; return whether there were any."""
@@ -77,18 +91,24 @@ class RepeatedDicts:
 
     def _blocks(self, pattern: DictPattern, target: PickledList) -> None:
         """Read the blocks of a segment that a pattern fits."""
-        window, memo, frames = self._window, self._memo, pattern.frames
-        while window.at <= window.last and (match := pattern.expression.match(window.data, window.at)) is not None:
-            groups = match.groups(_MISSING)
-            texts = {key: memo.text(groups[group]) for key, group in pattern.texts.items()}
-            shape = self._shape(pattern, groups)
-            if shape is None or (window.end is not None and match.end() > window.end):
+        window, fits = self._window, pattern.expression.match
+        while window.at <= window.last and (match := fits(window.data, window.at)) is not None:
+            if not self._take_block(pattern, match, target):
                 return
-            stack = 0 if frames is None else self._stack_in(groups, frames, shape.list_at)
-            sizes = {key: whole_number(groups[group]) for key, group in pattern.numbers.items()}
-            target.append({**texts, **sizes, "frames": StackNumber(stack)})
-            self._keep(shape)
-            window.at = match.end()
+
+    def _take_block(self, pattern: DictPattern, match: re.Match[bytes], target: PickledList) -> bool:
+        """Put a block into a list; return whether it could be."""
+        window, memo, frames, groups = self._window, self._memo, pattern.frames, match.groups(_MISSING)
+        texts = {key: memo.text(groups[group]) for key, group in pattern.texts.items()}
+        shape = self._shape(pattern, groups)
+        if shape is None or None in texts.values() or (window.end is not None and match.end() > window.end):
+            return False
+        stack = 0 if frames is None else self._stack_in(groups, frames, shape.list_at)
+        sizes = {key: whole_number(groups[group]) for key, group in pattern.numbers.items()}
+        target.append({**texts, **sizes, "frames": StackNumber(stack)})
+        self._keep(shape)
+        window.at = match.end()
+        return True
 
     def _action(self, token: bytes) -> int:
         """Return the number of an action; one below 0 for what is read opcode by opcode: a failure has other columns."""

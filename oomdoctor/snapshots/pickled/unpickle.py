@@ -151,14 +151,16 @@ class Unpickler:
         self._window.at += 1
 
     def _dict(self) -> None:
-        if self._marks and self._marks[-1] == len(self._stack) and self._repeated_here():
-            return
-        self._stack.append({})
-        self._window.at += 1
+        if not self._repeated_here():
+            self._stack.append({})
+            self._window.at += 1
 
     def _repeated_here(self) -> bool:
-        target = self._stack[-1]
-        return type(target) is PickledList and self._repeated.read(target)
+        """Read the dicts that a list begins with by a pattern: several stand behind a mark, a single one behind the list."""
+        target = self._stack[-1] if self._stack else None
+        if type(target) is not PickledList:
+            return False
+        return (self._repeated.read if self._marks and self._marks[-1] == len(self._stack) else self._repeated.read_only)(target)
 
     def _append(self) -> None:
         value = self._stack.pop()
