@@ -15,7 +15,12 @@ TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.md"))
 _BLOCK = re.compile(r"```sh\n(?P<commands>.*?)```(?:\n\n<!-- prints -->\n```text\n(?P<printed>.*?)```)?", re.DOTALL)
 
 
-def shell(folder: Path) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+def shell(folder: Path, cache: Path) -> dict[str, str]:
     """An environment in which `oomdoctor` is this project's, and notes how it ended."""
     (folder / "bin").mkdir()
     (folder / "work").mkdir()
@@ -28,13 +33,13 @@ def shell(folder: Path) -> dict[str, str]:
         "PYTHONPATH": str(ROOT),
         "COLUMNS": "84",
         "LC_ALL": "C.UTF-8",
-        "XDG_CACHE_HOME": str(folder / "cache"),
+        "XDG_CACHE_HOME": str(cache),
     }
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in TUTORIALS])
-def test_every_command_of_a_tutorial_runs_and_prints_what_is_shown(path: Path, tmp_path: Path, bless: bool) -> None:
-    environment, text = shell(tmp_path), path.read_text(encoding="utf-8")
+def test_every_command_of_a_tutorial_runs_and_prints_what_is_shown(path: Path, tmp_path: Path, cache: Path, bless: bool) -> None:
+    environment, text = shell(tmp_path, cache), path.read_text(encoding="utf-8")
     shown = text
     for block in _BLOCK.finditer(text):
         done = subprocess.run(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
@@ -108,11 +108,17 @@ def cli() -> None:
 
 
 def main() -> NoReturn:
-    """Run the command line: wrong use and output that cannot be written end with status 2 and a clear line, Ctrl-C with 130."""
+    """Run the command line and end with its status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
+    _leave(execute())
+
+
+def execute(arguments: Sequence[str] | None = None) -> int:
+    """Run a command (default: that of this process) and return its status: 2 with a clear line for wrong use, 130 for Ctrl-C."""
+    status: object
     try:
-        status = cli.main(prog_name="oomdoctor", standalone_mode=False)
+        status = cli.main(arguments, prog_name="oomdoctor", standalone_mode=False)
         _flush()
     except OomdoctorError as error:
         status = _complain(error.lines, 2)
@@ -128,7 +134,7 @@ def main() -> NoReturn:
         status = _complain((f"cannot write to standard output: {(error.strerror or str(error)).lower()}",), 2)
     except SystemExit as end:
         status = end.code
-    _leave(status if isinstance(status, int) else 0)
+    return status if isinstance(status, int) else 0
 
 
 def _complain(lines: Iterable[str], status: int) -> int:

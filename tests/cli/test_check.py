@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from in_process import Done, oomdoctor
 
 GOOD = (
     "model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\nfinetuning_type: lora\nbf16: true\ncutoff_len: 1024\nper_device_train_batch_size: 1\n"
@@ -17,11 +15,8 @@ WARNED = GOOD.replace("cutoff_len", "cutoff_length")
 WRONG = GOOD + "fp16: true\n"
 
 
-def run(*arguments: str, here: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    env = {name: value for name, value in os.environ.items() if name not in ("LC_ALL", "LC_MESSAGES", "LANG")} | environ
-    return subprocess.run(
-        [sys.executable, "-m", "oomdoctor", "check", *arguments], capture_output=True, text=True, encoding="utf-8", cwd=here, env=env
-    )
+def run(*arguments: str, here: Path, **environ: str) -> Done:
+    return oomdoctor(["check", *arguments], here=here, environ=environ)
 
 
 @pytest.fixture

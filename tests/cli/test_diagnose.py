@@ -10,15 +10,20 @@ import sys
 from pathlib import Path
 
 import pytest
+from in_process import Done, oomdoctor
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity of 23.69 GiB of which 1.02 GiB is free."
 
 
-def run(*arguments: str, text: str | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
+def program(*arguments: str, text: str | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
     env = {name: value for name, value in os.environ.items() if name not in ("LC_ALL", "LC_MESSAGES", "LANG", "NO_COLOR")} | environ
     return subprocess.run(
         [sys.executable, "-m", "oomdoctor", *arguments], input=text, capture_output=True, text=True, encoding="utf-8", env=env
     )
+
+
+def run(*arguments: str, **environ: str) -> Done:
+    return oomdoctor(arguments, environ=environ)
 
 
 @pytest.fixture
@@ -35,8 +40,8 @@ def log(tmp_path: Path) -> str:
     pytest.param("RuntimeError: CUDA error: device-side assert triggered", 0, id="another failure"),
 ])  # fmt: skip
 def test_exit_status(text: str, status: int) -> None:
-    assert run("diagnose", "-", text=text).returncode == status
-    assert run("diagnose", "-", "--exit-zero", text=text).returncode == 0
+    assert program("diagnose", "-", text=text).returncode == status
+    assert oomdoctor(["diagnose", "-", "--exit-zero"], text=text).returncode == 0
 
 
 @pytest.mark.parametrize("arguments", [
@@ -48,7 +53,7 @@ def test_exit_status(text: str, status: int) -> None:
     pytest.param(["rules", "show", "no-such-rule"], id="an unknown rule"),
 ])  # fmt: skip
 def test_wrong_use_ends_with_two_and_one_clear_message(arguments: list[str]) -> None:
-    done = run(*arguments, text=OOM)
+    done = program(*arguments, text=OOM)
     assert done.returncode == 2
     assert done.stderr.strip() and "Traceback" not in done.stderr
 
@@ -66,7 +71,7 @@ def test_json_is_the_contract(log: str) -> None:
     ({}, ["--lang", "zh"], True), ({"LANG": "zh_CN.UTF-8"}, ["--lang", "en"], False),
 ])  # fmt: skip
 def test_language(log: str, environ: dict[str, str], arguments: list[str], chinese: bool) -> None:
-    assert ("显存" in run("diagnose", log, *arguments, **environ).stdout) is chinese
+    assert ("显存" in program("diagnose", log, *arguments, **environ).stdout) is chinese
 
 
 @pytest.mark.parametrize("format_", ["terminal", "markdown", "json", "html"])
@@ -129,4 +134,4 @@ def test_every_command_has_help(command: list[str]) -> None:
 def test_version() -> None:
     import oomdoctor
 
-    assert run("--version").stdout.startswith(f"oomdoctor {oomdoctor.__version__} (rules ")
+    assert program("--version").stdout.startswith(f"oomdoctor {oomdoctor.__version__} (rules ")

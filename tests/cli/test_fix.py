@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from in_process import Done, oomdoctor
 
 LOG = """\
 ***** Running training *****
@@ -31,17 +30,8 @@ disable_gradient_checkpointing: true
 """
 
 
-def run(*arguments: str, here: Path, text: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
-    env = {name: value for name, value in os.environ.items() if name not in ("LC_ALL", "LC_MESSAGES", "LANG", "NO_COLOR")} | environ
-    return subprocess.run(
-        [sys.executable, "-m", "oomdoctor", "fix", *arguments],
-        input=text,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        cwd=here,
-        env=env,
-    )
+def run(*arguments: str, here: Path, text: str = "") -> Done:
+    return oomdoctor(["fix", *arguments], here=here, text=text)
 
 
 @pytest.fixture

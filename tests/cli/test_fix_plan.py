@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from in_process import Done, oomdoctor
 
 FILES = {
     "sft.yaml": """\
@@ -105,17 +103,8 @@ $LAUNCH finetune.py "${ARGS[@]}" --output_dir out 2>&1 | tee train.log
 }
 
 
-def run(command: str, *arguments: str, here: Path) -> subprocess.CompletedProcess[str]:
-    env = {name: value for name, value in os.environ.items() if name not in ("LC_ALL", "LC_MESSAGES", "LANG", "NO_COLOR")}
-    return subprocess.run(
-        [sys.executable, "-m", "oomdoctor", command, *arguments],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        cwd=here,
-        env=env,
-        input="",
-    )
+def run(*arguments: str, here: Path) -> Done:
+    return oomdoctor(arguments, here=here)
 
 
 @pytest.fixture

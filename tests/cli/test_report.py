@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-
-from oomdoctor.cli.main import cli
+from in_process import Done, oomdoctor
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity of 23.69 GiB of which 1.02 GiB is free."
 
 
-def run(*arguments: str, text: str | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
-    env = {name: value for name, value in os.environ.items() if name not in ("LC_ALL", "LC_MESSAGES", "LANG")} | environ
-    return subprocess.run(
-        [sys.executable, "-m", "oomdoctor", *arguments], input=text, capture_output=True, text=True, encoding="utf-8", env=env
-    )
+def run(*arguments: str, text: str = "", **environ: str) -> Done:
+    return oomdoctor(arguments, text=text, environ=environ)
 
 
 @pytest.mark.parametrize("command", [["report"], ["report", "--for", "plain"], ["diagnose", "--reply"]])
 @pytest.mark.parametrize(("text", "status"), [(OOM, 1), ("Killed", 1), ("all is well", 0)], ids=["a failure", "a possible one", "none"])
 def test_exit_status(command: list[str], text: str, status: int, tmp_path: Path) -> None:
-    """In this process: that its status is that of the program is held by tests/cli/test_diagnose.py."""
     log = tmp_path / "run.log"
     log.write_text(text)
-    assert CliRunner().invoke(cli, [*command, str(log)]).exit_code == status
-    assert CliRunner().invoke(cli, [*command, str(log), "--exit-zero"]).exit_code == 0
+    assert run(*command, str(log)).returncode == status
+    assert run(*command, str(log), "--exit-zero").returncode == 0
 
 
 @pytest.mark.parametrize("arguments", [

@@ -14,6 +14,7 @@ import termios
 from pathlib import Path
 
 import pytest
+from in_process import oomdoctor
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 15.50 GiB of which 1.25 GiB is free."
 COMMAND = [sys.executable, "-m", "oomdoctor"]
@@ -152,8 +153,8 @@ def folder(tmp_path: Path) -> Path:
     pytest.param(["weights", "well.log"], 0, [], id="a file that is no log beside one that is"),
 ])  # fmt: skip
 def test_what_cannot_be_read_is_named_and_the_rest_is_diagnosed(folder: Path, names: list[str], status: int, named: list[str]) -> None:
-    done = run("diagnose", *(str(folder / name) for name in names), "--format", "json")
-    errors = done.stderr.decode().splitlines()
+    done = oomdoctor(["diagnose", *(str(folder / name) for name in names), "--format", "json"])
+    errors = done.stderr.splitlines()
     assert done.returncode == status
     assert len(errors) == len(named)
     assert all(part in error for part, error in zip(named, errors))
@@ -178,13 +179,13 @@ def test_a_file_without_permission_is_named(folder: Path) -> None:
     pytest.param(["rules", "lst"], "oomdoctor rules list", id="a command of a group"),
 ])  # fmt: skip
 def test_a_mistyped_command_is_answered_with_the_right_one(arguments: list[str], meant: str) -> None:
-    done = run(*arguments)
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert f"Did you mean `{meant}`?" in done.stderr.decode()
+    done = oomdoctor(arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"Did you mean `{meant}`?" in done.stderr
 
 
 def test_a_word_like_no_command_gets_no_suggestion() -> None:
-    assert b"Did you mean" not in run("xylophone").stderr
+    assert "Did you mean" not in oomdoctor(["xylophone"]).stderr
 
 
 LONG = """\
@@ -208,14 +209,14 @@ is reserved by PyTorch but unallocated. If reserved but unallocated memory is la
 @pytest.mark.parametrize(("columns", "most"), [("80", 42), ("100", 40)])
 def test_a_report_fits_one_screen_and_full_opens_the_rest(language: str, columns: str, most: int) -> None:
     arguments = ["diagnose", "-", "--lang", language, "--env", "none"]
-    short = run(*arguments, text=LONG, COLUMNS=columns).stdout.decode()
-    whole = run(*arguments, "--full", text=LONG, COLUMNS=columns).stdout.decode()
+    short = oomdoctor(arguments, text=LONG, environ={"COLUMNS": columns}).stdout
+    whole = oomdoctor([*arguments, "--full"], text=LONG, environ={"COLUMNS": columns}).stdout
     assert short.count("\n") <= most < whole.count("\n")
     assert "▸" in short and "--full" in short.splitlines()[-1]
     assert "▸" not in whole and "--full" not in whole
 
 
 def test_the_same_report_names_the_same_first_step_on_a_screen_and_in_full() -> None:
-    short, whole = (run("diagnose", "-", "--env", "none", *more, text=LONG).stdout.decode() for more in ([], ["--full"]))
+    short, whole = (oomdoctor(["diagnose", "-", "--env", "none", *more], text=LONG).stdout for more in ([], ["--full"]))
     firsts = [next(line for line in text.splitlines() if line.startswith("  1. ")) for text in (short, whole)]
     assert firsts[0] == firsts[1]

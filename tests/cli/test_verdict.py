@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from in_process import Done, oomdoctor
 
 ENDED = "Traceback (most recent call last):\n  File \"fit.py\", line 3, in main\n    model = AutoModel.from_pretrained(path).to('cuda')\n"
 MESSAGE = (
@@ -16,8 +15,8 @@ MESSAGE = (
 )
 
 
-def verdict(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "oomdoctor", "verdict", *arguments], capture_output=True, text=True, timeout=60)
+def verdict(*arguments: str) -> Done:
+    return oomdoctor(["verdict", *arguments])
 
 
 @pytest.mark.parametrize(("lang", "begins"), [("en", "stop: GPU memory"), ("zh", "stop：显存不足")])

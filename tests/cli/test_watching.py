@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from in_process import Done, oomdoctor
 
 WELL = "step 10 loss 2.1\nTraining completed.\n"
 
@@ -36,9 +34,8 @@ class Site:
     def put(self, name: str, text: str) -> None:
         (self.logs / name).write_text(text)
 
-    def run(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "oomdoctor", "triage", *arguments, "--store", str(self.store)]
-        return subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, timeout=120)
+    def run(self, *arguments: str, **environ: str) -> Done:
+        return oomdoctor(["triage", *arguments, "--store", str(self.store)], environ=environ)
 
     def triage(self, records: Path | None = None) -> None:
         told = () if records is None else ("--records", str(records))

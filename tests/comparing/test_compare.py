@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from in_process import Done, oomdoctor
 
 from oomdoctor import diagnose
 from oomdoctor.case.comparison import Comparison, Point, Series, Side
@@ -159,8 +158,8 @@ def test_a_log_and_its_message_say_how_large_the_card_is() -> None:
     assert (facts["card.total_bytes"], facts["failed"]) == (round(23.5 * GIB), "card")
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "oomdoctor", "compare", *arguments], cwd=PAIR, capture_output=True, encoding="utf-8")
+def run(*arguments: str) -> Done:
+    return oomdoctor(["compare", *arguments], here=PAIR)
 
 
 BESIDE = ("--config", "last-week.yaml", "today.yaml", "--env", "last-week-env.txt", "today-env.txt")
@@ -204,13 +203,8 @@ def test_every_format_names_the_most_suspicious_change(format_: str, lang: str) 
 
 
 def test_our_own_json_of_a_machine_can_be_compared(tmp_path: Path) -> None:
-    made = subprocess.run(
-        [sys.executable, "-m", "oomdoctor", "env", "--from", "last-week-env.txt", "--format", "json"],
-        cwd=PAIR,
-        capture_output=True,
-        check=True,
-    )
-    (tmp_path / "a.json").write_bytes(made.stdout)
+    made = oomdoctor(["env", "--from", "last-week-env.txt", "--format", "json"], here=PAIR)
+    (tmp_path / "a.json").write_text(made.stdout, encoding="utf-8")
     done = run(str(tmp_path / "a.json"), "today-env.txt")
     assert done.returncode == 1
     assert "expandable segments" in done.stdout
