@@ -199,6 +199,28 @@ def test_isolated_work_that_is_lost_says_how(work: Callable[[], int], why: str) 
     assert run_isolated(work, int, 0.5 if why == "timeout" else 30.0) == IsolatedFailure(why)
 
 
+def _wait() -> int:
+    time.sleep(1.5)
+    return 7
+
+
+def _spin() -> int:
+    while True:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("work", "seconds", "result"),
+    [
+        pytest.param(_spin, 120.0, IsolatedFailure("SIGXCPU"), id="one that never ends takes no more of the processor"),
+        pytest.param(_wait, 120.0, 7, id="one that waits for longer has not used it"),
+        pytest.param(_hang, 0.5, IsolatedFailure("timeout"), id="one that waits for ever ends by the clock"),
+    ],
+)
+def test_isolated_work_is_bounded_by_the_processor_and_by_the_clock(work: Callable[[], int], seconds: float, result: object) -> None:
+    assert run_isolated(work, int, seconds, processor_seconds=1.0) == result
+
+
 def script(folder: Path, text: str) -> str:
     path = folder / "python"
     path.write_text(f"#!/bin/sh\n{text}\n")

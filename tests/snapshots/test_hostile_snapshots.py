@@ -6,6 +6,7 @@ import base64
 import gzip
 import io
 import json
+import os
 import pickle
 import random
 import struct
@@ -16,8 +17,10 @@ import pytest
 from snapshots.made_forms import page, zipped
 from snapshots.made_snapshots import fragmented, pickled
 
+from oomdoctor.api.runs import snapshot as reading
 from oomdoctor.api.runs.snapshot import snapshot
 from oomdoctor.errors import UsageError
+from oomdoctor.machine.probe.isolated_process import CAN_FORK
 from oomdoctor.snapshots.forms.file import read_file
 from oomdoctor.snapshots.opcodes import NotReadable
 from oomdoctor.snapshots.read import NotASnapshot
@@ -101,6 +104,22 @@ def test_a_hostile_file_is_one_line(tmp_path: Path, name: str) -> None:
     assert "\n" not in said
     assert "signal" not in said.lower()
     assert "SIG" not in said
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in folders here")
+def test_a_file_that_never_gives_a_byte_ends_by_the_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_LEAST_SECONDS", 0.05)
+    os.mkfifo(tmp_path / "made")
+    assert "did not end in time" in answered(tmp_path / "made")
+
+
+@pytest.mark.skipif(not CAN_FORK, reason="no process to bound")
+def test_a_small_file_that_keeps_the_processor_busy_ends_by_what_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_LEAST_SECONDS", 1.0)
+    monkeypatch.setattr(reading, "_CLOCK", 600)
+    file = tmp_path / "made"
+    file.write_bytes(gzip.compress(_START + b"}" + b"q\0" * (15 << 20)))
+    assert "takes longer than a snapshot of its size" in answered(file)
 
 
 def answered(file: Path) -> str:

@@ -25,6 +25,13 @@ from oomdoctor.snapshots.sites import Holdings
 
 _SECONDS_PER_MIB = 1.0
 _LEAST_SECONDS = 30.0
+"""Of the processor, and for each MiB; reading takes less than a tenth of it."""
+_CLOCK = 10
+"""It may take as many times as long on the clock: others use the processor, too, and what only waits must end at last."""
+_ENDED = {
+    "timeout": "reading it did not end in time: what it lies on does not answer, or the machine is overloaded",
+    "SIGXCPU": "reading it takes longer than a snapshot of its size does: it is no snapshot, or made to harm",
+}
 
 
 class SnapshotFile(Struct, frozen=True, kw_only=True):
@@ -92,9 +99,10 @@ def read_isolated(path: str, pack: Pack, totals: dict[int, int]) -> ReadSnapshot
     def work() -> ReadSnapshot:
         return _explained(path, size, holdings, totals)
 
-    answer = run_isolated(work, ReadSnapshot, _LEAST_SECONDS + _SECONDS_PER_MIB * size / (1 << 20))
+    seconds = _LEAST_SECONDS + _SECONDS_PER_MIB * size / (1 << 20)
+    answer = run_isolated(work, ReadSnapshot, _CLOCK * seconds, seconds)
     if isinstance(answer, IsolatedFailure):
-        return _unread(path, f"reading it ended with {answer.why}: it is no snapshot, or made to harm")
+        return _unread(path, _ENDED.get(answer.why, f"reading it ended with {answer.why}: it is no snapshot, or made to harm"))
     return answer
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import signal
@@ -12,6 +13,11 @@ from typing import Generic, TypeVar
 
 from msgspec import DecodeError, Struct
 from msgspec.msgpack import decode, encode
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 T = TypeVar("T")
 
@@ -25,13 +31,17 @@ class IsolatedFailure(Struct, frozen=True):
     """The process did not come back."""
 
     why: str
-    """`timeout`, or the name of the signal that ended it."""
+    """`timeout` where the clock ran out, or the name of the signal that ended it: SIGXCPU where its time of the processor did."""
 
 
 class IsolatedProcess(Generic[T]):
-    """Work that goes on in a process of its own from now on. `kind` is the type of what it returns."""
+    """Work that goes on in a process of its own from now on. `kind` is the type of what it returns.
 
-    def __init__(self, work: Callable[[], T], kind: type[T], seconds: float) -> None:
+    It may take so many `seconds` of the clock. Where the machine is busy these say little of the work, so `processor_seconds` can
+    bound what it takes of the processor.
+    """
+
+    def __init__(self, work: Callable[[], T], kind: type[T], seconds: float, processor_seconds: float | None = None) -> None:
         self._until = time.monotonic() + seconds
         self._work = work
         self._kind = kind
@@ -40,7 +50,7 @@ class IsolatedProcess(Generic[T]):
             self._reader, writer = os.pipe()
             self._pid = os.fork()
             if self._pid == 0:
-                _run_child(work, self._reader, writer)
+                _run_child(work, self._reader, writer, processor_seconds)
             os.close(writer)
 
     def result(self) -> T | IsolatedFailure:
@@ -61,15 +71,18 @@ class IsolatedProcess(Generic[T]):
             return IsolatedFailure(f"exit status {os.WEXITSTATUS(status)}")
 
 
-def run_isolated(work: Callable[[], T], kind: type[T], seconds: float) -> T | IsolatedFailure:
+def run_isolated(work: Callable[[], T], kind: type[T], seconds: float, processor_seconds: float | None = None) -> T | IsolatedFailure:
     """Run work in a process of its own and wait for it."""
-    return IsolatedProcess(work, kind, seconds).result()
+    return IsolatedProcess(work, kind, seconds, processor_seconds).result()
 
 
-def _run_child(work: Callable[[], object], reader: int, writer: int) -> None:
+def _run_child(work: Callable[[], object], reader: int, writer: int, processor_seconds: float | None) -> None:
     status = 1
     try:
         os.close(reader)
+        if resource is not None and processor_seconds is not None:
+            _limit(resource.RLIMIT_CPU, math.ceil(processor_seconds))
+            _limit(resource.RLIMIT_CORE, 0)  # the signal behind the limit would leave one
         # A crashing library writes to these; what it says there is nothing for the person at the terminal.
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 1)
@@ -80,6 +93,12 @@ def _run_child(work: Callable[[], object], reader: int, writer: int) -> None:
         status = 0
     finally:
         os._exit(status)
+
+
+def _limit(what: int, most: int) -> None:
+    """Lower a limit of this process; one that is lower already stays."""
+    soft, hard = resource.getrlimit(what)
+    resource.setrlimit(what, (min(limit for limit in (most, soft, hard) if limit != resource.RLIM_INFINITY), hard))
 
 
 def _read_all(reader: int, until: float) -> bytes | None:
