@@ -80,7 +80,7 @@ class _Commands(SuggestingGroup):
     def meant(self, ctx: click.Context, word: str) -> str | None:
         """Return what was meant where the log itself stands in the place of the command; else the nearest command."""
         if word == "-" or os.path.exists(word) or os.path.splitext(word)[1] or "/" in word:
-            return f"oomdoctor diagnose {word}"
+            return f"oomdoctor diagnose {word if word.isprintable() else repr(word)}"
         return super().meant(ctx, word)
 
 

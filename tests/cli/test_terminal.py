@@ -176,6 +176,8 @@ def test_a_file_without_permission_is_named(folder: Path) -> None:
     pytest.param(["train.log"], "oomdoctor diagnose train.log", id="a log without its command"),
     pytest.param(["logs/run-3"], "oomdoctor diagnose logs/run-3", id="a folder without its command"),
     pytest.param(["-"], "oomdoctor diagnose -", id="standard input without its command"),
+    pytest.param(["日志.log"], "oomdoctor diagnose 日志.log", id="a log with a Chinese name"),
+    pytest.param(["a\x1b[31m.log"], r"oomdoctor diagnose 'a\x1b[31m.log'", id="a name with escapes of a terminal"),
     pytest.param(["rules", "lst"], "oomdoctor rules list", id="a command of a group"),
 ])  # fmt: skip
 def test_a_mistyped_command_is_answered_with_the_right_one(arguments: list[str], meant: str) -> None:
