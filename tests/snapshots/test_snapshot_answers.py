@@ -38,6 +38,7 @@ def answer(tmp_path: Path, *arguments: str, **files: Program) -> str:
     pytest.param(fragmented(), "en", ["What stands between the free pieces", "app/tables.py:12:grow", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"], id="free pieces between blocks"),
     pytest.param(survived(), "en", ["failed on GPU 0, and the program went on"], id="the program went on"),
     pytest.param(training(), "en", ["No request failed in this recording.", "In use", "█"], id="a steady run"),
+    pytest.param(Program(), "en", ["No memory of a card is in it"], id="nothing was held"),
     pytest.param(without_history(), "en", ["Allocations were not recorded", 'stacks="python"'], id="nothing was recorded"),
 ])  # fmt: skip
 def test_the_text_says(tmp_path: Path, program: Program, lang: str, says: list[str]) -> None:

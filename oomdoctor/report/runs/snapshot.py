@@ -39,6 +39,8 @@ def compose(report: SnapshotReport, wording: Wording, version: str, *, is_page: 
     named = named_devices(report.files, wording)
     device = decisive([device for _, device in named])
     blocks: list[Block] = []
+    if report.files and device is None:
+        blocks.append(Paragraph((Span(wording.say(texts.NOTHING), Style.STRONG),)))
     if device is not None:
         name = next(name for name, other in named if other is device)
         blocks = list(_device(name, device, report, wording, is_page=is_page))

@@ -13,6 +13,10 @@ FAILED_AT = Text(", made by {site}", "，来自 {site}")
 SURVIVED = Text(
     "A request of {size} failed on {device}, and the program went on.", "{device} 上有一次 {size} 的申请失败，但程序继续运行了。"
 )
+NOTHING = Text(
+    "No memory of a card is in it: PyTorch had reserved none when it was written.",
+    "里面没有显存：写出时 PyTorch 还没有保留任何显存。",
+)
 NO_FAILURE = Text("No request failed in this recording.", "这份记录里没有失败的申请。")
 WHY: Mapping[str, Text] = {
     "fragmentation": Text(
