@@ -95,7 +95,7 @@ def test_a_query_reaches_nothing_but_rows(sql: str, rows: str, tmp_path: Path) -
     secret.write_text("token\n12345\n")
     made = tmp_path / "made"
     before = Path(rows).read_bytes()
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"one SELECT|query failed: (?!not authorized)"):
         query(sql.format(secret=secret, made=made, rows=rows), rows=rows)
     assert not made.exists()
     assert Path(rows).read_bytes() == before

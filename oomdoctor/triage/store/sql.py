@@ -30,7 +30,7 @@ _CLOSED = {
 """Settings of DuckDB: nothing is fetched, no variable of Python is a table, nothing is written beside memory."""
 
 
-_ONE_SELECT = "a query is one SELECT"
+_ONE_SELECT = "a query is one SELECT, and reads nothing but the table `jobs`"
 
 
 class Answer(Struct, frozen=True):
@@ -131,7 +131,8 @@ def _by_sqlite(sql: str, connect: Callable[[], sqlite3.Connection], seconds: flo
             answer = Answer(tuple(column[0] for column in result.description), result.fetchall())
         base.close()
     except (sqlite3.Error, sqlite3.Warning) as why:
-        raise UsageError(f"the query failed: {_first_line(why)}") from why
+        is_refused = "not authorized" in str(why)  # SQLite's words for what it was told to deny
+        raise UsageError(_ONE_SELECT if is_refused else f"the query failed: {_first_line(why)}") from why
     return answer
 
 
