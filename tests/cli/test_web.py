@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -97,3 +100,22 @@ def test_without_the_page_the_way_to_it_is_named(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(web, "_PLACES", (str(tmp_path),))
     done = CliRunner().invoke(cli, ["web"])
     assert isinstance(done.exception, UsageError) and "python tools/build_site.py --out dist/site" in str(done.exception)
+
+
+BROWSER = """
+import os, signal, sys, urllib.request
+with urllib.request.urlopen(sys.argv[2], timeout=30) as page, open(sys.argv[1], "wb") as file:
+    file.write(page.read())
+os.kill(os.getppid(), signal.SIGINT)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals to other processes")
+def test_a_browser_that_comes_back_only_when_it_is_left_gets_the_page(site: Path, tmp_path: Path) -> None:
+    script, shown = tmp_path / "browser.py", tmp_path / "shown"
+    script.write_text(BROWSER)
+    environ = os.environ | {"BROWSER": f"{sys.executable} {script} {shown} %s"}
+    command = [sys.executable, "-m", "oomdoctor", "web", "--site", str(site)]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert shown.read_text() == "index.html"

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
+from http.client import HTTP_PORT
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
@@ -88,7 +89,8 @@ class _Page(BaseHTTPRequestHandler):
     def _answer(self, *, is_sent: bool) -> None:
         # A page elsewhere may have given its own name the address of this machine; it is not to read along.
         port = self.connection.getsockname()[1]
-        if self.headers.get("Host") not in (f"127.0.0.1:{port}", f"localhost:{port}"):
+        named = "" if port == HTTP_PORT else f":{port}"
+        if self.headers.get("Host") not in (f"127.0.0.1{named}", f"localhost{named}"):
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
             return
         name = urlsplit(self.path).path.lstrip("/") or "index.html"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import webbrowser
+from threading import Thread
 
 import click
 
@@ -36,7 +37,8 @@ def web(site: str | None, port: int, no_browser: bool) -> None:
         address = f"http://127.0.0.1:{server.server_address[1]}/"
         click.echo(f"oomdoctor: {address} (Ctrl-C ends it)")
         if not no_browser:
-            webbrowser.open(address)
+            # Beside the server: a browser of the terminal (w3m, lynx) comes back only when it is left.
+            Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         try:
             server.serve_forever()
         except KeyboardInterrupt:
