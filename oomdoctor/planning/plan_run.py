@@ -22,7 +22,7 @@ from oomdoctor.planning.plan_request import PlanRequest
 from oomdoctor.planning.plan_writer import PlanWriter
 from oomdoctor.planning.plans import plans
 from oomdoctor.planning.run_space import run_space
-from oomdoctor.planning.search import Outcome
+from oomdoctor.planning.search import Outcome, ranked
 from oomdoctor.planning.server_space import ServerSpace
 from oomdoctor.planning.sizing.layers import as_it_fits, on_card
 from oomdoctor.setups.assumed import assumed
@@ -104,6 +104,8 @@ def _server_plans(
     if writer is None or every.fits == "yes":
         return every
     whole = writer.writable_plans(space, every, top, deployment)
+    # As the files have it a plan may start in fewer releases.
+    whole = replace(whole, plans=ranked(space, whole.plans))
     return whole if len(whole.plans) >= top else _whole_first(whole, every, writer, top)
 
 

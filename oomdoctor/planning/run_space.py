@@ -117,6 +117,10 @@ class RunSpace(Struct, frozen=True, kw_only=True):
         """Return risk, changes, time, effort, host memory."""
         return RISKS.index(plan.risk), len(plan.measures), round((plan.time or 0.0) * _STEPS), plan.effort, plan.outcome.host // _HOST
 
+    def is_sure(self, outcome: Estimate) -> bool:  # noqa: ARG002 - an estimate is of the one version that is known
+        """Say that what fits does."""
+        return True
+
     def is_good(self, plan: Plan[Estimate]) -> bool:
         """Say whether a plan is not slow and trains what was to be trained."""
         return plan.risk in _KEEPING and (plan.time or 0.0) <= _SLOW

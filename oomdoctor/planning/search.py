@@ -113,6 +113,10 @@ class SearchSpace(Protocol[Candidate, Outcome]):
         """Return what a plan costs, in the dimensions in which another can be better."""
         ...
 
+    def is_sure(self, outcome: Outcome) -> bool:
+        """Say whether what fits does so whatever is not known; a larger set is looked at beside one that only may."""
+        ...
+
     def is_good(self, plan: Plan[Outcome]) -> bool:
         """Say whether a plan is good enough to end the search soon."""
         ...
@@ -142,7 +146,9 @@ class _SearchProgress(Struct, Generic[Outcome]):
     """The micro batch of today."""
     plans: list[Plan[Outcome]] = []
     fitting: list[tuple[frozenset[Hashable], int]] = []
-    """Marks of the sets that fit, and the largest micro batch with which they do."""
+    """Marks of the sets that surely fit, and the largest micro batch with which they do."""
+    unsure: set[frozenset[Hashable]] = set()
+    """Marks of the sets that only may fit: what else has the same marks is of interest where it surely does."""
     tried: int = 0
 
 
@@ -157,8 +163,14 @@ def search(space: SearchSpace[Candidate, Outcome]) -> SearchResult[Outcome]:
             _look(space, (*options, *cut), progress)
         if progress.plans and not cut:
             break
-    plans = tuple(sorted(progress.plans, key=space.order))
-    return SearchResult(plans, progress.closest, space.decided(subjects, rounds, progress.tried), progress.tried)
+    return SearchResult(ranked(space, progress.plans), progress.closest, space.decided(subjects, rounds, progress.tried), progress.tried)
+
+
+def ranked(space: SearchSpace[Candidate, Outcome], plans: Sequence[Plan[Outcome]]) -> tuple[Plan[Outcome], ...]:
+    """Return plans, the gentlest first of those that surely fit, and behind it the others, the gentlest first."""
+    ordered = sorted(plans, key=space.order)
+    first = next((plan for plan in ordered if space.is_sure(plan.outcome)), None)
+    return tuple(ordered) if first is None else (first, *(plan for plan in ordered if plan is not first))
 
 
 def undominated(space: SearchSpace[Candidate, Outcome], plans: Sequence[Plan[Outcome]]) -> list[Plan[Outcome]]:
@@ -203,9 +215,15 @@ def _look(space: SearchSpace[Candidate, Outcome], options: tuple[Option[Candidat
     if candidate is None or not space.is_compatible(candidate):
         return
     plan = _first_fitting(space, options, candidate, reached, progress)
-    if plan is not None:
-        progress.plans.append(plan)
+    if plan is None:
+        return
+    if space.is_sure(plan.outcome):
         progress.fitting.append((marks, plan.outcome.setup.batch))
+    elif marks in progress.unsure:
+        return
+    else:
+        progress.unsure.add(marks)
+    progress.plans.append(plan)
 
 
 def _first_fitting(

@@ -72,17 +72,21 @@ class ServerSpace(Struct, frozen=True, kw_only=True):
         return tried
 
     def order(self, plan: Plan[Served]) -> tuple[float, ...]:
-        """Put the fewest changes first, then the least effort, then the least harm, then what starts in every release."""
-        risk, changes, effort = self.costs(plan)
-        return changes, effort, risk, plan.outcome.starts != "yes"
+        """Put the fewest changes first, then what starts in every release, then the least effort, then the least harm."""
+        unsure, risk, changes, effort = self.costs(plan)
+        return changes, unsure, effort, risk
 
-    def costs(self, plan: Plan[Served]) -> tuple[int, int, int]:
-        """Return risk, changes, effort."""
-        return RISKS.index(plan.risk), len(plan.measures), plan.effort
+    def costs(self, plan: Plan[Served]) -> tuple[int, ...]:
+        """Return whether a release that can be meant does not start, risk, changes, effort."""
+        return not self.is_sure(plan.outcome), RISKS.index(plan.risk), len(plan.measures), plan.effort
 
-    def is_good(self, plan: Plan[Served]) -> bool:  # noqa: ARG002 - see limits
-        """Say that every plan that starts is good."""
-        return True
+    def is_sure(self, outcome: Served) -> bool:
+        """Say whether it starts in every release that can be meant."""
+        return outcome.starts == "yes"
+
+    def is_good(self, plan: Plan[Served]) -> bool:
+        """Say that every plan that surely starts is good."""
+        return self.is_sure(plan.outcome)
 
     def on_cards(self, cards: int) -> ServerSpace:
         """Return the same server on another number of cards."""

@@ -16,7 +16,7 @@ from memory.runs import run as a_model
 from msgspec.structs import replace
 from planning.runs import a_card, anything
 
-from oomdoctor.case.plan import RISKS, Plans
+from oomdoctor.case.plan import RISKS, Plan, Plans
 from oomdoctor.case.serving import Served, Server
 from oomdoctor.case.setup import Layout
 from oomdoctor.cli.main import cli
@@ -97,6 +97,40 @@ def test_every_plan_starts_and_needs_all_of_its_changes(model: str, program: str
     assert all(plan.outcome.starts == "yes" for plan in result.plans)
     assert not any(plan < other for plan, other in combinations(sets, 2))
     assert result.now.starts == "yes" or bool(result.plans) is (result.obstacle is None)
+
+
+def of_two_releases() -> Plans[Served]:
+    """Return the plans where the older release that can be meant takes 4 GiB more outside of torch."""
+    now = a_server(length=131072, requests=256)
+    older = replace(now.server, profile=replace(now.server.profile, outside=4 * GIB))
+    return plans(replace(now, older=(("0.9", older),)), top=50)
+
+
+def named(plan: Plan[Served]) -> frozenset[str]:
+    return frozenset(name for measure in plan.measures for name, _ in measure.sets)
+
+
+def test_a_plan_that_surely_starts_stands_before_those_that_an_older_release_does_not_start() -> None:
+    first, *others = of_two_releases().plans
+    assert first.outcome.starts == "yes"
+    ranks = [(len(plan.measures), plan.outcome.starts != "yes") for plan in others]
+    assert ranks == sorted(ranks)
+    assert (1, True) in ranks
+
+
+def test_more_is_changed_where_less_may_start() -> None:
+    every = of_two_releases().plans
+    unsure = [named(plan) for plan in every if plan.outcome.starts == "close"]
+    assert len(unsure) == len(set(unsure)), "of one setting one value is enough, unless another surely starts"
+    assert any(less < named(plan) for plan in every if plan.outcome.starts == "yes" for less in unsure)
+
+
+def test_a_release_that_does_not_start_has_no_cache_that_would_widen_the_answer() -> None:
+    now = a_server(length=16384)
+    small, smaller = replace(now.server, memory_fraction=0.88), replace(now.server, memory_fraction=0.5)
+    made = replace(now, older=(("0.9", smaller),)).served()
+    assert (made.starts, made.cache) == ("close", now.newest().cache)
+    assert replace(now, older=(("0.9", small),)).served().cache.low < now.newest().cache.low
 
 
 def test_every_measure_of_a_server_is_offered_to_some_server() -> None:

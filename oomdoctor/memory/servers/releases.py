@@ -50,14 +50,18 @@ def turned_text(turned: TurnedRelease) -> Text:
 
 
 def over_releases(served: Served, older: Sequence[tuple[str, Served]]) -> Served:
-    """Return what a server makes of a card as wide as these releases make it, each with the release before which it is so."""
+    """Return what a server makes of a card as wide as these releases make it, each with the release before which it is so.
+
+    One that surely does not start where this one may has no cache that would widen it; that it does not start is said in words.
+    """
     if not older:
         return served
     turns = (TurnedRelease(before, then.starts) for before, then in older if _turns(served, then))
     # A release that surely differs is named rather than one that may.
     turned = min(turns, key=lambda turned: turned.starts == "close", default=None)
     assumptions = served.assumptions if turned is None else tuple(_told(each, turned) for each in served.assumptions)
-    return replace(served, cache=_widest(served, [then for _, then in older]), turned=turned, assumptions=assumptions)
+    holding = [then for _, then in older if then.starts != "no" or served.starts == "no"]
+    return replace(served, cache=_widest(served, holding), turned=turned, assumptions=assumptions)
 
 
 def _told(assumption: Assumption, turned: TurnedRelease) -> Assumption:

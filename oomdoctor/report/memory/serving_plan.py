@@ -49,8 +49,10 @@ _MORE = Text("less of the card for everything outside the plan", "计划外的�
 _LESS = Text("a smaller cache", "缓存变小")
 _JUDGED = Text(
     "A plan counts where every moment of the start clears even with the least that may be left, from the first check of the free memory "
-    "to the CUDA graphs.",
-    "只有从空闲显存检查到捕获 CUDA 图，启动的每一步按最坏情况也有余量，方案才算可行。",
+    "to the CUDA graphs. Where nobody says which release runs, the newest counts; a plan that an older one does not start may start, and "
+    "stands behind one that surely does.",
+    "只有从空闲显存检查到捕获 CUDA 图，启动的每一步按最坏情况也有余量，方案才算可行。未说明版本时按最新版本判断；"
+    "在较旧版本上无法启动的方案标为“不一定能启动”，排在一定能启动的方案之后。",
 )
 
 
@@ -106,6 +108,8 @@ def _outcome(served: Served, wording: Wording) -> tuple[str, str]:
     holds = wording.say(Text("{:,} tokens ({:,} to {:,})", "{:,} 个 token（{:,} 至 {:,}）")).format(
         tokens.expected, tokens.low, tokens.high
     )
+    if served.releases_differ:
+        holds = wording.say(Text("may start: {}", "不一定能启动：{}")).format(holds)
     requests = each.format(max(0, served.cache.expected) / served.request, served.server.length) if served.request else ""
     before = "" if served.turned is None else wording.say(turned_text(served.turned))
     return holds, wording.comma.join(filter(None, (requests, before)))
