@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -21,15 +22,15 @@ class Term(Struct, frozen=True, kw_only=True):
     """Formula and source."""
 
 
-class Phase(Struct, frozen=True, kw_only=True):
+class Phase(Struct, frozen=True, kw_only=True, dict=True):
     """What is there at once at one moment of a run."""
 
     name: str
     terms: tuple[Term, ...]
 
-    @property
+    @functools.cached_property
     def bytes(self) -> int:
-        """The sum of the terms."""
+        """The sum of the terms; a search asks it a dozen times of each run that it tries."""
         return sum(term.bytes for term in self.terms)
 
 

@@ -50,7 +50,7 @@ def config_with(folder: Path, run: dict[str, object]) -> str:
     return str(path)
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(RUNS, CARDS)
 @example(NEAR_THE_LIMIT, 24)
 def test_four_commands_agree_on_one_card(tmp_path: Path, run: dict[str, object], size: int) -> None:
@@ -67,7 +67,7 @@ def test_four_commands_agree_on_one_card(tmp_path: Path, run: dict[str, object],
     assert len(set(verdicts.values())) == 1, verdicts
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(RUNS, CARDS, st.integers(2, 8))
 def test_three_commands_agree_on_several_cards(tmp_path: Path, run: dict[str, object], total: int, cards: int) -> None:
     where = (config_with(tmp_path, run), "--gpu", f"{total}GB", "--gpus", str(cards))
