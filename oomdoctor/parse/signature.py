@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from operator import methodcaller
 
 from msgspec import Struct
 
 from oomdoctor.case.event import Certainty, Kind, Outcome, Value
-from oomdoctor.knowledge.records.signature import SignatureCore
+from oomdoctor.knowledge.records.signature import Alternative, SignatureCore
 from oomdoctor.units import NOT_AVAILABLE, parse_size
 
-_MOST_COMPILED = 64
+_start = methodcaller("start")
 _INTEGER = re.compile(r"-?\d{1,18}\Z")
 
 
@@ -24,12 +25,35 @@ class Match(Struct, frozen=True):
     fields: Mapping[str, Value]
 
 
+class _Branch:
+    """One branch of a pattern, compiled when a text may hold it."""
+
+    __slots__ = ("_branch", "_compiled")
+
+    def __init__(self, branch: Alternative) -> None:
+        self._branch = branch
+        self._compiled: re.Pattern[str] | None = None
+
+    def find(self, text: str, at: int) -> re.Match[str] | None:
+        """Return the first match from a place on."""
+        if self._branch.needs is not None:
+            places = [place for needed in self._branch.needs if (place := text.find(needed, at)) >= 0]
+            if not places:
+                return None
+            at = max(at, min(places) - self._branch.reach)
+        if self._compiled is None:
+            self._compiled = re.compile(self._branch.pattern, re.MULTILINE)
+        return self._compiled.search(text, at)
+
+
 class Signature:
-    """One message that a program prints, ready to be matched; its patterns are compiled when first used."""
+    """One message that a program prints, ready to be matched.
+
+    Each branch of its pattern is looked for by itself, where a text can hold it at all: trying all of many costs more than all else.
+    """
 
     __slots__ = (
-        "_alternatives", "_compiled", "certainty", "family", "general", "id", "kind", "literals", "outcome", "program", "purpose", "set",
-        "unit",
+        "_branches", "certainty", "family", "general", "id", "kind", "literals", "outcome", "program", "purpose", "set", "unit",
     )  # fmt: skip
 
     def __init__(self, core: SignatureCore) -> None:
@@ -44,25 +68,15 @@ class Signature:
         self.family: str | None = core.family
         self.set: Mapping[str, Value] = core.set
         self.unit: Mapping[str, str] = core.unit
-        self._alternatives = core.alternatives
-        self._compiled: dict[tuple[str, ...], re.Pattern[str]] = {}
+        self._branches = [_Branch(alternative) for alternative in core.alternatives]
 
     def matches(self, text: str) -> Iterator[Match]:
         """Every place in `text` where the message stands."""
-        possible = tuple(
-            branch.pattern for branch in self._alternatives if branch.needs is None or any(needed in text for needed in branch.needs)
-        )
-        for match in self._pattern(possible).finditer(text) if possible else ():
-            yield Match(self.id, match.start(), match.end(), self._fields(match))
-
-    def _pattern(self, possible: tuple[str, ...]) -> re.Pattern[str]:
-        """Return a pattern of those branches that a text can hold: trying all of many costs more than all else."""
-        compiled = self._compiled.get(possible)
-        if compiled is None:
-            if len(self._compiled) >= _MOST_COMPILED:
-                self._compiled.clear()
-            compiled = self._compiled[possible] = re.compile("|".join(possible), re.MULTILINE)
-        return compiled
+        found = [branch.find(text, 0) for branch in self._branches]
+        while first := min(filter(None, found), key=_start, default=None):
+            yield Match(self.id, first.start(), first.end(), self._fields(first))
+            at = max(first.end(), first.start() + 1)
+            found = [match and (match if match.start() >= at else branch.find(text, at)) for match, branch in zip(found, self._branches)]
 
     def _fields(self, match: re.Match[str]) -> dict[str, Value]:
         fields: dict[str, Value] = dict(self.set)

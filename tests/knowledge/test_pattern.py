@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from oomdoctor.knowledge.compiled.compile import matching
-from oomdoctor.knowledge.pattern import MACROS, alternatives, expand, fragments
+from oomdoctor.knowledge.pattern import MACROS, alternatives, expand, find_needs, fragments
 from oomdoctor.knowledge.rule_set import LoadedSignature
 from oomdoctor.parse.signature import Signature
 
@@ -90,11 +90,13 @@ def test_a_rule_matches_what_its_plain_pattern_matches(one: LoadedSignature) -> 
     plain = pattern
     for name, form in MACROS.items():
         plain = plain.replace("{" + name + "}", f"(?:{form})")
-    wide, needed = re.compile(expand(pattern), re.MULTILINE), fragments(expand(pattern))
+    wide, needs = re.compile(expand(pattern), re.MULTILINE), find_needs(expand(pattern))
     for text in (shown.text for shown in one.record.examples):
         for found in re.finditer(plain, text, re.MULTILINE):
             assert any(match.start() < found.end() and found.start() < match.end() for match in wide.finditer(text))
-        assert all(needed is None or any(part in match[0] for part in needed) for match in wide.finditer(text))
+        assert all(
+            needs is None or any(part in match[0][: needs.reach + len(part)] for part in needs.texts) for match in wide.finditer(text)
+        )
 
 
 @pytest.mark.parametrize(("expression", "needed"), [
@@ -110,9 +112,28 @@ def test_a_rule_matches_what_its_plain_pattern_matches(one: LoadedSignature) -> 
     pytest.param(r"(?i)quietly", None, id="any case, said at the start"),
     pytest.param(r"(?!never)always", ["always"], id="what must not stand there is not needed"),
     pytest.param(r"(?:abcd){0,3}efgh", ["efgh"], id="what may be repeated not at all"),
+    pytest.param(r"one[_-]two", ["one_two", "one-two"], id="a character that is one of two"),
+    pytest.param(r"one[a-z]four", ["four"], id="a character that is one of many"),
+    pytest.param(r"[ab][ab][ab]cdef", ["acdef", "bcdef"], id="no more forms than are worth a look"),
+    pytest.param(
+        r"(?:[ab]one![ab]|[cd]two![cd]|[ef]six![ef]|[gh]ten![gh])", ["one!", "two!", "six!", "ten!"], id="a choice that has too many forms"
+    ),
 ])  # fmt: skip
 def test_what_a_text_must_hold(expression: str, needed: list[str] | None) -> None:
     assert fragments(expression) == needed
+
+
+@pytest.mark.parametrize(("expression", "reach"), [
+    pytest.param(r"always", 0, id="at the start"),
+    pytest.param(r"\d{1,6} always", 6, id="behind what has a longest form"),
+    pytest.param(r"(?:one|three)(?P<number>\d{1,6})always", 11, id="behind a choice, and inside a group"),
+    pytest.param(r"\b(?<=x)(?=.{9})always", 0, id="what looks around takes no place"),
+    pytest.param(r"(?:\d{1,3}first|\d{1,5}next)", 5, id="of a choice the farthest"),
+])  # fmt: skip
+def test_how_far_before_that_a_match_begins(expression: str, reach: int) -> None:
+    needs = find_needs(expression)
+    assert needs is not None
+    assert needs.reach == reach
 
 
 @pytest.mark.parametrize(("expression", "branches"), [

@@ -15,7 +15,7 @@ from oomdoctor.errors import RuleError
 from oomdoctor.knowledge.compiled.format import FORMAT, PackEntry, PackHead, PackLine, PackMatching
 from oomdoctor.knowledge.lint import broken, other_patterns, unbounded
 from oomdoctor.knowledge.load import load_rules
-from oomdoctor.knowledge.pattern import alternatives, expand, fragments
+from oomdoctor.knowledge.pattern import alternatives, expand, find_needs, fragments
 from oomdoctor.knowledge.records.condition import AllOf, AnyOf, Condition, NotThat, TextCondition
 from oomdoctor.knowledge.records.evidence import ComputationCore, ComputationRecord, EvidenceCore
 from oomdoctor.knowledge.records.fix import NotThisRecord
@@ -158,11 +158,16 @@ def matching(loaded: LoadedSignature) -> SignatureCore:
         outcome=record.outcome,
         general=record.general,
         literals=record.literals,
-        alternatives=[Alternative(branch, fragments(branch)) for branch in alternatives(expand(record.pattern or ""))],
+        alternatives=[_alternative(branch) for branch in alternatives(expand(record.pattern or ""))],
         family=record.family,
         set=record.set,
         unit=record.unit,
     )
+
+
+def _alternative(expression: str) -> Alternative:
+    needs = find_needs(expression)
+    return Alternative(expression) if needs is None else Alternative(expression, needs.texts, needs.reach)
 
 
 def with_needs(when: Condition) -> Condition:

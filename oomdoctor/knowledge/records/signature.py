@@ -69,6 +69,8 @@ class Alternative(Struct, frozen=True, array_like=True):
     """The regular expression, with the names for numbers and sizes spelt out."""
     needs: list[str] | None = None
     """Pieces of which one stands in every text that it matches; None where nobody knows any."""
+    reach: int = 0
+    """A match begins so many characters before such a piece at most."""
 
 
 class SignatureCore(Struct, frozen=True, kw_only=True, omit_defaults=True):
