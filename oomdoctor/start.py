@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from oomdoctor.cli.runs.run_options import plain_options
+from oomdoctor.kept_patterns import keep_compiled
 
 _INTERRUPTED = 130
 """What shells report of a program that SIGINT ended."""
@@ -22,7 +23,8 @@ def main() -> NoReturn:
     # On Windows click also replaces patterns by the names of files.
     options = plain_options(sys.argv[2:]) if sys.argv[1:2] == ["run"] and os.name != "nt" else None
     if options is None:
-        import_module("oomdoctor.cli.main").main()
+        kept = keep_compiled()
+        import_module("oomdoctor.cli.main").main(at_end=None if kept is None else kept.keep)
     try:
         import_module("oomdoctor.cli.runs.watched").run_watched(options)
     except KeyboardInterrupt:

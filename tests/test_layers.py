@@ -16,7 +16,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "oomdoctor"
 LAYERS = (
     {"units", "errors", "cache", "versions"},
-    {"case", "extras"},
+    {"case", "extras", "kept_patterns"},
     {"knowledge", "ingest", "incidents"},
     {"findings", "memory", "parse", "simulation"},
     {"advice", "configs", "setups", "snapshots", "tracing", "verdicts"},

@@ -17,7 +17,7 @@ _INTEGER = re.compile(r"-?\d{1,18}\Z")
 
 
 class Match(Struct, frozen=True):
-    """One message found in a text: whose, where, and what it says."""
+    """One message matches in a text: whose, where, and what it says."""
 
     signature: str
     start: int
@@ -72,11 +72,14 @@ class Signature:
 
     def matches(self, text: str) -> Iterator[Match]:
         """Every place in `text` where the message stands."""
-        found = [branch.find(text, 0) for branch in self._branches]
-        while first := min(filter(None, found), key=_start, default=None):
+        nearest = [branch.find(text, 0) for branch in self._branches]
+        while first := min(filter(None, nearest), key=_start, default=None):
             yield Match(self.id, first.start(), first.end(), self._fields(first))
             at = max(first.end(), first.start() + 1)
-            found = [match and (match if match.start() >= at else branch.find(text, at)) for match, branch in zip(found, self._branches)]
+            nearest = [
+                branch.find(text, at) if match is not None and match.start() < at else match
+                for match, branch in zip(nearest, self._branches)
+            ]
 
     def _fields(self, match: re.Match[str]) -> dict[str, Value]:
         fields: dict[str, Value] = dict(self.set)

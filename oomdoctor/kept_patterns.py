@@ -1,0 +1,85 @@
+"""Regular expressions are compiled once for a user and not once for each run: what `re` made of them is kept in the cache.
+
+Compiling is a fifth of what a short run takes, and a run needs some three hundred. Only the command line does this.
+"""
+
+from __future__ import annotations
+
+import marshal
+import re
+import sys
+from array import array
+from importlib import import_module
+from typing import Any
+
+from oomdoctor import cache
+
+# The compiler of regular expressions has no public name; these are its names before and since Python 3.11.
+_compiler: Any = import_module("re._compiler" if sys.version_info >= (3, 11) else "sre_compile")
+_parser: Any = import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
+_sre: Any = import_module("_sre")
+_compile: Any = _compiler.compile
+
+_NAME = f"patterns-{sys.implementation.cache_tag}-{sys.hexversion:x}-{sys.byteorder}.bin"
+"""Another Python may compile otherwise."""
+_MOST = 1000
+_CODE = "I"
+"""The code of a pattern is a list of 32-bit numbers."""
+
+Pattern = str | bytes
+Key = tuple[Pattern, int]
+Compiled = tuple[int, bytes, int, dict[str, int]]
+"""The flags of a pattern, its code, how many groups it has, and the numbers of those with a name."""
+
+
+class KeptPatterns:
+    """The patterns that earlier runs compiled, and those that this one needed."""
+
+    def __init__(self) -> None:
+        self._kept = _read()
+        self._used: dict[Key, Compiled] = {}
+
+    def compile(self, pattern: Any, flags: int = 0) -> Any:
+        """Return what `re` makes of a pattern."""
+        if type(pattern) not in (str, bytes) or flags & re.DEBUG:
+            return _compile(pattern, flags)
+        key = (pattern, int(flags))
+        known = self._kept.get(key) or self._used.get(key) or _compiled(*key)
+        self._used[key] = known
+        set_flags, code, groups, names = known
+        by_number: list[str | None] = [None] * (groups + 1)
+        for name, number in names.items():
+            by_number[number] = name
+        return _sre.compile(pattern, set_flags, array(_CODE, code).tolist(), groups, names, tuple(by_number))
+
+    def keep(self) -> None:
+        """Keep what this run compiled for the next one; of very many patterns only those that this one needed."""
+        if self._used.keys() <= self._kept.keys():
+            return
+        every = {**self._kept, **self._used}
+        cache.keep(_NAME, marshal.dumps(every if len(every) <= _MOST else self._used))
+
+
+def keep_compiled() -> KeptPatterns | None:
+    """Let `re` take patterns from the cache from now on; None where this Python compiles in a way that is not known here."""
+    if sys.implementation.name != "cpython" or not hasattr(_compiler, "_code"):
+        return None
+    patterns = KeptPatterns()
+    _compiler.compile = patterns.compile
+    return patterns
+
+
+def _read() -> dict[Key, Compiled]:
+    data = cache.read(_NAME)
+    try:
+        kept = {} if data is None else marshal.loads(data)  # noqa: S302 - as trusted as the cache of Python's own modules
+    except (EOFError, TypeError, ValueError):
+        return {}
+    return kept if isinstance(kept, dict) else {}
+
+
+def _compiled(pattern: Pattern, flags: int) -> Compiled:
+    """Compile a pattern, as `re` does."""
+    parsed = _parser.parse(pattern, flags)
+    code = array(_CODE, _compiler._code(parsed, flags))  # noqa: SLF001 - see above
+    return flags | parsed.state.flags, code.tobytes(), parsed.state.groups - 1, parsed.state.groupdict
