@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from oomdoctor import kept_patterns
 from oomdoctor.kept_patterns import KeptPatterns
 from oomdoctor.knowledge.pack import load_pack
 
-FORMS: tuple[tuple[str | bytes, int], ...] = (
+FORMS: tuple[tuple[Any, int], ...] = (
     (r"(?P<size>\d{1,9})\s?(?:MiB|(GiB))", 0),
     (r"^(?i:cuda)[^\n]{0,200}?(?<=\bout) of memory$", re.MULTILINE),
     (rb"File \"(?P<file>[^\"\n]{1,300})\", line (?P<line>\d{1,7})", 0),
