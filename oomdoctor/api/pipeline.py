@@ -95,7 +95,11 @@ def diagnose_logs(
     reading = LogReader(pack, jobs=jobs, progress=progress, early=early)
     missing = [name for name in names if isinstance(name, MissingSource)]
     present = [name for name in names if isinstance(name, str)]
-    reads = [reading.read_one(present[0], text)] if text is not None else reading.read(present)
+    is_alone = len(present) == 1 and not (beside or stated or measured)
+    if text is not None:
+        reads = [reading.read_one(present[0], text)]
+    else:
+        reads = [reading.read_alone(present[0])] if is_alone else reading.read(present)
     reads += [reading.read_one(name, data) for name, data in beside]
     if stated is not None:
         reads += [reading.read_one(name, data) for name, data in stated([event for read in reads for event in read.events])]

@@ -116,9 +116,8 @@ class LogReader:
 
     def read(self, names: Sequence[str]) -> list[SourceEvents]:
         """All sources, several at once where there are many."""
-        if len(names) == 1:
-            return [self._read_only(names[0])]
-        self.engines(None)
+        if len(names) > 1:
+            self.engines(None)
         if self.jobs == 1 or len(names) < 8:
             return [self.read_one(name, context=number < _WITH_CONTEXT) for number, name in enumerate(names)]
         out: list[SourceEvents | None] = [None] * len(names)
@@ -160,8 +159,8 @@ class LogReader:
         read.source = replace(read.source, complete=not opened.broken)
         return read
 
-    def _read_only(self, name: str) -> SourceEvents:
-        """Return what one source says that is given alone: where it is no text, its silence says nothing."""
+    def read_alone(self, name: str) -> SourceEvents:
+        """Return what a source says beside which there is nothing: where it is no text, its silence says nothing."""
         read = self.read_one(name)
         if read.events or read.gaps or not os.path.isfile(name):
             return read
