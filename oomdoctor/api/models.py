@@ -34,6 +34,8 @@ def find_card(name: str) -> Card:
     """
     card = commonest_card(name)
     if card is None:
+        if name.isdecimal():
+            raise UsageError(f"--gpu {name}: no card is called so; a size has a unit ({name}GB)")
         meant = choices(name)
         else_ = f"did you mean {', '.join(meant)}?" if meant else "give its name (RTX 4090, A100-80GB) or its size (24GB)"
         raise UsageError(f"--gpu {name}: not known, or several cards are called so; {else_}")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import click
 
@@ -25,6 +26,16 @@ from oomdoctor.report.wording.wording import Wording
 FORMATS = ("terminal", "markdown", "json", "html", "jsonl")
 
 
+class _Tokens(click.IntRange):
+    """A number of tokens: 4096, or 4k as --sweep takes it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number. Fail where it is none, or out of range."""
+        thousands = re.fullmatch(r"(\d{1,6})[kK]", str(value))
+        number: int = super().convert(int(thousands[1]) * 1024 if thousands else value, param, ctx)
+        return number
+
+
 @click.command()
 @click.argument("configs", nargs=-1, type=click.Path())
 @click.option("--spec", type=click.Path(), help="One JSON object a line in, one a line out; - is standard input.")
@@ -40,7 +51,7 @@ FORMATS = ("terminal", "markdown", "json", "html", "jsonl")
     "--share", "memory_share", type=click.FloatRange(0.01, 1.0), help="Share of the card that a server takes (gpu_memory_utilization)."
 )
 @click.option("--batch", "micro_batch", type=click.IntRange(1, 100_000), help="Samples on one card in one forward pass.")
-@click.option("--length", "sequence_length", type=click.IntRange(1, 100_000_000), help="Tokens of the longest sample.")
+@click.option("--length", "sequence_length", type=_Tokens(1, 100_000_000), help="Tokens of the longest sample (4096, or 4k).")
 @click.option("--accumulation", type=click.IntRange(1, 1_000_000), help="Micro batches of one step.")
 @click.option("--rank", "lora_rank", type=click.IntRange(1, 100_000), help="Rank of LoRA.")
 @click.option("--targets", "lora_targets", help="What LoRA adapts: all, or module names with commas.")

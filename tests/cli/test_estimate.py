@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from oomdoctor.cli.main import cli
+from oomdoctor.errors import UsageError
 
 CONFIG = """\
 model_name_or_path: Qwen/Qwen2.5-7B-Instruct
@@ -91,16 +92,30 @@ def test_the_verdict_decides_the_status(gpu: str, fits: str, status: int) -> Non
 @pytest.mark.parametrize("args", [
     pytest.param(["--method", "lora"], id="no model"),
     pytest.param(["--model", "nobody/knows-this"], id="an unknown model"),
-    pytest.param(["--model", "Qwen2.5-7B", "--gpu", "A100"], id="a card that comes in two sizes"),
+    pytest.param(["--model", "Qwen2.5-7B", "--gpu", "RTX 9999"], id="an unknown card"),
+    pytest.param(["--model", "Qwen2.5-7B", "--gpu", "24"], id="the size of a card without its unit"),
     pytest.param(["does-not-exist.yaml"], id="no such file"),
     pytest.param(["qwen.yaml"], id="no such file, whose name sounds like a model"),
     pytest.param(["--spec", "does-not-exist.jsonl"], id="no such lines"),
 ])  # fmt: skip
 def test_wrong_use_is_said_in_one_line(args: list[str]) -> None:
     done = run(*args)
-    assert done.exit_code != 0
-    assert done.exception is not None
+    assert isinstance(done.exception, UsageError)
     assert "\n" not in str(done.exception)
+
+
+@pytest.mark.parametrize(("length", "tokens"), [
+    pytest.param("4096", 4096, id="a number"),
+    pytest.param("4k", 4096, id="thousands, as of a sweep"),
+    pytest.param("32K", 32768, id="thousands in a capital"),
+    pytest.param("k", None, id="thousands of nothing"),
+    pytest.param("4kk", None, id="thousands of thousands"),
+    pytest.param("0k", None, id="no tokens at all"),
+])  # fmt: skip
+def test_a_length_is_a_number_or_thousands(length: str, tokens: int | None) -> None:
+    told = [run("--model", "Qwen2.5-7B", "--method", "lora", "--length", each, "--format", "json") for each in (length, str(tokens))]
+    assert told[0].exit_code == (0 if tokens else 2)
+    assert not tokens or told[0].output == told[1].output
 
 
 def test_lines_in_lines_out() -> None:
