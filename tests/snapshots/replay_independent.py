@@ -50,11 +50,21 @@ class _Plain(pickle.Unpickler):
 
 def answers(data: bytes) -> dict[int, Answer]:
     """Return the answer for each device of a pickled snapshot that has a trace or segments."""
+    return {index: _answer(segments, trace) for index, (segments, trace) in _devices(data).items()}
+
+
+def lives(data: bytes) -> dict[int, list[Life]]:
+    """Return the blocks of each device of a pickled snapshot, from their birth to their end."""
+    return {index: _lives(segments, trace) for index, (segments, trace) in _devices(data).items()}
+
+
+def _devices(data: bytes) -> dict[int, tuple[list[dict[str, Any]], list[dict[str, Any]]]]:
+    """Return the segments and the trace of each device that has any."""
     value = _Plain(io.BytesIO(data)).load()
     segments, traces = (value, []) if isinstance(value, list) else (value["segments"], value.get("device_traces") or [])
     used = {segment["device"] for segment in segments} | {index for index, trace in enumerate(traces) if trace}
     return {
-        index: _answer([segment for segment in segments if segment["device"] == index], traces[index] if index < len(traces) else [])
+        index: ([segment for segment in segments if segment["device"] == index], traces[index] if index < len(traces) else [])
         for index in sorted(used)
     }
 

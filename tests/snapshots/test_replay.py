@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,7 @@ from snapshots.made_snapshots import (
     survived,
     training,
 )
-from snapshots.replay_independent import Answer, Failed, answers
+from snapshots.replay_independent import Answer, Failed, answers, lives
 
 from oomdoctor.api.runs.snapshot import snapshot
 from oomdoctor.simulation.allocator import CachingAllocator, OutOfMemory
@@ -28,6 +29,8 @@ from oomdoctor.simulation.blocks import Block
 from oomdoctor.simulation.requests import RequestLog
 from oomdoctor.simulation.settings import AllocatorSettings
 from oomdoctor.simulation.snapshot import pickled as saved
+from oomdoctor.snapshots.read import read_pickle
+from oomdoctor.snapshots.replay import live_at_each
 
 _SIZES = (300, 4096, 900 << 10, 3 * MIB, 9 * MIB, 40 * MIB, 130 * MIB)
 _SETTINGS = {
@@ -91,6 +94,29 @@ def test_both_replays_agree_where_the_trace_begins_anywhere(tmp_path: Path) -> N
     del allocator.entries[:350]
     data = saved(allocator, RequestLog(requests=()))
     assert told(tmp_path, data) == answers(data)
+
+
+@pytest.mark.parametrize("step", [pytest.param(1, id="entry by entry"), pytest.param(97, id="over many entries")])
+@pytest.mark.parametrize("dropped", [pytest.param(0, id="a whole trace"), pytest.param(350, id="a trace that begins anywhere")])
+def test_both_replays_agree_on_what_lives_at_each_position(dropped: int, step: int) -> None:
+    allocator = simulated(AllocatorSettings(), 5)
+    del allocator.entries[:dropped]
+    data = saved(allocator, RequestLog(requests=()))
+    device, expected = read_pickle(io.BytesIO(data), len(data)).devices[0], lives(data)[0]
+    for at, live in live_at_each(device, range(0, len(device.trace) + 1, step)):
+        here = {life.address: life.requested for life in expected if life.begin < at <= life.end}
+        assert {address: block.requested for address, block in live.items()} == here
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_drawn_over_time_is_what_lives(tmp_path: Path, seed: int) -> None:
+    data = saved(simulated(AllocatorSettings(), seed), RequestLog(requests=()))
+    (tmp_path / "made.pickle").write_bytes(data)
+    drawn, expected = snapshot(tmp_path / "made.pickle").files[0].devices[0].course, lives(data)[0]
+    assert len(drawn.positions) == 400
+    for number, at in enumerate(drawn.positions):
+        live = sum(life.requested for life in expected if life.begin <= at < life.end)
+        assert sum(owner.sizes[number] for owner in drawn.owners) == drawn.live[number] == live
 
 
 @pytest.mark.parametrize("name", _MADE)

@@ -100,3 +100,6 @@ def test_stacks_of_many_frames_stay_apart() -> None:
     assert [stacks[number].frames[0].line for number in numbers] == list(range(70_000))
     assert {stacks.from_outside(number, 0) for number in numbers} == {PythonFrame("a.py", 0, "call")}
     assert stacks.from_outside(numbers[-1], 2) is None
+    assert stacks.first(numbers[-1], lambda frame: frame.line < 9) == PythonFrame("a.py", 0, "call")
+    assert stacks.first(numbers[-1], lambda frame: frame.line > 69_990) == PythonFrame("a.py", 69_999, "call")
+    assert stacks.first(numbers[0], lambda frame: frame.line > 69_990) is None
