@@ -280,6 +280,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     """Tensor parallel cards that divide the tokens of the cache among them."""
     chunked_prefill: bool | None = None
     """Whether a server reads long prompts in several steps."""
+    offline: bool | None = None
+    """Whether a model answers in the process that loads it (`LLM` of vLLM), and not as a server."""
     cache_connector: str | None = None
     """What a server passes its cache on to."""
     prefix_caching: bool | None = None

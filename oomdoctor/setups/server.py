@@ -188,7 +188,8 @@ def _server(
     chunks = _chunks(settings, shape, length, whole, profile)
     takes_whole = positive(settings.max_batched_tokens) is None and length is not None and not chunks
     least = _MEDIA_STEP if shape.vision is not None and whole else LEAST_WHOLE
-    usual = int(default(defaults.max_batched_tokens))
+    offline = held(defaults.offline_batched_tokens) if settings.offline else None
+    usual = int(default(defaults.max_batched_tokens) if offline is None else offline.value)
     step = usual if not takes_whole else max(length or 0, least if whole else usual)
     most = _requests(settings, int(default(defaults.max_num_seqs)), limits=ENGINES[record.engine].limits_requests)
     if profile.caps_step and length:

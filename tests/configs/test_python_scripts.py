@@ -57,6 +57,14 @@ def test_a_script_of_vllm_is_a_server(tmp_path: Path) -> None:
     assert oomdoctor.estimate(file, gpu="RTX 4090").estimate.setup.task == "infer"
 
 
+def test_a_model_in_the_same_process_has_longer_steps_and_says_options_in_dictionaries(tmp_path: Path) -> None:
+    file = tmp_path / "answer.py"
+    said = 'limit_mm_per_prompt={"image": 4, "video": 0}, speculative_config={"method": "ngram", "more": {"depth": 1}}'
+    file.write_text(f'from vllm import LLM\nllm = LLM(model="Qwen/Qwen2.5-VL-7B-Instruct", {said})\n', encoding="utf-8")
+    settings = oomdoctor.check(file).config.settings
+    assert (settings.offline, settings.images_per_prompt, settings.videos_per_prompt, settings.draft_method) == (True, 4, 0, "ngram")
+
+
 def test_what_is_worked_out_is_not_known() -> None:
     configs = read_config("train.py", b"args = SFTConfig(bf16=supported(), max_length=2 * base, seed=1)\n") or []
     assert [(setting.key, setting.value) for config in configs for setting in config.written] == [("seed", 1)]

@@ -402,3 +402,19 @@ def test_scales_stay_on_cards_without_4_bit_kernels(version: str, card: str, bes
     settings = RunSettings().with_values({"server_version": version})
     made = deploy(settings, shape, record_of("sglang"), CardLookup(card, 140 * GIB))
     assert made.server.profile.scale_bytes == beside
+
+
+@pytest.mark.parametrize(("settings", "card", "tokens"), [
+    pytest.param({"server_version": "0.19.0"}, "RTX 4090", 2048, id="a server"),
+    pytest.param({"server_version": "0.19.0", "offline": True}, "RTX 4090", 8192, id="the same without a server"),
+    pytest.param({"server_version": "0.19.0", "offline": True}, "H100-80GB", 16384, id="on a large card"),
+    pytest.param({"server_version": "0.19.0", "offline": True}, "A100-80GB", 8192, id="which an A100 does not count as"),
+    pytest.param({"server_version": "0.8.5", "offline": True}, "A100-80GB", 16384, id="but did at first"),
+    pytest.param({"server_version": "0.7.3", "offline": True, "max_model_len": 4096}, "RTX 4090", 4096, id="before chunks a step is a request"),
+    pytest.param({"server_version": "0.19.0", "offline": True, "max_batched_tokens": 4096}, "RTX 4090", 4096, id="unless somebody says it"),
+])  # fmt: skip
+def test_a_step_has_more_tokens_where_no_server_answers(settings: dict[str, Any], card: str, tokens: int) -> None:
+    shape = of(model="Qwen/Qwen2.5-0.5B").setup.shape
+    size = 80 * GIB if "80GB" in card else 24 * GIB
+    made = deploy(RunSettings().with_values(settings), shape, record_of("vllm"), CardLookup(card, size))
+    assert made.server.batched == tokens

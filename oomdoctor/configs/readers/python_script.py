@@ -25,6 +25,8 @@ _OF_ADAPTERS: Mapping[str, str] = {"r": "lora_r", "target_modules": "lora_target
 """Arguments of peft's LoraConfig (peft/tuners/lora/config.py), as scripts with options of their own call them."""
 _SERVER = "LLM"
 """vLLM's class for a model in the same process: vllm/entrypoints/llm.py."""
+_USAGE = "usage_context"
+"""What vLLM calls the difference from a server (vllm/usage/usage_lib.py, UsageContext)."""
 
 
 def read_python(file: str, text: str) -> ParsedConfig | None:
@@ -78,12 +80,14 @@ class _Script:
             path = _path(call.func)
             if path[-1:] == ["LoraConfig"]:
                 yield WrittenSetting(key="peft_config", value="LoraConfig", file=self._file, line=call.lineno)
+            if path[-1:] == [_SERVER]:
+                yield WrittenSetting(key=_USAGE, value="LLM_CLASS", file=self._file, line=call.lineno)
             for keyword in call.keywords:
-                value = self._value(keyword.value)
-                if keyword.arg is not None and value is not None:
-                    is_adapter = path[-1:] == ["LoraConfig"]
-                    key = _OF_ADAPTERS.get(keyword.arg, keyword.arg) if is_adapter else keyword.arg
-                    yield WrittenSetting(key=key, value=value, file=self._file, line=keyword.value.lineno)
+                for below, node in _entries(keyword.arg, keyword.value):
+                    value = self._value(node)
+                    if value is not None:
+                        key = _OF_ADAPTERS.get(below, below) if path[-1:] == ["LoraConfig"] else below
+                        yield WrittenSetting(key=key, value=value, file=self._file, line=node.lineno)
         if model is not None:
             yield model
 
@@ -114,6 +118,18 @@ class _Script:
         path = _path(node) if isinstance(node, ast.Attribute) else []
         # torch.bfloat16, and members of enums: their value is their name in lower case.
         return path[-1].lower() if len(path) > 1 and (path[0] == "torch" or path[-1].isupper()) else None
+
+
+def _entries(key: str | None, node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    """Yield an argument by its name; of a dictionary its entries, as `name.entry`."""
+    if key is None:
+        return
+    if not isinstance(node, ast.Dict):
+        yield key, node
+        return
+    for name, value in zip(node.keys, node.values):
+        if isinstance(name, ast.Constant) and isinstance(name.value, str) and not isinstance(value, ast.Dict):
+            yield f"{key}.{name.value}", value
 
 
 def _path(node: ast.expr) -> list[str]:

@@ -42,6 +42,8 @@ class ServerDefaults(Record, frozen=True, kw_only=True):
 
     max_batched_tokens: Defaults
     max_num_seqs: Defaults
+    offline_batched_tokens: Defaults | None = None
+    """Tokens of a step where the model answers in the process that loads it; where no row holds, as many as in a server."""
     whole_requests: Defaults | None = None
     """Tokens of the longest request that a step takes whole where nobody says how many it takes."""
     memory_share: Defaults | None = None
