@@ -51,6 +51,11 @@ def test_a_question_is_answered_from_the_store(logs: Path, form: str, told: str)
     assert asked.output == told
 
 
+def test_an_answer_of_one_column_is_shown(logs: Path) -> None:
+    call(logs, str(logs))
+    assert call(logs, "sql", "SELECT count(*) AS n FROM jobs").output == "  n\n  1\n"
+
+
 def test_new_rows_are_asked_after_the_next_run(logs: Path) -> None:
     call(logs, str(logs))
     assert call(logs, "sql", "SELECT count(*) AS n FROM jobs", "-f", "csv").output == "n\n1\n"

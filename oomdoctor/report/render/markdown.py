@@ -49,7 +49,7 @@ _CELLS = 40
 
 def render(document: Document) -> str:
     """Render the report as Markdown."""
-    parts = [*blocks(document.blocks), f"<sub>{escaped(document.title)}</sub>"]
+    parts = [*blocks(document.blocks), f"<sub>{escaped(document.title)}</sub>" if document.title else ""]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

@@ -197,9 +197,10 @@ def _table(table: Table, width: int) -> Iterator[StyledLine]:
     """Values below the names of their columns; columns that find no room follow below, each time behind the names of the rows."""
     yield from _wrapped([Span(table.title, Style.STRONG)], width, "  ")
     lines = (table.columns, *table.rows)
-    widths = [min(max(cell_len(cell.text) for cell in column), width // 2 - 2) for column in zip(*lines)]
+    most = width // 2 - 2 if len(table.columns) > 1 else width - 2
+    widths = [min(max(cell_len(cell.text) for cell in column), most) for column in zip(*lines)]
     at = 1
-    while at < len(widths):
+    while at < len(widths) or at == len(widths) == 1:
         end = at + 1
         while end < len(widths) and 2 + widths[0] + sum(2 + size for size in widths[at : end + 1]) <= width:
             end += 1
