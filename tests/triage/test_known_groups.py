@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from oomdoctor.report.wording.wording import Wording
 from oomdoctor.triage.groups import Fleet, summarise
 from oomdoctor.triage.regressions import began_on
 from oomdoctor.triage.row import Failed, JobRow
-from oomdoctor.triage.store.known_groups import KnownGroup, KnownGroups, known_groups, note_groups
+from oomdoctor.triage.store.known_groups import KnownGroup, KnownGroups, known_groups, last_run, note_groups
 
 
 def fleet(days: dict[str, list[int]], healthy: int = 0) -> Fleet:
@@ -98,3 +99,12 @@ def test_the_screen_shows_both(tmp_path: Path, lang: str, new: str, began: str) 
     shown = str(compose(after, known, Wording(lang), "0"))
     assert shown.count(f"note='{new}") == 1
     assert began in shown
+
+
+def test_a_run_that_finds_nothing_new_is_the_last_one_all_the_same(tmp_path: Path) -> None:
+    for _ in range(2):
+        note_groups(str(tmp_path), fleet({"a": [3]}))
+    os.utime(tmp_path / "groups.json", (1, 1))
+    known = note_groups(str(tmp_path), fleet({"a": [3]}))
+    assert known == known_groups(str(tmp_path))
+    assert (last_run(str(tmp_path)) or 0) > 1

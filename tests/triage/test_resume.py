@@ -119,6 +119,16 @@ def test_the_state_that_a_listing_keeps_is_that_of_the_next_look(logs: Path, tmp
     assert known is not None and known.state.startswith(f"{digest_of(paths)} ")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all names are text")
+def test_a_change_shows_beside_names_that_no_text_can_hold(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"\xff.log")).write_text("step 1\n")
+    (tmp_path / "sft-771003.out").write_text("step 1\n")
+    before = digest_of([str(tmp_path)])
+    assert digest_of([str(tmp_path)]) == before
+    (tmp_path / "sft-771003.out").write_text("step 1\nstep 2\n")
+    assert digest_of([str(tmp_path)]) != before
+
+
 def test_a_log_that_grew_is_read_again_and_alone(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()

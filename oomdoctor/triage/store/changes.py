@@ -6,6 +6,8 @@ import hashlib
 import os
 from collections.abc import Sequence
 
+from msgspec.json import encode
+
 from oomdoctor.triage.listing import VisitedFolder, list_folders, visit
 
 _BLOCK = 1 << 20
@@ -29,7 +31,10 @@ class PathsDigest:
         self._take((met.path, met.problem, met.folders, files))
 
     def _take(self, told: object) -> None:
-        self._digest.update(repr(told).encode("utf-8", "surrogateescape"))
+        try:
+            self._digest.update(encode(told))
+        except UnicodeEncodeError:  # a name that is no UTF-8
+            self._digest.update(repr(told).encode("utf-8", "surrogateescape"))
 
     @property
     def text(self) -> str:

@@ -50,6 +50,9 @@ def note_groups(store: str, fleet: Fleet) -> KnownGroups:
     seen = {name: _seen(group, earlier) for name, group in fleet.groups.items()}
     known = KnownGroups(groups=seen, is_first=before is None)
     path = os.path.join(store, _FILE)
+    if known == before:
+        os.utime(path)  # its time is that of the last run
+        return known
     with open(f"{path}.new", "wb") as file:
         file.write(encode(known))
         file.flush()
