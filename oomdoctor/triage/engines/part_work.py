@@ -12,6 +12,7 @@ from oomdoctor import __version__
 from oomdoctor.errors import UsageError
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.triage.elsewhere.downloads import ToRead, brought_here
+from oomdoctor.triage.engines.read_ahead import asked_ahead
 from oomdoctor.triage.row import JobRow
 from oomdoctor.triage.scheduler.records import Records
 from oomdoctor.triage.store.parts import PartFamily, PartHead, Parts, StoredPart, family_key, placed_files
@@ -101,7 +102,7 @@ class PartWorker:
         """Yield each family with its rows, and whether it was read."""
         usable = {} if known is None or known.head.rules != self._task.rules_version or self._task.refresh else known.families
         unchanged: list[PartFamily] = []
-        for family in brought_here(self._to_read(families, known, usable, unchanged)):
+        for family in brought_here(asked_ahead(self._to_read(families, known, usable, unchanged))):
             before = usable.get(family.family)
             quiet = QuietLogs(() if before is None else before.quiet)
             rows = list(self._reader().rows(family.family, family.files, quiet))
