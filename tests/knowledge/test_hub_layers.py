@@ -107,3 +107,14 @@ def test_a_size_that_is_missing_or_absurd_gives_no_shape(config: dict[str, Any])
 ])  # fmt: skip
 def test_lists_that_do_not_fit_the_layers_leave_them_alike(config: dict[str, Any]) -> None:
     assert shape(**config).each == ()
+
+
+@pytest.mark.parametrize("named", [
+    pytest.param({"embed_dim": 64, "hidden_size": 1024}, id="Qwen2-VL: the width of the text stands beside"),
+    pytest.param({"hidden_size": 64, "out_hidden_size": 1024}, id="Qwen2.5-VL"),
+])  # fmt: skip
+def test_a_tower_is_as_wide_as_its_own_layers(named: dict[str, int]) -> None:
+    tower = shape(vision_config={"model_type": "qwen2_vl", "depth": 2, "num_heads": 4, "patch_size": 14, "mlp_ratio": 4, **named}).vision
+    assert tower is not None
+    assert tower.hidden == 64
+    assert tower.params == pytest.approx(2 * 12 * 64**2 + 3 * 14**2 * 64 + 256 * (256 + 1024), rel=0.01)

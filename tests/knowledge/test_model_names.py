@@ -36,7 +36,7 @@ def test_every_model_of_the_table_is_found_by_its_own_name() -> None:
 @pytest.mark.parametrize(("written", "meant"), [
     pytest.param("llama 70b", "meta-llama/Llama-3.1-70B", id="several versions of one size"),
     pytest.param("gemma 27b", "google/gemma-2-27b", id="two versions of different shapes"),
-    pytest.param("Qwen2.5-Omni-7B", "Qwen/Qwen2.5-7B", id="another kind of a known family"),
+    pytest.param("Qwen2.5-Omni-3B", "Qwen/Qwen2.5-Omni-7B", id="another kind of a known family"),
     pytest.param("falcon 90b", "tiiuae/falcon-40b", id="a size that the table does not have"),
     pytest.param("Qwen 32B", "Qwen/Qwen3-32B", id="several versions, of which Ollama calls one so"),
     pytest.param("deepseek 671b", "deepseek-ai/DeepSeek-V3", id="a maker and the published size of several"),
@@ -60,6 +60,9 @@ def test_what_is_open_is_not_guessed(written: str, meant: str) -> None:
     pytest.param("Qwen3-8B-Reward-sft", id="a fine-tune to another model"),
     pytest.param("Qwen3-8B-abliterated-DFlash", id="a draft model"),
     pytest.param("Qwen3-8B-merged-mmproj-F16.gguf", id="a projector"),
+    pytest.param("eagle3_Qwen3-8B-Q4_K_M.gguf", id="a draft model before the name, where copies have the owner"),
+    pytest.param("MiniCPM-V-4", id="the V of a model that reads pictures is no version"),
+    pytest.param("Qwen-sft-v2-8B", id="a version before the size is not the fine-tune's own"),
     pytest.param("Qwen3-32B-distilled-to-3B", id="a fine-tune with another size"),
     pytest.param("Kestrel-8B-sft", id="a fine-tune of nobody knows what"),
     pytest.param("runs/output/checkpoint-1000", id="folders of a trainer alone"),

@@ -22,7 +22,8 @@ def towers(outer: HubConfig, text_hidden: int) -> Vision | None:
 def _vision(outer: HubConfig, text_hidden: int) -> Vision | None:
     """Return a tower by its layers, its patches and one projection into the text."""
     config = part_of(outer, "vision_config") or part_of(part_of(outer, "thinker_config"), "vision_config")
-    hidden = size(config, "hidden_size", "embed_dim", "width", "vt_hidden_size")
+    # Where a config has both, as that of Qwen2-VL, `hidden_size` is the width of the text.
+    hidden = size(config, "embed_dim", "hidden_size", "width", "vt_hidden_size")
     layers = size(config, "num_hidden_layers", "depth", "layers", "num_layers", "vt_num_hidden_layers")
     if not hidden or not layers:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -15,10 +16,10 @@ _LONGEST = 300
 _CACHED = re.compile(r"models--[\w.-]{1,100}--([\w.-]{1,100})")
 _FILE = re.compile(r"(?:-\d{5}-of-\d{5})?\.(?:gguf|safetensors|bin|pth?)$")
 _FORMAT = re.compile(
-    r"(?<![a-z0-9])(?:q\df(?:16|32)(?:_\d)?|(?:ud-)?i?q\d(?:_(?:k|[01]|xxs|xs|s|m|l|xl|nl|p|kss|k[stlv]|r[48]))*|tq\d_0|awq|gptq|gguf|ggml|bnb|nf4|fp[48]|nvfp4|mxfp[48](?:_moe)?|fp16|bf16|f16|fp32"
+    r"(?<![a-z0-9])(?:q\df(?:16|32)(?:_\d)?|(?:ud-)?i?q\d(?:_(?:k|[01]|xxs|xs|s|m|l|xl|nl|p|kss|k[stlv]|r[48]))*|tq\d_0|awq|gptq|gguf|ggml|bnb|nf4|fp[48](?:[-_](?:e\dm\d(?:fn)?|scaled))*|nvfp4|mxfp[48](?:_moe)?|fp16|bf16|f16|fp32"
     r"|int-?[48]|[2-9]-?bits?|w\da\d+|exl[23]|\d(?:\.\d{1,2})?bpw|h[68]|dwq|ct2|mlx|marlin|qat|autoround|quantized|dynamic|static|pertensor)(?![a-z0-9])"
 )
-_WHOLE_VERSION = re.compile(r"(?<=\d)\.0(?![\d.]|\s*[bm](?![a-z]))")
+_WHOLE_VERSION = re.compile(r"(?<=\d)\.0(?!\.?\d|\s*[bm](?![a-z]))")
 """`V2.0` is V2."""
 _SIZE_APART = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d{1,2})?)\s+(b|bpw)(?![a-z0-9])")
 # Forms that few names need; re compiles them where one does.
@@ -26,6 +27,8 @@ _BILLIONS = r"(?<=\d)[\s-]*billions?(?![a-z])"
 _HUNDRED_MILLIONS = r"(\d{1,5}(?:\.\d{1,2})?)\s*亿"
 _DOUBLE_OWNER = r"^[a-z\d][a-z\d.-]*__(?=[a-z])"
 """Copies in a cache have the owner and two underscores before their own name."""
+_COPIED_OWNER = r"^([a-z\d][a-z\d.-]*)_(?=[a-z][a-z\d.]*-[^_]*-(?:gguf|q\d|iq\d|exl\d))"
+"""Those who copy to GGUF write the owner and one underscore before the name, whose own words have hyphens between."""
 _NAMELESS = (
     r"(?:checkpoint|global_step|epoch|step|snapshot|run|v)?[-_]?\d*|[0-9a-f]{12,64}|v?\d+-\d{8}-\d+|final|best|last|main|exported|output|huggingface|actor"
     r"|snapshots|models|ckpts?|(?:ggml-|pytorch_|diffusion_pytorch_)model|consolidated(?:\.\d+)?"
@@ -88,6 +91,7 @@ def read_model_name(written: str) -> Iterator[ModelName]:
     yield from _spelled(plain)
     bare = _owner().sub("", plain)
     bare = re.sub(_DOUBLE_OWNER, "", bare, flags=re.IGNORECASE) if "__" in bare else bare
+    bare = _without_copied_owner(bare)
     if bare != plain:
         yield from _spelled(bare)
     base = _fine_tune().sub(" ", bare)
@@ -110,6 +114,14 @@ def _naming_part(written: str) -> str:
 def _is_nameless(plain: str) -> bool:
     read = _read(plain)
     return not read.size and (not read.family or re.fullmatch(_NAMELESS, _FILE.sub("", plain.lower())) is not None)
+
+
+def _without_copied_owner(plain: str) -> str:
+    """Return the name of a copy without its owner; what stands there of a part of a model (`mmproj_`) stays."""
+    found = re.match(_COPIED_OWNER, plain, re.IGNORECASE) if "_" in plain else None
+    if found is None or not name_words("model", "kind").keys().isdisjoint(_words(found[1].lower())):
+        return plain
+    return plain[found.end() :]
 
 
 def read_known_name(name: str) -> Iterator[ModelName]:
@@ -160,14 +172,16 @@ def _read(plain: str, *, is_tuned: bool = False) -> ModelName:
     form = _FORMAT.search(text)
     family: list[str] = []
     size, active, beside = "", "", []
-    same_shape = _same_shape()
-    for word in _words(_FORMAT.sub(" ", text)):
+    same_shape, tuned = _same_shape(), name_words("model", "tuned")
+    words = ("", *_words(_FORMAT.sub(" ", text)))
+    for before, word in pairwise(words):
         sized = _SIZE.fullmatch(word)
+        is_version = (size or (before in tuned and word is words[-1])) and _VERSION_BEHIND.fullmatch(word)
         if sized and size in {"", _billions(sized)}:
             size = _billions(sized)
         elif _ACTIVE.fullmatch(word):
             active = word
-        elif word in same_shape or _BESIDE.fullmatch(word) or (size and (_VERSION_BEHIND.fullmatch(word) or (is_tuned and _is_own(word)))):
+        elif word in same_shape or _BESIDE.fullmatch(word) or is_version or (size and is_tuned and _is_own(word)):
             beside.append(word)
         else:
             family.append(word)
