@@ -118,10 +118,10 @@ def _is_nameless(plain: str) -> bool:
 
 def _without_copied_owner(plain: str) -> str:
     """Return the name of a copy without its owner; what stands there of a part of a model (`mmproj_`) stays."""
-    found = re.match(_COPIED_OWNER, plain, re.IGNORECASE) if "_" in plain else None
-    if found is None or not name_words("model", "kind").keys().isdisjoint(_words(found[1].lower())):
+    owner = re.match(_COPIED_OWNER, plain, re.IGNORECASE) if "_" in plain else None
+    if owner is None or not name_words("model", "kind").keys().isdisjoint(_words(owner[1].lower())):
         return plain
-    return plain[found.end() :]
+    return plain[owner.end() :]
 
 
 def read_known_name(name: str) -> Iterator[ModelName]:
