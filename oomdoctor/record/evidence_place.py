@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 RANKS = "ranks"
 """The folder inside that recorders write to."""
+TENSORFLOW = "tensorflow"
+"""How the names of TensorFlow's own dumps begin, in that folder."""
 MOST_BYTES = 50 << 20
 """What a folder may take, unless somebody asks for more."""
 _MOST_TRIES = 1000

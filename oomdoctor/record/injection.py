@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from oomdoctor.record import injected
-from oomdoctor.record.evidence_place import MOST_BYTES, RANKS, remove_tree
+from oomdoctor.record.evidence_place import MOST_BYTES, RANKS, TENSORFLOW, remove_tree
 
 NAME = "oomdoctor-inside"
 """The folder; what lists environments leaves it out by this name."""
@@ -21,8 +21,6 @@ PACKAGE = "oomdoctor_inside"
 SITECUSTOMIZE = "sitecustomize.py"
 FILES = ("__init__.py", "counts.py", "devices.py", "failures.py", "guard.py", "place.py", "recorder.py", "stacks.py")
 """Of the package, without what starts it."""
-TENSORFLOW = "tensorflow"
-"""How the names of TensorFlow's own dumps begin, in the folder of the ranks."""
 _METADATA = f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: 1\n"
 _ENTRY_POINTS = f"[torch.backends]\noomdoctor = {PACKAGE}:from_entry_point\n"
 SNAPSHOTS_MOST = MOST_BYTES * 4 // 5

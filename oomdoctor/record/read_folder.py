@@ -26,8 +26,7 @@ from oomdoctor.record.evidence import (
     RunRecord,
     Sample,
 )
-from oomdoctor.record.evidence_place import RANKS
-from oomdoctor.record.injection import TENSORFLOW
+from oomdoctor.record.evidence_place import RANKS, TENSORFLOW
 from oomdoctor.record.ring import Ring, read_ring
 
 T = TypeVar("T", bound=Struct)

@@ -155,7 +155,7 @@ def test_a_newer_estimate_takes_the_place_of_one_that_waits() -> None:
         const bridge = {{ answer: (text) => JSON.stringify({{ kind: "estimate", data: JSON.parse(text).id }}), forget() {{}} }};
         const session = new Session({{ bridge, post: (message) => told.push([message.id, message.type, message.code ?? null]), heap: () => 0, mount() {{}}, unmount() {{}} }});
         for (const id of [1, 2, 3]) session.take({{ v: 1, id, type: "estimate" }});
-        session.take({{ v: 1, id: 4, type: "explain" }});
+        session.take({{ v: 1, id: 4, type: "check" }});
         setTimeout(() => console.log(JSON.stringify(told)), 50);
     """
     done = subprocess.run([str(NODE), "--input-type=module", "-e", script], capture_output=True, text=True, check=True)

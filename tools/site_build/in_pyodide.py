@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from importlib._bootstrap_external import _code_to_hash_pyc  # type: ignore[attr-defined]
 from pathlib import Path
@@ -14,10 +15,22 @@ def loaded_from(archive: str) -> list[str]:
 
 
 def compile_tree(source: str, target: str) -> None:
-    """Compile all Python of a folder into another one, without asserts and docstrings; other files are copied by the build."""
+    """Compile all Python of a folder into another one, without asserts, docstrings and the annotations of functions; other files are copied
+    by the build."""
     for path in sorted(Path(source).rglob("*.py")):
         place = path.relative_to(source)
-        code = compile(path.read_bytes(), place.as_posix(), "exec", dont_inherit=True, optimize=2)
+        code = compile(_bare(path.read_bytes()), place.as_posix(), "exec", dont_inherit=True, optimize=2)
         out = Path(target) / place.with_suffix(".pyc")
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_bytes(_code_to_hash_pyc(code, b"\0" * 8, False))
+
+
+def _bare(source: bytes) -> ast.Module:
+    """Return code without the annotations of functions, which nothing reads when it runs; those of classes are the fields of structs."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
+    return tree

@@ -67,11 +67,6 @@ def other_requests(root: Path) -> Iterator[Asked]:
     yield {"type": "plan", "id": "plan of a config", "inputs": config, "question": {"gpu": "RTX 4090"}}
     yield {"type": "plan", "id": "plan of a server", "question": {"model": "Qwen3-32B", "gpu": "24GB", "serve": True}}
     yield {"type": "check", "id": "check", "inputs": config, "gpu": "L40S"}
-    yield {"type": "fix", "id": "fix", "inputs": config, "gpu": "RTX 4090", "review": True}
-    yield {"type": "explain", "id": "explain nothing", "query": ""}
-    yield {"type": "explain", "id": "explain a problem", "query": "fragmentation", "lang": "zh"}
-    yield {"type": "explain", "id": "explain a message", "query": "CUDA out of memory"}
-    yield {"type": "explain", "id": "explain words", "query": "shared memory"}
     spec = '{"model": "Qwen2.5-7B", "method": "lora", "seq_len": 4096}'
     yield {"type": "answer_specs", "id": "specs", "lines": [spec, "{}", "no JSON"]}
 

@@ -6,29 +6,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
-from msgspec.json import encode
-
 from bridge.answer import Answer, Listener
 from bridge.request import Request
 from oomdoctor import __version__
 from oomdoctor.api.check import check
 from oomdoctor.api.diagnose import diagnose
 from oomdoctor.api.estimate import estimate
-from oomdoctor.api.fix import fix
-from oomdoctor.api.handbook.explain import found_pages, page_id
 from oomdoctor.api.inputs import partly_unread_lines, unread_lines
 from oomdoctor.api.plan import plan
 from oomdoctor.api.runs.snapshot import snapshot
 from oomdoctor.api.sizing.sweep import sweep
 from oomdoctor.case.event import Event
-from oomdoctor.configs.proposals.apply import AppliedStep
 from oomdoctor.errors import NothingReadError, UsageError
-from oomdoctor.knowledge.book import Book
 from oomdoctor.knowledge.pack import load_pack
 from oomdoctor.report.diagnosis.compose import compose as diagnosis_document
 from oomdoctor.report.edits.check import compose as check_document
-from oomdoctor.report.handbook.page import contents_page, found_page, rule_page
 from oomdoctor.report.memory.estimate_answer import estimate_document
 from oomdoctor.report.memory.estimate_json import convert_run_estimate
 from oomdoctor.report.memory.plan_answer import convert_found_plans, plan_document
@@ -38,14 +30,12 @@ from oomdoctor.report.safety.redact import redact_text
 from oomdoctor.report.safety.sanitize import clean_line
 from oomdoctor.report.wire.check import convert_check
 from oomdoctor.report.wire.diagnosis import convert_diagnosis
-from oomdoctor.report.wire.explain import convert_pages
 from oomdoctor.report.wire.runs.snapshot import convert_snapshot
 from oomdoctor.report.wire.sizing.sweep import convert_sweep
 from oomdoctor.report.wording.wording import Wording
 from oomdoctor.setups.spec_lines import answer_lines
 
 _EVERY_S = 0.1
-_SHOWN = 80
 _BEGINNING = 200_000
 """So much of a log shows the language of who reports it."""
 
@@ -168,60 +158,6 @@ def _check(request: Request, folder: str, _listener: Listener) -> Answer:
     )
 
 
-class _FixedFile(Struct, frozen=True):
-    path: str
-    before: str | None
-    after: str
-
-
-class _FixedStep(Struct, frozen=True):
-    id: str
-    title: str
-    done: bool
-    by_hand: tuple[str, ...]
-    """The lines that a person is to write for it."""
-
-
-class _Fixed(Struct, frozen=True):
-    files: tuple[_FixedFile, ...]
-    steps: tuple[_FixedStep, ...]
-    left: bool
-
-
-def _fix(request: Request, folder: str, _listener: Listener) -> Answer:
-    configs, logs = request.of_role("config", takes_model=True), request.of_role("log")
-    if not configs:
-        raise UsageError("there is no config among the inputs")
-    changes = fix(
-        configs,
-        log=logs,
-        gpu=request.gpu,
-        gpus=request.gpus,
-        model=request.model_path() or request.model,
-        plan=request.plan,
-        only=request.only,
-        review=bool(request.review),
-    )
-    before = {path: data.decode("utf-8", "replace") for path, data in changes.before.items()}
-    files = changes.applied.files.items()
-    fixed = _Fixed(
-        files=tuple(_FixedFile(path, before.get(path), data.decode("utf-8", "replace")) for path, data in files),
-        steps=tuple(_fixed_step(step, request.wording) for step in changes.applied.steps),
-        left=changes.is_incomplete,
-    )
-    return Answer(kind="fix", folder=folder, data=encode(fixed))
-
-
-def _fixed_step(step: AppliedStep, wording: Wording) -> _FixedStep:
-    proposal = step.proposal
-    return _FixedStep(
-        id=proposal.id,
-        title=wording.sentence(wording.say(proposal.title)),
-        done=step.already or bool(step.made or step.created),
-        by_hand=tuple(clean_line(refusal.by_hand, 300) for refusal in (*step.refusals, *proposal.by_hand)),
-    )
-
-
 def _snapshot(request: Request, folder: str, _listener: Listener) -> Answer:
     found = snapshot([given.top for given in request.inputs])
     return Answer(
@@ -230,21 +166,6 @@ def _snapshot(request: Request, folder: str, _listener: Listener) -> Answer:
         report=lambda wording: convert_snapshot(found, wording, __version__),
         document=lambda wording: snapshot_document(found, wording, __version__, is_page=True),
         names_people=True,
-    )
-
-
-def _explain(request: Request, folder: str, _listener: Listener) -> Answer:
-    book, text = Book(load_pack()), (request.query or "").strip()[:20_000]
-    pages = found_pages(book, text) if text else []
-    if pages:
-        document = lambda wording: found_page(book, pages, text[:_SHOWN], wording, __version__)  # noqa: E731 - one of three
-        return Answer(kind="explain", folder=folder, data=encode({"found": pages}), document=document)
-    name = page_id(book, text) if text else None
-    return Answer(
-        kind="explain",
-        folder=folder,
-        report=lambda _wording: convert_pages(book, name, __version__),
-        document=lambda wording: contents_page(book, wording, __version__) if name is None else rule_page(book, name, wording, __version__),
     )
 
 
@@ -259,8 +180,6 @@ KINDS: dict[str, Callable[[Request, str, Listener], Answer]] = {
     "sweep": _sweep,
     "plan": _plan,
     "check": _check,
-    "fix": _fix,
     "snapshot": _snapshot,
-    "explain": _explain,
     "answer_specs": _answer_specs,
 }
